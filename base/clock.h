@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clocks in nanoseconds.
+ */
+#ifndef SKILLVM_BASE_CLOCK_H
+#define SKILLVM_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* CLOCK_MONOTONIC: for durations and deadlines. */
+uint64_t clock_monotonic_ns(void);
+/* CLOCK_REALTIME since the epoch: for dates. */
+uint64_t clock_realtime_ns(void);
+/* Milliseconds from now until deadline_ns (monotonic), rounded up, at least 0, for poll(2). */
+int clock_timeout_ms(uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FDS_MAX 8u
+
+void fd_close(int *fd)
+{
+    int saved = errno;
+
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+    errno = saved;
+}
+
+int fd_steal(int *fd)
+{
+    int taken = *fd;
+
+    *fd = -1;
+    return taken;
+}
+
+ssize_t fd_read_full(int fd, void *data, size_t len)
+{
+    uint8_t *p = data;
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = read(fd, p + done, len - done);
+
+        if (n == 0)
+            break;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset)
+{
+    uint8_t *p = data;
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = pread(fd, p + done, len - done, (off_t)(offset + done));
+
+        if (n == 0)
+            break;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+int fd_write_full(int fd, const void *data, size_t len)
+{
+    const uint8_t *p = data;
+    bool is_socket = true;
+
+    while (len > 0) {
+        ssize_t n = is_socket ? send(fd, p, len, MSG_NOSIGNAL) : write(fd, p, len);
+
+        if (n < 0 && errno == ENOTSOCK) {
+            is_socket = false;
+            continue;
+        }
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int fd_pwrite_full(int fd, const void *data, size_t len, uint64_t offset)
+{
+    const uint8_t *p = data;
+
+    while (len > 0) {
+        ssize_t n = pwrite(fd, p, len, (off_t)offset);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
+
+int fd_set_nonblock(int fd, bool on)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0)
+        return -errno;
+    flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+    return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds)
+{
+    union {
+        char raw[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec iov = {.iov_len = len};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (n_fds > FDS_MAX)
+        return -EINVAL;
+    /* sendmsg(2) does not write through iov_base; the field is not const for recvmsg's sake. */
+    memcpy(&iov.iov_base, &data, sizeof(data));
+    if (n_fds > 0) {
+        struct cmsghdr *c;
+
+        msg.msg_control = control.raw;
+        msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+        c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+        memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+    }
+    do
+        n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    return (size_t)n == len ? 0 : -EMSGSIZE;
+}
+
+ssize_t fd_receive(int sock, void *data, size_t len, int *ret_fds, size_t max_fds,
+                   size_t *ret_n_fds)
+{
+    union {
+        char raw[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec iov = {.iov_base = data, .iov_len = len};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.raw,
+                         .msg_controllen = sizeof(control.raw)};
+    int fds[FDS_MAX];
+    size_t n_fds = 0;
+    ssize_t n;
+
+    do
+        n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+        size_t count;
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        if (count > FDS_MAX - n_fds)
+            count = FDS_MAX - n_fds;
+        memcpy(fds + n_fds, CMSG_DATA(c), count * sizeof(int));
+        n_fds += count;
+    }
+    if (n_fds > max_fds || (msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
+        for (size_t i = 0; i < n_fds; i++)
+            fd_close(&fds[i]);
+        return -EMSGSIZE;
+    }
+    if (n_fds > 0)
+        memcpy(ret_fds, fds, n_fds * sizeof(int));
+    if (ret_n_fds)
+        *ret_n_fds = n_fds;
+    return n;
+}

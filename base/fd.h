@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * File descriptors: an empty one is -1, every one is O_CLOEXEC, whole reads and writes restart
+ * after signals.
+ */
+#ifndef SKILLVM_BASE_FD_H
+#define SKILLVM_BASE_FD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Closes *fd unless it is negative and sets it to -1. Keeps errno. */
+void fd_close(int *fd);
+/* Returns *fd and leaves -1 behind: the caller now owns it. */
+int fd_steal(int *fd);
+#define _cleanup_fd_ __attribute__((cleanup(fd_close)))
+
+/* Reads until len bytes or the end of file. Bytes read, or -errno. */
+ssize_t fd_read_full(int fd, void *data, size_t len);
+/* The same at an offset (pread). */
+ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset);
+/* Writes all of len bytes. 0 or -errno. Sockets get no SIGPIPE. */
+int fd_write_full(int fd, const void *data, size_t len);
+/* The same at an offset (pwrite). */
+int fd_pwrite_full(int fd, const void *data, size_t len, uint64_t offset);
+/* Sets or clears O_NONBLOCK. 0 or -errno. */
+int fd_set_nonblock(int fd, bool on);
+/*
+ * Sends one message with up to 8 descriptors over a unix socket. 0 or -errno.
+ */
+int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
+/*
+ * Receives one message. Bytes received (0 at end of file) or -errno. Up to max_fds descriptors
+ * are stored in ret_fds (owned by the caller, O_CLOEXEC) and counted in *ret_n_fds; more than
+ * that is -EMSGSIZE, with all of them closed.
+ */
+ssize_t fd_receive(int sock, void *data, size_t len, int *ret_fds, size_t max_fds,
+                   size_t *ret_n_fds);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 2048u
+
+static enum log_level max_level = LOG_LEVEL_INFO;
+
+void log_set_level(enum log_level level)
+{
+    max_level = level;
+}
+
+/* Escapes control bytes of text into line, which has room for cap bytes. */
+static size_t escape(char *line, size_t cap, const char *text)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t len = 0;
+
+    for (; *text && len + 4 < cap; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c >= 0x20 && c != 0x7f) {
+            line[len++] = (char)c;
+            continue;
+        }
+        line[len++] = '\\';
+        line[len++] = 'x';
+        line[len++] = hex[c >> 4];
+        line[len++] = hex[c & 15];
+    }
+    return len;
+}
+
+void log_line(enum log_level level, const char *component, const char *format, ...)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    char text[LINE_MAX_BYTES / 2];
+    char line[LINE_MAX_BYTES];
+    va_list args;
+    size_t len;
+    int n;
+
+    if (level > max_level)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    n = snprintf(line, sizeof(line), "%s %s ", names[level], component);
+    if (n < 0 || (size_t)n >= sizeof(line))
+        return;
+    len = (size_t)n;
+    len += escape(line + len, sizeof(line) - len - 1, text);
+    line[len++] = '\n';
+    /* A log that cannot be written must not stop the work it speaks of. */
+    if (write(STDERR_FILENO, line, len) < 0)
+        return;
+}
+
+int log_limit_allow(struct log_limit *limit, uint64_t now_ns, uint64_t *ret_suppressed)
+{
+    const uint64_t second_ns = 1000000000u;
+    uint64_t earned;
+
+    if (limit->refilled_ns == 0) {
+        limit->refilled_ns = now_ns;
+        limit->tokens = limit->burst;
+    }
+    earned = (now_ns - limit->refilled_ns) / second_ns * limit->per_second;
+    if (earned > 0) {
+        uint64_t tokens = limit->tokens + earned;
+
+        limit->tokens = tokens > limit->burst ? limit->burst : (uint32_t)tokens;
+        limit->refilled_ns = now_ns;
+    }
+    if (limit->tokens == 0) {
+        limit->suppressed++;
+        return 0;
+    }
+    limit->tokens--;
+    if (ret_suppressed)
+        *ret_suppressed = limit->suppressed;
+    limit->suppressed = 0;
+    return 1;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Log lines on standard error: `level component key=value …`, one write per line.
+ * Libraries never log errors, they return them; main programs log.
+ */
+#ifndef SKILLVM_BASE_LOG_H
+#define SKILLVM_BASE_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* Lines above this level are dropped. Default: LOG_LEVEL_INFO. */
+void log_set_level(enum log_level level);
+
+/*
+ * Writes one line. The message is `key=value …` text; control bytes and line ends in it are
+ * escaped as \xNN, so a value taken from a guest or a caller cannot forge a second line.
+ */
+void log_line(enum log_level level, const char *component, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A token bucket for lines that a guest or caller can cause. Zero-initialise, then set both. */
+struct log_limit {
+    uint32_t per_second;
+    uint32_t burst;
+    uint64_t refilled_ns;
+    uint32_t tokens;
+    uint64_t suppressed;
+};
+
+/*
+ * True when a line may be written now. *ret_suppressed (may be NULL) gets the number of lines
+ * dropped since the last one that was allowed.
+ */
+int log_limit_allow(struct log_limit *limit, uint64_t now_ns, uint64_t *ret_suppressed);
+
+#define log_error(component, ...) log_line(LOG_LEVEL_ERROR, component, __VA_ARGS__)
+#define log_warn(component, ...)  log_line(LOG_LEVEL_WARN, component, __VA_ARGS__)
+#define log_info(component, ...)  log_line(LOG_LEVEL_INFO, component, __VA_ARGS__)
+#define log_debug(component, ...) log_line(LOG_LEVEL_DEBUG, component, __VA_ARGS__)
+
+#endif

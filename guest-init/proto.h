@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The frames between the host and guest-init over one vsock connection to guest port 1024.
+ * Free of dependencies: both sides include it and nothing else of each other.
+ *
+ * A frame is an 8-byte header and a payload. All integers are little-endian.
+ *
+ *   0  u32  payload length, at most PROTO_PAYLOAD_MAX
+ *   4  u8   type (enum proto_type)
+ *   5  u8   reserved, zero
+ *   6  u16  reserved, zero
+ *
+ * An execution, in order (H host, G guest):
+ *   G READY      as soon as the connection is accepted
+ *   H WAKE       wall clock and entropy: nothing of the user's runs before it is applied
+ *   H RUN        what to run (fields below)
+ *   H SKILL*     the skill as one tar stream (ustar with pax path/linkpath/size records),
+ *                in chunks; an empty frame ends it
+ *   H INPUT*     the input JSON in chunks; an empty frame ends it
+ *   H FILES_IN*  input files as a tar stream in chunks; an empty frame ends it (always sent)
+ *   G STARTED    the skill's process is about to run
+ *   G STDOUT*, STDERR*   live, as they are written
+ *   H CANCEL     at any time after RUN: end the skill now, collect what it left
+ *   G EXIT       how it ended
+ *   G OUTPUT*    the content of output.json in chunks; an empty frame ends it (always sent)
+ *   G FILES*     the artifacts as a tar stream in chunks; an empty frame ends it (always sent)
+ *   G DONE       nothing follows; the host may kill the machine
+ *   G FAIL       instead of anything above: guest-init could not do it; text says why
+ *
+ * Making a snapshot: H connects, G sends READY once its zygotes are warm, H closes.
+ *
+ * The guest is hostile to the host: every length, order and count is checked by the receiver,
+ * and a breach ends the execution.
+ */
+#ifndef SKILLVM_GUEST_PROTO_H
+#define SKILLVM_GUEST_PROTO_H
+
+#define PROTO_VERSION     1u
+#define PROTO_PORT        1024u
+#define PROTO_HEADER_SIZE 8u
+/* RUN may hold a whole environment; the chunked frames stay at PROTO_CHUNK_MAX. */
+#define PROTO_PAYLOAD_MAX (1024u * 1024u)
+#define PROTO_CHUNK_MAX   (64u * 1024u)
+
+enum proto_type {
+    /* host to guest */
+    PROTO_WAKE = 0x01, /* u64 realtime ns since the epoch, 64 bytes of entropy */
+    PROTO_RUN = 0x02,  /* fields: see enum proto_field */
+    PROTO_SKILL = 0x03,
+    PROTO_INPUT = 0x04,
+    PROTO_FILES_IN = 0x05,
+    PROTO_CANCEL = 0x06, /* empty */
+
+    /* guest to host */
+    PROTO_READY = 0x81,   /* u32 PROTO_VERSION */
+    PROTO_STARTED = 0x82, /* empty */
+    PROTO_STDOUT = 0x83,
+    PROTO_STDERR = 0x84,
+    PROTO_EXIT = 0x85, /* PROTO_EXIT_SIZE bytes, see below */
+    PROTO_OUTPUT = 0x86,
+    PROTO_FILES = 0x87,
+    PROTO_DONE = 0x88, /* empty */
+    PROTO_FAIL = 0x89, /* UTF-8 text, at most 1024 bytes */
+};
+
+#define PROTO_ENTROPY_SIZE 64u
+#define PROTO_WAKE_SIZE    (8u + PROTO_ENTROPY_SIZE)
+
+/*
+ * RUN is a list of fields: u16 tag, u16 zero, u32 length, the bytes. Strings have no NUL.
+ * A guest ignores a tag it does not know; a repeated tag that is not marked "repeats" is an
+ * error.
+ */
+enum proto_field {
+    PROTO_F_LANG = 1,          /* "python", "bash" or "node" */
+    PROTO_F_MODE = 2,          /* u8, enum proto_mode */
+    PROTO_F_ENTRY = 3,         /* path below the skill's root, or a dotted module name */
+    PROTO_F_ARG = 4,           /* repeats: argv[1…] in order */
+    PROTO_F_ENV = 5,           /* repeats: "NAME=value" of the caller's, already checked */
+    PROTO_F_TIMEOUT_MS = 6,    /* u64: from STARTED; then SIGKILL and EXIT with TIMED_OUT */
+    PROTO_F_MEMORY_BYTES = 7,  /* u64: memory.max of the skill's cgroup */
+    PROTO_F_PIDS_MAX = 8,      /* u32 */
+    PROTO_F_LOG_BYTES = 9,     /* u64: limit of stdout and stderr together; the rest dropped */
+    PROTO_F_FILES_MAX = 10,    /* u32: most artifacts collected */
+    PROTO_F_FILES_BYTES = 11,  /* u64: most bytes of artifacts collected */
+    PROTO_F_OUTPUT_BYTES = 12, /* u64: largest output.json collected */
+    PROTO_F_INSTRUCTIONS = 13, /* SKILL_INSTRUCTIONS: the body of SKILL.md */
+    PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
+};
+
+enum proto_mode {
+    PROTO_MODE_ENTRY = 0,  /* Skillbox style: cwd /sandbox, runs /sandbox/scripts/<entry> */
+    PROTO_MODE_SCRIPT = 1, /* --script: cwd the skill's root, runs <entry> */
+    PROTO_MODE_MODULE = 2, /* --module: cwd the skill's root, python -m <entry> */
+};
+
+/*
+ * EXIT: u32 exit code (0 when a signal ended it), u32 signal (0 when it exited),
+ * u32 flags (enum proto_exit_flag), u32 zero, u64 user CPU us, u64 system CPU us,
+ * u64 peak memory bytes, u64 wall us from STARTED to its end.
+ */
+#define PROTO_EXIT_SIZE 48u
+
+enum proto_exit_flag {
+    PROTO_EXIT_TIMED_OUT = 1 << 0,       /* the deadline of TIMEOUT_MS passed */
+    PROTO_EXIT_CANCELLED = 1 << 1,       /* CANCEL arrived */
+    PROTO_EXIT_OUT_OF_MEMORY = 1 << 2,   /* the cgroup's OOM killer struck */
+    PROTO_EXIT_LOGS_TRUNCATED = 1 << 3,  /* LOG_BYTES was reached */
+    PROTO_EXIT_FILES_TRUNCATED = 1 << 4, /* FILES_MAX or FILES_BYTES was reached */
+    PROTO_EXIT_OUTPUT_TOO_LARGE = 1 << 5 /* output.json was over OUTPUT_BYTES: not sent */
+};
+
+#endif

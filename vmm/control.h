@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the daemon drives a skillvm-vmm process: command line, inherited descriptors, and fixed
+ * size messages over one SOCK_SEQPACKET socket. Free of dependencies; never JSON.
+ *
+ *   skillvm-vmm boot    --control-fd N --vsock-fd N --kernel-fd N --image-fd N
+ *                       --memory-mib N [--console-fd N]
+ *   skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N --memory-fd N
+ *                       [--console-fd N]
+ *   skillvm-vmm probe   [--timeout-ms N]        text on standard output, see below
+ *   skillvm-vmm fingerprint                      prints the CPU fingerprint, one line
+ *   skillvm-vmm --help | --version
+ *
+ * Descriptors: control is the SEQPACKET socket; vsock is one end of a stream socketpair that
+ * carries the bytes of the single connection to guest port 1024; kernel (vmlinux), image
+ * (root file system), state and memory are read-only files, trusted because the daemon checked
+ * their digests. The VMM opens no path but /dev/kvm.
+ *
+ * The connection to the guest: after boot or restore the VMM connects to guest port 1024,
+ * trying again every 2 ms while nobody listens. When the host end of vsock is shut down or
+ * closed the connection is closed towards the guest; when the guest closes, the VMM shuts down
+ * the host end for writing.
+ *
+ * The VMM ends itself when the control socket closes, so no machine outlives its daemon.
+ *
+ * Exit status: 0 the guest shut down or QUIT came, 1 failed (a FAILED event says why),
+ * 2 wrong command line.
+ */
+#ifndef SKILLVM_VMM_CONTROL_H
+#define SKILLVM_VMM_CONTROL_H
+
+#include <stdint.h>
+
+#define VMM_CONTROL_VERSION 1u
+#define VMM_MESSAGE_MAX     256u
+
+enum vmm_command_type {
+    /*
+     * boot only: stop the vCPU, save, and exit 0. Carries two descriptors open for reading and
+     * writing: state, memory. Refused (FAILED) while a guest connection is open: close the
+     * vsock end first; the VMM waits up to 2 s for the guest to finish closing.
+     */
+    VMM_COMMAND_SNAPSHOT = 1,
+    VMM_COMMAND_QUIT = 2,
+};
+
+struct vmm_command {
+    uint32_t version; /* VMM_CONTROL_VERSION */
+    uint32_t type;    /* enum vmm_command_type */
+};
+
+enum vmm_event_type {
+    VMM_EVENT_RESUMED = 1,   /* about to enter the guest for the first time */
+    VMM_EVENT_CONNECTED = 2, /* the guest accepted the vsock connection */
+    VMM_EVENT_SNAPSHOT = 3,  /* the snapshot is written (not yet fsynced: the daemon does) */
+    VMM_EVENT_EXITED = 4,    /* the guest shut down by itself; value: enum vmm_exit_reason */
+    VMM_EVENT_FAILED = 5,    /* message says what went wrong; the process ends */
+};
+
+enum vmm_exit_reason {
+    VMM_EXIT_SHUTDOWN = 1, /* triple fault or KVM shutdown, which is how a guest kernel stops */
+    VMM_EXIT_RULES = 2,    /* a device found the guest breaking its rules beyond repair */
+};
+
+struct vmm_event {
+    uint32_t version; /* VMM_CONTROL_VERSION */
+    uint32_t type;    /* enum vmm_event_type */
+    uint64_t time_ns; /* CLOCK_MONOTONIC when it happened */
+    uint64_t value;
+    char message[VMM_MESSAGE_MAX]; /* NUL-terminated; "" where there is nothing to say */
+};
+
+/*
+ * probe prints one `key=value` line per finding and exits 0 when KVM can run guests, 1 when it
+ * cannot. Keys: device (path), open (ok|error text), api_version, vm (ok|…),
+ * test.<name>=ok|fail (text) for ring0, ring3, syscall, cmpxchg16b, xsave, popcnt, int3,
+ * instructions_per_second, exits_per_second, cpu (model text), reason (one sentence, only
+ * when unusable), result=usable|unusable. It never takes longer than --timeout-ms (default
+ * 2000).
+ */
+
+#endif

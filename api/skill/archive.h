@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ingests a skill archive of a stranger's (zip, tar, tar.gz/.xz/.zst/.bz2) and writes the one
+ * canonical tar that the rest of skillvm knows: ustar with pax records, sorted by name, the
+ * wrapping folder removed, owner 0, time 0, modes 0644 or 0755, only folders, regular files and
+ * symbolic links that stay inside. Equal content gives equal bytes and so an equal digest.
+ * It writes nothing but that tar: no entry ever becomes a path on the host.
+ */
+#ifndef SKILLVM_API_SKILL_ARCHIVE_H
+#define SKILLVM_API_SKILL_ARCHIVE_H
+
+#include "api/skill/sha256.h"
+#include "api/skill/skill.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct archive_limits {
+    uint64_t archive_bytes;  /* the archive as it was handed in */
+    uint64_t expanded_bytes; /* the sum of all files' content */
+    uint32_t entries;        /* files, folders and links */
+    uint32_t ratio;          /* expanded : archive, from 1 MiB expanded on */
+};
+
+/* 50 MiB, 50 MiB, 500 entries, 100:1. */
+extern const struct archive_limits archive_limits_default;
+
+#define ARCHIVE_PATH_MAX      1024u /* bytes of a whole name */
+#define ARCHIVE_COMPONENT_MAX 255u  /* bytes between two slashes */
+
+enum archive_entry_type { ARCHIVE_ENTRY_FILE, ARCHIVE_ENTRY_DIR, ARCHIVE_ENTRY_LINK };
+
+struct archive_entry_info {
+    char *path; /* owned, relative, no trailing slash, UTF-8 */
+    enum archive_entry_type type;
+    bool executable; /* files only */
+    uint64_t size;   /* files only */
+    char *target;    /* owned, links only, as it stands in the archive; else NULL */
+};
+
+/* What an ingested archive holds. */
+struct skill_archive {
+    struct archive_entry_info
+        *entries; /* sorted by path (bytes), folders that were implied too */
+    size_t n_entries;
+    char digest[SHA256_HEX_SIZE]; /* of the canonical tar */
+    uint64_t tar_bytes;           /* length of the canonical tar */
+    uint64_t expanded_bytes;
+    char *skill_md; /* owned, NUL-terminated content of SKILL.md */
+    size_t skill_md_len;
+    char *folder; /* owned name of the wrapping folder, or NULL */
+};
+
+/*
+ * Reads the archive in in_fd (a regular file or memfd, from offset 0; its offset is not used)
+ * and writes the canonical tar to tar_fd at its current offset; tar_fd -1 only checks. tar_fd
+ * must be a seekable file the caller throws away on failure. The caller finishes *ret.
+ *
+ * Errors: -EMEDIUMTYPE (not an archive we read), -EFBIG (a limit), -EINVAL (a rule of
+ * design.md section 5 broken, damaged, or no SKILL.md); the message names the entry and the
+ * rule. Other values: reading or writing failed.
+ */
+int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar_fd,
+                         struct skill_archive *ret, struct err *err);
+
+/*
+ * Ingest and front matter in one step, with the warnings that need both (a folder whose name is
+ * not the skill's; a missing name is taken from the folder, if there is one). Both outputs are
+ * the caller's to finish on success.
+ */
+int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_fd,
+                       struct skill_archive *ret_archive, struct skill *ret_skill,
+                       struct err *err);
+
+/* The entry with this path, borrowed, or NULL. */
+const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,
+                                                    const char *path);
+
+/* Frees everything and zeroes it; safe on a zeroed or finished one. */
+void skill_archive_finish(struct skill_archive *archive);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guest's FILES stream (a tar written by a hostile guest) becomes a list of checked names
+ * and a files.tar.gz that any client may extract: regular files only, relative names without
+ * `..`, control bytes or repeats, owner 0, times bounded.
+ * Push the stream as it comes; nothing of it is written but through the checks here, and no
+ * name in it ever becomes a path on the host.
+ */
+#ifndef SKILLVM_API_SKILL_ARTIFACTS_H
+#define SKILLVM_API_SKILL_ARTIFACTS_H
+
+#include "api/skill/skill.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct artifacts_limits {
+    uint32_t files;
+    uint64_t bytes;      /* of all files' content */
+    uint64_t file_bytes; /* of one file's content */
+};
+
+/* 10,000 files, 100 MiB together, 100 MiB each. */
+extern const struct artifacts_limits artifacts_limits_default;
+
+struct artifact {
+    char *path; /* owned, relative, UTF-8, no control bytes */
+    uint64_t size;
+};
+
+struct artifacts;
+
+/*
+ * Starts a stream whose kept files go to out_fd (borrowed; a new empty file) as tar.gz. NULL
+ * with err set when memory is short.
+ */
+struct artifacts *artifacts_create(int out_fd, const struct artifacts_limits *limits,
+                                   struct err *err);
+
+/*
+ * Takes the next bytes of the stream, any amount. 0; -EPROTO when the stream is no tar we
+ * accept (what came before stays good; later pushes are ignored and give the same error);
+ * -errno when out_fd cannot be written. A single entry that is refused (a link, a bad name,
+ * over a limit) is left out with a warning and is no error.
+ */
+int artifacts_push(struct artifacts *a, const void *data, size_t len, struct err *err);
+
+/*
+ * Ends the stream and completes the tar.gz (also after a failed push: a file that was cut short
+ * is left out). 0 or -errno. Call it once.
+ */
+int artifacts_end(struct artifacts *a, struct err *err);
+
+/* The files kept, borrowed. */
+const struct artifact *artifacts_list(const struct artifacts *a, size_t *ret_n);
+/* True when something was left out because of a limit. */
+bool artifacts_truncated(const struct artifacts *a);
+/* Sentences for a person, at most 20, borrowed. */
+const struct skill_strings *artifacts_warnings(const struct artifacts *a);
+/* NULL is fine. */
+void artifacts_destroy(struct artifacts *a);
+
+#endif

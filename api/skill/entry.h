@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which file of a skill runs, in which language and in which way (design.md section 5).
+ */
+#ifndef SKILLVM_API_SKILL_ENTRY_H
+#define SKILLVM_API_SKILL_ENTRY_H
+
+#include "api/skill/archive.h"
+#include "api/skill/skill.h"
+#include "base/err.h"
+#include "guest-init/proto.h"
+
+struct skill_entry {
+    enum proto_mode mode;
+    char *entry;      /* owned: path below the skill's root, or a dotted module name */
+    const char *lang; /* static: "python", "bash" or "node" */
+};
+
+/*
+ * script and module are the caller's choice (at most one; NULL for none). With neither: the
+ * entry_point; else main.py run.py main.js main.sh in the root, then in scripts/; else the only
+ * script there is; else -EINVAL with a message that lists the scripts and asks for one.
+ * A named file must be a regular file of the skill (or a link to one). The language comes from
+ * the extension, else from the front matter's lang; what is neither is -EINVAL.
+ * 0, -EINVAL or -ENOMEM. The caller finishes *ret on success.
+ */
+int skill_entry_resolve(const struct skill *skill, const struct skill_archive *archive,
+                        const char *script, const char *module, struct skill_entry *ret,
+                        struct err *err);
+void skill_entry_finish(struct skill_entry *entry);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/sha256.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+
+struct sha256 {
+    EVP_MD_CTX *ctx;
+};
+
+struct sha256 *sha256_create(void)
+{
+    struct sha256 *sha = calloc(1, sizeof(*sha));
+
+    if (!sha)
+        return NULL;
+    sha->ctx = EVP_MD_CTX_new();
+    if (!sha->ctx || EVP_DigestInit_ex(sha->ctx, EVP_sha256(), NULL) != 1) {
+        sha256_destroy(sha);
+        return NULL;
+    }
+    return sha;
+}
+
+void sha256_update(struct sha256 *sha, const void *data, size_t len)
+{
+    EVP_DigestUpdate(sha->ctx, data, len);
+}
+
+void sha256_hex(struct sha256 *sha, char ret_hex[SHA256_HEX_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
+
+    EVP_DigestFinal_ex(sha->ctx, digest, NULL);
+    for (size_t i = 0; i < SHA256_SIZE; i++) {
+        ret_hex[2 * i] = digits[digest[i] >> 4];
+        ret_hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    ret_hex[2 * SHA256_SIZE] = '\0';
+}
+
+void sha256_destroy(struct sha256 *sha)
+{
+    if (!sha)
+        return;
+    EVP_MD_CTX_free(sha->ctx);
+    free(sha);
+}
+
+int sha256_of(const void *data, size_t len, char ret_hex[SHA256_HEX_SIZE])
+{
+    struct sha256 *sha = sha256_create();
+
+    if (!sha)
+        return -ENOMEM;
+    sha256_update(sha, data, len);
+    sha256_hex(sha, ret_hex);
+    sha256_destroy(sha);
+    return 0;
+}
+
+int sha256_of_fd(int fd, char ret_hex[SHA256_HEX_SIZE])
+{
+    enum { CHUNK = 256 * 1024 };
+    struct sha256 *sha = sha256_create();
+    char *chunk = malloc(CHUNK);
+    uint64_t at = 0;
+    int result = -ENOMEM;
+
+    if (!sha || !chunk)
+        goto out;
+    for (;;) {
+        ssize_t n = fd_pread_full(fd, chunk, CHUNK, at);
+        if (n < 0) {
+            result = (int)n;
+            goto out;
+        }
+        if (n == 0)
+            break;
+        sha256_update(sha, chunk, (size_t)n);
+        at += (uint64_t)n;
+    }
+    sha256_hex(sha, ret_hex);
+    result = 0;
+out:
+    free(chunk);
+    sha256_destroy(sha);
+    return result;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SHA-256 by libcrypto, so that its types stay in one file.
+ */
+#ifndef SKILLVM_API_SKILL_SHA256_H
+#define SKILLVM_API_SKILL_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHA256_SIZE     32u
+#define SHA256_HEX_SIZE 65u /* with its NUL */
+
+struct sha256;
+
+/* A new computation, or NULL without memory. */
+struct sha256 *sha256_create(void);
+/* Adds len bytes. */
+void sha256_update(struct sha256 *sha, const void *data, size_t len);
+/* The digest of everything added, as lower-case hex. Nothing may be added after it. */
+void sha256_hex(struct sha256 *sha, char ret_hex[SHA256_HEX_SIZE]);
+/* NULL is fine. */
+void sha256_destroy(struct sha256 *sha);
+
+/* The digest of one buffer. 0 or -ENOMEM. */
+int sha256_of(const void *data, size_t len, char ret_hex[SHA256_HEX_SIZE]);
+/* The digest of a whole file, read by pread from offset 0. 0 or -errno. */
+int sha256_of_fd(int fd, char ret_hex[SHA256_HEX_SIZE]);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/skill.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum skill_code skill_code_of(int result)
+{
+    switch (result) {
+    case -EINVAL:
+        return SKILL_CODE_INVALID_SKILL;
+    case -EFBIG:
+        return SKILL_CODE_TOO_LARGE;
+    case -EMEDIUMTYPE:
+        return SKILL_CODE_UNSUPPORTED_TYPE;
+    default:
+        return SKILL_CODE_INTERNAL;
+    }
+}
+
+const char *skill_code_name(enum skill_code code)
+{
+    switch (code) {
+    case SKILL_CODE_INVALID_SKILL:
+        return "invalid_skill";
+    case SKILL_CODE_TOO_LARGE:
+        return "too_large";
+    case SKILL_CODE_UNSUPPORTED_TYPE:
+        return "unsupported_type";
+    case SKILL_CODE_INTERNAL:
+        break;
+    }
+    return "internal_error";
+}
+
+int skill_strings_add(struct skill_strings *list, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    int len = vasprintf(&text, format, args);
+    va_end(args);
+    if (len < 0)
+        return -ENOMEM;
+
+    char **items = reallocarray(list->items, list->len + 1, sizeof(*items));
+    if (!items) {
+        free(text);
+        return -ENOMEM;
+    }
+    list->items = items;
+    list->items[list->len++] = text;
+    return 0;
+}
+
+void skill_strings_finish(struct skill_strings *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (struct skill_strings){0};
+}
+
+void skill_finish(struct skill *skill)
+{
+    free(skill->name);
+    free(skill->description);
+    free(skill->license);
+    free(skill->compatibility);
+    free(skill->allowed_tools);
+    free(skill->version);
+    free(skill->lang);
+    free(skill->entry_point);
+    free(skill->image);
+    free(skill->network);
+    for (size_t i = 0; i < skill->n_metadata; i++) {
+        free(skill->metadata[i].key);
+        free(skill->metadata[i].value);
+    }
+    free(skill->metadata);
+    free(skill->instructions);
+    skill_strings_finish(&skill->warnings);
+    *skill = (struct skill){0};
+}

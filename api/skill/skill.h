@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A skill as its SKILL.md describes it, and the vocabulary every part of api/skill shares:
+ * stable failure codes and the limits on what a stranger may hand in. Everything here comes
+ * from an untrusted archive: a skill is data, nothing in it is ever run on the host.
+ */
+#ifndef SKILLVM_API_SKILL_SKILL_H
+#define SKILLVM_API_SKILL_SKILL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The stable codes of a refused skill. Functions of api/skill return -errno as everywhere;
+ * skill_code_of() maps that to a code: -EINVAL, -EFBIG and -EMEDIUMTYPE have one, every other
+ * value is the machine's fault and not the skill's.
+ */
+enum skill_code {
+    SKILL_CODE_INTERNAL,         /* "internal_error" */
+    SKILL_CODE_INVALID_SKILL,    /* "invalid_skill": -EINVAL */
+    SKILL_CODE_TOO_LARGE,        /* "too_large": -EFBIG */
+    SKILL_CODE_UNSUPPORTED_TYPE, /* "unsupported_type": -EMEDIUMTYPE, neither zip nor tar */
+};
+
+/* The code of a function's negative result. */
+enum skill_code skill_code_of(int result);
+/* The code's stable text, as it stands in the "error" field of an HTTP answer. */
+const char *skill_code_name(enum skill_code code);
+
+/* A growing list of strings. Zero-initialise. */
+struct skill_strings {
+    char **items; /* owned, each NUL-terminated UTF-8 */
+    size_t len;
+};
+
+/* Appends a formatted string. 0 or -ENOMEM. */
+int skill_strings_add(struct skill_strings *list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void skill_strings_finish(struct skill_strings *list);
+
+struct skill_pair {
+    char *key;
+    char *value;
+};
+
+/*
+ * The front matter and body of a SKILL.md. Strings are owned and NULL where the field is
+ * absent; they are valid UTF-8 without NUL.
+ */
+struct skill {
+    char *name;        /* as written; NULL only where loading was lenient and there was none */
+    char *description; /* never NULL after a successful load */
+    char *license;
+    char *compatibility;
+    char *allowed_tools;
+    char *version;
+    char *lang; /* as written: "python", "bash", "node" are the ones that run */
+    char *entry_point;
+    char *image;
+    char *network;
+    struct skill_pair *metadata;
+    size_t n_metadata;
+    uint64_t timeout_ms;   /* 0: not given */
+    uint64_t memory_bytes; /* 0: not given */
+    uint32_t cpu_millis;   /* 1000 is one CPU; 0: not given */
+    char *instructions;    /* the body, "" when empty; never NULL after a successful load */
+    size_t instructions_len;
+    struct skill_strings warnings; /* sentences for a person */
+};
+
+/* Frees everything and zeroes it; safe on a zeroed or finished skill. */
+void skill_finish(struct skill *skill);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/clock: units, direction, and the rounding of timeouts.
+ */
+#include "base/clock.h"
+
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_all.h"
+
+static void test_monotonic_moves_forward(void **state)
+{
+    uint64_t before = clock_monotonic_ns();
+    uint64_t after;
+
+    (void)state;
+    usleep(2000);
+    after = clock_monotonic_ns();
+    assert_true(after - before >= 2000000u);
+    assert_true(after - before < 60000000000u);
+}
+
+static void test_realtime_is_the_date(void **state)
+{
+    uint64_t want = (uint64_t)time(NULL);
+    uint64_t got = clock_realtime_ns() / 1000000000u;
+
+    (void)state;
+    assert_true(got + 1 >= want && got <= want + 60);
+}
+
+static void test_timeout(void **state)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    (void)state;
+    assert_int_equal(clock_timeout_ms(0), 0);
+    assert_int_equal(clock_timeout_ms(now), 0);
+    assert_int_equal(clock_timeout_ms(UINT64_MAX), INT_MAX);
+    /* Rounded up: a deadline still ahead never gives 0, which would make poll(2) spin. */
+    assert_in_range(clock_timeout_ms(clock_monotonic_ns() + 10000000000u), 9000, 10000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_monotonic_moves_forward),
+        cmocka_unit_test(test_realtime_is_the_date),
+        cmocka_unit_test(test_timeout),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the formatter does not see: every source names its licence, stays readable in length,
+# speaks of no particular machine, and leaves nothing half done.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+LINES_MAX=600
+failed=0
+complain() {
+    printf '%s\n' "$1" >&2
+    failed=1
+}
+
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    mapfile -t files < <(git ls-files | while read -r f; do [[ -f $f ]] && echo "$f"; done)
+else
+    mapfile -t files < <(find . -path './build*' -prune -o -type f -printf '%P\n')
+fi
+
+sources=()
+texts=()
+for file in "${files[@]}"; do
+    case $file in
+    tests/fuzz/corpus/*) continue ;;
+    LICENSE) continue ;;
+    esac
+    # An empty file or one with a NUL in it is not text.
+    if [[ -s $file ]] && ! grep -qI . "$file"; then
+        complain "$file: a binary file is in the tree"
+        continue
+    fi
+    texts+=("$file")
+    case $file in
+    examples/* | tests/e2e/skills/* | tests/hostile/skills/*) ;;
+    *.c | *.h | *.S | *.py | *.js | *.sh | *.cmake | *CMakeLists.txt | *.config | *.yaml | *.yml | dev | .ci/run)
+        sources+=("$file")
+        ;;
+    esac
+done
+
+for file in "${sources[@]}"; do
+    head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' ||
+        complain "$file: no SPDX line in its first three lines"
+    case $file in
+    *.c | *.h | *.S | *.py | *.js | *.sh | dev)
+        lines=$(wc -l <"$file")
+        ((lines <= LINES_MAX)) || complain "$file: $lines lines, the limit is $LINES_MAX"
+        ;;
+    esac
+done
+
+report() { # message, then grep arguments
+    local message=$1 hit
+    shift
+    while IFS= read -r hit; do
+        complain "$hit: $message"
+    done < <(grep -nE "$@" "${texts[@]}" /dev/null | grep -v '^tests/check-style.sh:' | cut -c1-160)
+}
+
+report 'an absolute path of one machine' '(^|[^[:alnum:]_.])/(work|home/[a-z]+|root|tmp/b-[a-z0-9]+)/'
+report 'unfinished work' '\b(TODO|FIXME|XXX)\b'
+report 'a tab or a blank at the end of a line' --include='*.[ch]' '[[:blank:]]$'
+report 'a merge conflict' '^(<<<<<<<|>>>>>>>) '
+
+((failed)) && exit 1
+echo "${#texts[@]} files checked, ${#sources[@]} of them sources"

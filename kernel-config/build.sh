@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds the guest kernel from Debian's linux-source package and the *.config fragments beside
+# this script, and prints the path of the stripped vmlinux. What was built before from the same
+# inputs is printed at once. Never touches anything outside the cache and a directory in it that
+# it removes again.
+#
+#   kernel-config/build.sh [--jobs N] [--source TARBALL] [--config-only]
+#
+#   --config-only   print the finished .config on standard output instead of building
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/skillvm/kernel
+source_tar=/usr/src/linux-source-6.12.tar.xz
+source_package=linux-source-6.12
+jobs=$(nproc)
+config_only=no
+
+die() {
+    echo "kernel: $*" >&2
+    exit 1
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --jobs) jobs=${2:?} && shift ;;
+    --source) source_tar=${2:?} && source_package='' && shift ;;
+    --config-only) config_only=yes ;;
+    *) die "unknown argument $1 (--jobs N, --source TARBALL, --config-only)" ;;
+    esac
+    shift
+done
+[ -r "$source_tar" ] || die "$source_tar is missing: apt-get install linux-source-6.12"
+
+# The identity of the sources: the package's version, or the digest of a tarball given by hand.
+if [ -n "$source_package" ]; then
+    source_id=$(dpkg-query -W -f '${Package}_${Version}' "$source_package")
+else
+    source_id=$(sha256sum <"$source_tar")
+fi
+key=$({
+    echo "$source_id"
+    gcc --version | head -n 1
+    ld --version | head -n 1
+    cd "$here" && sha256sum -- *.config build.sh
+} | sha256sum | cut -c 1-32)
+out=$cache/$key/vmlinux
+
+if [ "$config_only" = no ] && [ -s "$out" ]; then
+    echo "$out"
+    exit 0
+fi
+
+# One build at a time: a second one waits and then finds the first one's result.
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
+if [ "$config_only" = no ] && [ -s "$out" ]; then
+    echo "$out"
+    exit 0
+fi
+
+work=$(mktemp -d "$cache/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# Leave out what a vmlinux of ours never reads: half of the unpacking time.
+echo "kernel: unpacking $source_id" >&2
+tar -C "$work" --strip-components=1 -xf "$source_tar" \
+    --exclude='*/Documentation/*/*' --exclude='*/tools/testing/*' \
+    --exclude='*/drivers/gpu/drm/*/*.[ch]' --exclude='*/drivers/net/*/*.[ch]' \
+    --exclude='*/drivers/media/*.[ch]' --exclude='*/drivers/staging/*.[ch]' \
+    --exclude='*/sound/*.[ch]' --exclude='*/arch/*/boot/dts/*'
+cd "$work"
+
+# Every time, name and path that would tell one build from another.
+export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970'
+export KBUILD_BUILD_USER=skillvm KBUILD_BUILD_HOST=skillvm KBUILD_BUILD_VERSION=1
+export LC_ALL=C TZ=UTC
+unset MAKEFLAGS CROSS_COMPILE ARCH KCFLAGS LOCALVERSION
+
+run() {
+    "$@" >"$work/log" 2>&1 || {
+        tail -n 40 "$work/log" >&2
+        die "failed: $*"
+    }
+}
+
+run make tinyconfig
+run scripts/kconfig/merge_config.sh -m -O . .config "$here"/*.config
+run make olddefconfig
+
+# Kconfig drops silently what a dependency forbids; a fragment that asks in vain is an error.
+lost=0
+for fragment in "$here"/*.config; do
+    name=$(basename "$fragment")
+    while read -r line; do
+        case $line in
+        CONFIG_*=*) grep -qxF -- "$line" .config && continue ;;
+        '# CONFIG_'*' is not set')
+            option=${line#\# }
+            grep -q "^${option%% *}=" .config || continue
+            ;;
+        *) continue ;;
+        esac
+        echo "kernel: $name: did not stick: $line" >&2
+        lost=1
+    done <"$fragment"
+done
+[ "$lost" = 0 ] || die "options that did not stick"
+if [ "$config_only" = yes ]; then
+    cat .config
+    exit 0
+fi
+
+echo "kernel: compiling with $jobs jobs" >&2
+run make -j "$jobs" vmlinux
+strip --strip-all -o "$work/vmlinux.stripped" vmlinux
+
+mkdir -p "$cache/$key"
+cp .config "$cache/$key/config"
+cp System.map "$cache/$key/System.map"
+mv "$work/vmlinux.stripped" "$cache/$key/vmlinux.new"
+chmod 0644 "$cache/$key/vmlinux.new"
+mv "$cache/$key/vmlinux.new" "$out"
+echo "$out"

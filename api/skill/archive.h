@@ -27,9 +27,6 @@ struct archive_limits {
 /* 50 MiB, 50 MiB, 500 entries, 100:1. */
 extern const struct archive_limits archive_limits_default;
 
-#define ARCHIVE_PATH_MAX      1024u /* bytes of a whole name */
-#define ARCHIVE_COMPONENT_MAX 255u  /* bytes between two slashes */
-
 enum archive_entry_type { ARCHIVE_ENTRY_FILE, ARCHIVE_ENTRY_DIR, ARCHIVE_ENTRY_LINK };
 
 struct archive_entry_info {

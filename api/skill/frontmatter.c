@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/frontmatter.h"
+
+#include "api/skill/duration.h"
+#include "api/skill/names.h"
+#include "api/skill/yamltree.h"
+#include "base/buf.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_CODE_POINTS_MAX        64u
+#define NAME_BYTES_MAX              256u
+#define DESCRIPTION_CODE_POINTS_MAX 1024u
+
+struct span {
+    const char *text;
+    size_t len;
+};
+
+/* The next line of *rest without its end, which is taken off *rest. */
+static struct span take_line(struct span *rest)
+{
+    const char *end = memchr(rest->text, '\n', rest->len);
+    struct span line = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
+    size_t taken = line.len + (end ? 1 : 0);
+
+    rest->text += taken;
+    rest->len -= taken;
+    if (line.len && line.text[line.len - 1] == '\r')
+        line.len--;
+    return line;
+}
+
+static bool is_fence(struct span line)
+{
+    if (line.len < 3 || memcmp(line.text, "---", 3) != 0)
+        return false;
+    for (size_t i = 3; i < line.len; i++) {
+        if (line.text[i] != ' ' && line.text[i] != '\t')
+            return false;
+    }
+    return true;
+}
+
+static struct span trim(struct span s)
+{
+    while (s.len && isspace((unsigned char)s.text[0])) {
+        s.text++;
+        s.len--;
+    }
+    while (s.len && isspace((unsigned char)s.text[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+static int split(const char *text, size_t len, struct span *ret_yaml, struct span *ret_body,
+                 struct err *err)
+{
+    struct span rest = {text, len};
+
+    if (rest.len >= 3 && memcmp(rest.text, "\xef\xbb\xbf", 3) == 0) {
+        rest.text += 3;
+        rest.len -= 3;
+    }
+    if (!is_fence(take_line(&rest)))
+        return err_set(err, EINVAL,
+                       "it must begin with a line \"---\", the front matter and "
+                       "another line \"---\"");
+    const char *begin = rest.text;
+    while (rest.len) {
+        struct span line = take_line(&rest);
+        if (is_fence(line)) {
+            *ret_yaml = (struct span){begin, (size_t)(line.text - begin)};
+            *ret_body = trim(rest);
+            return 0;
+        }
+    }
+    return err_set(err, EINVAL, "the front matter has no closing line \"---\"");
+}
+
+static size_t code_points(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+/*
+ * The second attempt's text: a value that holds ": " or " #" or ends with ":" and has no quotes
+ * gets them. Only `key: value` lines at the left edge, and those below a key without a value
+ * (metadata, resources), so that block texts stay as they are. *ret_lines counts the changes.
+ */
+static int quote_colons(struct span yaml, struct buf *out, unsigned *ret_first_line)
+{
+    bool in_map = false;
+    unsigned number = 1;
+
+    *ret_first_line = 0;
+    for (struct span rest = yaml; rest.len;) {
+        struct span line = take_line(&rest);
+        size_t indent = 0, key;
+
+        number++;
+        while (indent < line.len && line.text[indent] == ' ')
+            indent++;
+        key = indent;
+        while (key < line.len && (isalnum((unsigned char)line.text[key]) ||
+                                  line.text[key] == '_' || line.text[key] == '-'))
+            key++;
+        bool is_pair = key > indent && key < line.len && line.text[key] == ':' &&
+                       (key + 1 == line.len || line.text[key + 1] == ' ');
+        struct span value = {0};
+        if (is_pair)
+            value = trim((struct span){line.text + key + 1, line.len - key - 1});
+        if (indent == 0)
+            in_map = is_pair && value.len == 0;
+
+        bool odd = value.len > 0 && !strchr("\"'|>[{&*!%@`#", value.text[0]) &&
+                   (memmem(value.text, value.len, ": ", 2) ||
+                    memmem(value.text, value.len, " #", 2) || value.text[value.len - 1] == ':');
+        int result;
+        if (odd && (indent == 0 || in_map)) {
+            if (!*ret_first_line)
+                *ret_first_line = number;
+            result = buf_append(out, line.text, key + 1);
+            if (!result)
+                result = buf_append(out, " '", 2);
+            for (size_t i = 0; i < value.len && !result; i++) {
+                result = buf_append(out, value.text + i, 1);
+                if (!result && value.text[i] == '\'')
+                    result = buf_append(out, "'", 1);
+            }
+            if (!result)
+                result = buf_append(out, "'\n", 2);
+        } else {
+            result = buf_append(out, line.text, line.len);
+            if (!result)
+                result = buf_append(out, "\n", 1);
+        }
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
+static int parse_yaml(struct span yaml, struct skill *skill, struct yamltree **ret,
+                      struct err *err)
+{
+    static const struct yamltree_limits limits = {
+        .depth = FRONTMATTER_DEPTH_MAX,
+        .nodes = FRONTMATTER_NODES_MAX,
+    };
+    struct err first = {0}, second = {0};
+    int result = yamltree_parse(yaml.text, yaml.len, 2, &limits, ret, &first);
+
+    if (result == 0)
+        return 0;
+    if (result == -EINVAL) {
+        struct buf quoted = buf_init(3 * (size_t)FRONTMATTER_YAML_MAX);
+        unsigned line;
+        if (quote_colons(yaml, &quoted, &line) == 0 && line > 0 &&
+            yamltree_parse((const char *)quoted.data, quoted.len, 2, &limits, ret, &second) ==
+                0) {
+            buf_finish(&quoted);
+            return skill_strings_add(&skill->warnings,
+                                     "line %u: a value with a colon needs quotes; they were "
+                                     "added",
+                                     line);
+        }
+        buf_finish(&quoted);
+    }
+    if (result == -ENOMEM)
+        return result;
+    return err_set(err, -result, "%s", first.message);
+}
+
+static bool is_null(const struct yamltree *node)
+{
+    return node->kind == YAMLTREE_SCALAR && node->plain &&
+           (node->len == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+}
+
+/* Lists of words are as good as one string with spaces. */
+static int to_text(const struct yamltree *node, const char *key, struct skill *skill,
+                   char **ret_text)
+{
+    if (is_null(node))
+        return 0;
+    if (node->kind == YAMLTREE_SCALAR) {
+        *ret_text = strdup(node->text);
+        return *ret_text ? 0 : -ENOMEM;
+    }
+    if (node->kind == YAMLTREE_LIST && strcmp(key, "allowed-tools") == 0) {
+        struct buf text = buf_init(FRONTMATTER_YAML_MAX);
+        int result = 0;
+        for (size_t i = 0; i < node->n && !result; i++) {
+            if (node->children[i]->kind == YAMLTREE_SCALAR)
+                result =
+                    buf_printf(&text, "%s%s", text.len ? " " : "", node->children[i]->text);
+        }
+        const char *joined = result ? NULL : buf_cstr(&text);
+        *ret_text = joined ? strdup(joined) : NULL;
+        buf_finish(&text);
+        return *ret_text ? 0 : -ENOMEM;
+    }
+    return skill_strings_add(&skill->warnings, "line %u: \"%s\" must be text; it is ignored",
+                             node->line, key);
+}
+
+static int add_metadata(struct skill *skill, const struct yamltree *map)
+{
+    if (is_null(map))
+        return 0;
+    if (map->kind != YAMLTREE_MAP)
+        return skill_strings_add(
+            &skill->warnings, "line %u: \"metadata\" must be a map; it is ignored", map->line);
+    skill->metadata = calloc(map->n / 2 + 1, sizeof(*skill->metadata));
+    if (!skill->metadata)
+        return -ENOMEM;
+    for (size_t i = 0; i + 1 < map->n; i += 2) {
+        const struct yamltree *key = map->children[i], *value = map->children[i + 1];
+        if (key->kind != YAMLTREE_SCALAR || value->kind != YAMLTREE_SCALAR) {
+            int result = skill_strings_add(&skill->warnings,
+                                           "line %u: a value in \"metadata\" is no text; it "
+                                           "is ignored",
+                                           key->line);
+            if (result)
+                return result;
+            continue;
+        }
+        struct skill_pair *pair = &skill->metadata[skill->n_metadata];
+        pair->key = strdup(key->text);
+        pair->value = strdup(value->text);
+        skill->n_metadata++;
+        if (!pair->key || !pair->value)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int warn_amount(struct skill *skill, const char *key, const struct yamltree *node,
+                       const char *example)
+{
+    return skill_strings_add(&skill->warnings,
+                             "line %u: \"%s\" is not an amount such as %s; it is ignored",
+                             node->line, key, example);
+}
+
+static int add_resources(struct skill *skill, const struct yamltree *map)
+{
+    int result = 0;
+
+    if (is_null(map))
+        return 0;
+    if (map->kind != YAMLTREE_MAP)
+        return skill_strings_add(
+            &skill->warnings, "line %u: \"resources\" must be a map; it is ignored", map->line);
+    for (size_t i = 0; i + 1 < map->n && !result; i += 2) {
+        const struct yamltree *key = map->children[i], *value = map->children[i + 1];
+        const char *text = value->kind == YAMLTREE_SCALAR ? value->text : "";
+        if (key->kind != YAMLTREE_SCALAR || is_null(value))
+            continue;
+        if (strcmp(key->text, "memory") == 0) {
+            if (size_parse(text, &skill->memory_bytes))
+                result = warn_amount(skill, "resources.memory", value, "256Mi");
+        } else if (strcmp(key->text, "cpu") == 0) {
+            if (cpu_parse(text, &skill->cpu_millis))
+                result = warn_amount(skill, "resources.cpu", value, "0.5");
+        } else {
+            char shown[NAMES_SHOWN_MAX];
+            result = skill_strings_add(&skill->warnings,
+                                       "line %u: unknown field \"resources.%s\" is ignored",
+                                       key->line, names_show(key->text, shown));
+        }
+    }
+    return result;
+}
+
+static int add_field(struct skill *skill, const struct yamltree *key,
+                     const struct yamltree *value)
+{
+    const struct {
+        const char *name;
+        char **field;
+    } texts[] = {
+        {"name", &skill->name},
+        {"description", &skill->description},
+        {"license", &skill->license},
+        {"compatibility", &skill->compatibility},
+        {"allowed-tools", &skill->allowed_tools},
+        {"version", &skill->version},
+        {"lang", &skill->lang},
+        {"entry_point", &skill->entry_point},
+        {"image", &skill->image},
+        {"network", &skill->network},
+    };
+    char shown[NAMES_SHOWN_MAX];
+
+    if (key->kind != YAMLTREE_SCALAR)
+        return skill_strings_add(&skill->warnings, "line %u: a key that is no text is ignored",
+                                 key->line);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (strcmp(key->text, texts[i].name) != 0)
+            continue;
+        if (*texts[i].field)
+            return skill_strings_add(&skill->warnings,
+                                     "line %u: \"%s\" is there twice; the first one counts",
+                                     key->line, texts[i].name);
+        return to_text(value, texts[i].name, skill, texts[i].field);
+    }
+    if (strcmp(key->text, "metadata") == 0 && !skill->metadata)
+        return add_metadata(skill, value);
+    if (strcmp(key->text, "resources") == 0)
+        return add_resources(skill, value);
+    if (strcmp(key->text, "timeout") == 0) {
+        if (!is_null(value) &&
+            (value->kind != YAMLTREE_SCALAR || duration_parse(value->text, &skill->timeout_ms)))
+            return warn_amount(skill, "timeout", value, "30s or 2m");
+        return 0;
+    }
+    return skill_strings_add(&skill->warnings, "line %u: unknown field \"%s\" is ignored",
+                             key->line, names_show(key->text, shown));
+}
+
+/* The specification's name: letters and digits of lower case, single hyphens inside. */
+static bool is_spec_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    if (code_points(name) > NAME_CODE_POINTS_MAX || name[0] == '-' || name[len - 1] == '-' ||
+        strstr(name, "--"))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (c < 0x80 && !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-')
+            return false;
+    }
+    return true;
+}
+
+static int check_name(struct skill *skill, struct err *err)
+{
+    char shown[NAMES_SHOWN_MAX];
+
+    if (!skill->name)
+        return 0;
+    struct span name = trim((struct span){skill->name, strlen(skill->name)});
+    if (name.len == 0) {
+        free(skill->name);
+        skill->name = NULL;
+        return 0;
+    }
+    if (name.len > NAME_BYTES_MAX)
+        return err_set(err, EINVAL, "its name is over %u bytes", NAME_BYTES_MAX);
+    memmove(skill->name, name.text, name.len);
+    skill->name[name.len] = '\0';
+    for (const unsigned char *c = (const unsigned char *)skill->name; *c; c++) {
+        if (*c < 0x20 || *c == 0x7f)
+            return err_set(err, EINVAL, "its name \"%s\" holds a control character",
+                           names_show(skill->name, shown));
+    }
+    if (is_spec_name(skill->name))
+        return 0;
+    return skill_strings_add(&skill->warnings,
+                             "name \"%s\": the specification asks for at most %u lower-case "
+                             "letters, digits and single hyphens",
+                             names_show(skill->name, shown), NAME_CODE_POINTS_MAX);
+}
+
+static int check(struct skill *skill, struct err *err)
+{
+    int result = check_name(skill, err);
+
+    if (result)
+        return result;
+    if (!skill->description ||
+        trim((struct span){skill->description, strlen(skill->description)}).len == 0)
+        return err_set(err, EINVAL, "the front matter has no description");
+    if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX) {
+        result = skill_strings_add(&skill->warnings, "the description is over %u characters",
+                                   DESCRIPTION_CODE_POINTS_MAX);
+        if (result)
+            return result;
+    }
+    /* The specification has no version of its own; skills keep it in metadata. */
+    for (size_t i = 0; i < skill->n_metadata && !skill->version; i++) {
+        if (strcmp(skill->metadata[i].key, "version") != 0)
+            continue;
+        skill->version = strdup(skill->metadata[i].value);
+        if (!skill->version)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int parse(const char *text, size_t len, struct skill *skill, struct err *err)
+{
+    struct span yaml = {0}, body = {0};
+    struct yamltree *root = NULL;
+
+    if (len > FRONTMATTER_FILE_MAX)
+        return err_set(err, EFBIG, "it is over %u bytes", FRONTMATTER_FILE_MAX);
+    if (!names_is_utf8(text, len) || memchr(text, '\0', len))
+        return err_set(err, EINVAL, "it is not UTF-8 text");
+    int result = split(text, len, &yaml, &body, err);
+    if (result)
+        return result;
+    if (yaml.len > FRONTMATTER_YAML_MAX)
+        return err_set(err, EFBIG, "its front matter is over %u bytes", FRONTMATTER_YAML_MAX);
+    result = parse_yaml(yaml, skill, &root, err);
+    if (result)
+        return result;
+
+    if (!root)
+        result = err_set(err, EINVAL, "the front matter is empty");
+    else if (root->kind != YAMLTREE_MAP)
+        result = err_set(err, EINVAL, "line %u: the front matter must be \"key: value\" lines",
+                         root->line);
+    for (size_t i = 0; !result && i + 1 < root->n; i += 2)
+        result = add_field(skill, root->children[i], root->children[i + 1]);
+    yamltree_destroy(root);
+    if (result)
+        return result;
+
+    skill->instructions = strndup(body.text, body.len);
+    skill->instructions_len = body.len;
+    if (!skill->instructions)
+        return -ENOMEM;
+    return check(skill, err);
+}
+
+int frontmatter_parse(const char *text, size_t len, struct skill *ret_skill, struct err *err)
+{
+    struct skill skill = {0};
+    int result = parse(text, len, &skill, err);
+
+    if (result) {
+        skill_finish(&skill);
+        if (result == -ENOMEM)
+            return err_set(err, ENOMEM, "out of memory");
+        err_prefix(err, "SKILL.md");
+        return result;
+    }
+    *ret_skill = skill;
+    return 0;
+}

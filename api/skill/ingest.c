@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/ingest.h"
+
+#include "api/skill/names.h"
+#include "base/fd.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* What any archive may expand to whatever its ratio: a page of text compresses well. */
+#define RATIO_FROM_BYTES (1u << 20)
+#define TARGET_MAX       NAMES_PATH_MAX
+
+/* libarchive's source: the file by offset, so that zip's central directory can be read. */
+struct source {
+    int fd;
+    uint64_t at;
+    uint64_t size;
+    int error; /* positive errno of a failed read */
+    char chunk[64 * 1024];
+};
+
+static la_ssize_t source_read(struct archive *a, void *data, const void **ret_chunk)
+{
+    struct source *source = data;
+    ssize_t n = fd_pread_full(source->fd, source->chunk, sizeof(source->chunk), source->at);
+
+    if (n < 0) {
+        source->error = (int)-n;
+        archive_set_error(a, source->error, "reading failed");
+        return -1;
+    }
+    source->at += (uint64_t)n;
+    *ret_chunk = source->chunk;
+    return n;
+}
+
+static la_int64_t source_skip(struct archive *a, void *data, la_int64_t request)
+{
+    struct source *source = data;
+    uint64_t left = source->at < source->size ? source->size - source->at : 0;
+
+    (void)a;
+    if (request <= 0)
+        return 0;
+    if ((uint64_t)request > left)
+        request = (la_int64_t)left;
+    source->at += (uint64_t)request;
+    return request;
+}
+
+static la_int64_t source_seek(struct archive *a, void *data, la_int64_t offset, int whence)
+{
+    struct source *source = data;
+    int64_t base = whence == SEEK_SET   ? 0
+                   : whence == SEEK_CUR ? (int64_t)source->at
+                                        : (int64_t)source->size;
+    int64_t target;
+
+    (void)a;
+    if (__builtin_add_overflow(base, offset, &target) || target < 0)
+        return ARCHIVE_FATAL;
+    source->at = (uint64_t)target;
+    return target;
+}
+
+int ingest_add(struct ingest *in, const struct ingest_entry *entry, struct err *err)
+{
+    if (in->n >= in->limits->entries)
+        return err_set(err, EFBIG, "the archive has more than %u entries", in->limits->entries);
+    struct ingest_entry *entries = reallocarray(in->entries, in->n + 1, sizeof(*entries));
+    if (!entries)
+        return -ENOMEM;
+    in->entries = entries;
+
+    struct ingest_entry copy = *entry;
+    copy.path = strdup(entry->path);
+    copy.target = entry->target ? strdup(entry->target) : NULL;
+    if (!copy.path || (entry->target && !copy.target)) {
+        free(copy.path);
+        free(copy.target);
+        return -ENOMEM;
+    }
+    in->entries[in->n++] = copy;
+    return 0;
+}
+
+void ingest_remove(struct ingest *in, size_t i)
+{
+    free(in->entries[i].path);
+    free(in->entries[i].target);
+    memmove(&in->entries[i], &in->entries[i + 1], (in->n - i - 1) * sizeof(*in->entries));
+    in->n--;
+}
+
+void ingest_finish(struct ingest *in)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        free(in->entries[i].path);
+        free(in->entries[i].target);
+    }
+    free(in->entries);
+    in->entries = NULL;
+    in->n = 0;
+    fd_close(&in->spool_fd);
+}
+
+/* What a failed libarchive call means to the one who sent the archive. */
+static int explain(struct archive *a, const struct source *source, const char *what,
+                   struct err *err)
+{
+    const char *text = archive_error_string(a);
+
+    if (source->error)
+        return err_set_errno(err, source->error, "cannot read the archive");
+    if (archive_errno(a) == ENOMEM)
+        return -ENOMEM;
+    return err_set(err, EINVAL, "%s: %s", what, text ? text : "damaged");
+}
+
+static int check_growth(const struct ingest *in, struct err *err)
+{
+    if (in->expanded > in->limits->expanded_bytes)
+        return err_set(err, EFBIG, "the archive expands to more than %llu bytes",
+                       (unsigned long long)in->limits->expanded_bytes);
+    if (in->expanded > RATIO_FROM_BYTES && in->expanded / in->limits->ratio > in->archive_bytes)
+        return err_set(err, EFBIG, "the archive expands to more than %u times its own size",
+                       in->limits->ratio);
+    return 0;
+}
+
+static int read_content(struct ingest *in, struct archive *a, const struct source *source,
+                        struct ingest_entry *entry, struct err *err)
+{
+    char shown[NAMES_SHOWN_MAX];
+    char chunk[32 * 1024];
+
+    entry->offset = in->expanded;
+    for (;;) {
+        la_ssize_t n = archive_read_data(a, chunk, sizeof(chunk));
+        if (n == 0)
+            break;
+        if (n == ARCHIVE_RETRY)
+            continue;
+        if (n < 0) {
+            int result = explain(a, source, "the archive is damaged", err);
+            err_prefix(err, "entry \"%s\"", names_show(entry->path, shown));
+            return result;
+        }
+        uint64_t at = in->expanded;
+        in->expanded += (uint64_t)n;
+        int result = check_growth(in, err);
+        if (result)
+            return result;
+        result = fd_pwrite_full(in->spool_fd, chunk, (size_t)n, at);
+        if (result)
+            return err_set_errno(err, -result, "cannot spool the archive");
+    }
+    entry->size = in->expanded - entry->offset;
+    return 0;
+}
+
+static int take_target(const char *raw, const char *path, struct err *err)
+{
+    char shown[NAMES_SHOWN_MAX], target[NAMES_SHOWN_MAX];
+
+    names_show(path, shown);
+    if (!raw || !raw[0] || strlen(raw) > TARGET_MAX || !names_is_utf8(raw, strlen(raw)))
+        return err_set(err, EINVAL,
+                       "entry \"%s\": the link's target is empty, too long or not UTF-8",
+                       shown);
+    if (raw[0] == '/')
+        return err_set(err, EINVAL, "entry \"%s\": the link to \"%s\" leaves the skill", shown,
+                       names_show(raw, target));
+    return 0;
+}
+
+/* Finder's leavings in zips are no part of any skill. */
+static bool is_litter(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    name = name ? name + 1 : path;
+    return strcmp(path, "__MACOSX") == 0 || strncmp(path, "__MACOSX/", 9) == 0 ||
+           strcmp(name, ".DS_Store") == 0;
+}
+
+static int read_entry(struct ingest *in, struct archive *a, const struct source *source,
+                      struct archive_entry *raw, struct err *err)
+{
+    char path[NAMES_PATH_MAX + 1], target[NAMES_PATH_MAX + 1], shown[NAMES_SHOWN_MAX];
+    const char *name = archive_entry_pathname(raw);
+    struct ingest_entry entry = {.path = path};
+    int result;
+
+    if (!name)
+        return err_set(err, EINVAL, "an entry's name is not UTF-8");
+    result = names_clean(name, path, err);
+    if (result)
+        return result;
+    if (!path[0] || is_litter(path))
+        return 0;
+    names_show(path, shown);
+    if (archive_entry_is_encrypted(raw))
+        return err_set(err, EINVAL, "entry \"%s\": encrypted archives are refused", shown);
+
+    const char *hard_link = archive_entry_hardlink(raw);
+    if (hard_link) {
+        result = names_clean(hard_link, target, err);
+        if (result)
+            return result;
+        entry.target = target;
+        entry.hard_link = true;
+        entry.type = ARCHIVE_ENTRY_FILE;
+        return ingest_add(in, &entry, err);
+    }
+
+    switch (archive_entry_filetype(raw)) {
+    case AE_IFDIR:
+        entry.type = ARCHIVE_ENTRY_DIR;
+        break;
+    case AE_IFREG:
+        entry.type = ARCHIVE_ENTRY_FILE;
+        entry.executable = (archive_entry_perm(raw) & 0111) != 0;
+        /* A header may lie, but one that admits too much need not be read. */
+        if (archive_entry_size_is_set(raw) &&
+            (uint64_t)archive_entry_size(raw) > in->limits->expanded_bytes)
+            return err_set(err, EFBIG,
+                           "entry \"%s\": the archive expands to more than %llu "
+                           "bytes",
+                           shown, (unsigned long long)in->limits->expanded_bytes);
+        result = read_content(in, a, source, &entry, err);
+        if (result)
+            return result;
+        break;
+    case AE_IFLNK:
+        entry.type = ARCHIVE_ENTRY_LINK;
+        result = take_target(archive_entry_symlink(raw), path, err);
+        if (result)
+            return result;
+        strcpy(target, archive_entry_symlink(raw));
+        entry.target = target;
+        break;
+    default:
+        return err_set(err, EINVAL, "entry \"%s\": devices, pipes and sockets are refused",
+                       shown);
+    }
+    return ingest_add(in, &entry, err);
+}
+
+static int read_entries(struct ingest *in, struct archive *a, struct source *source,
+                        struct err *err)
+{
+    uint64_t seen = 0;
+
+    for (;;) {
+        struct archive_entry *raw;
+        int status = archive_read_next_header(a, &raw);
+
+        if (status == ARCHIVE_EOF)
+            return 0;
+        if (status == ARCHIVE_RETRY)
+            continue;
+        if (status < ARCHIVE_WARN) {
+            if (seen == 0 && archive_format(a) == 0 && !source->error)
+                return err_set(err, EMEDIUMTYPE, "this is neither a zip nor a tar archive");
+            return explain(a, source, "the archive is damaged", err);
+        }
+        if (++seen > in->limits->entries)
+            return err_set(err, EFBIG, "the archive has more than %u entries",
+                           in->limits->entries);
+        int result = read_entry(in, a, source, raw, err);
+        if (result)
+            return result;
+    }
+}
+
+static int set_up(struct archive *a, struct source *source)
+{
+    /* A filter that libarchive lacks is a warning here and an unknown format later. */
+    archive_read_support_filter_gzip(a);
+    archive_read_support_filter_bzip2(a);
+    archive_read_support_filter_xz(a);
+    archive_read_support_filter_zstd(a);
+    if (archive_read_support_format_zip(a) < ARCHIVE_WARN ||
+        archive_read_support_format_tar(a) < ARCHIVE_WARN ||
+        archive_read_set_read_callback(a, source_read) != ARCHIVE_OK ||
+        archive_read_set_skip_callback(a, source_skip) != ARCHIVE_OK ||
+        archive_read_set_seek_callback(a, source_seek) != ARCHIVE_OK ||
+        archive_read_set_callback_data(a, source) != ARCHIVE_OK)
+        return -ENOMEM;
+    return 0;
+}
+
+static int read_archive(struct ingest *in, struct source *source, struct err *err)
+{
+    struct archive *a = archive_read_new();
+    int result = a ? set_up(a, source) : -ENOMEM;
+
+    if (!result) {
+        if (archive_read_open1(a) == ARCHIVE_OK)
+            result = read_entries(in, a, source, err);
+        else
+            result = explain(a, source, "the archive cannot be read", err);
+    }
+    archive_read_free(a);
+    return result;
+}
+
+int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *ret,
+                struct err *err)
+{
+    struct ingest in = {.limits = limits, .spool_fd = -1};
+    struct stat st;
+    int result = 0;
+
+    if (fstat(in_fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read the archive");
+    if (st.st_size == 0)
+        return err_set(err, EMEDIUMTYPE, "the archive is empty");
+    in.archive_bytes = (uint64_t)st.st_size;
+    if (in.archive_bytes > limits->archive_bytes)
+        return err_set(err, EFBIG, "the archive is over %llu bytes",
+                       (unsigned long long)limits->archive_bytes);
+
+    /* Names are UTF-8 whatever locale the process has: libarchive converts by the thread's. */
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+    struct source *source = malloc(sizeof(*source));
+
+    in.spool_fd = memfd_create("skill-spool", MFD_CLOEXEC);
+    if (!source) {
+        result = -ENOMEM;
+    } else if (in.spool_fd < 0) {
+        result = err_set_errno(err, errno, "cannot make a spool file");
+    } else {
+        source->fd = in_fd;
+        source->at = 0;
+        source->size = in.archive_bytes;
+        source->error = 0;
+        result = read_archive(&in, source, err);
+    }
+
+    free(source);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
+    if (result)
+        ingest_finish(&in);
+    else
+        *ret = in;
+    return result == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : result;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/names.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <wctype.h>
+
+size_t names_utf8_decode(const char *text, size_t len, uint32_t *ret_code)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t code = s[0];
+    uint32_t least;
+    size_t n;
+
+    if (code < 0x80) {
+        *ret_code = code;
+        return 1;
+    }
+    if (code >= 0xc2 && code <= 0xdf) {
+        n = 2;
+        least = 0x80;
+        code &= 0x1f;
+    } else if (code >= 0xe0 && code <= 0xef) {
+        n = 3;
+        least = 0x800;
+        code &= 0x0f;
+    } else if (code >= 0xf0 && code <= 0xf4) {
+        n = 4;
+        least = 0x10000;
+        code &= 0x07;
+    } else {
+        return 0;
+    }
+    if (len < n)
+        return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return 0;
+    *ret_code = code;
+    return n;
+}
+
+bool names_is_utf8(const char *text, size_t len)
+{
+    uint32_t code;
+
+    for (size_t at = 0; at < len;) {
+        size_t n = names_utf8_decode(text + at, len - at, &code);
+        if (n == 0)
+            return false;
+        at += n;
+    }
+    return true;
+}
+
+/* C0 and C1 controls, DEL, and the marks that reorder or hide text on a terminal. */
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
+{
+    const size_t room = NAMES_SHOWN_MAX - 4;
+    size_t len = strlen(name);
+    size_t used = 0;
+
+    for (size_t at = 0; at < len;) {
+        uint32_t code;
+        size_t n = names_utf8_decode(name + at, len - at, &code);
+        bool plain = n > 0 && !is_control(code);
+        size_t bytes = n > 0 ? n : 1;
+        size_t needed = plain ? bytes : 4 * bytes;
+
+        if (used + needed > room) {
+            memcpy(out + used, "...", 3);
+            used += 3;
+            break;
+        }
+        for (size_t i = 0; i < bytes; i++) {
+            if (plain)
+                out[used++] = name[at + i];
+            else
+                used += (size_t)snprintf(out + used, 5, "\\x%02x", (unsigned char)name[at + i]);
+        }
+        at += bytes;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static int check_bytes(const char *raw, size_t len, const char *shown, struct err *err)
+{
+    for (size_t at = 0; at < len;) {
+        uint32_t code;
+        size_t n = names_utf8_decode(raw + at, len - at, &code);
+        if (n == 0)
+            return err_set(err, EINVAL, "entry \"%s\": its name is not UTF-8", shown);
+        if (is_control(code))
+            return err_set(err, EINVAL, "entry \"%s\": its name holds a control character",
+                           shown);
+        if (code == '\\')
+            return err_set(err, EINVAL, "entry \"%s\": its name holds a backslash", shown);
+        at += n;
+    }
+    return 0;
+}
+
+int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *err)
+{
+    char shown[NAMES_SHOWN_MAX];
+    size_t len = strlen(raw);
+    size_t used = 0;
+    unsigned depth = 0;
+
+    names_show(raw, shown);
+    if (len == 0)
+        return err_set(err, EINVAL, "an entry has an empty name");
+    if (len > NAMES_PATH_MAX)
+        return err_set(err, EINVAL, "entry \"%s\": its name is over %u bytes", shown,
+                       NAMES_PATH_MAX);
+    if (raw[0] == '/')
+        return err_set(err, EINVAL, "entry \"%s\": absolute paths are refused", shown);
+    int result = check_bytes(raw, len, shown, err);
+    if (result)
+        return result;
+
+    for (size_t at = 0; at < len;) {
+        size_t n = strcspn(raw + at, "/");
+        const char *part = raw + at;
+
+        at += n + 1;
+        if (n == 0 || (n == 1 && part[0] == '.'))
+            continue;
+        if (n == 2 && part[0] == '.' && part[1] == '.')
+            return err_set(err, EINVAL, "entry \"%s\": \"..\" in a path is refused", shown);
+        if (n > NAMES_COMPONENT_MAX)
+            return err_set(err, EINVAL, "entry \"%s\": a part of its name is over %u bytes",
+                           shown, NAMES_COMPONENT_MAX);
+        if (++depth > NAMES_DEPTH_MAX)
+            return err_set(err, EINVAL, "entry \"%s\": folders are nested over %u levels deep",
+                           shown, NAMES_DEPTH_MAX);
+        if (used > 0)
+            ret_name[used++] = '/';
+        memcpy(ret_name + used, part, n);
+        used += n;
+    }
+    ret_name[used] = '\0';
+    return 0;
+}
+
+static locale_t fold_locale;
+
+static void make_fold_locale(void)
+{
+    fold_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+}
+
+static uint32_t fold(uint32_t code)
+{
+    if (code < 0x80)
+        return code >= 'A' && code <= 'Z' ? code + 32 : code;
+    return fold_locale ? (uint32_t)towlower_l((wint_t)code, fold_locale) : code;
+}
+
+int names_case_compare(const char *a, const char *b)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    size_t a_len = strlen(a), b_len = strlen(b);
+
+    pthread_once(&once, make_fold_locale);
+    while (a_len && b_len) {
+        uint32_t x, y;
+        size_t a_n = names_utf8_decode(a, a_len, &x);
+        size_t b_n = names_utf8_decode(b, b_len, &y);
+        if (a_n == 0 || b_n == 0)
+            return strcmp(a, b);
+        x = fold(x);
+        y = fold(y);
+        if (x != y)
+            return x < y ? -1 : 1;
+        a += a_n;
+        a_len -= a_n;
+        b += b_n;
+        b_len -= b_n;
+    }
+    return a_len ? 1 : b_len ? -1 : 0;
+}

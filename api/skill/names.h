@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of files that strangers choose: checking, cleaning and showing them. Pure text; nothing
+ * here touches a file system.
+ */
+#ifndef SKILLVM_API_SKILL_NAMES_H
+#define SKILLVM_API_SKILL_NAMES_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NAMES_PATH_MAX      1024u /* bytes of a whole name */
+#define NAMES_COMPONENT_MAX 255u  /* bytes between two slashes */
+#define NAMES_DEPTH_MAX     32u   /* components */
+
+/*
+ * Decodes the code point at text (len > 0 bytes left). Returns the bytes it takes, or 0 for
+ * what is not UTF-8 (overlong forms, surrogates and values over U+10FFFF are not).
+ */
+size_t names_utf8_decode(const char *text, size_t len, uint32_t *ret_code);
+bool names_is_utf8(const char *text, size_t len);
+
+#define NAMES_SHOWN_MAX 128u
+/*
+ * The name as a person may see it: control and non-UTF-8 bytes as \xNN, a long one cut with
+ * "...". Returns out.
+ */
+const char *names_show(const char *name, char out[NAMES_SHOWN_MAX]);
+
+/*
+ * Checks an archive member's name and writes it without "./", doubled and trailing slashes; the
+ * root itself becomes "". 0, or -EINVAL with the rule that was broken: empty, absolute, "..",
+ * backslash, control byte, not UTF-8, or over one of the limits above.
+ */
+int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *err);
+
+/*
+ * Compares two valid UTF-8 names without regard to case (simple case folding by code point, in
+ * the C.UTF-8 locale where there is one, else ASCII only): <0, 0, >0.
+ */
+int names_case_compare(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,148 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds a guest root image from a recipe and prints its path:
+#
+#   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
+#       --input init=build/bin/skillvm-init --input zygote=guest-init/zygote.py
+#
+# Two stages, each kept in the cache under the digest of everything that goes into it: the root
+# file system of the packages (a tar), and the image with our own files in it. Packages are
+# resolved and fetched by apt from the machine's own sources; root is not needed.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/skillvm/image
+# The time of every file in the image: fixed, and late enough for zip archives, which start at 1980.
+epoch=1672531200
+recipe=
+tool=
+inputs=
+
+die() {
+    echo "image: $*" >&2
+    exit 1
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --recipe) recipe=$(realpath "${2:?}") && shift ;;
+    --tool) tool=$(realpath "${2:?}") && shift ;;
+    --input)
+        case ${2:?} in
+        *[[:space:]]*) die "white space in $2" ;;
+        *=?*) inputs="$inputs ${2%%=*}=$(realpath "${2#*=}")" && shift ;;
+        *) die "not NAME=FILE: $2" ;;
+        esac
+        ;;
+    *) die "unknown argument $1 (--recipe FILE, --tool image-tree, --input NAME=FILE)" ;;
+    esac
+    shift
+done
+[ -r "$recipe" ] || die "no such recipe: $recipe"
+[ -x "$tool" ] || die "no such tool: $tool (build the programs first)"
+export LC_ALL=C TZ=UTC
+
+digest() {
+    sha256sum | cut -c 1-32
+}
+
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
+work=$(mktemp -d "$cache/work.XXXXXX")
+clean() {
+    chmod -R u+rwX "$work"
+    rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 130' INT TERM HUP
+
+# apt with an empty machine to install into, so that it names every package that is needed.
+mkdir -p "$work/archives/partial" "$cache/debs/partial"
+: >"$work/status"
+apt() {
+    apt-get -qq -y -o Dir::State::status="$work/status" -o Debug::NoLocking=1 \
+        -o APT::Install-Recommends=false -o APT::Sandbox::User="$(id -un)" \
+        -o APT::Default-Release="$("$tool" show "$recipe" suite)" \
+        -o Acquire::ForceHash=SHA256 "$@"
+}
+name=$("$tool" show "$recipe" name)
+packages=$("$tool" show "$recipe" packages)
+# shellcheck disable=SC2086 # a list of names
+apt -o Dir::Cache::archives="$work/archives" --print-uris install $packages >"$work/uris" 2>"$work/log" || {
+    cat "$work/log" >&2
+    die "apt cannot resolve the packages of $recipe (no lists? apt-get update)"
+}
+# The address differs from machine to machine; file name and digest do not.
+awk '{ print $2, $4 }' "$work/uris" | sort >"$work/resolved"
+[ -s "$work/resolved" ] || die "apt resolved nothing"
+
+base_key=$({
+    cat "$work/resolved" "$recipe"
+    cd "$here" && sha256sum build.sh image-tree.c recipe.c tree.c
+} | digest)
+base=$cache/rootfs-$base_key.tar
+
+compile_python() {
+    python=$(echo "$work"/root/usr/lib/*/ld-linux-*.so.*)
+    libraries=$(dirname "$python")
+    # The image's own interpreter, one process and a fixed hash seed: the bytes of a .pyc depend
+    # on both. -s and -p: the paths in tracebacks are those of the guest.
+    # shellcheck disable=SC2046 # a list of folders without spaces
+    (cd "$work/root" && PYTHONHOME="$work/root/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
+        "$python" --library-path "$libraries" usr/bin/python3 -S -s -E -m compileall -q -f \
+        --invalidation-mode unchecked-hash -s "$work/root" -p / \
+        $("$tool" show "$recipe" compile_python | sed "s,^,$work/root/,")) >&2
+}
+
+if [ ! -s "$base" ]; then
+    echo "image: fetching $(wc -l <"$work/resolved") packages" >&2
+    # shellcheck disable=SC2086
+    apt -o Dir::Cache::archives="$cache/debs" -d install $packages >&2
+    mkdir -m 0755 "$work/root"
+    echo "image: unpacking" >&2
+    # shellcheck disable=SC2046 # file names of packages have no spaces
+    (cd "$cache/debs" && "$tool" unpack "$recipe" "$work/root" \
+        $(cut -d ' ' -f 1 "$work/resolved"))
+    if [ -n "$("$tool" show "$recipe" compile_python)" ]; then
+        echo "image: compiling python's library" >&2
+        compile_python
+    fi
+    if [ -x "$work/root/usr/sbin/ldconfig" ]; then
+        "$work/root/usr/sbin/ldconfig" -r "$work/root"
+        rm -rf "$work/root/var/cache/ldconfig"
+    fi
+    tar -C "$work/root" --sort=name --mtime=@$epoch --owner=0 --group=0 --numeric-owner \
+        --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime \
+        -cf "$work/base.tar" .
+    mv "$work/base.tar" "$base"
+    clean
+    mkdir "$work"
+fi
+
+# shellcheck disable=SC2086
+image_key=$({
+    echo "$base_key"
+    mkfs.erofs --version 2>&1 | head -n 1
+    for input in $inputs; do
+        echo "${input%%=*} $(sha256sum <"${input#*=}")"
+    done
+} | digest)
+image=$cache/$image_key/$name.erofs
+if [ ! -s "$image" ]; then
+    echo "image: putting $name together" >&2
+    mkdir "$work/tree"
+    tar -C "$work/tree" -xpf "$base" --no-same-owner
+    # shellcheck disable=SC2086 # a list without spaces
+    "$tool" add "$recipe" "$work/tree" $inputs
+    uuid=$(echo "$image_key" | sed 's/\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)/\1-\2-\3-\4-/')
+    mkfs.erofs --all-root -T "$epoch" -U "$uuid" -x -1 "$work/image" "$work/tree" >"$work/log" 2>&1 || {
+        cat "$work/log" >&2
+        die "mkfs.erofs failed"
+    }
+    chmod 0644 "$work/image"
+    mkdir -p "$cache/$image_key"
+    mv "$work/image" "$image"
+fi
+echo "$image"

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recipe of a guest root image; libyaml stays inside this file. */
+#include "images/recipe.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+enum value_kind { VALUE_NONE, VALUE_MODE, VALUE_TEXT, VALUE_INPUT };
+
+struct key {
+    const char *name;
+    size_t offset; /* of the struct recipe_list in struct recipe */
+    enum value_kind kind;
+};
+
+static const struct key LIST_KEYS[] = {
+    {"packages", offsetof(struct recipe, packages), VALUE_NONE},
+    {"drop", offsetof(struct recipe, drop), VALUE_NONE},
+    {"keep", offsetof(struct recipe, keep), VALUE_NONE},
+    {"compile_python", offsetof(struct recipe, compile_python), VALUE_NONE},
+    {"directories", offsetof(struct recipe, directories), VALUE_MODE},
+    {"links", offsetof(struct recipe, links), VALUE_TEXT},
+    {"files", offsetof(struct recipe, files), VALUE_TEXT},
+    {"inputs", offsetof(struct recipe, inputs), VALUE_INPUT},
+};
+
+struct reader {
+    yaml_document_t *document;
+    struct err *err;
+};
+
+static int refuse(struct reader *r, const yaml_node_t *node, const char *what)
+{
+    return err_set(r->err, EINVAL, "line %zu: %s", node->start_mark.line + 1, what);
+}
+
+/* The text of a scalar, or NULL when the node is none or holds a NUL. Borrowed. */
+static const char *scalar_text(const yaml_node_t *node)
+{
+    if (!node || node->type != YAML_SCALAR_NODE)
+        return NULL;
+    const char *text = (const char *)node->data.scalar.value;
+    return strlen(text) == node->data.scalar.length ? text : NULL;
+}
+
+static bool path_is_clean(const char *path)
+{
+    if (!*path || *path == '/')
+        return false;
+    for (const char *part = path; part;) {
+        size_t len = strcspn(part, "/");
+        if (len == 0 || (len == 1 && part[0] == '.') ||
+            (len == 2 && part[0] == '.' && part[1] == '.'))
+            return false;
+        part = part[len] ? part + len + 1 : NULL;
+    }
+    return true;
+}
+
+static int read_mode(struct reader *r, const yaml_node_t *node, mode_t *ret_mode)
+{
+    const char *text = scalar_text(node);
+    size_t len = text ? strlen(text) : 0;
+    if (len != 4 || strspn(text, "01234567") != len)
+        return refuse(r, node, "a mode is four octal digits in quotes");
+    *ret_mode = (mode_t)strtoul(text, NULL, 8);
+    return 0;
+}
+
+static int read_input(struct reader *r, const yaml_node_t *node, struct recipe_item *item)
+{
+    if (node->type != YAML_MAPPING_NODE)
+        return refuse(r, node, "an input is { from: NAME, mode: \"0755\" }");
+    const char *from = NULL;
+    item->mode = 0644;
+    for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top; pair++) {
+        const char *key = scalar_text(yaml_document_get_node(r->document, pair->key));
+        yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
+        if (key && !strcmp(key, "mode")) {
+            int rc = read_mode(r, value, &item->mode);
+            if (rc < 0)
+                return rc;
+        } else if (key && !strcmp(key, "from")) {
+            from = scalar_text(value);
+        } else {
+            return refuse(r, node, "an input has only from and mode");
+        }
+    }
+    if (!from || !*from)
+        return refuse(r, node, "an input needs from");
+    item->value = strdup(from);
+    return item->value ? 0 : -ENOMEM;
+}
+
+static int read_item(struct reader *r, const struct key *key, const yaml_node_t *path,
+                     const yaml_node_t *value, struct recipe_item *item)
+{
+    const char *text = scalar_text(path);
+    if (!text || !path_is_clean(text))
+        return refuse(r, path, "not a relative path or name");
+    item->path = strdup(text);
+    if (!item->path)
+        return -ENOMEM;
+    switch (key->kind) {
+    case VALUE_NONE:
+        return 0;
+    case VALUE_MODE:
+        return read_mode(r, value, &item->mode);
+    case VALUE_INPUT:
+        return read_input(r, value, item);
+    case VALUE_TEXT:
+        text = scalar_text(value);
+        if (!text)
+            return refuse(r, path, "needs a text");
+        item->mode = 0644;
+        item->value = strdup(text);
+        return item->value ? 0 : -ENOMEM;
+    }
+    return -EINVAL;
+}
+
+static int read_list(struct reader *r, const struct key *key, const yaml_node_t *node,
+                     struct recipe_list *list)
+{
+    bool plain = key->kind == VALUE_NONE;
+    if (node->type != (plain ? YAML_SEQUENCE_NODE : YAML_MAPPING_NODE))
+        return refuse(r, node, plain ? "needs a list" : "needs a mapping");
+    if (list->items)
+        return refuse(r, node, "the same key twice");
+    size_t len = plain
+                     ? (size_t)(node->data.sequence.items.top - node->data.sequence.items.start)
+                     : (size_t)(node->data.mapping.pairs.top - node->data.mapping.pairs.start);
+    if (len > RECIPE_ITEMS_MAX)
+        return refuse(r, node, "too many items");
+    list->items = calloc(len + 1, sizeof(*list->items));
+    if (!list->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < len; i++) {
+        const yaml_node_t *path, *value = NULL;
+        if (plain) {
+            path = yaml_document_get_node(r->document, node->data.sequence.items.start[i]);
+        } else {
+            const yaml_node_pair_t *pair = &node->data.mapping.pairs.start[i];
+            path = yaml_document_get_node(r->document, pair->key);
+            value = yaml_document_get_node(r->document, pair->value);
+        }
+        /* Counted first: what a failed read left behind is freed with the rest. */
+        list->len = i + 1;
+        int rc = read_item(r, key, path, value, &list->items[i]);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_name(struct reader *r, const yaml_node_t *node, char **ret_name)
+{
+    const char *text = scalar_text(node);
+    if (!text || !path_is_clean(text) || strchr(text, '/') || *ret_name)
+        return refuse(r, node, "needs one plain word, once");
+    *ret_name = strdup(text);
+    return *ret_name ? 0 : -ENOMEM;
+}
+
+static int read_document(struct reader *r, struct recipe *recipe)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(r->document);
+    if (!root || root->type != YAML_MAPPING_NODE)
+        return err_set(r->err, EINVAL, "not a mapping");
+    for (yaml_node_pair_t *pair = root->data.mapping.pairs.start;
+         pair < root->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key_node = yaml_document_get_node(r->document, pair->key);
+        const yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
+        const char *name = scalar_text(key_node);
+        int rc = -ENOENT;
+        if (name && !strcmp(name, "name"))
+            rc = read_name(r, value, &recipe->name);
+        else if (name && !strcmp(name, "suite"))
+            rc = read_name(r, value, &recipe->suite);
+        for (size_t i = 0; name && i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]); i++) {
+            if (strcmp(name, LIST_KEYS[i].name) != 0)
+                continue;
+            void *list = (char *)recipe + LIST_KEYS[i].offset;
+            rc = read_list(r, &LIST_KEYS[i], value, list);
+        }
+        if (rc == -ENOENT)
+            return refuse(r, key_node, "unknown key");
+        if (rc < 0)
+            return rc;
+    }
+    if (!recipe->name || !recipe->suite || !recipe->packages.len)
+        return err_set(r->err, EINVAL, "name, suite and packages are needed");
+    return 0;
+}
+
+int recipe_read(FILE *file, struct recipe *ret_recipe, struct err *err)
+{
+    yaml_parser_t parser;
+    yaml_document_t document;
+    struct recipe recipe = {0};
+
+    if (!yaml_parser_initialize(&parser))
+        return err_set(err, ENOMEM, "out of memory");
+    yaml_parser_set_input_file(&parser, file);
+    if (!yaml_parser_load(&parser, &document)) {
+        int rc = err_set(err, EINVAL, "line %zu: %s", parser.problem_mark.line + 1,
+                         parser.problem ? parser.problem : "not YAML");
+        yaml_parser_delete(&parser);
+        return rc;
+    }
+    struct reader reader = {.document = &document, .err = err};
+    int rc = read_document(&reader, &recipe);
+    yaml_document_delete(&document);
+    yaml_parser_delete(&parser);
+    if (rc < 0) {
+        recipe_finish(&recipe);
+        return err_set(err, -rc, "out of memory");
+    }
+    *ret_recipe = recipe;
+    return 0;
+}
+
+void recipe_finish(struct recipe *recipe)
+{
+    for (size_t i = 0; i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]); i++) {
+        void *at = (char *)recipe + LIST_KEYS[i].offset;
+        struct recipe_list *list = at;
+        for (size_t j = 0; j < list->len; j++) {
+            free(list->items[j].path);
+            free(list->items[j].value);
+        }
+        free(list->items);
+    }
+    free(recipe->name);
+    free(recipe->suite);
+    memset(recipe, 0, sizeof(*recipe));
+}
+
+static bool list_covers(const struct recipe_list *list, const char *path)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (fnmatch(list->items[i].path, path, FNM_PATHNAME | FNM_LEADING_DIR) == 0)
+            return true;
+    return false;
+}
+
+bool recipe_wants(const struct recipe *recipe, const char *path)
+{
+    return !list_covers(&recipe->drop, path) || list_covers(&recipe->keep, path);
+}

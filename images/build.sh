@@ -4,7 +4,7 @@
 # Builds a guest root image from a recipe and prints its path:
 #
 #   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
-#       --input init=build/bin/skillvm-init --input zygote=guest-init/zygote.py
+#       --input init=build/bin/skillvm-init --input zygote=build/share/zygote
 #
 # Two stages, each kept in the cache under the digest of everything that goes into it: the root
 # file system of the packages (a tar), and the image with our own files in it. Packages are
@@ -32,10 +32,10 @@ while [ $# -gt 0 ]; do
         case ${2:?} in
         *[[:space:]]*) die "white space in $2" ;;
         *=?*) inputs="$inputs ${2%%=*}=$(realpath "${2#*=}")" && shift ;;
-        *) die "not NAME=FILE: $2" ;;
+        *) die "not NAME=PATH: $2" ;;
         esac
         ;;
-    *) die "unknown argument $1 (--recipe FILE, --tool image-tree, --input NAME=FILE)" ;;
+    *) die "unknown argument $1 (--recipe FILE, --tool image-tree, --input NAME=PATH)" ;;
     esac
     shift
 done
@@ -126,7 +126,9 @@ image_key=$({
     echo "$base_key"
     mkfs.erofs --version 2>&1 | head -n 1
     for input in $inputs; do
-        echo "${input%%=*} $(sha256sum <"${input#*=}")"
+        echo "${input%%=*}"
+        (cd "${input#*=}" 2>/dev/null && find . -type f -exec sha256sum {} + | sort) ||
+            sha256sum <"${input#*=}"
     done
 } | digest)
 image=$cache/$image_key/$name.erofs

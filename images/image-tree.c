@@ -20,7 +20,7 @@ static const char USAGE[] =
     "usage: image-tree show RECIPE name|suite|packages|inputs|compile_python\n"
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
-    "       image-tree add RECIPE FOLDER NAME=FILE…    every input of the recipe\n";
+    "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n";
 
 static int show(const struct recipe *recipe, const char *what)
 {
@@ -89,7 +89,7 @@ static int add(const struct recipe *recipe, const char *folder, char **assignmen
     for (size_t i = 0; i < n && rc == 0; i++) {
         char *equals = strchr(assignments[i], '=');
         if (!equals) {
-            rc = err_set(err, EINVAL, "%s: not NAME=FILE", assignments[i]);
+            rc = err_set(err, EINVAL, "%s: not NAME=PATH", assignments[i]);
             break;
         }
         *equals = '\0';
@@ -105,7 +105,7 @@ static int add(const struct recipe *recipe, const char *folder, char **assignmen
         if (at == n)
             rc = err_set(err, EINVAL, "the recipe needs the input %s", item->value);
         else
-            rc = tree_add_file(item->path, fds[at], item->mode, err);
+            rc = tree_add_input(item->path, fds[at], item->mode, err);
     }
     free(fds);
     free(paths);

@@ -4,9 +4,11 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -252,7 +254,7 @@ int tree_add_recipe(const struct recipe *recipe, struct err *err)
     return rc;
 }
 
-int tree_add_file(const char *path, int source_fd, mode_t mode, struct err *err)
+static int add_file(const char *path, int source_fd, mode_t mode, struct err *err)
 {
     char data[COPY_SIZE];
     _cleanup_fd_ int fd = open_new(path, mode, err);
@@ -268,4 +270,47 @@ int tree_add_file(const char *path, int source_fd, mode_t mode, struct err *err)
         if (rc < 0)
             return err_set_errno(err, -rc, "%s", path);
     }
+}
+
+static int add_folder_entry(const char *folder, int folder_fd, const char *name, mode_t mode,
+                            struct err *err)
+{
+    char *path;
+    if (asprintf(&path, "%s/%s", folder, name) < 0)
+        return err_set(err, ENOMEM, "out of memory");
+    _cleanup_fd_ int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    int rc;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        rc = err_set_errno(err, errno, "the source of %s", path);
+    else if (!S_ISREG(st.st_mode))
+        rc = err_set(err, EINVAL, "the source of %s is not a regular file", path);
+    else
+        rc = add_file(path, fd, mode, err);
+    free(path);
+    return rc;
+}
+
+int tree_add_input(const char *path, int source_fd, mode_t mode, struct err *err)
+{
+    struct stat st;
+    if (fstat(source_fd, &st) < 0)
+        return err_set_errno(err, errno, "the source of %s", path);
+    if (!S_ISDIR(st.st_mode))
+        return add_file(path, source_fd, mode, err);
+
+    int own_fd = fcntl(source_fd, F_DUPFD_CLOEXEC, 0);
+    DIR *dir = own_fd < 0 ? NULL : fdopendir(own_fd);
+    if (!dir) {
+        int rc = err_set_errno(err, errno, "the source of %s", path);
+        fd_close(&own_fd);
+        return rc;
+    }
+    const struct dirent *entry;
+    int rc = 0;
+    while (rc == 0 && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            rc = add_folder_entry(path, source_fd, entry->d_name, mode, err);
+    closedir(dir);
+    return rc;
 }

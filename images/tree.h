@@ -20,7 +20,10 @@ int tree_unpack_deb(const struct recipe *recipe, int deb_fd, const char *deb_nam
 /* Makes the recipe's directories, links and files, in that order. 0 or -errno. */
 int tree_add_recipe(const struct recipe *recipe, struct err *err);
 
-/* Copies source_fd to path with the given mode in place of what was there. 0 or -errno. */
-int tree_add_file(const char *path, int source_fd, mode_t mode, struct err *err);
+/*
+ * Copies source_fd, a file or a folder of files (one level), to path with the given mode in
+ * place of what was there. 0 or -errno.
+ */
+int tree_add_input(const char *path, int source_fd, mode_t mode, struct err *err);
 
 #endif

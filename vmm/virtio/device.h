@@ -32,7 +32,9 @@ struct virtio_ops {
     void (*config)(const struct virtio_device *dev, uint8_t *out);
     /* The driver set DRIVER_OK: all n_queues queues are ready. They stay valid until reset. */
     void (*activate)(struct virtio_device *dev, struct virtqueue *queues);
-    /* The driver kicked queue, an index below n_queues, of an active device. */
+    /* The driver kicked queue, an index below n_queues, of an active device. Serves a bounded
+       number of chains: a driver that adds them as fast as they are served must not keep the
+       machine's mutex. What is left is noted in the queue's more flag. */
     void (*notify)(struct virtio_device *dev, uint16_t queue);
     /* Forget the queues; also called for a device that is not active. */
     void (*reset)(struct virtio_device *dev);

@@ -58,6 +58,13 @@ void virtio_mmio_write(struct virtio_mmio *t, uint64_t offset, const void *data,
 void virtio_mmio_notify(struct virtio_mmio *t, uint32_t queue);
 
 /*
+ * Serves what the calls above left behind, as each does a bounded amount of work. True when
+ * there is still more: the machine's loop calls this before every wait, and does not wait while
+ * it says true.
+ */
+bool virtio_mmio_serve_more(struct virtio_mmio *t);
+
+/*
  * Sends the interrupt that the queues are due (one for all of them) and acts on failed queues.
  * The functions above do it by themselves; devices call it after work that the host started.
  */

@@ -16,7 +16,7 @@
 
 #include "vmm/memory.h"
 
-#define VIRTQUEUE_SIZE_MAX 256u
+#define VIRTQUEUE_SIZE_MAX 128u
 
 struct virtqueue {
     const struct memory *mem; /* borrowed */
@@ -33,6 +33,7 @@ struct virtqueue {
     uint16_t published_used; /* what the guest was last told in used.idx */
     bool interrupt_due;      /* published something since the last interrupt decision */
     bool kicks_off;          /* VIRTQ_USED_F_NO_NOTIFY is set */
+    bool more;               /* the device left work behind to keep its callback short */
     const char *failure;     /* NULL, or what rule was broken: a constant */
 };
 

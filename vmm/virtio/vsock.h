@@ -29,6 +29,7 @@
 #define VSOCK_BUF_ALLOC                                                                        \
     (256u * 1024u)            /* bytes the guest may send ahead of the host's reading */
 #define VSOCK_REPLIES_MAX 16u /* resets waiting for receive buffers */
+#define VSOCK_RX_BATCH    16u /* receive buffers filled by one read of the host */
 
 enum vsock_state {
     VSOCK_IDLE,       /* no connection yet; vsock_connect() may be called */
@@ -57,6 +58,7 @@ struct vsock {
     bool host_gone;        /* the host's end is closed both ways */
     bool host_drained;     /* the last read found nothing: wait for POLLIN */
     bool credit_asked;
+    bool rx_starved; /* something waits for a receive buffer */
 
     /* Guest to host. */
     uint8_t *ring; /* owned, VSOCK_BUF_ALLOC bytes: what the host has not taken yet */
@@ -67,10 +69,12 @@ struct vsock {
     uint32_t told_fwd_cnt;  /* fwd_cnt in the last packet */
     uint32_t shutdown_in;   /* VIRTIO_VSOCK_SHUTDOWN_* the guest said */
     bool host_write_closed; /* shutdown(SHUT_WR) done, or the host does not read any more */
+    bool guest_done;        /* the guest has forgotten the connection */
+    bool tx_blocked;        /* too many resets wait: packets of the guest's are left alone */
 
     /* Resets for packets that belong to no connection, oldest first. */
     struct vsock_reply {
-        uint64_t dst_cid;
+        uint16_t type;
         uint32_t src_port;
         uint32_t dst_port;
     } replies[VSOCK_REPLIES_MAX];
@@ -84,6 +88,7 @@ struct vsock {
     uint64_t tx_bytes;      /* guest to host */
     uint64_t rx_bytes;      /* host to guest */
     struct virtqueue_chain chain;
+    struct virtqueue_chain rx_chains[VSOCK_RX_BATCH];
 };
 
 /*

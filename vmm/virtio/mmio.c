@@ -7,7 +7,6 @@
 #include <linux/virtio_config.h>
 #include <linux/virtio_mmio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MAGIC         0x74726976u /* "virt" */
 #define VENDOR        0x4d564b53u /* "SKVM" */
@@ -48,17 +47,12 @@ static bool has_status(const struct virtio_mmio *t, uint32_t bits)
  */
 static void raise_interrupt(struct virtio_mmio *t, uint32_t bit)
 {
-    uint64_t one = 1;
-
     if ((t->interrupt_status & bit) != 0) {
         return;
     }
     t->interrupt_status |= bit;
     t->irq_count++;
-    /* Fails only when 2^64 - 2 interrupts wait, or on a descriptor that is no eventfd. */
-    if (write(t->irq_fd, &one, sizeof(one)) < 0) {
-        t->misuse_count++;
-    }
+    t->irq.raise(t->irq.context);
 }
 
 static void fail(struct virtio_mmio *t, const char *reason)
@@ -90,11 +84,11 @@ static void reset(struct virtio_mmio *t)
 }
 
 void virtio_mmio_init(struct virtio_mmio *t, struct virtio_device *device,
-                      const struct memory *mem, int irq_fd)
+                      const struct memory *mem, struct virtio_irq irq)
 {
     memset(t, 0, sizeof(*t));
     t->device = device;
-    t->irq_fd = irq_fd;
+    t->irq = irq;
     device->transport = t;
     for (unsigned int i = 0; i < VIRTIO_QUEUES_MAX; i++) {
         virtqueue_init(&t->queues[i], mem);

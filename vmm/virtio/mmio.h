@@ -26,9 +26,15 @@
 /* virtio_mmio_save() writes at most this many bytes. */
 #define VIRTIO_MMIO_STATE_MAX 512u
 
+/* How the device's interrupt line is raised: one edge for each call. */
+struct virtio_irq {
+    void (*raise)(void *context);
+    void *context; /* borrowed */
+};
+
 struct virtio_mmio {
     struct virtio_device *device; /* borrowed */
-    int irq_fd;                   /* borrowed eventfd */
+    struct virtio_irq irq;
     uint32_t status;
     uint32_t interrupt_status;
     uint32_t device_features_sel;
@@ -42,12 +48,12 @@ struct virtio_mmio {
 };
 
 /*
- * A transport in its reset state for device, with its queues in mem. irq_fd is an eventfd that
- * gets 1 added for every interrupt (an irqfd in the machine; edge-triggered). All are borrowed
- * and must outlive t. Sets device->transport.
+ * A transport in its reset state for device, with its queues in mem; both are borrowed and must
+ * outlive t. irq.raise is called from within the functions below, whichever thread calls them,
+ * and must not call back into the transport. Sets device->transport.
  */
 void virtio_mmio_init(struct virtio_mmio *t, struct virtio_device *device,
-                      const struct memory *mem, int irq_fd);
+                      const struct memory *mem, struct virtio_irq irq);
 
 /* A guest's access to the window, len 1, 2, 4 or 8 bytes, little-endian. A read that is not
    allowed gives zeroes. A write to QueueNotify serves the queue before it returns. */
@@ -80,7 +86,8 @@ const char *virtio_mmio_failure(const struct virtio_mmio *t);
  * the vCPU must be stopped. Load takes it into a transport fresh from init with the same kind
  * of device; every value is checked as if the guest had written it, and on failure (-errno with
  * err naming the value) t must be thrown away. Resume, after all of the machine is loaded and
- * irq_fd is connected, sends an interrupt that may have been lost and lets the device go on.
+ * interrupts can be raised, sends an interrupt that may have been lost and lets the device go
+ * on.
  */
 void virtio_mmio_save(const struct virtio_mmio *t, struct bytes_writer *w);
 int virtio_mmio_load(struct virtio_mmio *t, struct bytes_reader *r, struct err *err);

@@ -12,7 +12,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/skillvm/image
+cache=${XDG_CACHE_HOME:-~/.cache}/skillvm/image
 # The time of every file in the image: fixed, and late enough for zip archives, which start at 1980.
 epoch=1672531200
 recipe=
@@ -85,35 +85,35 @@ base_key=$({
 base=$cache/rootfs-$base_key.tar
 
 compile_python() {
-    python=$(echo "$work"/root/usr/lib/*/ld-linux-*.so.*)
+    python=$(echo "$work"/rootfs/usr/lib/*/ld-linux-*.so.*)
     libraries=$(dirname "$python")
     # The image's own interpreter, one process and a fixed hash seed: the bytes of a .pyc depend
     # on both. -s and -p: the paths in tracebacks are those of the guest.
     # shellcheck disable=SC2046 # a list of folders without spaces
-    (cd "$work/root" && PYTHONHOME="$work/root/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
+    (cd "$work/rootfs" && PYTHONHOME="$work/rootfs/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
         "$python" --library-path "$libraries" usr/bin/python3 -S -s -E -m compileall -q -f \
-        --invalidation-mode unchecked-hash -s "$work/root" -p / \
-        $("$tool" show "$recipe" compile_python | sed "s,^,$work/root/,")) >&2
+        --invalidation-mode unchecked-hash -s "$work/rootfs" -p / \
+        $("$tool" show "$recipe" compile_python | sed "s,^,$work/rootfs/,")) >&2
 }
 
 if [ ! -s "$base" ]; then
     echo "image: fetching $(wc -l <"$work/resolved") packages" >&2
     # shellcheck disable=SC2086
     apt -o Dir::Cache::archives="$cache/debs" -d install $packages >&2
-    mkdir -m 0755 "$work/root"
+    mkdir -m 0755 "$work/rootfs"
     echo "image: unpacking" >&2
     # shellcheck disable=SC2046 # file names of packages have no spaces
-    (cd "$cache/debs" && "$tool" unpack "$recipe" "$work/root" \
+    (cd "$cache/debs" && "$tool" unpack "$recipe" "$work/rootfs" \
         $(cut -d ' ' -f 1 "$work/resolved"))
     if [ -n "$("$tool" show "$recipe" compile_python)" ]; then
         echo "image: compiling python's library" >&2
         compile_python
     fi
-    if [ -x "$work/root/usr/sbin/ldconfig" ]; then
-        "$work/root/usr/sbin/ldconfig" -r "$work/root"
-        rm -rf "$work/root/var/cache/ldconfig"
+    if [ -x "$work/rootfs/usr/sbin/ldconfig" ]; then
+        "$work/rootfs/usr/sbin/ldconfig" -r "$work/rootfs"
+        rm -rf "$work/rootfs/var/cache/ldconfig"
     fi
-    tar -C "$work/root" --sort=name --mtime=@$epoch --owner=0 --group=0 --numeric-owner \
+    tar -C "$work/rootfs" --sort=name --mtime=@$epoch --owner=0 --group=0 --numeric-owner \
         --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime \
         -cf "$work/base.tar" .
     mv "$work/base.tar" "$base"

@@ -12,7 +12,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/skillvm/kernel
+cache=${XDG_CACHE_HOME:-~/.cache}/skillvm/kernel
 source_tar=/usr/src/linux-source-6.12.tar.xz
 source_package=linux-source-6.12
 jobs=$(nproc)

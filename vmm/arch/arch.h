@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every architecture gives the machine. Nothing above vmm/arch may assume which one it
+ * is: registers, interrupt controllers, boot protocols and CPU features stay below this header.
+ */
+#ifndef SKILLVM_VMM_ARCH_H
+#define SKILLVM_VMM_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "vmm/kvm.h"
+#include "vmm/memory.h"
+#include "vmm/state.h"
+
+#if defined(__x86_64__)
+#include "vmm/arch/x86_64/params.h"
+#else
+#error "no vmm/arch folder for this architecture"
+#endif
+
+/* One line: what kind of CPU a snapshot made here needs. */
+#define ARCH_FINGERPRINT_MAX 1024u
+
+/* Describes how a guest left KVM_RUN. */
+enum arch_exit {
+    ARCH_EXIT_CONTINUE, /* handled: enter the guest again */
+    ARCH_EXIT_STOPPED,  /* the guest stopped the machine */
+    ARCH_EXIT_UNKNOWN,  /* not this architecture's: the caller names and refuses it */
+};
+
+/* The ELF e_machine value a kernel must have. */
+uint16_t arch_elf_machine(void);
+/* The lowest address a kernel segment may be loaded at: boot data lies below. */
+uint64_t arch_kernel_min_gpa(void);
+
+/* What the vm needs between KVM_CREATE_VM and its memory: the in-kernel interrupt chips. */
+int arch_vm_setup(const struct kvm *kvm, struct err *err);
+
+/*
+ * Boot: makes the vCPU's features final and its registers those of the kernel's boot protocol;
+ * writes boot data (command line, devicetree, a random seed) to low guest memory.
+ */
+int arch_boot(const struct kvm *kvm, struct memory *memory, gpa_t entry_gpa,
+              const char *cmdline, const void *dtb, size_t dtb_bytes, struct err *err);
+
+/* The devicetree nodes of the CPU and the interrupt controllers. 0 or a libfdt error. */
+int arch_devicetree_cpus(void *fdt);
+int arch_devicetree_interrupt_controllers(void *fdt);
+
+/* Handles an exit that only this architecture knows. Never fails on what a guest did. */
+enum arch_exit arch_handle_exit(struct kvm_run *run, size_t run_bytes);
+
+/*
+ * Adds every section of the CPU, the interrupt chips and the clock. The vCPU is stopped and
+ * KVM_RUN was completed with immediate_exit. Changes nothing in the guest.
+ */
+int arch_state_save(const struct kvm *kvm, struct state_writer *w, struct err *err);
+/*
+ * Loads them into a machine with memory and a fresh vCPU, in the one order that works (see
+ * state.c there). -ENOTSUP with the reason when this CPU lacks a feature the snapshot uses.
+ */
+int arch_state_load(const struct kvm *kvm, const struct state *state, struct err *err);
+
+/* Writes the CPU fingerprint of this host, one line without its end. 0 or -errno. */
+int arch_fingerprint(char *out, size_t cap, struct err *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A machine that boots a kernel, to make a snapshot of: its memory is a file of its own, so
+ * that what the guest never wrote need not be looked at when it is saved.
+ */
+#ifndef SKILLVM_VMM_BOOT_H
+#define SKILLVM_VMM_BOOT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "vmm/machine.h"
+
+/* Descriptors are borrowed and must outlive the machine. */
+struct boot_config {
+    int kernel_fd;
+    int image_fd;
+    int vsock_fd;
+    int console_fd; /* -1: a quiet kernel and no serial port */
+    uint64_t memory_bytes;
+};
+
+/*
+ * Makes the machine and puts its vCPU at the kernel's entry. *ret_memory_fd is the file of its
+ * memory, owned by the caller, to be closed after machine_finish. 0 or -errno; call
+ * machine_finish in both cases.
+ */
+int boot_machine(struct machine *m, const struct boot_config *config, int *ret_memory_fd,
+                 struct err *err);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/kvm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "base/fd.h"
+
+struct kvm kvm_init(void)
+{
+    return (struct kvm){.dev_fd = -1, .vm_fd = -1, .vcpu_fd = -1};
+}
+
+int kvm_ioctl(int fd, unsigned long request, void *arg, const char *name, struct err *err)
+{
+    int r = ioctl(fd, request, arg);
+
+    return r >= 0 ? r : err_set_errno(err, errno, "%s", name);
+}
+
+int kvm_open(struct kvm *kvm, struct err *err)
+{
+    int r;
+
+    kvm->dev_fd = open(KVM_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+    if (kvm->dev_fd < 0)
+        return err_set_errno(err, errno, "open %s", KVM_DEVICE_PATH);
+    r = kvm_ioctl(kvm->dev_fd, KVM_GET_API_VERSION, NULL, "KVM_GET_API_VERSION", err);
+    if (r < 0)
+        return r;
+    if (r != KVM_API_VERSION)
+        return err_set(err, ENOTSUP, "KVM API version %d, this program needs %d", r,
+                       KVM_API_VERSION);
+    return 0;
+}
+
+int kvm_create_vm(struct kvm *kvm, struct err *err)
+{
+    int r = kvm_ioctl(kvm->dev_fd, KVM_CREATE_VM, NULL, "KVM_CREATE_VM", err);
+
+    if (r < 0)
+        return r;
+    kvm->vm_fd = r;
+    return 0;
+}
+
+int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, struct err *err)
+{
+    struct kvm_userspace_memory_region region = {
+        .memory_size = bytes,
+        .userspace_addr = (uintptr_t)host,
+    };
+
+    return kvm_ioctl(kvm->vm_fd, KVM_SET_USER_MEMORY_REGION, &region,
+                     "KVM_SET_USER_MEMORY_REGION", err);
+}
+
+int kvm_create_vcpu(struct kvm *kvm, struct err *err)
+{
+    int r = kvm_ioctl(kvm->dev_fd, KVM_GET_VCPU_MMAP_SIZE, NULL, "KVM_GET_VCPU_MMAP_SIZE", err);
+    void *run;
+
+    if (r < 0)
+        return r;
+    if ((size_t)r < sizeof(struct kvm_run))
+        return err_set(err, ENOTSUP, "KVM_GET_VCPU_MMAP_SIZE: %d bytes are too few", r);
+    kvm->run_bytes = (size_t)r;
+    r = kvm_ioctl(kvm->vm_fd, KVM_CREATE_VCPU, NULL, "KVM_CREATE_VCPU", err);
+    if (r < 0)
+        return r;
+    kvm->vcpu_fd = r;
+    run = mmap(NULL, kvm->run_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, kvm->vcpu_fd, 0);
+    if (run == MAP_FAILED)
+        return err_set_errno(err, errno, "mapping the vCPU");
+    kvm->run = run;
+    return 0;
+}
+
+int kvm_add_irqfd(const struct kvm *kvm, int event_fd, uint32_t gsi, struct err *err)
+{
+    struct kvm_irqfd irqfd = {.fd = (uint32_t)event_fd, .gsi = gsi};
+
+    return kvm_ioctl(kvm->vm_fd, KVM_IRQFD, &irqfd, "KVM_IRQFD", err);
+}
+
+int kvm_add_ioeventfd(const struct kvm *kvm, int event_fd, uint64_t gpa, uint32_t value,
+                      struct err *err)
+{
+    struct kvm_ioeventfd event = {
+        .datamatch = value,
+        .addr = gpa,
+        .len = sizeof(value),
+        .fd = event_fd,
+        .flags = KVM_IOEVENTFD_FLAG_DATAMATCH,
+    };
+
+    return kvm_ioctl(kvm->vm_fd, KVM_IOEVENTFD, &event, "KVM_IOEVENTFD", err);
+}
+
+void kvm_finish(struct kvm *kvm)
+{
+    if (kvm->run)
+        (void)munmap(kvm->run, kvm->run_bytes);
+    kvm->run = NULL;
+    fd_close(&kvm->vcpu_fd);
+    fd_close(&kvm->vm_fd);
+    fd_close(&kvm->dev_fd);
+}

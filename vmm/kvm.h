@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The descriptors of one KVM machine with one vCPU, and the few calls that are the same on
+ * every architecture. It must never hold devices or policy.
+ */
+#ifndef SKILLVM_VMM_KVM_H
+#define SKILLVM_VMM_KVM_H
+
+#include <linux/kvm.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define KVM_DEVICE_PATH "/dev/kvm"
+
+struct kvm {
+    int dev_fd;
+    int vm_fd;
+    int vcpu_fd;
+    struct kvm_run *run; /* shared with the kernel; written by it during KVM_RUN */
+    size_t run_bytes;
+};
+
+/* Nothing open. */
+struct kvm kvm_init(void);
+/* Opens /dev/kvm and checks its API version. 0 or -errno; kvm_finish in both cases. */
+int kvm_open(struct kvm *kvm, struct err *err);
+/* Creates a machine without memory on an open device. */
+int kvm_create_vm(struct kvm *kvm, struct err *err);
+/* Makes host the guest's RAM at address 0 (slot 0). bytes is a multiple of the page size. */
+int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, struct err *err);
+/* Creates vCPU 0 and maps its run area. */
+int kvm_create_vcpu(struct kvm *kvm, struct err *err);
+/* Raises gsi each time event_fd is written. */
+int kvm_add_irqfd(const struct kvm *kvm, int event_fd, uint32_t gsi, struct err *err);
+/* Signals event_fd when the guest writes the 32-bit value to gpa; no exit to user space. */
+int kvm_add_ioeventfd(const struct kvm *kvm, int event_fd, uint64_t gpa, uint32_t value,
+                      struct err *err);
+/* ioctl on fd that turns a failure into -errno and "name: strerror" in err. */
+int kvm_ioctl(int fd, unsigned long request, void *arg, const char *name, struct err *err);
+/* Closes everything that is open. */
+void kvm_finish(struct kvm *kvm);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One microVM: guest memory, one vCPU on a thread of its own, and three devices. The main
+ * thread owns the machine and the host's descriptors; the vCPU thread calls devices from guest
+ * exits. `lock` is held across every call into a device and guards what is marked so. Whatever
+ * the guest does ends at most this machine, and the reason is kept in words.
+ */
+#ifndef SKILLVM_VMM_MACHINE_H
+#define SKILLVM_VMM_MACHINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "vmm/kvm.h"
+#include "vmm/memory.h"
+#include "vmm/serial.h"
+#include "vmm/virtio/blk.h"
+#include "vmm/virtio/mmio.h"
+#include "vmm/virtio/vsock.h"
+
+#define MACHINE_GUEST_CID 3u
+
+/* Why the guest does not run any more. */
+enum machine_end {
+    MACHINE_RUNS,
+    MACHINE_SHUTDOWN, /* the guest stopped the machine */
+    MACHINE_RULES,    /* a device found it breaking its rules */
+    MACHINE_FAILED,   /* KVM could not go on with it */
+};
+
+/* Descriptors are borrowed and must outlive the machine. */
+struct machine_config {
+    int memory_fd;         /* the whole of guest memory as a file */
+    bool memory_is_shared; /* true: the guest writes to the file; false: it gets a copy */
+    uint64_t memory_bytes;
+    int image_fd;
+    int vsock_fd;
+    int console_fd;  /* -1: no output */
+    bool has_serial; /* the guest was told of a serial port */
+};
+
+struct machine {
+    struct machine_config config;
+    struct kvm kvm;
+    void *mapping; /* config.memory_bytes of guest memory */
+    struct memory memory;
+
+    pthread_mutex_t lock;
+    struct blk blk;
+    struct vsock vsock;
+    struct serial serial;
+    struct virtio_mmio blk_mmio;
+    struct virtio_mmio vsock_mmio;
+
+    /* The vCPU thread writes wake_fd when the main thread has something to look at. */
+    int wake_fd;
+    enum machine_end end; /* under lock */
+    struct err end_err;   /* under lock; what happened, in words */
+    int waited_events;    /* under lock; vsock_poll_events() as the main thread waits for */
+    enum vsock_state seen_state; /* under lock; vsock_state() as the main thread last saw it */
+
+    pthread_t thread;
+    bool thread_started;
+    atomic_bool stop;    /* asks the vCPU thread to return */
+    uint64_t exit_count; /* vCPU thread only */
+};
+
+/*
+ * Puts the machine together: memory, KVM machine and vCPU, devices, interrupts. The vCPU has no
+ * state yet. 0 or -errno; call machine_finish in both cases.
+ */
+int machine_init(struct machine *m, const struct machine_config *config, struct err *err);
+/* Stops the vCPU thread and releases everything. Safe on a machine whose init failed. */
+void machine_finish(struct machine *m);
+
+/* Ends the guest's run for a reason given in words (first one wins) and wakes the main thread.
+ */
+void machine_set_end(struct machine *m, enum machine_end end, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* How the guest ended, with the words in ret_err. */
+enum machine_end machine_get_end(struct machine *m, struct err *ret_err);
+
+/* The guest read or wrote len (1 … 8) bytes at gpa, outside its memory. vCPU thread. */
+void machine_mmio(struct machine *m, uint64_t gpa, void *data, uint32_t len, bool is_write);
+
+/*
+ * The main thread's side of the devices. vsock_wait serves what earlier calls left behind
+ * (*ret_more: there is still more, do not wait), says what to poll the host's end for (see
+ * vsock_poll_events) and remembers it, so that the vCPU thread wakes the main thread when it
+ * changes.
+ */
+int machine_vsock_wait(struct machine *m, enum vsock_state *ret_state, bool *ret_more);
+void machine_vsock_ready(struct machine *m, short revents);
+int machine_vsock_connect(struct machine *m);
+
+/* Sends an interrupt pulse on gsi. */
+void machine_pulse(struct machine *m, uint32_t gsi);
+
+#endif

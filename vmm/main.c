@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skillvm-vmm: one process, one microVM. Reads the command line described in vmm/control.h and
+ * calls what it asks for. The only file of vmm/ that logs or decides the exit status.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "vmm/arch/arch.h"
+#include "vmm/boot.h"
+#include "vmm/control.h"
+#include "vmm/control_loop.h"
+#include "vmm/snapshot.h"
+
+enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
+
+struct options {
+    long control_fd, vsock_fd, kernel_fd, image_fd, state_fd, memory_fd, console_fd;
+    long memory_mib;
+    long timeout_ms;
+};
+
+static const char usage[] =
+    "usage: skillvm-vmm boot --control-fd N --vsock-fd N --kernel-fd N --image-fd N\n"
+    "                        --memory-mib N [--console-fd N]\n"
+    "       skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N\n"
+    "                           --memory-fd N [--console-fd N]\n"
+    "       skillvm-vmm probe [--timeout-ms N]\n"
+    "       skillvm-vmm fingerprint\n"
+    "       skillvm-vmm --help | --version\n"
+    "\n"
+    "Runs one microVM for skillvmd, which starts it with open descriptors; probe and\n"
+    "fingerprint are for people too: whether KVM can run a guest here, and which CPU a\n"
+    "snapshot made here needs.\n";
+
+static int parse_number(const char *text, long max, long *ret_value)
+{
+    char *end;
+    long value;
+
+    errno = 0;
+    value = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < 0 || value > max)
+        return -EINVAL;
+    *ret_value = value;
+    return 0;
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+    static const struct option names[] = {
+        {"control-fd", required_argument, NULL, 'c'},
+        {"vsock-fd", required_argument, NULL, 'v'},
+        {"kernel-fd", required_argument, NULL, 'k'},
+        {"image-fd", required_argument, NULL, 'i'},
+        {"state-fd", required_argument, NULL, 's'},
+        {"memory-fd", required_argument, NULL, 'm'},
+        {"console-fd", required_argument, NULL, 'o'},
+        {"memory-mib", required_argument, NULL, 'M'},
+        {"timeout-ms", required_argument, NULL, 't'},
+        {NULL, 0, NULL, 0},
+    };
+    const struct {
+        int key;
+        long max;
+        long *value;
+    } targets[] = {
+        {'c', 1 << 20, &o->control_fd}, {'v', 1 << 20, &o->vsock_fd},
+        {'k', 1 << 20, &o->kernel_fd},  {'i', 1 << 20, &o->image_fd},
+        {'s', 1 << 20, &o->state_fd},   {'m', 1 << 20, &o->memory_fd},
+        {'o', 1 << 20, &o->console_fd}, {'M', 1 << 20, &o->memory_mib},
+        {'t', 60000, &o->timeout_ms},
+    };
+    int key;
+
+    while ((key = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        bool known = false;
+
+        for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+            if (targets[i].key != key)
+                continue;
+            known = true;
+            if (parse_number(optarg, targets[i].max, targets[i].value) < 0) {
+                (void)fprintf(stderr, "skillvm-vmm: '%s' is not a number in range\n", optarg);
+                return -EINVAL;
+            }
+        }
+        if (!known)
+            return -EINVAL;
+    }
+    if (optind != argc) {
+        (void)fprintf(stderr, "skillvm-vmm: unexpected '%s'\n", argv[optind]);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* Says which of the required options is missing. */
+static bool has(long value, const char *name)
+{
+    if (value < 0)
+        (void)fprintf(stderr, "skillvm-vmm: --%s is missing\n", name);
+    return value >= 0;
+}
+
+static int report(int control_fd, int r, const struct err *err)
+{
+    if (r >= 0)
+        return STATUS_OK;
+    control_send(control_fd, VMM_EVENT_FAILED, clock_monotonic_ns(), 0, err->message);
+    log_error("vmm", "event=failed reason=\"%s\"", err->message);
+    return STATUS_FAILED;
+}
+
+static int run_boot(const struct options *o)
+{
+    struct boot_config config = {
+        .kernel_fd = (int)o->kernel_fd,
+        .image_fd = (int)o->image_fd,
+        .vsock_fd = (int)o->vsock_fd,
+        .console_fd = (int)o->console_fd,
+        .memory_bytes = (uint64_t)o->memory_mib << 20,
+    };
+    static struct machine m;
+    struct err err = {0};
+    int memory_fd = -1;
+    int r;
+
+    if (!has(o->control_fd, "control-fd") || !has(o->vsock_fd, "vsock-fd") ||
+        !has(o->kernel_fd, "kernel-fd") || !has(o->image_fd, "image-fd") ||
+        !has(o->memory_mib, "memory-mib"))
+        return STATUS_USAGE;
+    r = boot_machine(&m, &config, &memory_fd, &err);
+    if (r >= 0)
+        r = control_run(&m, (int)o->control_fd, config.vsock_fd, memory_fd, &err);
+    machine_finish(&m);
+    fd_close(&memory_fd);
+    return report((int)o->control_fd, r, &err);
+}
+
+static int run_restore(const struct options *o)
+{
+    struct snapshot_source source = {
+        .state_fd = (int)o->state_fd,
+        .memory_fd = (int)o->memory_fd,
+        .image_fd = (int)o->image_fd,
+        .vsock_fd = (int)o->vsock_fd,
+        .console_fd = (int)o->console_fd,
+    };
+    static struct machine m;
+    struct err err = {0};
+    int r;
+
+    if (!has(o->control_fd, "control-fd") || !has(o->vsock_fd, "vsock-fd") ||
+        !has(o->image_fd, "image-fd") || !has(o->state_fd, "state-fd") ||
+        !has(o->memory_fd, "memory-fd"))
+        return STATUS_USAGE;
+    r = snapshot_restore(&m, &source, &err);
+    if (r >= 0)
+        r = control_run(&m, (int)o->control_fd, source.vsock_fd, -1, &err);
+    machine_finish(&m);
+    return report((int)o->control_fd, r, &err);
+}
+
+static int run_fingerprint(void)
+{
+    char line[ARCH_FINGERPRINT_MAX];
+    struct err err = {0};
+
+    if (arch_fingerprint(line, sizeof(line), &err) < 0) {
+        log_error("vmm", "event=fingerprint reason=\"%s\"", err.message);
+        return STATUS_FAILED;
+    }
+    (void)puts(line);
+    return STATUS_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, 2000};
+    const char *mode = argc > 1 ? argv[1] : "";
+
+    if (strcmp(mode, "--help") == 0) {
+        (void)fputs(usage, stdout);
+        return STATUS_OK;
+    }
+    if (strcmp(mode, "--version") == 0) {
+        (void)puts("skillvm-vmm " SKILLVM_VERSION);
+        return STATUS_OK;
+    }
+    if (argc > 1 && parse_options(argc - 1, argv + 1, &o) < 0)
+        return STATUS_USAGE;
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (strcmp(mode, "boot") == 0 || strcmp(mode, "restore") == 0) {
+        /* A daemon that dies takes its machines with it, even before they read the socket. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+            return STATUS_FAILED;
+        return mode[0] == 'b' ? run_boot(&o) : run_restore(&o);
+    }
+    if (strcmp(mode, "fingerprint") == 0)
+        return run_fingerprint();
+    (void)fputs(usage, stderr);
+    return STATUS_USAGE;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "vmm/arch/arch.h"
+#include "vmm/layout.h"
+#include "vmm/vcpu.h"
+#include "vmm/vmgenid.h"
+
+#define TAG_MACHINE STATE_TAG('M', 'A', 'C', 'H')
+#define TAG_BLK     STATE_TAG('B', 'L', 'K', ' ')
+#define TAG_VSOCK   STATE_TAG('V', 'S', 'C', 'K')
+#define TAG_SERIAL  STATE_TAG('S', 'E', 'R', 'I')
+
+/* The most that is written to the memory file in one call. */
+#define RUN_MAX (1u << 20)
+
+static const struct state_kind kinds[] = {
+    {TAG_MACHINE, 1, "machine"}, {TAG_BLK, 1, "blk"}, {TAG_VSOCK, 1, "vsock"},
+    {TAG_SERIAL, 1, "serial"},   ARCH_STATE_KINDS,
+};
+
+static const struct state_schema schema = {
+    .kinds = kinds,
+    .n_kinds = sizeof(kinds) / sizeof(kinds[0]),
+};
+
+const struct state_schema *snapshot_schema(void)
+{
+    return &schema;
+}
+
+static int save_machine(const struct machine *m, struct state_writer *w, struct err *err)
+{
+    uint8_t bytes[24];
+    struct bytes_writer b = bytes_writer_init(bytes, sizeof(bytes));
+
+    bytes_put_u32(&b, ARCH_STATE_MACHINE);
+    bytes_put_u32(&b, m->config.has_serial);
+    bytes_put_u64(&b, m->config.memory_bytes);
+    return state_add(w, TAG_MACHINE, bytes, b.len, err);
+}
+
+int snapshot_get_machine(const struct state *state, struct snapshot_machine *ret_machine,
+                         struct err *err)
+{
+    struct bytes_reader r = state_section(state, TAG_MACHINE);
+    uint32_t arch = bytes_get_u32(&r);
+    uint32_t serial = bytes_get_u32(&r);
+    uint64_t memory_bytes = bytes_get_u64(&r);
+
+    if (!bytes_done(&r) || serial > 1)
+        return state_bad_section(state, TAG_MACHINE, "malformed", err);
+    if (arch != ARCH_STATE_MACHINE)
+        return state_bad_section(state, TAG_MACHINE, "made on another architecture", err);
+    ret_machine->memory_bytes = memory_bytes;
+    ret_machine->has_serial = serial != 0;
+    return 0;
+}
+
+static int save_virtio(const struct virtio_mmio *mmio, uint32_t tag, struct state_writer *w,
+                       struct err *err)
+{
+    uint8_t bytes[VIRTIO_MMIO_STATE_MAX];
+    struct bytes_writer b = bytes_writer_init(bytes, sizeof(bytes));
+
+    virtio_mmio_save(mmio, &b);
+    if (b.bad)
+        return err_set(err, E2BIG, "a device's state is longer than %zu bytes", sizeof(bytes));
+    return state_add(w, tag, bytes, b.len, err);
+}
+
+static int save_serial(const struct serial *s, struct state_writer *w, struct err *err)
+{
+    uint8_t bytes[SERIAL_STATE_SIZE];
+    struct bytes_writer b = bytes_writer_init(bytes, sizeof(bytes));
+
+    serial_save(s, &b);
+    return state_add(w, TAG_SERIAL, bytes, b.len, err);
+}
+
+static bool is_zero(const uint8_t *page)
+{
+    return page[0] == 0 && memcmp(page, page + 1, LAYOUT_PAGE_SIZE - 1) == 0;
+}
+
+/* Writes the non-zero pages of [start, end), both page aligned. */
+static int write_pages(const uint8_t *memory, uint64_t start, uint64_t end, int fd,
+                       struct err *err)
+{
+    uint64_t at = start;
+
+    while (at < end) {
+        uint64_t run = at;
+        int r;
+
+        while (run < end && run - at < RUN_MAX && !is_zero(memory + run))
+            run += LAYOUT_PAGE_SIZE;
+        if (run == at) {
+            at += LAYOUT_PAGE_SIZE;
+            continue;
+        }
+        r = fd_pwrite_full(fd, memory + at, run - at, at);
+        if (r < 0)
+            return err_set_errno(err, -r, "writing the memory file");
+        at = run;
+    }
+    return 0;
+}
+
+/* The holes of the source are memory that the guest never touched. */
+static int save_memory(const struct machine *m, int source_fd, int memory_fd, struct err *err)
+{
+    uint64_t size = m->config.memory_bytes;
+    off_t data = 0;
+
+    if (ftruncate(memory_fd, (off_t)size) < 0)
+        return err_set_errno(err, errno, "sizing the memory file");
+    for (;;) {
+        off_t hole;
+        int r;
+
+        data = lseek(source_fd, data, SEEK_DATA);
+        if (data < 0 && errno == ENXIO)
+            return 0;
+        hole = data < 0 ? -1 : lseek(source_fd, data, SEEK_HOLE);
+        if (data < 0 || hole < 0)
+            return err_set_errno(err, errno, "looking for guest memory in use");
+        r = write_pages(m->mapping, (uint64_t)data, (uint64_t)hole, memory_fd, err);
+        if (r < 0)
+            return r;
+        data = hole;
+    }
+}
+
+int snapshot_save(struct machine *m, int source_fd, int state_fd, int memory_fd,
+                  struct err *err)
+{
+    struct state_writer w;
+    int r = vcpu_complete_exit(m, err);
+
+    if (r < 0)
+        return r;
+    r = state_writer_init(&w, &schema, err);
+    if (r >= 0)
+        r = save_machine(m, &w, err);
+    if (r >= 0)
+        r = arch_state_save(&m->kvm, &w, err);
+    if (r >= 0)
+        r = save_virtio(&m->blk_mmio, TAG_BLK, &w, err);
+    if (r >= 0)
+        r = save_virtio(&m->vsock_mmio, TAG_VSOCK, &w, err);
+    if (r >= 0)
+        r = save_serial(&m->serial, &w, err);
+    if (r >= 0)
+        r = state_writer_complete(&w, err);
+    if (r >= 0) {
+        r = fd_pwrite_full(state_fd, w.out.data, w.out.len, 0);
+        if (r < 0)
+            r = err_set_errno(err, -r, "writing the state file");
+    }
+    state_writer_finish(&w);
+    if (r < 0)
+        return r;
+    return save_memory(m, source_fd, memory_fd, err);
+}
+
+/* Reads the whole state file. *ret_data is malloc'ed. */
+static int read_state(int fd, uint8_t **ret_data, size_t *ret_len, struct err *err)
+{
+    struct stat st;
+    uint8_t *data;
+    ssize_t n;
+
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "state file");
+    if (st.st_size < 0 || st.st_size > (off_t)STATE_SIZE_MAX)
+        return err_set(err, EINVAL, "state: a file of %lld bytes", (long long)st.st_size);
+    data = malloc((size_t)st.st_size + 1);
+    if (!data)
+        return err_set(err, ENOMEM, "no memory");
+    n = fd_pread_full(fd, data, (size_t)st.st_size, 0);
+    if (n != (ssize_t)st.st_size) {
+        free(data);
+        return err_set_errno(err, n < 0 ? (int)-n : EIO, "reading the state file");
+    }
+    *ret_data = data;
+    *ret_len = (size_t)n;
+    return 0;
+}
+
+static int check_memory_file(int fd, uint64_t memory_bytes, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "memory file");
+    if (st.st_size < 0 || (uint64_t)st.st_size != memory_bytes)
+        return err_set(err, EINVAL, "the memory file has %lld bytes, the machine needs %llu",
+                       (long long)st.st_size, (unsigned long long)memory_bytes);
+    return 0;
+}
+
+static int load_virtio(struct virtio_mmio *mmio, uint32_t tag, const struct state *state,
+                       struct err *err)
+{
+    struct bytes_reader r = state_section(state, tag);
+    int e = virtio_mmio_load(mmio, &r, err);
+
+    if (e < 0) {
+        err_prefix(err, "state section %s", tag == TAG_BLK ? "blk" : "vsock");
+        return e;
+    }
+    return bytes_done(&r) ? 0 : state_bad_section(state, tag, "wrong length", err);
+}
+
+static int load_serial(struct serial *s, const struct state *state, struct err *err)
+{
+    struct bytes_reader r = state_section(state, TAG_SERIAL);
+
+    return serial_load(s, &r, NULL) < 0
+               ? state_bad_section(state, TAG_SERIAL, "wrong length", err)
+               : 0;
+}
+
+/* The order of a restore. Each step needs the ones before it. */
+static int restore(struct machine *m, const struct snapshot_source *source,
+                   const struct state *state, struct err *err)
+{
+    struct machine_config config = {
+        .memory_fd = source->memory_fd,
+        .image_fd = source->image_fd,
+        .vsock_fd = source->vsock_fd,
+        .console_fd = source->console_fd,
+    };
+    struct snapshot_machine machine = {0};
+    int r;
+
+    /* 1. What machine it was, and that its memory file is whole. */
+    r = snapshot_get_machine(state, &machine, err);
+    if (r >= 0)
+        r = check_memory_file(source->memory_fd, machine.memory_bytes, err);
+    if (r < 0)
+        return r;
+    config.memory_bytes = machine.memory_bytes;
+    config.has_serial = machine.has_serial;
+
+    /* 2. The memory file copy-on-write; VM, interrupt chips, memory slot, vCPU; fresh devices.
+     */
+    r = machine_init(m, &config, err);
+
+    /* 3. The vCPU, the interrupt chips and the clock, in the architecture's order. */
+    if (r >= 0)
+        r = arch_state_load(&m->kvm, state, err);
+
+    /* 4. The devices' registers and queues. Guest memory is not touched yet. */
+    if (r >= 0)
+        r = load_virtio(&m->blk_mmio, TAG_BLK, state, err);
+    if (r >= 0)
+        r = load_virtio(&m->vsock_mmio, TAG_VSOCK, state, err);
+    if (r >= 0)
+        r = load_serial(&m->serial, state, err);
+    if (r < 0)
+        return r;
+
+    /* 5. Devices go on: interrupts that may have been lost, kicks that nobody served, and the
+       event that tells the guest its vsock connections are gone. */
+    virtio_mmio_resume(&m->blk_mmio);
+    virtio_mmio_resume(&m->vsock_mmio);
+
+    /* 6. Last, because the guest must see it before it draws a random number: the generation
+       ID, and the interrupt that makes the kernel look at it. */
+    r = vmgenid_renew(&m->memory, err);
+    if (r < 0)
+        return r;
+    machine_pulse(m, LAYOUT_VMGENID_GSI);
+    return 0;
+}
+
+int snapshot_restore(struct machine *m, const struct snapshot_source *source, struct err *err)
+{
+    uint8_t *data = NULL;
+    size_t len = 0;
+    struct state state;
+    int r;
+
+    memset(m, 0, sizeof(*m));
+    m->kvm = kvm_init();
+    m->wake_fd = -1;
+    r = read_state(source->state_fd, &data, &len, err);
+    if (r >= 0)
+        r = state_parse(data, len, &schema, &state, err);
+    if (r >= 0)
+        r = restore(m, source, &state, err);
+    free(data);
+    return r;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients of the public socket. It never reads a client's bytes before the relay inside has
+ * accepted the token, so a request is never half lost to a host that is not there.
+ */
+#include "api/host/clients.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CLIENTS_DIAL_MS  5000u
+#define CLIENTS_RETRY_MS 250u
+
+static const char clients_sorry[] =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+    "Content-Length: 83\r\nConnection: close\r\n\r\n"
+    "{\"error\":\"unavailable\",\"message\":\"the software host did not answer; see its "
+    "log\"}\r\n";
+
+void clients_init(struct clients *c)
+{
+    *c = (struct clients){.n = 0};
+}
+
+bool clients_full(const struct clients *c)
+{
+    return c->n >= CLIENTS_MAX;
+}
+
+bool clients_waiting(const struct clients *c)
+{
+    return c->n > c->n_joined;
+}
+
+static void clients_drop(struct clients *c, struct client *client)
+{
+    if (client->joined) {
+        pump_finish(&client->pump);
+        c->n_joined--;
+    } else {
+        dial_finish(&client->dial);
+        fd_close(&client->fd);
+    }
+    client->used = false;
+    client->joined = false;
+    c->n--;
+}
+
+void clients_accept(struct clients *c, int listen_fd, uint64_t now_ns)
+{
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        struct client *client = &c->slot[i];
+
+        if (client->used)
+            continue;
+        *client = (struct client){.used = true,
+                                  .fd = fd,
+                                  .dial = DIAL_IDLE,
+                                  .retry_ns = now_ns,
+                                  .deadline_ns = now_ns + CLIENTS_PATIENCE_MS * 1000000ull};
+        c->n++;
+        return;
+    }
+    close(fd);
+}
+
+void clients_poll(struct clients *c, struct pollfd *ret_pollfds)
+{
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        struct client *client = &c->slot[i];
+        struct pollfd *pair = &ret_pollfds[2 * i];
+
+        pair[0] = pair[1] = (struct pollfd){.fd = -1};
+        if (!client->used)
+            continue;
+        if (client->joined)
+            pump_poll(&client->pump, pair);
+        else
+            pair[0] = dial_poll(&client->dial);
+    }
+}
+
+static bool clients_hung_up(int fd)
+{
+    struct pollfd pollfd = {.fd = fd};
+
+    return poll(&pollfd, 1, 0) == 1 && (pollfd.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+/* True while the client stays. */
+static bool clients_join(struct clients *c, struct client *client, uint16_t port,
+                         const uint8_t *token, uint64_t now_ns)
+{
+    int fd = -1, r = -EINPROGRESS;
+
+    if (clients_hung_up(client->fd))
+        return false;
+    if (client->dial.fd >= 0)
+        r = dial_run(&client->dial, now_ns, &fd);
+    else if (port != 0 && now_ns >= client->retry_ns)
+        r = dial_start(&client->dial, port, WIRE_OP_CONNECT, token, CLIENTS_DIAL_MS) < 0
+                ? -ECONNREFUSED
+                : -EINPROGRESS;
+    if (r == 0) {
+        r = pump_init(&client->pump, fd_steal(&client->fd), fd);
+        if (r < 0)
+            return false;
+        client->joined = true;
+        c->n_joined++;
+        return pump_run(&client->pump);
+    }
+    if (r != -EINPROGRESS)
+        client->retry_ns = now_ns + CLIENTS_RETRY_MS * 1000000ull;
+    if (now_ns < client->deadline_ns)
+        return true;
+    send(client->fd, clients_sorry, sizeof(clients_sorry) - 1, MSG_NOSIGNAL);
+    return false;
+}
+
+void clients_run(struct clients *c, uint16_t port, const uint8_t *token, uint64_t now_ns)
+{
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        struct client *client = &c->slot[i];
+        bool alive;
+
+        if (!client->used)
+            continue;
+        if (!client->joined && port == 0)
+            dial_finish(&client->dial);
+        alive = client->joined ? pump_run(&client->pump)
+                               : clients_join(c, client, port, token, now_ns);
+        if (!alive)
+            clients_drop(c, client);
+    }
+}
+
+void clients_drop_joined(struct clients *c)
+{
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        if (c->slot[i].used && c->slot[i].joined)
+            clients_drop(c, &c->slot[i]);
+    }
+}
+
+void clients_finish(struct clients *c)
+{
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        if (c->slot[i].used)
+            clients_drop(c, &c->slot[i]);
+    }
+}

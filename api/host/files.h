@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files of one software host below <data directory>/softhost. A supervisor holds the lock
+ * for as long as it lives; everything else here belongs to whoever holds it.
+ */
+#ifndef SKILLVM_API_HOST_FILES_H
+#define SKILLVM_API_HOST_FILES_H
+
+#include "api/host/host.h"
+#include "api/host/wire.h"
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FILES_PATH_MAX 4096u
+
+/* Makes <data_dir>/softhost (0700) and what is missing above it. 0 or -errno. */
+int files_make_dir(const char *data_dir, struct err *err);
+
+/*
+ * Writes "<data_dir>/softhost/<name>" to out (FILES_PATH_MAX bytes). 0, or -ENAMETOOLONG with
+ * out untouched.
+ */
+int files_path(const char *data_dir, const char *name, char *out, struct err *err);
+
+/*
+ * Takes the lock. 0 with the descriptor (owned, O_CLOEXEC; closing it releases) in *ret_fd;
+ * -EALREADY when another process holds it.
+ */
+int files_lock(const char *data_dir, int *ret_fd, struct err *err);
+
+/* The process that holds the lock, 0 when none does, -errno when it cannot be asked. */
+pid_t files_lock_holder(const char *data_dir);
+
+/* Makes the sparse data disk when there is none. It never shrinks or empties one. */
+int files_make_disk(const char *data_dir, uint64_t size_bytes, struct err *err);
+
+/* Draws a new token and writes it (0600). */
+int files_make_token(const char *data_dir, uint8_t *ret_token, struct err *err);
+
+/* Writes the status for others to read, whole or not at all. log_path and state are derived. */
+int files_write_status(const char *data_dir, const struct host_status *status);
+
+/*
+ * Opens the log for appending (O_CLOEXEC), after moving one of more than max_bytes to log.old.
+ * The descriptor or -errno.
+ */
+int files_open_log(const char *data_dir, uint64_t max_bytes);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The software host: where KVM cannot run guests, a Debian host emulated by QEMU (TCG with
+ * AMD-V) runs the very same programs, and a supervisor outside owns the public unix socket and
+ * relays every connection to the daemon inside. Nothing but speed differs.
+ *
+ * Files, all below <data directory>/softhost/: lock (held while a supervisor lives), disk.img
+ * (sparse ext4, what must survive), token (0600, new at each start), status, log, log.old.
+ *
+ * It must never share its disk with a second supervisor, never listen beyond 127.0.0.1, and
+ * never relay a connection that did not show the token.
+ */
+#ifndef SKILLVM_API_HOST_HOST_H
+#define SKILLVM_API_HOST_HOST_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define HOST_REASON_MAX 256u
+
+struct host_options {
+    const char *data_dir;    /* made when missing (0700) */
+    const char *socket_path; /* the public socket, made 0660 */
+    const char *share_dir;   /* holds softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} */
+    uint32_t memory_mib;     /* of the emulated host; 0: half of this machine's, 1 to 4 GiB */
+    bool counting;           /* clock counts instructions: for measuring, not for use */
+};
+
+/* The value of counting that the environment asks for (SKILLVM_SOFT_COUNTING=1). */
+bool host_counting_from_env(void);
+
+/*
+ * Starts the supervisor in the background (this executable, subcommand host-soft) and waits
+ * until the daemon inside answers GET /health, at most 180 s. progress (may be NULL) is called
+ * with short texts such as "software host: booting, 3 s". 0; -EALREADY when one already runs
+ * (err says so); -ENOENT when QEMU or an image is missing (err names the package or file).
+ * On failure nothing is left running.
+ */
+int host_start(const struct host_options *options,
+               void (*progress)(void *arg, const char *text), void *arg, struct err *err);
+
+/*
+ * Asks a running supervisor to end: the inner host syncs, powers off and only then the
+ * supervisor exits. Waits at most 60 s, then kills. 0; -ESRCH when none runs.
+ */
+int host_stop(const char *data_dir, struct err *err);
+
+enum host_state { HOST_STOPPED, HOST_BOOTING, HOST_READY, HOST_STOPPING };
+
+struct host_status {
+    enum host_state state; /* HOST_STOPPED: no supervisor holds the lock */
+    pid_t supervisor_pid;
+    pid_t qemu_pid; /* 0 between two boots */
+    uint32_t restarts;
+    uint64_t started_ns;               /* CLOCK_REALTIME of the supervisor's start */
+    uint64_t boot_ms;                  /* start of QEMU to the first answer; 0 while booting */
+    bool counting;                     /* as in host_options */
+    uint32_t memory_mib;               /* as given to QEMU */
+    char last_reason[HOST_REASON_MAX]; /* why it was restarted last; "" when never */
+    char log_path[4096];               /* console and supervisor lines */
+};
+
+/*
+ * What the supervisor of data_dir wrote last. 0 and HOST_STOPPED when none runs; -errno when
+ * its files cannot be read.
+ */
+int host_status_read(const char *data_dir, struct host_status *ret_status, struct err *err);
+
+/* "stopped", "booting", "ready" or "stopping". */
+const char *host_state_name(enum host_state state);
+
+/*
+ * Entry points of hidden subcommands of skillvm; argv[0] is the subcommand's name. They log to
+ * standard error and return the exit status.
+ *   skillvm host-soft --data DIR --socket PATH --share DIR [--memory-mib N] [--counting]
+ *   skillvm relay --port N --socket PATH --token-file FILE      (inside the software host)
+ */
+int host_soft_main(int argc, char **argv);
+int host_relay_main(int argc, char **argv);
+
+#endif

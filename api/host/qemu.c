@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting and ending QEMU. It must never put the token on a command line and never forward a
+ * port on anything but 127.0.0.1.
+ */
+#include "api/host/qemu.h"
+
+#include "api/host/files.h"
+#include "base/fd.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define QEMU_PROGRAM      "qemu-system-x86_64"
+#define QEMU_ARGS_MAX     64
+#define QEMU_MEMORY_LEAST 1024u
+#define QEMU_MEMORY_MOST  4096u
+
+/* EPYC, without what TCG lacks anyway and would warn about at every start. */
+#define QEMU_CPU "EPYC"
+
+/* mitigations=off: the emulated processor does not speculate. */
+#define QEMU_KERNEL_ARGS                                                                       \
+    "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable random.trust_cpu=on "   \
+    "audit=0"
+
+struct qemu_args {
+    const char *argv[QEMU_ARGS_MAX + 1];
+    char *owned[QEMU_ARGS_MAX];
+    size_t n;
+    size_t n_owned;
+    bool failed;
+};
+
+static void args_add(struct qemu_args *args, const char *word)
+{
+    if (args->n >= QEMU_ARGS_MAX) {
+        args->failed = true;
+        return;
+    }
+    args->argv[args->n++] = word;
+    args->argv[args->n] = NULL;
+}
+
+__attribute__((format(printf, 2, 3))) static void args_printf(struct qemu_args *args,
+                                                              const char *format, ...)
+{
+    char *text = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    if (args->n_owned >= QEMU_ARGS_MAX || vasprintf(&text, format, ap) < 0)
+        args->failed = true;
+    else
+        args->owned[args->n_owned++] = text;
+    va_end(ap);
+    if (text)
+        args_add(args, text);
+}
+
+static void args_finish(struct qemu_args *args)
+{
+    for (size_t i = 0; i < args->n_owned; i++)
+        free(args->owned[i]);
+}
+
+/* QEMU splits options at commas; a doubled one stands for itself. -ENAMETOOLONG or 0. */
+static int args_escape(const char *path, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; *path; path++) {
+        if (n + 3 > size)
+            return -ENAMETOOLONG;
+        out[n++] = *path;
+        if (*path == ',')
+            out[n++] = ',';
+    }
+    out[n] = '\0';
+    return 0;
+}
+
+static int args_build(struct qemu_args *args, const struct host_options *options, uint16_t port)
+{
+    char share[FILES_PATH_MAX], data[FILES_PATH_MAX];
+    uint32_t memory_mib = options->memory_mib ? options->memory_mib : qemu_default_memory_mib();
+
+    if (args_escape(options->share_dir, share, sizeof(share)) < 0 ||
+        args_escape(options->data_dir, data, sizeof(data)) < 0)
+        return -ENAMETOOLONG;
+    for (const char *const *word = (const char *const[]){QEMU_PROGRAM,
+                                                         "-nodefaults",
+                                                         "-no-user-config",
+                                                         "-display",
+                                                         "none",
+                                                         "-monitor",
+                                                         "none",
+                                                         "-no-reboot",
+                                                         "-machine",
+                                                         "pc,usb=off,vmport=off",
+                                                         "-accel",
+                                                         "tcg,tb-size=256",
+                                                         "-cpu",
+                                                         QEMU_CPU,
+                                                         "-smp",
+                                                         "1",
+                                                         "-rtc",
+                                                         "base=utc",
+                                                         "-serial",
+                                                         "stdio",
+                                                         "-device",
+                                                         "virtio-rng-pci",
+                                                         "-append",
+                                                         QEMU_KERNEL_ARGS,
+                                                         NULL};
+         *word; word++)
+        args_add(args, *word);
+    if (options->counting) {
+        args_add(args, "-icount");
+        args_add(args, "shift=0,sleep=off");
+    }
+    args_add(args, "-m");
+    args_printf(args, "%u", memory_mib);
+    args_add(args, "-kernel");
+    args_printf(args, "%s/softhost/vmlinuz", options->share_dir);
+    args_add(args, "-initrd");
+    args_printf(args, "%s/softhost/initrd.img", options->share_dir);
+    args_add(args, "-drive");
+    args_printf(args, "file=%s/softhost/root.erofs,format=raw,if=virtio,readonly=on", share);
+    args_add(args, "-drive");
+    args_printf(args, "file=%s/softhost/payload.erofs,format=raw,if=virtio,readonly=on", share);
+    args_add(args, "-drive");
+    args_printf(args,
+                "file=%s/softhost/disk.img,format=raw,if=virtio,cache=writeback,aio=threads,"
+                "discard=unmap,detect-zeroes=unmap",
+                data);
+    args_add(args, "-fw_cfg");
+    args_printf(args, "name=opt/skillvm/token,file=%s/softhost/token", data);
+    args_add(args, "-netdev");
+    args_printf(
+        args, "user,id=net,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:%u-10.0.2.15:1024", port);
+    args_add(args, "-device");
+    args_add(args, "virtio-net-pci,netdev=net,romfile=");
+    return args->failed ? -ENOMEM : 0;
+}
+
+uint32_t qemu_default_memory_mib(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t half_mib = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page >> 21 : 0;
+
+    if (half_mib < QEMU_MEMORY_LEAST)
+        return QEMU_MEMORY_LEAST;
+    return half_mib > QEMU_MEMORY_MOST ? QEMU_MEMORY_MOST : (uint32_t)half_mib;
+}
+
+static bool qemu_installed(void)
+{
+    const char *path = getenv("PATH");
+    char dir[FILES_PATH_MAX];
+
+    if (!path)
+        path = "/usr/local/bin:/usr/bin:/bin";
+    while (*path) {
+        size_t len = strcspn(path, ":");
+
+        if (len + sizeof("/" QEMU_PROGRAM) <= sizeof(dir)) {
+            snprintf(dir, sizeof(dir), "%.*s/%s", (int)len, path, QEMU_PROGRAM);
+            if (access(dir, X_OK) == 0)
+                return true;
+        }
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+int qemu_check(const struct host_options *options, struct err *err)
+{
+    static const char *const images[] = {"vmlinuz", "initrd.img", "root.erofs",
+                                         "payload.erofs"};
+    char path[FILES_PATH_MAX];
+
+    if (!qemu_installed())
+        return err_set(err, ENOENT,
+                       "the software host needs %s, which is not installed (Debian package "
+                       "qemu-system-x86)",
+                       QEMU_PROGRAM);
+    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++) {
+        if (snprintf(path, sizeof(path), "%s/softhost/%s", options->share_dir, images[i]) >=
+            (int)sizeof(path))
+            return err_set(err, ENAMETOOLONG, "the path of the share directory is too long");
+        if (access(path, R_OK) < 0)
+            return err_set_errno(err, errno, "the software host's image %s cannot be read",
+                                 path);
+    }
+    return 0;
+}
+
+static int qemu_free_port(uint16_t *ret_port)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(addr);
+    _cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+        getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
+        return -errno;
+    *ret_port = ntohs(addr.sin_port);
+    return 0;
+}
+
+/* In the child: only what is safe between fork and exec. */
+static _Noreturn void qemu_child(const struct qemu_args *args, int output_fd, pid_t parent)
+{
+    sigset_t none;
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    setsid();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(output_fd, 1) < 0 || dup2(output_fd, 2) < 0)
+        _exit(127);
+    execvp(args->argv[0], (char *const *)(uintptr_t)args->argv);
+    _exit(127);
+}
+
+int qemu_start(struct qemu *q, const struct host_options *options, struct err *err)
+{
+    struct qemu_args args = {.n = 0};
+    pid_t parent = getpid(), pid = -1;
+    int pipe_fds[2] = {-1, -1}, pidfd = -1;
+    uint16_t port = 0;
+    int r = qemu_free_port(&port);
+
+    if (r == 0)
+        r = args_build(&args, options, port);
+    if (r == 0 && pipe2(pipe_fds, O_CLOEXEC) < 0)
+        r = -errno;
+    if (r == 0)
+        r = fd_set_nonblock(pipe_fds[0], true);
+    if (r == 0) {
+        pid = fork();
+        if (pid == 0)
+            qemu_child(&args, pipe_fds[1], parent);
+        if (pid < 0)
+            r = -errno;
+    }
+    if (r == 0) {
+        pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (pidfd < 0) {
+            r = -errno;
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+        }
+    }
+    args_finish(&args);
+    fd_close(&pipe_fds[1]);
+    if (r < 0) {
+        fd_close(&pipe_fds[0]);
+        return err_set_errno(err, -r, "cannot start %s", QEMU_PROGRAM);
+    }
+    *q = (struct qemu){.pid = pid, .pidfd = pidfd, .output_fd = pipe_fds[0], .port = port};
+    return 0;
+}
+
+int qemu_finish(struct qemu *q)
+{
+    int status = 0;
+
+    if (q->pid > 0) {
+        kill(q->pid, SIGKILL);
+        while (waitpid(q->pid, &status, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    fd_close(&q->pidfd);
+    fd_close(&q->output_fd);
+    *q = QEMU_NONE;
+    return status;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `skillvm relay`: the way into the software host. It listens on TCP, wants the token first and
+ * joins the connection to the daemon's unix socket. It must never pass on a byte before the
+ * token was right, and never keep more than RELAY_CONNECTIONS_MAX connections.
+ */
+#include "api/host/host.h"
+
+#include "api/host/pump.h"
+#include "api/host/wire.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RELAY_CONNECTIONS_MAX 256
+#define RELAY_PREAMBLE_MS     10000
+#define RELAY_CLOCK_STEP_MS   50
+
+struct relay_conn {
+    bool used;
+    bool joined; /* pump holds the descriptors; otherwise fd waits for the preamble */
+    int fd;
+    uint8_t preamble[WIRE_PREAMBLE_SIZE];
+    size_t got;
+    uint64_t deadline_ns;
+    struct pump pump;
+};
+
+struct relay {
+    int listen_fd;
+    const char *socket_path;
+    uint8_t token[WIRE_TOKEN_SIZE];
+    struct relay_conn conns[RELAY_CONNECTIONS_MAX];
+    size_t n_conns;
+    struct log_limit refused;
+};
+
+static void relay_drop(struct relay *relay, struct relay_conn *conn)
+{
+    if (conn->joined)
+        pump_finish(&conn->pump);
+    fd_close(&conn->fd);
+    conn->used = false;
+    relay->n_conns--;
+}
+
+static void relay_answer(int fd, char byte)
+{
+    ssize_t n = send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    /* A fresh connection always has room for one byte; a dead one is noticed by the next poll.
+     */
+    (void)n;
+}
+
+static void relay_set_clock(uint64_t realtime_ns)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    uint64_t off_ns = now_ns > realtime_ns ? now_ns - realtime_ns : realtime_ns - now_ns;
+    struct timespec ts = {.tv_sec = (time_t)(realtime_ns / 1000000000u),
+                          .tv_nsec = (long)(realtime_ns % 1000000000u)};
+
+    if (off_ns < RELAY_CLOCK_STEP_MS * 1000000ull)
+        return;
+    if (clock_settime(CLOCK_REALTIME, &ts) < 0)
+        log_warn("relay", "event=clock error=%s", strerror(errno));
+    else
+        log_info("relay", "event=clock stepped_ms=%lld",
+                 (long long)(realtime_ns - now_ns) / 1000000);
+}
+
+static int relay_dial(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    _cleanup_fd_ int fd = -1;
+
+    if (strlen(path) >= sizeof(addr.sun_path))
+        return -ENAMETOOLONG;
+    strcpy(addr.sun_path, path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+        return -errno;
+    return fd_steal(&fd);
+}
+
+static void relay_power_off(void)
+{
+    log_info("relay", "event=poweroff");
+    if (fork() == 0) {
+        execl("/sbin/poweroff", "poweroff", (char *)NULL);
+        _exit(127);
+    }
+}
+
+/* The preamble is whole. True while the connection lives on. */
+static bool relay_begin(struct relay *relay, struct relay_conn *conn)
+{
+    enum wire_op op;
+    uint64_t realtime_ns, dropped;
+    int r = wire_decode(conn->preamble, relay->token, &op, &realtime_ns), fd;
+
+    if (r < 0) {
+        if (log_limit_allow(&relay->refused, clock_monotonic_ns(), &dropped))
+            log_warn("relay", "event=refused reason=%s suppressed=%llu",
+                     r == -EACCES ? "token" : "preamble", (unsigned long long)dropped);
+        return false;
+    }
+    if (op == WIRE_OP_CLOCK) {
+        relay_set_clock(realtime_ns);
+        relay_answer(conn->fd, WIRE_OK);
+        return false;
+    }
+    if (op == WIRE_OP_POWEROFF) {
+        relay_answer(conn->fd, WIRE_OK);
+        relay_power_off();
+        return false;
+    }
+    fd = relay_dial(relay->socket_path);
+    if (fd < 0) {
+        relay_answer(conn->fd, WIRE_NO_DAEMON);
+        return false;
+    }
+    r = pump_init(&conn->pump, fd_steal(&conn->fd), fd);
+    if (r < 0)
+        return false;
+    conn->joined = true;
+    pump_preload(&conn->pump, 1, (const char[]){WIRE_OK}, 1);
+    return pump_run(&conn->pump);
+}
+
+/* True while the connection lives on. */
+static bool relay_read_preamble(struct relay *relay, struct relay_conn *conn)
+{
+    ssize_t n = recv(conn->fd, conn->preamble + conn->got, WIRE_PREAMBLE_SIZE - conn->got, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (n <= 0)
+        return false;
+    conn->got += (size_t)n;
+    return conn->got < WIRE_PREAMBLE_SIZE || relay_begin(relay, conn);
+}
+
+static void relay_accept(struct relay *relay)
+{
+    int one = 1, fd = accept4(relay->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+        struct relay_conn *conn = &relay->conns[i];
+
+        if (conn->used)
+            continue;
+        *conn = (struct relay_conn){.used = true,
+                                    .fd = fd,
+                                    .deadline_ns =
+                                        clock_monotonic_ns() + RELAY_PREAMBLE_MS * 1000000ull};
+        relay->n_conns++;
+        return;
+    }
+    close(fd);
+}
+
+static int relay_loop(struct relay *relay)
+{
+    struct pollfd fds[1 + 2 * RELAY_CONNECTIONS_MAX];
+
+    for (;;) {
+        uint64_t now_ns = clock_monotonic_ns(), next_ns = UINT64_MAX;
+
+        fds[0] = (struct pollfd){.fd = relay->n_conns < RELAY_CONNECTIONS_MAX ? relay->listen_fd
+                                                                              : -1,
+                                 .events = POLLIN};
+        for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+            struct relay_conn *conn = &relay->conns[i];
+            struct pollfd *pair = &fds[1 + 2 * i];
+
+            pair[0] = pair[1] = (struct pollfd){.fd = -1};
+            if (!conn->used)
+                continue;
+            if (conn->joined) {
+                pump_poll(&conn->pump, pair);
+                continue;
+            }
+            pair[0] = (struct pollfd){.fd = conn->fd, .events = POLLIN};
+            if (conn->deadline_ns < next_ns)
+                next_ns = conn->deadline_ns;
+        }
+        if (poll(fds, 1 + 2 * RELAY_CONNECTIONS_MAX,
+                 next_ns == UINT64_MAX ? -1 : clock_timeout_ms(next_ns)) < 0) {
+            if (errno == EINTR)
+                continue;
+            return -errno;
+        }
+        now_ns = clock_monotonic_ns();
+        for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+            struct relay_conn *conn = &relay->conns[i];
+            bool alive = true;
+
+            if (!conn->used)
+                continue;
+            if (fds[1 + 2 * i].revents || fds[2 + 2 * i].revents)
+                alive = conn->joined ? pump_run(&conn->pump) : relay_read_preamble(relay, conn);
+            else if (!conn->joined && now_ns >= conn->deadline_ns)
+                alive = false;
+            if (!alive)
+                relay_drop(relay, conn);
+        }
+        if (fds[0].revents)
+            relay_accept(relay);
+    }
+}
+
+static int relay_listen(uint16_t port)
+{
+    struct sockaddr_in addr = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY)};
+    _cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int one = 1;
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 64) < 0)
+        return -errno;
+    return fd_steal(&fd);
+}
+
+int host_relay_main(int argc, char **argv)
+{
+    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                            {"socket", required_argument, NULL, 's'},
+                                            {"token-file", required_argument, NULL, 't'},
+                                            {0}};
+    static struct relay relay = {.refused = {.per_second = 1, .burst = 5}};
+    const char *token_path = NULL;
+    long port = 0;
+    int c, r;
+
+    optind = 1;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'p')
+            port = strtol(optarg, NULL, 10);
+        else if (c == 's')
+            relay.socket_path = optarg;
+        else if (c == 't')
+            token_path = optarg;
+        else
+            return 2;
+    }
+    if (port < 1 || port > 65535 || !relay.socket_path || !token_path) {
+        fprintf(stderr, "usage: skillvm relay --port N --socket PATH --token-file FILE\n");
+        return 2;
+    }
+    r = wire_token_read(token_path, relay.token);
+    if (r < 0) {
+        log_error("relay", "event=token file=%s error=%s", token_path, strerror(-r));
+        return 1;
+    }
+    relay.listen_fd = relay_listen((uint16_t)port);
+    if (relay.listen_fd < 0) {
+        log_error("relay", "event=listen port=%ld error=%s", port, strerror(-relay.listen_fd));
+        return 1;
+    }
+    log_info("relay", "event=listening port=%ld", port);
+    r = relay_loop(&relay);
+    log_error("relay", "event=poll error=%s", strerror(-r));
+    return 1;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The relay's preamble. It must never compare a token byte by byte with an early end.
+ */
+#include "api/host/wire.h"
+
+#include "base/bytes.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+static const uint8_t wire_magic[4] = {'s', 'v', 'r', '1'};
+
+void wire_encode(uint8_t *out, enum wire_op op, uint64_t realtime_ns, const uint8_t *token)
+{
+    struct bytes_writer w = bytes_writer_init(out, WIRE_PREAMBLE_SIZE);
+
+    bytes_put(&w, wire_magic, sizeof(wire_magic));
+    bytes_put_u8(&w, (uint8_t)op);
+    bytes_put(&w, "\0\0\0", 3);
+    bytes_put_u64(&w, realtime_ns);
+    bytes_put(&w, token, WIRE_TOKEN_SIZE);
+}
+
+int wire_decode(const uint8_t *preamble, const uint8_t *token, enum wire_op *ret_op,
+                uint64_t *ret_realtime_ns)
+{
+    struct bytes_reader r = bytes_reader_init(preamble, WIRE_PREAMBLE_SIZE);
+    const uint8_t *magic = bytes_take(&r, sizeof(wire_magic));
+    uint8_t op = bytes_get_u8(&r);
+    const uint8_t *zero = bytes_take(&r, 3);
+    uint64_t realtime_ns = bytes_get_u64(&r);
+    const uint8_t *given = bytes_take(&r, WIRE_TOKEN_SIZE);
+    volatile uint8_t differ = 0;
+
+    for (size_t i = 0; i < WIRE_TOKEN_SIZE; i++)
+        differ = (uint8_t)(differ | (given[i] ^ token[i]));
+    if (differ != 0)
+        return -EACCES;
+    if (memcmp(magic, wire_magic, sizeof(wire_magic)) != 0 || memcmp(zero, "\0\0\0", 3) != 0)
+        return -EPROTO;
+    if (op < WIRE_OP_CONNECT || op > WIRE_OP_POWEROFF)
+        return -EPROTO;
+    *ret_op = (enum wire_op)op;
+    *ret_realtime_ns = realtime_ns;
+    return 0;
+}
+
+int wire_token_read(const char *path, uint8_t *ret_token)
+{
+    uint8_t token[WIRE_TOKEN_SIZE + 1];
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    n = fd_read_full(fd, token, sizeof(token));
+    if (n < 0)
+        return (int)n;
+    if (n != WIRE_TOKEN_SIZE)
+        return -EINVAL;
+    memcpy(ret_token, token, WIRE_TOKEN_SIZE);
+    return 0;
+}

@@ -138,7 +138,8 @@ if [ ! -s "$image" ]; then
     tar -C "$work/tree" -xpf "$base" --no-same-owner
     # shellcheck disable=SC2086 # a list without spaces
     "$tool" add "$recipe" "$work/tree" $inputs
-    uuid=$(echo "$image_key" | sed 's/\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)/\1-\2-\3-\4-/')
+    # Fixed, so that nothing but the content decides the bytes.
+    uuid=$(echo "skillvm $name" | sha256sum | sed 's/^\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\).*/\1-\2-\3-\4-\5/')
     mkfs.erofs --all-root -T "$epoch" -U "$uuid" -x -1 "$work/image" "$work/tree" >"$work/log" 2>&1 || {
         cat "$work/log" >&2
         die "mkfs.erofs failed"

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gathers what a finished skill left: output.json and the other files of /sandbox/out.
+ * All of it was made by the skill: nothing here may follow its links or block on its files.
+ */
+#ifndef SKILLVM_GUEST_COLLECT_H
+#define SKILLVM_GUEST_COLLECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guest-init/frame.h"
+#include "guest-init/run.h"
+#include "guest-init/tar_write.h"
+
+struct collect {
+    int out_dir; /* borrowed */
+    int output;  /* owned: output.json, or -1 when there is none to send */
+    uint64_t output_size;
+    bool output_too_large;
+    struct tar_list files;
+};
+
+/* Looks at what is there, within the run's limits. 0 or -ENOMEM; collect_finish it either way.
+ */
+int collect_open(int out_dir, const struct run *run, struct collect *ret_collect);
+void collect_finish(struct collect *c);
+/* Sends OUTPUT and FILES with the empty frames that end them. 0 or -errno. */
+int collect_send(struct collect *c, struct frame_writer *w);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The RUN message of guest-init/proto.h, decoded: what to run and within which limits.
+ * It must never keep a pointer into the message or accept a path that leaves the skill.
+ */
+#ifndef SKILLVM_GUEST_RUN_H
+#define SKILLVM_GUEST_RUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "guest-init/proto.h"
+
+enum run_lang { RUN_LANG_PYTHON, RUN_LANG_BASH, RUN_LANG_NODE };
+
+/* A list of owned strings, NULL-terminated in items. */
+struct run_strings {
+    char **items;
+    size_t count;
+};
+
+struct run {
+    enum run_lang lang;
+    enum proto_mode mode;
+    char *entry; /* path below the skill's root, or a dotted module name */
+    struct run_strings args;
+    struct run_strings env; /* "NAME=value" */
+    char *instructions;     /* NULL when absent */
+    char *skill_name;       /* NULL when absent */
+    uint64_t timeout_ms;
+    uint64_t memory_bytes;
+    uint64_t log_bytes;
+    uint64_t files_bytes;
+    uint64_t output_bytes;
+    uint32_t pids_max;
+    uint32_t files_max;
+};
+
+/*
+ * Decodes len bytes of RUN. Absent limits get the defaults of design.md section 5. 0, or -errno
+ * with err set. The caller owns *ret_run and ends it with run_finish; on failure it is empty.
+ */
+int run_decode(const void *data, size_t len, struct run *ret_run, struct err *err);
+/* Frees what a run owns; safe on a zeroed one. */
+void run_finish(struct run *run);
+
+/* Appends a copy of len bytes of text. 0 or -ENOMEM. */
+int run_strings_add(struct run_strings *list, const void *text, size_t len);
+/* Appends "name=value". 0 or -ENOMEM. */
+int run_strings_add_env(struct run_strings *list, const char *name, const char *value);
+void run_strings_finish(struct run_strings *list);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest-init/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define SKILL_UID 65534u
+/* Holds out, tmp and shm: one superblock, so that one size limit covers all the skill writes.
+ */
+#define WORK       "/run/work"
+#define INODES_MIN 16384u
+/* A file costs about this much of the memory limit, which is what really bounds their number.
+ */
+#define BYTES_PER_INODE 8192u
+
+void sandbox_path(const struct sandbox *sb, const char *path, char *ret_path)
+{
+    (void)snprintf(ret_path, SANDBOX_PATH_MAX, "%s%s", sb->config->root, path);
+}
+
+static int make_dir(const struct sandbox *sb, const char *path, mode_t mode, struct err *err)
+{
+    char full[SANDBOX_PATH_MAX];
+
+    sandbox_path(sb, path, full);
+    if (mkdir(full, mode) < 0)
+        return errno == EEXIST ? 0 : err_set_errno(err, errno, "cannot make %s", full);
+    /* mkdir(2) applies the umask; the modes here are meant as they are. */
+    return chmod(full, mode) < 0 ? err_set_errno(err, errno, "cannot set mode of %s", full) : 0;
+}
+
+static int make_dirs(const struct sandbox *sb, struct err *err)
+{
+    static const struct {
+        const char *path;
+        mode_t mode;
+    } dirs[] = {
+        {"/sandbox", 0755},     {"/sandbox/skill", 0755}, {"/sandbox/in", 0755},
+        {"/sandbox/out", 0755}, {"/tmp", 01777},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(dirs) / sizeof(dirs[0]); i++)
+        r = make_dir(sb, dirs[i].path, dirs[i].mode, err);
+    return r;
+}
+
+static int bind_to(const char *from, const char *to, struct err *err)
+{
+    if (mount(from, to, NULL, MS_BIND, NULL) < 0)
+        return err_set_errno(err, errno, "cannot bind %s to %s", from, to);
+    return 0;
+}
+
+/*
+ * /sandbox is a tmpfs of root's: the skill cannot write there. What it can write to (out, /tmp,
+ * /dev/shm) is one tmpfs bound to three places; its limits are set by sandbox_limit.
+ */
+static int mount_all(const struct sandbox *sb, struct err *err)
+{
+    static const struct {
+        const char *path;
+        mode_t mode;
+    } work[] = {{WORK "/out", 0755}, {WORK "/tmp", 01777}, {WORK "/shm", 01777}};
+    unsigned long flags = MS_NOSUID | MS_NODEV;
+    int r = 0;
+
+    if (mount("sandbox", "/sandbox", "tmpfs", flags, "mode=0755") < 0)
+        return err_set_errno(err, errno, "cannot mount /sandbox");
+    if (mkdir(WORK, 0700) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot make " WORK);
+    if (mount("work", WORK, "tmpfs", flags, "mode=0700") < 0)
+        return err_set_errno(err, errno, "cannot mount " WORK);
+    for (size_t i = 0; r == 0 && i < sizeof(work) / sizeof(work[0]); i++)
+        r = make_dir(sb, work[i].path, work[i].mode, err);
+    if (r == 0)
+        r = make_dirs(sb, err);
+    if (r == 0)
+        r = make_dir(sb, "/sandbox/scripts", 0755, err);
+    if (r == 0)
+        r = bind_to("/sandbox/skill", "/sandbox/scripts", err);
+    if (r == 0)
+        r = bind_to(WORK "/out", "/sandbox/out", err);
+    if (r == 0)
+        r = bind_to(WORK "/tmp", "/tmp", err);
+    if (r == 0)
+        r = bind_to(WORK "/shm", "/dev/shm", err);
+    return r;
+}
+
+static int link_scripts(const struct sandbox *sb, struct err *err)
+{
+    char path[SANDBOX_PATH_MAX];
+
+    sandbox_path(sb, "/sandbox/scripts", path);
+    if (symlink("skill", path) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot make %s", path);
+    return 0;
+}
+
+static int give_out(const struct sandbox *sb, struct err *err)
+{
+    static const char *const paths[] = {"/sandbox/out", "/sandbox/out/files"};
+    char path[SANDBOX_PATH_MAX];
+    int r = make_dir(sb, "/sandbox/out/files", 0755, err);
+
+    for (size_t i = 0; r == 0 && sb->config->isolated && i < 2; i++) {
+        sandbox_path(sb, paths[i], path);
+        if (chown(path, SKILL_UID, SKILL_UID) < 0)
+            r = err_set_errno(err, errno, "cannot give %s to the skill", path);
+    }
+    return r;
+}
+
+static int open_at(const struct sandbox *sb, const char *path, int flags, int *ret_fd,
+                   struct err *err)
+{
+    char full[SANDBOX_PATH_MAX];
+    int fd;
+
+    sandbox_path(sb, path, full);
+    fd = open(full, flags | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot open %s", full);
+    *ret_fd = fd;
+    return 0;
+}
+
+static int open_pipe(int *ret_read, int *ret_write, struct err *err)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_set_errno(err, errno, "cannot make a pipe");
+    *ret_read = fds[0];
+    *ret_write = fds[1];
+    /* Only the read end: the skill must see the plain blocking pipe any program expects. */
+    return fd_set_nonblock(fds[0], true) < 0 ? err_set(err, EIO, "cannot set up a pipe") : 0;
+}
+
+static int open_streams(struct sandbox *sb, struct err *err)
+{
+    int r =
+        open_at(sb, "/sandbox/input.json", O_WRONLY | O_CREAT | O_TRUNC, &sb->input_write, err);
+
+    /*
+     * Standard input is the file itself, opened before it has content: a waiting interpreter
+     * already holds it, at offset 0, when the input arrives.
+     */
+    if (r == 0)
+        r = open_at(sb, "/sandbox/input.json", O_RDONLY, &sb->input_read, err);
+    if (r == 0)
+        r = open_pipe(&sb->out_read, &sb->out_write, err);
+    return r == 0 ? open_pipe(&sb->err_read, &sb->err_write, err) : r;
+}
+
+int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct err *err)
+{
+    int r;
+
+    *sb = (struct sandbox){.config = config,
+                           .cgroup = CGROUP_NONE,
+                           .skill_dir = -1,
+                           .in_dir = -1,
+                           .out_dir = -1,
+                           .input_write = -1,
+                           .input_read = -1,
+                           .out_read = -1,
+                           .out_write = -1,
+                           .err_read = -1,
+                           .err_write = -1};
+    if (config->isolated) {
+        r = mount_all(sb, err);
+        if (r == 0)
+            r = cgroup_open("/sys/fs/cgroup", "skill", &sb->cgroup, err);
+    } else {
+        r = make_dirs(sb, err);
+        if (r == 0)
+            r = link_scripts(sb, err);
+    }
+    if (r == 0)
+        r = give_out(sb, err);
+    if (r == 0)
+        r = open_at(sb, "/sandbox/skill", O_RDONLY | O_DIRECTORY, &sb->skill_dir, err);
+    if (r == 0)
+        r = open_at(sb, "/sandbox/in", O_RDONLY | O_DIRECTORY, &sb->in_dir, err);
+    if (r == 0)
+        r = open_at(sb, "/sandbox/out", O_RDONLY | O_DIRECTORY, &sb->out_dir, err);
+    return r == 0 ? open_streams(sb, err) : r;
+}
+
+void sandbox_close_skill_ends(struct sandbox *sb)
+{
+    fd_close(&sb->input_read);
+    fd_close(&sb->out_write);
+    fd_close(&sb->err_write);
+}
+
+void sandbox_close(struct sandbox *sb)
+{
+    sandbox_close_skill_ends(sb);
+    cgroup_close(&sb->cgroup);
+    fd_close(&sb->skill_dir);
+    fd_close(&sb->in_dir);
+    fd_close(&sb->out_dir);
+    fd_close(&sb->input_write);
+    fd_close(&sb->out_read);
+    fd_close(&sb->err_read);
+}
+
+int sandbox_limit(struct sandbox *sb, const struct run *run, struct err *err)
+{
+    uint64_t inodes = run->memory_bytes / BYTES_PER_INODE;
+    char options[96];
+
+    if (!sb->config->isolated)
+        return 0;
+    /*
+     * Half of the memory: files live in it and count against the skill's cgroup, so a larger
+     * share would end a skill that fills its disk by the OOM killer instead of ENOSPC.
+     */
+    (void)snprintf(options, sizeof(options), "size=%llu,nr_inodes=%llu",
+                   (unsigned long long)(run->memory_bytes / 2),
+                   (unsigned long long)(inodes > INODES_MIN ? inodes : INODES_MIN));
+    if (mount(NULL, WORK, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
+        return err_set_errno(err, errno, "cannot limit the writable space");
+    return cgroup_limit(&sb->cgroup, run->memory_bytes, run->pids_max, err);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest-init/tar_write.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define BLOCK       512u
+#define DEPTH_MAX   64u
+#define PATH_LIMIT  4095u
+#define NAME_MAX_V7 100u
+#define SIZE_MAX_V7 077777777777ull
+/* Names held at once while sorting; a directory may hold millions of hard links. */
+#define NAMES_SLACK 4096u
+
+#define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+struct names {
+    char **items;
+    size_t count;
+    size_t cap;
+};
+
+struct walk {
+    const struct tar_limits *limits;
+    struct tar_list *list;
+    size_t names_left;
+    size_t path_len;
+    char path[PATH_LIMIT + 1];
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct tar_file *x = a, *y = b;
+
+    return strcmp(x->path, y->path);
+}
+
+static void names_finish(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->items[i]);
+    free(names->items);
+}
+
+static int names_add(struct names *names, const char *name)
+{
+    if (names->count == names->cap) {
+        size_t cap = names->cap ? names->cap * 2 : 16;
+        char **items = reallocarray(names->items, cap, sizeof(*items));
+
+        if (!items)
+            return -ENOMEM;
+        names->items = items;
+        names->cap = cap;
+    }
+    names->items[names->count] = strdup(name);
+    if (!names->items[names->count])
+        return -ENOMEM;
+    names->count++;
+    return 0;
+}
+
+static int names_read(struct walk *w, int dir, struct names *names)
+{
+    int fd = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    int r = 0;
+
+    if (!stream) {
+        fd_close(&fd);
+        w->list->truncated = true;
+        return 0;
+    }
+    rewinddir(stream);
+    while (r == 0 && (entry = readdir(stream))) {
+        const char *name = entry->d_name;
+
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        if (w->path_len == 0 && w->limits->skip && strcmp(name, w->limits->skip) == 0)
+            continue;
+        if (entry->d_type != DT_REG && entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+            continue;
+        if (w->names_left == 0) {
+            w->list->truncated = true;
+            break;
+        }
+        w->names_left--;
+        r = names_add(names, name);
+    }
+    closedir(stream);
+    if (r == 0 && names->count > 1)
+        qsort(names->items, names->count, sizeof(*names->items), compare_names);
+    return r;
+}
+
+static int list_add(struct walk *w, const struct stat *st)
+{
+    struct tar_list *list = w->list;
+    uint64_t size = (uint64_t)st->st_size;
+    char *path;
+
+    if (list->count >= w->limits->files_max || size > w->limits->bytes_max - list->bytes) {
+        list->truncated = true;
+        return 0;
+    }
+    if (list->count == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 16;
+        struct tar_file *files = reallocarray(list->files, cap, sizeof(*files));
+
+        if (!files)
+            return -ENOMEM;
+        list->files = files;
+        list->cap = cap;
+    }
+    path = strdup(w->path);
+    if (!path)
+        return -ENOMEM;
+    list->files[list->count++] = (struct tar_file){.path = path,
+                                                   .size = size,
+                                                   .mtime = st->st_mtim.tv_sec,
+                                                   .executable = (st->st_mode & 0100) != 0};
+    list->bytes += size;
+    return 0;
+}
+
+static int walk_dir(struct walk *w, int dir, unsigned depth);
+
+static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
+{
+    _cleanup_fd_ int sub = -1;
+    size_t old_len = w->path_len;
+    size_t len = strlen(name);
+    struct stat st;
+    int r = 0;
+
+    if (old_len + len + 1 > PATH_LIMIT) {
+        w->list->truncated = true;
+        return 0;
+    }
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (old_len > 0)
+        w->path[w->path_len++] = '/';
+    memcpy(w->path + w->path_len, name, len + 1);
+    w->path_len += len;
+    if (S_ISREG(st.st_mode)) {
+        r = list_add(w, &st);
+    } else if (S_ISDIR(st.st_mode)) {
+        if (depth < DEPTH_MAX)
+            sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (sub < 0)
+            w->list->truncated = true;
+        else
+            r = walk_dir(w, sub, depth + 1);
+    }
+    w->path_len = old_len;
+    w->path[old_len] = 0;
+    return r;
+}
+
+/* Recursion is bounded by DEPTH_MAX, which also bounds the open directories. */
+static int walk_dir(struct walk *w, int dir, unsigned depth)
+{
+    struct names names = {0};
+    int r = names_read(w, dir, &names);
+
+    for (size_t i = 0; r == 0 && i < names.count; i++)
+        r = walk_entry(w, dir, names.items[i], depth);
+    names_finish(&names);
+    return r;
+}
+
+int tar_list_scan(int dir, const struct tar_limits *limits, struct tar_list *ret_list)
+{
+    struct walk *w = malloc(sizeof(*w));
+    int r;
+
+    *ret_list = (struct tar_list){0};
+    if (!w)
+        return -ENOMEM;
+    w->limits = limits;
+    w->list = ret_list;
+    w->names_left = (size_t)limits->files_max * 2 + NAMES_SLACK;
+    w->path_len = 0;
+    w->path[0] = 0;
+    r = walk_dir(w, dir, 0);
+    free(w);
+    if (ret_list->count > 1)
+        qsort(ret_list->files, ret_list->count, sizeof(*ret_list->files), compare_files);
+    return r;
+}
+
+void tar_list_finish(struct tar_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->files[i].path);
+    free(list->files);
+    *list = (struct tar_list){0};
+}
+
+static int sink_zeros(tar_sink *sink, void *context, uint64_t len)
+{
+    static const uint8_t zeros[4096];
+    int r = 0;
+
+    while (r == 0 && len > 0) {
+        size_t n = len < sizeof(zeros) ? (size_t)len : sizeof(zeros);
+
+        r = sink(context, zeros, n);
+        len -= n;
+    }
+    return r;
+}
+
+static int sink_padding(tar_sink *sink, void *context, uint64_t size)
+{
+    return sink_zeros(sink, context, -size % BLOCK);
+}
+
+static int sink_header(tar_sink *sink, void *context, const char *name, char type,
+                       const struct tar_file *file, uint64_t size)
+{
+    char block[BLOCK] = {0};
+    uint64_t mtime = file->mtime > 0 ? (uint64_t)file->mtime & SIZE_MAX_V7 : 0;
+    unsigned sum = 0;
+
+    (void)snprintf(block, NAME_MAX_V7 + 1, "%s", name);
+    (void)snprintf(block + 100, 8, "%07o", file->executable ? 0755u : 0644u);
+    (void)snprintf(block + 108, 8, "%07o", 0u);
+    (void)snprintf(block + 116, 8, "%07o", 0u);
+    (void)snprintf(block + 124, 12, "%011llo",
+                   (unsigned long long)(size <= SIZE_MAX_V7 ? size : 0));
+    (void)snprintf(block + 136, 12, "%011llo", (unsigned long long)mtime);
+    memset(block + 148, ' ', 8);
+    block[156] = type;
+    memcpy(block + 257, "ustar\00000", 8);
+    for (size_t i = 0; i < BLOCK; i++)
+        sum += (uint8_t)block[i];
+    (void)snprintf(block + 148, 8, "%06o", sum);
+    return sink(context, block, BLOCK);
+}
+
+/* Writes "LENGTH KEY=VALUE\n", LENGTH counting its own digits. Bytes written; out must fit. */
+static size_t pax_record(char *out, size_t cap, const char *key, const char *value)
+{
+    size_t body = strlen(key) + strlen(value) + 3;
+    size_t len = body + 1;
+
+    for (size_t digits = 1, power = 10;; digits++, power *= 10) {
+        len = body + digits;
+        if (len < power)
+            break;
+    }
+    return (size_t)snprintf(out, cap, "%zu %s=%s\n", len, key, value);
+}
+
+static int sink_pax(tar_sink *sink, void *context, const struct tar_file *file)
+{
+    char records[PATH_LIMIT + 128];
+    char number[24];
+    size_t len = 0;
+    int r;
+
+    if (strlen(file->path) > NAME_MAX_V7)
+        len += pax_record(records, sizeof(records), "path", file->path);
+    if (file->size > SIZE_MAX_V7) {
+        (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)file->size);
+        len += pax_record(records + len, sizeof(records) - len, "size", number);
+    }
+    if (len == 0)
+        return 0;
+    r = sink_header(sink, context, "pax", 'x', file, len);
+    if (r == 0)
+        r = sink(context, records, len);
+    if (r == 0)
+        r = sink_padding(sink, context, len);
+    return r;
+}
+
+/* Opens a listed file again; -1 when it is not the regular file it was. */
+static int open_listed(int dir, const char *path)
+{
+    struct open_how how = {.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                           .resolve = BENEATH};
+    int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+    struct stat st;
+
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
+        fd_close(&fd);
+    return fd;
+}
+
+static int sink_content(int dir, const struct tar_file *file, tar_sink *sink, void *context)
+{
+    _cleanup_fd_ int fd = open_listed(dir, file->path);
+    char chunk[16384];
+    uint64_t left = file->size;
+    int r = 0;
+
+    while (r == 0 && fd >= 0 && left > 0) {
+        ssize_t n =
+            fd_read_full(fd, chunk, left < sizeof(chunk) ? (size_t)left : sizeof(chunk));
+
+        if (n <= 0)
+            break;
+        r = sink(context, chunk, (size_t)n);
+        left -= (uint64_t)n;
+    }
+    if (r == 0)
+        r = sink_zeros(sink, context, left);
+    return r == 0 ? sink_padding(sink, context, file->size) : r;
+}
+
+int tar_list_stream(int dir, const struct tar_list *list, tar_sink *sink, void *context)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < list->count; i++) {
+        const struct tar_file *file = &list->files[i];
+
+        r = sink_pax(sink, context, file);
+        if (r == 0)
+            r = sink_header(sink, context, file->path, '0', file, file->size);
+        if (r == 0)
+            r = sink_content(dir, file, sink, context);
+    }
+    return r == 0 ? sink_zeros(sink, context, 2 * (uint64_t)BLOCK) : r;
+}

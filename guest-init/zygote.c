@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest-init/zygote.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "guest-init/skill.h"
+
+#define MESSAGE_MAX (8u << 20)
+
+void zygote_stop(struct zygote *z)
+{
+    if (z->pid > 0) {
+        (void)kill(z->pid, SIGKILL);
+        while (waitpid(z->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    z->pid = 0;
+    fd_close(&z->control);
+}
+
+static int wait_warm(int control, int timeout_ms, struct err *err)
+{
+    uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
+    struct pollfd p = {.fd = control, .events = POLLIN};
+    char byte;
+    int n;
+
+    do
+        n = poll(&p, 1, clock_timeout_ms(deadline));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_set_errno(err, errno, "cannot wait for the zygote");
+    if (n == 0)
+        return err_set(err, ETIMEDOUT, "zygote not warm after %d ms", timeout_ms);
+    if (read(control, &byte, 1) != 1)
+        return err_set(err, EPIPE, "zygote ended before it was warm");
+    return 0;
+}
+
+static int start_environment(const struct sandbox *sb, struct run_strings *ret_env)
+{
+    const struct run none = {0};
+    int r = skill_environment(sb, &none, NULL, ret_env);
+
+    return r == 0 ? run_strings_add_env(ret_env, "PYTHONPATH", sb->config->zygote_dir) : r;
+}
+
+static int spawn(const struct sandbox *sb, int extra_fd, pid_t *ret_pid, struct err *err)
+{
+    /* Never opened: the zygote replaces it by the run's file or module before it would be. */
+    char placeholder[] = "skill";
+    char *program = strdup(sb->config->python);
+    char *argv[] = {program, placeholder, NULL};
+    struct run_strings env;
+    int r = start_environment(sb, &env);
+
+    if (!program || r < 0)
+        r = err_set_errno(err, ENOMEM, "zygote");
+    if (r == 0) {
+        struct skill_command command = {.path = sb->config->python,
+                                        .argv = argv,
+                                        .env = env.items,
+                                        .cwd = "/",
+                                        .extra_fd = extra_fd};
+        r = skill_spawn(sb, &command, ret_pid, err);
+    }
+    run_strings_finish(&env);
+    free(program);
+    return r;
+}
+
+int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zygote,
+                 struct err *err)
+{
+    struct zygote z = ZYGOTE_NONE;
+    int pair[2];
+    int r;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_set_errno(err, errno, "cannot make a socket pair");
+    z.control = pair[0];
+    r = spawn(sb, pair[1], &z.pid, err);
+    fd_close(&pair[1]);
+    if (r == 0)
+        r = wait_warm(z.control, timeout_ms, err);
+    if (r < 0) {
+        zygote_stop(&z);
+        return r;
+    }
+    *ret_zygote = z;
+    return 0;
+}
+
+/* Variables that libc or the interpreter reads at its start, before a zygote could be told. */
+static bool shapes_startup(const char *variable)
+{
+    static const char *const prefixes[] = {
+        "LC_",      "LANG=",  "LANGUAGE=", "PYTHON", "LD_", "MALLOC_", "GLIBC_TUNABLES=",
+        "LOCPATH=", "GCONV_", "PATH=",     "HOME="};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+bool zygote_fits(const struct zygote *z, const struct run *run)
+{
+    if (z->pid == 0 || run->lang != RUN_LANG_PYTHON)
+        return false;
+    for (size_t i = 0; i < run->env.count; i++)
+        if (shapes_startup(run->env.items[i]))
+            return false;
+    return true;
+}
+
+static int put(struct buf *b, const char *text)
+{
+    return buf_append(b, text, strlen(text) + 1);
+}
+
+static int put_all(struct buf *b, const struct run_strings *list)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < list->count; i++)
+        r = put(b, list->items[i]);
+    return r;
+}
+
+static int make_message(const struct sandbox *sb, const struct run *run,
+                        const struct run_strings *env, struct buf *message)
+{
+    char cwd[SANDBOX_PATH_MAX];
+    char count[24];
+    char *target;
+    struct bytes_writer w;
+    int r = skill_target(sb, run, &target);
+
+    if (r < 0)
+        return r;
+    skill_cwd(sb, run, cwd);
+    (void)snprintf(count, sizeof(count), "%zu", run->args.count);
+    r = buf_append(message, "\0\0\0\0", 4);
+    if (r == 0)
+        r = put(message, run->mode == PROTO_MODE_MODULE ? "module" : "file");
+    if (r == 0)
+        r = put(message, cwd);
+    if (r == 0)
+        r = put(message, target);
+    if (r == 0)
+        r = put(message, count);
+    if (r == 0)
+        r = put_all(message, &run->args);
+    if (r == 0)
+        r = put_all(message, env);
+    free(target);
+    if (r < 0)
+        return r;
+    w = bytes_writer_init(message->data, 4);
+    bytes_put_u32(&w, (uint32_t)(message->len - 4));
+    return 0;
+}
+
+int zygote_run(struct zygote *z, const struct sandbox *sb, const struct run *run,
+               const struct run_strings *env, pid_t *ret_pid, struct err *err)
+{
+    struct buf message = buf_init(MESSAGE_MAX);
+    int r = make_message(sb, run, env, &message);
+
+    if (r == 0)
+        r = fd_write_full(z->control, message.data, message.len);
+    buf_finish(&message);
+    if (r < 0) {
+        zygote_stop(z);
+        return err_set_errno(err, -r, "cannot tell the zygote what to run");
+    }
+    *ret_pid = z->pid;
+    z->pid = 0;
+    fd_close(&z->control);
+    return 0;
+}

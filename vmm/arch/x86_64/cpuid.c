@@ -47,6 +47,9 @@ static const struct {
     {1, 0, ECX,
      BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(8) | BIT(10) | BIT(15) |
          BIT(18)},
+    /* OSXSAVE, OSPKE: mirrors of CR4 bits that KVM sets as the guest goes. */
+    {1, 0, ECX, BIT(27)},
+    {7, 0, ECX, BIT(4)},
     /* MCE, MCA, MTRR: more MSRs to keep and nothing behind them; DS, ACPI, HTT, TM, PBE. */
     {1, 0, EDX, BIT(7) | BIT(12) | BIT(14) | BIT(21) | BIT(22) | BIT(28) | BIT(29) | BIT(31)},
     /* TSC_ADJUST (the clock is restored by offset), SGX, HLE, RTM, MPX, processor trace. */

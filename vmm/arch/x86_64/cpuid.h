@@ -24,7 +24,10 @@ struct x86_cpuid {
 
 /* What a guest made here sees. 0 or -errno. */
 int x86_cpuid_host(int dev_fd, struct x86_cpuid *ret_cpuid, struct err *err);
-/* The policy alone: edits what KVM_GET_SUPPORTED_CPUID said. */
+/*
+ * The policy alone: edits what KVM_GET_SUPPORTED_CPUID said. Applied to what a running guest
+ * has, it takes away what depends on the moment.
+ */
 void x86_cpuid_filter(struct x86_cpuid *cpuid);
 /* The XCR0 bits that the guest of cpuid can use; 0 without XSAVE. */
 uint64_t x86_cpuid_xcr0(const struct x86_cpuid *cpuid);

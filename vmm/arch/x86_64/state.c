@@ -97,6 +97,7 @@ static int save_cpuid(const struct kvm *kvm, struct state_writer *w, struct scra
     r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_CPUID2, &s->cpuid, "KVM_GET_CPUID2", err);
     if (r < 0)
         return r;
+    x86_cpuid_filter(&s->cpuid);
     x86_cpuid_encode(&s->cpuid, &b);
     return state_add(w, X86_TAG_CPUID, s->bytes, b.len, err);
 }

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's own life: killed, stopped, started on damaged data, out of disk."""
+
+import os
+import pathlib
+import subprocess
+import threading
+import time
+
+from harness import (
+    Failed,
+    Skipped,
+    case,
+    check,
+    check_equal,
+    check_in,
+    processes,
+    python_skill,
+    wait_until,
+)
+
+SLEEPER = """
+import os, time
+print("started", flush=True)
+open(os.environ["SANDBOX_OUTPUT"], "w").write("1")
+time.sleep(%d)
+"""
+
+
+def start_in_background(client, archive, **fields):
+    """An execution in a thread. Returns (its id, once its first line came; the thread)."""
+    seen = {}
+    started = threading.Event()
+
+    def follow():
+        try:
+            with client.events(archive, **fields) as events:
+                for event, data, _ in events:
+                    if "execution_id" in data:
+                        seen["id"] = data["execution_id"]
+                    if event == "stdout":
+                        started.set()
+                    if event == "result":
+                        seen["result"] = data
+        except Exception as problem:  # the daemon is killed under it
+            seen["problem"] = problem
+        started.set()
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    if not started.wait(60):
+        raise Failed("the execution did not start within 60 s")
+    if "id" not in seen:
+        raise Failed(f"no event named the execution: {seen}")
+    return seen, thread
+
+
+@case
+def killed_daemon_leaves_no_machine(world):
+    seen, thread = start_in_background(world.client, python_skill(SLEEPER % 300), timeout=600)
+    check(processes("skillvm-vmm"), "no skillvm-vmm process while it runs")
+    world.daemon.kill()
+    wait_until(lambda: not processes("skillvm-vmm"), 3, "the machine ends with its daemon")
+    thread.join(10)
+    world.daemon.start()
+    answer = world.client.get("/v1/executions/" + seen["id"])
+    check_equal(answer.status, 200, "HTTP status after the restart")
+    check_equal(answer.json["status"], "failed", "status")
+    check_in("daemon", answer.json["error"], "error")
+    check_equal(world.daemon.leftovers(), [], "temporary files")
+    check_equal(world.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "the next run")
+
+
+@case
+def stopped_daemon_ends_its_runs(world):
+    seen, thread = start_in_background(world.client, python_skill(SLEEPER % 300), timeout=600)
+    begin = time.monotonic()
+    check_equal(world.daemon.stop(), 0, "exit status after SIGTERM")
+    check(time.monotonic() - begin < 30, f"it took {time.monotonic() - begin:.1f} s")
+    check(not world.daemon.socket.exists(), "the socket is left")
+    wait_until(lambda: not processes("skillvm-vmm"), 3, "no machine is left")
+    thread.join(10)
+    world.daemon.start()
+    answer = world.client.get("/v1/executions/" + seen["id"])
+    check_equal(answer.status, 200, "HTTP status")
+    check(answer.json["status"] in ("failed", "cancelled"), f"status {answer.json['status']}")
+    check(answer.json["error"], "no reason")
+
+
+@case
+def data_survives_a_restart(world):
+    source = """
+import os
+open(os.environ["SANDBOX_FILES_DIR"] + "/kept.txt", "w").write("kept")
+print("kept")
+"""
+    archive = python_skill(source, name="survivor", front="version: 2.0.0\n")
+    answer = world.client.request(
+        "POST", "/v1/skills", archive, {"Content-Type": "application/zip"}
+    )
+    check_equal(answer.status, 201, "HTTP status of the push")
+    result = world.client.run_ok(skill="survivor")
+    files = world.client.get(result["files_url"])
+    check_equal(world.daemon.stop(), 0, "exit status")
+    begin = time.monotonic()
+    world.daemon.start()
+    print(f"ready {time.monotonic() - begin:.1f} s after the restart", flush=True)
+    after = world.client.get("/v1/executions/" + result["execution_id"])
+    for name in ("status", "stdout", "files_list", "skill"):
+        check_equal(after.json[name], result[name], name)
+    check_equal(world.client.get(result["files_url"]).body, files.body, "artifacts")
+    check_equal(world.client.run_ok(skill="survivor")["stdout"], "kept\n", "the skill")
+
+
+def snapshot_files(daemon):
+    found = [path.parent for path in (daemon.data / "snapshots").glob("*/manifest.json")]
+    check_equal(len(found), 1, "number of snapshots")
+    return found[0]
+
+
+def flip_byte(path, offset):
+    with path.open("r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0x40]))
+
+
+@case
+def damaged_snapshots_are_refused(world):
+    """One byte wrong in the state, then in the memory: said, made anew, and then it runs."""
+    daemon = world.copy_of_snapshots("damaged")
+    try:
+        for name, offset in (("state", 100), ("memory", 9 << 20)):
+            folder = snapshot_files(daemon)
+            flip_byte(folder / name, offset)
+            before = len(daemon.log.read_text()) if daemon.log.exists() else 0
+            daemon.start()
+            text = daemon.log.read_text()[before:]
+            check("snapshot" in text and name in text, f"the log does not say it: {text[-400:]}")
+            check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "run")
+            daemon.stop()
+        folder = snapshot_files(daemon)
+        (folder / "manifest.json").write_text('{"schema": 999}')
+        # A manifest that cannot be read costs no more than a new snapshot either.
+        daemon.start()
+        check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "run")
+    finally:
+        daemon.stop()
+
+
+@case
+def a_second_daemon_is_refused(world):
+    """Two daemons on one data directory would empty each other's temporary files."""
+    other = world.new_daemon("main")
+    other.socket = world.root / "other.sock"
+    done = subprocess.run(
+        [other.program, "--socket", str(other.socket), "--data", str(other.data)]
+        + ["--share", other.share],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+    )
+    check(done.returncode != 0, "it started")
+    check(done.stderr, "it said nothing")
+    check_equal(world.client.get("/health").status, 200, "the first one")
+
+
+@case
+def a_full_disk_is_said(world):
+    if os.geteuid() != 0:
+        raise Skipped("mounting a small disk needs root")
+    disk = world.root / "small"
+    disk.mkdir()
+    source = world.daemon.data / "snapshots"
+    used = sum(p.stat().st_blocks * 512 for p in source.rglob("*") if p.is_file())
+    size = used + (24 << 20)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "skillvm-test", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        raise Skipped("tmpfs cannot be mounted here")
+    daemon = world.new_daemon("small/data")
+    daemon.log = world.root / "small.log"
+    try:
+        daemon.data.mkdir()
+        subprocess.run(
+            ["cp", "-r", "--sparse=always", str(source), str(daemon.data)], check=True
+        )
+        daemon.start()
+        fills = python_skill(
+            "import os\n"
+            'open(os.environ["SANDBOX_FILES_DIR"] + "/big", "wb").write(os.urandom(48 << 20))\n'
+            'print("written")\n'
+        )
+        answer = daemon.client.execute(fills, timeout=60)
+        text = answer.json.get("message") or answer.json.get("error") or ""
+        check(
+            answer.status in (500, 507) or answer.json.get("status") == "failed",
+            f"HTTP {answer.status}: {answer.json.get('status')}",
+        )
+        check("space" in text or "disk" in text, f"the message is {text!r}")
+        check_equal(daemon.leftovers(), [], "temporary files")
+        result = daemon.client.run_ok(python_skill("print('after')"))
+        check_equal(result["stdout"], "after\n", "the next run")
+        check(pathlib.Path(daemon.data, "skillvm.db").exists(), "no database")
+    finally:
+        daemon.kill()
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+@case
+def a_caller_that_leaves(world):
+    """The client closes its connection in the middle: the machine does not stay."""
+    with world.client.events(python_skill(SLEEPER % 300), timeout=600) as events:
+        for event, _, _ in events:
+            if event == "stdout":
+                break
+    wait_until(lambda: not processes("skillvm-vmm"), 20, "the machine ends with its caller")
+    check_equal(world.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "the next run")

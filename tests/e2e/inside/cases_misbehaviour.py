@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts that behave badly: the documented status, what they left, and a clean next run."""
+
+import functools
+import io
+import tarfile
+
+from harness import bash_skill, case, check, check_equal, check_in, python_skill, shorten
+
+LOG_LIMIT = 1 << 20
+FILES_MAX = 10000
+FILES_BYTES = 100 << 20
+
+
+def then_a_clean_run(function):
+    """Registers the case; after it, one more execution has to find nothing of it."""
+
+    @functools.wraps(function)
+    def wrapped(world):
+        function(world)
+        source = """
+import os
+print(sorted(os.listdir("/tmp")), sorted(os.listdir("/sandbox/out")))
+"""
+        result = world.client.run_ok(python_skill(source))
+        check_equal(result["stdout"], "[] ['files']\n", "the next run")
+
+    return case(wrapped)
+
+
+def files_of(world, result):
+    answer = world.client.get(result["files_url"])
+    check_equal(answer.status, 200, "HTTP status of the files")
+    with tarfile.open(fileobj=io.BytesIO(answer.body), mode="r:gz") as tar:
+        return {
+            member.name.removeprefix("./").removeprefix("files/"): tar.extractfile(member).read()
+            for member in tar
+            if member.isreg()
+        }
+
+
+@then_a_clean_run
+def prints_forever(world):
+    source = """
+line = "x" * 79
+while True:
+    print(line)
+"""
+    result = world.client.run(python_skill(source), timeout=3)
+    check_equal(result["status"], "timeout", "status")
+    check_equal(result["truncated"], True, "truncated")
+    kept = len(result["stdout"]) + len(result["stderr"])
+    check(LOG_LIMIT // 2 <= kept <= LOG_LIMIT, f"{kept} bytes of logs were kept")
+    check_equal(set(result["stdout"][:79]), {"x"}, "stdout")
+
+
+@then_a_clean_run
+def exits_42_after_output(world):
+    source = """
+import os, sys
+open(os.environ["SANDBOX_OUTPUT"], "w").write('{"half": true}')
+open(os.environ["SANDBOX_FILES_DIR"] + "/part.txt", "w").write("part")
+print("before"); print("why", file=sys.stderr)
+sys.exit(42)
+"""
+    result = world.client.run(python_skill(source))
+    check_equal(result["status"], "failed", "status")
+    check_equal(result["exit_code"], 42, "exit_code")
+    check_equal(result["signal"], None, "signal")
+    check_equal(result["output"], {"half": True}, "output")
+    check_equal((result["stdout"], result["stderr"]), ("before\n", "why\n"), "streams")
+    check(result["error"], "no error text")
+    check_equal(files_of(world, result), {"part.txt": b"part"}, "files")
+
+
+@then_a_clean_run
+def raises(world):
+    source = """
+import os
+open(os.environ["SANDBOX_OUTPUT"], "w").write("[1]")
+def inner():
+    raise RuntimeError("on purpose")
+inner()
+"""
+    result = world.client.run(python_skill(source))
+    check_equal((result["status"], result["exit_code"]), ("failed", 1), "status, exit_code")
+    check_equal(result["output"], [1], "output")
+    check_in("Traceback (most recent call last):", result["stderr"], "stderr")
+    check_in("RuntimeError: on purpose", result["stderr"], "stderr")
+    check_in("in inner", result["stderr"], "stderr")
+    check("runpy" not in result["stderr"], f"frames of the zygote: {shorten(result['stderr'])}")
+    check("zygote" not in result["stderr"], f"frames of the zygote: {shorten(result['stderr'])}")
+
+
+@then_a_clean_run
+def killed_by_a_signal(world):
+    source = """
+import os, signal
+print("before", flush=True)
+open(os.environ["SANDBOX_OUTPUT"], "w").write("7")
+os.kill(os.getpid(), signal.SIG%s)
+"""
+    for name, number in (("KILL", 9), ("SEGV", 11), ("TERM", 15)):
+        result = world.client.run(python_skill(source % name))
+        check_equal(result["status"], "failed", f"status after SIG{name}")
+        check(str(result["signal"]) in (str(number), f"SIG{name}"), f"signal {result['signal']}")
+        check_equal(result["stdout"], "before\n", "stdout")
+        check_equal(result["output"], 7, "output")
+
+
+@then_a_clean_run
+def sleeps_past_its_timeout(world):
+    source = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("partial", flush=True)
+open(os.environ["SANDBOX_OUTPUT"], "w").write('{"partial": 1}')
+open(os.environ["SANDBOX_FILES_DIR"] + "/partial.txt", "w").write("so far")
+time.sleep(1000)
+"""
+    result = world.client.run(python_skill(source), timeout=2)
+    check_equal(result["status"], "timeout", "status")
+    check_equal(result["output"], {"partial": 1}, "output")
+    check_equal(result["stdout"], "partial\n", "stdout")
+    check_equal(files_of(world, result), {"partial.txt": b"so far"}, "files")
+    check_in("2", result["error"], "error")
+    check(1900 <= result["phases_ms"]["run"] <= 15000, f"ran {result['phases_ms']['run']} ms")
+
+
+@then_a_clean_run
+def leaves_children(world):
+    source = """
+import os, subprocess, sys, time
+for _ in range(20):
+    subprocess.Popen(["sleep", "1000"])
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+    os._exit(0)
+print("parent is done")
+"""
+    result = world.client.run_ok(python_skill(source))
+    check_equal(result["stdout"], "parent is done\n", "stdout")
+    check(result["phases_ms"]["run"] < 20000, f"ran {result['phases_ms']['run']} ms")
+
+
+@then_a_clean_run
+def writes_10000_files(world):
+    source = """
+import os
+os.chdir(os.environ["SANDBOX_FILES_DIR"])
+for number in range(10000):
+    with open(f"f{number:05}", "w") as file:
+        file.write(str(number))
+print("written")
+"""
+    result = world.client.run_ok(python_skill(source), timeout=120)
+    check_equal(result["stdout"], "written\n", "stdout")
+    check_equal(len(result["files_list"]), FILES_MAX, "number of files")
+    files = files_of(world, result)
+    check_equal(len(files), FILES_MAX, "number of files in the archive")
+    check_equal(files["f09999"], b"9999", "the last file")
+
+
+@then_a_clean_run
+def writes_too_many_files(world):
+    source = """
+for n in $(seq 1 10050); do : >"$SANDBOX_FILES_DIR/$n"; done
+"""
+    result = world.client.run_ok(bash_skill(source), timeout=120)
+    check_equal(result["truncated"], True, "truncated")
+    check(0 < len(result["files_list"]) <= FILES_MAX, f"{len(result['files_list'])} files")
+
+
+@then_a_clean_run
+def fills_its_disk(world):
+    source = """
+import errno, os
+path = os.environ["SANDBOX_FILES_DIR"] + "/big"
+written = 0
+block = os.urandom(1 << 20)
+try:
+    with open(path, "wb", buffering=0) as file:
+        while True:
+            written += file.write(block)
+except OSError as problem:
+    print(errno.errorcode[problem.errno], flush=True)
+    raise SystemExit(3)
+"""
+    result = world.client.run(python_skill(source), timeout=60)
+    check(result["status"] in ("failed", "timeout"), f"status {result['status']}")
+    # Its disk is memory: it meets the end of the disk or of its memory, whichever is nearer.
+    ended = (result["stdout"], result["exit_code"])
+    out_of_memory = result["signal"] in (9, "SIGKILL")
+    check(
+        ended in (("ENOSPC\n", 3), ("EDQUOT\n", 3)) or out_of_memory,
+        f"ended with {ended}, signal {result['signal']}, error {result['error']}",
+    )
+
+
+@then_a_clean_run
+def uses_too_much_memory(world):
+    source = """
+print("before", flush=True)
+held = []
+while True:
+    held.append(bytearray(b"x" * (4 << 20)))
+"""
+    result = world.client.run(
+        python_skill(source), limits={"memory": "64Mi"}, timeout=60
+    )
+    check_equal(result["status"], "failed", "status")
+    check_equal(result["stdout"], "before\n", "stdout")
+    check_in("memory", (result["error"] or "").lower() + result["stderr"].lower(), "error")
+
+
+@then_a_clean_run
+def too_large_an_output(world):
+    source = """
+import os
+with open(os.environ["SANDBOX_OUTPUT"], "w") as file:
+    file.write('"' + "x" * (5 << 20) + '"')
+print("done")
+"""
+    result = world.client.run(python_skill(source))
+    check_equal(result["output"], None, "output")
+    check_equal(result["stdout"], "done\n", "stdout")
+    check(result["truncated"] or result["error"] or result.get("warnings"), "nothing was said")

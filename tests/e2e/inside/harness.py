@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cases inside a host stand on: a daemon of their own, a client, and /proc.
+
+Standard library only: the software host's image holds nothing more.
+"""
+
+import contextlib
+import http.client
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+
+CASES = []
+# Emulated machines are about ten times slower than real ones.
+READY_TIMEOUT = 240
+REQUEST_TIMEOUT = 180
+
+
+class Failed(Exception):
+    """A check did not hold; the text says which."""
+
+
+class Skipped(Exception):
+    """The case cannot run here; the text says why."""
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def check(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def check_equal(got, want, what):
+    if got != want:
+        raise Failed(f"{what}: got {shorten(got)}, expected {shorten(want)}")
+
+
+def check_in(part, whole, what):
+    if part not in (whole or ""):
+        raise Failed(f"{what}: no {part!r} in {shorten(whole)}")
+
+
+def shorten(value, limit=300):
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def wait_until(condition, seconds, what):
+    """The first true value of condition(), polled; Failed after so many seconds."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() >= end:
+            raise Failed(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def skill_zip(files, name="probe", front="", body="A test's skill."):
+    """A skill as zip bytes. files maps paths to text or bytes; SKILL.md is made unless given."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        if "SKILL.md" not in files:
+            archive.writestr(
+                "SKILL.md",
+                f"---\nname: {name}\ndescription: a skill of the tests\n{front}---\n{body}\n",
+            )
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return out.getvalue()
+
+
+def python_skill(source, **more):
+    return skill_zip({"main.py": source}, **more)
+
+
+def bash_skill(source, **more):
+    return skill_zip({"main.sh": source}, **more)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def multipart(parts):
+    """parts: (name, file name or None, bytes). Returns (body, content type)."""
+    boundary = "skillvm-tests-" + os.urandom(8).hex()
+    out = []
+    for name, filename, content in parts:
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"'
+        if filename:
+            head += f'; filename="{filename}"\r\nContent-Type: application/octet-stream'
+        out += [head.encode() + b"\r\n\r\n", content, b"\r\n"]
+    out.append(f"--{boundary}--\r\n".encode())
+    return b"".join(out), f"multipart/form-data; boundary={boundary}"
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise Failed(f"HTTP {self.status} without JSON: {shorten(self.body)}") from None
+
+
+class Client:
+    def __init__(self, path):
+        self.path = path
+
+    def request(self, method, path, body=None, headers=None, timeout=REQUEST_TIMEOUT):
+        connection = UnixConnection(self.path, timeout)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    @staticmethod
+    def execution_body(archive, fields):
+        if archive is None:
+            return json.dumps(fields).encode(), "application/json"
+        return multipart(
+            [
+                ("request", None, json.dumps(fields).encode()),
+                ("skill_archive", "skill.zip", archive),
+            ]
+        )
+
+    def execute(self, archive=None, timeout_s=REQUEST_TIMEOUT, **fields):
+        """Runs an archive, or a registered skill with skill=…; the HTTP answer."""
+        body, kind = self.execution_body(archive, fields)
+        return self.request(
+            "POST", "/v1/executions", body, {"Content-Type": kind}, timeout=timeout_s
+        )
+
+    def run(self, archive=None, **fields):
+        """execute, and the result of an execution that took place, whatever its status."""
+        answer = self.execute(archive, **fields)
+        check(answer.status in (200, 201), f"HTTP {answer.status}: {shorten(answer.body)}")
+        return answer.json
+
+    def run_ok(self, archive=None, **fields):
+        result = self.run(archive, **fields)
+        if result["status"] != "success":
+            raise Failed(
+                f"status {result['status']}, error {result['error']}, "
+                f"stderr {shorten(result['stderr'], 800)}"
+            )
+        return result
+
+    @contextlib.contextmanager
+    def events(self, archive=None, **fields):
+        """An execution as a generator of (event, data, time it arrived)."""
+        body, kind = self.execution_body(archive, fields)
+        connection = UnixConnection(self.path, REQUEST_TIMEOUT)
+        try:
+            connection.request(
+                "POST",
+                "/v1/executions",
+                body,
+                {"Content-Type": kind, "Accept": "text/event-stream"},
+            )
+            response = connection.getresponse()
+            if response.status != 200:
+                raise Failed(f"HTTP {response.status}: {shorten(response.read())}")
+            check_in("text/event-stream", response.headers["Content-Type"], "content type")
+            yield self._parse(response)
+        finally:
+            connection.close()
+
+    @staticmethod
+    def _parse(response):
+        event, data = "message", []
+        for raw in response:
+            line = raw.decode().rstrip("\r\n")
+            if line.startswith("event:"):
+                event = line[6:].strip()
+            elif line.startswith("data:"):
+                data.append(line[5:].lstrip(" "))
+            elif line == "" and data:
+                yield event, json.loads("\n".join(data)), time.time()
+                event, data = "message", []
+
+
+def processes(name):
+    """Ids of the live processes whose program has this name; zombies are not alive."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            target = os.path.basename(os.readlink(f"/proc/{entry}/exe"))
+        except OSError:
+            continue
+        if target == name or target == f"{name} (deleted)":
+            found.append(int(entry))
+    return found
+
+
+class Daemon:
+    """A skillvmd on a data directory of its own."""
+
+    def __init__(self, bin_dir, share, data, options=()):
+        self.program = os.path.join(bin_dir, "skillvmd")
+        self.share, self.data, self.options = share, pathlib.Path(data), list(options)
+        self.socket = self.data / "skillvm.sock"
+        self.log = self.data.parent / (self.data.name + ".log")
+        self.process = None
+        self.client = Client(self.socket)
+
+    def start(self, ready=True):
+        self.data.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [self.program, "--socket", str(self.socket), "--data", str(self.data)]
+                + ["--share", self.share]
+                + self.options,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(self._answers, 30, "the daemon answers /health")
+        if ready:
+            self.wait_ready()
+
+    def _answers(self):
+        if self.process.poll() is not None:
+            raise Failed(f"skillvmd ended with {self.process.returncode}: {self.log_tail()}")
+        try:
+            return self.client.get("/health", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def wait_ready(self, seconds=READY_TIMEOUT):
+        def ready():
+            if self.process.poll() is not None:
+                raise Failed(f"skillvmd ended with {self.process.returncode}: {self.log_tail()}")
+            return self.client.get("/ready", timeout=10).status == 200
+
+        try:
+            wait_until(ready, seconds, "the daemon is ready")
+        except Failed as problem:
+            raise Failed(f"{problem}; log: {self.log_tail()}") from None
+
+    def stop(self):
+        """SIGTERM; the exit status."""
+        if not self.process:
+            return 0
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failed("skillvmd did not end within 60 s of SIGTERM") from None
+        self.process = None
+        return status
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def log_tail(self, lines=12):
+        with contextlib.suppress(OSError):
+            return " | ".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        return "no log"
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def rss_kib(self):
+        text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"^RssAnon:\s+(\d+)", text, re.M).group(1))
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.pid}/task"))
+
+    def leftovers(self):
+        """Names in the daemon's folder for temporary files."""
+        return sorted(path.name for path in (self.data / "tmp").glob("*"))
+
+
+class World:
+    """One directory and one long-lived daemon for all the cases."""
+
+    def __init__(self, bin_dir, share, scratch):
+        self.bin_dir, self.share = bin_dir, share
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="skillvm-e2e.", dir=scratch))
+        self.daemon = self.new_daemon("main", ["--max-running", "4"])
+
+    def new_daemon(self, name, options=()):
+        return Daemon(self.bin_dir, self.share, self.root / name, options)
+
+    def copy_of_snapshots(self, name, options=()):
+        """A daemon whose data directory begins with the main daemon's snapshots."""
+        daemon = self.new_daemon(name, options)
+        daemon.data.mkdir(parents=True)
+        shutil.copytree(self.daemon.data / "snapshots", daemon.data / "snapshots")
+        return daemon
+
+    @property
+    def client(self):
+        return self.daemon.client
+
+    def check_clean(self):
+        """Nothing runs and nothing temporary is left, soon after the last answer."""
+        wait_until(lambda: not processes("skillvm-vmm"), 5, "no skillvm-vmm process is left")
+        wait_until(lambda: not self.daemon.leftovers(), 5, f"{self.daemon.data}/tmp is empty")
+
+    def finish(self):
+        self.daemon.kill()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def run_cases(world, wanted, out):
+    """One line per case. The number of failures."""
+    failures = 0
+    for function in CASES:
+        name = function.__name__
+        if wanted and not any(re.fullmatch(pattern, name) for pattern in wanted):
+            continue
+        start = time.monotonic()
+        try:
+            if world.daemon.process is None or world.daemon.process.poll() is not None:
+                world.daemon.start()
+            function(world)
+            world.check_clean()
+            verdict = "ok", ""
+        except Skipped as reason:
+            verdict = "skip", f": {reason}"
+        except Failed as problem:
+            verdict = "FAIL", f": {problem}"
+        except Exception as problem:  # a broken case must not hide the others
+            traceback.print_exc(file=sys.stderr)
+            verdict = "FAIL", f": {type(problem).__name__}: {problem}"
+        failures += verdict[0] == "FAIL"
+        seconds = time.monotonic() - start
+        line = f"{verdict[0]} {name}{verdict[1]} ({seconds:.1f} s)"
+        print(line.replace("\n", " "), file=out, flush=True)
+        if verdict[0] == "FAIL":
+            print(f"log of the daemon: {world.daemon.log_tail()}", file=sys.stderr, flush=True)
+    return failures

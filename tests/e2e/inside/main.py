@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the cases that must see the daemon's own machine: its processes, files and memory.
+
+It runs where KVM works, as root: in a software host or on a machine with KVM. Prints one line
+per case (ok, FAIL or skip) and `inside: done` at the end.
+"""
+
+import argparse
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "hostile")]
+sys.dont_write_bytecode = True
+
+import harness  # noqa: E402
+
+SUITES = {
+    "e2e": (
+        "cases_result",
+        "cases_isolation",
+        "cases_misbehaviour",
+        "cases_interpreter",
+        "cases_edges",
+        "cases_lifetime",
+    ),
+    "hostile": ("cases_guest", "cases_caller"),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True, help="folder of skillvmd")
+    parser.add_argument("--share", required=True, help="folder of vmlinux and the images")
+    parser.add_argument("--scratch", default="/tmp", help="where data directories are made")
+    parser.add_argument("--suite", choices=[*SUITES, "all"], default="all")
+    parser.add_argument("--only", action="append", help="run the cases whose name matches")
+    options = parser.parse_args()
+
+    for suite, modules in SUITES.items():
+        if options.suite in (suite, "all"):
+            for module in modules:
+                __import__(module)
+    world = harness.World(options.bin, options.share, options.scratch)
+    try:
+        failures = harness.run_cases(world, options.only, sys.stdout)
+    finally:
+        world.finish()
+    print("inside: done", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

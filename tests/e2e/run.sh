@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Drives the built programs as a user would.
+#
+#   run.sh --build DIR [--suite e2e|hostile|all] [--only NAME]… [--host auto|soft|native] [--keep]
+#
+# Cases in cases/*.sh use the command line and curl on a daemon started by `skillvm up`; cases
+# in inside/*.py need to see the daemon's own machine and run in a one-shot software host, or
+# here when KVM is usable here. Both run at the same time. One line per case: `ok NAME (TIME)`,
+# `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals at the end.
+#
+# Exit status: 0 all passed, 1 some failed, 77 nothing could run, 2 wrong usage.
+
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build='' suite=all host=auto keep=''
+only=()
+usage() {
+    sed -n '5p' "$0" | cut -c5- >&2
+    exit 2
+}
+while (($#)); do
+    case $1 in
+    --build) build=${2:-} && shift ;;
+    --suite) suite=${2:-} && shift ;;
+    --only) only+=("${2:-}") && shift ;;
+    --host) host=${2:-} && shift ;;
+    --keep) keep=1 ;;
+    *) usage ;;
+    esac
+    shift
+done
+[[ -d $build && $suite =~ ^(e2e|hostile|all)$ && $host =~ ^(auto|soft|native)$ ]] || usage
+build=$(cd "$build" && pwd)
+
+nothing_runs() {
+    echo "skip $suite: $1"
+    if [[ ${REQUIRE_KVM:-} == 1 ]]; then
+        echo "0 passed, 1 failed"
+        exit 1
+    fi
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 77
+}
+
+export SKILLVM_SHARE=${SKILLVM_SHARE:-$build/share/skillvm}
+for tool in curl jq python3 zip; do
+    command -v "$tool" >/dev/null || nothing_runs "$tool is not installed"
+done
+[[ -x $build/bin/skillvm ]] || nothing_runs "skillvm is not built"
+for file in vmlinux python.erofs; do
+    [[ -e $SKILLVM_SHARE/$file ]] || nothing_runs "$file is not built; ./dev build makes it"
+done
+if [[ $host == auto ]]; then
+    host=soft
+    timeout 20 "$build/bin/skillvm" doctor >/dev/null 2>&1 && host=native
+fi
+if [[ $host == soft && ! -e $SKILLVM_SHARE/softhost/root.erofs ]]; then
+    nothing_runs "KVM is not usable here and the software host is not built; ./dev build makes it"
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/skillvm-e2e.XXXXXX")
+inside_pid=''
+export SKILLVM_DATA=$work/data SKILLVM_HOST=$host E2E_HERE=$here E2E_ROOT=$root E2E_HOST=$host
+export PATH=$build/bin:$PATH
+unset SKILLVM_SOCKET
+finish() {
+    [[ -n $inside_pid ]] && kill "$inside_pid" 2>/dev/null
+    timeout 60 skillvm down >/dev/null 2>&1
+    if [[ -n $keep ]]; then
+        echo "kept: $work"
+    else
+        rm -rf "$work"
+    fi
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+
+results=$work/results
+: >"$results"
+say() { # a line of a result: shown and counted
+    printf '%s\n' "$1" | tee -a "$results"
+}
+
+wanted() {
+    ((${#only[@]} == 0)) && return 0
+    local pattern
+    for pattern in "${only[@]}"; do
+        # shellcheck disable=SC2254 # the pattern is one
+        case $1 in $pattern) return 0 ;; esac
+    done
+    return 1
+}
+
+# Runs one case_NAME of a file in a shell of its own.
+run_case() {
+    local file=$1 name=$2 limit start status reason seconds
+    limit=$(sed -n "s/^# limit $name //p" "$file")
+    start=$EPOCHREALTIME
+    mkdir -p "$work/case/$name"
+    export CASE_REASON=$work/case/$name.reason
+    : >"$CASE_REASON"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    (cd "$work/case/$name" && timeout -k 5 "${limit:-120}" bash -c '
+        source "$E2E_HERE/lib.sh"
+        set -eEuo pipefail
+        export SKILLVM_SOCKET=$SKILLVM_DATA/skillvm.sock
+        source "$1"
+        "case_$2"' bash "$file" "$name") >"$work/case/$name.log" 2>&1
+    status=$?
+    seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }')
+    reason=$(tr '\n' ' ' <"$CASE_REASON")
+    case $status in
+    0) say "ok $name ($seconds)" ;;
+    77) say "skip $name: $reason ($seconds)" ;;
+    124 | 137) say "FAIL $name: not over after ${limit:-120} s ($seconds)" ;;
+    *) say "FAIL $name: ${reason:-status $status} ($seconds)" ;;
+    esac
+    if ((status != 0 && status != 77)); then
+        tail -n 15 "$work/case/$name.log" | sed 's/^/    /'
+    fi
+    chmod -R u+rwx "$work/case/$name" 2>/dev/null
+    rm -rf "$work/case/$name"
+}
+
+run_inside() {
+    local extra=$work/extra command line
+    local -a pass=(--suite "$suite")
+    if ((${#only[@]})); then
+        local pattern
+        for pattern in "${only[@]}"; do
+            pass+=(--only "${pattern//\*/.*}")
+        done
+    fi
+    mkdir -p "$extra/tests/e2e"
+    cp -r "$root/examples" "$extra/"
+    cp -r "$here/inside" "$extra/tests/e2e/"
+    cp -r "$root/tests/hostile" "$extra/tests/"
+    if [[ $host == native ]]; then
+        command=(python3 "$extra/tests/e2e/inside/main.py" --bin "$build/bin"
+            --share "$SKILLVM_SHARE" --scratch "$work" "${pass[@]}")
+    else
+        command=("$root/images/softhost/run.sh" --share "$SKILLVM_SHARE" --timeout 1500
+            --memory 4096 --mount "$extra:/mnt/extra" --
+            python3 /mnt/extra/tests/e2e/inside/main.py --bin /opt/skillvm/bin
+            --share /opt/skillvm/share/skillvm --scratch /data "${pass[@]}")
+    fi
+    while IFS= read -r line; do
+        case $line in
+        'ok '* | 'FAIL '* | 'skip '*) say "$line" ;;
+        'inside: done') touch "$work/inside.done" ;;
+        *) printf '    %s\n' "$line" ;;
+        esac
+    done < <("${command[@]}" 2>"$work/inside.log" </dev/null)
+    if [[ ! -e $work/inside.done ]]; then
+        say "FAIL inside: it ended before its last case: $(tail -n 3 "$work/inside.log" | tr '\n' ' ')"
+    fi
+    if grep -q '^FAIL' "$results"; then
+        tail -n 40 "$work/inside.log" | sed 's/^/    /'
+    fi
+}
+
+started=$SECONDS
+case $host in
+soft) echo "KVM is not usable here: the cases run in the software host" ;;
+native) echo "the cases run on this machine's KVM" ;;
+esac
+run_inside &
+inside_pid=$!
+if [[ $suite != hostile ]]; then
+    for file in "$here"/cases/*.sh; do
+        while read -r name; do
+            wanted "$name" && run_case "$file" "$name"
+        done < <(sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$file")
+    done
+fi
+wait "$inside_pid"
+inside_pid=''
+
+passed=$(grep -c '^ok ' "$results")
+failed=$(grep -c '^FAIL ' "$results")
+skipped=$(grep -c '^skip ' "$results")
+if [[ ${REQUIRE_KVM:-} == 1 ]] && ((skipped)); then
+    failed=$((failed + skipped)) skipped=0
+fi
+grep -E '^(FAIL|skip) ' "$results" | sed 's/^/-- /'
+echo "end to end in $((SECONDS - started)) s"
+echo "$passed passed, $failed failed$( ((skipped)) && echo ", $skipped skipped")"
+((failed == 0))

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The python zygote: a started interpreter that waits to be told which skill to run.
+
+Runs as `sitecustomize`, that is inside the interpreter's own start, between `site` and the
+script of the command line. Once told what to run it puts that on the command line (see
+zygote.c), undoes its own traces and returns; the interpreter then runs the script as it always
+does. Whatever a script could see of this file would be a fault: no frame, no module, no
+variable, no descriptor of it may be left.
+
+The protocol on descriptor 3 is described in guest-init/zygote.h.
+"""
+
+
+def _preload():
+    """Imports what skills commonly import. Each line is worth its memory: see PRELOAD below."""
+    import importlib
+
+    for name in _PRELOAD:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            # A smaller image may lack some; the skill then sees the same ImportError.
+            pass
+
+
+# Nothing here may hold random numbers, times or descriptors from its import on. Left out for
+# that reason: multiprocessing (its authkey), ssl and hashlib (OpenSSL's generator), asyncio
+# (imports ssl), tempfile's and uuid's users are safe since both make their state at first use.
+_PRELOAD = (
+    "argparse",
+    "base64",
+    "collections",
+    "contextlib",
+    "copy",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "enum",
+    "fnmatch",
+    "functools",
+    "glob",
+    "html",
+    "inspect",
+    "io",
+    "itertools",
+    "json",
+    "logging",
+    "math",
+    "operator",
+    "os",
+    "pathlib",
+    "random",
+    "re",
+    "runpy",
+    "shutil",
+    "statistics",
+    "string",
+    "struct",
+    "subprocess",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "time",
+    "traceback",
+    "typing",
+    "unicodedata",
+    "urllib.parse",
+    "warnings",
+)
+
+
+def _clear_caches():
+    """Drops what the imports above left in caches that a fresh interpreter would not hold."""
+    import linecache
+    import re
+    import sys
+    import typing
+
+    re.purge()
+    linecache.clearcache()
+    for clear in typing._cleanups:
+        clear()
+    sys._clear_type_cache()
+
+
+def _receive(fd):
+    """Tells that it is warm and waits for the one message. None when nobody is there any more."""
+    import os
+
+    os.write(fd, b"w")
+    data = b""
+    want = 4
+    while len(data) < want:
+        part = os.read(fd, want - len(data))
+        if not part:
+            return None
+        data += part
+        if want == 4 and len(data) == 4:
+            want += int.from_bytes(data, "little")
+    return data[4:-1].split(b"\0")
+
+
+def _set_environment(pairs):
+    import os
+    import posix
+    import time
+
+    os.environ.clear()
+    posix.environ.clear()
+    for pair in pairs:
+        name, _, value = pair.partition(b"=")
+        os.environb[name] = value
+        posix.environ[name] = value
+    if b"TZ" in posix.environ:
+        time.tzset()
+
+
+def _reseed():
+    """Gives every generator and clock of the preloaded modules the state of a fresh start."""
+    import logging
+    import random
+    import time
+
+    random.seed()
+    logging._startTime = time.time()
+
+
+def _become(become, message):
+    import os
+    import sys
+
+    kind, cwd, target, count = message[:4]
+    count = int(count)
+    arguments = [os.fsdecode(a) for a in message[4 : 4 + count]]
+    _set_environment(message[4 + count :])
+    os.chdir(cwd)
+    target = os.fsdecode(target)
+    if kind == b"module":
+        command = ["-m", target]
+        become(
+            None, target, ["-m", *arguments], [sys.orig_argv[0], *command, *arguments]
+        )
+    else:
+        argv = [target, *arguments]
+        become(target, None, argv, [sys.orig_argv[0], *argv])
+
+
+def _forget():
+    """Puts the system's own sitecustomize, if any, in the place of this module.
+
+    Raises the ImportError that `site` expects where there is none.
+    """
+    import os
+    import sys
+
+    here = os.path.dirname(__file__)
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    sys.path_importer_cache.pop(here, None)
+    del sys.modules["_skillvm_zygote"]
+    del sys.modules["sitecustomize"]
+    import sitecustomize  # noqa: F401
+
+
+def _main():
+    import gc
+    import os
+
+    import _skillvm_zygote
+
+    become = _skillvm_zygote.become
+    absent = None
+    _preload()
+    try:
+        _forget()
+    except ImportError as error:
+        absent = error
+    _clear_caches()
+    gc.collect()
+    # Neither the collections of the skill nor the last one touch what was made before it.
+    gc.freeze()
+    message = _receive(3)
+    if message is None:
+        os._exit(0)
+    os.close(3)
+    _reseed()
+    _become(become, message)
+    if absent:
+        raise absent
+
+
+_main()

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/daemon.h"
+
+#include "api/cli/client.h"
+#include "api/cli/probe.h"
+#include "api/cli/progress.h"
+#include "api/host/host.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NS_PER_S       1000000000ull
+#define READY_WAIT_NS  (600 * NS_PER_S)
+#define STOP_WAIT_MS   20000
+#define KILL_WAIT_MS   10000
+#define READY_EVERY_MS 100
+#define LOG_TAIL_BYTES 2048
+#define SHORT_ANSWER   (64u * 1024u)
+#define ANSWER_WAIT_MS 10000
+
+static const char *in_data_dir(const struct cli *cli, const char *name, char *out)
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", cli->data_dir, name) >= PATH_MAX)
+        out[0] = '\0';
+    return out;
+}
+
+int daemon_parse_host(const char *text, enum daemon_host *ret_host)
+{
+    static const char *const names[] = {"auto", "native", "soft"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret_host = (enum daemon_host)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err)
+{
+    struct daemon_state state = {0};
+    struct host_status host = {0};
+    int result = client_find_daemon(cli->socket_path, &state.pid);
+
+    if (result == 0) {
+        state.up = true;
+        state.soft = host_status_read(cli->data_dir, &host, NULL) == 0 &&
+                     host.state != HOST_STOPPED && host.supervisor_pid == state.pid;
+    } else if (result != -ENOENT && result != -ECONNREFUSED) {
+        return err_set_errno(err, -result, "cannot open the socket %s", cli->socket_path);
+    }
+    *ret_state = state;
+    return 0;
+}
+
+int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, struct err *err)
+{
+    struct probe probe;
+
+    if (host == DAEMON_HOST_SOFT) {
+        cli_say("using the software host (--host soft)");
+        *ret_soft = true;
+        return 0;
+    }
+    int result = probe_run(cli, &probe, err);
+    if (result)
+        return result;
+    if (host == DAEMON_HOST_NATIVE && !probe.usable)
+        result = err_set(err, ENODEV,
+                         "KVM cannot be used here: %s; see `skillvm doctor`, or use "
+                         "--host soft",
+                         probe_reason(&probe));
+    else if (host == DAEMON_HOST_NATIVE)
+        cli_say("using KVM (--host native)");
+    else if (probe.usable)
+        cli_say("using KVM");
+    else
+        cli_say("using the software host, which is slow, because KVM cannot be used: %s",
+                probe_reason(&probe));
+    *ret_soft = !probe.usable;
+    probe_finish(&probe);
+    return result;
+}
+
+/* Shows where a start failed, which only the log knows. */
+static void show_log_tail(const char *path)
+{
+    char tail[LOG_TAIL_BYTES + 1];
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    off_t size = lseek(fd, 0, SEEK_END);
+    uint64_t from = size > LOG_TAIL_BYTES ? (uint64_t)size - LOG_TAIL_BYTES : 0;
+    ssize_t n = fd_pread_full(fd, tail, LOG_TAIL_BYTES, from);
+    if (n <= 0)
+        return;
+    tail[n] = '\0';
+    const char *text = tail;
+    if (from) {
+        const char *line_end = strchr(tail, '\n');
+        text = line_end ? line_end + 1 : tail;
+    }
+    cli_say("the end of %s:", path);
+    fputs(text, stderr);
+}
+
+static void exec_daemon(const struct cli *cli)
+{
+    char path[PATH_MAX];
+
+    execl(cli_sibling(cli, "skillvmd", path), "skillvmd", "--socket", cli->socket_path,
+          "--data", cli->data_dir, "--share", cli->share_dir, (char *)NULL);
+    cli_say("cannot run %s: %s", path, strerror(errno));
+    _exit(127);
+}
+
+static int write_pid_file(const struct cli *cli, pid_t pid)
+{
+    char path[PATH_MAX], text[32];
+    _cleanup_fd_ int fd = open(in_data_dir(cli, "skillvmd.pid", path),
+                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+    if (fd < 0)
+        return -errno;
+    int n = snprintf(text, sizeof(text), "%d\n", (int)pid);
+    return fd_write_full(fd, text, (size_t)n);
+}
+
+static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err *err)
+{
+    _cleanup_fd_ int log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    _cleanup_fd_ int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (log_fd < 0 || null_fd < 0)
+        return err_set_errno(err, errno, "cannot open the log %s", log_path);
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_set_errno(err, errno, "cannot start a process");
+    if (pid > 0)
+        return pid;
+
+    setsid();
+    if (chdir("/") < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0 ||
+        dup2(log_fd, STDERR_FILENO) < 0)
+        _exit(127);
+    exec_daemon(cli);
+    _exit(127);
+}
+
+/* What the daemon says while it is not ready, for the progress line. */
+static void ready_text(const struct err *err, char *out, size_t size)
+{
+    const char *end = strrchr(err->message, '(');
+    size_t len =
+        end && end > err->message ? (size_t)(end - err->message) - 1 : strlen(err->message);
+
+    snprintf(out, size, "getting ready: %.*s", (int)len, err->message);
+}
+
+/* pidfd -1: somebody else's process, not watched. */
+static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
+{
+    uint64_t deadline = clock_monotonic_ns() + READY_WAIT_NS;
+    char text[ERR_MESSAGE_MAX] = "starting the daemon";
+    struct progress progress;
+    int result;
+
+    progress_begin(&progress);
+    for (;;) {
+        struct buf body = buf_init(SHORT_ANSWER);
+        struct err why = {0};
+        long status = 0;
+
+        result = client_get(cli->socket_path, "/ready", ANSWER_WAIT_MS, &body, &status, &why);
+        buf_finish(&body);
+        if (result == 0)
+            break;
+        if (result == -EREMOTEIO && status != 503) {
+            result = err_set(err, EREMOTEIO, "the daemon is not ready: %s", why.message);
+            break;
+        }
+        if (result == -EREMOTEIO)
+            ready_text(&why, text, sizeof(text));
+        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+        if (poll(&ended, 1, READY_EVERY_MS) > 0) {
+            result = err_set(err, ECHILD, "the daemon ended while it started");
+            break;
+        }
+        if (clock_monotonic_ns() > deadline) {
+            result = err_set(err, ETIMEDOUT, "the daemon did not get ready in 10 minutes");
+            break;
+        }
+        progress_tick(&progress, text);
+    }
+    progress_end(&progress);
+    return result;
+}
+
+static int start_native(const struct cli *cli, struct err *err)
+{
+    char log_path[PATH_MAX];
+    pid_t pid = fork_daemon(cli, in_data_dir(cli, "skillvmd.log", log_path), err);
+
+    if (pid < 0)
+        return pid;
+    _cleanup_fd_ int pidfd = pidfd_open(pid, 0);
+    int result = write_pid_file(cli, pid);
+    if (result)
+        err_set_errno(err, -result, "cannot write the pid file");
+    else
+        result = wait_ready(cli, pidfd, err);
+    if (result) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        show_log_tail(log_path);
+    }
+    return result;
+}
+
+static void on_host_progress(void *arg, const char *text)
+{
+    progress_tick(arg, text);
+}
+
+static struct host_options host_options(const struct cli *cli)
+{
+    return (struct host_options){
+        .data_dir = cli->data_dir,
+        .socket_path = cli->socket_path,
+        .share_dir = cli->share_dir,
+        .counting = host_counting_from_env(),
+    };
+}
+
+static int start_soft(const struct cli *cli, struct err *err)
+{
+    struct host_options options = host_options(cli);
+    struct host_status status = {0};
+    struct progress progress;
+
+    progress_begin(&progress);
+    int result = host_start(&options, on_host_progress, &progress, err);
+    progress_end(&progress);
+    if (result)
+        return result;
+    result = wait_ready(cli, -1, err);
+    if (result) {
+        if (host_status_read(cli->data_dir, &status, NULL) == 0 && status.log_path[0])
+            show_log_tail(status.log_path);
+        host_stop(cli->data_dir, NULL);
+    }
+    return result;
+}
+
+int daemon_start(const struct cli *cli, bool soft, struct err *err)
+{
+    return soft ? start_soft(cli, err) : start_native(cli, err);
+}
+
+int daemon_run_foreground(const struct cli *cli, bool soft)
+{
+    if (!soft)
+        exec_daemon(cli);
+
+    char name[] = "host-soft", socket[] = "--socket", data[] = "--data", share[] = "--share";
+    char counting[] = "--counting";
+    struct cli places = *cli;
+    char *argv[] = {name,
+                    socket,
+                    places.socket_path,
+                    data,
+                    places.data_dir,
+                    share,
+                    places.share_dir,
+                    host_counting_from_env() ? counting : NULL,
+                    NULL};
+    int argc = 0;
+    while (argv[argc])
+        argc++;
+    return host_soft_main(argc, argv);
+}
+
+/* True when the process is a daemon of ours and not a stranger that got the same number. */
+static bool is_daemon(pid_t pid)
+{
+    char path[64], exe[PATH_MAX];
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(path, exe, sizeof(exe) - 1);
+    if (n < 0)
+        return false;
+    exe[n] = '\0';
+    const char *name = strrchr(exe, '/');
+    return name && strncmp(name, "/skillvmd", 9) == 0;
+}
+
+static pid_t read_pid_file(const struct cli *cli)
+{
+    char path[PATH_MAX], text[32] = "";
+    _cleanup_fd_ int fd = open(in_data_dir(cli, "skillvmd.pid", path), O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fd_read_full(fd, text, sizeof(text) - 1) <= 0)
+        return 0;
+    long pid = strtol(text, NULL, 10);
+    return pid > 1 && pid < INT_MAX ? (pid_t)pid : 0;
+}
+
+/* Asks, waits, kills. The pidfd makes sure that it is always the same process. */
+static int stop_process(pid_t pid, struct err *err)
+{
+    _cleanup_fd_ int pidfd = pidfd_open(pid, 0);
+
+    if (pidfd < 0)
+        return errno == ESRCH ? 0
+                              : err_set_errno(err, errno, "cannot open process %d", (int)pid);
+    if (!is_daemon(pid))
+        return err_set(err, EPERM, "process %d listens on the socket but is no skillvmd",
+                       (int)pid);
+    if (pidfd_send_signal(pidfd, SIGTERM, NULL, 0) < 0 && errno != ESRCH)
+        return err_set_errno(err, errno, "cannot stop process %d", (int)pid);
+
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    struct progress progress;
+    progress_begin(&progress);
+    int result = 0;
+    for (int waited = 0; waited < STOP_WAIT_MS + KILL_WAIT_MS; waited += READY_EVERY_MS) {
+        if (poll(&ended, 1, READY_EVERY_MS) > 0)
+            goto out;
+        if (waited == STOP_WAIT_MS) {
+            cli_say("the daemon does not stop by itself; killing it");
+            pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+        }
+        progress_tick(&progress, "stopping the daemon");
+    }
+    result = err_set(err, ETIMEDOUT, "process %d does not end", (int)pid);
+out:
+    progress_end(&progress);
+    return result;
+}
+
+/* After a stop or a crash: the names that would mislead the next start. */
+static void remove_leftovers(const struct cli *cli)
+{
+    char path[PATH_MAX];
+    pid_t pid;
+
+    if (client_find_daemon(cli->socket_path, &pid) == -ECONNREFUSED)
+        unlink(cli->socket_path);
+    unlink(in_data_dir(cli, "skillvmd.pid", path));
+    unlink(in_data_dir(cli, "one-shot", path));
+}
+
+int daemon_stop(const struct cli *cli, struct err *err)
+{
+    struct host_status host = {0};
+    struct daemon_state state;
+    pid_t pid = read_pid_file(cli);
+    int result = daemon_find(cli, &state, err);
+
+    if (result)
+        return result;
+    if (host_status_read(cli->data_dir, &host, NULL) == 0 && host.state != HOST_STOPPED) {
+        result = host_stop(cli->data_dir, err);
+        if (result == -ESRCH)
+            result = 0;
+    } else if (state.up) {
+        result = stop_process(state.pid, err);
+    } else if (pid > 0 && is_daemon(pid)) {
+        result = stop_process(pid, err);
+    } else {
+        result = -ESRCH;
+    }
+    if (result == 0 || result == -ESRCH)
+        remove_leftovers(cli);
+    return result;
+}
+
+int daemon_lock(const struct cli *cli, bool alone, struct err *err)
+{
+    char path[PATH_MAX];
+    int fd = open(in_data_dir(cli, "cli.lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot open %s", path);
+    while (flock(fd, alone ? LOCK_EX : LOCK_SH) < 0) {
+        if (errno != EINTR) {
+            int code = errno;
+            fd_close(&fd);
+            return err_set_errno(err, code, "cannot lock %s", path);
+        }
+    }
+    return fd;
+}
+
+static void mark_one_shot(const struct cli *cli)
+{
+    char path[PATH_MAX];
+    int fd = open(in_data_dir(cli, "one-shot", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    fd_close(&fd);
+}
+
+void daemon_keep(const struct cli *cli)
+{
+    char path[PATH_MAX];
+
+    unlink(in_data_dir(cli, "one-shot", path));
+}
+
+int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon_use *ret_use,
+                     struct err *err)
+{
+    struct daemon_use use = {.lock_fd = daemon_lock(cli, false, err)};
+    struct daemon_state state;
+    bool soft;
+
+    if (use.lock_fd < 0)
+        return use.lock_fd;
+    int result = daemon_find(cli, &state, err);
+    if (!result && !state.up) {
+        /* Alone from here on: of two runs that start together one starts the daemon. */
+        flock(use.lock_fd, LOCK_EX);
+        result = daemon_find(cli, &state, err);
+        if (!result && !state.up) {
+            result = daemon_choose(cli, host, &soft, err);
+            if (!result)
+                result = daemon_start(cli, soft, err);
+            if (!result) {
+                mark_one_shot(cli);
+                use.started = true;
+            }
+        }
+        flock(use.lock_fd, LOCK_SH);
+    }
+    if (result) {
+        fd_close(&use.lock_fd);
+        return result;
+    }
+    *ret_use = use;
+    return 0;
+}
+
+void daemon_use_end(const struct cli *cli, struct daemon_use *use)
+{
+    char path[PATH_MAX];
+    struct err err = {0};
+
+    /* Only the last user gets it alone. */
+    if (flock(use->lock_fd, LOCK_EX | LOCK_NB) == 0 &&
+        access(in_data_dir(cli, "one-shot", path), F_OK) == 0) {
+        int result = daemon_stop(cli, &err);
+        if (result && result != -ESRCH)
+            cli_say("%s", err.message);
+        else if (use->started)
+            cli_say(
+                "the daemon was started for this run only and is stopped again; keep one with "
+                "`skillvm up`");
+    }
+    fd_close(&use->lock_fd);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/cli.h"
+#include "api/cli/machine.h"
+#include "api/cli/probe.h"
+
+#include <cjson/cJSON.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int print_json(const struct machine_report *report)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON *checks;
+
+    cJSON_AddBoolToObject(json, "kvm_usable", report->kvm_usable);
+    cJSON_AddBoolToObject(json, "software_host_usable", report->soft_usable);
+    cJSON_AddStringToObject(json, "summary", report->summary);
+    checks = cJSON_AddArrayToObject(json, "checks");
+    for (size_t i = 0; i < report->n; i++) {
+        const struct machine_check *check = &report->checks[i];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "name", check->name);
+        cJSON_AddStringToObject(item, "status", machine_level_name(check->level));
+        cJSON_AddStringToObject(item, "found", check->found);
+        if (check->advice[0])
+            cJSON_AddStringToObject(item, "advice", check->advice);
+        else
+            cJSON_AddNullToObject(item, "advice");
+        cJSON_AddItemToArray(checks, item);
+    }
+    char *text = cJSON_Print(json);
+    cJSON_Delete(json);
+    if (!text) {
+        cli_say("out of memory");
+        return CLI_FAILED;
+    }
+    puts(text);
+    free(text);
+    return report->kvm_usable ? CLI_OK : CLI_NO;
+}
+
+static int print_text(const struct machine_report *report)
+{
+    for (size_t i = 0; i < report->n; i++) {
+        const struct machine_check *check = &report->checks[i];
+        printf("%-4s  %-16s %s\n", machine_level_name(check->level), check->name, check->found);
+        if (check->advice[0])
+            printf("%-4s  %-16s -> %s\n", "", "", check->advice);
+    }
+    printf("\n%s\n", report->summary);
+    return report->kvm_usable ? CLI_OK : CLI_NO;
+}
+
+int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"json", no_argument, NULL, 'j'},
+        CLI_GLOBAL_OPTIONS,
+        {0},
+    };
+    struct machine_report report;
+    struct cli cli;
+    struct err err = {0};
+    bool json = false;
+    int c;
+
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        switch (c) {
+        case 'j':
+            json = true;
+            break;
+        case CLI_OPTION_SOCKET:
+            globals->socket_path = optarg;
+            break;
+        case CLI_OPTION_DATA:
+            globals->data_dir = optarg;
+            break;
+        case 'h':
+            return help_print("doctor");
+        default:
+            return help_usage_error("doctor", NULL);
+        }
+    }
+    if (optind != argc)
+        return help_usage_error("doctor", "\"%s\" is one argument too many", argv[optind]);
+    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err)) {
+        cli_say("%s", err.message);
+        return CLI_FAILED;
+    }
+    machine_examine(&cli, &report);
+    return json ? print_json(&report) : print_text(&report);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/files.h"
+
+#include "api/skill/archive.h"
+#include "api/skill/names.h"
+#include "api/skill/pack.h"
+#include "base/fd.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int files_open_skill(const char *path, int *ret_fd, struct err *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return err_set_errno(err, errno, "cannot open \"%s\"", path);
+    if (S_ISDIR(st.st_mode)) {
+        int fd = memfd_create("skill", MFD_CLOEXEC);
+        if (fd < 0)
+            return err_set_errno(err, errno, "cannot make an anonymous file");
+        int result = pack_folder(path, &archive_limits_default, fd, err);
+        if (result) {
+            fd_close(&fd);
+            return result == -ENOENT ? -EIO : result;
+        }
+        *ret_fd = fd;
+        return 0;
+    }
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, EINVAL, "\"%s\" is neither a folder nor an archive", path);
+    if ((uint64_t)st.st_size > archive_limits_default.archive_bytes)
+        return err_set(err, EFBIG, "\"%s\" is over %llu MiB", path,
+                       (unsigned long long)(archive_limits_default.archive_bytes >> 20));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set_errno(err, errno == ENOENT ? EIO : errno, "cannot open \"%s\"", path);
+    *ret_fd = fd;
+    return 0;
+}
+
+int files_check_json(const char *text, size_t len, struct err *err)
+{
+    const char *end = NULL;
+    cJSON *json = cJSON_ParseWithLengthOpts(text, len + 1, &end, 1);
+
+    if (json) {
+        cJSON_Delete(json);
+        return 0;
+    }
+    unsigned line = 1, column = 1;
+    for (const char *at = text; at < end && at < text + len; at++) {
+        column++;
+        if (*at == '\n') {
+            line++;
+            column = 1;
+        }
+    }
+    return err_set(err, EINVAL, "the input is not JSON: line %u, column %u", line, column);
+}
+
+static int read_all(int fd, const char *name, struct buf *out, struct err *err)
+{
+    char chunk[65536];
+
+    for (;;) {
+        ssize_t n = fd_read_full(fd, chunk, sizeof(chunk));
+        if (n < 0)
+            return err_set_errno(err, (int)-n, "cannot read the input from %s", name);
+        if (n == 0)
+            return 0;
+        int result = buf_append(out, chunk, (size_t)n);
+        if (result == -E2BIG)
+            return err_set(err, EFBIG, "the input is over %u MiB", FILES_INPUT_MAX >> 20);
+        if (result)
+            return err_set(err, ENOMEM, "out of memory");
+    }
+}
+
+int files_read_input(const char *argument, struct buf *out, struct err *err)
+{
+    int result;
+
+    if (strcmp(argument, "-") == 0) {
+        result = read_all(STDIN_FILENO, "standard input", out, err);
+    } else if (argument[0] == '@') {
+        _cleanup_fd_ int fd = open(argument + 1, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return err_set_errno(err, errno, "cannot open the input file \"%s\"", argument + 1);
+        result = read_all(fd, argument + 1, out, err);
+    } else {
+        result = buf_append(out, argument, strlen(argument));
+        if (result)
+            result = err_set(err, EFBIG, "the input is over %u MiB", FILES_INPUT_MAX >> 20);
+    }
+    if (result)
+        return result;
+    const char *text = buf_cstr(out);
+    if (!text)
+        return err_set(err, ENOMEM, "out of memory");
+    return files_check_json(text, out->len, err);
+}
+
+static int copy_entry(struct archive *in, struct archive *out, struct archive_entry *entry,
+                      const char *path, struct err *err)
+{
+    const int secure = ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NODOTDOT |
+                       ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS;
+    const void *block;
+    size_t len;
+    la_int64_t offset;
+
+    archive_write_disk_set_options(out, secure | ARCHIVE_EXTRACT_UNLINK | ARCHIVE_EXTRACT_TIME);
+    archive_entry_set_pathname(entry, path);
+    if (archive_write_header(out, entry) < ARCHIVE_WARN)
+        return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+    for (;;) {
+        int status = archive_read_data_block(in, &block, &len, &offset);
+        if (status == ARCHIVE_EOF)
+            break;
+        if (status < ARCHIVE_WARN)
+            return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+        if (archive_write_data_block(out, block, len, offset) < ARCHIVE_WARN)
+            return err_set(err, EIO, "cannot write \"%s\": %s", path,
+                           archive_error_string(out));
+    }
+    if (archive_write_finish_entry(out) < ARCHIVE_WARN)
+        return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+    return 0;
+}
+
+static int extract_entries(struct archive *in, struct archive *out, const char *dir,
+                           void (*on_file)(void *ctx, const char *path), void *ctx,
+                           struct err *err)
+{
+    char path[NAMES_PATH_MAX + 1], full[PATH_MAX + NAMES_PATH_MAX + 2];
+
+    for (;;) {
+        struct archive_entry *entry;
+        int status = archive_read_next_header(in, &entry);
+        if (status == ARCHIVE_EOF)
+            return 0;
+        if (status < ARCHIVE_WARN)
+            return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+        const char *name = archive_entry_pathname(entry);
+        int result = name ? names_clean(name, path, err)
+                          : err_set(err, EINVAL, "an artifact has no name");
+        if (result)
+            return result;
+        if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) ||
+            !*path)
+            return err_set(err, EINVAL, "artifact \"%s\" is no regular file", path);
+        result = copy_entry(in, out, entry, path, err);
+        if (result)
+            return result;
+        snprintf(full, sizeof(full), "%s/%s", dir, path);
+        on_file(ctx, full);
+    }
+}
+
+static int make_dirs(const char *path, struct err *err)
+{
+    char part[PATH_MAX];
+    size_t len = strlen(path);
+
+    if (len == 0 || len >= sizeof(part))
+        return err_set(err, ENAMETOOLONG, "cannot make the folder \"%s\"", path);
+    strcpy(part, path);
+    for (char *at = part + 1;; at++) {
+        if (*at && *at != '/')
+            continue;
+        char kept = *at;
+        *at = '\0';
+        if (mkdir(part, 0777) < 0 && errno != EEXIST)
+            return err_set_errno(err, errno, "cannot make the folder \"%s\"", part);
+        *at = kept;
+        if (!kept)
+            return 0;
+    }
+}
+
+int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),
+                  void *ctx, struct err *err)
+{
+    int result = make_dirs(dir, err);
+    _cleanup_fd_ int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (result)
+        return result;
+    if (before < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return err_set_errno(err, errno, "cannot extract the artifacts");
+    /* Relative names, so that libarchive's checks for links cover the whole way. */
+    if (chdir(dir) < 0)
+        return err_set_errno(err, errno, "cannot open the folder \"%s\"", dir);
+
+    struct archive *in = archive_read_new(), *out = archive_write_disk_new();
+    if (!in || !out || archive_read_support_format_tar(in) < ARCHIVE_WARN ||
+        archive_read_support_filter_gzip(in) < ARCHIVE_WARN) {
+        result = err_set(err, ENOMEM, "out of memory");
+    } else if (archive_read_open_fd(in, fd, 65536) != ARCHIVE_OK) {
+        result = err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+    } else {
+        result = extract_entries(in, out, dir, on_file, ctx, err);
+    }
+    archive_read_free(in);
+    archive_write_free(out);
+    if (fchdir(before) < 0 && !result)
+        result = err_set_errno(err, errno, "cannot go back to the working directory");
+    return result;
+}

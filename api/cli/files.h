@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of the caller's that `skillvm run` reads and writes: the skill as an archive to send,
+ * the input, and the artifacts that come back. Artifacts are extracted below one folder and
+ * nowhere else, whatever their names say.
+ */
+#ifndef SKILLVM_API_CLI_FILES_H
+#define SKILLVM_API_CLI_FILES_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stddef.h>
+
+#define FILES_INPUT_MAX (16u * 1024u * 1024u)
+
+/*
+ * Opens what the user named: a folder is packed into an anonymous file, an archive is opened. 0
+ * with the descriptor; -ENOENT where there is no such path (then it may be a skill's name);
+ * -errno with err.
+ */
+int files_open_skill(const char *path, int *ret_fd, struct err *err);
+
+/*
+ * Reads --input: JSON itself, "@file" or "-" (standard input), and checks that it is one JSON
+ * value. 0; -EINVAL with line and column; -EFBIG; -errno.
+ */
+int files_read_input(const char *argument, struct buf *out, struct err *err);
+/* The check alone, for text of len bytes with a NUL behind it. */
+int files_check_json(const char *text, size_t len, struct err *err);
+
+/*
+ * Extracts the tar.gz in fd below dir, which is made when missing, and calls on_file with each
+ * path. 0 or -errno with err.
+ */
+int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),
+                  void *ctx, struct err *err);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct help {
+    const char *command;
+    const char *text;
+};
+
+static const struct help helps[] = {
+    {"",
+     "skillvm runs a skill in a fresh microVM that is restored from a snapshot.\n"
+     "\n"
+     "usage: skillvm [--socket PATH] [--data DIR] COMMAND …\n"
+     "\n"
+     "  run      run a skill and show what it prints\n"
+     "  up       start the daemon and keep it\n"
+     "  down     stop the daemon\n"
+     "  status   say whether it is up, and where\n"
+     "  doctor   look at this machine and say what it lacks\n"
+     "  version  print the version\n"
+     "  help     print this, or the help of a command\n"
+     "\n"
+     "  --socket PATH  the daemon's unix socket   (SKILLVM_SOCKET; else skillvm.sock in the "
+     "data\n"
+     "                 directory)\n"
+     "  --data DIR     the data directory         (SKILLVM_DATA; else ~/.local/state/skillvm)\n"
+     "\n"
+     "examples:\n"
+     "  skillvm run examples/word-counter --input '{\"text\": \"to be or not to be\"}'\n"
+     "  skillvm help run\n"},
+    {"run",
+     "usage: skillvm run SKILL [options] [-- ARGUMENTS…]\n"
+     "\n"
+     "Runs SKILL in a microVM: a folder with a SKILL.md, a zip or tar of one, or "
+     "NAME[@VERSION] of\n"
+     "a registered skill. What it prints appears as it is printed. Without a daemon one is "
+     "started,\n"
+     "used and stopped.\n"
+     "\n"
+     "  -i, --input JSON       the skill's input; @FILE reads a file, - standard input\n"
+     "  -o, --output-dir DIR   put the files the skill made below DIR\n"
+     "  -t, --timeout 30s      stop it after this long (default 2m, at most 10m)\n"
+     "  -s, --script PATH      run this script of the skill\n"
+     "  -m, --module NAME      run this Python module of the skill\n"
+     "  -e, --env NAME=VALUE   set a variable; NAME alone takes it from here; may be repeated\n"
+     "      --json             print the result as JSON instead of the skill's output\n"
+     "      --host auto|native|soft   where to start a daemon if there is none\n"
+     "      --socket PATH, --data DIR  as in `skillvm help`\n"
+     "\n"
+     "exit status: 0 success; the skill's own when it failed (128 + the signal that ended it, "
+     "1 when\n"
+     "there is neither); 124 timeout; 125 skillvm itself failed; 2 wrong usage\n"
+     "\n"
+     "examples:\n"
+     "  skillvm run examples/word-counter --input @text.json --output-dir out\n"
+     "  skillvm run word-counter@1.0.0 --json < /dev/null\n"
+     "  skillvm run my-skill --script scripts/convert.py -- --format csv input.txt\n"},
+    {"up", "usage: skillvm up [--host auto|native|soft] [--foreground]\n"
+           "\n"
+           "Starts the daemon, waits until it is ready and leaves it running. With auto (the "
+           "default) it\n"
+           "runs on this machine's KVM if a short probe finds that KVM works, else in the "
+           "software host:\n"
+           "a small Debian in QEMU, slow but the same in every other way.\n"
+           "\n"
+           "  --host auto|native|soft  choose\n"
+           "  -f, --foreground         do not go to the background\n"
+           "  --socket PATH, --data DIR  as in `skillvm help`\n"
+           "\n"
+           "examples:\n"
+           "  skillvm up\n"
+           "  skillvm up --host soft\n"
+           "  skillvm up --foreground --data /tmp/trial\n"},
+    {"down", "usage: skillvm down\n"
+             "\n"
+             "Stops the daemon, and the software host if it is in one. Executions that still "
+             "run end as\n"
+             "failed. It is no error when nothing is up.\n"
+             "\n"
+             "  --socket PATH, --data DIR  as in `skillvm help`\n"
+             "\n"
+             "example:\n"
+             "  skillvm down\n"},
+    {"status",
+     "usage: skillvm status [--json]\n"
+     "\n"
+     "Says whether the daemon is up and ready, on which host, since when, and how often the\n"
+     "software host was restarted. Exit status 0 when it is up, 1 when it is not.\n"
+     "\n"
+     "  --json  print it as one JSON object\n"
+     "  --socket PATH, --data DIR  as in `skillvm help`\n"
+     "\n"
+     "examples:\n"
+     "  skillvm status\n"
+     "  skillvm status --json\n"},
+    {"doctor", "usage: skillvm doctor [--json]\n"
+               "\n"
+               "Looks at this machine: the KVM device and whether it can really run a guest, "
+               "the processor,\n"
+               "cgroups, kernel settings, and what the software host needs. Each finding comes "
+               "with advice.\n"
+               "Exit status 0 only if KVM is usable, else 1.\n"
+               "\n"
+               "  --json  print it as one JSON object\n"
+               "\n"
+               "examples:\n"
+               "  skillvm doctor\n"
+               "  skillvm doctor --json\n"},
+    {"version", "usage: skillvm version\n"
+                "\n"
+                "Prints the version.\n"
+                "\n"
+                "example:\n"
+                "  skillvm version\n"},
+    {"help", "usage: skillvm help [COMMAND]\n"
+             "\n"
+             "Prints the help of a command.\n"
+             "\n"
+             "example:\n"
+             "  skillvm help run\n"},
+};
+
+int help_print(const char *command)
+{
+    for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++) {
+        if (strcmp(helps[i].command, command) == 0) {
+            fputs(helps[i].text, stdout);
+            return CLI_OK;
+        }
+    }
+    return help_usage_error("", "there is no command \"%s\"", command);
+}
+
+int help_usage_error(const char *command, const char *format, ...)
+{
+    va_list args;
+
+    if (format) {
+        fputs("skillvm: ", stderr);
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+        fputc('\n', stderr);
+    }
+    fprintf(stderr, "See `skillvm help%s%s`.\n", *command ? " " : "", command);
+    return CLI_USAGE;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void cli_say(const char *format, ...)
+{
+    va_list args;
+
+    fputs("skillvm: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+static int copy(char *out, size_t size, const char *text, const char *what, struct err *err)
+{
+    if (strlen(text) >= size)
+        return err_set(err, ENAMETOOLONG, "the path of the %s is over %zu bytes: %s", what,
+                       size - 1, text);
+    strcpy(out, text);
+    return 0;
+}
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
+static int find_data_dir(struct cli *cli, const char *given, struct err *err)
+{
+    char path[PATH_MAX];
+    const char *state = env("XDG_STATE_HOME"), *home = env("HOME");
+
+    if (!given)
+        given = env("SKILLVM_DATA");
+    if (given)
+        return copy(cli->data_dir, sizeof(cli->data_dir), given, "data directory", err);
+    if (!state && !home)
+        return err_set(err, ENOENT, "neither HOME nor SKILLVM_DATA is set; give --data DIR");
+    int n = state ? snprintf(path, sizeof(path), "%s/skillvm", state)
+                  : snprintf(path, sizeof(path), "%s/.local/state/skillvm", home);
+    if (n < 0 || n >= (int)sizeof(path))
+        return err_set(err, ENAMETOOLONG, "the path of the data directory is too long");
+    return copy(cli->data_dir, sizeof(cli->data_dir), path, "data directory", err);
+}
+
+/* mkdir -p; the last one is the caller's alone. */
+static int make_dirs(const char *path, struct err *err)
+{
+    char part[PATH_MAX];
+
+    strcpy(part, path);
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return err_set_errno(err, errno, "cannot make \"%s\"", part);
+        *slash = '/';
+    }
+    if (mkdir(part, 0700) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot make the data directory \"%s\"", part);
+    return 0;
+}
+
+static int find_programs(struct cli *cli, struct err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", cli->bin_dir, sizeof(cli->bin_dir) - 1);
+
+    if (n < 0)
+        return err_set_errno(err, errno, "cannot read /proc/self/exe");
+    cli->bin_dir[n] = '\0';
+    char *slash = strrchr(cli->bin_dir, '/');
+    if (!slash)
+        return err_set(err, ENOENT, "cannot tell where this program is");
+    slash[slash == cli->bin_dir] = '\0';
+
+    const char *share = env("SKILLVM_SHARE");
+    if (share)
+        return copy(cli->share_dir, sizeof(cli->share_dir), share, "share directory", err);
+    char path[PATH_MAX + 32], real[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/../share/skillvm", cli->bin_dir);
+    return copy(cli->share_dir, sizeof(cli->share_dir), realpath(path, real) ? real : path,
+                "share directory", err);
+}
+
+int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
+                    struct err *err)
+{
+    char path[PATH_MAX + 32], real[PATH_MAX];
+    int result = find_programs(cli, err);
+
+    if (result)
+        return result;
+    result = find_data_dir(cli, data_dir, err);
+    if (result)
+        return result;
+    result = make_dirs(cli->data_dir, err);
+    if (result)
+        return result;
+    /* Absolute: a daemon outlives this process's working directory. */
+    if (!realpath(cli->data_dir, real))
+        return err_set_errno(err, errno, "cannot open the data directory \"%s\"",
+                             cli->data_dir);
+    strcpy(cli->data_dir, real);
+
+    if (!socket_path)
+        socket_path = env("SKILLVM_SOCKET");
+    if (!socket_path) {
+        snprintf(path, sizeof(path), "%s/skillvm.sock", cli->data_dir);
+        socket_path = path;
+    } else if (socket_path[0] != '/') {
+        if (!getcwd(real, sizeof(real)))
+            return err_set_errno(err, errno, "cannot tell the working directory");
+        if (snprintf(path, sizeof(path), "%s/%s", real, socket_path) >= (int)sizeof(path))
+            return err_set(err, ENAMETOOLONG, "the path of the socket is too long");
+        socket_path = path;
+    }
+    result = copy(cli->socket_path, sizeof(cli->socket_path), socket_path, "socket", err);
+    if (result && err && strlen(err->message) + 40 < sizeof(err->message))
+        strcat(err->message, " (give a shorter one with --socket)");
+    return result;
+}
+
+const char *cli_sibling(const struct cli *cli, const char *name, char *out)
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", cli->bin_dir, name) >= PATH_MAX)
+        out[0] = '\0';
+    return out;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/cli.h"
+#include "api/cli/client.h"
+#include "api/cli/daemon.h"
+#include "api/cli/files.h"
+#include "api/cli/progress.h"
+#include "api/cli/result.h"
+#include "api/cli/sse.h"
+#include "api/skill/duration.h"
+#include "base/buf.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EVENT_MAX      (64u << 20) /* a result with its logs, escaped */
+#define ARTIFACTS_MAX  (256ull << 20)
+#define REQUEST_MAX    (40u << 20)
+#define RUN_TIMEOUT_MS 0 /* the daemon has the deadline; a skill may take 600 s */
+
+struct run_options {
+    const char *skill;
+    const char *input;
+    const char *output_dir;
+    const char *timeout;
+    const char *script;
+    const char *module;
+    enum daemon_host host;
+    bool json;
+    cJSON *env;  /* owned; an object, or NULL */
+    cJSON *args; /* owned; an array, or NULL */
+};
+
+struct run {
+    bool json;
+    bool running; /* the skill's process was started: standard error is its own */
+    struct progress progress;
+    char progress_text[64];
+    struct sse sse;
+    struct buf text;   /* a piece of output, decoded */
+    struct buf result; /* the result JSON */
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    interrupted = number;
+}
+
+static bool should_stop(void *ctx)
+{
+    struct run *run = ctx;
+
+    if (!run->running)
+        progress_tick(&run->progress, run->progress_text);
+    return interrupted != 0;
+}
+
+static void begin_output(struct run *run)
+{
+    if (!run->running)
+        progress_end(&run->progress);
+    run->running = true;
+}
+
+static int write_output(struct run *run, int fd, const char *data, size_t len, struct err *err)
+{
+    begin_output(run);
+    if (run->json)
+        return 0;
+    buf_clear(&run->text);
+    int result = sse_decode_data(data, len, &run->text);
+    if (result)
+        return err_set(err, EPROTO, "the daemon sent an event that cannot be read");
+    result = fd_write_full(fd, run->text.data, run->text.len);
+    return result ? err_set_errno(err, -result, "cannot write the skill's output") : 0;
+}
+
+static int on_event(void *ctx, const char *name, const char *data, size_t len, struct err *err)
+{
+    struct run *run = ctx;
+
+    if (strcmp(name, "stdout") == 0)
+        return write_output(run, STDOUT_FILENO, data, len, err);
+    if (strcmp(name, "stderr") == 0)
+        return write_output(run, STDERR_FILENO, data, len, err);
+    if (strcmp(name, "result") == 0) {
+        buf_clear(&run->result);
+        return buf_append(&run->result, data, len);
+    }
+    if (strcmp(name, "status") == 0) {
+        cJSON *json = cJSON_ParseWithLength(data, len);
+        const char *status =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "status"));
+        if (status && strcmp(status, "running") == 0)
+            begin_output(run);
+        else if (status)
+            snprintf(run->progress_text, sizeof(run->progress_text), "waiting (%s)", status);
+        cJSON_Delete(json);
+    }
+    return 0;
+}
+
+static int on_body(void *ctx, bool is_events, const void *data, size_t len, struct err *err)
+{
+    struct run *run = ctx;
+
+    if (is_events)
+        return sse_push(&run->sse, data, len, err);
+    int result = buf_append(&run->result, data, len);
+    return result ? err_set(err, -result, "the daemon's result is too large") : 0;
+}
+
+static bool looks_like_path(const char *text)
+{
+    return strchr(text, '/') || text[0] == '.';
+}
+
+/* A path there is, or a registered skill's name: name[@version]. */
+static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err *err)
+{
+    struct err why = {0};
+    int result = files_open_skill(text, ret_fd, &why);
+
+    if (result != -ENOENT || looks_like_path(text))
+        return result ? err_set(err, -result, "%s", why.message) : 0;
+    const char *at = strchr(text, '@');
+    char *name = at ? strndup(text, (size_t)(at - text)) : strdup(text);
+    bool ok = name && cJSON_AddStringToObject(request, "skill", name) &&
+              (!at || cJSON_AddStringToObject(request, "version", at + 1));
+    free(name);
+    return ok ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+static int build_request(struct run_options *options, const struct buf *input, int *ret_fd,
+                         struct buf *out, struct err *err)
+{
+    cJSON *request = cJSON_CreateObject();
+    char *text = NULL;
+    int result = request ? take_skill(options->skill, request, ret_fd, err) : -ENOMEM;
+
+    if (result)
+        goto out;
+    result = -ENOMEM;
+    if (options->timeout && !cJSON_AddStringToObject(request, "timeout", options->timeout))
+        goto out;
+    if (options->script && !cJSON_AddStringToObject(request, "script", options->script))
+        goto out;
+    if (options->module && !cJSON_AddStringToObject(request, "module", options->module))
+        goto out;
+    if (options->env) {
+        cJSON_AddItemToObject(request, "env", options->env);
+        options->env = NULL;
+    }
+    if (options->args) {
+        cJSON_AddItemToObject(request, "args", options->args);
+        options->args = NULL;
+    }
+    text = cJSON_PrintUnformatted(request);
+    if (!text)
+        goto out;
+
+    /* The input goes in as it is: no number of it is rounded here. */
+    size_t len = strlen(text);
+    result = buf_append(out, text, len - 1);
+    if (!result && input->len) {
+        result = buf_printf(out, "%s\"input\":", len > 2 ? "," : "");
+        if (!result)
+            result = buf_append(out, input->data, input->len);
+    }
+    if (!result)
+        result = buf_append(out, "}", 1);
+out:
+    free(text);
+    cJSON_Delete(request);
+    return result == -ENOMEM || result == -E2BIG
+               ? err_set(err, -result, "the request is too large for the memory there is")
+               : result;
+}
+
+static void print_file(void *ctx, const char *path)
+{
+    (void)ctx;
+    fprintf(stderr, "%s\n", path);
+}
+
+static int fetch_artifacts(const struct cli *cli, const struct result *result, const char *dir,
+                           struct err *err)
+{
+    char path[256];
+    _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot make an anonymous file");
+    snprintf(path, sizeof(path), "/v1/executions/%s/files", result->execution_id);
+    if (result->n_files > 0) {
+        int failed = client_download(cli->socket_path, path, fd, ARTIFACTS_MAX, err);
+        if (failed)
+            return failed;
+    }
+    return files_extract(fd, dir, print_file, NULL, err);
+}
+
+/* For people: what the exit status alone would not say. */
+static void print_summary(const struct run_options *options, const struct result *result)
+{
+    const char *name = result->skill_name ? result->skill_name : "the skill";
+
+    if (result->status == RESULT_TIMEOUT)
+        cli_say("%s: timed out%s%s", name, result->error ? ": " : "",
+                result->error ? result->error : "");
+    else if (result->status == RESULT_CANCELLED)
+        cli_say("%s: cancelled", name);
+    else if (result->status == RESULT_FAILED)
+        cli_say("%s: failed: %s", name, result->error ? result->error : "no reason is known");
+    if (result->n_files > 0 && !options->output_dir)
+        cli_say("%zu file%s made; --output-dir DIR keeps %s", result->n_files,
+                result->n_files == 1 ? " was" : "s were", result->n_files == 1 ? "it" : "them");
+}
+
+static int finish_run(const struct cli *cli, const struct run_options *options, struct run *run)
+{
+    struct result result;
+    struct err err = {0};
+
+    if (run->result.len == 0) {
+        cli_say("the daemon ended the connection without a result; see its log in %s",
+                cli->data_dir);
+        return CLI_FAILED;
+    }
+    if (result_parse((const char *)run->result.data, run->result.len, &result, &err)) {
+        cli_say("%s", err.message);
+        return CLI_FAILED;
+    }
+    int status = result_exit_status(&result);
+    if (!run->json)
+        print_summary(options, &result);
+    if (options->output_dir && fetch_artifacts(cli, &result, options->output_dir, &err)) {
+        cli_say("%s", err.message);
+        status = CLI_FAILED;
+    }
+    if (run->json && (buf_append(&run->result, "\n", 1) ||
+                      fd_write_full(STDOUT_FILENO, run->result.data, run->result.len))) {
+        cli_say("cannot write the result to standard output");
+        status = CLI_FAILED;
+    }
+    result_finish(&result);
+    return status;
+}
+
+static int call_daemon(const struct cli *cli, const struct run_options *options,
+                       const struct buf *request, int archive_fd)
+{
+    struct run run = {
+        .json = options->json,
+        .progress_text = "waiting for the daemon",
+        .text = buf_init(EVENT_MAX),
+        .result = buf_init(EVENT_MAX + 1),
+    };
+    struct client_call call = {
+        .path = "/v1/executions",
+        .accept = "text/event-stream",
+        .json = (const char *)request->data,
+        .json_len = request->len,
+        .archive_fd = archive_fd,
+        .timeout_ms = RUN_TIMEOUT_MS,
+        .on_body = on_body,
+        .should_stop = should_stop,
+        .ctx = &run,
+    };
+    struct err err = {0};
+
+    sse_init(&run.sse, EVENT_MAX, on_event, &run);
+    progress_begin(&run.progress);
+    int result = client_call(cli->socket_path, &call, NULL, &err);
+    progress_end(&run.progress);
+    int status;
+    if (interrupted) {
+        status = 128 + interrupted;
+    } else if (result) {
+        cli_say("%s", err.message);
+        status = CLI_FAILED;
+    } else {
+        status = finish_run(cli, options, &run);
+    }
+    sse_finish(&run.sse);
+    buf_finish(&run.text);
+    buf_finish(&run.result);
+    return status;
+}
+
+static int run_skill(const struct cli_globals *globals, struct run_options *options)
+{
+    struct buf input = buf_init(FILES_INPUT_MAX), request = buf_init(REQUEST_MAX);
+    struct daemon_use use;
+    struct cli cli;
+    struct err err = {0};
+    int archive_fd = -1;
+    int status = CLI_FAILED;
+
+    if (options->input && files_read_input(options->input, &input, &err))
+        goto out;
+    if (build_request(options, &input, &archive_fd, &request, &err))
+        goto out;
+    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) ||
+        daemon_use_begin(&cli, options->host, &use, &err))
+        goto out;
+    status = call_daemon(&cli, options, &request, archive_fd);
+    daemon_use_end(&cli, &use);
+out:
+    if (err.code)
+        cli_say("%s", err.message);
+    fd_close(&archive_fd);
+    buf_finish(&input);
+    buf_finish(&request);
+    return status;
+}
+
+static int add_env(struct run_options *options, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    const char *value = equals ? equals + 1 : getenv(text);
+    char *name = equals ? strndup(text, (size_t)(equals - text)) : strdup(text);
+    int result = -ENOMEM;
+
+    if (!name || !(options->env || (options->env = cJSON_CreateObject())))
+        goto out;
+    result = -EINVAL;
+    if (!*name || !value)
+        goto out;
+    cJSON_DeleteItemFromObjectCaseSensitive(options->env, name);
+    result = cJSON_AddStringToObject(options->env, name, value) ? 0 : -ENOMEM;
+out:
+    free(name);
+    return result;
+}
+
+static int add_args(struct run_options *options, char **args, int n)
+{
+    if (n == 0)
+        return 0;
+    options->args = cJSON_CreateArray();
+    for (int i = 0; i < n; i++) {
+        cJSON *item = cJSON_CreateString(args[i]);
+        if (!item || !cJSON_AddItemToArray(options->args, item)) {
+            cJSON_Delete(item);
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+/* -1: go on; else the exit status. */
+static int parse_options(struct cli_globals *globals, struct run_options *options, int argc,
+                         char **argv)
+{
+    static const struct option longs[] = {
+        {"input", required_argument, NULL, 'i'},
+        {"output-dir", required_argument, NULL, 'o'},
+        {"timeout", required_argument, NULL, 't'},
+        {"script", required_argument, NULL, 's'},
+        {"module", required_argument, NULL, 'm'},
+        {"env", required_argument, NULL, 'e'},
+        {"json", no_argument, NULL, 'j'},
+        {"host", required_argument, NULL, 'H'},
+        CLI_GLOBAL_OPTIONS,
+        {0},
+    };
+    uint64_t ms;
+    int c;
+
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "i:o:t:s:m:e:h", longs, NULL)) != -1) {
+        switch (c) {
+        case 'i':
+            options->input = optarg;
+            break;
+        case 'o':
+            options->output_dir = optarg;
+            break;
+        case 't':
+            if (duration_parse(optarg, &ms) || ms == 0)
+                return help_usage_error("run", "--timeout %s: use an amount such as 30s or 2m",
+                                        optarg);
+            options->timeout = optarg;
+            break;
+        case 's':
+            options->script = optarg;
+            break;
+        case 'm':
+            options->module = optarg;
+            break;
+        case 'e':
+            if (add_env(options, optarg))
+                return help_usage_error("run",
+                                        "--env %s: use NAME=value, or the NAME of a variable "
+                                        "that is set",
+                                        optarg);
+            break;
+        case 'j':
+            options->json = true;
+            break;
+        case 'H':
+            if (daemon_parse_host(optarg, &options->host))
+                return help_usage_error("run", "--host %s: use auto, native or soft", optarg);
+            break;
+        case CLI_OPTION_SOCKET:
+            globals->socket_path = optarg;
+            break;
+        case CLI_OPTION_DATA:
+            globals->data_dir = optarg;
+            break;
+        case 'h':
+            return help_print("run");
+        default:
+            return help_usage_error("run", NULL);
+        }
+    }
+    return -1;
+}
+
+int cmd_run(struct cli_globals *globals, int argc, char **argv)
+{
+    struct run_options options = {0};
+    struct sigaction action = {.sa_handler = on_interrupt};
+    int n = 1;
+
+    /* What follows "--" is the skill's, so getopt never sees it. */
+    while (n < argc && strcmp(argv[n], "--") != 0)
+        n++;
+    char **args = argv + n + 1;
+    int n_args = n < argc ? argc - n - 1 : 0;
+
+    int status = parse_options(globals, &options, n, argv);
+    if (status >= 0)
+        goto out;
+    if (optind != n - 1) {
+        status = optind == n ? help_usage_error("run", "name a skill: a folder, an archive, or "
+                                                       "NAME[@VERSION] of a registered one")
+                             : help_usage_error("run",
+                                                "\"%s\" is one argument too many; those of "
+                                                "the skill go after \"--\"",
+                                                argv[optind + 1]);
+        goto out;
+    }
+    if (options.script && options.module) {
+        status = help_usage_error("run", "give --script or --module, not both");
+        goto out;
+    }
+    options.skill = argv[optind];
+    if (add_args(&options, args, n_args)) {
+        cli_say("out of memory");
+        status = CLI_FAILED;
+        goto out;
+    }
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    status = run_skill(globals, &options);
+out:
+    cJSON_Delete(options.env);
+    cJSON_Delete(options.args);
+    return status;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/cli.h"
+#include "api/cli/client.h"
+#include "api/cli/daemon.h"
+#include "api/host/host.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ANSWER_MAX     (64u * 1024u)
+#define ANSWER_WAIT_MS 10000
+
+struct status {
+    struct daemon_state daemon;
+    struct host_status host;
+    bool ready;
+    char detail[ERR_MESSAGE_MAX]; /* why it is not ready */
+    double uptime_s;
+};
+
+/* Seconds since a process started: field 22 of /proc/PID/stat against CLOCK_BOOTTIME. */
+static double process_age_s(pid_t pid)
+{
+    char path[64], text[1024];
+    struct timespec now;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, sizeof(text) - 1);
+    if (n <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+        return 0;
+    text[n] = '\0';
+    /* The name, in parentheses, may hold anything: count from behind it. */
+    char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return 0;
+    double started = (double)strtoull(at, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
+    double age = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - started;
+    return age > 0 ? age : 0;
+}
+
+static int read_status(const struct cli *cli, struct status *s, struct err *err)
+{
+    struct buf body = buf_init(ANSWER_MAX);
+    struct err why = {0};
+    int result = daemon_find(cli, &s->daemon, err);
+
+    if (result)
+        return result;
+    if (host_status_read(cli->data_dir, &s->host, NULL))
+        s->host = (struct host_status){0};
+    if (!s->daemon.up)
+        return 0;
+    s->uptime_s = process_age_s(s->daemon.pid);
+    s->ready = client_get(cli->socket_path, "/ready", ANSWER_WAIT_MS, &body, NULL, &why) == 0;
+    buf_finish(&body);
+    if (!s->ready)
+        snprintf(s->detail, sizeof(s->detail), "%s", why.message);
+    return 0;
+}
+
+static const char *host_name(const struct status *s)
+{
+    return s->daemon.soft || s->host.state != HOST_STOPPED ? "soft" : "native";
+}
+
+static int print_json(const struct cli *cli, const struct status *s)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool up = s->daemon.up;
+
+    cJSON_AddBoolToObject(json, "up", up);
+    cJSON_AddBoolToObject(json, "ready", s->ready);
+    if (up || s->host.state != HOST_STOPPED)
+        cJSON_AddStringToObject(json, "host", host_name(s));
+    else
+        cJSON_AddNullToObject(json, "host");
+    if (up)
+        cJSON_AddNumberToObject(json, "pid", s->daemon.pid);
+    else
+        cJSON_AddNullToObject(json, "pid");
+    cJSON_AddNumberToObject(json, "uptime_seconds", (double)(int64_t)s->uptime_s);
+    if (s->detail[0])
+        cJSON_AddStringToObject(json, "detail", s->detail);
+    cJSON_AddStringToObject(json, "socket", cli->socket_path);
+    cJSON_AddStringToObject(json, "data", cli->data_dir);
+    cJSON_AddStringToObject(json, "version", SKILLVM_VERSION);
+    if (s->host.state != HOST_STOPPED) {
+        cJSON *soft = cJSON_AddObjectToObject(json, "software_host");
+        cJSON_AddStringToObject(soft, "state", host_state_name(s->host.state));
+        cJSON_AddNumberToObject(soft, "supervisor_pid", s->host.supervisor_pid);
+        cJSON_AddNumberToObject(soft, "qemu_pid", s->host.qemu_pid);
+        cJSON_AddNumberToObject(soft, "restarts", s->host.restarts);
+        cJSON_AddNumberToObject(soft, "boot_ms", (double)s->host.boot_ms);
+        cJSON_AddNumberToObject(soft, "memory_mib", s->host.memory_mib);
+        cJSON_AddStringToObject(soft, "last_restart_reason", s->host.last_reason);
+        cJSON_AddStringToObject(soft, "log", s->host.log_path);
+    }
+    char *text = cJSON_Print(json);
+    cJSON_Delete(json);
+    if (!text) {
+        cli_say("out of memory");
+        return CLI_FAILED;
+    }
+    puts(text);
+    free(text);
+    return up ? CLI_OK : CLI_NO;
+}
+
+static int print_text(const struct cli *cli, const struct status *s)
+{
+    unsigned long long uptime = (unsigned long long)s->uptime_s;
+
+    if (!s->daemon.up) {
+        if (s->host.state != HOST_STOPPED)
+            printf("not up: the software host is %s\n", host_state_name(s->host.state));
+        else
+            printf("not up (start it with `skillvm up`)\n");
+    } else {
+        printf("up       %s\n", s->ready ? "and ready" : s->detail);
+        printf("host     %s\n", s->daemon.soft ? "software (QEMU)" : "native (KVM)");
+        printf("pid      %d\n", (int)s->daemon.pid);
+        printf("uptime   %lluh %02llum %02llus\n", uptime / 3600, uptime / 60 % 60,
+               uptime % 60);
+    }
+    if (s->host.state != HOST_STOPPED) {
+        printf("restarts %u%s%s\n", s->host.restarts, s->host.last_reason[0] ? ", last: " : "",
+               s->host.last_reason);
+        printf("log      %s\n", s->host.log_path);
+    }
+    printf("socket   %s\n", cli->socket_path);
+    printf("data     %s\n", cli->data_dir);
+    return s->daemon.up ? CLI_OK : CLI_NO;
+}
+
+int cmd_status(struct cli_globals *globals, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"json", no_argument, NULL, 'j'},
+        CLI_GLOBAL_OPTIONS,
+        {0},
+    };
+    struct status s = {0};
+    struct cli cli;
+    struct err err = {0};
+    bool json = false;
+    int c;
+
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        switch (c) {
+        case 'j':
+            json = true;
+            break;
+        case CLI_OPTION_SOCKET:
+            globals->socket_path = optarg;
+            break;
+        case CLI_OPTION_DATA:
+            globals->data_dir = optarg;
+            break;
+        case 'h':
+            return help_print("status");
+        default:
+            return help_usage_error("status", NULL);
+        }
+    }
+    if (optind != argc)
+        return help_usage_error("status", "\"%s\" is one argument too many", argv[optind]);
+    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
+    if (!result)
+        result = read_status(&cli, &s, &err);
+    if (result) {
+        cli_say("%s", err.message);
+        return CLI_FAILED;
+    }
+    return json ? print_json(&cli, &s) : print_text(&cli, &s);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/cli.h"
+#include "api/cli/daemon.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+struct up_options {
+    enum daemon_host host;
+    bool foreground;
+};
+
+static int up(const struct cli *cli, const struct up_options *options, struct err *err)
+{
+    struct daemon_state state;
+    bool soft;
+    int result = daemon_find(cli, &state, err);
+
+    if (result)
+        return result;
+    if (state.up) {
+        daemon_keep(cli);
+        cli_say("already up%s: process %d, socket %s",
+                state.soft ? " (in the software host)" : "", (int)state.pid, cli->socket_path);
+        return 0;
+    }
+    _cleanup_fd_ int lock_fd = daemon_lock(cli, true, err);
+    if (lock_fd < 0)
+        return lock_fd;
+    result = daemon_choose(cli, options->host, &soft, err);
+    if (result)
+        return result;
+    if (options->foreground) {
+        fd_close(&lock_fd);
+        return daemon_run_foreground(cli, soft);
+    }
+    result = daemon_start(cli, soft, err);
+    if (result)
+        return result;
+    daemon_keep(cli);
+    result = daemon_find(cli, &state, err);
+    if (result)
+        return result;
+    cli_say("up: process %d, socket %s", (int)state.pid, cli->socket_path);
+    return 0;
+}
+
+int cmd_up(struct cli_globals *globals, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"host", required_argument, NULL, 'H'},
+        {"foreground", no_argument, NULL, 'f'},
+        CLI_GLOBAL_OPTIONS,
+        {0},
+    };
+    struct up_options options = {0};
+    struct cli cli;
+    struct err err = {0};
+    int c;
+
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "fh", longs, NULL)) != -1) {
+        switch (c) {
+        case 'H':
+            if (daemon_parse_host(optarg, &options.host))
+                return help_usage_error("up", "--host %s: use auto, native or soft", optarg);
+            break;
+        case 'f':
+            options.foreground = true;
+            break;
+        case CLI_OPTION_SOCKET:
+            globals->socket_path = optarg;
+            break;
+        case CLI_OPTION_DATA:
+            globals->data_dir = optarg;
+            break;
+        case 'h':
+            return help_print("up");
+        default:
+            return help_usage_error("up", NULL);
+        }
+    }
+    if (optind != argc)
+        return help_usage_error("up", "\"%s\" is one argument too many", argv[optind]);
+
+    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
+    if (!result)
+        result = up(&cli, &options, &err);
+    if (result < 0) {
+        cli_say("%s", err.message);
+        return CLI_FAILED;
+    }
+    return result;
+}
+
+int cmd_down(struct cli_globals *globals, int argc, char **argv)
+{
+    static const struct option longs[] = {CLI_GLOBAL_OPTIONS, {0}};
+    struct cli cli;
+    struct err err = {0};
+    int c;
+
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        switch (c) {
+        case CLI_OPTION_SOCKET:
+            globals->socket_path = optarg;
+            break;
+        case CLI_OPTION_DATA:
+            globals->data_dir = optarg;
+            break;
+        case 'h':
+            return help_print("down");
+        default:
+            return help_usage_error("down", NULL);
+        }
+    }
+    if (optind != argc)
+        return help_usage_error("down", "\"%s\" is one argument too many", argv[optind]);
+
+    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
+    if (!result)
+        result = daemon_stop(&cli, &err);
+    if (result == -ESRCH) {
+        cli_say("not up");
+        return CLI_OK;
+    }
+    if (result) {
+        cli_say("%s", err.message);
+        return CLI_FAILED;
+    }
+    cli_say("down");
+    return CLI_OK;
+}

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# The virtio devices against a fake driver: no KVM, no guest. The fuzz targets use it as well.
+add_library(fake_driver STATIC ${CMAKE_CURRENT_SOURCE_DIR}/fake_driver.c)
+target_link_libraries(fake_driver PUBLIC vmmvirtio)
+
+skillvm_unit(virtio_memory fake_driver)
+skillvm_unit(virtio_queue fake_driver)
+skillvm_unit(virtio_mmio fake_driver)
+skillvm_unit(virtio_blk fake_driver)

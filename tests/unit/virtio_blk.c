@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/cmocka_all.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/virtio_blk.h>
+#include <linux/virtio_ids.h>
+#include <linux/virtio_mmio.h>
+#include <linux/virtio_ring.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "tests/unit/fake_driver.h"
+#include "vmm/virtio/blk.h"
+
+#define SECTORS 64u
+#define SIZE    128u
+#define NEXT    VRING_DESC_F_NEXT
+#define WR      VRING_DESC_F_WRITE
+#define HEADER  FAKE_BUFFERS
+#define STATUS  (FAKE_BUFFERS + 0x100)
+#define DATA    (FAKE_BUFFERS + 0x1000)
+
+struct fixture {
+    struct fake_driver d;
+    struct virtio_mmio t;
+    struct blk b;
+    int fd;
+    uint8_t image[SECTORS * 512];
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    struct err err = {0};
+
+    fake_driver_init(&f.d);
+    f.fd = memfd_create("image", MFD_CLOEXEC);
+    for (size_t i = 0; i < sizeof(f.image); i++) {
+        f.image[i] = (uint8_t)(i * 7 + i / 512);
+    }
+    if (f.fd < 0 || fd_write_full(f.fd, f.image, sizeof(f.image)) < 0 ||
+        blk_init(&f.b, f.fd, "skillvm-root", &err) < 0) {
+        return -1;
+    }
+    fake_driver_attach(&f.d, &f.t, &f.b.device);
+    fake_driver_start(&f.d, 1, SIZE);
+    *state = &f;
+    return virtio_mmio_is_active(&f.t) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    fake_driver_finish(&f->d);
+    fd_close(&f->fd);
+    return 0;
+}
+
+static void put_header(struct fixture *f, uint32_t type, uint64_t sector)
+{
+    struct virtio_blk_outhdr header = {.type = htole32(type), .sector = htole64(sector)};
+
+    memcpy(fake_at(&f->d, HEADER, sizeof(header)), &header, sizeof(header));
+    *(uint8_t *)fake_at(&f->d, STATUS, 1) = 0xee;
+}
+
+/* Header, len bytes of data (none when 0) and status. The status; *ret_len the used length. */
+static uint8_t request(struct fixture *f, uint32_t type, uint64_t sector, uint32_t len,
+                       uint32_t *ret_len)
+{
+    uint32_t head;
+
+    put_header(f, type, sector);
+    fake_desc(&f->d, 0, 0, HEADER, 16, NEXT, len == 0 ? 2 : 1);
+    fake_desc(&f->d, 0, 1, DATA, len, type == VIRTIO_BLK_T_OUT ? NEXT : NEXT | WR, 2);
+    fake_desc(&f->d, 0, 2, STATUS, 1, WR, 0);
+    fake_offer(&f->d, 0, 0);
+    fake_kick(&f->d, 0);
+    assert_true(fake_take_used(&f->d, 0, &head, ret_len));
+    assert_int_equal(head, 0);
+    return *(uint8_t *)fake_at(&f->d, STATUS, 1);
+}
+
+static void test_config(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t capacity;
+
+    assert_int_equal(fake_read32(&f->d, VIRTIO_MMIO_DEVICE_ID), VIRTIO_ID_BLOCK);
+    virtio_mmio_read(&f->t, 0x100, &capacity, 8);
+    assert_int_equal(le64toh(capacity), SECTORS);
+    assert_int_equal(fake_read32(&f->d, 0x10c), SIZE - 2);
+    fake_write32(&f->d, VIRTIO_MMIO_DEVICE_FEATURES_SEL, 0);
+    assert_true(fake_read32(&f->d, VIRTIO_MMIO_DEVICE_FEATURES) & 1u << VIRTIO_BLK_F_RO);
+}
+
+static void test_reads(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t len;
+
+    for (uint32_t n = 1; n <= SECTORS; n *= 2) {
+        for (uint64_t sector = 0; sector + n <= SECTORS; sector += n) {
+            memset(fake_at(&f->d, DATA, n * 512), 0, n * 512);
+            assert_int_equal(request(f, VIRTIO_BLK_T_IN, sector, n * 512, &len),
+                             VIRTIO_BLK_S_OK);
+            assert_int_equal(len, n * 512 + 1);
+            assert_memory_equal(fake_at(&f->d, DATA, n * 512), f->image + sector * 512,
+                                n * 512);
+        }
+    }
+    assert_int_equal(f->b.refused_count, 0);
+}
+
+static void test_scattered_read(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t head;
+    uint32_t len;
+    /* Two sectors in pieces that end nowhere near a sector, the status glued to the last. */
+    static const uint32_t pieces[] = {1, 700, 300, 23};
+    uint8_t got[1024];
+    uint32_t at = 0;
+
+    put_header(f, VIRTIO_BLK_T_IN, 3);
+    fake_desc(&f->d, 0, 10, HEADER, 5, NEXT, 11);
+    fake_desc(&f->d, 0, 11, HEADER + 5, 11, NEXT, 20);
+    for (uint16_t i = 0; i < 4; i++) {
+        bool last = i == 3;
+
+        fake_desc(&f->d, 0, (uint16_t)(20 + i), DATA + 0x1000u * i, pieces[i] + (last ? 1 : 0),
+                  last ? WR : NEXT | WR, (uint16_t)(21 + i));
+    }
+    fake_offer(&f->d, 0, 10);
+    fake_kick(&f->d, 0);
+    assert_true(fake_take_used(&f->d, 0, &head, &len));
+    assert_int_equal(head, 10);
+    assert_int_equal(len, 1025);
+    for (uint32_t i = 0; i < 4; i++) {
+        memcpy(got + at, fake_at(&f->d, DATA + 0x1000u * i, pieces[i]), pieces[i]);
+        at += pieces[i];
+    }
+    assert_int_equal(at, 1024);
+    assert_memory_equal(got, f->image + 3 * 512, 1024);
+    assert_int_equal(*(uint8_t *)fake_at(&f->d, DATA + 0x3000 + 23, 1), VIRTIO_BLK_S_OK);
+}
+
+static void test_past_the_end(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        uint64_t sector;
+        uint32_t len;
+    } cases[] = {
+        {SECTORS, 512},
+        {SECTORS - 1, 1024},
+        {0, (SECTORS + 1) * 512},
+        {UINT64_MAX, 512},
+        {UINT64_MAX, 513},
+        {UINT64_MAX / 512, 512},
+        {1, 511},
+        {0, 513},
+    };
+    uint32_t len;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memset(fake_at(&f->d, DATA, 1024), 0x55, 1024);
+        assert_int_equal(request(f, VIRTIO_BLK_T_IN, cases[i].sector, cases[i].len, &len),
+                         VIRTIO_BLK_S_IOERR);
+        assert_int_equal(len, 1);
+        assert_int_equal(*(uint8_t *)fake_at(&f->d, DATA, 1), 0x55);
+    }
+    assert_int_equal(f->b.refused_count, sizeof(cases) / sizeof(cases[0]));
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, SECTORS, 0, &len), VIRTIO_BLK_S_OK);
+    assert_null(virtio_mmio_failure(&f->t));
+}
+
+static void test_other_requests(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t len;
+    uint8_t now[sizeof(f->image)];
+
+    memset(fake_at(&f->d, DATA, 64), 0x55, 64);
+    assert_int_equal(request(f, VIRTIO_BLK_T_GET_ID, 0, 20, &len), VIRTIO_BLK_S_OK);
+    assert_int_equal(len, 21);
+    assert_memory_equal(fake_at(&f->d, DATA, 21), "skillvm-root\0\0\0\0\0\0\0\0\x55", 21);
+    memset(fake_at(&f->d, DATA, 64), 0x55, 64);
+    assert_int_equal(request(f, VIRTIO_BLK_T_GET_ID, 0, 4, &len), VIRTIO_BLK_S_OK);
+    assert_memory_equal(fake_at(&f->d, DATA, 5), "skil\x55", 5);
+    assert_int_equal(request(f, VIRTIO_BLK_T_FLUSH, 0, 0, &len), VIRTIO_BLK_S_OK);
+    assert_int_equal(request(f, VIRTIO_BLK_T_OUT, 0, 512, &len), VIRTIO_BLK_S_IOERR);
+    assert_int_equal(request(f, VIRTIO_BLK_T_DISCARD, 0, 512, &len), VIRTIO_BLK_S_UNSUPP);
+    assert_int_equal(request(f, 0xffffffff, 0, 512, &len), VIRTIO_BLK_S_UNSUPP);
+    assert_int_equal(fd_pread_full(f->fd, now, sizeof(now), 0), sizeof(now));
+    assert_memory_equal(now, f->image, sizeof(now));
+}
+
+static void test_no_status_byte(void **state)
+{
+    struct fixture *f = *state;
+
+    put_header(f, VIRTIO_BLK_T_IN, 0);
+    fake_desc(&f->d, 0, 0, HEADER, 16, 0, 0);
+    fake_offer(&f->d, 0, 0);
+    fake_kick(&f->d, 0);
+    assert_non_null(virtio_mmio_failure(&f->t));
+    /* And again from the start. */
+    fake_driver_start(&f->d, 1, SIZE);
+    fake_desc(&f->d, 0, 0, HEADER, 15, NEXT, 1);
+    fake_desc(&f->d, 0, 1, STATUS, 1, WR, 0);
+    fake_offer(&f->d, 0, 0);
+    fake_kick(&f->d, 0);
+    assert_non_null(virtio_mmio_failure(&f->t));
+}
+
+static void test_batch_is_one_interrupt(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t head;
+    uint32_t len;
+
+    put_header(f, VIRTIO_BLK_T_IN, 1);
+    for (uint16_t i = 0; i < 40; i++) {
+        uint16_t first = (uint16_t)(3 * i);
+
+        fake_desc(&f->d, 0, first, HEADER, 16, NEXT, (uint16_t)(first + 1));
+        fake_desc(&f->d, 0, (uint16_t)(first + 1), DATA + 512u * i, 512, NEXT | WR,
+                  (uint16_t)(first + 2));
+        fake_desc(&f->d, 0, (uint16_t)(first + 2), STATUS, 1, WR, 0);
+        fake_offer(&f->d, 0, first);
+    }
+    fake_kick(&f->d, 0);
+    for (uint16_t i = 0; i < 40; i++) {
+        assert_true(fake_take_used(&f->d, 0, &head, &len));
+        assert_int_equal(head, 3 * i);
+    }
+    assert_int_equal(f->d.irqs, 1);
+    assert_int_equal(f->d.kicks, 1);
+}
+
+static void test_file_that_shrank(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t len;
+
+    assert_int_equal(ftruncate(f->fd, 1024), 0);
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 1, 1024, &len), VIRTIO_BLK_S_IOERR);
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 1, 512, &len), VIRTIO_BLK_S_OK);
+}
+
+static void test_bad_images(void **state)
+{
+    static const off_t sizes[] = {0, 1, 511, 513};
+    int fds[2];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        _cleanup_fd_ int fd = memfd_create("image", MFD_CLOEXEC);
+        struct err err = {0};
+        struct blk b;
+
+        assert_int_equal(ftruncate(fd, sizes[i]), 0);
+        assert_int_equal(blk_init(&b, fd, "x", &err), -EINVAL);
+        assert_int_equal(err.code, EINVAL);
+    }
+    assert_int_equal(pipe(fds), 0);
+    {
+        struct err err = {0};
+        struct blk b;
+
+        assert_int_equal(blk_init(&b, fds[0], "x", &err), -EINVAL);
+    }
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void test_state(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t saved[VIRTIO_MMIO_STATE_MAX];
+    uint8_t again[VIRTIO_MMIO_STATE_MAX];
+    struct bytes_writer w = bytes_writer_init(saved, sizeof(saved));
+    struct bytes_writer w2 = bytes_writer_init(again, sizeof(again));
+    struct bytes_reader r;
+    struct fake_driver d;
+    struct virtio_mmio t;
+    struct blk b;
+    struct err err = {0};
+    uint32_t head;
+    uint32_t len;
+
+    /* A request that was offered, but whose kick the old device never saw. */
+    put_header(f, VIRTIO_BLK_T_IN, 2);
+    fake_desc(&f->d, 0, 0, HEADER, 16, NEXT, 1);
+    fake_desc(&f->d, 0, 1, DATA, 512, NEXT | WR, 2);
+    fake_desc(&f->d, 0, 2, STATUS, 1, WR, 0);
+    fake_offer(&f->d, 0, 0);
+    virtio_mmio_save(&f->t, &w);
+    assert_false(w.bad);
+
+    fake_driver_clone(&d, &f->d);
+    assert_int_equal(blk_init(&b, f->fd, "skillvm-root", &err), 0);
+    fake_driver_attach(&d, &t, &b.device);
+    r = bytes_reader_init(saved, w.len);
+    assert_int_equal(virtio_mmio_load(&t, &r, &err), 0);
+    virtio_mmio_save(&t, &w2);
+    assert_int_equal(w2.len, w.len);
+    assert_memory_equal(saved, again, w.len);
+    virtio_mmio_resume(&t);
+    assert_true(fake_take_used(&d, 0, &head, &len));
+    assert_int_equal(len, 513);
+    assert_memory_equal(fake_at(&d, DATA, 512), f->image + 1024, 512);
+    assert_int_equal(d.irqs, 1);
+    fake_driver_finish(&d);
+
+    /* Another disk refuses it. */
+    assert_int_equal(blk_init(&b, f->fd, "other", &err), 0);
+    fake_driver_clone(&d, &f->d);
+    fake_driver_attach(&d, &t, &b.device);
+    r = bytes_reader_init(saved, w.len);
+    assert_int_equal(virtio_mmio_load(&t, &r, &err), -EINVAL);
+    fake_driver_finish(&d);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_config),
+        TEST(test_reads),
+        TEST(test_scattered_read),
+        TEST(test_past_the_end),
+        TEST(test_other_requests),
+        TEST(test_no_status_byte),
+        TEST(test_batch_is_one_interrupt),
+        TEST(test_file_that_shrank),
+        cmocka_unit_test(test_bad_images),
+        TEST(test_state),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

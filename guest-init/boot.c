@@ -22,7 +22,7 @@ static int mount_kernel_filesystems(struct err *err)
         unsigned long flags;
         const char *options;
     } mounts[] = {
-        {"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
+        {"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=invisible"},
         {"sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL},
         {"cgroup2", "/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
         {"tmpfs", "/dev", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k"},

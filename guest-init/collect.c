@@ -10,6 +10,7 @@
 #include "base/fd.h"
 
 #define OUTPUT_NAME "output.json"
+#define FILES_NAME  "files"
 
 struct chunker {
     struct frame_writer *writer;
@@ -65,17 +66,24 @@ static int open_output(int out_dir, uint64_t max, struct collect *c)
 
 int collect_open(int out_dir, const struct run *run, struct collect *ret_collect)
 {
-    struct tar_limits limits = {
-        .files_max = run->files_max, .bytes_max = run->files_bytes, .skip = OUTPUT_NAME};
+    static const char *const beside[] = {OUTPUT_NAME, FILES_NAME, NULL};
+    struct tar_limits limits = {.files_max = run->files_max, .bytes_max = run->files_bytes};
+    struct collect *c = ret_collect;
+    int r = 0;
 
-    *ret_collect = (struct collect){.out_dir = out_dir, .output = -1};
-    (void)open_output(out_dir, run->output_bytes, ret_collect);
-    return tar_list_scan(out_dir, &limits, &ret_collect->files);
+    *c = (struct collect){.output = -1};
+    c->files_dir = openat(out_dir, FILES_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    (void)open_output(out_dir, run->output_bytes, c);
+    if (c->files_dir >= 0)
+        r = tar_list_scan(c->files_dir, &limits, &c->files);
+    limits.skip = beside;
+    return r == 0 ? tar_list_scan(out_dir, &limits, &c->files) : r;
 }
 
 void collect_finish(struct collect *c)
 {
     fd_close(&c->output);
+    fd_close(&c->files_dir);
     tar_list_finish(&c->files);
 }
 
@@ -110,7 +118,7 @@ int collect_send(struct collect *c, struct frame_writer *w)
         r = frame_writer_send(w, PROTO_OUTPUT, NULL, 0);
     chunker.type = PROTO_FILES;
     if (r == 0)
-        r = tar_list_stream(c->out_dir, &c->files, chunker_add, &chunker);
+        r = tar_list_stream(&c->files, chunker_add, &chunker);
     if (r == 0)
         r = chunker_flush(&chunker);
     return r == 0 ? frame_writer_send(w, PROTO_FILES, NULL, 0) : r;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathers what a finished skill left: output.json and the other files of /sandbox/out.
- * All of it was made by the skill: nothing here may follow its links or block on its files.
+ * Gathers what a finished skill left: output.json and the other files of /sandbox/out. Files
+ * below SANDBOX_FILES_DIR are named relative to it, the others relative to /sandbox/out; where
+ * both have a name, the former keeps it. All of it was made by the skill: nothing here may
+ * follow its links or block on its files.
  */
 #ifndef SKILLVM_GUEST_COLLECT_H
 #define SKILLVM_GUEST_COLLECT_H
@@ -14,14 +16,16 @@
 #include "guest-init/tar_write.h"
 
 struct collect {
-    int out_dir; /* borrowed */
-    int output;  /* owned: output.json, or -1 when there is none to send */
+    int files_dir; /* owned: SANDBOX_FILES_DIR, or -1 when the skill left none */
+    int output;    /* owned: output.json, or -1 when there is none to send */
     uint64_t output_size;
     bool output_too_large;
     struct tar_list files;
 };
 
-/* Looks at what is there, within the run's limits. 0 or -ENOMEM; collect_finish it either way.
+/*
+ * Looks at what is in out_dir, borrowed until collect_finish, within the run's limits. 0 or
+ * -ENOMEM; collect_finish it either way.
  */
 int collect_open(int out_dir, const struct run *run, struct collect *ret_collect);
 void collect_finish(struct collect *c);

@@ -31,6 +31,8 @@ struct names {
 };
 
 struct walk {
+    int top;
+    size_t seen; /* entries of the list when the walk began */
     const struct tar_limits *limits;
     struct tar_list *list;
     size_t names_left;
@@ -75,6 +77,16 @@ static int names_add(struct names *names, const char *name)
     return 0;
 }
 
+static bool is_skipped(const struct walk *w, const char *name)
+{
+    const char *const *skip = w->path_len == 0 ? w->limits->skip : NULL;
+
+    for (; skip && *skip; skip++)
+        if (strcmp(name, *skip) == 0)
+            return true;
+    return false;
+}
+
 static int names_read(struct walk *w, int dir, struct names *names)
 {
     int fd = fcntl(dir, F_DUPFD_CLOEXEC, 3);
@@ -91,9 +103,7 @@ static int names_read(struct walk *w, int dir, struct names *names)
     while (r == 0 && (entry = readdir(stream))) {
         const char *name = entry->d_name;
 
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            continue;
-        if (w->path_len == 0 && w->limits->skip && strcmp(name, w->limits->skip) == 0)
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || is_skipped(w, name))
             continue;
         if (entry->d_type != DT_REG && entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
             continue;
@@ -114,8 +124,11 @@ static int list_add(struct walk *w, const struct stat *st)
 {
     struct tar_list *list = w->list;
     uint64_t size = (uint64_t)st->st_size;
+    const struct tar_file key = {.path = w->path};
     char *path;
 
+    if (w->seen > 0 && bsearch(&key, list->files, w->seen, sizeof(*list->files), compare_files))
+        return 0;
     if (list->count >= w->limits->files_max || size > w->limits->bytes_max - list->bytes) {
         list->truncated = true;
         return 0;
@@ -133,6 +146,7 @@ static int list_add(struct walk *w, const struct stat *st)
     if (!path)
         return -ENOMEM;
     list->files[list->count++] = (struct tar_file){.path = path,
+                                                   .dir = w->top,
                                                    .size = size,
                                                    .mtime = st->st_mtim.tv_sec,
                                                    .executable = (st->st_mode & 0100) != 0};
@@ -187,23 +201,24 @@ static int walk_dir(struct walk *w, int dir, unsigned depth)
     return r;
 }
 
-int tar_list_scan(int dir, const struct tar_limits *limits, struct tar_list *ret_list)
+int tar_list_scan(int dir, const struct tar_limits *limits, struct tar_list *list)
 {
     struct walk *w = malloc(sizeof(*w));
     int r;
 
-    *ret_list = (struct tar_list){0};
     if (!w)
         return -ENOMEM;
+    w->top = dir;
+    w->seen = list->count;
     w->limits = limits;
-    w->list = ret_list;
+    w->list = list;
     w->names_left = (size_t)limits->files_max * 2 + NAMES_SLACK;
     w->path_len = 0;
     w->path[0] = 0;
     r = walk_dir(w, dir, 0);
     free(w);
-    if (ret_list->count > 1)
-        qsort(ret_list->files, ret_list->count, sizeof(*ret_list->files), compare_files);
+    if (list->count > 1)
+        qsort(list->files, list->count, sizeof(*list->files), compare_files);
     return r;
 }
 
@@ -307,9 +322,9 @@ static int open_listed(int dir, const char *path)
     return fd;
 }
 
-static int sink_content(int dir, const struct tar_file *file, tar_sink *sink, void *context)
+static int sink_content(const struct tar_file *file, tar_sink *sink, void *context)
 {
-    _cleanup_fd_ int fd = open_listed(dir, file->path);
+    _cleanup_fd_ int fd = open_listed(file->dir, file->path);
     char chunk[16384];
     uint64_t left = file->size;
     int r = 0;
@@ -328,7 +343,7 @@ static int sink_content(int dir, const struct tar_file *file, tar_sink *sink, vo
     return r == 0 ? sink_padding(sink, context, file->size) : r;
 }
 
-int tar_list_stream(int dir, const struct tar_list *list, tar_sink *sink, void *context)
+int tar_list_stream(const struct tar_list *list, tar_sink *sink, void *context)
 {
     int r = 0;
 
@@ -339,7 +354,7 @@ int tar_list_stream(int dir, const struct tar_list *list, tar_sink *sink, void *
         if (r == 0)
             r = sink_header(sink, context, file->path, '0', file, file->size);
         if (r == 0)
-            r = sink_content(dir, file, sink, context);
+            r = sink_content(file, sink, context);
     }
     return r == 0 ? sink_zeros(sink, context, 2 * (uint64_t)BLOCK) : r;
 }

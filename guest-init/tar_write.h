@@ -16,12 +16,13 @@
 
 struct tar_limits {
     uint64_t files_max;
-    uint64_t bytes_max; /* of file content */
-    const char *skip;   /* name in the top directory to leave out, or NULL */
+    uint64_t bytes_max;      /* of file content */
+    const char *const *skip; /* names in the top directory to leave out, NULL-terminated */
 };
 
 struct tar_file {
-    char *path; /* owned, relative */
+    char *path; /* owned, relative to dir and the name in the stream */
+    int dir;    /* borrowed */
     uint64_t size;
     int64_t mtime; /* seconds since the epoch */
     bool executable;
@@ -39,16 +40,17 @@ struct tar_list {
 typedef int tar_sink(void *context, const void *data, size_t len);
 
 /*
- * Lists what is below dir (borrowed). Files over a limit, directories nested too deep and
- * directories that cannot be read are left out and set truncated. 0 or -ENOMEM; the caller owns
- * *ret_list either way.
+ * Adds to the list what is below dir (borrowed, used again by tar_list_stream). A path that the
+ * list already has is left out. Files over a limit, directories nested too deep and directories
+ * that cannot be read are left out and set truncated. 0 or -ENOMEM; the caller owns *list,
+ * zeroed before the first call, either way.
  */
-int tar_list_scan(int dir, const struct tar_limits *limits, struct tar_list *ret_list);
+int tar_list_scan(int dir, const struct tar_limits *limits, struct tar_list *list);
 void tar_list_finish(struct tar_list *list);
 /*
  * Streams the listed files and the end mark. A file that shrank, vanished or changed its kind
  * since the scan is padded with zeros to its listed size. 0, or -errno of the sink.
  */
-int tar_list_stream(int dir, const struct tar_list *list, tar_sink *sink, void *context);
+int tar_list_stream(const struct tar_list *list, tar_sink *sink, void *context);
 
 #endif

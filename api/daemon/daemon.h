@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the handlers share: the parts of a running daemon. Put together in main.c, from top to
+ * bottom; every handler gets it and keeps nothing of its own between requests.
+ */
+#ifndef SKILLVM_API_DAEMON_DAEMON_H
+#define SKILLVM_API_DAEMON_DAEMON_H
+
+#include "api/daemon/engine.h"
+#include "api/daemon/http.h"
+#include "api/daemon/registry.h"
+#include "api/daemon/snapshots.h"
+
+struct daemon {
+    struct registry *registry;
+    struct snapshots *snapshots;
+    struct engine *engine;
+    int tmp_fd; /* directories of the data folder */
+    int objects_fd;
+    int artifacts_fd;
+};
+
+/* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
+extern const struct http_route daemon_routes[];
+
+void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply);
+
+#endif

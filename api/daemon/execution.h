@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One execution as the daemon holds it while anybody needs it: what to run, the log so far, how
+ * it ended. Counted references; a worker writes, any number of readers follow, and a reader
+ * that reads slowly or not at all never holds up the worker: the log is bounded and kept whole.
+ */
+#ifndef SKILLVM_API_DAEMON_EXECUTION_H
+#define SKILLVM_API_DAEMON_EXECUTION_H
+
+#include "api/daemon/guest_decoder.h"
+#include "api/daemon/spool.h"
+#include "api/skill/skill.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EXECUTION_ID_SIZE 38u
+
+/* A run of bytes of one stream in the log. */
+#define EXECUTION_SEGMENT_STDERR 0x80000000u
+#define EXECUTION_SEGMENT_LENGTH 0x7fffffffu
+
+enum execution_state { EXECUTION_ACCEPTED, EXECUTION_RUNNING, EXECUTION_ENDED };
+
+/* What to run. Everything is owned by whoever holds the plan. */
+struct run_plan {
+    char *skill_name;
+    char *skill_version;
+    char *skill_digest;
+    int skill_fd; /* the canonical tar */
+    uint64_t skill_bytes;
+    struct buf run;     /* the RUN payload of guest-init/proto.h */
+    struct spool input; /* holds the input JSON from input_at on, unless there is none */
+    bool has_input;
+    uint64_t input_at;
+    uint64_t input_bytes;
+    uint64_t timeout_ms;
+    uint64_t memory_bytes;
+    struct skill_strings warnings;
+};
+
+/* The empty plan. */
+struct run_plan run_plan_init(void);
+/* Safe on an initialised or finished plan. */
+void run_plan_finish(struct run_plan *plan);
+
+struct execution {
+    /* Fixed from creation on. */
+    char id[EXECUTION_ID_SIZE];
+    struct run_plan plan; /* only its worker reads it once it was submitted */
+    uint64_t accepted_ns; /* realtime */
+    uint64_t queued_ns;   /* monotonic */
+    int cancel_fd;        /* eventfd: readable once it shall end */
+
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t changed;
+    unsigned references;
+    enum execution_state state;
+    bool log_clipped;
+    struct buf log;      /* the bytes of both streams, in the order they came */
+    struct buf segments; /* u32 each, covering log: see below */
+    struct buf result;   /* the result JSON, complete once ended */
+    bool stored;         /* the result is in the registry */
+
+    struct execution *next; /* the engine's list; under the engine's lock */
+};
+
+/* A new execution with a fresh id and one reference. Takes the plan over. NULL: no memory. */
+struct execution *execution_create(struct run_plan *plan, struct err *err);
+struct execution *execution_ref(struct execution *e);
+/* NULL is fine. */
+void execution_unref(struct execution *e);
+
+/* Makes the cancel descriptor readable. */
+void execution_cancel(struct execution *e);
+void execution_set_running(struct execution *e);
+/* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
+void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
+                          size_t len);
+/* Sets the result (taken over) and wakes every reader. Once. */
+void execution_end(struct execution *e, struct buf *result, bool stored);
+enum execution_state execution_get_state(struct execution *e);
+/* Waits for the end. The result is then constant and may be read without the lock. */
+void execution_wait(struct execution *e);
+
+/* Where a reader of the log is. Zero-initialise. */
+struct execution_cursor {
+    size_t log_at;
+    size_t segment_at;   /* bytes of segments */
+    uint32_t in_segment; /* bytes of that segment already read */
+    enum execution_state state;
+};
+
+enum execution_news {
+    EXECUTION_NOTHING, /* the time is up */
+    EXECUTION_STATE,   /* cursor->state changed */
+    EXECUTION_LOG,     /* bytes of a stream */
+    EXECUTION_RESULT,  /* ended and all of the log was read */
+};
+
+/*
+ * Waits until there is news for this reader, at most until deadline_ns (monotonic). For
+ * EXECUTION_LOG up to size bytes of one stream are copied to data.
+ */
+enum execution_news execution_next(struct execution *e, struct execution_cursor *cursor,
+                                   uint64_t deadline_ns, enum guest_stream *ret_stream,
+                                   void *data, size_t size, size_t *ret_len);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP/1.1 on a unix socket: routes, request bodies within their limits (spooled, never held
+ * whole in memory), replies, streams. One thread per connection, so a handler may block.
+ * libmicrohttpd stays inside http.c.
+ */
+#ifndef SKILLVM_API_DAEMON_HTTP_H
+#define SKILLVM_API_DAEMON_HTTP_H
+
+#include "api/daemon/spool.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define HTTP_PARAM_SIZE 256u
+#define HTTP_PARTS_MAX  2u
+
+/* What a route takes as its body. */
+enum http_body {
+    HTTP_BODY_NONE,    /* ignored */
+    HTTP_BODY_JSON,    /* JSON, or multipart/form-data */
+    HTTP_BODY_ARCHIVE, /* an archive, or multipart/form-data */
+};
+
+struct http_part {
+    const char *name; /* of the route's part rule */
+    bool seen;
+    struct spool content;
+};
+
+struct http_request {
+    char param[HTTP_PARAM_SIZE]; /* what stood for ':' in the path; "" without one */
+    bool is_multipart;
+    bool wants_events; /* Accept: text/event-stream */
+    struct spool body; /* empty for multipart */
+    struct http_part parts[HTTP_PARTS_MAX];
+};
+
+struct http_reply {
+    unsigned status;
+    const char *content_type; /* static */
+    struct buf body;
+    int file_fd; /* sent instead of body where not -1; owned */
+    uint64_t file_bytes;
+    const char *file_name; /* static: Content-Disposition, or NULL */
+    unsigned retry_after_s;
+    /*
+     * Streamed instead of body where not NULL: called until it returns -1. It may block for at
+     * most 30 s, and then gives at least one byte.
+     */
+    ssize_t (*read)(void *ctx, char *data, size_t size);
+    void (*release)(void *ctx);
+    void *stream_ctx;
+};
+
+struct http_part_rule {
+    const char *name; /* NULL ends the list */
+    uint64_t max_bytes;
+};
+
+struct http_route {
+    const char *method;
+    const char *path; /* one segment may be ":" */
+    void (*handle)(void *ctx, struct http_request *request, struct http_reply *reply);
+    enum http_body body;
+    uint64_t max_bytes;
+    struct http_part_rule parts[HTTP_PARTS_MAX];
+};
+
+struct http_config {
+    const char *socket_path;
+    mode_t socket_mode;
+    int tmp_fd;                      /* directory of spools; borrowed */
+    const struct http_route *routes; /* ended by a NULL method; borrowed */
+    void *ctx;                       /* of the handlers */
+};
+
+struct http_server;
+
+/*
+ * Binds the socket, replacing a stale one, and serves. 0; -EADDRINUSE when somebody listens
+ * there; -errno.
+ */
+int http_start(const struct http_config *config, struct http_server **ret, struct err *err);
+/* Accepts no more connections and removes the socket. */
+void http_quiesce(struct http_server *server);
+/* Ends every connection and waits for its thread. NULL is fine. */
+void http_stop(struct http_server *server);
+
+/* Fills a reply with JSON text that is formatted. */
+void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body);
+/* Fills a reply with {"error":code,"message":…}. */
+void http_reply_error(struct http_reply *reply, unsigned status, const char *code,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every limit and default of the daemon in one place. A number here is a promise of the API.
+ */
+#ifndef SKILLVM_API_DAEMON_LIMITS_H
+#define SKILLVM_API_DAEMON_LIMITS_H
+
+#define LIMIT_MIB (1024ull * 1024ull)
+
+#define LIMIT_ARCHIVE_BYTES  (50 * LIMIT_MIB)
+#define LIMIT_INPUT_BYTES    (16 * LIMIT_MIB)
+#define LIMIT_REQUEST_BYTES  (LIMIT_INPUT_BYTES + LIMIT_MIB) /* input and all around it */
+#define LIMIT_ENV_BYTES      (64u * 1024u)
+#define LIMIT_ENV_COUNT      1024u
+#define LIMIT_ARGS_BYTES     (64u * 1024u)
+#define LIMIT_ARGS_COUNT     4096u
+#define LIMIT_NAME_BYTES     256u
+#define LIMIT_VERSION_BYTES  64u
+#define LIMIT_ENTRY_BYTES    1024u
+#define LIMIT_INSTRUCTIONS   (100u * 1024u) /* one environment string may not pass 128 KiB */
+#define LIMIT_TIMEOUT_MS     600000u
+#define DEFAULT_TIMEOUT_MS   120000u
+#define LIMIT_MEMORY_MIN     (32 * LIMIT_MIB)
+#define LIMIT_MEMORY_MAX     (1024 * LIMIT_MIB)
+#define DEFAULT_MEMORY_BYTES (256 * LIMIT_MIB)
+#define LIMIT_PIDS           128u
+#define LIMIT_LOG_BYTES      LIMIT_MIB
+#define LIMIT_OUTPUT_BYTES   (4 * LIMIT_MIB)
+#define LIMIT_FILES          10000u
+#define LIMIT_FILES_BYTES    (100 * LIMIT_MIB)
+/* A tar around the files: header, pax records and padding of each, and the end. */
+#define LIMIT_FILES_STREAM (LIMIT_FILES_BYTES + LIMIT_FILES * 4096ull + LIMIT_MIB)
+
+#define GUEST_MEMORY_MIB 1024u
+
+#endif

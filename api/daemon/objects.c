@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/objects.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+bool objects_is_digest(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+int objects_draft_open(int tmp_fd, struct objects_draft *ret, struct err *err)
+{
+    struct objects_draft draft = {.tmp_fd = tmp_fd};
+    uint64_t random[2];
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_set(err, EIO, "no random bytes for a temporary name");
+    (void)snprintf(draft.name, sizeof(draft.name), "draft-%016llx%016llx",
+                   (unsigned long long)random[0], (unsigned long long)random[1]);
+    draft.fd =
+        openat(tmp_fd, draft.name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (draft.fd < 0)
+        return err_set_errno(err, errno, "cannot create a temporary file");
+    *ret = draft;
+    return 0;
+}
+
+int objects_draft_publish(struct objects_draft *draft, int dir_fd, const char *name,
+                          struct err *err)
+{
+    if (fsync(draft->fd) < 0)
+        return err_set_errno(err, errno, "cannot write %s to disk", name);
+    if (renameat(draft->tmp_fd, draft->name, dir_fd, name) < 0)
+        return err_set_errno(err, errno, "cannot store %s", name);
+    fd_close(&draft->fd);
+    /* The name itself must survive a power loss too. */
+    if (fsync(dir_fd) < 0)
+        return err_set_errno(err, errno, "cannot write the folder of %s to disk", name);
+    return 0;
+}
+
+void objects_draft_discard(struct objects_draft *draft)
+{
+    if (draft->fd < 0)
+        return;
+    fd_close(&draft->fd);
+    (void)unlinkat(draft->tmp_fd, draft->name, 0);
+}
+
+int objects_put(int objects_fd, struct objects_draft *draft, const char *digest,
+                struct err *err)
+{
+    if (!objects_is_digest(digest))
+        return err_set(err, EINVAL, "not a digest");
+    if (faccessat(objects_fd, digest, F_OK, 0) == 0) {
+        objects_draft_discard(draft);
+        return 0;
+    }
+    return objects_draft_publish(draft, objects_fd, digest, err);
+}
+
+int objects_open(int objects_fd, const char *digest, struct err *err)
+{
+    int fd;
+
+    if (!objects_is_digest(digest))
+        return err_set(err, EINVAL, "not a digest");
+    fd = openat(objects_fd, digest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot open object %s", digest);
+    return fd;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/registry.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA_VERSION 1
+
+enum statement {
+    SKILL_INSERT,
+    SKILL_BY_VERSION,
+    SKILL_LATEST,
+    EXECUTION_INSERT,
+    EXECUTION_END,
+    EXECUTION_BY_ID,
+    EXECUTION_UNFINISHED,
+    N_STATEMENTS,
+};
+
+static const char *const statement_text[N_STATEMENTS] = {
+    [SKILL_INSERT] = "INSERT INTO skills(name, version, digest, description, created_ns)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5)",
+    [SKILL_BY_VERSION] = "SELECT name, version, digest, description FROM skills"
+                         " WHERE name = ?1 AND version = ?2",
+    [SKILL_LATEST] = "SELECT name, version, digest, description FROM skills"
+                     " WHERE name = ?1 ORDER BY id DESC LIMIT 1",
+    [EXECUTION_INSERT] = "INSERT INTO executions(id, status, skill_name, skill_version,"
+                         " skill_digest, accepted_ns) VALUES(?1, 'accepted', ?2, ?3, ?4, ?5)",
+    [EXECUTION_END] = "UPDATE executions SET status = ?2, result = ?3, finished_ns = ?4"
+                      " WHERE id = ?1",
+    [EXECUTION_BY_ID] = "SELECT id, status, skill_name, skill_version, skill_digest, result,"
+                        " accepted_ns FROM executions WHERE id = ?1",
+    [EXECUTION_UNFINISHED] =
+        "SELECT id, status, skill_name, skill_version, skill_digest, result,"
+        " accepted_ns FROM executions WHERE finished_ns IS NULL LIMIT 1",
+};
+
+/* Each entry brings the schema from the version before it to its own. */
+static const char *const migrations[SCHEMA_VERSION] = {
+    "CREATE TABLE skills("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " name TEXT NOT NULL,"
+    " version TEXT NOT NULL,"
+    " digest TEXT NOT NULL,"
+    " description TEXT NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " UNIQUE(name, version));"
+    "CREATE TABLE executions("
+    " id TEXT PRIMARY KEY,"
+    " status TEXT NOT NULL,"
+    " skill_name TEXT NOT NULL,"
+    " skill_version TEXT NOT NULL,"
+    " skill_digest TEXT NOT NULL,"
+    " accepted_ns INTEGER NOT NULL,"
+    " finished_ns INTEGER,"
+    " result TEXT) WITHOUT ROWID;"
+    "CREATE INDEX executions_unfinished ON executions(id) WHERE finished_ns IS NULL;",
+};
+
+struct registry {
+    pthread_mutex_t lock;
+    sqlite3 *db;
+    sqlite3_stmt *statements[N_STATEMENTS];
+};
+
+static int db_error(struct registry *registry, struct err *err, const char *what)
+{
+    return err_set(err, EIO, "database: cannot %s: %s", what, sqlite3_errmsg(registry->db));
+}
+
+static int execute(struct registry *registry, const char *sql, struct err *err)
+{
+    if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return db_error(registry, err, "prepare its schema");
+    return 0;
+}
+
+static int read_schema_version(struct registry *registry, int *ret, struct err *err)
+{
+    sqlite3_stmt *s;
+    int r;
+
+    if (sqlite3_prepare_v2(registry->db, "PRAGMA user_version", -1, &s, NULL) != SQLITE_OK)
+        return db_error(registry, err, "read its version");
+    r = sqlite3_step(s) == SQLITE_ROW ? 0 : db_error(registry, err, "read its version");
+    if (r == 0)
+        *ret = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    return r;
+}
+
+static int migrate(struct registry *registry, struct err *err)
+{
+    int version = 0;
+    int r = read_schema_version(registry, &version, err);
+
+    if (r < 0)
+        return r;
+    if (version > SCHEMA_VERSION)
+        return err_set(err, EPROTO,
+                       "the database has schema version %d, this skillvm knows up to %d",
+                       version, SCHEMA_VERSION);
+    for (; version < SCHEMA_VERSION; version++) {
+        char pragma[64];
+
+        (void)sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA user_version = %d; COMMIT;",
+                               version + 1);
+        r = execute(registry, "BEGIN IMMEDIATE", err);
+        if (r == 0)
+            r = execute(registry, migrations[version], err);
+        if (r == 0)
+            r = execute(registry, pragma, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int registry_open(const char *path, struct registry **ret, struct err *err)
+{
+    struct registry *registry = calloc(1, sizeof(*registry));
+    int r;
+
+    if (!registry)
+        return err_set(err, ENOMEM, "out of memory");
+    (void)pthread_mutex_init(&registry->lock, NULL);
+    if (sqlite3_open_v2(path, &registry->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
+                        NULL) != SQLITE_OK) {
+        r = db_error(registry, err, "open it");
+        goto fail;
+    }
+    (void)sqlite3_busy_timeout(registry->db, 5000);
+    r = execute(registry,
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
+                err);
+    if (r == 0)
+        r = migrate(registry, err);
+    for (int i = 0; r == 0 && i < N_STATEMENTS; i++) {
+        if (sqlite3_prepare_v3(registry->db, statement_text[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &registry->statements[i], NULL) != SQLITE_OK)
+            r = db_error(registry, err, "prepare a statement");
+    }
+    if (r < 0)
+        goto fail;
+    *ret = registry;
+    return 0;
+fail:
+    registry_close(registry);
+    return r;
+}
+
+void registry_close(struct registry *registry)
+{
+    if (!registry)
+        return;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        (void)sqlite3_finalize(registry->statements[i]);
+    (void)sqlite3_close(registry->db);
+    (void)pthread_mutex_destroy(&registry->lock);
+    free(registry);
+}
+
+static void bind_text(sqlite3_stmt *s, int at, const char *text)
+{
+    (void)sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
+}
+
+/* Takes the lock and gives a statement ready to bind. */
+static sqlite3_stmt *begin(struct registry *registry, enum statement which)
+{
+    (void)pthread_mutex_lock(&registry->lock);
+    return registry->statements[which];
+}
+
+/* Gives the statement and the lock back. */
+static void end(struct registry *registry, sqlite3_stmt *s)
+{
+    (void)sqlite3_reset(s);
+    (void)sqlite3_clear_bindings(s);
+    (void)pthread_mutex_unlock(&registry->lock);
+}
+
+/* A copy of a text column; NULL for NULL. False without memory. */
+static bool column(sqlite3_stmt *s, int at, char **ret)
+{
+    const unsigned char *text = sqlite3_column_text(s, at);
+
+    *ret = text ? strdup((const char *)text) : NULL;
+    return *ret || sqlite3_column_type(s, at) == SQLITE_NULL;
+}
+
+void registry_skill_finish(struct registry_skill *skill)
+{
+    free(skill->name);
+    free(skill->version);
+    free(skill->digest);
+    free(skill->description);
+    *skill = (struct registry_skill){0};
+}
+
+void registry_execution_finish(struct registry_execution *execution)
+{
+    free(execution->id);
+    free(execution->status);
+    free(execution->skill_name);
+    free(execution->skill_version);
+    free(execution->skill_digest);
+    free(execution->result);
+    *execution = (struct registry_execution){0};
+}
+
+static int find_skill(struct registry *registry, const char *name, const char *version,
+                      struct registry_skill *ret, struct err *err)
+{
+    struct registry_skill skill = {0};
+    sqlite3_stmt *s = begin(registry, version ? SKILL_BY_VERSION : SKILL_LATEST);
+    int r = 0;
+
+    bind_text(s, 1, name);
+    if (version)
+        bind_text(s, 2, version);
+    switch (sqlite3_step(s)) {
+    case SQLITE_ROW:
+        if (!column(s, 0, &skill.name) || !column(s, 1, &skill.version) ||
+            !column(s, 2, &skill.digest) || !column(s, 3, &skill.description))
+            r = err_set(err, ENOMEM, "out of memory");
+        break;
+    case SQLITE_DONE:
+        r = -ENOENT;
+        break;
+    default:
+        r = db_error(registry, err, "look up a skill");
+    }
+    end(registry, s);
+    if (r < 0)
+        registry_skill_finish(&skill);
+    else
+        *ret = skill;
+    return r;
+}
+
+int registry_skill_get(struct registry *registry, const char *name, const char *version,
+                       struct registry_skill *ret, bool *ret_name_known, struct err *err)
+{
+    struct registry_skill other;
+    int r = find_skill(registry, name, version, ret, err);
+
+    *ret_name_known = r == 0;
+    if (r != -ENOENT || !version)
+        return r;
+    r = find_skill(registry, name, NULL, &other, err);
+    if (r == 0) {
+        registry_skill_finish(&other);
+        *ret_name_known = true;
+        return -ENOENT;
+    }
+    return r;
+}
+
+int registry_skill_put(struct registry *registry, const char *name, const char *version,
+                       const char *digest, const char *description, char **ret_existing,
+                       struct err *err)
+{
+    struct registry_skill existing;
+    sqlite3_stmt *s = begin(registry, SKILL_INSERT);
+    int step, r = 0;
+
+    bind_text(s, 1, name);
+    bind_text(s, 2, version);
+    bind_text(s, 3, digest);
+    bind_text(s, 4, description);
+    (void)sqlite3_bind_int64(s, 5, (sqlite3_int64)clock_realtime_ns());
+    step = sqlite3_step(s);
+    if (step != SQLITE_DONE && step != SQLITE_CONSTRAINT)
+        r = db_error(registry, err, "register a skill");
+    end(registry, s);
+    if (r < 0 || step == SQLITE_DONE)
+        return r;
+    r = find_skill(registry, name, version, &existing, err);
+    if (r < 0)
+        return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
+    if (strcmp(existing.digest, digest) != 0) {
+        *ret_existing = existing.digest;
+        existing.digest = NULL;
+        r = -EEXIST;
+    }
+    registry_skill_finish(&existing);
+    return r;
+}
+
+/* Runs a bound statement that gives no rows, and ends it. */
+static int run(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
+{
+    int r = sqlite3_step(s) == SQLITE_DONE ? 0 : db_error(registry, err, what);
+
+    end(registry, s);
+    return r;
+}
+
+int registry_execution_accept(struct registry *registry, const char *id, const char *skill_name,
+                              const char *skill_version, const char *skill_digest,
+                              uint64_t accepted_ns, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, EXECUTION_INSERT);
+
+    bind_text(s, 1, id);
+    bind_text(s, 2, skill_name);
+    bind_text(s, 3, skill_version);
+    bind_text(s, 4, skill_digest);
+    (void)sqlite3_bind_int64(s, 5, (sqlite3_int64)accepted_ns);
+    return run(registry, s, "store an execution", err);
+}
+
+int registry_execution_end(struct registry *registry, const char *id, const char *status,
+                           const char *result, size_t result_len, uint64_t finished_ns,
+                           struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, EXECUTION_END);
+
+    bind_text(s, 1, id);
+    bind_text(s, 2, status);
+    (void)sqlite3_bind_text64(s, 3, result, result_len, SQLITE_STATIC, SQLITE_UTF8);
+    (void)sqlite3_bind_int64(s, 4, (sqlite3_int64)finished_ns);
+    return run(registry, s, "store a result", err);
+}
+
+/* Reads one execution from a bound statement, and ends it. */
+static int read_execution(struct registry *registry, sqlite3_stmt *s,
+                          struct registry_execution *ret, struct err *err)
+{
+    struct registry_execution e = {0};
+    int r = 0;
+
+    switch (sqlite3_step(s)) {
+    case SQLITE_ROW:
+        if (!column(s, 0, &e.id) || !column(s, 1, &e.status) || !column(s, 2, &e.skill_name) ||
+            !column(s, 3, &e.skill_version) || !column(s, 4, &e.skill_digest) ||
+            !column(s, 5, &e.result))
+            r = err_set(err, ENOMEM, "out of memory");
+        e.accepted_ns = (uint64_t)sqlite3_column_int64(s, 6);
+        break;
+    case SQLITE_DONE:
+        r = -ENOENT;
+        break;
+    default:
+        r = db_error(registry, err, "look up an execution");
+    }
+    end(registry, s);
+    if (r < 0)
+        registry_execution_finish(&e);
+    else
+        *ret = e;
+    return r;
+}
+
+int registry_execution_get(struct registry *registry, const char *id,
+                           struct registry_execution *ret, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, EXECUTION_BY_ID);
+
+    bind_text(s, 1, id);
+    return read_execution(registry, s, ret, err);
+}
+
+int registry_execution_unfinished(struct registry *registry, struct registry_execution *ret,
+                                  struct err *err)
+{
+    return read_execution(registry, begin(registry, EXECUTION_UNFINISHED), ret, err);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/daemon.h"
+#include "api/daemon/json_text.h"
+#include "api/daemon/limits.h"
+
+#include <stdio.h>
+
+const struct http_route daemon_routes[] = {
+    {.method = "GET", .path = "/health", .handle = route_health},
+    {.method = "GET", .path = "/ready", .handle = route_ready},
+    {.method = "POST",
+     .path = "/v1/skills",
+     .handle = route_skill_push,
+     .body = HTTP_BODY_ARCHIVE,
+     .max_bytes = LIMIT_ARCHIVE_BYTES,
+     .parts = {{"file", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "POST",
+     .path = "/v1/executions",
+     .handle = route_execution_create,
+     .body = HTTP_BODY_JSON,
+     .max_bytes = LIMIT_REQUEST_BYTES,
+     .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "GET", .path = "/v1/executions/:", .handle = route_execution_get},
+    {.method = "GET", .path = "/v1/executions/:/files", .handle = route_execution_files},
+    {.method = NULL},
+};
+
+void route_health(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct buf body = buf_init(64);
+
+    (void)ctx;
+    (void)request;
+    (void)buf_printf(&body, "{\"status\":\"ok\"}\n");
+    http_reply_json(reply, 200, &body);
+}
+
+void route_ready(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct buf body = buf_init(8192);
+    char text[ERR_MESSAGE_MAX];
+    enum snapshots_state state = snapshots_get_state(d->snapshots, text, sizeof(text));
+    bool ready = state == SNAPSHOTS_READY;
+
+    (void)request;
+    (void)buf_printf(
+        &body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":", ready ? "ready" : "not_ready");
+    (void)json_append_cstr(&body, text);
+    (void)buf_printf(&body, "}}\n");
+    http_reply_json(reply, ready ? 200 : 503, &body);
+    if (state == SNAPSHOTS_PREPARING)
+        reply->retry_after_s = 1;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/run.h"
+
+#include "api/daemon/guest_session.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/objects.h"
+#include "api/daemon/result.h"
+#include "api/daemon/vm.h"
+#include "api/skill/artifacts.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct run {
+    const struct run_env *env;
+    struct execution *e;
+    struct buf output;
+    struct objects_draft draft;
+    struct artifacts *artifacts;
+    struct guest_session_report report;
+    enum result_status status;
+    char error[ERR_MESSAGE_MAX + 64];
+    uint64_t collected_ns;
+    uint64_t reaped_ns;
+};
+
+static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
+                  struct err *err)
+{
+    struct run *run = ctx;
+
+    (void)err;
+    execution_append_log(run->e, stream, data, len);
+    return 0;
+}
+
+static int on_output(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct run *run = ctx;
+
+    if (buf_append(&run->output, data, len) < 0)
+        return err_set(err, ENOMEM, "no memory for output.json");
+    return 0;
+}
+
+static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    const struct artifacts_limits limits = {
+        .files = LIMIT_FILES, .bytes = LIMIT_FILES_BYTES, .file_bytes = LIMIT_FILES_BYTES};
+    struct run *run = ctx;
+    int r = 0;
+
+    if (!run->artifacts) {
+        r = objects_draft_open(run->env->tmp_fd, &run->draft, err);
+        if (r == 0) {
+            run->artifacts = artifacts_create(run->draft.fd, &limits, err);
+            r = run->artifacts ? 0 : -ENOMEM;
+        }
+    }
+    return r < 0 ? r : artifacts_push(run->artifacts, data, len, err);
+}
+
+static void on_started(void *ctx)
+{
+    struct run *run = ctx;
+
+    execution_set_running(run->e);
+}
+
+static const struct guest_session_events events = {
+    .log = on_log,
+    .output = on_output,
+    .files = on_files,
+    .started = on_started,
+};
+
+static bool is_cancelled(void *ctx)
+{
+    struct execution *e = ctx;
+    struct pollfd p = {.fd = e->cancel_fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static void warn(struct run *run, const char *text)
+{
+    (void)skill_strings_add(&run->e->plan.warnings, "%s", text);
+}
+
+/* Decides what the end of the session means; r is its result. */
+static void judge(struct run *run, int r, const struct err *err)
+{
+    const struct run_plan *plan = &run->e->plan;
+    const struct guest_session_report *report = &run->report;
+
+    if (report->times.exit_ns != 0) {
+        run->status = result_of_exit(&report->exit, plan->timeout_ms, plan->memory_bytes,
+                                     run->error, sizeof(run->error));
+        if (r < 0 && run->status == RESULT_SUCCESS) {
+            run->status = RESULT_FAILED;
+            (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+        } else if (r < 0) {
+            warn(run, err->message);
+        }
+    } else if (r == -ECANCELED || report->cancelled) {
+        run->status = RESULT_CANCELLED;
+        (void)snprintf(run->error, sizeof(run->error), "cancelled");
+    } else if (r == -ETIMEDOUT && report->times.started_ns != 0) {
+        run->status = RESULT_TIMEOUT;
+        (void)snprintf(run->error, sizeof(run->error), "timed out after %g s, and %s",
+                       (double)plan->timeout_ms / 1000, err->message);
+    } else {
+        run->status = RESULT_FAILED;
+        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+    }
+    if (r < 0 && r != -ECANCELED)
+        log_warn("engine", "execution=%s fault=\"%s\"", run->e->id, err->message);
+}
+
+/* Completes the archive of files and puts it in its place. */
+static int store_artifacts(struct run *run, struct err *err)
+{
+    _cleanup_fd_ int dir = -1;
+    size_t n = 0;
+    int r = artifacts_end(run->artifacts, err);
+
+    if (r == 0)
+        (void)artifacts_list(run->artifacts, &n);
+    if (r < 0 || n == 0)
+        return r;
+    if (mkdirat(run->env->artifacts_fd, run->e->id, 0700) < 0)
+        return err_set_errno(err, errno, "cannot create the folder of the artifacts");
+    dir = openat(run->env->artifacts_fd, run->e->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_set_errno(err, errno, "cannot open the folder of the artifacts");
+    r = objects_draft_publish(&run->draft, dir, "files.tar.gz", err);
+    if (r == 0 && fsync(run->env->artifacts_fd) < 0)
+        r = err_set_errno(err, errno, "cannot write the artifacts to disk");
+    if (r < 0) {
+        (void)unlinkat(dir, "files.tar.gz", 0);
+        (void)unlinkat(run->env->artifacts_fd, run->e->id, AT_REMOVEDIR);
+    }
+    return r;
+}
+
+static void finish_artifacts(struct run *run)
+{
+    struct err err = {0};
+    const struct skill_strings *warnings;
+
+    if (!run->artifacts)
+        return;
+    if (store_artifacts(run, &err) < 0) {
+        log_error("engine", "execution=%s artifacts=\"%s\"", run->e->id, err.message);
+        artifacts_destroy(run->artifacts);
+        run->artifacts = NULL;
+        if (run->status == RESULT_SUCCESS) {
+            run->status = RESULT_FAILED;
+            (void)snprintf(run->error, sizeof(run->error), "%s", err.message);
+        } else {
+            warn(run, err.message);
+        }
+        return;
+    }
+    warnings = artifacts_warnings(run->artifacts);
+    for (size_t i = 0; i < warnings->len; i++)
+        warn(run, warnings->items[i]);
+}
+
+/* The machine's part: from its start to its death. */
+static void run_machine(struct run *run, const struct snapshot_view *snapshot)
+{
+    struct run_plan *plan = &run->e->plan;
+    const struct vm_restore how = {.program = run->env->vmm_program,
+                                   .image_fd = snapshot->image_fd,
+                                   .state_fd = snapshot->state_fd,
+                                   .memory_fd = snapshot->memory_fd};
+    const struct guest_session_plan session = {
+        .run = &plan->run,
+        .skill_fd = plan->skill_fd,
+        .skill_bytes = plan->skill_bytes,
+        .input = &plan->input,
+        .input_at = plan->input_at,
+        .input_bytes = plan->has_input ? plan->input_bytes : 2,
+        .input_text = plan->has_input ? NULL : "{}",
+        .timeout_ms = plan->timeout_ms,
+        .grace_ms = run->env->grace_ms,
+        .limits = {.output_bytes = LIMIT_OUTPUT_BYTES, .files_bytes = LIMIT_FILES_STREAM},
+        .cancel_fd = run->e->cancel_fd,
+    };
+    uint64_t start_ns = clock_monotonic_ns();
+    struct vm vm = vm_init();
+    struct err err = {0};
+    int r;
+
+    run->report.times.start_ns = start_ns;
+    r = vm_start_restore(&how, &vm, &err);
+    if (r == 0)
+        r = guest_session_run(&vm, &session, &events, run, start_ns, &run->report, &err);
+    /* It dies while its files are looked at. */
+    vm_kill(&vm);
+    judge(run, r, &err);
+    finish_artifacts(run);
+    run->collected_ns = clock_monotonic_ns();
+    vm_finish(&vm);
+    run->reaped_ns = clock_monotonic_ns();
+}
+
+static void warn_truncations(struct run *run)
+{
+    uint32_t flags = run->report.exit.flags;
+
+    if ((flags & PROTO_EXIT_LOGS_TRUNCATED) || run->e->log_clipped)
+        warn(run, "stdout and stderr were cut at 1 MiB");
+    if (flags & PROTO_EXIT_OUTPUT_TOO_LARGE)
+        warn(run, "output.json is larger than 4 MiB and was left out");
+    if (flags & PROTO_EXIT_FILES_TRUNCATED)
+        warn(run, "there were more files than an execution may leave; the rest was left out");
+}
+
+/* The length of a phase that began; one that did not end lasted until the machine was killed.
+ */
+static uint64_t phase(uint64_t begin_ns, uint64_t end_ns, uint64_t killed_ns)
+{
+    if (begin_ns == 0)
+        return 0;
+    if (end_ns == 0)
+        end_ns = killed_ns;
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+static void fill_phases(const struct run *run, struct result *result)
+{
+    const struct guest_session_times *t = &run->report.times;
+    uint64_t now = clock_monotonic_ns();
+    uint64_t killed = run->collected_ns;
+
+    result->queue_ns = phase(run->e->queued_ns, t->start_ns, now);
+    result->restore_ns = phase(t->start_ns, t->resumed_ns, killed);
+    result->connect_ns = phase(t->resumed_ns, t->ready_ns, killed);
+    result->inject_ns = phase(t->ready_ns, t->started_ns, killed);
+    result->run_ns = phase(t->started_ns, t->exit_ns, killed);
+    result->collect_ns = phase(t->exit_ns, run->collected_ns, killed);
+    result->teardown_ns = phase(run->collected_ns, run->reaped_ns, now);
+    result->duration_ns = now - run->e->queued_ns;
+}
+
+/* Writes the result to the registry and ends the execution with it. */
+static void publish(struct run *run, const struct snapshot_view *snapshot)
+{
+    struct execution *e = run->e;
+    struct run_plan *plan = &e->plan;
+    struct err err = {0};
+    struct buf json;
+    bool stored;
+    int r;
+    struct result result = {
+        .execution_id = e->id,
+        .status = run->status,
+        .error = run->status == RESULT_SUCCESS ? NULL : run->error,
+        .skill = {plan->skill_name, plan->skill_version, plan->skill_digest},
+        .snapshot = snapshot->key,
+        .exited = run->report.times.exit_ns != 0,
+        .exit = run->report.exit,
+        .output_file = &run->output,
+        .log = e,
+        .warnings = &plan->warnings,
+    };
+
+    warn_truncations(run);
+    if (run->artifacts) {
+        result.files = artifacts_list(run->artifacts, &result.n_files);
+        result.truncated = artifacts_truncated(run->artifacts);
+    }
+    result.truncated |= e->log_clipped;
+    result.truncated |=
+        (run->report.exit.flags & (PROTO_EXIT_LOGS_TRUNCATED | PROTO_EXIT_FILES_TRUNCATED |
+                                   PROTO_EXIT_OUTPUT_TOO_LARGE)) != 0;
+    fill_phases(run, &result);
+    r = result_write(&result, &json);
+    if (r < 0) {
+        /* Without everything that can be large it fits. */
+        result.output_file = NULL;
+        result.log = NULL;
+        result.status = RESULT_FAILED;
+        result.error = "no memory to write the whole result";
+        r = result_write(&result, &json);
+    }
+    if (r < 0) {
+        log_error("engine", "execution=%s result=\"%s\"", e->id, strerror(-r));
+        json = buf_init(0);
+    }
+    stored = r == 0 && registry_execution_end(
+                           run->env->registry, e->id, result_status_name(result.status),
+                           (const char *)json.data, json.len, clock_realtime_ns(), &err) == 0;
+    if (!stored)
+        log_error("engine", "execution=%s reason=\"%s\"", e->id, err.message);
+    log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, plan->skill_name,
+             result_status_name(result.status), (double)result.duration_ns / 1e6);
+    run_plan_finish(plan);
+    execution_end(e, &json, stored);
+}
+
+static void run_init(struct run *run, const struct run_env *env, struct execution *e)
+{
+    *run = (struct run){.env = env,
+                        .e = e,
+                        .output = buf_init(LIMIT_OUTPUT_BYTES),
+                        .draft = {.fd = -1},
+                        .status = RESULT_FAILED};
+}
+
+static void run_finish(struct run *run)
+{
+    artifacts_destroy(run->artifacts);
+    objects_draft_discard(&run->draft);
+    buf_finish(&run->output);
+}
+
+void run_execution(const struct run_env *env, struct execution *e)
+{
+    struct snapshot_view snapshot = {0};
+    struct err err = {0};
+    struct run run;
+    int r;
+
+    run_init(&run, env, e);
+    r = snapshots_wait(env->snapshots, is_cancelled, e, &snapshot, &err);
+    if (r == 0)
+        run_machine(&run, &snapshot);
+    else
+        judge(&run, r, &err);
+    publish(&run, &snapshot);
+    run_finish(&run);
+}
+
+void run_refuse(const struct run_env *env, struct execution *e, const char *reason)
+{
+    const struct snapshot_view none = {0};
+    struct run run;
+
+    run_init(&run, env, e);
+    (void)snprintf(run.error, sizeof(run.error), "%s", reason);
+    publish(&run, &none);
+    run_finish(&run);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One execution from its place in the queue to its stored result: restore a microVM, run the
+ * session, check what came back, kill the machine, write the result. Whatever path it takes, no
+ * process, file or descriptor of it is left, and the execution has ended.
+ */
+#ifndef SKILLVM_API_DAEMON_RUN_H
+#define SKILLVM_API_DAEMON_RUN_H
+
+#include "api/daemon/execution.h"
+#include "api/daemon/registry.h"
+#include "api/daemon/snapshots.h"
+
+#include <stdint.h>
+
+/* Borrowed. */
+struct run_env {
+    struct registry *registry;
+    struct snapshots *snapshots;
+    const char *vmm_program;
+    int tmp_fd;       /* directory */
+    int artifacts_fd; /* directory */
+    uint64_t grace_ms;
+};
+
+/* Runs it. The execution has ended on return; its plan is spent. */
+void run_execution(const struct run_env *env, struct execution *e);
+
+/* Ends an execution that will not run, with this reason. */
+void run_refuse(const struct run_env *env, struct execution *e, const char *reason);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/skills.h"
+
+#include "api/daemon/limits.h"
+#include "api/skill/entry.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a skill without a version is registered as. */
+#define VERSION_NONE "0.0.0"
+
+static int check_names(struct skill *skill, struct err *err)
+{
+    if (!skill->name)
+        return err_set(err, EINVAL, "SKILL.md gives the skill no name");
+    if (!request_name_valid(skill->name, LIMIT_NAME_BYTES))
+        return err_set(err, EINVAL, "\"%.64s\" cannot be the name of a skill", skill->name);
+    if (!skill->version)
+        skill->version = strdup(VERSION_NONE);
+    if (!skill->version)
+        return err_set(err, ENOMEM, "out of memory");
+    if (!request_name_valid(skill->version, LIMIT_VERSION_BYTES) ||
+        strcmp(skill->version, "latest") == 0)
+        return err_set(err, EINVAL, "\"%.64s\" cannot be the version of a skill",
+                       skill->version);
+    return 0;
+}
+
+int skills_ingest(struct spool *upload, int tar_fd, struct skill_archive *ret_archive,
+                  struct skill *ret_skill, struct err *err)
+{
+    int fd = spool_to_fd(upload);
+    int r;
+
+    if (fd < 0)
+        return err_set_errno(err, -fd, "cannot keep the archive") == -EINVAL ? -EIO : fd;
+    r = skill_archive_load(fd, &archive_limits_default, tar_fd, ret_archive, ret_skill, err);
+    if (r < 0)
+        return r;
+    r = check_names(ret_skill, err);
+    if (r < 0) {
+        skill_archive_finish(ret_archive);
+        skill_finish(ret_skill);
+    }
+    return r;
+}
+
+void skills_reply_refused(struct http_reply *reply, int result, const struct err *err)
+{
+    enum skill_code code = skill_code_of(result);
+    unsigned status = 500;
+
+    if (code == SKILL_CODE_INVALID_SKILL)
+        status = 400;
+    else if (code == SKILL_CODE_TOO_LARGE)
+        status = 413;
+    else if (code == SKILL_CODE_UNSUPPORTED_TYPE)
+        status = 415;
+    http_reply_error(reply, status, skill_code_name(code), "%s",
+                     err->code ? err->message : strerror(-result));
+}
+
+static int put_field(struct buf *run, enum proto_field tag, const void *data, size_t len)
+{
+    uint8_t header[8];
+    struct bytes_writer w = bytes_writer_init(header, sizeof(header));
+    int r;
+
+    bytes_put_u16(&w, (uint16_t)tag);
+    bytes_put_u16(&w, 0);
+    bytes_put_u32(&w, (uint32_t)len);
+    r = buf_append(run, header, sizeof(header));
+    return r < 0 ? r : buf_append(run, data, len);
+}
+
+static int put_text(struct buf *run, enum proto_field tag, const char *text)
+{
+    return put_field(run, tag, text, strlen(text));
+}
+
+static int put_number(struct buf *run, enum proto_field tag, uint64_t value, size_t len)
+{
+    uint8_t raw[8];
+
+    for (size_t i = 0; i < len; i++)
+        raw[i] = (uint8_t)(value >> (8 * i));
+    return put_field(run, tag, raw, len);
+}
+
+/* The body of SKILL.md, cut where it would not fit an environment variable. */
+static int put_instructions(struct buf *run, const struct skill *skill)
+{
+    const uint8_t *text = (const uint8_t *)skill->instructions;
+    size_t len = skill->instructions_len;
+
+    if (len > LIMIT_INSTRUCTIONS) {
+        len = LIMIT_INSTRUCTIONS;
+        while (len > 0 && (text[len] & 0xc0) == 0x80)
+            len--;
+    }
+    return put_field(run, PROTO_F_INSTRUCTIONS, text, len);
+}
+
+static int write_run(const struct skill *skill, const struct skill_entry *entry,
+                     const struct request *request, struct run_plan *plan)
+{
+    struct buf *run = &plan->run;
+    uint32_t pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS;
+    int r = put_text(run, PROTO_F_LANG, entry->lang);
+
+    if (r == 0)
+        r = put_number(run, PROTO_F_MODE, entry->mode, 1);
+    if (r == 0)
+        r = put_text(run, PROTO_F_ENTRY, entry->entry);
+    for (size_t i = 0; r == 0 && i < request->n_args; i++)
+        r = put_text(run, PROTO_F_ARG, request->args[i]);
+    for (size_t i = 0; r == 0 && i < request->n_env; i++)
+        r = put_text(run, PROTO_F_ENV, request->env[i]);
+    if (r == 0)
+        r = put_number(run, PROTO_F_TIMEOUT_MS, plan->timeout_ms, 8);
+    if (r == 0)
+        r = put_number(run, PROTO_F_MEMORY_BYTES, plan->memory_bytes, 8);
+    if (r == 0)
+        r = put_number(run, PROTO_F_PIDS_MAX, pids, 4);
+    if (r == 0)
+        r = put_number(run, PROTO_F_LOG_BYTES, LIMIT_LOG_BYTES, 8);
+    if (r == 0)
+        r = put_number(run, PROTO_F_FILES_MAX, LIMIT_FILES, 4);
+    if (r == 0)
+        r = put_number(run, PROTO_F_FILES_BYTES, LIMIT_FILES_BYTES, 8);
+    if (r == 0)
+        r = put_number(run, PROTO_F_OUTPUT_BYTES, LIMIT_OUTPUT_BYTES, 8);
+    if (r == 0)
+        r = put_instructions(run, skill);
+    if (r == 0)
+        r = put_text(run, PROTO_F_SKILL_NAME, skill->name);
+    return r;
+}
+
+static int choose_limits(const struct skill *skill, const struct request *request,
+                         struct run_plan *plan)
+{
+    uint64_t timeout = request->timeout_ms ? request->timeout_ms : skill->timeout_ms;
+    uint64_t memory = request->memory_bytes ? request->memory_bytes : skill->memory_bytes;
+    int r = 0;
+
+    plan->timeout_ms = timeout ? timeout : DEFAULT_TIMEOUT_MS;
+    plan->memory_bytes = memory ? memory : DEFAULT_MEMORY_BYTES;
+    if (plan->timeout_ms > LIMIT_TIMEOUT_MS) {
+        plan->timeout_ms = LIMIT_TIMEOUT_MS;
+        r = skill_strings_add(&plan->warnings, "the timeout was cut to %u s",
+                              LIMIT_TIMEOUT_MS / 1000);
+    }
+    if (r == 0 && plan->memory_bytes > LIMIT_MEMORY_MAX) {
+        plan->memory_bytes = LIMIT_MEMORY_MAX;
+        r = skill_strings_add(&plan->warnings, "the memory limit was cut to %llu MiB",
+                              LIMIT_MEMORY_MAX / LIMIT_MIB);
+    }
+    if (r == 0 && plan->memory_bytes < LIMIT_MEMORY_MIN) {
+        plan->memory_bytes = LIMIT_MEMORY_MIN;
+        r = skill_strings_add(&plan->warnings, "the memory limit was raised to %llu MiB",
+                              LIMIT_MEMORY_MIN / LIMIT_MIB);
+    }
+    return r;
+}
+
+int skills_plan(const struct skill *skill, const struct skill_archive *archive,
+                const struct request *request, struct run_plan *plan, struct err *err)
+{
+    struct skill_entry entry;
+    int r = skill_entry_resolve(skill, archive, request->script, request->module, &entry, err);
+
+    if (r < 0)
+        return r;
+    plan->skill_bytes = archive->tar_bytes;
+    r = choose_limits(skill, request, plan);
+    if (r == 0)
+        r = write_run(skill, &entry, request, plan);
+    skill_entry_finish(&entry);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot prepare the execution");
+    return 0;
+}

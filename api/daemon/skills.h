@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From an archive or a registered skill, and a checked request, to the plan of an execution.
+ */
+#ifndef SKILLVM_API_DAEMON_SKILLS_H
+#define SKILLVM_API_DAEMON_SKILLS_H
+
+#include "api/daemon/execution.h"
+#include "api/daemon/http.h"
+#include "api/daemon/request.h"
+#include "api/daemon/spool.h"
+#include "api/skill/archive.h"
+#include "base/err.h"
+
+/*
+ * Checks an uploaded archive and writes its canonical tar to tar_fd. On success name and
+ * version of the skill are set and may be stored. Errors as of skill_archive_load.
+ */
+int skills_ingest(struct spool *upload, int tar_fd, struct skill_archive *ret_archive,
+                  struct skill *ret_skill, struct err *err);
+
+/* The HTTP answer for what skills_ingest or skill_archive_load refused. */
+void skills_reply_refused(struct http_reply *reply, int result, const struct err *err);
+
+/*
+ * Completes a plan whose skill_fd is open: entry point, limits, environment, and the RUN
+ * payload. plan->warnings gets what was clamped. 0; -EINVAL (no such entry); -E2BIG; -ENOMEM.
+ */
+int skills_plan(const struct skill *skill, const struct skill_archive *archive,
+                const struct request *request, struct run_plan *plan, struct err *err);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/sse.h"
+
+#include "api/daemon/json_text.h"
+#include "api/daemon/utf8.h"
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_CHUNK    8192u
+#define HEARTBEAT_NS 15000000000ull
+#define EVENT_MAX    (8u * LOG_CHUNK)
+
+struct sse {
+    struct execution *e;
+    struct execution_cursor cursor;
+    struct utf8_tail tails[2]; /* by enum guest_stream */
+    struct buf pending;        /* an event on its way out */
+    size_t pending_at;
+    size_t result_at; /* bytes of the result already given */
+    bool greeted;
+    bool result_begun;
+    bool finished;
+};
+
+static int add_status(struct sse *s, const char *status)
+{
+    return buf_printf(&s->pending,
+                      "event: status\ndata: {\"execution_id\":\"%s\",\"status\":\"%s\"}\n\n",
+                      s->e->id, status);
+}
+
+/* Adds an event with bytes of a stream; nothing when they only begin a character. */
+static int add_log(struct sse *s, enum guest_stream stream, const void *data, size_t len,
+                   bool end)
+{
+    struct buf text = buf_init(EVENT_MAX);
+    int r = utf8_repair(&s->tails[stream], data, len, end, &text);
+
+    if (r == 0 && text.len > 0) {
+        r = buf_printf(&s->pending, "event: %s\ndata: {\"data\":",
+                       stream == GUEST_STDERR ? "stderr" : "stdout");
+        if (r == 0)
+            r = json_append_string(&s->pending, text.data, text.len);
+        if (r == 0)
+            r = buf_append(&s->pending, "}\n\n", 3);
+    }
+    buf_finish(&text);
+    return r;
+}
+
+static int begin_result(struct sse *s)
+{
+    int r = add_log(s, GUEST_STDOUT, "", 0, true);
+
+    if (r == 0)
+        r = add_log(s, GUEST_STDERR, "", 0, true);
+    s->result_begun = true;
+    if (r == 0 && s->e->stored)
+        return buf_printf(&s->pending, "event: result\ndata: ");
+    if (r == 0)
+        r = buf_printf(&s->pending,
+                       "event: error\ndata: {\"error\":\"internal_error\",\"message\":"
+                       "\"the result could not be stored\"}\n\n");
+    s->finished = true;
+    return r;
+}
+
+/* Puts the next event into pending; the result itself is read from where it is. */
+static int next_event(struct sse *s)
+{
+    uint8_t data[LOG_CHUNK];
+    enum guest_stream stream = GUEST_STDOUT;
+    size_t len = 0;
+
+    if (!s->greeted) {
+        s->greeted = true;
+        return add_status(s, "accepted");
+    }
+    switch (execution_next(s->e, &s->cursor, clock_monotonic_ns() + HEARTBEAT_NS, &stream, data,
+                           sizeof(data), &len)) {
+    case EXECUTION_NOTHING:
+        return buf_append(&s->pending, ":\n\n", 3);
+    case EXECUTION_STATE:
+        return add_status(s, "running");
+    case EXECUTION_LOG:
+        return add_log(s, stream, data, len, false);
+    case EXECUTION_RESULT:
+        return begin_result(s);
+    }
+    return 0;
+}
+
+static size_t copy_out(char *data, size_t size, const void *from, size_t len, size_t *at)
+{
+    size_t n = len - *at < size ? len - *at : size;
+
+    if (n > 0)
+        memcpy(data, (const char *)from + *at, n);
+    *at += n;
+    return n;
+}
+
+static ssize_t read_events(void *ctx, char *data, size_t size)
+{
+    struct sse *s = ctx;
+
+    for (;;) {
+        if (s->pending_at < s->pending.len)
+            return (ssize_t)copy_out(data, size, s->pending.data, s->pending.len,
+                                     &s->pending_at);
+        buf_clear(&s->pending);
+        s->pending_at = 0;
+        if (s->finished)
+            return -1;
+        if (!s->result_begun) {
+            if (next_event(s) < 0)
+                return -1;
+            continue;
+        }
+        if (s->result_at < s->e->result.len)
+            return (ssize_t)copy_out(data, size, s->e->result.data, s->e->result.len,
+                                     &s->result_at);
+        if (buf_append(&s->pending, "\n\n", 2) < 0)
+            return -1;
+        s->finished = true;
+    }
+}
+
+static void release(void *ctx)
+{
+    struct sse *s = ctx;
+
+    execution_unref(s->e);
+    buf_finish(&s->pending);
+    free(s);
+}
+
+void sse_reply(struct execution *e, struct http_reply *reply)
+{
+    struct sse *s = calloc(1, sizeof(*s));
+
+    if (!s) {
+        execution_unref(e);
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+        return;
+    }
+    s->e = e;
+    s->pending = buf_init(2 * EVENT_MAX + 4096);
+    reply->status = 200;
+    reply->content_type = "text/event-stream";
+    reply->read = read_events;
+    reply->release = release;
+    reply->stream_ctx = s;
+}

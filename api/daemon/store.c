@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/store.h"
+
+#include "api/daemon/result.h"
+#include "api/daemon/snapshot_files.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+/* Creates every folder on the way. */
+static int make_folders(const char *path, struct err *err)
+{
+    char text[PATH_MAX];
+
+    if (strlen(path) >= sizeof(text))
+        return err_set(err, ENAMETOOLONG, "the path of the data folder is too long");
+    memcpy(text, path, strlen(path) + 1);
+    for (char *p = text + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        (void)mkdir(text, 0755);
+        *p = '/';
+    }
+    if (mkdir(text, 0700) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot create the data folder %s", path);
+    return 0;
+}
+
+static int open_folder(struct store *store, const char *name, int *ret_fd, struct err *err)
+{
+    if (mkdirat(store->dir_fd, name, 0700) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot create %s in the data folder", name);
+    *ret_fd = openat(store->dir_fd, name, DIR_FLAGS | O_NOFOLLOW);
+    if (*ret_fd < 0)
+        return err_set_errno(err, errno, "cannot open %s in the data folder", name);
+    return 0;
+}
+
+static int take_lock(struct store *store, const char *path, struct err *err)
+{
+    store->lock_fd =
+        openat(store->dir_fd, "skillvmd.lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (store->lock_fd < 0)
+        return err_set_errno(err, errno, "cannot open the lock of the data folder");
+    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno == EWOULDBLOCK)
+        return err_set(err, EBUSY, "another skillvmd uses the data folder %s", path);
+    return err_set_errno(err, errno, "cannot lock the data folder");
+}
+
+static void empty_folder(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", DIR_FLAGS);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!dir) {
+        fd_close(&fd);
+        return;
+    }
+    while ((entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        /* A folder in tmp is a snapshot that was never finished. */
+        if (unlinkat(dir_fd, entry->d_name, 0) < 0)
+            snapshot_remove(dir_fd, entry->d_name);
+    }
+    (void)closedir(dir);
+}
+
+int store_open(const char *path, struct store *ret, struct err *err)
+{
+    struct store store = {-1, -1, -1, -1, -1, -1};
+    int r = make_folders(path, err);
+
+    if (r == 0) {
+        store.dir_fd = open(path, DIR_FLAGS);
+        if (store.dir_fd < 0)
+            r = err_set_errno(err, errno, "cannot open the data folder %s", path);
+    }
+    if (r == 0)
+        r = take_lock(&store, path, err);
+    if (r == 0)
+        r = open_folder(&store, "tmp", &store.tmp_fd, err);
+    if (r == 0)
+        r = open_folder(&store, "objects", &store.objects_fd, err);
+    if (r == 0)
+        r = open_folder(&store, "artifacts", &store.artifacts_fd, err);
+    if (r == 0)
+        r = open_folder(&store, "snapshots", &store.snapshots_fd, err);
+    if (r < 0) {
+        store_close(&store);
+        return r;
+    }
+    empty_folder(store.tmp_fd);
+    *ret = store;
+    return 0;
+}
+
+void store_close(struct store *store)
+{
+    fd_close(&store->tmp_fd);
+    fd_close(&store->objects_fd);
+    fd_close(&store->artifacts_fd);
+    fd_close(&store->snapshots_fd);
+    fd_close(&store->lock_fd);
+    fd_close(&store->dir_fd);
+}
+
+static void remove_artifacts(struct store *store, const char *id)
+{
+    _cleanup_fd_ int dir = openat(store->artifacts_fd, id, DIR_FLAGS | O_NOFOLLOW);
+
+    if (dir < 0)
+        return;
+    (void)unlinkat(dir, "files.tar.gz", 0);
+    (void)unlinkat(store->artifacts_fd, id, AT_REMOVEDIR);
+}
+
+static int end_lost(struct registry *registry, const struct registry_execution *row,
+                    struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    struct buf json;
+    const struct result result = {
+        .execution_id = row->id,
+        .status = RESULT_FAILED,
+        .error = "the daemon stopped while this execution ran",
+        .skill = {row->skill_name, row->skill_version, row->skill_digest},
+        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
+    };
+    int r = result_write(&result, &json);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot write a result");
+    r = registry_execution_end(registry, row->id, "failed", (const char *)json.data, json.len,
+                               now_ns, err);
+    buf_finish(&json);
+    return r;
+}
+
+int store_recover(struct store *store, struct registry *registry, struct err *err)
+{
+    struct registry_execution row;
+    int r;
+
+    while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
+        remove_artifacts(store, row.id);
+        r = end_lost(registry, &row, err);
+        if (r == 0)
+            log_warn("store", "execution=%s lost=\"the daemon stopped while it ran\"", row.id);
+        registry_execution_finish(&row);
+        if (r < 0)
+            return r;
+    }
+    return r == -ENOENT ? 0 : r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data folder: its lock, its subfolders, and what a daemon that died left in it.
+ */
+#ifndef SKILLVM_API_DAEMON_STORE_H
+#define SKILLVM_API_DAEMON_STORE_H
+
+#include "api/daemon/registry.h"
+#include "base/err.h"
+
+/* Descriptors are owned; -1 where not open. */
+struct store {
+    int dir_fd;
+    int lock_fd;
+    int tmp_fd;
+    int objects_fd;
+    int artifacts_fd;
+    int snapshots_fd;
+};
+
+/*
+ * Creates what is missing of the folder, locks it and empties its tmp. 0; -EBUSY when another
+ * daemon has it; -errno. The caller closes *ret on success.
+ */
+int store_open(const char *path, struct store *ret, struct err *err);
+void store_close(struct store *store);
+
+/*
+ * Ends the executions that were accepted by a daemon that is no more: status failed, with the
+ * reason, and no files. 0 or -errno.
+ */
+int store_recover(struct store *store, struct registry *registry, struct err *err);
+
+#endif

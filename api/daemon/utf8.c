@@ -2,6 +2,7 @@
 #include "api/daemon/utf8.h"
 
 #include <string.h>
+#include <sys/types.h>
 
 /* Bytes of the sequence that first begins, and the range of its second byte; 0: begins none. */
 static size_t sequence(uint8_t first, uint8_t *ret_low, uint8_t *ret_high)

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <linux/virtio_ids.h>
+#include <linux/virtio_mmio.h>
+#include <linux/virtio_vsock.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "tests/unit/fake_vsock.h"
+
+#define RCV  VIRTIO_VSOCK_SHUTDOWN_RCV
+#define SEND VIRTIO_VSOCK_SHUTDOWN_SEND
+
+static int setup(void **state)
+{
+    static struct fake_vsock f;
+
+    fake_vsock_init(&f, 16);
+    *state = &f;
+    return virtio_mmio_is_active(&f.t) ? 0 : -1;
+}
+
+static int setup_connected(void **state)
+{
+    int result = setup(state);
+
+    if (result == 0) {
+        fake_vsock_establish(*state);
+    }
+    return result;
+}
+
+static int teardown(void **state)
+{
+    fake_vsock_finish(*state);
+    return 0;
+}
+
+static void assert_quiet(struct fake_vsock *f)
+{
+    struct vsock_packet p;
+
+    assert_false(fake_vsock_receive(f, &p, NULL));
+    assert_null(virtio_mmio_failure(&f->t));
+    assert_int_equal(f->v.dropped_count, 0);
+}
+
+/* The next packet is one of the connection with this operation. */
+static struct vsock_packet expect(struct fake_vsock *f, uint16_t op)
+{
+    struct vsock_packet p;
+
+    assert_true(fake_vsock_receive(f, &p, NULL));
+    assert_int_equal(p.op, op);
+    assert_int_equal(p.src_cid, VSOCK_HOST_CID);
+    assert_int_equal(p.dst_cid, FAKE_CID);
+    assert_int_equal(p.src_port, f->host_port);
+    assert_int_equal(p.dst_port, VSOCK_GUEST_PORT);
+    assert_int_equal(p.type, VIRTIO_VSOCK_TYPE_STREAM);
+    return p;
+}
+
+static void assert_host_reads(struct fake_vsock *f, const char *text)
+{
+    char got[64] = {0};
+    ssize_t n = recv(f->host, got, sizeof(got) - 1, 0);
+
+    assert_int_equal(n, strlen(text));
+    assert_string_equal(got, text);
+}
+
+static void test_config(void **state)
+{
+    struct fake_vsock *f = *state;
+    uint64_t cid;
+
+    assert_int_equal(fake_read32(&f->d, VIRTIO_MMIO_DEVICE_ID), VIRTIO_ID_VSOCK);
+    virtio_mmio_read(&f->t, 0x100, &cid, 8);
+    assert_int_equal(cid, FAKE_CID);
+}
+
+static void test_bad_ids(void **state)
+{
+    static const uint64_t bad[] = {0, 1, 2, UINT32_MAX, UINT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct vsock v;
+        struct err err = {0};
+
+        assert_int_equal(vsock_init(&v, bad[i], -1, &err), -EINVAL);
+        vsock_finish(&v);
+    }
+}
+
+static void test_connect(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct vsock_packet p;
+
+    assert_int_equal(vsock_state(&f->v), VSOCK_IDLE);
+    assert_int_equal(vsock_poll_events(&f->v), -1);
+    assert_int_equal(vsock_connect(&f->v), 0);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CONNECTING);
+    assert_int_equal(vsock_connect(&f->v), -EISCONN);
+    assert_true(fake_vsock_receive(f, &p, NULL));
+    f->host_port = p.src_port;
+    assert_int_equal(p.op, VIRTIO_VSOCK_OP_REQUEST);
+    assert_int_equal(p.dst_port, VSOCK_GUEST_PORT);
+    assert_int_equal(p.buf_alloc, VSOCK_BUF_ALLOC);
+    assert_int_equal(f->d.irqs, 1);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RESPONSE, 0, NULL, 0);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CONNECTED);
+    assert_int_equal(vsock_connect(&f->v), -EISCONN);
+    assert_int_equal(vsock_poll_events(&f->v), POLLIN);
+    assert_quiet(f);
+}
+
+static void test_connect_before_the_driver(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    fake_write32(&f->d, VIRTIO_MMIO_STATUS, 0);
+    assert_int_equal(vsock_connect(&f->v), -EAGAIN);
+    assert_int_equal(vsock_state(&f->v), VSOCK_IDLE);
+    fake_driver_start(&f->d, 3, FAKE_QUEUE_SIZE);
+    /* No receive buffer yet: the request waits for one. */
+    assert_int_equal(vsock_connect(&f->v), 0);
+    assert_quiet(f);
+    fake_vsock_post(f, 1);
+    f->host_port = f->v.host_port;
+    expect(f, VIRTIO_VSOCK_OP_REQUEST);
+}
+
+static void test_refused_then_again(void **state)
+{
+    struct fake_vsock *f = *state;
+    uint32_t ports[3];
+
+    for (int i = 0; i < 3; i++) {
+        struct vsock_packet p;
+
+        assert_int_equal(vsock_connect(&f->v), 0);
+        assert_true(fake_vsock_receive(f, &p, NULL));
+        assert_int_equal(p.op, VIRTIO_VSOCK_OP_REQUEST);
+        ports[i] = f->host_port = p.src_port;
+        fake_vsock_send(f, VIRTIO_VSOCK_OP_RST, 0, NULL, 0);
+        assert_int_equal(vsock_state(&f->v), VSOCK_REFUSED);
+        assert_int_equal(vsock_poll_events(&f->v), -1);
+    }
+    assert_int_not_equal(ports[0], ports[1]);
+    assert_int_not_equal(ports[1], ports[2]);
+    /* An answer to an attempt that is over opens nothing. */
+    assert_int_equal(vsock_connect(&f->v), 0);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RESPONSE, 0, NULL, 0);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CONNECTING);
+}
+
+static void test_data_to_the_guest(void **state)
+{
+    struct fake_vsock *f = *state;
+    uint8_t payload[FAKE_PAYLOAD];
+    struct vsock_packet p;
+
+    assert_int_equal(send(f->host, "hello", 5, 0), 5);
+    fake_vsock_loop(f);
+    assert_true(fake_vsock_receive(f, &p, payload));
+    assert_int_equal(p.op, VIRTIO_VSOCK_OP_RW);
+    assert_int_equal(p.len, 5);
+    assert_memory_equal(payload, "hello", 5);
+    assert_int_equal(f->v.sent, 5);
+    assert_quiet(f);
+}
+
+static void test_data_to_the_host(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "ready", 5);
+    assert_host_reads(f, "ready");
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, NULL, 0);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "!", 1);
+    assert_host_reads(f, "!");
+    assert_int_equal(f->v.fwd_cnt, 6);
+    assert_int_equal(f->v.ring_len, 0);
+    assert_quiet(f);
+}
+
+static void test_credit_request_is_answered(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct vsock_packet p;
+
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "abc", 3);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_REQUEST, 0, NULL, 0);
+    p = expect(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE);
+    assert_int_equal(p.fwd_cnt, 3);
+    assert_int_equal(p.buf_alloc, VSOCK_BUF_ALLOC);
+    assert_quiet(f);
+}
+
+/* The guest takes 10000 bytes and no more, until it says so. */
+static void test_guest_credit(void **state)
+{
+    struct fake_vsock *f = *state;
+    static uint8_t data[30000];
+    struct vsock_packet p;
+    uint32_t got = 0;
+
+    f->buf_alloc = 10000;
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    assert_int_equal(send(f->host, data, sizeof(data), 0), sizeof(data));
+    fake_vsock_loop(f);
+    while (fake_vsock_receive(f, &p, NULL) && p.op == VIRTIO_VSOCK_OP_RW) {
+        got += p.len;
+    }
+    assert_int_equal(got, 10000);
+    assert_int_equal(p.op, VIRTIO_VSOCK_OP_CREDIT_REQUEST);
+    /* It asks once, and does not wait for the host's bytes meanwhile. */
+    assert_int_equal(vsock_poll_events(&f->v), 0);
+    fake_vsock_loop(f);
+    assert_quiet(f);
+    f->fwd_cnt = 6000;
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    fake_vsock_loop(f);
+    while (fake_vsock_receive(f, &p, NULL) && p.op == VIRTIO_VSOCK_OP_RW) {
+        got += p.len;
+    }
+    assert_int_equal(got, 16000);
+    /* A guest that takes its promise back gets nothing, and breaks nothing. */
+    f->buf_alloc = 100;
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    f->fwd_cnt = 999999;
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    fake_vsock_loop(f);
+    assert_quiet(f);
+    f->buf_alloc = UINT32_MAX;
+    f->fwd_cnt = 16000;
+    fake_vsock_post(f, 32);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    fake_vsock_loop(f);
+    while (fake_vsock_receive(f, &p, NULL)) {
+        got += p.len;
+    }
+    assert_int_equal(got, 30000);
+}
+
+/* The host does not read: the ring fills, the guest stops at its credit, all arrives in order.
+ */
+static void test_host_that_is_slow(void **state)
+{
+    struct fake_vsock *f = *state;
+    static uint8_t out[1000];
+    static uint8_t in[65536];
+    uint32_t sent = 0;
+    uint32_t read_total = 0;
+    uint32_t known_fwd = 0;
+    uint8_t next = 0;
+    const uint32_t total = 3000000;
+
+    while (read_total < total) {
+        struct vsock_packet p;
+        ssize_t n;
+
+        while (sent < total && sent - known_fwd + sizeof(out) <= VSOCK_BUF_ALLOC) {
+            for (size_t i = 0; i < sizeof(out); i++) {
+                out[i] = (uint8_t)((sent + i) * 31 / 7);
+            }
+            fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, out, sizeof(out));
+            sent += (uint32_t)sizeof(out);
+        }
+        assert_true(f->v.ring_len <= VSOCK_BUF_ALLOC);
+        n = recv(f->host, in, 4001, 0);
+        if (n < 0) {
+            assert_int_equal(errno, EAGAIN);
+        }
+        for (ssize_t i = 0; i < n; i++) {
+            next = (uint8_t)(read_total * 31 / 7);
+            assert_int_equal(in[i], next);
+            read_total++;
+        }
+        fake_vsock_loop(f);
+        while (fake_vsock_receive(f, &p, NULL)) {
+            assert_int_equal(p.op, VIRTIO_VSOCK_OP_CREDIT_UPDATE);
+            known_fwd = p.fwd_cnt;
+            fake_vsock_post(f, 1);
+        }
+    }
+    assert_int_equal(f->v.fwd_cnt, total);
+    assert_quiet(f);
+}
+
+static void test_counters_wrap(void **state)
+{
+    struct fake_vsock *f = *state;
+    uint8_t payload[FAKE_PAYLOAD];
+    static char data[3000];
+    struct vsock_packet p;
+
+    /* As after 4 GiB - 1000 bytes in both directions. */
+    f->v.sent = f->v.received = f->v.fwd_cnt = f->v.told_fwd_cnt = (uint32_t)-1000;
+    f->fwd_cnt = (uint32_t)-1000;
+    for (int i = 0; i < 4; i++) {
+        memset(data, 'a' + i, sizeof(data));
+        assert_int_equal(send(f->host, data, sizeof(data), 0), sizeof(data));
+        fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, data, sizeof(data));
+        fake_vsock_loop(f);
+        assert_true(fake_vsock_receive(f, &p, payload));
+        assert_int_equal(p.len, sizeof(data));
+        assert_memory_equal(payload, data, sizeof(data));
+        f->fwd_cnt += p.len;
+        assert_int_equal(recv(f->host, payload, sizeof(payload), 0), sizeof(data));
+    }
+    assert_int_equal(f->v.sent, 11000);
+    assert_int_equal(f->v.fwd_cnt, 11000);
+    assert_quiet(f);
+}
+
+static void test_no_receive_buffers(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct vsock_packet p;
+    static uint8_t data[FAKE_PAYLOAD * 20];
+    uint32_t got = 0;
+    unsigned int kicks;
+
+    assert_int_equal(send(f->host, data, sizeof(data), 0), sizeof(data));
+    fake_vsock_loop(f);
+    while (fake_vsock_receive(f, &p, NULL)) {
+        got += p.len;
+    }
+    /* One of 16 buffers went to the request. */
+    assert_int_equal(got, 15 * FAKE_PAYLOAD);
+    assert_int_equal(vsock_poll_events(&f->v), 0);
+    kicks = f->d.kicks;
+    fake_vsock_post(f, 16);
+    assert_int_equal(f->d.kicks, kicks + 1);
+    while (fake_vsock_receive(f, &p, NULL)) {
+        got += p.len;
+    }
+    assert_int_equal(got, sizeof(data));
+    /* With buffers to spare there is no exit for a new one. */
+    fake_vsock_post(f, 1);
+    assert_int_equal(f->d.kicks, kicks + 1);
+}
+
+static void test_few_interrupts_and_kicks(void **state)
+{
+    struct fake_vsock *f = *state;
+    static uint8_t data[64 * FAKE_PAYLOAD];
+    struct vsock_packet p;
+    unsigned int n = 0;
+
+    fake_vsock_post(f, 100);
+    fake_ack(&f->d);
+    f->d.irqs = f->d.kicks = f->d.kicks_kept = 0;
+    /* As much as the socket holds, to be read in one go. */
+    assert_in_range(send(f->host, data, sizeof(data), 0), 40 * FAKE_PAYLOAD, sizeof(data));
+    fake_vsock_loop(f);
+    while (fake_vsock_receive(f, &p, NULL)) {
+        n++;
+    }
+    assert_in_range(n, 40, 64);
+    assert_int_equal(f->d.irqs, 1);
+    fake_vsock_post(f, 16);
+    assert_int_equal(f->d.kicks, 0);
+}
+
+static void test_host_closes_one_way(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct vsock_packet p;
+
+    assert_int_equal(send(f->host, "last", 4, 0), 4);
+    assert_int_equal(shutdown(f->host, SHUT_WR), 0);
+    fake_vsock_loop(f);
+    expect(f, VIRTIO_VSOCK_OP_RW);
+    p = expect(f, VIRTIO_VSOCK_OP_SHUTDOWN);
+    assert_int_equal(p.flags, SEND);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CONNECTED);
+    assert_int_equal(vsock_poll_events(&f->v), 0);
+    /* The other direction lives on. */
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "answer", 6);
+    assert_host_reads(f, "answer");
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_SHUTDOWN, RCV | SEND, NULL, 0);
+    expect(f, VIRTIO_VSOCK_OP_RST);
+    fake_vsock_loop(f);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSED);
+    assert_host_reads(f, "");
+    assert_quiet(f);
+}
+
+static void test_host_closes(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct vsock_packet p;
+
+    assert_int_equal(send(f->host, "last", 4, 0), 4);
+    fd_close(&f->host);
+    fake_vsock_loop(f);
+    expect(f, VIRTIO_VSOCK_OP_RW);
+    p = expect(f, VIRTIO_VSOCK_OP_SHUTDOWN);
+    if (p.flags != (RCV | SEND)) {
+        p = expect(f, VIRTIO_VSOCK_OP_SHUTDOWN);
+    }
+    assert_int_equal(p.flags, RCV | SEND);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSING);
+    assert_int_equal(vsock_poll_events(&f->v), -1);
+    /* What the guest had on its way is taken and forgotten. */
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "late", 4);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RST, 0, NULL, 0);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSED);
+    assert_int_equal(vsock_connect(&f->v), -EISCONN);
+    assert_quiet(f);
+}
+
+static void test_host_closes_after_one_way(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    assert_int_equal(shutdown(f->host, SHUT_WR), 0);
+    fake_vsock_loop(f);
+    assert_int_equal(expect(f, VIRTIO_VSOCK_OP_SHUTDOWN).flags, SEND);
+    fd_close(&f->host);
+    fake_vsock_loop(f);
+    assert_int_equal(expect(f, VIRTIO_VSOCK_OP_SHUTDOWN).flags, RCV | SEND);
+    assert_int_equal(vsock_poll_events(&f->v), -1);
+    assert_quiet(f);
+}
+
+/* The host goes while its bytes cannot be sent for lack of credit. */
+static void test_host_closes_without_credit(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct vsock_packet p;
+
+    f->buf_alloc = 2;
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    assert_int_equal(send(f->host, "abcd", 4, 0), 4);
+    fd_close(&f->host);
+    fake_vsock_loop(f);
+    p = expect(f, VIRTIO_VSOCK_OP_RW);
+    assert_int_equal(p.len, 2);
+    expect(f, VIRTIO_VSOCK_OP_CREDIT_REQUEST);
+    assert_int_equal(vsock_poll_events(&f->v), -1);
+    f->fwd_cnt = 2;
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    p = expect(f, VIRTIO_VSOCK_OP_RW);
+    assert_int_equal(p.len, 2);
+    f->fwd_cnt = 4;
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_UPDATE, 0, NULL, 0);
+    while (p.flags != (RCV | SEND)) {
+        assert_true(fake_vsock_receive(f, &p, NULL));
+    }
+    assert_int_equal(p.op, VIRTIO_VSOCK_OP_SHUTDOWN);
+}
+
+static void test_guest_closes_one_way(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "bye", 3);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_SHUTDOWN, SEND, NULL, 0);
+    assert_host_reads(f, "bye");
+    assert_host_reads(f, "");
+    assert_int_equal(send(f->host, "still here", 10, 0), 10);
+    fake_vsock_loop(f);
+    expect(f, VIRTIO_VSOCK_OP_RW);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CONNECTED);
+    /* And now the host too: both ways are over. */
+    assert_int_equal(shutdown(f->host, SHUT_WR), 0);
+    fake_vsock_loop(f);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSING);
+}
+
+static void test_guest_stops_reading(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_SHUTDOWN, RCV, NULL, 0);
+    assert_int_equal(send(f->host, "x", 1, MSG_NOSIGNAL), -1);
+    assert_int_equal(errno, EPIPE);
+    assert_int_equal(vsock_poll_events(&f->v), 0);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "more", 4);
+    assert_host_reads(f, "more");
+    /* The second half arrives in a packet of its own. */
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_SHUTDOWN, SEND, NULL, 0);
+    expect(f, VIRTIO_VSOCK_OP_RST);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSED);
+    assert_quiet(f);
+}
+
+static void test_guest_closes_with_bytes_waiting(void **state)
+{
+    struct fake_vsock *f = *state;
+    static uint8_t data[1 << 16];
+    uint32_t sent = 0;
+    uint32_t got = 0;
+    ssize_t n;
+
+    /* The socket fills; what does not fit waits in the ring. */
+    while (f->v.ring_len == 0) {
+        fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, data, sizeof(data));
+        sent += (uint32_t)sizeof(data);
+    }
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RST, 0, NULL, 0);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSING);
+    assert_int_equal(vsock_poll_events(&f->v), POLLOUT);
+    while ((n = recv(f->host, data, sizeof(data), 0)) > 0) {
+        got += (uint32_t)n;
+        fake_vsock_loop(f);
+    }
+    assert_int_equal(n, 0);
+    assert_int_equal(got, sent);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSED);
+    assert_int_equal(vsock_poll_events(&f->v), -1);
+}
+
+static void test_driver_reset(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    fake_write32(&f->d, VIRTIO_MMIO_STATUS, 0);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSED);
+    assert_int_equal(vsock_poll_events(&f->v), -1);
+    vsock_host_ready(&f->v, POLLIN | POLLHUP);
+    assert_host_reads(f, "");
+}
+
+static void test_driver_reset_while_connecting(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    assert_int_equal(vsock_connect(&f->v), 0);
+    fake_write32(&f->d, VIRTIO_MMIO_STATUS, 0);
+    assert_int_equal(vsock_state(&f->v), VSOCK_REFUSED);
+    assert_int_equal(vsock_connect(&f->v), -EAGAIN);
+}
+
+#define TEST(name)      cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, setup_connected, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_config),
+        cmocka_unit_test(test_bad_ids),
+        TEST(test_connect),
+        TEST(test_connect_before_the_driver),
+        TEST(test_refused_then_again),
+        CONNECTED(test_data_to_the_guest),
+        CONNECTED(test_data_to_the_host),
+        CONNECTED(test_credit_request_is_answered),
+        CONNECTED(test_guest_credit),
+        CONNECTED(test_host_that_is_slow),
+        CONNECTED(test_counters_wrap),
+        CONNECTED(test_no_receive_buffers),
+        CONNECTED(test_few_interrupts_and_kicks),
+        CONNECTED(test_host_closes_one_way),
+        CONNECTED(test_host_closes),
+        CONNECTED(test_host_closes_after_one_way),
+        CONNECTED(test_host_closes_without_credit),
+        CONNECTED(test_guest_closes_one_way),
+        CONNECTED(test_guest_stops_reading),
+        CONNECTED(test_guest_closes_with_bytes_waiting),
+        CONNECTED(test_driver_reset),
+        TEST(test_driver_reset_while_connecting),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,7 +5,7 @@
 #
 #   base        the C library
 #   vmm         base, libfdt, libseccomp, KVM and Linux headers; never api or guest-init
-#   guest-init  base, Linux headers (it links statically)
+#   guest-init  base, Linux headers (it links statically); its zygote module Python.h
 #   api         base, vmm/control.h, guest-init/proto.h and its libraries; never KVM
 #   images      base, libarchive, libyaml
 #   bench       base and libcurl: the public API only
@@ -81,6 +81,9 @@ check_system() { # file line folder header
     api:microhttpd.h | api:sqlite3.h | api:curl/curl.h | api:openssl/evp.h) ;;
     images:archive.h | images:archive_entry.h | images:yaml.h) ;;
     bench:curl/curl.h) ;;
+    guest-init:Python.h)
+        [[ $file == guest-init/zygote/* ]] || complain "$file" "$line" "only the zygote may include <$header>"
+        ;;
     *) complain "$file" "$line" "$folder may not include <$header>" ;;
     esac
     if [[ $file == *.h ]]; then

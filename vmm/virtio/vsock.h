@@ -26,8 +26,8 @@
 
 #define VSOCK_HOST_CID   2u
 #define VSOCK_GUEST_PORT 1024u
-#define VSOCK_BUF_ALLOC                                                                        \
-    (256u * 1024u)            /* bytes the guest may send ahead of the host's reading */
+/* Bytes the guest may send ahead of the host's reading. */
+#define VSOCK_BUF_ALLOC   (256u * 1024u)
 #define VSOCK_REPLIES_MAX 16u /* resets waiting for receive buffers */
 #define VSOCK_RX_BATCH    16u /* receive buffers filled by one read of the host */
 

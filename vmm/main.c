@@ -21,6 +21,7 @@
 #include "vmm/boot.h"
 #include "vmm/control.h"
 #include "vmm/control_loop.h"
+#include "vmm/probe.h"
 #include "vmm/snapshot.h"
 
 enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
@@ -186,6 +187,43 @@ static int run_fingerprint(void)
     return STATUS_OK;
 }
 
+static int run_probe(const struct options *o)
+{
+    static struct probe_report report;
+    char reason[512];
+    struct err err = {0};
+    bool usable;
+
+    if (probe_run((unsigned)o->timeout_ms, &report, &err) < 0) {
+        log_error("vmm", "event=probe reason=\"%s\"", err.message);
+        return STATUS_FAILED;
+    }
+    usable = probe_explain(&report, reason, sizeof(reason));
+    (void)printf("device=%s\n", KVM_DEVICE_PATH);
+    (void)printf("open=%s\n", report.open[0] ? report.open : "does not return");
+    (void)printf("api_version=%d\n", report.api_version);
+    (void)printf("vm=%s\n", report.vm[0] ? report.vm : "not tried");
+    for (uint32_t i = 0; i < report.n_tests; i++) {
+        const struct probe_test *t = &report.tests[i];
+
+        if (t->status == PROBE_OK)
+            (void)printf("test.%s=ok\n", t->name);
+        else
+            (void)printf("test.%s=fail (%s)\n", t->name,
+                         t->status == PROBE_FAILED    ? t->text
+                         : t->status == PROBE_RUNNING ? "does not return"
+                                                      : "not run");
+    }
+    (void)printf("instructions_per_second=%llu\n",
+                 (unsigned long long)report.instructions_per_second);
+    (void)printf("exits_per_second=%llu\n", (unsigned long long)report.exits_per_second);
+    (void)printf("cpu=%s\n", report.cpu);
+    if (!usable)
+        (void)printf("reason=%s\n", reason);
+    (void)printf("result=%s\n", usable ? "usable" : "unusable");
+    return usable ? STATUS_OK : STATUS_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, 2000};
@@ -210,6 +248,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(mode, "fingerprint") == 0)
         return run_fingerprint();
+    if (strcmp(mode, "probe") == 0)
+        return run_probe(&o);
     (void)fputs(usage, stderr);
     return STATUS_USAGE;
 }

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "vmm/kvm.h"
 #include "vmm/memory.h"
+#include "vmm/probe.h"
 #include "vmm/state.h"
 
 #if defined(__x86_64__)
@@ -63,6 +64,14 @@ int arch_state_save(const struct kvm *kvm, struct state_writer *w, struct err *e
  * state.c there). -ENOTSUP with the reason when this CPU lacks a feature the snapshot uses.
  */
 int arch_state_load(const struct kvm *kvm, const struct state *state, struct err *err);
+
+/*
+ * Runs the tests of vmm/probe.h with at most test_ms for each, noting in *report which one
+ * runs. May never return where KVM is broken.
+ */
+void arch_probe(struct probe_report *report, unsigned test_ms);
+/* The CPU's own name for itself. */
+void arch_cpu_model(char *out, size_t cap);
 
 /* Writes the CPU fingerprint of this host, one line without its end. 0 or -errno. */
 int arch_fingerprint(char *out, size_t cap, struct err *err);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int set(struct err *err, int code, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static int set(struct err *err, int code,
+                                                     const char *format, va_list args)
 {
     if (err && err->code == 0) {
         err->code = code;

@@ -13,6 +13,11 @@ if(SKILLVM_WERROR)
     add_compile_options(-Werror)
 endif()
 
+if(SKILLVM_FUZZ)
+    # Coverage for libFuzzer in everything; only the targets link its main.
+    add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 if(SKILLVM_SANITIZE)
     add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=address,undefined)

@@ -29,7 +29,9 @@
 #define QEMU_MEMORY_MOST  4096u
 
 /* EPYC, without what TCG lacks anyway and would warn about at every start. */
-#define QEMU_CPU "EPYC"
+#define QEMU_CPU                                                                               \
+    "EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,-nrip-save,"    \
+    "-xsavec"
 
 /* mitigations=off: the emulated processor does not speculate. */
 #define QEMU_KERNEL_ARGS                                                                       \

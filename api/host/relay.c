@@ -102,7 +102,7 @@ static void relay_power_off(void)
 {
     log_info("relay", "event=poweroff");
     if (fork() == 0) {
-        execl("/sbin/poweroff", "poweroff", (char *)NULL);
+        execlp("poweroff", "poweroff", (char *)NULL);
         _exit(127);
     }
 }

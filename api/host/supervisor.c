@@ -33,6 +33,7 @@
 #define SUPERVISOR_BACKOFF_MS 1000u
 #define SUPERVISOR_STOP_MS    30000u
 #define SUPERVISOR_PORT_TRIES 5u
+#define SUPERVISOR_LOOP_MS    1000
 #define SUPERVISOR_SECOND_NS  1000000000ull
 
 /* Entries of poll(2): these, then two for each client. */
@@ -285,6 +286,11 @@ static int supervisor_advance(struct supervisor *s, bool ended, uint64_t now_ns)
     return 0;
 }
 
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 static int supervisor_loop(struct supervisor *s)
 {
     struct pollfd fds[SLOT_CLIENTS + 2 * CLIENTS_MAX];
@@ -295,7 +301,7 @@ static int supervisor_loop(struct supervisor *s)
         int r, timeout_ms = 200;
 
         if (s->status.state == HOST_READY && !clients_waiting(&s->clients))
-            timeout_ms = watch_timeout_ms(&s->watch);
+            timeout_ms = min_int(watch_timeout_ms(&s->watch), SUPERVISOR_LOOP_MS);
         fds[SLOT_SIGNAL] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
         fds[SLOT_LISTEN] = (struct pollfd){.fd = clients_full(&s->clients) ? -1 : s->listen_fd,
                                            .events = POLLIN};

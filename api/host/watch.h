@@ -15,7 +15,7 @@
 /* Pause between two answered questions. A question also wakes an idle emulated processor. */
 #define WATCH_INTERVAL_MS 1000u
 /* Silence that ends a host: emulation is slow and its one processor may be busy. */
-#define WATCH_SILENCE_MS 45000u
+#define WATCH_SILENCE_MS 60000u
 /* The same before the first answer: includes making the data disk's file system. */
 #define WATCH_BOOT_MS 180000u
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/files.h"
 
+#include "api/cli/json_check.h"
 #include "api/skill/archive.h"
 #include "api/skill/names.h"
 #include "api/skill/pack.h"
@@ -8,7 +9,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,26 +48,6 @@ int files_open_skill(const char *path, int *ret_fd, struct err *err)
     return 0;
 }
 
-int files_check_json(const char *text, size_t len, struct err *err)
-{
-    const char *end = NULL;
-    cJSON *json = cJSON_ParseWithLengthOpts(text, len + 1, &end, 1);
-
-    if (json) {
-        cJSON_Delete(json);
-        return 0;
-    }
-    unsigned line = 1, column = 1;
-    for (const char *at = text; at < end && at < text + len; at++) {
-        column++;
-        if (*at == '\n') {
-            line++;
-            column = 1;
-        }
-    }
-    return err_set(err, EINVAL, "the input is not JSON: line %u, column %u", line, column);
-}
-
 static int read_all(int fd, const char *name, struct buf *out, struct err *err)
 {
     char chunk[65536];
@@ -104,10 +84,7 @@ int files_read_input(const char *argument, struct buf *out, struct err *err)
     }
     if (result)
         return result;
-    const char *text = buf_cstr(out);
-    if (!text)
-        return err_set(err, ENOMEM, "out of memory");
-    return files_check_json(text, out->len, err);
+    return json_check((const char *)out->data, out->len, err);
 }
 
 static int copy_entry(struct archive *in, struct archive *out, struct archive_entry *entry,
@@ -119,7 +96,7 @@ static int copy_entry(struct archive *in, struct archive *out, struct archive_en
     size_t len;
     la_int64_t offset;
 
-    archive_write_disk_set_options(out, secure | ARCHIVE_EXTRACT_UNLINK | ARCHIVE_EXTRACT_TIME);
+    archive_write_disk_set_options(out, secure | ARCHIVE_EXTRACT_TIME);
     archive_entry_set_pathname(entry, path);
     if (archive_write_header(out, entry) < ARCHIVE_WARN)
         return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));

@@ -26,8 +26,6 @@ int files_open_skill(const char *path, int *ret_fd, struct err *err);
  * value. 0; -EINVAL with line and column; -EFBIG; -errno.
  */
 int files_read_input(const char *argument, struct buf *out, struct err *err);
-/* The check alone, for text of len bytes with a NUL behind it. */
-int files_check_json(const char *text, size_t len, struct err *err);
 
 /*
  * Extracts the tar.gz in fd below dir, which is made when missing, and calls on_file with each

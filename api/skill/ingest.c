@@ -2,6 +2,7 @@
 #include "api/skill/ingest.h"
 
 #include "api/skill/names.h"
+#include "base/bytes.h"
 #include "base/fd.h"
 
 #include <archive.h>
@@ -121,6 +122,8 @@ static int explain(struct archive *a, const struct source *source, const char *w
         return err_set_errno(err, source->error, "cannot read the archive");
     if (archive_errno(a) == ENOMEM)
         return -ENOMEM;
+    if (archive_format(a) == 0)
+        return err_set(err, EMEDIUMTYPE, "this is neither a zip nor a tar archive");
     return err_set(err, EINVAL, "%s: %s", what, text ? text : "damaged");
 }
 
@@ -267,11 +270,8 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
             return 0;
         if (status == ARCHIVE_RETRY)
             continue;
-        if (status < ARCHIVE_WARN) {
-            if (seen == 0 && archive_format(a) == 0 && !source->error)
-                return err_set(err, EMEDIUMTYPE, "this is neither a zip nor a tar archive");
+        if (status < ARCHIVE_WARN)
             return explain(a, source, "the archive is damaged", err);
-        }
         if (++seen > in->limits->entries)
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);
@@ -279,6 +279,54 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
         if (result)
             return result;
     }
+}
+
+/*
+ * libarchive ends a name at its first NUL where other programs may not, so what a zip's central
+ * directory calls its members is looked at here as it stands. Damage is libarchive's to report.
+ */
+static int check_zip_names(const struct source *source, struct err *err)
+{
+    enum { TAIL = 22, ENTRY = 46, COMMENT_MAX = 65535 };
+    uint64_t span = source->size < TAIL + COMMENT_MAX ? source->size : TAIL + COMMENT_MAX;
+    uint8_t *end = malloc((size_t)span), *name = NULL;
+    uint8_t head[ENTRY];
+    int result = 0;
+
+    if (!end)
+        return -ENOMEM;
+    uint64_t from = source->size - span, at = 0;
+    bool found = false;
+    if (fd_pread_full(source->fd, end, (size_t)span, from) == (ssize_t)span) {
+        for (uint64_t i = span >= TAIL ? span - TAIL + 1 : 0; i-- > 0 && !found;) {
+            struct bytes_reader r = bytes_reader_init(end + i, TAIL);
+            found = bytes_get_u32(&r) == 0x06054b50;
+            bytes_take(&r, 12);
+            at = bytes_get_u32(&r);
+        }
+    }
+    free(end);
+    while (found && !result && fd_pread_full(source->fd, head, ENTRY, at) == ENTRY) {
+        struct bytes_reader r = bytes_reader_init(head, ENTRY);
+        if (bytes_get_u32(&r) != 0x02014b50)
+            break;
+        bytes_take(&r, 24);
+        size_t len = bytes_get_u16(&r);
+        uint64_t rest = (uint64_t)bytes_get_u16(&r) + bytes_get_u16(&r);
+        name = malloc(len + 1);
+        if (!name)
+            return -ENOMEM;
+        if (fd_pread_full(source->fd, name, len, at + ENTRY) == (ssize_t)len &&
+            memchr(name, '\0', len)) {
+            char shown[NAMES_SHOWN_MAX];
+            name[len] = '\0';
+            result = err_set(err, EINVAL, "entry \"%s…\": its name holds a NUL",
+                             names_show((const char *)name, shown));
+        }
+        free(name);
+        at += ENTRY + len + rest;
+    }
+    return result;
 }
 
 static int set_up(struct archive *a, struct source *source)
@@ -309,6 +357,8 @@ static int read_archive(struct ingest *in, struct source *source, struct err *er
         else
             result = explain(a, source, "the archive cannot be read", err);
     }
+    if (!result && (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP)
+        result = check_zip_names(source, err);
     archive_read_free(a);
     return result;
 }

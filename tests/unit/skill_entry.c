@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which script runs, in which language. */
+#include "api/skill/entry.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct wish {
+    const char *files[8]; /* sorted; a name ending in '/' is a folder */
+    const char *entry_point;
+    const char *lang;
+    const char *script;
+    const char *module;
+    const char *entry; /* what must come out, or NULL */
+    const char *out_lang;
+    enum proto_mode mode;
+    const char *problem; /* what the message must say otherwise */
+};
+
+static void check(const struct wish *wish)
+{
+    struct archive_entry_info entries[8] = {0};
+    char names[8][64];
+    struct skill_archive archive = {.entries = entries};
+    struct skill skill = {0};
+    struct skill_entry entry;
+    struct err err = {0};
+    char entry_point[64], lang[16];
+
+    for (; archive.n_entries < 8 && wish->files[archive.n_entries]; archive.n_entries++) {
+        size_t i = archive.n_entries;
+        strcpy(names[i], wish->files[i]);
+        size_t len = strlen(names[i]);
+        if (names[i][len - 1] == '/') {
+            names[i][len - 1] = '\0';
+            entries[i].type = ARCHIVE_ENTRY_DIR;
+        }
+        entries[i].path = names[i];
+    }
+    if (wish->entry_point)
+        skill.entry_point = strcpy(entry_point, wish->entry_point);
+    if (wish->lang)
+        skill.lang = strcpy(lang, wish->lang);
+
+    int result =
+        skill_entry_resolve(&skill, &archive, wish->script, wish->module, &entry, &err);
+    if (!wish->entry) {
+        assert_int_equal(result, -EINVAL);
+        if (!strstr(err.message, wish->problem))
+            fail_msg("\"%s\" does not say \"%s\"", err.message, wish->problem);
+        return;
+    }
+    if (result)
+        fail_msg("%s", err.message);
+    assert_string_equal(entry.entry, wish->entry);
+    assert_string_equal(entry.lang, wish->out_lang);
+    assert_int_equal(entry.mode, wish->mode);
+    skill_entry_finish(&entry);
+}
+
+static void wishes(void **state)
+{
+    static const struct wish all[] = {
+        {.files = {"SKILL.md", "main.py"}, .entry = "main.py", .out_lang = "python"},
+        {.files = {"SKILL.md", "main.sh", "run.py"}, .entry = "run.py", .out_lang = "python"},
+        {.files = {"SKILL.md", "main.js", "main.sh"}, .entry = "main.js", .out_lang = "node"},
+        {.files = {"SKILL.md", "scripts/", "scripts/main.sh"},
+         .entry = "scripts/main.sh",
+         .out_lang = "bash"},
+        {.files = {"SKILL.md", "main.sh", "scripts/", "scripts/main.py"},
+         .entry = "main.sh",
+         .out_lang = "bash"},
+        {.files = {"SKILL.md", "convert.py", "data.csv"},
+         .entry = "convert.py",
+         .out_lang = "python"},
+        {.files = {"SKILL.md", "lib/", "lib/a.py", "lib/b.py", "scripts/",
+                   "scripts/__init__.py", "scripts/x.sh"},
+         .entry = "scripts/x.sh",
+         .out_lang = "bash"},
+        {.files = {"SKILL.md", "a.py", "b.py"},
+         .problem = "several scripts; name one with "
+                    "--script"},
+        {.files = {"SKILL.md", "a.py", "b.py"}, .problem = "a.py, b.py"},
+        {.files = {"SKILL.md"}, .problem = "no script at all"},
+        {.files = {"SKILL.md", "main.py/"}, .problem = "no script at all"},
+
+        {.files = {"SKILL.md", "main.py", "scripts/", "scripts/x.py"},
+         .entry_point = "scripts/x.py",
+         .entry = "scripts/x.py",
+         .out_lang = "python"},
+        {.files = {"SKILL.md", "scripts/", "scripts/x.py"},
+         .entry_point = "./x.py",
+         .entry = "scripts/x.py",
+         .out_lang = "python"},
+        {.files = {"SKILL.md", "main.py"}, .entry_point = "gone.py", .problem = "gone.py"},
+        {.files = {"SKILL.md", "main.py"}, .entry_point = "../main.py", .problem = "\"..\""},
+        {.files = {"SKILL.md", "main.py"}, .entry_point = "/main.py", .problem = "absolute"},
+        {.files = {"SKILL.md", "tool"},
+         .entry_point = "tool",
+         .lang = "Python3",
+         .entry = "tool",
+         .out_lang = "python"},
+        {.files = {"SKILL.md", "tool"},
+         .entry_point = "tool",
+         .lang = "ruby",
+         .problem = "language is unknown"},
+        {.files = {"SKILL.md", "tool"},
+         .entry_point = "tool",
+         .problem = "language is unknown"},
+
+        {.files = {"SKILL.md", "main.py", "scripts/", "scripts/x.sh"},
+         .script = "scripts/x.sh",
+         .entry = "scripts/x.sh",
+         .out_lang = "bash",
+         .mode = PROTO_MODE_SCRIPT},
+        {.files = {"SKILL.md", "main.py"}, .script = "y.py", .problem = "\"y.py\" is not in"},
+        {.files = {"SKILL.md", "main.py"}, .script = "a", .module = "b", .problem = "not both"},
+        {.files = {"SKILL.md"},
+         .module = "scripts.package_skill",
+         .entry = "scripts.package_skill",
+         .out_lang = "python",
+         .mode = PROTO_MODE_MODULE},
+        {.files = {"SKILL.md"}, .module = "a..b", .problem = "no module name"},
+        {.files = {"SKILL.md"}, .module = "a.", .problem = "no module name"},
+        {.files = {"SKILL.md"}, .module = "-m", .problem = "no module name"},
+        {.files = {"SKILL.md"}, .module = "", .problem = "no module name"},
+        {.files = {"SKILL.md"}, .module = "a/b", .problem = "no module name"},
+        {.files = {"SKILL.md"}, .module = "1a", .problem = "no module name"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        check(&all[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(wishes)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SKILL.md: what is read, what is forgiven with a warning, what is refused and why. */
+#include "api/skill/frontmatter.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void expect_refused(const char *text, int code, const char *reason)
+{
+    struct skill skill;
+    struct err err = {0};
+
+    assert_int_equal(frontmatter_parse(text, strlen(text), &skill, &err), code);
+    assert_int_equal(err.code, -code);
+    if (!strstr(err.message, reason))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, reason);
+}
+
+static struct skill parse(const char *text)
+{
+    struct skill skill;
+    struct err err = {0};
+
+    if (frontmatter_parse(text, strlen(text), &skill, &err))
+        fail_msg("%s", err.message);
+    return skill;
+}
+
+static void expect_warning(const struct skill *skill, const char *text)
+{
+    for (size_t i = 0; i < skill->warnings.len; i++) {
+        if (strstr(skill->warnings.items[i], text))
+            return;
+    }
+    fail_msg("no warning says \"%s\"", text);
+}
+
+static void all_fields(void **state)
+{
+    struct skill skill = parse("---\n"
+                               "name: word-counter\n"
+                               "description: Counts words.\n"
+                               "license: Apache-2.0\n"
+                               "compatibility: needs python\n"
+                               "allowed-tools: Read Write\n"
+                               "version: 1.10\n"
+                               "lang: python\n"
+                               "entry_point: scripts/count.py\n"
+                               "timeout: 1m30s\n"
+                               "image: python\n"
+                               "network: false\n"
+                               "resources:\n"
+                               "  memory: 512Mi\n"
+                               "  cpu: 0.5\n"
+                               "metadata:\n"
+                               "  author: somebody\n"
+                               "  since: 2024-01-02\n"
+                               "---\n"
+                               "\n# Words\n\nUse it.\n\n");
+    (void)state;
+
+    assert_string_equal(skill.name, "word-counter");
+    assert_string_equal(skill.description, "Counts words.");
+    assert_string_equal(skill.license, "Apache-2.0");
+    assert_string_equal(skill.compatibility, "needs python");
+    assert_string_equal(skill.allowed_tools, "Read Write");
+    assert_string_equal(skill.version, "1.10");
+    assert_string_equal(skill.lang, "python");
+    assert_string_equal(skill.entry_point, "scripts/count.py");
+    assert_int_equal(skill.timeout_ms, 90000);
+    assert_string_equal(skill.image, "python");
+    assert_string_equal(skill.network, "false");
+    assert_int_equal(skill.memory_bytes, 512u << 20);
+    assert_int_equal(skill.cpu_millis, 500);
+    assert_int_equal(skill.n_metadata, 2);
+    assert_string_equal(skill.metadata[1].key, "since");
+    assert_string_equal(skill.metadata[1].value, "2024-01-02");
+    assert_string_equal(skill.instructions, "# Words\n\nUse it.");
+    assert_int_equal(skill.instructions_len, strlen(skill.instructions));
+    assert_int_equal(skill.warnings.len, 0);
+    skill_finish(&skill);
+}
+
+static void smallest(void **state)
+{
+    struct skill skill = parse("\xef\xbb\xbf---  \r\ndescription: x\r\n---\r\n");
+    (void)state;
+
+    assert_null(skill.name);
+    assert_string_equal(skill.description, "x");
+    assert_string_equal(skill.instructions, "");
+    skill_finish(&skill);
+}
+
+static void colons_get_quotes(void **state)
+{
+    struct skill skill = parse("---\n"
+                               "name: a\n"
+                               "description: Use when: it's needed, e.g. \"now\": yes\n"
+                               "metadata:\n"
+                               "  note: see: below\n"
+                               "compatibility: |\n"
+                               "  kept: as: it is\n"
+                               "---\nbody");
+    (void)state;
+
+    assert_string_equal(skill.description, "Use when: it's needed, e.g. \"now\": yes");
+    assert_string_equal(skill.metadata[0].value, "see: below");
+    assert_string_equal(skill.compatibility, "kept: as: it is\n");
+    expect_warning(&skill, "line 3");
+    skill_finish(&skill);
+}
+
+static void forgiven(void **state)
+{
+    struct skill skill = parse("---\n"
+                               "name: Not_A Name\n"
+                               "name: second\n"
+                               "description: d\n"
+                               "timeout: soon\n"
+                               "resources: {memory: lots, cpu: 0, disk: 1}\n"
+                               "license: [a, b]\n"
+                               "allowed-tools: [Read, Write]\n"
+                               "metadata: {a: {b: c}, version: '2.0', d: e}\n"
+                               "colour: red\n"
+                               "? [x]\n"
+                               ": y\n"
+                               "compatibility: ~\n"
+                               "---\n");
+    (void)state;
+
+    assert_string_equal(skill.name, "Not_A Name");
+    assert_string_equal(skill.version, "2.0");
+    assert_string_equal(skill.allowed_tools, "Read Write");
+    assert_null(skill.license);
+    assert_null(skill.compatibility);
+    assert_int_equal(skill.timeout_ms, 0);
+    assert_int_equal(skill.memory_bytes, 0);
+    assert_int_equal(skill.cpu_millis, 0);
+    assert_int_equal(skill.n_metadata, 2);
+    expect_warning(&skill, "lower-case");
+    expect_warning(&skill, "twice");
+    expect_warning(&skill, "\"timeout\"");
+    expect_warning(&skill, "resources.memory");
+    expect_warning(&skill, "resources.disk");
+    expect_warning(&skill, "\"license\"");
+    expect_warning(&skill, "\"metadata\"");
+    expect_warning(&skill, "colour");
+    expect_warning(&skill, "no text");
+    skill_finish(&skill);
+}
+
+static void names_of_any_script(void **state)
+{
+    struct skill skill = parse("---\nname: \xe6\x97\xa5\xe6\x9c\xac-1\ndescription: d\n---\n");
+    (void)state;
+
+    assert_int_equal(skill.warnings.len, 0);
+    skill_finish(&skill);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+
+    expect_refused("", -EINVAL, "begin");
+    expect_refused("# no front matter\n", -EINVAL, "begin");
+    expect_refused("----\nname: a\n----\n", -EINVAL, "begin");
+    expect_refused("---\nname: a\n", -EINVAL, "closing");
+    expect_refused("---\n---\n", -EINVAL, "empty");
+    expect_refused("---\n# only a comment\n---\n", -EINVAL, "empty");
+    expect_refused("---\n- a\n- b\n---\n", -EINVAL, "key: value");
+    expect_refused("---\njust text\n---\n", -EINVAL, "key: value");
+    expect_refused("---\nname: a\n---\n", -EINVAL, "description");
+    expect_refused("---\nname: a\ndescription: '  '\n---\n", -EINVAL, "description");
+    expect_refused("---\nname: a\ndescription: {a: b}\n---\n", -EINVAL, "description");
+    expect_refused("---\nname: [a\ndescription: d\n---\n", -EINVAL, "line");
+    expect_refused("---\nname: a\n\tdescription: d\n---\n", -EINVAL, "line 3");
+    expect_refused("---\nname: \"a\\u0007b\"\ndescription: d\n---\n", -EINVAL, "control");
+    expect_refused("---\nname: a\ndescription: \"x\\0y\"\n---\n", -EINVAL, "NUL");
+    expect_refused("---\nname: a\ndescription: \xff\n---\n", -EINVAL, "UTF-8");
+}
+
+static void bounded(void **state)
+{
+    char text[FRONTMATTER_YAML_MAX + 200], *big = malloc(FRONTMATTER_FILE_MAX + 2);
+    struct skill skill;
+    size_t n;
+    (void)state;
+
+    /* Aliases are how a kilobyte becomes a gigabyte. */
+    expect_refused("---\na: &a [x, x]\nb: &b [*a, *a]\ndescription: d\n---\n", -EINVAL,
+                   "aliases");
+
+    strcpy(text, "---\ndescription: d\nx: ");
+    for (unsigned i = 0; i < FRONTMATTER_DEPTH_MAX + 1; i++)
+        strcat(text, "[");
+    for (unsigned i = 0; i < FRONTMATTER_DEPTH_MAX + 1; i++)
+        strcat(text, "]");
+    strcat(text, "\n---\n");
+    expect_refused(text, -EFBIG, "deep");
+
+    n = (size_t)sprintf(text, "---\ndescription: d\nx: [");
+    for (unsigned i = 0; i < FRONTMATTER_NODES_MAX; i++)
+        n += (size_t)sprintf(text + n, "1,");
+    sprintf(text + n, "]\n---\n");
+    expect_refused(text, -EFBIG, "values");
+
+    n = (size_t)sprintf(text, "---\ndescription: ");
+    memset(text + n, 'a', FRONTMATTER_YAML_MAX);
+    strcpy(text + n + FRONTMATTER_YAML_MAX, "\n---\n");
+    expect_refused(text, -EFBIG, "over");
+
+    assert_non_null(big);
+    memset(big, 'a', FRONTMATTER_FILE_MAX + 1);
+    assert_int_equal(frontmatter_parse(big, FRONTMATTER_FILE_MAX + 1, &skill, NULL), -EFBIG);
+    free(big);
+}
+
+static void not_terminated(void **state)
+{
+    /* Only len bytes are the file's, and a NUL among them is refused. */
+    const char text[] = "---\ndescription: d\n---\nbody\0more";
+    struct skill skill;
+    (void)state;
+
+    assert_int_equal(frontmatter_parse(text, sizeof(text) - 1, &skill, NULL), -EINVAL);
+    assert_int_equal(frontmatter_parse(text, strlen(text), &skill, NULL), 0);
+    skill_finish(&skill);
+    skill_finish(&skill);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_fields),
+        cmocka_unit_test(smallest),
+        cmocka_unit_test(colons_get_quotes),
+        cmocka_unit_test(forgiven),
+        cmocka_unit_test(names_of_any_script),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(bounded),
+        cmocka_unit_test(not_terminated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/boot.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <stddef.h>
 
-#include "base/fd.h"
 #include "vmm/arch/arch.h"
 #include "vmm/devicetree.h"
 #include "vmm/layout.h"
@@ -16,39 +12,21 @@
 /*
  * tsc=reliable, no_timer_check: there is no second clock and no timer pin to check against.
  * reboot=t: a triple fault is how the guest ends; panic=-1 gets there at once.
- * random.trust_cpu, random.trust_bootloader: the host is trusted, and gives the seed.
- * mitigations=off: they protect a kernel from its user space, and here both belong to the same
- * execution: the guest's kernel holds nothing of anybody else, and the host protects itself.
+ * random.trust_…: the host is trusted, and gives the seed.
+ * *hash_entries: tables for a machine of this memory would be megabytes that every guest
+ * touches page by page and so copies from the snapshot.
  */
 #define CMDLINE_COMMON                                                                         \
     "root=/dev/vda ro rootfstype=erofs init=/sbin/skillvm-init tsc=reliable no_timer_check "   \
-    "reboot=t panic=-1 random.trust_cpu=on random.trust_bootloader=on mitigations=off "
+    "reboot=t panic=-1 random.trust_cpu=on random.trust_bootloader=on "                        \
+    "dhash_entries=4096 ihash_entries=4096 thash_entries=512 uhash_entries=256 "
 #define CMDLINE_QUIET   CMDLINE_COMMON "quiet loglevel=1"
 #define CMDLINE_CONSOLE CMDLINE_COMMON "console=ttyS0 loglevel=7"
 
-static int make_memory(uint64_t bytes, struct err *err)
+int boot_machine(struct machine *m, const struct boot_config *config, struct err *err)
 {
-    int fd = memfd_create("guest-memory", MFD_CLOEXEC);
-
-    if (fd < 0)
-        return err_set_errno(err, errno, "memfd_create");
-    if (ftruncate(fd, (off_t)bytes) < 0) {
-        int r =
-            err_set_errno(err, errno, "guest memory of %llu bytes", (unsigned long long)bytes);
-
-        fd_close(&fd);
-        return r;
-    }
-    return fd;
-}
-
-int boot_machine(struct machine *m, const struct boot_config *config, int *ret_memory_fd,
-                 struct err *err)
-{
-    _cleanup_fd_ int memory_fd = make_memory(config->memory_bytes, err);
     struct machine_config machine_config = {
-        .memory_fd = memory_fd,
-        .memory_is_shared = true,
+        .memory_fd = -1,
         .memory_bytes = config->memory_bytes,
         .image_fd = config->image_fd,
         .vsock_fd = config->vsock_fd,
@@ -65,8 +43,6 @@ int boot_machine(struct machine *m, const struct boot_config *config, int *ret_m
     gpa_t entry_gpa = 0;
     int r;
 
-    if (memory_fd < 0)
-        return memory_fd;
     r = machine_init(m, &machine_config, err);
     if (r >= 0)
         r = loader_load_kernel(config->kernel_fd, &m->memory,
@@ -77,8 +53,5 @@ int boot_machine(struct machine *m, const struct boot_config *config, int *ret_m
         r = arch_boot(&m->kvm, &m->memory, entry_gpa, tree.cmdline, dtb, dtb_bytes, err);
     if (r >= 0)
         r = vmgenid_renew(&m->memory, err);
-    if (r < 0)
-        return r;
-    *ret_memory_fd = fd_steal(&memory_fd);
-    return 0;
+    return r;
 }

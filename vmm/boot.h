@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine that boots a kernel, to make a snapshot of: its memory is a file of its own, so
- * that what the guest never wrote need not be looked at when it is saved.
+ * A machine that boots a kernel, to make a snapshot of.
  */
 #ifndef SKILLVM_VMM_BOOT_H
 #define SKILLVM_VMM_BOOT_H
@@ -21,11 +20,9 @@ struct boot_config {
 };
 
 /*
- * Makes the machine and puts its vCPU at the kernel's entry. *ret_memory_fd is the file of its
- * memory, owned by the caller, to be closed after machine_finish. 0 or -errno; call
- * machine_finish in both cases.
+ * Makes the machine and puts its vCPU at the kernel's entry. 0 or -errno; call machine_finish
+ * in both cases.
  */
-int boot_machine(struct machine *m, const struct boot_config *config, int *ret_memory_fd,
-                 struct err *err);
+int boot_machine(struct machine *m, const struct boot_config *config, struct err *err);
 
 #endif

@@ -25,7 +25,7 @@ struct loop {
     struct machine *m;
     int control_fd;
     int vsock_fd;
-    int source_fd;
+    bool can_save;
     bool connected;      /* said so */
     uint64_t connect_ns; /* when to try again, or NEVER */
     /* A snapshot that waits for the guest connection to close. */
@@ -53,7 +53,7 @@ void control_send(int control_fd, uint32_t type, uint64_t time_ns, uint64_t valu
 
 static int start_snapshot(struct loop *l, int fds[2], size_t n_fds, struct err *err)
 {
-    if (l->source_fd < 0)
+    if (!l->can_save)
         return err_set(err, ENOTSUP, "only a machine that booted can be saved");
     if (n_fds != 2)
         return err_set(err, EPROTO, "a SNAPSHOT command with %zu descriptors", n_fds);
@@ -128,7 +128,7 @@ static int drive_snapshot(struct loop *l, enum vsock_state state, struct err *er
         return err_set(err, EBUSY, "the guest connection is still open: no snapshot");
     }
     vcpu_stop(l->m);
-    r = snapshot_save(l->m, l->source_fd, l->state_fd, l->memory_fd, err);
+    r = snapshot_save(l->m, l->state_fd, l->memory_fd, err);
     if (r < 0)
         return r;
     control_send(l->control_fd, VMM_EVENT_SNAPSHOT, clock_monotonic_ns(), 0, NULL);
@@ -198,13 +198,13 @@ static int turn(struct loop *l, struct err *err)
     return fds[0].revents ? read_command(l, err) : 0;
 }
 
-int control_run(struct machine *m, int control_fd, int vsock_fd, int source_fd, struct err *err)
+int control_run(struct machine *m, int control_fd, int vsock_fd, bool can_save, struct err *err)
 {
     struct loop l = {
         .m = m,
         .control_fd = control_fd,
         .vsock_fd = vsock_fd,
-        .source_fd = source_fd,
+        .can_save = can_save,
         .connect_ns = 0,
         .state_fd = -1,
         .memory_fd = -1,

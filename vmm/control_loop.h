@@ -7,6 +7,9 @@
 #ifndef SKILLVM_VMM_CONTROL_LOOP_H
 #define SKILLVM_VMM_CONTROL_LOOP_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/err.h"
 #include "vmm/machine.h"
 
@@ -18,11 +21,11 @@ void control_send(int control_fd, uint32_t type, uint64_t time_ns, uint64_t valu
                   const char *message);
 
 /*
- * Starts the vCPU and serves the machine until it ends. source_fd is the file of its memory, or
- * -1 for a machine that cannot be saved. All are borrowed. 0 when the guest ended or the daemon
- * wanted it to; -errno with err set for what a FAILED event must say.
+ * Starts the vCPU and serves the machine until it ends. Descriptors are borrowed. can_save
+ * allows the SNAPSHOT command. 0 when the guest ended or the daemon wanted it to; -errno with
+ * err set for what a FAILED event must say.
  */
-int control_run(struct machine *m, int control_fd, int vsock_fd, int source_fd,
+int control_run(struct machine *m, int control_fd, int vsock_fd, bool can_save,
                 struct err *err);
 
 #endif

@@ -18,7 +18,7 @@
 static int map_memory(struct machine *m, struct err *err)
 {
     const struct machine_config *c = &m->config;
-    int flags = (c->memory_is_shared ? MAP_SHARED : MAP_PRIVATE) | MAP_NORESERVE;
+    int flags = MAP_PRIVATE | MAP_NORESERVE | (c->memory_fd < 0 ? MAP_ANONYMOUS : 0);
     void *host;
 
     if (c->memory_bytes < LAYOUT_RAM_MIN_BYTES || c->memory_bytes > LAYOUT_RAM_MAX_BYTES ||
@@ -29,6 +29,9 @@ static int map_memory(struct machine *m, struct err *err)
     if (host == MAP_FAILED)
         return err_set_errno(err, errno, "mapping guest memory");
     m->mapping = host;
+    /* Few faults while a kernel boots. Only advice: it may not be there. */
+    if (c->memory_fd < 0)
+        (void)madvise(host, c->memory_bytes, MADV_HUGEPAGE);
     /* A core file must not hold the guest. */
     (void)madvise(host, c->memory_bytes, MADV_DONTDUMP);
     memory_init(&m->memory, host, c->memory_bytes);

@@ -33,8 +33,7 @@ enum machine_end {
 
 /* Descriptors are borrowed and must outlive the machine. */
 struct machine_config {
-    int memory_fd;         /* the whole of guest memory as a file */
-    bool memory_is_shared; /* true: the guest writes to the file; false: it gets a copy */
+    int memory_fd; /* guest memory as a file that is copied on write; -1: fresh memory */
     uint64_t memory_bytes;
     int image_fd;
     int vsock_fd;

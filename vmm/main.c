@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "vmm/arch/arch.h"
 #include "vmm/boot.h"
@@ -135,18 +134,16 @@ static int run_boot(const struct options *o)
     };
     static struct machine m;
     struct err err = {0};
-    int memory_fd = -1;
     int r;
 
     if (!has(o->control_fd, "control-fd") || !has(o->vsock_fd, "vsock-fd") ||
         !has(o->kernel_fd, "kernel-fd") || !has(o->image_fd, "image-fd") ||
         !has(o->memory_mib, "memory-mib"))
         return STATUS_USAGE;
-    r = boot_machine(&m, &config, &memory_fd, &err);
+    r = boot_machine(&m, &config, &err);
     if (r >= 0)
-        r = control_run(&m, (int)o->control_fd, config.vsock_fd, memory_fd, &err);
+        r = control_run(&m, (int)o->control_fd, config.vsock_fd, true, &err);
     machine_finish(&m);
-    fd_close(&memory_fd);
     return report((int)o->control_fd, r, &err);
 }
 
@@ -169,7 +166,7 @@ static int run_restore(const struct options *o)
         return STATUS_USAGE;
     r = snapshot_restore(&m, &source, &err);
     if (r >= 0)
-        r = control_run(&m, (int)o->control_fd, source.vsock_fd, -1, &err);
+        r = control_run(&m, (int)o->control_fd, source.vsock_fd, false, &err);
     machine_finish(&m);
     return report((int)o->control_fd, r, &err);
 }

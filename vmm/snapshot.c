@@ -87,60 +87,40 @@ static int save_serial(const struct serial *s, struct state_writer *w, struct er
 
 static bool is_zero(const uint8_t *page)
 {
-    return page[0] == 0 && memcmp(page, page + 1, LAYOUT_PAGE_SIZE - 1) == 0;
+    uint64_t first;
+
+    memcpy(&first, page, sizeof(first));
+    return first == 0 && memcmp(page, page + 1, LAYOUT_PAGE_SIZE - 1) == 0;
 }
 
-/* Writes the non-zero pages of [start, end), both page aligned. */
-static int write_pages(const uint8_t *memory, uint64_t start, uint64_t end, int fd,
-                       struct err *err)
+/* Writes the pages that hold something, in runs; the others stay holes of the file. */
+static int save_memory(const struct machine *m, int memory_fd, struct err *err)
 {
-    uint64_t at = start;
+    const uint8_t *memory = m->mapping;
+    uint64_t size = m->config.memory_bytes;
+    uint64_t at = 0;
 
-    while (at < end) {
-        uint64_t run = at;
+    if (ftruncate(memory_fd, (off_t)size) < 0)
+        return err_set_errno(err, errno, "sizing the memory file");
+    while (at < size) {
+        uint64_t end = at;
         int r;
 
-        while (run < end && run - at < RUN_MAX && !is_zero(memory + run))
-            run += LAYOUT_PAGE_SIZE;
-        if (run == at) {
+        while (end < size && end - at < RUN_MAX && !is_zero(memory + end))
+            end += LAYOUT_PAGE_SIZE;
+        if (end == at) {
             at += LAYOUT_PAGE_SIZE;
             continue;
         }
-        r = fd_pwrite_full(fd, memory + at, run - at, at);
+        r = fd_pwrite_full(memory_fd, memory + at, end - at, at);
         if (r < 0)
             return err_set_errno(err, -r, "writing the memory file");
-        at = run;
+        at = end;
     }
     return 0;
 }
 
-/* The holes of the source are memory that the guest never touched. */
-static int save_memory(const struct machine *m, int source_fd, int memory_fd, struct err *err)
-{
-    uint64_t size = m->config.memory_bytes;
-    off_t data = 0;
-
-    if (ftruncate(memory_fd, (off_t)size) < 0)
-        return err_set_errno(err, errno, "sizing the memory file");
-    for (;;) {
-        off_t hole;
-        int r;
-
-        data = lseek(source_fd, data, SEEK_DATA);
-        if (data < 0 && errno == ENXIO)
-            return 0;
-        hole = data < 0 ? -1 : lseek(source_fd, data, SEEK_HOLE);
-        if (data < 0 || hole < 0)
-            return err_set_errno(err, errno, "looking for guest memory in use");
-        r = write_pages(m->mapping, (uint64_t)data, (uint64_t)hole, memory_fd, err);
-        if (r < 0)
-            return r;
-        data = hole;
-    }
-}
-
-int snapshot_save(struct machine *m, int source_fd, int state_fd, int memory_fd,
-                  struct err *err)
+int snapshot_save(struct machine *m, int state_fd, int memory_fd, struct err *err)
 {
     struct state_writer w;
     int r = vcpu_complete_exit(m, err);
@@ -168,7 +148,7 @@ int snapshot_save(struct machine *m, int source_fd, int state_fd, int memory_fd,
     state_writer_finish(&w);
     if (r < 0)
         return r;
-    return save_memory(m, source_fd, memory_fd, err);
+    return save_memory(m, memory_fd, err);
 }
 
 /* Reads the whole state file. *ret_data is malloc'ed. */

@@ -27,11 +27,10 @@ int snapshot_get_machine(const struct state *state, struct snapshot_machine *ret
 
 /*
  * Writes the machine, whose vCPU thread is stopped and which has no guest connection, to
- * state_fd and memory_fd (both empty and open for reading and writing). source_fd is the file
- * of its memory; pages of zeros become holes. 0 or -errno.
+ * state_fd and memory_fd (both empty and open for reading and writing). Pages of zeros become
+ * holes. 0 or -errno.
  */
-int snapshot_save(struct machine *m, int source_fd, int state_fd, int memory_fd,
-                  struct err *err);
+int snapshot_save(struct machine *m, int state_fd, int memory_fd, struct err *err);
 
 /* Descriptors are borrowed and must outlive the machine. */
 struct snapshot_source {

@@ -7,12 +7,17 @@
 #include <linux/virtio_ring.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define GUARD_SIZE 4096u
 
 void fake_driver_init(struct fake_driver *d)
 {
-    void *host = calloc(1, FAKE_MEMORY_SIZE);
+    /* With a page after it that nobody may touch. */
+    uint8_t *host = mmap(NULL, FAKE_MEMORY_SIZE + GUARD_SIZE, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (host == NULL) {
+    if (host == MAP_FAILED || mprotect(host, FAKE_MEMORY_SIZE, PROT_READ | PROT_WRITE) < 0) {
         abort();
     }
     memset(d, 0, sizeof(*d));
@@ -21,7 +26,9 @@ void fake_driver_init(struct fake_driver *d)
 
 void fake_driver_finish(struct fake_driver *d)
 {
-    free(d->mem.host);
+    if (d->mem.host != NULL) {
+        (void)munmap(d->mem.host, FAKE_MEMORY_SIZE + GUARD_SIZE);
+    }
     d->mem.host = NULL;
 }
 

@@ -200,6 +200,26 @@ static void test_suppression(void **state)
     assert_false(virtqueue_take_interrupt(&f->q));
 }
 
+static void test_moderation(void **state)
+{
+    struct fixture *f = *state;
+
+    f->q.interrupt_after = 3;
+    for (uint16_t i = 0; i < 4; i++) {
+        fake_desc(&f->d, 0, i, FAKE_BUFFERS, 1, WR, 0);
+        fake_offer(&f->d, 0, i);
+        assert_int_equal(virtqueue_pop(&f->q, &f->chain), 1);
+        virtqueue_push(&f->q, i, 1);
+        virtqueue_publish(&f->q);
+        assert_int_equal(virtqueue_take_interrupt(&f->q), i == 2);
+    }
+    /* The fourth one goes with another queue's. */
+    assert_true(f->q.interrupt_due);
+    virtqueue_clear_interrupt(&f->q);
+    assert_false(f->q.interrupt_due);
+    assert_int_equal(f->q.taken, 0);
+}
+
 static void test_wrap(void **state)
 {
     struct fixture *f = *state;
@@ -375,6 +395,7 @@ int main(void)
         TEST(test_used_is_published_in_one_batch),
         TEST(test_unpop),
         TEST(test_suppression),
+        TEST(test_moderation),
         TEST(test_wrap),
         TEST(test_avail_too_far),
         TEST(test_avail_backwards),

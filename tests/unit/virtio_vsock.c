@@ -372,6 +372,32 @@ static void test_few_interrupts_and_kicks(void **state)
     assert_int_equal(f->d.kicks, 0);
 }
 
+/* A packet of the guest's is worth one exit, its kick; the interrupt waits for company. */
+static void test_transmit_interrupts_wait(void **state)
+{
+    struct fake_vsock *f = *state;
+    unsigned int kicks;
+
+    fake_ack(&f->d);
+    f->d.irqs = 0;
+    kicks = f->d.kicks;
+    for (unsigned int i = 0; i < 10; i++) {
+        fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "x", 1);
+    }
+    assert_int_equal(f->d.irqs, 0);
+    assert_int_equal(f->d.kicks, kicks + 10);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_REQUEST, 0, NULL, 0);
+    assert_int_equal(f->d.irqs, 1);
+    fake_ack(&f->d);
+    /* A quarter of the queue: 16 packets of two descriptors. */
+    for (unsigned int i = 0; i < 15; i++) {
+        fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "x", 1);
+    }
+    assert_int_equal(f->d.irqs, 1);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "x", 1);
+    assert_int_equal(f->d.irqs, 2);
+}
+
 static void test_host_closes_one_way(void **state)
 {
     struct fake_vsock *f = *state;
@@ -562,6 +588,7 @@ int main(void)
         CONNECTED(test_counters_wrap),
         CONNECTED(test_no_receive_buffers),
         CONNECTED(test_few_interrupts_and_kicks),
+        CONNECTED(test_transmit_interrupts_wait),
         CONNECTED(test_host_closes_one_way),
         CONNECTED(test_host_closes),
         CONNECTED(test_host_closes_after_one_way),

@@ -222,7 +222,7 @@ static void test_more_than_credit(void **state)
     struct fake_vsock *f = *state;
     static uint8_t data[1 << 16];
     struct vsock_packet reply;
-    uint32_t accepted;
+    uint32_t accepted = 0;
     uint32_t got = 0;
     ssize_t n;
 

@@ -122,6 +122,9 @@ void virtio_mmio_flush(struct virtio_mmio *t)
         }
     }
     if (due) {
+        for (unsigned int i = 0; i < t->device->ops->n_queues; i++) {
+            virtqueue_clear_interrupt(&t->queues[i]);
+        }
         raise_interrupt(t, INTERRUPT_VRING);
     }
 }

@@ -167,6 +167,7 @@ int virtqueue_pop(struct virtqueue *q, struct virtqueue_chain *ret_chain)
         }
         if ((desc.flags & VRING_DESC_F_NEXT) == 0) {
             q->next_avail++;
+            q->taken = (uint16_t)(q->taken + steps + 1);
             return 1;
         }
         index = desc.next;
@@ -231,10 +232,10 @@ bool virtqueue_take_interrupt(struct virtqueue *q)
 {
     uint16_t flags;
 
-    if (q->failure != NULL || !q->interrupt_due) {
+    if (q->failure != NULL || !q->interrupt_due || q->taken < q->interrupt_after) {
         return false;
     }
-    q->interrupt_due = false;
+    virtqueue_clear_interrupt(q);
     /* Pairs with the driver's full barrier between clearing the flag and its last look at the
        used index: either it sees the new index, or this sees that it wants the interrupt. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -243,6 +244,12 @@ bool virtqueue_take_interrupt(struct virtqueue *q)
         return false;
     }
     return (flags & VRING_AVAIL_F_NO_INTERRUPT) == 0;
+}
+
+void virtqueue_clear_interrupt(struct virtqueue *q)
+{
+    q->interrupt_due = false;
+    q->taken = 0;
 }
 
 static size_t make_iov(const struct virtqueue *q, const struct virtqueue_buffer *buffers,

@@ -32,9 +32,13 @@ struct virtqueue {
     uint16_t next_used;
     uint16_t published_used; /* what the guest was last told in used.idx */
     bool interrupt_due;      /* published something since the last interrupt decision */
-    bool kicks_off;          /* VIRTQ_USED_F_NO_NOTIFY is set */
-    bool more;               /* the device left work behind to keep its callback short */
-    const char *failure;     /* NULL, or what rule was broken: a constant */
+    /* Interrupt moderation: for this queue alone there is none before that many descriptors
+       were taken. 0 for none; reset clears it. */
+    uint16_t interrupt_after;
+    uint16_t taken;      /* descriptors since the last interrupt */
+    bool kicks_off;      /* VIRTQ_USED_F_NO_NOTIFY is set */
+    bool more;           /* the device left work behind to keep its callback short */
+    const char *failure; /* NULL, or what rule was broken: a constant */
 };
 
 struct virtqueue_buffer {
@@ -87,8 +91,13 @@ void virtqueue_publish(struct virtqueue *q);
 void virtqueue_want_kicks(struct virtqueue *q, bool wanted);
 /* True when at least one chain waits to be popped. */
 bool virtqueue_has_work(struct virtqueue *q);
-/* Decides on the interrupt that is due, honouring VIRTQ_AVAIL_F_NO_INTERRUPT, and clears it. */
+/*
+ * Decides on the interrupt that is due, honouring VIRTQ_AVAIL_F_NO_INTERRUPT, and clears it.
+ * One that is held back by interrupt_after stays due.
+ */
 bool virtqueue_take_interrupt(struct virtqueue *q);
+/* The driver gets an interrupt for another queue and will look at this one too: none is due. */
+void virtqueue_clear_interrupt(struct virtqueue *q);
 
 /*
  * Copies up to len bytes from offset of the chain's readable part. Bytes copied: less than len

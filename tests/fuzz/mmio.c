@@ -17,9 +17,11 @@
 #include "vmm/virtio/blk.h"
 #include "vmm/virtio/vsock.h"
 
-#define STEPS_MAX   2000u
-#define IMAGE_SIZE  (64u * 512u)
-#define STATUS_BITS 0xcfu
+#define STEPS_MAX 300u
+/* Each costs a copy of all memory. */
+#define SNAPSHOTS_MAX 3u
+#define IMAGE_SIZE    (64u * 512u)
+#define STATUS_BITS   0xcfu
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,6 +33,7 @@ struct target {
     int image;
     int pair[2];
     bool is_vsock;
+    unsigned int snapshots;
 };
 
 static void check(bool right)
@@ -86,6 +89,7 @@ static void snapshot(struct target *f)
     virtio_mmio_save(&f->t, &w);
     check(!w.bad);
     make(&copy, f->is_vsock);
+    copy.snapshots = ++f->snapshots;
     fake_driver_clone(&copy.d, &f->d);
     fake_driver_attach(&copy.d, &copy.t, device_of(&copy));
     r = bytes_reader_init(before, w.len);
@@ -149,7 +153,9 @@ static void step(struct target *f, struct bytes_reader *r)
         (void)virtio_mmio_serve_more(&f->t);
         return;
     default:
-        snapshot(f);
+        if (f->snapshots < SNAPSHOTS_MAX) {
+            snapshot(f);
+        }
         return;
     }
 }

@@ -13,11 +13,14 @@
 #include "base/fd.h"
 #include "tests/unit/fake_vsock.h"
 
-#define STEPS_MAX 500u
+#define STEPS_MAX 200u
+/* Each costs a copy of all memory. */
+#define RESTORES_MAX 3u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t scratch[1 << 16];
+static unsigned int restores;
 
 static void check(bool right)
 {
@@ -158,7 +161,10 @@ static void step(struct fake_vsock *f, struct bytes_reader *r)
         answer_event(f);
         return;
     case 10:
-        restore(f);
+        if (restores < RESTORES_MAX) {
+            restores++;
+            restore(f);
+        }
         return;
     default:
         fd_close(&f->host);
@@ -171,6 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct fake_vsock f;
     struct bytes_reader r = bytes_reader_init(data, size);
 
+    restores = 0;
     fake_vsock_init(&f, bytes_get_u8(&r) % 64);
     for (unsigned int i = 0; i < STEPS_MAX && bytes_left(&r) > 0; i++) {
         uint8_t flags = r.data[r.at] >> 4;

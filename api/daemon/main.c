@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXIT_USAGE      2
@@ -318,6 +319,7 @@ int main(int argc, char **argv)
     int r;
 
     open_standard_fds();
+    (void)umask(077);
     r = parse_options(argc, argv, &options);
     if (r != 0)
         return r < 0 ? EXIT_USAGE : 0;

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of a hostile guest. The first byte says how the stream is cut and when the host has
+ * sent everything; what must hold: limits, order, and no reading past the input.
+ */
+#include "api/daemon/guest_decoder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct sums {
+    enum guest_stage stage;
+    uint64_t output;
+    uint64_t files;
+};
+
+static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
+                  struct err *err)
+{
+    const struct sums *sums = ctx;
+
+    (void)stream;
+    (void)err;
+    if (sums->stage != GUEST_RUNNING || len == 0 || len > PROTO_CHUNK_MAX)
+        abort();
+    return data[0] == 0xee ? -1 : 0;
+}
+
+static int on_exited(void *ctx, const struct guest_exit *how, struct err *err)
+{
+    (void)ctx;
+    (void)err;
+    if (how->code > 255 || how->signal > 64)
+        abort();
+    return 0;
+}
+
+static int on_output(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct sums *sums = ctx;
+
+    (void)data;
+    (void)err;
+    sums->output += len;
+    if (sums->output > 300)
+        abort();
+    return 0;
+}
+
+static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct sums *sums = ctx;
+
+    (void)data;
+    (void)err;
+    sums->files += len;
+    if (sums->files > 300)
+        abort();
+    return 0;
+}
+
+static void on_stage(void *ctx, enum guest_stage stage)
+{
+    struct sums *sums = ctx;
+
+    if (stage <= sums->stage)
+        abort();
+    sums->stage = stage;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct guest_handlers handlers = {on_log, on_exited, on_output, on_files,
+                                                   on_stage};
+    static const struct guest_decoder_limits limits = {300, 300};
+    struct guest_decoder *d = malloc(sizeof(*d));
+    struct sums sums = {.stage = GUEST_CONNECTING};
+    struct err err = {0};
+    size_t piece;
+    int r = 0;
+
+    if (!d || size < 1) {
+        free(d);
+        return 0;
+    }
+    piece = (data[0] & 0x3f) + 1u;
+    guest_decoder_init(d, &limits);
+    if (data[0] & 0x80)
+        guest_decoder_set_injected(d);
+    for (size_t at = 1; r == 0 && at < size; at += piece) {
+        size_t n = size - at < piece ? size - at : piece;
+        uint8_t *copy = malloc(n);
+
+        if (!copy)
+            break;
+        /* A copy of exactly this size, so that a sanitizer sees every byte too far. */
+        memcpy(copy, data + at, n);
+        if (sums.stage == GUEST_INJECTING)
+            guest_decoder_set_injected(d);
+        r = guest_decoder_feed(d, copy, n, &handlers, &sums, &err);
+        free(copy);
+        if (r < 0 && r != -1 && err.code == 0)
+            abort();
+    }
+    free(d);
+    return 0;
+}

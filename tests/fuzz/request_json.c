@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JSON body of an execution request, and text that is to become a JSON string. What must
+ * hold: the input lies inside the body and is JSON, and what we write is JSON too.
+ */
+#include "api/daemon/json_text.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_request(const char *body, size_t len, bool with_archive)
+{
+    struct request q;
+    struct err err = {0};
+
+    if (request_parse(body, len, with_archive, &q, &err) < 0) {
+        if (err.code == 0)
+            abort();
+        return;
+    }
+    if (q.has_input && (q.input_at > len || q.input_bytes > len - q.input_at ||
+                        json_text_check(body + q.input_at, q.input_bytes, NULL, NULL) < 0))
+        abort();
+    if (q.timeout_ms > 3600000000u || q.n_env > LIMIT_ENV_COUNT || q.n_args > LIMIT_ARGS_COUNT)
+        abort();
+    request_finish(&q);
+}
+
+static void check_writing(const char *text, size_t len)
+{
+    struct buf out = buf_init(8 * len + 64);
+    struct buf compact = buf_init(8 * len + 64);
+    struct json_slice value;
+
+    if (json_append_string(&out, text, len) < 0 ||
+        json_text_check((char *)out.data, out.len, NULL, NULL) < 0)
+        abort();
+    if (json_text_check(text, len, &value, NULL) == 0 &&
+        (json_append_compact(&compact, value) < 0 ||
+         json_text_check((char *)compact.data, compact.len, NULL, NULL) < 0))
+        abort();
+    buf_finish(&out);
+    buf_finish(&compact);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *copy = malloc(size ? size : 1);
+
+    if (!copy)
+        return 0;
+    memcpy(copy, data, size);
+    check_request(copy, size, false);
+    check_request(copy, size, true);
+    check_writing(copy, size);
+    free(copy);
+    return 0;
+}

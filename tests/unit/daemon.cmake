@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# skillvmd: its parts on their own, then whole with a stand-in for the VMM and the guest.
+if(TARGET apidaemon)
+    foreach(name json request decoder store snapshot)
+        skillvm_unit(daemon_${name} apidaemon)
+    endforeach()
+
+    add_executable(fake_vmm fake_vmm.c)
+    target_link_libraries(fake_vmm PRIVATE base)
+    set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    foreach(name api faults)
+        skillvm_unit(daemon_${name} Threads::Threads)
+        target_sources(unit_daemon_${name} PRIVATE daemon_harness.c)
+        target_compile_definitions(unit_daemon_${name} PRIVATE
+            SKILLVMD="$<TARGET_FILE:skillvmd>" FAKE_VMM="$<TARGET_FILE:fake_vmm>")
+        add_dependencies(unit_daemon_${name} skillvmd fake_vmm)
+    endforeach()
+endif()

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Guests and VMMs that break, daemons that stop or die: nothing is left, everything is told. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/daemon_harness.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FAKE(mode) "{\"skill\":\"demo\",\"timeout\":1,\"env\":{\"FAKE\":\"" mode "\"}}"
+
+/* A daemon of its own for each test. */
+static void begin(struct harness *h, const char *kernel, const char *image,
+                  const char *const *extra)
+{
+    harness_init(h, kernel, image);
+    harness_start(h, extra);
+    assert_int_equal(harness_push(h, "demo", "1", "print(1)"), 201);
+}
+
+static void end(struct harness *h)
+{
+    harness_assert_clean(h);
+    assert_int_equal(harness_stop(h, SIGTERM), 0);
+    assert_int_equal(access(h->socket, F_OK), -1);
+    harness_finish(h);
+}
+
+static void expect(struct answer a, int status, const char *part)
+{
+    if (a.status != status || !a.body || !strstr(a.body, part))
+        fail_msg("got %d %s, expected %d with %s", a.status, a.body ? a.body : "(nothing)",
+                 status, part);
+    answer_finish(&a);
+}
+
+static void guests_that_break_fail(void **state)
+{
+    static const char *const cases[][2] = {
+        {FAKE("hostile-length"), "the guest broke the protocol"},
+        {FAKE("hostile-type"), "frame type 0x7f"},
+        {FAKE("hostile-order"), "the guest broke the protocol"},
+        {FAKE("hostile-exit"), "an EXIT that cannot be"},
+        {FAKE("hostile-output"), "more bytes than it was allowed"},
+        {FAKE("hostile-files"), "\"status\":\"failed\""},
+        {FAKE("hostile-after"), "the guest broke the protocol"},
+        {FAKE("hostile-deep"), "\"output\":null"},
+        {FAKE("before"), "the guest broke the protocol"},
+        {FAKE("fail"), "the guest could not run the skill: no ?[31minterpreter?"},
+        {FAKE("die"), "the microVM's process ended"},
+        {FAKE("die"), "\"stdout\":\"last words\\n\""},
+        {FAKE("vmm-failed"), "the microVM failed: KVM_RUN: made up"},
+        {FAKE("guest-exited"), "the guest stopped before it had finished"},
+        {FAKE("close"), "closed the connection too early"},
+        {FAKE("hang"), "\"status\":\"timeout\""},
+        {FAKE("deaf"), "timed out after 1 s, and the guest did not end the skill"},
+    };
+    struct harness h;
+    unsigned fds;
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    fds = harness_count_fds(&h);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect(harness_run(&h, cases[i][0]), 200, cases[i][1]);
+    harness_assert_clean(&h);
+    assert_int_equal(harness_count_files(&h, "artifacts"), 0);
+    assert_true(harness_count_fds(&h) <= fds + 1);
+    end(&h);
+}
+
+static void machines_that_do_not_restore_fail(void **state)
+{
+    static const char *const cases[][2] = {
+        {"restore=die", "the microVM's process ended"},
+        {"restore=failed", "the microVM failed: state: made-up refusal"},
+        {"restore=version", "the guest speaks protocol 99"},
+        {"restore=silent", "the guest did not answer after it was restored"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct harness h;
+
+        begin(&h, "boot", cases[i][0], NULL);
+        expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, cases[i][1]);
+        end(&h);
+    }
+}
+
+static void without_a_snapshot_nothing_runs(void **state)
+{
+    struct harness h;
+    struct answer a;
+
+    (void)state;
+    begin(&h, "boot=failed", "restore", NULL);
+    expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "no KVM today");
+    a = harness_get(&h, "/ready");
+    assert_int_equal(a.status, 503);
+    assert_non_null(strstr(a.body, "\"status\":\"not_ready\""));
+    assert_non_null(strstr(a.body, "no KVM today"));
+    answer_finish(&a);
+    end(&h);
+}
+
+static void executions_wait_for_the_snapshot(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    begin(&h, "boot=slow", "restore", NULL);
+    expect(harness_get(&h, "/health"), 200, "ok");
+    expect(harness_get(&h, "/ready"), 503, "booting the guest once");
+    expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    end(&h);
+}
+
+static void stopping_while_it_boots(void **state)
+{
+    struct harness h;
+    uint64_t start_ns;
+
+    (void)state;
+    begin(&h, "boot=slow", "restore", NULL);
+    start_ns = clock_monotonic_ns();
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    assert_true(clock_monotonic_ns() - start_ns < 1500000000u);
+    assert_int_equal(harness_count_files(&h, "snapshots"), 0);
+    harness_finish(&h);
+}
+
+/* Flips a byte of a file of the one snapshot. */
+static void damage(const struct harness *h, const char *name, off_t at)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command),
+             "f=$(echo %s/snapshots/*/%s) && printf X | dd of=$f bs=1 seek=%ld conv=notrunc "
+             "status=none",
+             h->data, name, (long)at);
+    assert_int_equal(system(command), 0);
+}
+
+static void snapshots_are_reused_and_replaced(void **state)
+{
+    struct harness h;
+    char image[128];
+    int fd;
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    for (int i = 0; i < 3; i++) {
+        static const struct {
+            const char *name;
+            off_t at;
+        } files[] = {{"state", 2}, {"memory", 1 << 20}, {"manifest.json", 40}};
+
+        damage(&h, files[i].name, files[i].at);
+        harness_start(&h, NULL);
+        harness_wait_ready(&h);
+        expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+        assert_int_equal(harness_count_files(&h, "snapshots"), 1);
+        assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    }
+    /* Another image: another snapshot, and the old one goes. */
+    snprintf(image, sizeof(image), "%s/python.erofs", h.dir);
+    fd = open(image, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, "restore of another", 18), 0);
+    close(fd);
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    assert_int_equal(harness_count_files(&h, "snapshots"), 1);
+    end(&h);
+}
+
+struct client {
+    struct harness *h;
+    const char *json;
+    struct answer answer;
+    pthread_t thread;
+};
+
+static void *run_client(void *arg)
+{
+    struct client *c = arg;
+
+    c->answer = harness_run(c->h, c->json);
+    return NULL;
+}
+
+static void start_client(struct client *c, struct harness *h, const char *json)
+{
+    c->h = h;
+    c->json = json;
+    assert_int_equal(pthread_create(&c->thread, NULL, run_client, c), 0);
+}
+
+static void wait_children(const struct harness *h, unsigned n)
+{
+    for (int i = 0; i < 500 && harness_count_children(h) != n; i++)
+        usleep(10000);
+    assert_int_equal(harness_count_children(h), n);
+}
+
+static void overload_is_429(void **state)
+{
+    static const char *const extra[] = {"--max-running", "1", "--max-queued", "1", NULL};
+    struct client running, queued;
+    struct harness h;
+    struct answer a;
+
+    (void)state;
+    begin(&h, "boot", "restore", extra);
+    harness_wait_ready(&h);
+    start_client(&running, &h, FAKE("hang"));
+    wait_children(&h, 1);
+    start_client(&queued, &h, "{\"skill\":\"demo\"}");
+    for (int i = 0; i < 500; i++) {
+        a = harness_run(&h, FAKE("exit"));
+        if (a.status == 429)
+            break;
+        answer_finish(&a);
+        usleep(5000);
+    }
+    assert_int_equal(a.status, 429);
+    assert_non_null(strstr(a.headers, "Retry-After: 1"));
+    assert_non_null(strstr(a.body, "\"error\":\"overloaded\""));
+    answer_finish(&a);
+    pthread_join(running.thread, NULL);
+    pthread_join(queued.thread, NULL);
+    expect(running.answer, 200, "\"status\":\"timeout\"");
+    expect(queued.answer, 200, "\"status\":\"success\"");
+    end(&h);
+}
+
+static void stopping_cancels_what_runs(void **state)
+{
+    static const char *const extra[] = {"--max-running", "1", "--stop-timeout", "0", NULL};
+    static const char ticks[] =
+        "{\"skill\":\"demo\",\"timeout\":60,\"env\":{\"FAKE\":\"ticks\"}}";
+    struct client running, queued;
+    struct harness h;
+
+    (void)state;
+    begin(&h, "boot", "restore", extra);
+    harness_wait_ready(&h);
+    start_client(&running, &h, ticks);
+    wait_children(&h, 1);
+    start_client(&queued, &h, ticks);
+    usleep(300000);
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    pthread_join(running.thread, NULL);
+    pthread_join(queued.thread, NULL);
+    expect(running.answer, 200, "\"status\":\"cancelled\"");
+    expect(queued.answer, 200, "the daemon stopped before this execution ran");
+    assert_int_equal(harness_count_files(&h, "tmp"), 0);
+    harness_finish(&h);
+}
+
+/* The only execution of the registry, as a GET path. */
+static void find_execution(const struct harness *h, char *path, size_t size)
+{
+    char command[512];
+    FILE *f;
+
+    snprintf(
+        command, sizeof(command),
+        "strings -n 37 %s/skillvm.db-wal %s/skillvm.db | grep -o 'exec_[0-9a-f]*' | head -1",
+        h->data, h->data);
+    f = popen(command, "re");
+    assert_non_null(f);
+    snprintf(path, size, "/v1/executions/");
+    assert_non_null(fgets(path + strlen(path), 38, f));
+    pclose(f);
+}
+
+static void a_killed_daemon_leaves_no_machine(void **state)
+{
+    struct client running;
+    struct harness h;
+    char path[64];
+    pid_t machine;
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    start_client(&running, &h, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"hang\"}}");
+    wait_children(&h, 1);
+    machine = harness_first_child(&h);
+    find_execution(&h, path, sizeof(path));
+    expect(harness_get(&h, path), 200, "\"status\":\"");
+    assert_int_equal(harness_stop(&h, SIGKILL), -1);
+    pthread_join(running.thread, NULL);
+    answer_finish(&running.answer);
+    for (int i = 0; i < 500 && kill(machine, 0) == 0; i++)
+        usleep(10000);
+    assert_int_equal(kill(machine, 0), -1);
+    /* The socket's name is stale now, and the next daemon takes it. */
+    assert_int_equal(access(h.socket, F_OK), 0);
+    harness_start(&h, NULL);
+    expect(harness_get(&h, path), 200, "the daemon stopped while this execution ran");
+    expect(harness_get(&h, path), 200, "\"status\":\"failed\"");
+    harness_wait_ready(&h);
+    end(&h);
+}
+
+static int run_second(const struct harness *h, const char *socket_path, const char *data)
+{
+    char command[1024];
+
+    snprintf(command, sizeof(command),
+             "grep -aoh 'exec_[0-9a-f]*' %s/skillvm.db-wal %s/skillvm.db | head -1", h->data,
+             h->data);
+    f = popen(command, "re");
+    assert_non_null(f);
+    snprintf(path, size, "/v1/executions/");
+    assert_non_null(fgets(path + strlen(path), 38, f));
+    pclose(f);
+}
+
+static void a_killed_daemon_leaves_no_machine(void **state)
+{
+    struct client running;
+    struct harness h;
+    char path[64];
+    char fake[64];
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    start_client(&running, &h, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"hang\"}}");
+    wait_children(&h, 1);
+    machine = harness_first_child(&h);
+    find_execution(&h, path, sizeof(path));
+    expect(harness_get(&h, path), 200, "\"status\":\"");
+    assert_int_equal(harness_stop(&h, SIGKILL), -1);
+    pthread_join(running.thread, NULL);
+    answer_finish(&running.answer);
+    for (int i = 0; i < 500 && kill(machine, 0) == 0; i++)
+        usleep(10000);
+    assert_int_equal(kill(machine, 0), -1);
+    /* The socket's name is stale now, and the next daemon takes it. */
+    assert_int_equal(access(h.socket, F_OK), 0);
+    harness_start(&h, NULL);
+    expect(harness_get(&h, path), 200, "the daemon stopped while this execution ran");
+    expect(harness_get(&h, path), 200, "\"status\":\"failed\"");
+    harness_wait_ready(&h);
+    end(&h);
+}
+
+static int run_second(const struct harness *h, const char *socket_path, const char *data)
+{
+    char command[1024];
+
+    snprintf(command, sizeof(command),
+             "'%s' --socket '%s' --data '%s' --share '%s' --vmm '%s' 2>/dev/null", SKILLVMD,
+             socket_path, data, h->dir, FAKE_VMM);
+    return WEXITSTATUS(system(command));
+}
+
+static void one_daemon_at_a_time(void **state)
+{
+    struct harness h;
+    char other[256];
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    snprintf(other, sizeof(other), "%s/other", h.dir);
+    assert_int_equal(run_second(&h, other, h.data), 1);
+    assert_int_equal(run_second(&h, h.socket, other), 1);
+    expect(harness_get(&h, "/health"), 200, "ok");
+    harness_wait_ready(&h);
+    end(&h);
+}
+
+/* Readers that never read and senders that never send hold up nobody. */
+static void idle_clients_are_harmless(void **state)
+{
+    struct harness h;
+    int fds[100];
+    unsigned before;
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    before = harness_count_fds(&h);
+    for (size_t i = 0; i < 100; i++) {
+        static const char json[] = FAKE("flood");
+        char head[256];
+
+        fds[i] = harness_connect(&h);
+        assert_true(fds[i] >= 0);
+        snprintf(head, sizeof(head),
+                 "POST /v1/executions HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+                 "Content-Length: %zu\r\n\r\n%s",
+                 strlen(json), i % 10 == 0 ? json : "");
+        if (i % 3)
+            assert_int_equal(fd_write_full(fds[i], head, strlen(head)), 0);
+    }
+    for (int i = 0; i < 5; i++)
+        expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    for (size_t i = 0; i < 100; i++)
+        close(fds[i]);
+    harness_assert_clean(&h);
+    for (int i = 0; i < 200 && harness_count_fds(&h) > before; i++)
+        usleep(20000);
+    assert_true(harness_count_fds(&h) <= before + 1);
+    end(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(guests_that_break_fail),
+        cmocka_unit_test(machines_that_do_not_restore_fail),
+        cmocka_unit_test(without_a_snapshot_nothing_runs),
+        cmocka_unit_test(executions_wait_for_the_snapshot),
+        cmocka_unit_test(stopping_while_it_boots),
+        cmocka_unit_test(snapshots_are_reused_and_replaced),
+        cmocka_unit_test(overload_is_429),
+        cmocka_unit_test(stopping_cancels_what_runs),
+        cmocka_unit_test(a_killed_daemon_leaves_no_machine),
+        cmocka_unit_test(one_daemon_at_a_time),
+        cmocka_unit_test(idle_clients_are_harmless),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

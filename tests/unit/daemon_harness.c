@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/daemon_harness.h"
+
+#include "tests/unit/cmocka_all.h"
+
+#include "base/buf.h"
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ANSWER_MAX (64u << 20)
+
+extern char **environ;
+
+static void write_file(const char *dir, const char *name, const char *text)
+{
+    char path[256];
+    _cleanup_fd_ int fd = -1;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+}
+
+void harness_init(struct harness *h, const char *kernel, const char *image)
+{
+    *h = (struct harness){.pid = -1};
+    snprintf(h->dir, sizeof(h->dir), "/tmp/skillvm-unit.XXXXXX");
+    assert_non_null(mkdtemp(h->dir));
+    snprintf(h->socket, sizeof(h->socket), "%s/sock", h->dir);
+    snprintf(h->data, sizeof(h->data), "%s/data", h->dir);
+    write_file(h->dir, "vmlinux", kernel);
+    write_file(h->dir, "python.erofs", image);
+}
+
+int harness_connect(const struct harness *h)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", h->socket);
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+void harness_start(struct harness *h, const char *const *extra)
+{
+    const char *argv[24] = {"skillvmd", "--socket", h->socket, "--data",  h->data, "--share",
+                            h->dir,     "--vmm",    FAKE_VMM,  "--grace", "1"};
+    size_t n = 11;
+    char *args[24] = {0};
+
+    while (extra && *extra)
+        argv[n++] = *extra++;
+    memcpy(args, argv, sizeof(args));
+    assert_int_equal(posix_spawn(&h->pid, SKILLVMD, NULL, NULL, args, environ), 0);
+    for (int i = 0; i < 500; i++) {
+        int fd = harness_connect(h);
+
+        if (fd >= 0) {
+            close(fd);
+            return;
+        }
+        usleep(20000);
+    }
+    fail_msg("skillvmd does not answer");
+}
+
+void harness_wait_ready(struct harness *h)
+{
+    for (int i = 0; i < 500; i++) {
+        struct answer a = harness_get(h, "/ready");
+        int status = a.status;
+
+        answer_finish(&a);
+        if (status == 200)
+            return;
+        usleep(20000);
+    }
+    fail_msg("skillvmd does not become ready");
+}
+
+int harness_stop(struct harness *h, int signal_number)
+{
+    int status = 0;
+
+    assert_true(h->pid > 0);
+    assert_int_equal(kill(h->pid, signal_number), 0);
+    assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
+    h->pid = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void remove_tree(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        char child[512];
+        struct stat st;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(child, sizeof(child), "%s/%.200s", path, entry->d_name);
+        if (lstat(child, &st) == 0 && S_ISDIR(st.st_mode))
+            remove_tree(child);
+        else
+            unlink(child);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+void harness_finish(struct harness *h)
+{
+    if (h->pid > 0)
+        harness_stop(h, SIGKILL);
+    remove_tree(h->dir);
+}
+
+void answer_finish(struct answer *a)
+{
+    free(a->headers);
+    free(a->body);
+    *a = (struct answer){0};
+}
+
+/* Joins the chunks of a chunked body in place. */
+static size_t join_chunks(char *body, size_t len)
+{
+    size_t from = 0, to = 0;
+
+    while (from < len) {
+        char *end;
+        size_t size = strtoul(body + from, &end, 16);
+
+        from = (size_t)(end - body) + 2;
+        if (size == 0 || from + size > len)
+            break;
+        memmove(body + to, body + from, size);
+        to += size;
+        from += size + 2;
+    }
+    body[to] = '\0';
+    return to;
+}
+
+struct answer harness_read_answer(int fd)
+{
+    struct buf all = buf_init(ANSWER_MAX);
+    struct answer a = {0};
+    const char *text;
+    const char *body;
+    char chunk[65536];
+    ssize_t n;
+
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+        assert_int_equal(buf_append(&all, chunk, (size_t)n), 0);
+    text = buf_cstr(&all);
+    assert_non_null(text);
+    body = strstr(text, "\r\n\r\n");
+    if (body) {
+        assert_int_equal(sscanf(text, "HTTP/1.1 %d", &a.status), 1);
+        a.headers = strndup(text, (size_t)(body - text) + 2);
+        body += 4;
+        a.len = all.len - (size_t)(body - text);
+        a.body = malloc(a.len + 1);
+        assert_non_null(a.body);
+        memcpy(a.body, body, a.len);
+        a.body[a.len] = '\0';
+        if (strcasestr(a.headers, "Transfer-Encoding: chunked"))
+            a.len = join_chunks(a.body, a.len);
+    }
+    buf_finish(&all);
+    return a;
+}
+
+struct answer harness_request(const struct harness *h, const char *method, const char *path,
+                              const char *headers, const void *body, size_t len)
+{
+    _cleanup_fd_ int fd = harness_connect(h);
+    char head[2048];
+    int n = snprintf(head, sizeof(head),
+                     "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s%s%zu\r\n\r\n",
+                     method, path, headers, "Content-Length: ", len);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, head, (size_t)n), 0);
+    /* A refused body may not be read to its end. */
+    if (len > 0)
+        (void)fd_write_full(fd, body, len);
+    return harness_read_answer(fd);
+}
+
+struct answer harness_get(const struct harness *h, const char *path)
+{
+    return harness_request(h, "GET", path, "", NULL, 0);
+}
+
+struct answer harness_run(const struct harness *h, const char *json)
+{
+    return harness_request(h, "POST", "/v1/executions", "Content-Type: application/json\r\n",
+                           json, strlen(json));
+}
+
+static void add_file(struct buf *tar, const char *name, const char *content)
+{
+    char block[512] = {0};
+    static const char zeros[512];
+    size_t len = strlen(content);
+    unsigned sum = 0;
+
+    snprintf(block, 100, "%s", name);
+    snprintf(block + 100, 8, "0000644");
+    snprintf(block + 108, 8, "0000000");
+    snprintf(block + 116, 8, "0000000");
+    snprintf(block + 124, 12, "%011o", (unsigned)len);
+    snprintf(block + 136, 12, "00000000000");
+    block[156] = '0';
+    memcpy(block + 257, "ustar\00000", 8);
+    memset(block + 148, ' ', 8);
+    for (int i = 0; i < 512; i++)
+        sum += (unsigned char)block[i];
+    snprintf(block + 148, 8, "%06o", sum);
+    assert_int_equal(buf_append(tar, block, sizeof(block)), 0);
+    assert_int_equal(buf_append(tar, content, len), 0);
+    assert_int_equal(buf_append(tar, zeros, (512 - len % 512) % 512), 0);
+}
+
+char *harness_skill(const char *name, const char *version, const char *script, size_t *ret_len)
+{
+    struct buf tar = buf_init(ANSWER_MAX);
+    static const char zeros[1024];
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "---\nname: %s\ndescription: A skill of a test.\nversion: \"%s\"\n---\nBody.\n",
+             name, version);
+    add_file(&tar, "SKILL.md", text);
+    add_file(&tar, "main.py", script);
+    assert_int_equal(buf_append(&tar, zeros, sizeof(zeros)), 0);
+    *ret_len = tar.len;
+    return (char *)tar.data;
+}
+
+int harness_push(const struct harness *h, const char *name, const char *version,
+                 const char *script)
+{
+    size_t len;
+    char *tar = harness_skill(name, version, script, &len);
+    struct answer a = harness_request(h, "POST", "/v1/skills",
+                                      "Content-Type: application/octet-stream\r\n", tar, len);
+    int status = a.status;
+
+    answer_finish(&a);
+    free(tar);
+    return status;
+}
+
+static unsigned count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    unsigned n = 0;
+
+    while (dir && (entry = readdir(dir)))
+        n += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* Counts the daemon's children; *ret_first gets one of them. */
+static unsigned list_children(const struct harness *h, pid_t *ret_first)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    unsigned n = 0;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        char path[300], line[512] = "";
+        FILE *f;
+        int parent = 0;
+
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+            continue;
+        snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+        f = fopen(path, "re");
+        if (f && fgets(line, sizeof(line), f) && strrchr(line, ')') &&
+            sscanf(strrchr(line, ')') + 2, "%*c %d", &parent) == 1 && parent == h->pid) {
+            *ret_first = (pid_t)strtol(entry->d_name, NULL, 10);
+            n++;
+        }
+        if (f)
+            fclose(f);
+    }
+    closedir(dir);
+    return n;
+}
+
+unsigned harness_count_children(const struct harness *h)
+{
+    pid_t first;
+
+    return list_children(h, &first);
+}
+
+pid_t harness_first_child(const struct harness *h)
+{
+    pid_t first = -1;
+
+    (void)list_children(h, &first);
+    return first;
+}
+
+unsigned harness_count_fds(const struct harness *h)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", h->pid);
+    return count_entries(path);
+}
+
+unsigned harness_count_files(const struct harness *h, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", h->data, name);
+    return count_entries(path);
+}
+
+void harness_assert_clean(const struct harness *h)
+{
+    for (int i = 0; i < 250; i++) {
+        if (harness_count_children(h) == 0 && harness_count_files(h, "tmp") == 0)
+            return;
+        usleep(20000);
+    }
+    assert_int_equal(harness_count_children(h), 0);
+    assert_int_equal(harness_count_files(h, "tmp"), 0);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs a real skillvmd with the fake VMM in a folder of its own, and speaks HTTP to it over its
+ * socket, byte by byte where a test wants that.
+ */
+#ifndef SKILLVM_TESTS_UNIT_DAEMON_HARNESS_H
+#define SKILLVM_TESTS_UNIT_DAEMON_HARNESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct harness {
+    char dir[64];
+    char socket[128];
+    char data[128];
+    pid_t pid;
+};
+
+struct answer {
+    int status;
+    char *headers; /* owned */
+    char *body;    /* owned, NUL-terminated, chunks joined */
+    size_t len;
+};
+
+/* Creates the folder; kernel and image are the texts the fake VMM acts on. */
+void harness_init(struct harness *h, const char *kernel, const char *image);
+/* Starts the daemon with further arguments (NULL ends them) and waits until it answers. */
+void harness_start(struct harness *h, const char *const *extra);
+/* Waits until /ready says so. */
+void harness_wait_ready(struct harness *h);
+/* Sends a signal and waits for its end. Its exit status, or -1 for a death by signal. */
+int harness_stop(struct harness *h, int signal_number);
+/* Stops it if need be and removes the folder. */
+void harness_finish(struct harness *h);
+
+/* A connection to the socket. */
+int harness_connect(const struct harness *h);
+/* Sends a request (with Connection: close) and reads the whole answer. */
+struct answer harness_request(const struct harness *h, const char *method, const char *path,
+                              const char *headers, const void *body, size_t len);
+/* Reads an answer until the end of the connection. */
+struct answer harness_read_answer(int fd);
+void answer_finish(struct answer *a);
+
+struct answer harness_get(const struct harness *h, const char *path);
+/* POST /v1/executions with JSON text. */
+struct answer harness_run(const struct harness *h, const char *json);
+/* Registers a minimal skill under a name and version. Its HTTP status. */
+int harness_push(const struct harness *h, const char *name, const char *version,
+                 const char *script);
+/* A tar with SKILL.md and main.py. The caller frees it. */
+char *harness_skill(const char *name, const char *version, const char *script, size_t *ret_len);
+
+/* How many processes have the daemon as their parent. */
+unsigned harness_count_children(const struct harness *h);
+/* One of them; -1 when there is none. */
+pid_t harness_first_child(const struct harness *h);
+unsigned harness_count_fds(const struct harness *h);
+/* How many entries a subfolder of the data folder has. */
+unsigned harness_count_files(const struct harness *h, const char *name);
+/* Waits up to five seconds until the daemon has no child and nothing in tmp. */
+void harness_assert_clean(const struct harness *h);
+
+#endif

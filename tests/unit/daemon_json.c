@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The strict JSON scanner, the writing of strings, and the repair of UTF-8. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/json_text.h"
+#include "api/daemon/utf8.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check(const char *text)
+{
+    return json_text_check(text, strlen(text), NULL, NULL);
+}
+
+static void accepts_json(void **state)
+{
+    static const char *const good[] = {
+        "null",
+        " true ",
+        "false",
+        "0",
+        "-0",
+        "1.5e-3",
+        "[]",
+        "{}",
+        "[1,2,[3,{}]]",
+        "{\"a\":1,\"b\":[true,null]}",
+        "\"\\u00e4\\n\\\\\"",
+        "\"\xc3\xa4\"",
+        "\t[\n]\r\n",
+        "123456789012345678901234567890",
+        "{\"a\":{\"a\":{}}}",
+        "\"\\ud800\"",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_int_equal(check(good[i]), 0);
+}
+
+static void refuses_what_is_no_json(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        " ",
+        "nul",
+        "nulll",
+        "01",
+        "1.",
+        ".5",
+        "+1",
+        "-",
+        "1e",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "{",
+        "}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{'a':1}",
+        "\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"\n\"",
+        "[1]]",
+        "1 2",
+        "NaN",
+        "Infinity",
+        "\xef\xbb\xbf{}",
+        "\"\xff\"",
+        "\"\xc0\x80\"",
+        "\"\xed\xa0\x80\"",
+        "// x\n1",
+        "[\"a\",\"b\"",
+        "{\"a\":1 \"b\":2}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct err err = {0};
+
+        assert_int_equal(json_text_check(bad[i], strlen(bad[i]), NULL, &err), -EINVAL);
+        assert_true(err.message[0] != '\0');
+    }
+    assert_int_equal(json_text_check("1\0", 2, NULL, NULL), -EINVAL);
+}
+
+static void bounds_depth(void **state)
+{
+    char text[2 * JSON_TEXT_DEPTH_MAX + 4];
+
+    (void)state;
+    memset(text, '[', JSON_TEXT_DEPTH_MAX);
+    memset(text + JSON_TEXT_DEPTH_MAX, ']', JSON_TEXT_DEPTH_MAX);
+    assert_int_equal(json_text_check(text, 2 * JSON_TEXT_DEPTH_MAX, NULL, NULL), 0);
+    memset(text, '[', JSON_TEXT_DEPTH_MAX + 1);
+    memset(text + JSON_TEXT_DEPTH_MAX + 1, ']', JSON_TEXT_DEPTH_MAX + 1);
+    assert_int_equal(json_text_check(text, 2 * JSON_TEXT_DEPTH_MAX + 2, NULL, NULL), -EINVAL);
+}
+
+static void lists_members(void **state)
+{
+    const char *text = " { \"a\" : [1, 2] ,\"b\":\"x\" } ";
+    struct json_member m[2];
+    struct json_slice value;
+    struct err err = {0};
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(json_text_members(text, strlen(text), m, 2, &n, &err), 0);
+    assert_int_equal(n, 2);
+    assert_true(json_slice_is(m[0].key, "a"));
+    assert_true(json_slice_is(m[0].value, "[1, 2]"));
+    assert_true(json_slice_is(m[1].value, "\"x\""));
+    assert_int_equal(json_text_members(text, strlen(text), m, 1, &n, &err), -EINVAL);
+    text = "{\"a\":1,\"a\":2}";
+    assert_int_equal(json_text_members(text, strlen(text), m, 2, &n, NULL), -EINVAL);
+    text = "[]";
+    assert_int_equal(json_text_members(text, strlen(text), m, 2, &n, NULL), -EINVAL);
+    text = "{} {}";
+    assert_int_equal(json_text_members(text, strlen(text), m, 2, &n, NULL), -EINVAL);
+    text = "  12 ";
+    assert_int_equal(json_text_check(text, strlen(text), &value, NULL), 0);
+    assert_true(json_slice_is(value, "12"));
+}
+
+static void finds_nul_escapes(void **state)
+{
+    (void)state;
+    assert_true(json_text_has_nul("\"a\\u0000\"", 9));
+    assert_false(json_text_has_nul("\"a\\\\u0000\"", 10));
+    assert_true(json_text_has_nul("\"\\\\\\u0000\"", 10));
+    assert_false(json_text_has_nul("\"\\u000\"", 7));
+}
+
+static void expect_json(const void *data, size_t len, const char *want)
+{
+    struct buf out = buf_init(1000);
+
+    assert_int_equal(json_append_string(&out, data, len), 0);
+    assert_string_equal(buf_cstr(&out), want);
+    assert_int_equal(check(buf_cstr(&out)), 0);
+    buf_finish(&out);
+}
+
+static void writes_strings(void **state)
+{
+    struct buf small = buf_init(4);
+
+    (void)state;
+    expect_json("", 0, "\"\"");
+    expect_json("a\"b\\c", 5, "\"a\\\"b\\\\c\"");
+    expect_json("\n\r\t\x01\x7f", 5, "\"\\n\\r\\t\\u0001\\u007f\"");
+    expect_json("\0", 1, "\"\\u0000\"");
+    expect_json("\xc3\xa4\xff", 3, "\"\xc3\xa4\xef\xbf\xbd\"");
+    expect_json("\xe2\x82", 2, "\"\xef\xbf\xbd\"");
+    assert_int_equal(json_append_string(&small, "abcdef", 6), -E2BIG);
+    buf_finish(&small);
+}
+
+static void compacts(void **state)
+{
+    const char *text = "{ \"a b\" : [ 1 ,\n\t\"c \\\" d\" ] }";
+    struct buf out = buf_init(1000);
+
+    (void)state;
+    assert_int_equal(
+        json_append_compact(&out, (struct json_slice){.data = text, .len = strlen(text)}), 0);
+    assert_string_equal(buf_cstr(&out), "{\"a b\":[1,\"c \\\" d\"]}");
+    buf_finish(&out);
+}
+
+static void expect_repair(struct utf8_tail *tail, const char *data, bool end, const char *want)
+{
+    struct buf out = buf_init(100);
+
+    assert_int_equal(utf8_repair(tail, data, strlen(data), end, &out), 0);
+    assert_string_equal(buf_cstr(&out), want);
+    assert_true(utf8_valid(out.data, out.len));
+    buf_finish(&out);
+}
+
+static void repairs_utf8_across_chunks(void **state)
+{
+    struct utf8_tail tail = {0};
+
+    (void)state;
+    expect_repair(&tail, "a\xe2\x82", false, "a");
+    expect_repair(&tail,
+                  "\xac"
+                  "b",
+                  false,
+                  "\xe2\x82\xac"
+                  "b");
+    expect_repair(&tail, "\xf0\x9f", false, "");
+    expect_repair(&tail, "x", false, "\xef\xbf\xbdx");
+    expect_repair(&tail, "\xf0", false, "");
+    expect_repair(&tail, "\x9f", false, "");
+    expect_repair(&tail, "\x98", false, "");
+    expect_repair(&tail, "\x80", false, "\xf0\x9f\x98\x80");
+    expect_repair(&tail, "\xe2", false, "");
+    expect_repair(&tail, "\xe2\x82", false, "\xef\xbf\xbd");
+    expect_repair(&tail, "", true, "\xef\xbf\xbd");
+    expect_repair(&tail, "\xc0\xaf\x80", true, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+    expect_repair(&tail, "", true, "");
+}
+
+/* However a stream is cut, what comes out is the same. */
+static void repair_does_not_depend_on_chunks(void **state)
+{
+    char bytes[64];
+    unsigned seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        static const uint8_t interesting[] = {'a',  0x80, 0xbf, 0xc2, 0xe0, 0xa0, 0xed,
+                                              0x9f, 0xf0, 0x90, 0xf4, 0x8f, 0xff, 0xe2};
+        struct buf whole = buf_init(1000), parts = buf_init(1000);
+        struct utf8_tail tail = {0};
+        size_t at = 0;
+
+        for (size_t i = 0; i < sizeof(bytes); i++)
+            bytes[i] = (char)interesting[rand_r(&seed) % sizeof(interesting)];
+        assert_int_equal(utf8_repair(&tail, bytes, sizeof(bytes), true, &whole), 0);
+        while (at < sizeof(bytes)) {
+            size_t n = (size_t)rand_r(&seed) % 5;
+
+            n = n < sizeof(bytes) - at ? n : sizeof(bytes) - at;
+            assert_int_equal(utf8_repair(&tail, bytes + at, n, false, &parts), 0);
+            at += n;
+        }
+        assert_int_equal(utf8_repair(&tail, "", 0, true, &parts), 0);
+        assert_int_equal(whole.len, parts.len);
+        assert_memory_equal(whole.data, parts.data, whole.len);
+        assert_true(utf8_valid(whole.data, whole.len));
+        buf_finish(&whole);
+        buf_finish(&parts);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accepts_json),
+        cmocka_unit_test(refuses_what_is_no_json),
+        cmocka_unit_test(bounds_depth),
+        cmocka_unit_test(lists_members),
+        cmocka_unit_test(finds_nul_escapes),
+        cmocka_unit_test(writes_strings),
+        cmocka_unit_test(compacts),
+        cmocka_unit_test(repairs_utf8_across_chunks),
+        cmocka_unit_test(repair_does_not_depend_on_chunks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

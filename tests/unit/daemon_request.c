@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body of POST /v1/executions: what it may say, and what is refused. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/limits.h"
+#include "api/daemon/request.h"
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void takes_everything(void **state)
+{
+    const char *body =
+        "{\"skill\":\"word-counter\",\"version\":\"1.2\",\"input\": {\"n\": 9007199254740993},"
+        "\"env\":{\"A\":\"1\",\"_b2\":\"=x=\"},\"args\":[\"-x\",\"\",\"\xc3\xa4\"],"
+        "\"script\":\"scripts/a.py\",\"timeout\":\"1m30s\","
+        "\"limits\":{\"memory\":\"64Mi\",\"pids\":12}}";
+    struct request q;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), false, &q, &err), 0);
+    assert_string_equal(q.skill, "word-counter");
+    assert_string_equal(q.version, "1.2");
+    assert_string_equal(q.script, "scripts/a.py");
+    assert_null(q.module);
+    assert_true(q.has_input);
+    assert_memory_equal(body + q.input_at, "{\"n\": 9007199254740993}", q.input_bytes);
+    assert_int_equal(q.n_env, 2);
+    assert_string_equal(q.env[1], "_b2==x=");
+    assert_int_equal(q.n_args, 3);
+    assert_string_equal(q.args[1], "");
+    assert_int_equal(q.timeout_ms, 90000);
+    assert_int_equal(q.memory_bytes, 64 * LIMIT_MIB);
+    assert_int_equal(q.pids, 12);
+    request_finish(&q);
+}
+
+static void takes_little(void **state)
+{
+    const char *body = "{\"skill\":\"x\",\"version\":\"latest\",\"env\":null,\"timeout\":2.5}";
+    struct request q;
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_null(q.version);
+    assert_false(q.has_input);
+    assert_int_equal(q.timeout_ms, 2500);
+    request_finish(&q);
+    assert_int_equal(request_parse("{}", 2, true, &q, NULL), 0);
+    request_finish(&q);
+    body = "{\"skill\":\"x\",\"input\":null,\"timeout\":1e300}";
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_true(q.has_input);
+    assert_int_equal(q.timeout_ms, LIMIT_TIMEOUT_MS);
+    request_finish(&q);
+}
+
+static void expect(const char *body, int result, const char *part)
+{
+    struct request q;
+    struct err err = {0};
+
+    assert_int_equal(request_parse(body, strlen(body), false, &q, &err), result);
+    if (!strstr(err.message, part))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, part);
+}
+
+static void refuses_with_a_reason(void **state)
+{
+    (void)state;
+    expect("", -EINVAL, "JSON");
+    expect("[]", -EINVAL, "object");
+    expect("{}", -EINVAL, "\"skill\" is missing");
+    expect("{\"skill\":1}", -EINVAL, "\"skill\" must be a string");
+    expect("{\"skill\":\"\"}", -EINVAL, "no valid skill name");
+    expect("{\"skill\":\"../x\"}", -EINVAL, "no valid skill name");
+    expect("{\"skill\":\"a/b\"}", -EINVAL, "no valid skill name");
+    expect("{\"skill\":\"a@1\"}", -EINVAL, "no valid skill name");
+    expect("{\"skill\":\"a\\u0000b\"}", -EINVAL, "NUL");
+    expect("{\"skill\":\"a\\nb\"}", -EINVAL, "no valid skill name");
+    expect("{\"skill\":\"a\",\"version\":\"1/2\"}", -EINVAL, "no valid version");
+    expect("{\"skill\":\"a\",\"sk\\u0069ll\":\"b\"}", -EINVAL, "unknown key");
+    expect("{\"skill\":\"a\",\"skill\":\"b\"}", -EINVAL, "comes twice");
+    expect("{\"skill\":\"a\",\"files\":[]}", -EINVAL, "unknown key \"files\"");
+    expect("{\"skill\":\"a\",\"env\":[]}", -EINVAL, "\"env\" must be an object");
+    expect("{\"skill\":\"a\",\"env\":{\"A\":1}}", -EINVAL, "must be a string");
+    expect("{\"skill\":\"a\",\"env\":{\"\":\"\"}}", -EINVAL, "no name");
+    expect("{\"skill\":\"a\",\"env\":{\"A=B\":\"\"}}", -EINVAL, "no name");
+    expect("{\"skill\":\"a\",\"env\":{\"A\":\"\",\"A\":\"\"}}", -EINVAL, "comes twice");
+    expect("{\"skill\":\"a\",\"args\":\"x\"}", -EINVAL, "\"args\"");
+    expect("{\"skill\":\"a\",\"args\":[1]}", -EINVAL, "\"args\"");
+    expect("{\"skill\":\"a\",\"timeout\":0}", -EINVAL, "more than zero");
+    expect("{\"skill\":\"a\",\"timeout\":-1}", -EINVAL, "\"timeout\"");
+    expect("{\"skill\":\"a\",\"timeout\":\"soon\"}", -EINVAL, "no duration");
+    expect("{\"skill\":\"a\",\"timeout\":true}", -EINVAL, "\"timeout\"");
+    expect("{\"skill\":\"a\",\"limits\":{\"memory\":\"lots\"}}", -EINVAL, "limits.memory");
+    expect("{\"skill\":\"a\",\"limits\":{\"cpu\":1}}", -EINVAL, "limits.cpu");
+    expect("{\"skill\":\"a\",\"limits\":{\"pids\":1.5}}", -EINVAL, "limits.pids");
+    expect("{\"skill\":\"a\",\"script\":\"x\",\"module\":\"y\"}", -EINVAL, "exclude");
+}
+
+static void refuses_reserved_variables(void **state)
+{
+    static const char *const names[] = {"PATH",    "HOME",          "LD_PRELOAD",
+                                        "PYTHON",  "PYTHONPATH",    "NODE_OPTIONS",
+                                        "SKILL_X", "SANDBOX_INPUT", "SKILL_INSTRUCTIONS"};
+    char body[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(body, sizeof(body), "{\"skill\":\"a\",\"env\":{\"%s\":\"\"}}", names[i]);
+        expect(body, -EINVAL, "may not be set");
+    }
+}
+
+static void expect_large(const char *format, size_t size)
+{
+    struct buf body = buf_init(64 * LIMIT_MIB);
+    struct request q;
+    char *filler = malloc(size + 1);
+
+    assert_non_null(filler);
+    memset(filler, 'x', size);
+    filler[size] = '\0';
+    /* The formats are this file's own. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    assert_int_equal(buf_printf(&body, format, filler), 0);
+#pragma GCC diagnostic pop
+    assert_int_equal(request_parse((char *)body.data, body.len, false, &q, NULL), -EFBIG);
+    free(filler);
+    buf_finish(&body);
+}
+
+static void refuses_what_is_too_large(void **state)
+{
+    (void)state;
+    expect_large("{\"skill\":\"a\",\"input\":\"%s\"}", LIMIT_INPUT_BYTES);
+    expect_large("{\"skill\":\"a\",\"env\":{\"A\":\"%s\"}}", LIMIT_ENV_BYTES);
+    expect_large("{\"skill\":\"a\",\"args\":[\"%s\"]}", LIMIT_ARGS_BYTES);
+    expect_large("{\"skill\":\"a\",\"limits\":{\"%s\":1}}", 2 * LIMIT_MIB);
+}
+
+static void knows_ids(void **state)
+{
+    (void)state;
+    assert_true(request_id_valid("exec_0123456789abcdef0123456789abcdef"));
+    assert_false(request_id_valid("exec_0123456789abcdef0123456789abcde"));
+    assert_false(request_id_valid("exec_0123456789abcdef0123456789abcdeg"));
+    assert_false(request_id_valid("exec_0123456789ABCDEF0123456789abcdef"));
+    assert_false(request_id_valid("../../../../etc/passwd"));
+    assert_false(request_id_valid(""));
+}
+
+static void inline_excludes_a_name(void **state)
+{
+    struct request q;
+    const char *body = "{\"skill\":\"a\"}";
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), true, &q, NULL), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_everything),
+        cmocka_unit_test(takes_little),
+        cmocka_unit_test(refuses_with_a_reason),
+        cmocka_unit_test(refuses_reserved_variables),
+        cmocka_unit_test(refuses_what_is_too_large),
+        cmocka_unit_test(knows_ids),
+        cmocka_unit_test(inline_excludes_a_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshot folders: keys, manifests, digests over sparse memory, and what is refused. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/snapshot_files.h"
+#include "api/daemon/snapshots.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct fixture {
+    char dir[32];
+    int dir_fd;
+    int state_fd;
+    int memory_fd;
+};
+
+static const struct snapshot_inputs inputs = {
+    .kernel = "kernel", .image = "image", .vmm = "vmm", .fingerprint = "cpu", .memory_mib = 8};
+
+static int open_file(struct fixture *f, const char *name)
+{
+    int fd = openat(f->dir_fd, name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    snprintf(f->dir, sizeof(f->dir), "/tmp/skillvm-unit.XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    f->state_fd = open_file(f, "state");
+    f->memory_fd = open_file(f, "memory");
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = strrchr(f->dir, '/') + 1;
+    int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    close(f->dir_fd);
+    close(f->state_fd);
+    close(f->memory_fd);
+    snapshot_remove(tmp, name);
+    assert_int_equal(access(f->dir, F_OK), -1);
+    close(tmp);
+    free(f);
+    return 0;
+}
+
+static void every_input_changes_the_key(void **state)
+{
+    struct snapshot_inputs other;
+    char key[SNAPSHOT_KEY_SIZE], changed[SNAPSHOT_KEY_SIZE];
+
+    (void)state;
+    assert_int_equal(snapshot_inputs_key(&inputs, key), 0);
+    other = inputs;
+    other.kernel[0] = 'x';
+    assert_int_equal(snapshot_inputs_key(&other, changed), 0);
+    assert_string_not_equal(key, changed);
+    other = inputs;
+    other.image[0] = 'x';
+    assert_int_equal(snapshot_inputs_key(&other, changed), 0);
+    assert_string_not_equal(key, changed);
+    other = inputs;
+    other.vmm[0] = 'x';
+    assert_int_equal(snapshot_inputs_key(&other, changed), 0);
+    assert_string_not_equal(key, changed);
+    other = inputs;
+    other.fingerprint[0] = 'x';
+    assert_int_equal(snapshot_inputs_key(&other, changed), 0);
+    assert_string_not_equal(key, changed);
+    other = inputs;
+    other.memory_mib++;
+    assert_int_equal(snapshot_inputs_key(&other, changed), 0);
+    assert_string_not_equal(key, changed);
+}
+
+/* The digest speaks of content, not of how the file system keeps it. */
+static void digest_ignores_how_zeros_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    char sparse[SNAPSHOT_KEY_SIZE], dense[SNAPSHOT_KEY_SIZE];
+    static const char zeros[1 << 20];
+
+    assert_int_equal(ftruncate(f->memory_fd, 3 << 20), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "x", 1, (1 << 20) + 5), 0);
+    assert_int_equal(snapshots_digest_memory(f->memory_fd, sparse), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, zeros, sizeof(zeros), 0), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, zeros, sizeof(zeros), 2 << 20), 0);
+    assert_int_equal(snapshots_digest_memory(f->memory_fd, dense), 0);
+    assert_string_equal(sparse, dense);
+}
+
+static void digest_sees_every_change(void **state)
+{
+    struct fixture *f = *state;
+    char before[SNAPSHOT_KEY_SIZE], after[SNAPSHOT_KEY_SIZE];
+
+    assert_int_equal(ftruncate(f->memory_fd, 1 << 20), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "x", 1, 4096), 0);
+    assert_int_equal(snapshots_digest_memory(f->memory_fd, before), 0);
+    /* The same page at another place. */
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "\0", 1, 4096), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "x", 1, 8192), 0);
+    assert_int_equal(snapshots_digest_memory(f->memory_fd, after), 0);
+    assert_string_not_equal(before, after);
+    /* The same pages in a longer file. */
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "x", 1, 4096), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "\0", 1, 8192), 0);
+    assert_int_equal(ftruncate(f->memory_fd, 2 << 20), 0);
+    assert_int_equal(snapshots_digest_memory(f->memory_fd, after), 0);
+    assert_string_not_equal(before, after);
+    assert_int_equal(ftruncate(f->memory_fd, (2 << 20) + 1), 0);
+    assert_int_equal(snapshots_digest_memory(f->memory_fd, after), -EINVAL);
+}
+
+static void manifest_round_trip_and_refusals(void **state)
+{
+    struct fixture *f = *state;
+    struct snapshot_contents contents = {.boot_ms = 12}, back;
+    struct snapshot_inputs other = inputs;
+    struct err err = {0};
+    struct stat st;
+    char key[SNAPSHOT_KEY_SIZE];
+    int fd;
+
+    assert_int_equal(snapshot_inputs_key(&inputs, key), 0);
+    assert_int_equal(fd_write_full(f->state_fd, "state", 5), 0);
+    assert_int_equal(ftruncate(f->memory_fd, 1 << 20), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "x", 1, 4096), 0);
+    assert_int_equal(snapshot_contents_seal(f->state_fd, f->memory_fd, &contents, NULL), 0);
+    assert_int_equal(snapshot_manifest_write(f->dir_fd, key, &inputs, &contents, NULL), 0);
+    assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &inputs, &back, NULL), 0);
+    assert_int_equal(back.state_bytes, 5);
+    assert_int_equal(back.boot_ms, 12);
+    assert_int_equal(snapshot_contents_check(f->state_fd, f->memory_fd, &back, NULL), 0);
+
+    other.fingerprint[0] = 'C';
+    assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &other, &back, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "cpu_fingerprint"));
+
+    assert_int_equal(fd_pwrite_full(f->state_fd, "S", 1, 0), 0);
+    err = (struct err){0};
+    assert_int_equal(snapshot_contents_check(f->state_fd, f->memory_fd, &back, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "state is damaged"));
+    assert_int_equal(fd_pwrite_full(f->state_fd, "s", 1, 0), 0);
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "y", 1, 0), 0);
+    err = (struct err){0};
+    assert_int_equal(snapshot_contents_check(f->state_fd, f->memory_fd, &back, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "memory is damaged"));
+
+    /* Every truncation of the manifest is refused. */
+    fd = openat(f->dir_fd, "manifest.json", O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    for (off_t size = st.st_size - 3; size >= 0; size--) {
+        assert_int_equal(ftruncate(fd, size), 0);
+        assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &inputs, &back, NULL),
+                         -EINVAL);
+    }
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_input_changes_the_key),
+        cmocka_unit_test_setup_teardown(digest_ignores_how_zeros_are_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(digest_sees_every_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(manifest_round_trip_and_refusals, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry, the object store, spools, and the lock of the data folder. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/objects.h"
+#include "api/daemon/registry.h"
+#include "api/daemon/spool.h"
+#include "api/daemon/store.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIGEST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define DIGEST_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define ID_1     "exec_00000000000000000000000000000001"
+#define ID_2     "exec_00000000000000000000000000000002"
+
+static int make_dir(void **state)
+{
+    char *dir = strdup("/tmp/skillvm-unit.XXXXXX");
+
+    *state = dir;
+    return dir && mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
+    free(*state);
+    return system(command);
+}
+
+static struct registry *open_registry(const char *dir)
+{
+    struct registry *registry = NULL;
+    struct err err = {0};
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", dir);
+    if (registry_open(path, &registry, &err) < 0)
+        fail_msg("%s", err.message);
+    return registry;
+}
+
+static void skills_are_kept(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_skill skill;
+    char *existing = NULL;
+    bool known = true;
+
+    assert_int_equal(registry_skill_get(registry, "x", NULL, &skill, &known, NULL), -ENOENT);
+    assert_false(known);
+    assert_int_equal(registry_skill_put(registry, "x", "1", DIGEST_A, "d", &existing, NULL), 0);
+    assert_int_equal(registry_skill_put(registry, "x", "1", DIGEST_A, "d", &existing, NULL), 0);
+    assert_int_equal(registry_skill_put(registry, "x", "1", DIGEST_B, "d", &existing, NULL),
+                     -EEXIST);
+    assert_string_equal(existing, DIGEST_A);
+    free(existing);
+    assert_int_equal(registry_skill_put(registry, "x", "0.9", DIGEST_B, "d", &existing, NULL),
+                     0);
+    assert_int_equal(registry_skill_get(registry, "x", NULL, &skill, &known, NULL), 0);
+    assert_string_equal(skill.version, "0.9");
+    registry_skill_finish(&skill);
+    assert_int_equal(registry_skill_get(registry, "x", "2", &skill, &known, NULL), -ENOENT);
+    assert_true(known);
+    registry_close(registry);
+    registry = open_registry(*state);
+    assert_int_equal(registry_skill_get(registry, "x", "1", &skill, &known, NULL), 0);
+    assert_string_equal(skill.digest, DIGEST_A);
+    registry_skill_finish(&skill);
+    registry_close(registry);
+}
+
+static void executions_are_kept(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_execution row;
+
+    assert_int_equal(registry_execution_get(registry, ID_1, &row, NULL), -ENOENT);
+    assert_int_equal(registry_execution_accept(registry, ID_1, "x", "1", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(registry_execution_accept(registry, ID_1, "x", "1", DIGEST_A, 7, NULL),
+                     -EIO);
+    assert_int_equal(registry_execution_accept(registry, ID_2, "x", "1", DIGEST_A, 8, NULL), 0);
+    assert_int_equal(registry_execution_end(registry, ID_2, "success", "{}", 2, 9, NULL), 0);
+    registry_close(registry);
+    registry = open_registry(*state);
+    assert_int_equal(registry_execution_unfinished(registry, &row, NULL), 0);
+    assert_string_equal(row.id, ID_1);
+    assert_string_equal(row.status, "accepted");
+    assert_null(row.result);
+    assert_int_equal(row.accepted_ns, 7);
+    registry_execution_finish(&row);
+    assert_int_equal(registry_execution_get(registry, ID_2, &row, NULL), 0);
+    assert_string_equal(row.result, "{}");
+    registry_execution_finish(&row);
+    registry_close(registry);
+}
+
+static void refuses_what_is_no_database(void **state)
+{
+    struct registry *registry = NULL;
+    struct err err = {0};
+    char path[128];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", (char *)*state);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(fd_write_full(fd, "this is no database. ", 21), 0);
+    close(fd);
+    assert_true(registry_open(path, &registry, &err) < 0);
+    assert_non_null(strstr(err.message, "database"));
+}
+
+static void lost_executions_are_ended(void **state)
+{
+    struct registry *registry;
+    struct registry_execution row;
+    struct store store;
+    char path[128];
+
+    assert_int_equal(store_open(*state, &store, NULL), 0);
+    registry = open_registry(*state);
+    assert_int_equal(registry_execution_accept(registry, ID_1, "x", "1", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(registry_execution_accept(registry, ID_2, "y", "1", "", 7, NULL), 0);
+    assert_int_equal(mkdirat(store.artifacts_fd, ID_1, 0700), 0);
+    assert_int_equal(store_recover(&store, registry, NULL), 0);
+    assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
+    assert_int_equal(registry_execution_get(registry, ID_1, &row, NULL), 0);
+    assert_string_equal(row.status, "failed");
+    assert_non_null(strstr(row.result, "\"status\":\"failed\""));
+    assert_non_null(strstr(row.result, "the daemon stopped while this execution ran"));
+    registry_execution_finish(&row);
+    snprintf(path, sizeof(path), "%s/artifacts/" ID_1, (char *)*state);
+    assert_int_equal(access(path, F_OK), -1);
+    registry_close(registry);
+    store_close(&store);
+}
+
+static void one_daemon_per_folder(void **state)
+{
+    struct store first, second;
+    struct err err = {0};
+    char path[128];
+    int fd;
+
+    assert_int_equal(store_open(*state, &first, NULL), 0);
+    assert_int_equal(store_open(*state, &second, &err), -EBUSY);
+    assert_non_null(strstr(err.message, "another skillvmd"));
+    fd = openat(first.tmp_fd, "left-over", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    close(fd);
+    assert_int_equal(mkdirat(first.tmp_fd, "snapshot-in-the-making", 0700), 0);
+    store_close(&first);
+    assert_int_equal(store_open(*state, &first, NULL), 0);
+    snprintf(path, sizeof(path), "%s/tmp", (char *)*state);
+    assert_int_equal(rmdir(path), 0);
+    store_close(&first);
+}
+
+static void objects_are_whole_or_absent(void **state)
+{
+    struct objects_draft draft;
+    struct err err = {0};
+    struct store store;
+    char text[8] = {0};
+    int fd;
+
+    assert_int_equal(store_open(*state, &store, NULL), 0);
+    assert_int_equal(objects_open(store.objects_fd, DIGEST_A, &err), -ENOENT);
+    assert_int_equal(objects_open(store.objects_fd, "../skillvm.db", NULL), -EINVAL);
+    assert_int_equal(objects_draft_open(store.tmp_fd, &draft, NULL), 0);
+    assert_int_equal(fd_write_full(draft.fd, "first", 5), 0);
+    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, NULL), 0);
+    objects_draft_discard(&draft);
+    assert_int_equal(objects_draft_open(store.tmp_fd, &draft, NULL), 0);
+    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, NULL), 0);
+    objects_draft_discard(&draft);
+    fd = objects_open(store.objects_fd, DIGEST_A, NULL);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_read_full(fd, text, sizeof(text)), 5);
+    assert_string_equal(text, "first");
+    close(fd);
+    store_close(&store);
+}
+
+static void spools_move_to_disk(void **state)
+{
+    int dir = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char block[50000];
+    char back[100];
+    const char *view;
+    struct spool s = spool_init(dir, 120000);
+
+    memset(block, 'a', sizeof(block));
+    assert_int_equal(spool_append(&s, block, sizeof(block)), 0);
+    assert_int_equal(s.fd, -1);
+    memset(block, 'b', sizeof(block));
+    assert_int_equal(spool_append(&s, block, sizeof(block)), 0);
+    assert_true(s.fd >= 0);
+    assert_int_equal(spool_append(&s, block, sizeof(block)), -EFBIG);
+    assert_int_equal(s.size, 100000);
+    assert_int_equal(spool_read(&s, 49950, back, 100), 0);
+    assert_int_equal(back[49], 'a');
+    assert_int_equal(back[50], 'b');
+    assert_int_equal(spool_read(&s, 99950, back, 51), -EIO);
+    assert_int_equal(spool_view(&s, &view), 0);
+    assert_int_equal(view[99999], 'b');
+    spool_finish(&s);
+    s = spool_init(dir, 10);
+    assert_int_equal(spool_view(&s, &view), 0);
+    assert_string_equal(view, "");
+    spool_finish(&s);
+    close(dir);
+}
+
+int main(void)
+{
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
+    const struct CMUnitTest tests[] = {
+        IN_DIR(skills_are_kept),
+        IN_DIR(executions_are_kept),
+        IN_DIR(refuses_what_is_no_database),
+        IN_DIR(lost_executions_are_ended),
+        IN_DIR(one_daemon_per_folder),
+        IN_DIR(objects_are_whole_or_absent),
+        IN_DIR(spools_move_to_disk),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

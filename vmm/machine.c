@@ -222,7 +222,7 @@ void machine_mmio(struct machine *m, uint64_t gpa, void *data, uint32_t len, boo
             access_serial(m, offset, data, len, is_write);
             break;
         }
-        /* fall through */
+        __attribute__((fallthrough));
     default:
         /* Nobody there: as on a bus, reads give ones and writes go nowhere. */
         if (!is_write)

@@ -209,6 +209,17 @@ static int load_serial(struct serial *s, const struct state *state, struct err *
                : 0;
 }
 
+int snapshot_load_devices(struct machine *m, const struct state *state, struct err *err)
+{
+    int r = load_virtio(&m->blk_mmio, TAG_BLK, state, err);
+
+    if (r >= 0)
+        r = load_virtio(&m->vsock_mmio, TAG_VSOCK, state, err);
+    if (r >= 0)
+        r = load_serial(&m->serial, state, err);
+    return r;
+}
+
 /* The order of a restore. Each step needs the ones before it. */
 static int restore(struct machine *m, const struct snapshot_source *source,
                    const struct state *state, struct err *err)
@@ -241,11 +252,7 @@ static int restore(struct machine *m, const struct snapshot_source *source,
 
     /* 4. The devices' registers and queues. Guest memory is not touched yet. */
     if (r >= 0)
-        r = load_virtio(&m->blk_mmio, TAG_BLK, state, err);
-    if (r >= 0)
-        r = load_virtio(&m->vsock_mmio, TAG_VSOCK, state, err);
-    if (r >= 0)
-        r = load_serial(&m->serial, state, err);
+        r = snapshot_load_devices(m, state, err);
     if (r < 0)
         return r;
 

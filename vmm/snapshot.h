@@ -32,6 +32,12 @@ int snapshot_get_machine(const struct state *state, struct snapshot_machine *ret
  */
 int snapshot_save(struct machine *m, int state_fd, int memory_fd, struct err *err);
 
+/*
+ * Loads the sections of the devices into fresh ones. Needs no KVM and does not touch guest
+ * memory. 0 or -errno with err naming the section.
+ */
+int snapshot_load_devices(struct machine *m, const struct state *state, struct err *err);
+
 /* Descriptors are borrowed and must outlive the machine. */
 struct snapshot_source {
     int state_fd;

@@ -50,16 +50,15 @@ int state_add(struct state_writer *w, uint32_t tag, const void *data, size_t len
 
     if (kind == w->schema->n_kinds)
         return err_set(err, EINVAL, "state: section %08x is not in the schema", tag);
-    if (len > STATE_SIZE_MAX)
-        return err_set(err, E2BIG, "state section %s: %zu bytes", w->schema->kinds[kind].name,
-                       len);
+    r = len > STATE_SIZE_MAX ? -E2BIG : buf_reserve(&w->out, sizeof(head) + len);
+    if (r < 0)
+        return err_set_errno(err, -r, "state section %s: %zu bytes",
+                             w->schema->kinds[kind].name, len);
     bytes_put_u32(&b, tag);
     bytes_put_u32(&b, w->schema->kinds[kind].version);
     bytes_put_u32(&b, (uint32_t)len);
     bytes_put_u32(&b, section_crc(head, data, len));
-    r = buf_reserve(&w->out, sizeof(head) + len);
-    if (r >= 0)
-        r = buf_append(&w->out, head, sizeof(head));
+    r = buf_append(&w->out, head, sizeof(head));
     if (r >= 0 && len > 0)
         r = buf_append(&w->out, data, len);
     if (r < 0)

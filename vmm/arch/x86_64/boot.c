@@ -222,11 +222,13 @@ static int set_registers(const struct kvm *kvm, uint64_t entry_gpa, struct err *
  */
 static int set_features(const struct kvm *kvm, struct err *err)
 {
+    /* Laid out as struct kvm_msrs with one entry. */
     struct {
-        struct kvm_msrs head;
+        uint32_t n;
+        uint32_t padding;
         struct kvm_msr_entry entry;
     } msrs = {
-        .head = {.nmsrs = 1},
+        .n = 1,
         .entry = {.index = MSR_MISC_ENABLE, .data = MISC_ENABLE_FAST_STRING},
     };
     struct kvm_xcrs xcrs = {.nr_xcrs = 1};

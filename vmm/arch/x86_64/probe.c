@@ -325,7 +325,7 @@ void arch_cpu_model(char *out, size_t cap)
     const char *text = (const char *)regs;
     size_t skip = 0, len;
 
-    if (__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) {
+    if ((unsigned)__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) {
         (void)snprintf(out, cap, "unknown");
         return;
     }

@@ -277,51 +277,6 @@ static void find_execution(const struct harness *h, char *path, size_t size)
     char command[512];
     FILE *f;
 
-    snprintf(
-        command, sizeof(command),
-        "strings -n 37 %s/skillvm.db-wal %s/skillvm.db | grep -o 'exec_[0-9a-f]*' | head -1",
-        h->data, h->data);
-    f = popen(command, "re");
-    assert_non_null(f);
-    snprintf(path, size, "/v1/executions/");
-    assert_non_null(fgets(path + strlen(path), 38, f));
-    pclose(f);
-}
-
-static void a_killed_daemon_leaves_no_machine(void **state)
-{
-    struct client running;
-    struct harness h;
-    char path[64];
-    pid_t machine;
-
-    (void)state;
-    begin(&h, "boot", "restore", NULL);
-    harness_wait_ready(&h);
-    start_client(&running, &h, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"hang\"}}");
-    wait_children(&h, 1);
-    machine = harness_first_child(&h);
-    find_execution(&h, path, sizeof(path));
-    expect(harness_get(&h, path), 200, "\"status\":\"");
-    assert_int_equal(harness_stop(&h, SIGKILL), -1);
-    pthread_join(running.thread, NULL);
-    answer_finish(&running.answer);
-    for (int i = 0; i < 500 && kill(machine, 0) == 0; i++)
-        usleep(10000);
-    assert_int_equal(kill(machine, 0), -1);
-    /* The socket's name is stale now, and the next daemon takes it. */
-    assert_int_equal(access(h.socket, F_OK), 0);
-    harness_start(&h, NULL);
-    expect(harness_get(&h, path), 200, "the daemon stopped while this execution ran");
-    expect(harness_get(&h, path), 200, "\"status\":\"failed\"");
-    harness_wait_ready(&h);
-    end(&h);
-}
-
-static int run_second(const struct harness *h, const char *socket_path, const char *data)
-{
-    char command[1024];
-
     snprintf(command, sizeof(command),
              "grep -aoh 'exec_[0-9a-f]*' %s/skillvm.db-wal %s/skillvm.db | head -1", h->data,
              h->data);
@@ -337,7 +292,7 @@ static void a_killed_daemon_leaves_no_machine(void **state)
     struct client running;
     struct harness h;
     char path[64];
-    char fake[64];
+    pid_t machine;
 
     (void)state;
     begin(&h, "boot", "restore", NULL);

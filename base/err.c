@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef err_set
+#undef err_set_errno
+
 __attribute__((format(printf, 3, 0))) static int set(struct err *err, int code,
                                                      const char *format, va_list args)
 {

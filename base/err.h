@@ -29,4 +29,13 @@ int err_set_errno(struct err *err, int code, const char *format, ...)
 /* Puts "prefix: " before a message already set. Keeps the code; no effect where none is set. */
 void err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * clang's analyzer sees one file at a time: this tells it that both return a negative number, so
+ * that it does not follow the path on which a failed function went on as if it had not.
+ */
+#ifdef __clang_analyzer__
+#define err_set(err, code, ...)       ((void)err_set(err, code, __VA_ARGS__), -1)
+#define err_set_errno(err, code, ...) ((void)err_set_errno(err, code, __VA_ARGS__), -1)
+#endif
+
 #endif

@@ -35,7 +35,7 @@ struct reader {
 
 static int refuse(struct reader *r, const yaml_node_t *node, const char *what)
 {
-    return err_set(r->err, EINVAL, "line %zu: %s", node->start_mark.line + 1, what);
+    return err_set(r->err, EINVAL, "line %zu: %s", node ? node->start_mark.line + 1 : 0, what);
 }
 
 /* The text of a scalar, or NULL when the node is none or holds a NUL. Borrowed. */

@@ -30,8 +30,8 @@ int err_set_errno(struct err *err, int code, const char *format, ...)
 void err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * clang's analyzer sees one file at a time: this tells it that both return a negative number, so
- * that it does not follow the path on which a failed function went on as if it had not.
+ * clang's analyzer sees one file at a time: this tells it that both return a negative number,
+ * so that it does not follow the path on which a failed function went on as if it had not.
  */
 #ifdef __clang_analyzer__
 #define err_set(err, code, ...)       ((void)err_set(err, code, __VA_ARGS__), -1)

@@ -163,16 +163,6 @@ static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err
     _exit(127);
 }
 
-/* What the daemon says while it is not ready, for the progress line. */
-static void ready_text(const struct err *err, char *out, size_t size)
-{
-    const char *end = strrchr(err->message, '(');
-    size_t len =
-        end && end > err->message ? (size_t)(end - err->message) - 1 : strlen(err->message);
-
-    snprintf(out, size, "getting ready: %.*s", (int)len, err->message);
-}
-
 /* pidfd -1: somebody else's process, not watched. */
 static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
 {
@@ -196,7 +186,7 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
             break;
         }
         if (result == -EREMOTEIO)
-            ready_text(&why, text, sizeof(text));
+            snprintf(text, sizeof(text), "getting ready: %.400s", why.message);
         struct pollfd ended = {.fd = pidfd, .events = POLLIN};
         if (poll(&ended, 1, READY_EVERY_MS) > 0) {
             result = err_set(err, ECHILD, "the daemon ended while it started");
@@ -233,9 +223,14 @@ static int start_native(const struct cli *cli, struct err *err)
     return result;
 }
 
+/* The text ends with the seconds, which progress_tick() adds by itself. */
 static void on_host_progress(void *arg, const char *text)
 {
-    progress_tick(arg, text);
+    char what[128];
+    const char *comma = strrchr(text, ',');
+
+    snprintf(what, sizeof(what), "%.*s", comma ? (int)(comma - text) : (int)strlen(text), text);
+    progress_tick(arg, what);
 }
 
 static struct host_options host_options(const struct cli *cli)

@@ -192,6 +192,7 @@ static void check_probe(const struct cli *cli, struct machine_report *report, bo
         advise(check, "skillvm-vmm must be next to skillvm; build or install it again");
         return;
     }
+    report->probed = true;
     report->kvm_usable = probe.usable;
     if (probe.usable) {
         add(report, "kvm probe", MACHINE_OK, "a tiny guest ran");
@@ -396,6 +397,9 @@ static void summarize(struct machine_report *report, bool device)
     }
     if (report->kvm_usable)
         snprintf(report->summary, sizeof(report->summary), "KVM is usable.");
+    else if (!report->probed)
+        snprintf(report->summary, sizeof(report->summary),
+                 "Whether KVM is usable is not known: the probe could not be run.");
     else if (device)
         snprintf(report->summary, sizeof(report->summary),
                  "%s opens but cannot run a kernel: %.300s. %s", KVM_DEVICE, reason,

@@ -24,6 +24,7 @@ struct machine_check {
 struct machine_report {
     struct machine_check checks[MACHINE_CHECKS_MAX];
     size_t n;
+    bool probed; /* the KVM probe gave an answer */
     bool kvm_usable;
     bool soft_usable;
     char summary[512];

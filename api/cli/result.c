@@ -57,6 +57,13 @@ static int fill(const cJSON *json, struct result *out, struct err *err)
         out->signal = sig->valueint;
     if (cJSON_IsArray(files))
         out->n_files = (size_t)cJSON_GetArraySize(files);
+    const cJSON *warning;
+    cJSON_ArrayForEach(warning, get(json, "warnings"))
+    {
+        const char *text = cJSON_GetStringValue(warning);
+        if (text && skill_strings_add(&out->warnings, "%s", text))
+            return err_set(err, ENOMEM, "out of memory");
+    }
     return 0;
 }
 
@@ -83,6 +90,7 @@ void result_finish(struct result *result)
     free(result->execution_id);
     free(result->error);
     free(result->skill_name);
+    skill_strings_finish(&result->warnings);
     *result = (struct result){0};
 }
 

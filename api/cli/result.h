@@ -5,6 +5,7 @@
 #ifndef SKILLVM_API_CLI_RESULT_H
 #define SKILLVM_API_CLI_RESULT_H
 
+#include "api/skill/skill.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -21,6 +22,7 @@ struct result {
     char *error;        /* owned, or NULL */
     char *skill_name;   /* owned, or NULL */
     size_t n_files;
+    struct skill_strings warnings;
 };
 
 /* Parses a result. 0, -EPROTO with err, or -ENOMEM. The caller finishes *ret on success. */

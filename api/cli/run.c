@@ -7,6 +7,7 @@
 #include "api/cli/result.h"
 #include "api/cli/sse.h"
 #include "api/skill/duration.h"
+#include "api/skill/names.h"
 #include "base/buf.h"
 #include "base/fd.h"
 
@@ -213,11 +214,13 @@ static int fetch_artifacts(const struct cli *cli, const struct result *result, c
 /* For people: what the exit status alone would not say. */
 static void print_summary(const struct run_options *options, const struct result *result)
 {
-    const char *name = result->skill_name ? result->skill_name : "the skill";
+    char shown[NAMES_SHOWN_MAX];
+    const char *name = names_show(result->skill_name ? result->skill_name : "the skill", shown);
 
+    for (size_t i = 0; i < result->warnings.len; i++)
+        cli_say("%s: warning: %s", name, result->warnings.items[i]);
     if (result->status == RESULT_TIMEOUT)
-        cli_say("%s: timed out%s%s", name, result->error ? ": " : "",
-                result->error ? result->error : "");
+        cli_say("%s: %s", name, result->error ? result->error : "timed out");
     else if (result->status == RESULT_CANCELLED)
         cli_say("%s: cancelled", name);
     else if (result->status == RESULT_FAILED)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An archive from any bytes: what is taken has clean names and is its own canonical form.
+ */
+#include "api/skill/archive.h"
+#include "api/skill/names.h"
+#include "base/fd.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct skill_archive *archive, int tar_fd)
+{
+    struct archive_limits limits = archive_limits_default;
+    struct skill_archive again;
+    char name[NAMES_PATH_MAX + 1];
+
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        const char *path = archive->entries[i].path;
+        if (names_clean(path, name, NULL) || strcmp(path, name) != 0)
+            abort();
+        if (skill_archive_find(archive, path) != &archive->entries[i])
+            abort();
+    }
+    limits.ratio = 1u << 20;
+    if (skill_archive_ingest(tar_fd, &limits, -1, &again, NULL))
+        abort();
+    if (strcmp(again.digest, archive->digest) != 0 || again.n_entries != archive->n_entries)
+        abort();
+    skill_archive_finish(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct archive_limits limits = {
+        .archive_bytes = 1u << 20,
+        .expanded_bytes = 1u << 20,
+        .entries = 50,
+        .ratio = 100,
+    };
+    _cleanup_fd_ int in_fd = memfd_create("in", MFD_CLOEXEC);
+    _cleanup_fd_ int tar_fd = memfd_create("tar", MFD_CLOEXEC);
+    struct skill_archive archive;
+    struct err err = {0};
+
+    if (in_fd < 0 || tar_fd < 0 || fd_write_full(in_fd, data, size))
+        abort();
+    if (skill_archive_ingest(in_fd, &limits, tar_fd, &archive, &err)) {
+        if (!err.code || !err.message[0])
+            abort();
+        return 0;
+    }
+    check(&archive, tar_fd);
+    skill_archive_finish(&archive);
+    return 0;
+}

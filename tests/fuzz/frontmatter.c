@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SKILL.md from any bytes: what is taken is text without NUL, with a description. */
+#include "api/skill/frontmatter.h"
+#include "api/skill/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_text(const char *text)
+{
+    if (text && !names_is_utf8(text, strlen(text)))
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct skill skill;
+    struct err err = {0};
+
+    if (frontmatter_parse((const char *)data, size, &skill, &err)) {
+        if (!err.code || !err.message[0])
+            abort();
+        return 0;
+    }
+    if (!skill.description || !skill.instructions || err.code)
+        abort();
+    check_text(skill.name);
+    check_text(skill.description);
+    check_text(skill.version);
+    check_text(skill.instructions);
+    for (size_t i = 0; i < skill.warnings.len; i++)
+        check_text(skill.warnings.items[i]);
+    skill_finish(&skill);
+    return 0;
+}

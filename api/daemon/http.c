@@ -2,18 +2,17 @@
 #include "api/daemon/http.h"
 
 #include "api/daemon/json_text.h"
+#include "api/daemon/listener.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include <time.h>
 
 #define IDLE_SECONDS      60u
 #define CONNECTIONS_MAX   1100u
@@ -21,7 +20,7 @@
 #define THREAD_STACK      (512u * 1024u)
 #define STREAM_BLOCK      (16u * 1024u)
 #define FORM_BUFFER       (16u * 1024u)
-#define LISTEN_BACKLOG    256
+#define FAREWELL_SECONDS  2
 #define ERROR_BODY_MAX    8192u
 /* A body over its limit is read to its end, up to here, so that its sender hears why. */
 #define DRAIN_MAX (64ull * 1024 * 1024)
@@ -29,9 +28,10 @@
 struct http_server {
     struct http_config config;
     struct MHD_Daemon *daemon;
-    int listen_fd;
-    char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-    struct stat socket_stat;
+    struct listener listener;
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    unsigned exchanges; /* under the lock: requests that are not answered to their end */
 };
 
 /* One request on its way. */
@@ -400,6 +400,15 @@ static void handle(struct exchange *x)
     (void)MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
 }
 
+static void count_exchange(struct http_server *server, int change)
+{
+    (void)pthread_mutex_lock(&server->lock);
+    server->exchanges += (unsigned)change;
+    if (server->exchanges == 0)
+        (void)pthread_cond_broadcast(&server->idle);
+    (void)pthread_mutex_unlock(&server->lock);
+}
+
 static struct exchange *begin_exchange(struct http_server *server, struct MHD_Connection *c)
 {
     struct exchange *x = calloc(1, sizeof(*x));
@@ -407,6 +416,7 @@ static struct exchange *begin_exchange(struct http_server *server, struct MHD_Co
 
     if (!x)
         return NULL;
+    count_exchange(server, 1);
     x->server = server;
     x->connection = c;
     x->reply = empty_reply();
@@ -458,77 +468,32 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **sl
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++)
         spool_finish(&x->request.parts[i].content);
     reply_finish(&x->reply);
+    count_exchange(x->server, -1);
     free(x);
     *slot = NULL;
-}
-
-/* True when a process accepts connections at this address. */
-static bool is_alive(const struct sockaddr_un *address)
-{
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    return fd >= 0 &&
-           connect(fd, (const struct sockaddr *)address, (socklen_t)sizeof(*address)) == 0;
-}
-
-static int bind_socket(struct http_server *server, struct err *err)
-{
-    const char *path = server->config.socket_path;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    mode_t before;
-    int r;
-
-    if (strlen(path) >= sizeof(address.sun_path))
-        return err_set(err, ENAMETOOLONG, "the socket path is longer than %zu bytes: %s",
-                       sizeof(address.sun_path) - 1, path);
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    memcpy(server->socket_path, path, strlen(path) + 1);
-    server->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (server->listen_fd < 0)
-        return err_set_errno(err, errno, "cannot create a socket");
-    /* The mode is right from the first moment. */
-    before = umask(0777 & ~server->config.socket_mode);
-    r = bind(server->listen_fd, (const struct sockaddr *)&address, (socklen_t)sizeof(address));
-    if (r < 0 && errno == EADDRINUSE && !is_alive(&address) && unlink(path) == 0)
-        r = bind(server->listen_fd, (const struct sockaddr *)&address,
-                 (socklen_t)sizeof(address));
-    r = r < 0 ? -errno : 0;
-    (void)umask(before);
-    if (r == -EADDRINUSE)
-        return err_set(err, EADDRINUSE, "another process listens on %s", path);
-    if (r < 0)
-        return err_set_errno(err, -r, "cannot bind %s", path);
-    if (stat(path, &server->socket_stat) < 0 || listen(server->listen_fd, LISTEN_BACKLOG) < 0)
-        return err_set_errno(err, errno, "cannot listen on %s", path);
-    return 0;
-}
-
-/* Removes the socket's name, unless another daemon has put its own there since. */
-static void unlink_socket(struct http_server *server)
-{
-    struct stat now;
-
-    if (server->socket_stat.st_ino != 0 && stat(server->socket_path, &now) == 0 &&
-        now.st_ino == server->socket_stat.st_ino && now.st_dev == server->socket_stat.st_dev)
-        (void)unlink(server->socket_path);
-    server->socket_stat.st_ino = 0;
 }
 
 int http_start(const struct http_config *config, struct http_server **ret, struct err *err)
 {
     struct http_server *server = calloc(1, sizeof(*server));
+    pthread_condattr_t attr;
     int r;
 
     if (!server)
         return err_set(err, ENOMEM, "out of memory");
     server->config = *config;
-    server->listen_fd = -1;
-    r = bind_socket(server, err);
+    server->listener = listener_init();
+    (void)pthread_mutex_init(&server->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&server->idle, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    r = listener_open(&server->listener, config->socket_path, config->socket_mode, err);
     if (r == 0) {
         server->daemon = MHD_start_daemon(
             MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
                 MHD_USE_ITC,
-            0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
+            0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener.fd,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_TIMEOUT,
             IDLE_SECONDS, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
@@ -537,8 +502,7 @@ int http_start(const struct http_config *config, struct http_server **ret, struc
             r = err_set(err, EIO, "cannot start the HTTP server");
     }
     if (r < 0) {
-        unlink_socket(server);
-        fd_close(&server->listen_fd);
+        listener_close(&server->listener);
         free(server);
         return r;
     }
@@ -548,16 +512,27 @@ int http_start(const struct http_config *config, struct http_server **ret, struc
 
 void http_quiesce(struct http_server *server)
 {
-    unlink_socket(server);
-    server->listen_fd = MHD_quiesce_daemon(server->daemon);
+    listener_unlink(&server->listener);
+    server->listener.fd = MHD_quiesce_daemon(server->daemon);
 }
 
 void http_stop(struct http_server *server)
 {
+    struct timespec until;
+
     if (!server)
         return;
+    /* Answers that are on their way arrive; who does not read them is not waited for. */
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += FAREWELL_SECONDS;
+    (void)pthread_mutex_lock(&server->lock);
+    while (server->exchanges > 0 &&
+           pthread_cond_timedwait(&server->idle, &server->lock, &until) != ETIMEDOUT)
+        ;
+    (void)pthread_mutex_unlock(&server->lock);
     MHD_stop_daemon(server->daemon);
-    unlink_socket(server);
-    fd_close(&server->listen_fd);
+    listener_close(&server->listener);
+    (void)pthread_cond_destroy(&server->idle);
+    (void)pthread_mutex_destroy(&server->lock);
     free(server);
 }

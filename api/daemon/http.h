@@ -88,7 +88,8 @@ struct http_server;
 int http_start(const struct http_config *config, struct http_server **ret, struct err *err);
 /* Accepts no more connections and removes the socket. */
 void http_quiesce(struct http_server *server);
-/* Ends every connection and waits for its thread. NULL is fine. */
+/* Gives answers a moment to arrive, ends every connection, waits for its thread. NULL is fine.
+ */
 void http_stop(struct http_server *server);
 
 /* Fills a reply with JSON text that is formatted. */

@@ -389,8 +389,8 @@ static void test_transmit_interrupts_wait(void **state)
     fake_vsock_send(f, VIRTIO_VSOCK_OP_CREDIT_REQUEST, 0, NULL, 0);
     assert_int_equal(f->d.irqs, 1);
     fake_ack(&f->d);
-    /* A quarter of the queue: 16 packets of two descriptors. */
-    for (unsigned int i = 0; i < 15; i++) {
+    /* Half of the queue: 32 packets of two descriptors. */
+    for (unsigned int i = 0; i < 31; i++) {
         fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "x", 1);
     }
     assert_int_equal(f->d.irqs, 1);

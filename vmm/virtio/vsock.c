@@ -16,13 +16,13 @@
 /* The first of the ports the host connects from; any would do. */
 #define HOST_PORT_FIRST 0x10000u
 /*
- * Interrupts of the transmit queue alone wait until a quarter of its descriptors were used. The
+ * Interrupts of the transmit queue alone wait until half of its descriptors were used. The
  * driver learns nothing from them but that it may free its packets, and each costs two exits
  * and a round of its workers; an interrupt for a packet to the guest tells it as well. What is
  * left, three quarters, holds the largest packet of Linux several times over, so that it never
  * waits for one.
  */
-#define TX_INTERRUPT_AFTER(size) ((uint16_t)((size) / 4u))
+#define TX_INTERRUPT_AFTER(size) ((uint16_t)((size) / 2u))
 /* The guest is told of freed space when this much has been freed since it last heard. */
 #define CREDIT_STEP (VSOCK_BUF_ALLOC / 2u)
 

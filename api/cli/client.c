@@ -98,7 +98,10 @@ static int add_parts(struct transfer *t, curl_mime *mime)
     return 0;
 }
 
-/* The daemon's {"error", "message"}, or what there is. */
+/*
+ * The daemon's {"error", "message"}, or {"status", "checks"} of GET /ready, whose one check
+ * says what it is waiting for or, with status "failed", why that will never come.
+ */
 static int explain_status(struct transfer *t, long status, struct err *err)
 {
     const char *body = buf_cstr(&t->error_body);
@@ -106,9 +109,16 @@ static int explain_status(struct transfer *t, long status, struct err *err)
     const char *code = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "error"));
     const char *message =
         cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "message"));
+    const cJSON *checks = cJSON_GetObjectItemCaseSensitive(json, "checks");
+    const char *check = checks ? cJSON_GetStringValue(checks->child) : NULL;
     int result;
 
-    if (message)
+    const char *state = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "status"));
+    if (check && state && strcmp(state, "failed") == 0)
+        result = err_set(err, ENOTRECOVERABLE, "%s", check);
+    else if (check)
+        result = err_set(err, EREMOTEIO, "%s", check);
+    else if (message)
         result = err_set(err, EREMOTEIO, "%s%s%s%s", message, code ? " (" : "",
                          code ? code : "", code ? ")" : "");
     else

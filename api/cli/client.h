@@ -37,7 +37,8 @@ struct client_call {
 /*
  * Does the call. 0 for a 2xx answer; -ENOENT or -ECONNREFUSED when no daemon is there;
  * -EREMOTEIO for another HTTP status, with the daemon's message and its code in *ret_status
- * (may be NULL; 0 when there was no answer); -ETIMEDOUT; -EINTR; -EIO; or what on_body
+ * (may be NULL; 0 when there was no answer); -ENOTRECOVERABLE where GET /ready says that it
+ * never will be; -ETIMEDOUT; -EINTR; -EIO; or what on_body
  * returned.
  */
 int client_call(const char *socket_path, const struct client_call *call, long *ret_status,

@@ -181,8 +181,8 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
         buf_finish(&body);
         if (result == 0)
             break;
-        if (result == -EREMOTEIO && status != 503) {
-            result = err_set(err, EREMOTEIO, "the daemon is not ready: %s", why.message);
+        if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && status != 503)) {
+            result = err_set(err, -result, "the daemon cannot get ready: %s", why.message);
             break;
         }
         if (result == -EREMOTEIO)

@@ -72,7 +72,7 @@ static bool take_escape(struct scan *s)
 {
     int kind = peek(s);
 
-    if (kind < 0 || !memchr("\"\\/bfnrtu", kind, 9))
+    if (kind <= 0 || !strchr("\"\\/bfnrtu", kind))
         return fail(s, "an escape such as \\n or \\u00e9");
     s->at++;
     for (int i = 0; kind == 'u' && i < 4; i++, s->at++) {

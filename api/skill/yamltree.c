@@ -165,7 +165,7 @@ int yamltree_parse(const char *text, size_t len, unsigned first_line,
             done = true;
             break;
         default:
-            result = build(&b, &event, 0, &root);
+            result = root ? -EINVAL : build(&b, &event, 0, &root);
         }
         yaml_event_delete(&event);
     }

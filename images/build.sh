@@ -59,27 +59,38 @@ trap clean EXIT
 trap 'exit 130' INT TERM HUP
 
 # apt with an empty machine to install into, so that it names every package that is needed.
-mkdir -p "$work/archives/partial" "$cache/debs/partial"
-: >"$work/status"
 apt() {
     apt-get -qq -y -o Dir::State::status="$work/status" -o Debug::NoLocking=1 \
         -o APT::Install-Recommends=false -o APT::Sandbox::User="$(id -un)" \
         -o APT::Default-Release="$("$tool" show "$recipe" suite)" \
         -o Acquire::ForceHash=SHA256 "$@"
 }
+mkdir -p "$work/archives/partial" "$cache/debs/partial" "$cache/resolved"
+: >"$work/status"
 name=$("$tool" show "$recipe" name)
 packages=$("$tool" show "$recipe" packages)
-# shellcheck disable=SC2086 # a list of names
-apt -o Dir::Cache::archives="$work/archives" --print-uris install $packages >"$work/uris" 2>"$work/log" || {
-    cat "$work/log" >&2
-    die "apt cannot resolve the packages of $recipe (no lists? apt-get update)"
-}
-# The address differs from machine to machine; file name and digest do not.
-awk '{ print $2, $4 }' "$work/uris" | sort >"$work/resolved"
-[ -s "$work/resolved" ] || die "apt resolved nothing"
+
+# What apt answers depends on its lists and settings only; asking takes a second.
+question=$({
+    cat "$recipe" "$here/build.sh"
+    ls -lnR --time-style=full-iso /var/lib/apt/lists /etc/apt 2>/dev/null
+} | digest)
+resolved=$cache/resolved/$question
+if [ ! -s "$resolved" ]; then
+    # shellcheck disable=SC2086 # a list of names
+    apt -o Dir::Cache::archives="$work/archives" --print-uris install $packages \
+        >"$work/uris" 2>"$work/log" || {
+        cat "$work/log" >&2
+        die "apt cannot resolve the packages of $recipe (no lists? apt-get update)"
+    }
+    # The address differs from machine to machine; file name and digest do not.
+    awk '{ print $2, $4 }' "$work/uris" | sort >"$work/resolved"
+    [ -s "$work/resolved" ] || die "apt resolved nothing"
+    mv "$work/resolved" "$resolved"
+fi
 
 base_key=$({
-    cat "$work/resolved" "$recipe"
+    cat "$resolved" "$recipe"
     cd "$here" && sha256sum build.sh image-tree.c recipe.c tree.c
 } | digest)
 base=$cache/rootfs-$base_key.tar
@@ -97,14 +108,14 @@ compile_python() {
 }
 
 if [ ! -s "$base" ]; then
-    echo "image: fetching $(wc -l <"$work/resolved") packages" >&2
+    echo "image: fetching $(wc -l <"$resolved") packages" >&2
     # shellcheck disable=SC2086
     apt -o Dir::Cache::archives="$cache/debs" -d install $packages >&2
     mkdir -m 0755 "$work/rootfs"
     echo "image: unpacking" >&2
     # shellcheck disable=SC2046 # file names of packages have no spaces
     (cd "$cache/debs" && "$tool" unpack "$recipe" "$work/rootfs" \
-        $(cut -d ' ' -f 1 "$work/resolved"))
+        $(cut -d ' ' -f 1 "$resolved"))
     if [ -n "$("$tool" show "$recipe" compile_python)" ]; then
         echo "image: compiling python's library" >&2
         compile_python
@@ -148,4 +159,15 @@ if [ ! -s "$image" ]; then
     mkdir -p "$cache/$image_key"
     mv "$work/image" "$image"
 fi
+# The newest few are kept: going back a commit is common, going back a week is not.
+touch "$base" "$cache/$image_key" "$resolved"
+prune() { # how-many find-arguments…
+    keep=$1
+    shift
+    find "$cache" -mindepth 1 -maxdepth 1 "$@" -printf '%T@ %p\n' | sort -rn | tail -n +$((keep + 1)) |
+        cut -d ' ' -f 2- | xargs -r rm -rf
+}
+prune 3 -name 'rootfs-*.tar'
+prune 12 -type d -regex '.*/[0-9a-f]*'
+find "$cache/resolved" -type f -mtime +30 -delete
 echo "$image"

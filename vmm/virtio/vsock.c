@@ -18,8 +18,8 @@
 /*
  * Interrupts of the transmit queue alone wait until half of its descriptors were used. The
  * driver learns nothing from them but that it may free its packets, and each costs two exits
- * and a round of its workers; an interrupt for a packet to the guest tells it as well. What is
- * left, three quarters, holds the largest packet of Linux several times over, so that it never
+ * and a round of its workers; an interrupt for a packet to the guest tells it as well. The
+ * other half holds the largest packet of Linux (18 descriptors) three times, so that it never
  * waits for one.
  */
 #define TX_INTERRUPT_AFTER(size) ((uint16_t)((size) / 2u))

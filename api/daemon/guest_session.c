@@ -41,6 +41,7 @@ struct session {
     uint64_t sent; /* of the step's bytes */
     size_t out_at; /* of out, written already */
     size_t out_len;
+    bool only_ready;    /* nothing is sent, READY is the end */
     bool cancel_due;    /* CANCEL goes out next */
     bool control_ended; /* the process went away; bytes it left may still be read */
     struct err ended;   /* why it did */
@@ -83,7 +84,7 @@ static void on_stage(void *ctx, enum guest_stage stage)
 {
     struct session *s = ctx;
     uint64_t now = clock_monotonic_ns();
-    uint64_t grace_ns = s->plan ? s->plan->grace_ms * MS : 0;
+    uint64_t grace_ns = s->plan->grace_ms * MS;
 
     switch (stage) {
     case GUEST_INJECTING:
@@ -326,7 +327,7 @@ static int timed_out(const struct session *s, struct err *err)
 /* One wait for anything to happen, and its handling. */
 static int turn(struct session *s, struct err *err)
 {
-    bool watch_cancel = s->plan && s->plan->cancel_fd >= 0 && !s->report->cancelled;
+    bool watch_cancel = s->plan->cancel_fd >= 0 && !s->report->cancelled;
     bool sending = s->out_at < s->out_len;
     struct pollfd p[3] = {
         {.fd = s->vm->vsock_fd, .events = (short)(POLLIN | (sending ? POLLOUT : 0))},
@@ -365,7 +366,7 @@ static int turn(struct session *s, struct err *err)
         /* Everything it left was read: the stream had nothing more. */
         return err_set(err, s->ended.code, "%s", s->ended.message);
     }
-    return s->plan && s->decoder.stage < GUEST_DONE ? send_frames(s, err) : 0;
+    return s->decoder.stage < GUEST_DONE && !s->only_ready ? send_frames(s, err) : 0;
 }
 
 int guest_session_run(struct vm *vm, const struct guest_session_plan *plan,
@@ -393,17 +394,19 @@ int guest_session_run(struct vm *vm, const struct guest_session_plan *plan,
 
 int guest_session_wait_ready(struct vm *vm, uint64_t deadline_ns, struct err *err)
 {
+    static const struct guest_session_plan nothing = {.cancel_fd = -1};
     struct guest_session_report report = {0};
-    struct guest_decoder_limits limits = {0};
     struct session *s = calloc(1, sizeof(*s));
     int r = 0;
 
     if (!s)
         return err_set(err, ENOMEM, "out of memory");
     s->vm = vm;
+    s->plan = &nothing;
+    s->only_ready = true;
     s->report = &report;
     s->deadline_ns = deadline_ns;
-    guest_decoder_init(&s->decoder, &limits);
+    guest_decoder_init(&s->decoder, &nothing.limits);
     while (r == 0 && s->decoder.stage == GUEST_CONNECTING)
         r = turn(s, err);
     free(s);

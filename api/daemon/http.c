@@ -231,7 +231,7 @@ static bool check_length(struct exchange *x)
     uint64_t bytes = length ? strtoull(length, NULL, 10) : 0;
     uint64_t limit = x->route ? body_limit(x) : 0;
 
-    if (x->reply.status == 0 && x->route->body != HTTP_BODY_NONE && bytes > limit)
+    if (x->reply.status == 0 && x->route && x->route->body != HTTP_BODY_NONE && bytes > limit)
         reply_too_large(x, limit);
     if (x->reply.status == 0)
         return false;

@@ -330,7 +330,7 @@ static int append_escaped(struct buf *out, uint8_t c)
 
 int json_append_string(struct buf *out, const void *data, size_t len)
 {
-    const uint8_t *p = data;
+    const uint8_t *p = len > 0 ? data : (const uint8_t *)"";
     size_t at = 0, plain = 0;
     int r = buf_append(out, "\"", 1);
 

@@ -187,13 +187,20 @@ static void end(struct registry *registry, sqlite3_stmt *s)
     (void)pthread_mutex_unlock(&registry->lock);
 }
 
-/* A copy of a text column; NULL for NULL. False without memory. */
+/* A copy of a text column that is never NULL. False without memory. */
 static bool column(sqlite3_stmt *s, int at, char **ret)
 {
     const unsigned char *text = sqlite3_column_text(s, at);
 
     *ret = text ? strdup((const char *)text) : NULL;
-    return *ret || sqlite3_column_type(s, at) == SQLITE_NULL;
+    return *ret != NULL;
+}
+
+/* The same; NULL for NULL. */
+static bool column_or_null(sqlite3_stmt *s, int at, char **ret)
+{
+    *ret = NULL;
+    return sqlite3_column_type(s, at) == SQLITE_NULL || column(s, at, ret);
 }
 
 void registry_skill_finish(struct registry_skill *skill)
@@ -286,7 +293,7 @@ int registry_skill_put(struct registry *registry, const char *name, const char *
     r = find_skill(registry, name, version, &existing, err);
     if (r < 0)
         return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
-    if (strcmp(existing.digest, digest) != 0) {
+    if (existing.digest && strcmp(existing.digest, digest) != 0) {
         *ret_existing = existing.digest;
         existing.digest = NULL;
         r = -EEXIST;
@@ -342,7 +349,7 @@ static int read_execution(struct registry *registry, sqlite3_stmt *s,
     case SQLITE_ROW:
         if (!column(s, 0, &e.id) || !column(s, 1, &e.status) || !column(s, 2, &e.skill_name) ||
             !column(s, 3, &e.skill_version) || !column(s, 4, &e.skill_digest) ||
-            !column(s, 5, &e.result))
+            !column_or_null(s, 5, &e.result))
             r = err_set(err, ENOMEM, "out of memory");
         e.accepted_ns = (uint64_t)sqlite3_column_int64(s, 6);
         break;

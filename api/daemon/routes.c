@@ -41,14 +41,17 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     struct buf body = buf_init(8192);
     char text[ERR_MESSAGE_MAX];
     enum snapshots_state state = snapshots_get_state(d->snapshots, text, sizeof(text));
-    bool ready = state == SNAPSHOTS_READY;
+    static const char *const names[] = {
+        [SNAPSHOTS_PREPARING] = "not_ready",
+        [SNAPSHOTS_READY] = "ready",
+        [SNAPSHOTS_FAILED] = "failed",
+    };
 
     (void)request;
-    (void)buf_printf(
-        &body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":", ready ? "ready" : "not_ready");
+    (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":", names[state]);
     (void)json_append_cstr(&body, text);
     (void)buf_printf(&body, "}}\n");
-    http_reply_json(reply, ready ? 200 : 503, &body);
+    http_reply_json(reply, state == SNAPSHOTS_READY ? 200 : 503, &body);
     if (state == SNAPSHOTS_PREPARING)
         reply->retry_after_s = 1;
 }

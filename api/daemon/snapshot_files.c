@@ -204,7 +204,7 @@ static int measure(int state_fd, int memory_fd, struct snapshot_contents *ret, s
 int snapshot_contents_check(int state_fd, int memory_fd,
                             const struct snapshot_contents *contents, struct err *err)
 {
-    struct snapshot_contents now;
+    struct snapshot_contents now = {0};
     int r = measure(state_fd, memory_fd, &now, err);
 
     if (r < 0)
@@ -276,7 +276,7 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
     enum { CHUNK = 256 * 1024 };
     struct sha256 *sha = NULL;
     uint8_t *chunk = NULL;
-    uint64_t size, at = 0;
+    uint64_t size = 0, at = 0;
     uint8_t le[8];
     int r = file_bytes(fd, &size);
 

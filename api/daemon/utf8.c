@@ -110,7 +110,7 @@ static ssize_t finish_tail(struct utf8_tail *tail, const uint8_t *data, size_t l
 
 int utf8_repair(struct utf8_tail *tail, const void *data, size_t len, bool end, struct buf *out)
 {
-    const uint8_t *p = data;
+    const uint8_t *p = len > 0 ? data : (const uint8_t *)"";
     ssize_t used = finish_tail(tail, p, len, out);
     size_t at, good;
 

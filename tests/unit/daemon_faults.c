@@ -108,7 +108,7 @@ static void without_a_snapshot_nothing_runs(void **state)
     expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "no KVM today");
     a = harness_get(&h, "/ready");
     assert_int_equal(a.status, 503);
-    assert_non_null(strstr(a.body, "\"status\":\"not_ready\""));
+    assert_non_null(strstr(a.body, "\"status\":\"failed\""));
     assert_non_null(strstr(a.body, "no KVM today"));
     answer_finish(&a);
     end(&h);

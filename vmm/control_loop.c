@@ -211,14 +211,13 @@ int control_run(struct machine *m, int control_fd, int vsock_fd, bool can_save, 
         .close_deadline_ns = NEVER,
     };
     uint64_t resumed_ns;
-    int r;
+    int r = 0;
 
     /* A restored guest listens already: the request goes out before it runs. */
     (void)machine_vsock_connect(m);
     resumed_ns = clock_monotonic_ns();
-    r = vcpu_start(m, err);
-    if (r >= 0)
-        control_send(control_fd, VMM_EVENT_RESUMED, resumed_ns, 0, NULL);
+    vcpu_start(m);
+    control_send(control_fd, VMM_EVENT_RESUMED, resumed_ns, 0, NULL);
     while (r >= 0 && !l.done)
         r = turn(&l, err);
     fd_close(&l.state_fd);

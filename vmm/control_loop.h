@@ -21,9 +21,9 @@ void control_send(int control_fd, uint32_t type, uint64_t time_ns, uint64_t valu
                   const char *message);
 
 /*
- * Starts the vCPU and serves the machine until it ends. Descriptors are borrowed. can_save
- * allows the SNAPSHOT command. 0 when the guest ended or the daemon wanted it to; -errno with
- * err set for what a FAILED event must say.
+ * Starts the vCPU thread, which exists, and serves the machine until it ends. Descriptors are
+ * borrowed. can_save allows the SNAPSHOT command. 0 when the guest ended or the daemon wanted
+ * it to; -errno with err set for what a FAILED event must say.
  */
 int control_run(struct machine *m, int control_fd, int vsock_fd, bool can_save,
                 struct err *err);

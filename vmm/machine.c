@@ -54,11 +54,13 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
     int r;
 
     memset(m, 0, sizeof(*m));
+    m->made = true;
     m->config = *config;
     m->kvm = kvm_init();
     m->wake_fd = -1;
     m->waited_events = -1;
     (void)pthread_mutex_init(&m->lock, NULL);
+    (void)sem_init(&m->gate, 0, 0);
 
     r = map_memory(m, err);
     if (r < 0)
@@ -98,6 +100,8 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
 
 void machine_finish(struct machine *m)
 {
+    if (!m->made)
+        return;
     vcpu_stop(m);
     kvm_finish(&m->kvm);
     vsock_finish(&m->vsock);
@@ -106,6 +110,7 @@ void machine_finish(struct machine *m)
     m->mapping = NULL;
     fd_close(&m->wake_fd);
     (void)pthread_mutex_destroy(&m->lock);
+    m->made = false;
 }
 
 /*

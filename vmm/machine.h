@@ -9,6 +9,7 @@
 #define SKILLVM_VMM_MACHINE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ struct machine_config {
 };
 
 struct machine {
+    bool made; /* machine_init was called */
     struct machine_config config;
     struct kvm kvm;
     void *mapping; /* config.memory_bytes of guest memory */
@@ -63,6 +65,7 @@ struct machine {
 
     pthread_t thread;
     bool thread_started;
+    sem_t gate;          /* the vCPU thread waits here for vcpu_start */
     atomic_bool stop;    /* asks the vCPU thread to return */
     uint64_t exit_count; /* vCPU thread only */
 };
@@ -72,7 +75,8 @@ struct machine {
  * state yet. 0 or -errno; call machine_finish in both cases.
  */
 int machine_init(struct machine *m, const struct machine_config *config, struct err *err);
-/* Stops the vCPU thread and releases everything. Safe on a machine whose init failed. */
+/* Stops the vCPU thread and releases everything. Safe on a zeroed machine or one whose init
+   failed. */
 void machine_finish(struct machine *m);
 
 /* Ends the guest's run for a reason given in words (first one wins) and wakes the main thread.

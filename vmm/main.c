@@ -10,18 +10,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "vmm/arch/arch.h"
 #include "vmm/boot.h"
 #include "vmm/control.h"
 #include "vmm/control_loop.h"
+#include "vmm/harden.h"
 #include "vmm/probe.h"
 #include "vmm/snapshot.h"
+#include "vmm/vcpu.h"
 
 enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
@@ -123,6 +125,37 @@ static int report(int control_fd, int r, const struct err *err)
     return STATUS_FAILED;
 }
 
+/*
+ * The machine is ready unless r says otherwise: gives up what it needs no more, runs it to its
+ * end and reports.
+ */
+static int run_machine(struct machine *m, const struct options *o, bool can_save, int r,
+                       struct err *err)
+{
+    int control_fd = (int)o->control_fd;
+
+    if (r >= 0)
+        r = vcpu_create(m, err);
+    if (r >= 0)
+        r = harden_machine(can_save, err);
+    if (r >= 0)
+        r = control_run(m, control_fd, (int)o->vsock_fd, can_save, err);
+    machine_finish(m);
+    return report(control_fd, r, err);
+}
+
+/* The highest descriptor named on the command line is the last one that stays open. */
+static int start_process(const struct options *o, struct err *err)
+{
+    const long fds[] = {o->control_fd, o->vsock_fd,  o->kernel_fd,  o->image_fd,
+                        o->state_fd,   o->memory_fd, o->console_fd, STDERR_FILENO};
+    long last = 0;
+
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        last = fds[i] > last ? fds[i] : last;
+    return harden_process((int)last, err);
+}
+
 static int run_boot(const struct options *o)
 {
     struct boot_config config = {
@@ -140,11 +173,11 @@ static int run_boot(const struct options *o)
         !has(o->kernel_fd, "kernel-fd") || !has(o->image_fd, "image-fd") ||
         !has(o->memory_mib, "memory-mib"))
         return STATUS_USAGE;
-    r = boot_machine(&m, &config, &err);
+    r = start_process(o, &err);
     if (r >= 0)
-        r = control_run(&m, (int)o->control_fd, config.vsock_fd, true, &err);
-    machine_finish(&m);
-    return report((int)o->control_fd, r, &err);
+        r = boot_machine(&m, &config, &err);
+    fd_close(&config.kernel_fd);
+    return run_machine(&m, o, true, r, &err);
 }
 
 static int run_restore(const struct options *o)
@@ -164,11 +197,14 @@ static int run_restore(const struct options *o)
         !has(o->image_fd, "image-fd") || !has(o->state_fd, "state-fd") ||
         !has(o->memory_fd, "memory-fd"))
         return STATUS_USAGE;
-    r = snapshot_restore(&m, &source, &err);
+    r = start_process(o, &err);
     if (r >= 0)
-        r = control_run(&m, (int)o->control_fd, source.vsock_fd, false, &err);
-    machine_finish(&m);
-    return report((int)o->control_fd, r, &err);
+        r = snapshot_restore(&m, &source, &err);
+    fd_close(&source.state_fd);
+    fd_close(&source.memory_fd);
+    if (r >= 0)
+        fd_close(&m.kvm.dev_fd);
+    return run_machine(&m, o, false, r, &err);
 }
 
 static int run_fingerprint(void)
@@ -237,12 +273,10 @@ int main(int argc, char **argv)
     if (argc > 1 && parse_options(argc - 1, argv + 1, &o) < 0)
         return STATUS_USAGE;
     (void)signal(SIGPIPE, SIG_IGN);
-    if (strcmp(mode, "boot") == 0 || strcmp(mode, "restore") == 0) {
-        /* A daemon that dies takes its machines with it, even before they read the socket. */
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-            return STATUS_FAILED;
-        return mode[0] == 'b' ? run_boot(&o) : run_restore(&o);
-    }
+    if (strcmp(mode, "boot") == 0)
+        return run_boot(&o);
+    if (strcmp(mode, "restore") == 0)
+        return run_restore(&o);
     if (strcmp(mode, "fingerprint") == 0)
         return run_fingerprint();
     if (strcmp(mode, "probe") == 0)

@@ -277,9 +277,6 @@ int snapshot_restore(struct machine *m, const struct snapshot_source *source, st
     struct state state;
     int r;
 
-    memset(m, 0, sizeof(*m));
-    m->kvm = kvm_init();
-    m->wake_fd = -1;
     r = read_state(source->state_fd, &data, &len, err);
     if (r >= 0)
         r = state_parse(data, len, &schema, &state, err);

@@ -67,6 +67,8 @@ static void *vcpu_main(void *arg)
 {
     struct machine *m = arg;
 
+    while (sem_wait(&m->gate) < 0 && errno == EINTR)
+        ;
     while (!atomic_load(&m->stop)) {
         if (ioctl(m->kvm.vcpu_fd, KVM_RUN, NULL) < 0) {
             if (errno == EINTR || errno == EAGAIN)
@@ -81,7 +83,7 @@ static void *vcpu_main(void *arg)
     return NULL;
 }
 
-int vcpu_start(struct machine *m, struct err *err)
+int vcpu_create(struct machine *m, struct err *err)
 {
     struct sigaction action = {.sa_handler = on_kick};
     int r;
@@ -97,6 +99,11 @@ int vcpu_start(struct machine *m, struct err *err)
     return 0;
 }
 
+void vcpu_start(struct machine *m)
+{
+    (void)sem_post(&m->gate);
+}
+
 void vcpu_stop(struct machine *m)
 {
     if (!m->thread_started)
@@ -105,6 +112,7 @@ void vcpu_stop(struct machine *m)
     atomic_store(&m->stop, true);
     __atomic_store_n(&m->kvm.run->immediate_exit, 1, __ATOMIC_SEQ_CST);
     (void)pthread_kill(m->thread, KICK_SIGNAL);
+    (void)sem_post(&m->gate);
     (void)pthread_join(m->thread, NULL);
     m->thread_started = false;
 }

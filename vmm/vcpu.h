@@ -8,8 +8,10 @@
 #include "base/err.h"
 #include "vmm/machine.h"
 
-/* Starts the thread; it returns when the guest ended or vcpu_stop was called. 0 or -errno. */
-int vcpu_start(struct machine *m, struct err *err);
+/* Makes the thread, which waits for vcpu_start. 0 or -errno. */
+int vcpu_create(struct machine *m, struct err *err);
+/* Lets it enter the guest; it returns when the guest ended or vcpu_stop was called. */
+void vcpu_start(struct machine *m);
 /* Makes the thread leave the guest and joins it. No effect without a thread. */
 void vcpu_stop(struct machine *m);
 /*

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A build tool: the system calls that a running machine may make, each with its reason, turned
+ * into filter programs by libseccomp and printed as C. Doing it here keeps the library and its
+ * time out of every start of a machine. Anything not listed kills the process.
+ */
+#include <linux/filter.h>
+#include <linux/kvm.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Which machines may make the call. */
+enum scope {
+    ALWAYS,
+    BOOT, /* only one that boots, to be saved: no user's code ever runs in it */
+};
+
+struct rule {
+    int call;
+    enum scope scope;
+    const char *reason;
+};
+
+static const struct rule rules[] = {
+    {SCMP_SYS(poll), ALWAYS, "the main thread waits"},
+    {SCMP_SYS(ppoll), ALWAYS, "the same on architectures without poll"},
+    {SCMP_SYS(read), ALWAYS, "the main thread empties its wake-up counter"},
+    {SCMP_SYS(write), ALWAYS, "wake-ups, the console, log lines"},
+    {SCMP_SYS(preadv), ALWAYS, "blk reads the root image"},
+    {SCMP_SYS(recvmsg), ALWAYS, "commands; bytes for the guest"},
+    {SCMP_SYS(sendmsg), ALWAYS, "bytes from the guest"},
+    {SCMP_SYS(sendto), ALWAYS, "events to the daemon"},
+    {SCMP_SYS(shutdown), ALWAYS, "the guest ended its side of the connection"},
+    {SCMP_SYS(futex), ALWAYS, "the machine's lock; joining the vCPU thread"},
+    {SCMP_SYS(clock_gettime), ALWAYS, "times of events, where the vDSO cannot tell them"},
+    {SCMP_SYS(tgkill), ALWAYS, "interrupting KVM_RUN"},
+    {SCMP_SYS(getpid), ALWAYS, "part of pthread_kill"},
+    {SCMP_SYS(rt_sigprocmask), ALWAYS, "part of pthread_kill and thread exit"},
+    {SCMP_SYS(rt_sigreturn), ALWAYS, "returning from the interruption"},
+    {SCMP_SYS(restart_syscall), ALWAYS, "a wait that a signal interrupted"},
+    {SCMP_SYS(set_robust_list), ALWAYS, "the vCPU thread may still be starting"},
+    {SCMP_SYS(rseq), ALWAYS, "the same"},
+    {SCMP_SYS(madvise), ALWAYS, "part of thread exit: its stack is given back"},
+    {SCMP_SYS(munmap), ALWAYS, "releasing the machine"},
+    {SCMP_SYS(close), ALWAYS, "releasing the machine"},
+    {SCMP_SYS(brk), ALWAYS, "the allocator gives memory back"},
+    {SCMP_SYS(exit), ALWAYS, "the vCPU thread ends"},
+    {SCMP_SYS(exit_group), ALWAYS, "the process ends"},
+    {SCMP_SYS(mremap), BOOT, "the state grows while it is written"},
+    {SCMP_SYS(ftruncate), BOOT, "sizing the memory file"},
+    {SCMP_SYS(pwrite64), BOOT, "writing the snapshot"},
+};
+
+/* The requests allowed to ioctl. */
+static const struct {
+    unsigned long request;
+    enum scope scope;
+} ioctls[] = {
+    /* The guest runs; a device interrupts it. */
+    {KVM_RUN, ALWAYS},
+    {KVM_IRQ_LINE, ALWAYS},
+    /* Its state is read for a snapshot. */
+    {KVM_CHECK_EXTENSION, BOOT},
+    {KVM_GET_REGS, BOOT},
+    {KVM_GET_MP_STATE, BOOT},
+    {KVM_GET_VCPU_EVENTS, BOOT},
+#if defined(__x86_64__)
+    {KVM_GET_CPUID2, BOOT},
+    {KVM_GET_SREGS, BOOT},
+    {KVM_GET_XSAVE2, BOOT},
+    {KVM_GET_XCRS, BOOT},
+    {KVM_GET_DEBUGREGS, BOOT},
+    {KVM_GET_LAPIC, BOOT},
+    {KVM_GET_TSC_KHZ, BOOT},
+    {KVM_GET_MSRS, BOOT},
+    {KVM_GET_MSR_INDEX_LIST, BOOT},
+    {KVM_GET_IRQCHIP, BOOT},
+    {KVM_GET_CLOCK, BOOT},
+#endif
+};
+
+static int add_rules(scmp_filter_ctx ctx, bool boot)
+{
+    int r = seccomp_syscall_priority(ctx, SCMP_SYS(ioctl), 255);
+
+    for (size_t i = 0; r == 0 && i < sizeof(ioctls) / sizeof(ioctls[0]); i++) {
+        if (ioctls[i].scope == ALWAYS || boot)
+            r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                                 SCMP_A1(SCMP_CMP_EQ, ioctls[i].request));
+    }
+    for (size_t i = 0; r == 0 && i < sizeof(rules) / sizeof(rules[0]); i++) {
+        /* Calls that this architecture does not have are negative. */
+        if (rules[i].call >= 0 && (rules[i].scope == ALWAYS || boot))
+            r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, rules[i].call, 0);
+    }
+    /* Memory for buffers of the snapshot; never code. */
+    if (r == 0 && boot)
+        r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+                             SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_WRITE),
+                             SCMP_A3(SCMP_CMP_EQ, MAP_PRIVATE | MAP_ANONYMOUS));
+    return r;
+}
+
+static int print_filter(const char *name, bool boot)
+{
+    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    FILE *file = tmpfile();
+    struct sock_filter f;
+    int r = -1;
+
+    if (ctx && file && add_rules(ctx, boot) == 0 &&
+        seccomp_export_bpf(ctx, fileno(file)) == 0) {
+        (void)printf("static const struct sock_filter %s[] = {\n", name);
+        rewind(file);
+        while (fread(&f, sizeof(f), 1, file) == 1)
+            (void)printf("    {%#x, %u, %u, %#x},\n", f.code, f.jt, f.jf, f.k);
+        (void)printf("};\n");
+        r = 0;
+    }
+    if (file)
+        (void)fclose(file);
+    if (ctx)
+        seccomp_release(ctx);
+    return r;
+}
+
+int main(void)
+{
+    (void)printf("/* Made by seccomp_rules.c. */\n");
+    if (print_filter("filter_restored", false) < 0 || print_filter("filter_boot", true) < 0)
+        return EXIT_FAILURE;
+    return EXIT_SUCCESS;
+}

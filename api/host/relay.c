@@ -183,7 +183,7 @@ static int relay_loop(struct relay *relay)
     struct pollfd fds[1 + 2 * RELAY_CONNECTIONS_MAX];
 
     for (;;) {
-        uint64_t now_ns = clock_monotonic_ns(), next_ns = UINT64_MAX;
+        uint64_t now_ns, next_ns = UINT64_MAX;
 
         fds[0] = (struct pollfd){.fd = relay->n_conns < RELAY_CONNECTIONS_MAX ? relay->listen_fd
                                                                               : -1,

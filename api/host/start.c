@@ -35,8 +35,8 @@ bool host_counting_from_env(void)
 
 static _Noreturn void start_child(const struct host_options *options, int ready_fd)
 {
-    char memory[16], ready[16];
-    const char *argv[16];
+    char memory[16], ready[16], silence[16];
+    const char *argv[20];
     int n = 0, null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     setsid();
@@ -44,6 +44,7 @@ static _Noreturn void start_child(const struct host_options *options, int ready_
         fcntl(ready_fd, F_SETFD, 0) < 0)
         _exit(127);
     snprintf(memory, sizeof(memory), "%u", options->memory_mib);
+    snprintf(silence, sizeof(silence), "%u", options->silence_ms);
     snprintf(ready, sizeof(ready), "%d", ready_fd);
     argv[n++] = "skillvm";
     argv[n++] = "host-soft";
@@ -57,6 +58,8 @@ static _Noreturn void start_child(const struct host_options *options, int ready_
     argv[n++] = memory;
     argv[n++] = "--ready-fd";
     argv[n++] = ready;
+    argv[n++] = "--silence-ms";
+    argv[n++] = silence;
     if (options->counting)
         argv[n++] = "--counting";
     argv[n] = NULL;
@@ -172,6 +175,7 @@ int host_soft_main(int argc, char **argv)
         {"share", required_argument, NULL, 'h'},
         {"memory-mib", required_argument, NULL, 'm'},
         {"ready-fd", required_argument, NULL, 'r'},
+        {"silence-ms", required_argument, NULL, 'q'},
         {"counting", no_argument, NULL, 'c'},
         {0},
     };
@@ -191,6 +195,8 @@ int host_soft_main(int argc, char **argv)
             host.memory_mib = (uint32_t)strtoul(optarg, NULL, 10);
         else if (c == 'r')
             ready_fd = (int)strtol(optarg, NULL, 10);
+        else if (c == 'q')
+            host.silence_ms = (uint32_t)strtoul(optarg, NULL, 10);
         else if (c == 'c')
             host.counting = true;
         else
@@ -198,7 +204,7 @@ int host_soft_main(int argc, char **argv)
     }
     if (!host.data_dir || !host.socket_path || !host.share_dir) {
         fprintf(stderr, "usage: skillvm host-soft --data DIR --socket PATH --share DIR "
-                        "[--memory-mib N] [--counting]\n");
+                        "[--memory-mib N] [--silence-ms N] [--counting]\n");
         return 2;
     }
     if (ready_fd >= 0)

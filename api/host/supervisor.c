@@ -144,7 +144,7 @@ static int supervisor_boot(struct supervisor *s, uint64_t now_ns)
     s->tail_len = 0;
     s->tail[0] = '\0';
     s->status.state = HOST_BOOTING;
-    watch_boot(&s->watch, now_ns);
+    watch_boot(&s->watch, s->options->silence_ms, now_ns);
     log_info("host", "event=boot qemu_pid=%d port=%u", (int)s->qemu.pid, s->qemu.port);
     supervisor_publish(s);
     return 0;

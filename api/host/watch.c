@@ -21,10 +21,11 @@ static const char watch_question[] = "GET /health HTTP/1.1\r\nHost: skillvm\r\n"
                                      "Connection: close\r\n\r\n";
 static const char watch_status[] = "HTTP/1.1 200";
 
-void watch_boot(struct watch *w, uint64_t now_ns)
+void watch_boot(struct watch *w, uint32_t silence_ms, uint64_t now_ns)
 {
     watch_finish(w);
     w->on = true;
+    w->silence_ms = silence_ms ? silence_ms : WATCH_SILENCE_MS;
     w->heard_ns = now_ns;
     w->next_ns = now_ns + WATCH_RETRY_MS * 1000000ull;
     w->next_clock_ns = now_ns;
@@ -50,7 +51,7 @@ int watch_timeout_ms(const struct watch *w)
 
 uint32_t watch_patience_ms(const struct watch *w)
 {
-    return w->booted ? WATCH_SILENCE_MS : WATCH_BOOT_MS;
+    return w->booted ? w->silence_ms : WATCH_BOOT_MS;
 }
 
 void watch_excuse(struct watch *w, uint64_t gap_ns)

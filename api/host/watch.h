@@ -30,15 +30,16 @@ struct watch {
     uint64_t probe_deadline_ns;
     uint64_t next_ns;       /* when to ask again */
     uint64_t next_clock_ns; /* when to set the clock again */
-    uint64_t heard_ns;      /* the last answer, or the boot */
+    uint32_t silence_ms;
+    uint64_t heard_ns; /* the last answer, or the boot */
     char answer[16];
     uint32_t answer_len;
 };
 
 #define WATCH_NONE ((struct watch){.dial = {.fd = -1}, .fd = -1})
 
-/* Begins for a host that starts now. */
-void watch_boot(struct watch *w, uint64_t now_ns);
+/* Begins for a host that starts now. silence_ms replaces WATCH_SILENCE_MS unless 0. */
+void watch_boot(struct watch *w, uint32_t silence_ms, uint64_t now_ns);
 
 /* The entry for poll(2). */
 struct pollfd watch_poll(const struct watch *w);

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+# The supervisor and the relay of the software host, against a fake QEMU: no emulation.
+skillvm_unit(host_wire apihost)
+skillvm_unit(host_pump apihost)
+skillvm_unit(host_files apihost)
+skillvm_unit(host_relay apihost)
+skillvm_unit(host_supervisor apihost)

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor against a fake QEMU: this program under QEMU's name, first in PATH. The fake
+ * answers on the forwarded port as relay and daemon in one, and misbehaves as asked.
+ */
+#include "api/host/host.h"
+
+#include "api/host/files.h"
+#include "api/host/supervisor.h"
+#include "api/host/wire.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_all.h"
+
+static char dir[64], share[96], data[96], socket_path[96], mode_path[96], path_env[160];
+static struct host_options options = {.data_dir = data,
+                                      .socket_path = socket_path,
+                                      .share_dir = share,
+                                      .memory_mib = 64,
+                                      .silence_ms = 1500};
+
+/* ---- the fake QEMU ---- */
+
+static const char fake_answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine";
+
+static const char *fake_option(char **argv, const char *key)
+{
+    for (; *argv; argv++) {
+        const char *at = strstr(*argv, key);
+
+        if (at)
+            return at + strlen(key);
+    }
+    _exit(9);
+}
+
+static void fake_serve(int fd, const uint8_t *token)
+{
+    uint8_t preamble[WIRE_PREAMBLE_SIZE];
+    uint64_t realtime_ns;
+    enum wire_op op;
+    char request[4096];
+
+    if (fd_read_full(fd, preamble, sizeof(preamble)) != (ssize_t)sizeof(preamble) ||
+        wire_decode(preamble, token, &op, &realtime_ns) < 0)
+        return;
+    fd_write_full(fd, "k", 1);
+    if (op == WIRE_OP_POWEROFF) {
+        fprintf(stderr, "fake: power off\n");
+        exit(0);
+    }
+    if (op == WIRE_OP_CLOCK || recv(fd, request, sizeof(request), 0) <= 0)
+        return;
+    if (strncmp(request, "GET /die", 8) == 0)
+        exit(1);
+    if (strncmp(request, "GET /hang", 9) == 0) {
+        for (;;)
+            pause();
+    }
+    fd_write_full(fd, fake_answer, sizeof(fake_answer) - 1);
+}
+
+static int fake_qemu(char **argv)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const char *mode = getenv("FAKE_QEMU_MODE"), *token_file;
+    char token_path[FILES_PATH_MAX];
+    uint8_t token[WIRE_TOKEN_SIZE];
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    FILE *f;
+
+    if (strcmp(mode, "broken") == 0) {
+        fprintf(stderr, "fake: cannot open the kernel\n");
+        return 1;
+    }
+    f = fopen(mode_path, "r");
+    if (f) {
+        /* Only the first start fails so. */
+        fclose(f);
+        unlink(mode_path);
+        fprintf(stderr, "qemu: Could not set up host forwarding rule 'tcp:...'\n");
+        return 1;
+    }
+    token_file = fake_option(argv, "name=opt/skillvm/token,file=");
+    for (size_t i = 0; *token_file && i + 1 < sizeof(token_path); i++) {
+        /* A doubled comma is one. */
+        token_file += token_file[0] == ',';
+        token_path[i] = *token_file++;
+        token_path[i + 1] = '\0';
+    }
+    if (wire_token_read(token_path, token) < 0)
+        return 8;
+    addr.sin_port =
+        htons((uint16_t)strtoul(fake_option(argv, "hostfwd=tcp:127.0.0.1:"), NULL, 10));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 16) < 0)
+        return 7;
+    for (;;) {
+        int client = accept(fd, NULL, NULL);
+
+        if (client < 0)
+            return 6;
+        fake_serve(client, token);
+        close(client);
+    }
+}
+
+/* ---- the tests ---- */
+
+static void touch(const char *name)
+{
+    char path[256];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+}
+
+static int setup(void **state)
+{
+    char link_path[128], target[512], old_path[64];
+    ssize_t n = readlink("/proc/self/exe", target, sizeof(target) - 1);
+
+    (void)state;
+    strcpy(dir, "/tmp/skillvm-super.XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    assert_true(n > 0);
+    target[n] = '\0';
+    snprintf(share, sizeof(share), "%s/share", dir);
+    snprintf(data, sizeof(data), "%s/data, with a comma", dir);
+    snprintf(socket_path, sizeof(socket_path), "%s/s", dir);
+    snprintf(mode_path, sizeof(mode_path), "%s/port-taken", dir);
+    snprintf(link_path, sizeof(link_path), "%s/share/softhost", dir);
+    assert_int_equal(mkdir(share, 0700), 0);
+    assert_int_equal(mkdir(link_path, 0700), 0);
+    touch("share/softhost/vmlinuz");
+    touch("share/softhost/initrd.img");
+    touch("share/softhost/root.erofs");
+    touch("share/softhost/payload.erofs");
+    snprintf(link_path, sizeof(link_path), "%s/qemu-system-x86_64", dir);
+    assert_int_equal(symlink(target, link_path), 0);
+    snprintf(old_path, sizeof(old_path), "%s", dir);
+    snprintf(path_env, sizeof(path_env), "%s:/usr/bin:/bin", old_path);
+    setenv("PATH", path_env, 1);
+    setenv("FAKE_QEMU_MODE", "good", 1);
+    setenv("FAKE_QEMU_PORT_TAKEN", mode_path, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    return system(command);
+}
+
+/* Runs a supervisor in a child; *ret_ready gets the end of its pipe. */
+static pid_t start(int *ret_ready)
+{
+    int fds[2];
+    pid_t pid;
+
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(fds[0]);
+        _exit(supervisor_run(&options, fds[1], NULL) < 0 ? 1 : 0);
+    }
+    close(fds[1]);
+    *ret_ready = fds[0];
+    return pid;
+}
+
+/* The last line the supervisor told, without progress. */
+static void told(int fd, char *out, size_t size)
+{
+    char text[4096], *rest = text, *line;
+    ssize_t n = fd_read_full(fd, text, sizeof(text) - 1);
+
+    assert_true(n >= 0);
+    text[n] = '\0';
+    close(fd);
+    out[0] = '\0';
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (*line && strncmp(line, "progress", 8) != 0)
+            snprintf(out, size, "%s", line);
+    }
+}
+
+static int ask(const char *path, char *out, size_t size)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char request[128];
+    ssize_t n;
+
+    strcpy(addr.sun_path, socket_path);
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+        close(fd);
+        return -errno;
+    }
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\n\r\n", path);
+    assert_int_equal(fd_write_full(fd, request, strlen(request)), 0);
+    n = fd_read_full(fd, out, size - 1);
+    out[n > 0 ? n : 0] = '\0';
+    close(fd);
+    return (int)n;
+}
+
+static struct host_status status_now(void)
+{
+    struct host_status status;
+
+    assert_int_equal(host_status_read(data, &status, NULL), 0);
+    return status;
+}
+
+static void wait_for_restart(uint32_t restarts)
+{
+    for (int i = 0; i < 600; i++) {
+        struct host_status status = status_now();
+
+        if (status.restarts == restarts && status.state == HOST_READY)
+            return;
+        usleep(50000);
+    }
+    fail_msg("no restart");
+}
+
+static int end(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void test_up_relay_down(void **state)
+{
+    char line[1024], answer[256];
+    struct host_status status;
+    struct stat st;
+    int ready;
+    pid_t pid = start(&ready);
+
+    (void)state;
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "ready");
+    assert_int_equal(stat(socket_path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0660);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
+        assert_string_equal(answer, fake_answer);
+    }
+    status = status_now();
+    assert_int_equal(status.state, HOST_READY);
+    assert_int_equal(status.supervisor_pid, pid);
+    assert_int_equal(status.restarts, 0);
+    assert_int_equal(host_stop(data, NULL), 0);
+    assert_int_equal(kill(status.qemu_pid, 0), -1);
+    assert_int_equal(stat(socket_path, &st), -1);
+    assert_int_equal(status_now().state, HOST_STOPPED);
+    assert_int_equal(host_stop(data, NULL), -ESRCH);
+}
+
+static void test_restarts_what_died(void **state)
+{
+    char line[1024], answer[256];
+    int ready;
+    pid_t pid = start(&ready);
+
+    (void)state;
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "ready");
+    assert_int_equal(ask("/die", answer, sizeof(answer)), 0);
+    wait_for_restart(1);
+    assert_string_equal(status_now().last_reason, "QEMU ended by itself");
+    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
+static void test_restarts_what_hangs_and_clients_wait(void **state)
+{
+    char line[1024], answer[256];
+    int ready;
+    pid_t pid = start(&ready), qemu_pid;
+
+    (void)state;
+    told(ready, line, sizeof(line));
+    qemu_pid = status_now().qemu_pid;
+    assert_int_equal(ask("/hang", answer, sizeof(answer)), 0);
+    /* This one arrives while there is no host, and is answered by the next. */
+    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
+    wait_for_restart(1);
+    assert_non_null(strstr(status_now().last_reason, "no answer"));
+    assert_int_equal(kill(qemu_pid, 0), -1);
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
+static void test_a_taken_port_is_tried_again(void **state)
+{
+    char line[1024];
+    int ready;
+    pid_t pid;
+
+    (void)state;
+    touch("port-taken");
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "ready");
+    assert_int_equal(status_now().restarts, 0);
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
+static void test_a_host_that_never_comes_up(void **state)
+{
+    char line[1024];
+    int ready;
+    pid_t pid;
+
+    (void)state;
+    setenv("FAKE_QEMU_MODE", "broken", 1);
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_non_null(strstr(line, "error the software host did not come up"));
+    assert_non_null(strstr(line, "fake: cannot open the kernel"));
+    assert_int_equal(end(pid), 1);
+    assert_int_equal(access(socket_path, F_OK), -1);
+}
+
+static void test_only_one(void **state)
+{
+    char line[1024];
+    int ready, second;
+    pid_t pid = start(&ready), other;
+
+    (void)state;
+    told(ready, line, sizeof(line));
+    other = start(&second);
+    told(second, line, sizeof(line));
+    assert_non_null(strstr(line, "error a software host already runs on"));
+    assert_int_equal(end(other), 1);
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
+static void test_qemu_dies_with_its_supervisor(void **state)
+{
+    char line[1024];
+    int ready;
+    pid_t pid = start(&ready), qemu_pid;
+
+    (void)state;
+    told(ready, line, sizeof(line));
+    qemu_pid = status_now().qemu_pid;
+    kill(pid, SIGKILL);
+    end(pid);
+    for (int i = 0; i < 200; i++) {
+        char path[64], state_line[256] = "";
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)qemu_pid);
+        f = fopen(path, "r");
+        /* Where nobody reaps orphans it stays as a zombie. */
+        if (!f || !fgets(state_line, sizeof(state_line), f) || strstr(state_line, ") Z")) {
+            if (f)
+                fclose(f);
+            return;
+        }
+        fclose(f);
+        usleep(20000);
+    }
+    fail_msg("the fake QEMU outlived its supervisor");
+}
+
+static void test_what_is_missing_is_named(void **state)
+{
+    char path[256], line[1024];
+    int ready;
+    pid_t pid;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/share/softhost/root.erofs", dir);
+    unlink(path);
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_non_null(strstr(line, "root.erofs"));
+    assert_int_equal(end(pid), 1);
+    setenv("PATH", "/nonexistent", 1);
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_non_null(strstr(line, "Debian package qemu-system-x86"));
+    assert_int_equal(end(pid), 1);
+    setenv("PATH", "/usr/bin:/bin", 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_up_relay_down, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_restarts_what_died, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_restarts_what_hangs_and_clients_wait, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_taken_port_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_host_that_never_comes_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_only_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_qemu_dies_with_its_supervisor, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_missing_is_named, setup, teardown),
+    };
+
+    if (argc > 1 && strstr(argv[0], "qemu-system-x86_64")) {
+        const char *taken = getenv("FAKE_QEMU_PORT_TAKEN");
+
+        snprintf(mode_path, sizeof(mode_path), "%s", taken ? taken : "");
+        return fake_qemu(argv);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

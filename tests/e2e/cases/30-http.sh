@@ -137,14 +137,14 @@ case_input_of_20_mib() {
         printf '"}'
     } >request
     http_expect 413 /v1/executions -F 'request=<request' -F skill_archive=@small.zip
-    error_is too_large 16
+    error_is too_large MiB
     {
         printf '{"skill": "x", "input": "'
         head -c 20M /dev/zero | tr '\0' x
         printf '"}'
     } >request
     http_expect 413 /v1/executions -H 'Content-Type: application/json' --data-binary @request
-    error_is too_large 16
+    error_is too_large MiB
 }
 
 case_curl_without_a_body() {

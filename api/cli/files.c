@@ -144,7 +144,7 @@ static int extract_entries(struct archive *in, struct archive *out, const char *
     }
 }
 
-static int make_dirs(const char *path, struct err *err)
+int files_make_dirs(const char *path, struct err *err)
 {
     char part[PATH_MAX];
     size_t len = strlen(path);
@@ -168,7 +168,7 @@ static int make_dirs(const char *path, struct err *err)
 int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),
                   void *ctx, struct err *err)
 {
-    int result = make_dirs(dir, err);
+    int result = files_make_dirs(dir, err);
     _cleanup_fd_ int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (result)

@@ -27,6 +27,8 @@ int files_open_skill(const char *path, int *ret_fd, struct err *err);
  */
 int files_read_input(const char *argument, struct buf *out, struct err *err);
 
+/* mkdir -p. 0 or -errno with err. */
+int files_make_dirs(const char *path, struct err *err);
 /*
  * Extracts the tar.gz in fd below dir, which is made when missing, and calls on_file with each
  * path. 0 or -errno with err.

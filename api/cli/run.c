@@ -202,13 +202,11 @@ static int fetch_artifacts(const struct cli *cli, const struct result *result, c
 
     if (fd < 0)
         return err_set_errno(err, errno, "cannot make an anonymous file");
+    if (result->n_files == 0 || !result->execution_id)
+        return files_make_dirs(dir, err);
     snprintf(path, sizeof(path), "/v1/executions/%s/files", result->execution_id);
-    if (result->n_files > 0) {
-        int failed = client_download(cli->socket_path, path, fd, ARTIFACTS_MAX, err);
-        if (failed)
-            return failed;
-    }
-    return files_extract(fd, dir, print_file, NULL, err);
+    int failed = client_download(cli->socket_path, path, fd, ARTIFACTS_MAX, err);
+    return failed ? failed : files_extract(fd, dir, print_file, NULL, err);
 }
 
 /* For people: what the exit status alone would not say. */

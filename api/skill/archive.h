@@ -71,6 +71,15 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_f
                        struct skill_archive *ret_archive, struct skill *ret_skill,
                        struct err *err);
 
+/*
+ * What skill_archive_load() gave for a canonical tar of its own making, which the caller has
+ * kept under its digest and trusts: reads headers and SKILL.md and nothing else, hashes
+ * nothing. tar_bytes, expanded_bytes and folder stay empty. -EINVAL for what is no such tar;
+ * -errno.
+ */
+int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *ret_archive,
+                         struct skill *ret_skill, struct err *err);
+
 /* The entry with this path, borrowed, or NULL. */
 const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,
                                                     const char *path);

@@ -158,7 +158,6 @@ struct tar_reader {
     void *user;
     enum reader_state state;
     int failed;
-    bool in_entry; /* begin was called and end was not */
     bool zero_block;
     uint8_t block[TAR_BLOCK];
     size_t block_len;
@@ -200,6 +199,15 @@ void tar_reader_destroy(struct tar_reader *r)
     forget_pax(r);
     buf_finish(&r->pax);
     free(r);
+}
+
+uint64_t tar_reader_skip(struct tar_reader *r)
+{
+    if (r->failed || (r->state != AT_DATA && r->state != AT_SKIP))
+        return 0;
+    uint64_t skipped = r->left + r->padding;
+    r->left = r->padding = 0;
+    return skipped;
 }
 
 bool tar_reader_complete(const struct tar_reader *r)
@@ -332,7 +340,6 @@ static int begin_entry(struct tar_reader *r, const struct ustar *header, uint64_
     if (out.type == TAR_FILE)
         out.size = size;
 
-    r->in_entry = true;
     int result = r->ops->begin(r->user, &out);
     /* Only a file has content for the caller; what others drag along is skipped. */
     r->state = out.type == TAR_FILE ? AT_DATA : AT_SKIP;
@@ -389,7 +396,6 @@ static int finish_content(struct tar_reader *r, struct err *err)
     r->state = AT_HEADER;
     if (state == AT_PAX)
         return parse_pax(r, err);
-    r->in_entry = false;
     return r->ops->end(r->user);
 }
 

@@ -65,6 +65,12 @@ struct tar_reader *tar_reader_create(const struct tar_ops *ops, void *user);
 int tar_reader_push(struct tar_reader *r, const void *data, size_t len, struct err *err);
 /* True between entries or after the end marker: nothing is half read. */
 bool tar_reader_complete(const struct tar_reader *r);
+/*
+ * Where the next bytes are content (or its padding): gives up on them, as if they had been
+ * pushed but for the data calls, and returns how many bytes of the stream the caller leaves
+ * out. 0 elsewhere.
+ */
+uint64_t tar_reader_skip(struct tar_reader *r);
 /* NULL is fine. */
 void tar_reader_destroy(struct tar_reader *r);
 

@@ -560,6 +560,56 @@ static void load(void **state)
     close(fd);
 }
 
+static void reload(void **state)
+{
+    struct member members[] = {
+        {.path = "a/first", .zeros = 100000},
+        {.path = "SKILL.md", .content = SKILL_MD},
+        {.path = "scripts/main.py", .content = "print(1)\n", .mode = 0755},
+        {.path = "zlink", .link = "scripts/main.py"},
+        {0},
+    };
+    int fd = make_archive(ZIP, members), tar_fd = memfd_create("tar", MFD_CLOEXEC);
+    struct skill_archive archive, again;
+    struct skill skill, skill_again;
+    struct stat st;
+    (void)state;
+
+    assert_int_equal(
+        skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, &skill, NULL), 0);
+    assert_int_equal(skill_archive_reload(tar_fd, archive.digest, &again, &skill_again, NULL),
+                     0);
+    assert_int_equal(again.n_entries, archive.n_entries);
+    for (size_t i = 0; i < again.n_entries; i++) {
+        assert_string_equal(again.entries[i].path, archive.entries[i].path);
+        assert_int_equal(again.entries[i].type, archive.entries[i].type);
+        assert_int_equal(again.entries[i].size, archive.entries[i].size);
+        assert_int_equal(again.entries[i].executable, archive.entries[i].executable);
+        assert_true(!again.entries[i].target == !archive.entries[i].target);
+    }
+    assert_string_equal(again.digest, archive.digest);
+    assert_string_equal(again.skill_md, archive.skill_md);
+    assert_string_equal(skill_again.name, skill.name);
+    skill_finish(&skill_again);
+    skill_archive_finish(&again);
+
+    assert_int_equal(fstat(tar_fd, &st), 0);
+    for (off_t size = st.st_size - 1024; size >= 0; size -= 4001) {
+        struct err err = {0};
+        assert_int_equal(ftruncate(tar_fd, size), 0);
+        if (skill_archive_reload(tar_fd, archive.digest, &again, &skill_again, &err) == 0) {
+            skill_finish(&skill_again);
+            skill_archive_finish(&again);
+        } else {
+            assert_true(err.message[0] != '\0');
+        }
+    }
+    skill_finish(&skill);
+    skill_archive_finish(&archive);
+    close(tar_fd);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,6 +628,7 @@ int main(void)
         cmocka_unit_test(cut_short),
         cmocka_unit_test(limits),
         cmocka_unit_test(load),
+        cmocka_unit_test(reload),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

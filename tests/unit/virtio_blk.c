@@ -243,6 +243,36 @@ static void test_batch_is_one_interrupt(void **state)
     assert_int_equal(f->d.kicks, 1);
 }
 
+/* A driver that offers one chain over and over is served in turns. */
+static void test_work_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t head;
+    uint32_t len;
+
+    put_header(f, VIRTIO_BLK_T_FLUSH, 0);
+    fake_desc(&f->d, 0, 0, HEADER, 16, NEXT, 1);
+    fake_desc(&f->d, 0, 1, STATUS, 1, WR, 0);
+    for (unsigned int i = 0; i < SIZE; i++) {
+        fake_offer(&f->d, 0, 0);
+    }
+    fake_kick(&f->d, 0);
+    assert_int_equal(f->b.request_count, SIZE);
+    while (fake_take_used(&f->d, 0, &head, &len)) {
+        fake_offer(&f->d, 0, 0);
+    }
+    /* These were offered without a kick, for none was wanted. */
+    fake_kick(&f->d, 0);
+    assert_int_equal(f->d.kicks, 1);
+    assert_true(virtio_mmio_serve_more(&f->t));
+    assert_int_equal(f->b.request_count, 2 * SIZE);
+    assert_false(virtio_mmio_serve_more(&f->t));
+    fake_offer(&f->d, 0, 0);
+    fake_kick(&f->d, 0);
+    assert_int_equal(f->d.kicks, 2);
+    assert_int_equal(f->b.request_count, 2 * SIZE + 1);
+}
+
 static void test_file_that_shrank(void **state)
 {
     struct fixture *f = *state;
@@ -267,6 +297,12 @@ static void test_bad_images(void **state)
         assert_int_equal(ftruncate(fd, sizes[i]), 0);
         assert_int_equal(blk_init(&b, fd, "x", &err), -EINVAL);
         assert_int_equal(err.code, EINVAL);
+    }
+    {
+        struct err err = {0};
+        struct blk b;
+
+        assert_int_equal(blk_init(&b, -1, "x", &err), -EBADF);
     }
     assert_int_equal(pipe(fds), 0);
     {
@@ -339,6 +375,7 @@ int main(void)
         TEST(test_other_requests),
         TEST(test_no_status_byte),
         TEST(test_batch_is_one_interrupt),
+        TEST(test_work_is_bounded),
         TEST(test_file_that_shrank),
         cmocka_unit_test(test_bad_images),
         TEST(test_state),

@@ -164,6 +164,26 @@ static void test_host_closes_without_credit(void **state)
     assert_int_equal(p.op, VIRTIO_VSOCK_OP_SHUTDOWN);
 }
 
+/* The host still sends, but takes nothing any more. */
+static void test_host_stops_reading(void **state)
+{
+    struct fake_vsock *f = *state;
+
+    assert_int_equal(shutdown(f->host, SHUT_RD), 0);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "to nobody", 9);
+    fake_vsock_loop(f);
+    assert_int_equal(expect(f, VIRTIO_VSOCK_OP_SHUTDOWN).flags, RCV);
+    assert_int_equal(f->v.fwd_cnt, 9);
+    assert_int_equal(send(f->host, "go on", 5, 0), 5);
+    fake_vsock_loop(f);
+    expect(f, VIRTIO_VSOCK_OP_RW);
+    assert_int_equal(shutdown(f->host, SHUT_WR), 0);
+    fake_vsock_loop(f);
+    assert_int_equal(expect(f, VIRTIO_VSOCK_OP_SHUTDOWN).flags, RCV | SEND);
+    assert_int_equal(vsock_state(&f->v), VSOCK_CLOSING);
+    assert_quiet(f);
+}
+
 static void test_guest_closes_one_way(void **state)
 {
     struct fake_vsock *f = *state;
@@ -256,6 +276,7 @@ int main(void)
         CONNECTED(test_host_closes),
         CONNECTED(test_host_closes_after_one_way),
         CONNECTED(test_host_closes_without_credit),
+        CONNECTED(test_host_stops_reading),
         CONNECTED(test_guest_closes_one_way),
         CONNECTED(test_guest_stops_reading),
         CONNECTED(test_guest_closes_with_bytes_waiting),

@@ -299,6 +299,52 @@ static void test_flood_of_requests(void **state)
     assert_null(virtio_mmio_failure(&f->t));
 }
 
+/* Packets offered all at once, by one descriptor again and again, are served in turns. */
+static void test_work_is_bounded(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct vsock_packet p = right_packet(f, VIRTIO_VSOCK_OP_INVALID);
+    uint32_t head;
+    uint32_t len;
+    unsigned int taken = 0;
+
+    while (fake_take_used(&f->d, FAKE_TX, &head, &len)) {
+    }
+    vsock_packet_encode(&p, fake_at(&f->d, 0x200000, VSOCK_HEADER_SIZE));
+    fake_desc(&f->d, FAKE_TX, 0, 0x200000, VSOCK_HEADER_SIZE, 0, 0);
+    for (unsigned int i = 0; i < FAKE_QUEUE_SIZE; i++) {
+        fake_offer(&f->d, FAKE_TX, 0);
+    }
+    fake_kick(&f->d, FAKE_TX);
+    assert_int_equal(f->v.dropped_count, FAKE_QUEUE_SIZE);
+    fake_offer(&f->d, FAKE_TX, 0);
+    assert_false(virtio_mmio_serve_more(&f->t));
+    assert_int_equal(f->v.dropped_count, FAKE_QUEUE_SIZE + 1);
+    while (fake_take_used(&f->d, FAKE_TX, &head, &len)) {
+        taken++;
+    }
+    assert_int_equal(taken, FAKE_QUEUE_SIZE + 1);
+}
+
+static void test_nonsense_while_connecting(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct fake_vsock g;
+    struct vsock_packet p;
+
+    (void)f;
+    fake_vsock_init(&g, 4);
+    assert_int_equal(vsock_connect(&g.v), 0);
+    assert_true(fake_vsock_receive(&g, &p, NULL));
+    g.host_port = p.src_port;
+    p = right_packet(&g, VIRTIO_VSOCK_OP_RW);
+    fake_vsock_send(&g, VIRTIO_VSOCK_OP_RW, 0, "early", 5);
+    assert_reset_for(&g, &p);
+    assert_int_equal(vsock_state(&g.v), VSOCK_REFUSED);
+    assert_int_equal(g.v.dropped_count, 1);
+    fake_vsock_finish(&g);
+}
+
 static void test_bad_receive_buffers(void **state)
 {
     struct fake_vsock *f = *state;
@@ -459,6 +505,20 @@ static void test_restore_without_event_buffer(void **state)
     fake_vsock_finish(&g);
 }
 
+static void test_event_buffer_too_small(void **state)
+{
+    struct fake_vsock *f = *state;
+    struct fake_vsock g;
+    struct err err = {0};
+
+    assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
+    fake_desc(&g.d, FAKE_EVENT, 0, FAKE_BUFFERS, 3, WR, 0);
+    virtio_mmio_resume(&g.t);
+    assert_non_null(virtio_mmio_failure(&g.t));
+    assert_int_equal(vsock_connect(&g.v), -EAGAIN);
+    fake_vsock_finish(&g);
+}
+
 /* Packets whose kick was lost with the old device are answered by the new one. */
 static void test_restore_replays_the_kick(void **state)
 {
@@ -519,6 +579,14 @@ static void test_state_of_another_guest(void **state)
     r = bytes_reader_init(saved, len);
     assert_int_equal(virtio_mmio_load(&t, &r, &err), -EINVAL);
     assert_non_null(strstr(err.message, "guest 3"));
+    /* A port below the ones the host uses. */
+    v.guest_cid = FAKE_CID;
+    fake_driver_attach(&d, &t, &v.device);
+    memset(saved + len - 4, 0, 4);
+    r = bytes_reader_init(saved, len);
+    err = (struct err){0};
+    assert_int_equal(virtio_mmio_load(&t, &r, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "port"));
     vsock_finish(&v);
     fake_driver_finish(&d);
 }
@@ -537,11 +605,14 @@ int main(void)
         TEST(test_more_than_credit),
         TEST(test_data_after_the_end),
         TEST(test_flood_of_requests),
+        TEST(test_work_is_bounded),
+        TEST(test_nonsense_while_connecting),
         TEST(test_bad_receive_buffers),
         TEST(test_scattered_receive_buffer),
         TEST(test_failure_closes),
         TEST(test_restore),
         TEST(test_restore_without_event_buffer),
+        TEST(test_event_buffer_too_small),
         TEST(test_restore_replays_the_kick),
         TEST(test_restore_repeatedly),
         TEST(test_state_of_another_guest),

@@ -62,12 +62,12 @@ static void push_own_packet(struct vsock *v, const struct virtqueue_chain *chain
     push_packet(v, chain, &p);
 }
 
-/* Sends one control packet that waits. 1, 0 without a buffer, -EPROTO. */
+/* Sends one control packet, of which at least one waits. 1, 0 without a buffer, -EPROTO. */
 static int send_control(struct vsock *v)
 {
-    static const uint16_t order[] = {VIRTIO_VSOCK_OP_REQUEST, VIRTIO_VSOCK_OP_CREDIT_REQUEST,
-                                     VIRTIO_VSOCK_OP_SHUTDOWN, VIRTIO_VSOCK_OP_CREDIT_UPDATE};
-    int got = pop_rx(v, &v->rx_chains[0]);
+    struct virtqueue_chain *chain = &v->rx_chains[0];
+    int got = pop_rx(v, chain);
+    uint16_t op;
 
     if (got <= 0) {
         return got;
@@ -80,21 +80,14 @@ static int send_control(struct vsock *v)
             .op = VIRTIO_VSOCK_OP_RST,
         };
 
-        push_packet(v, &v->rx_chains[0], &p);
+        push_packet(v, chain, &p);
         v->n_replies--;
         memmove(v->replies, v->replies + 1, v->n_replies * sizeof(v->replies[0]));
         return 1;
     }
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        if ((v->pending & vsock_op_bit(order[i])) != 0) {
-            bool is_shutdown = order[i] == VIRTIO_VSOCK_OP_SHUTDOWN;
-
-            push_own_packet(v, &v->rx_chains[0], order[i], is_shutdown ? v->shutdown_out : 0,
-                            0);
-            return 1;
-        }
-    }
-    virtqueue_unpop(&v->queues[VSOCK_QUEUE_RX], 1);
+    /* In the order of their numbers: a request is the first of its connection. */
+    op = (uint16_t)__builtin_ctz(v->pending);
+    push_own_packet(v, chain, op, op == VIRTIO_VSOCK_OP_SHUTDOWN ? v->shutdown_out : 0, 0);
     return 1;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * virtio-vsock against guests that break rules, and across snapshots.
+ * virtio-vsock against guests that break rules.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -413,184 +413,6 @@ static void test_failure_closes(void **state)
     assert_int_equal(recv(f->host, &c, 1, 0), 0);
 }
 
-/* --- snapshots --- */
-
-static size_t save(struct fake_vsock *f, uint8_t *out)
-{
-    struct bytes_writer w = bytes_writer_init(out, VIRTIO_MMIO_STATE_MAX);
-
-    virtio_mmio_save(&f->t, &w);
-    assert_false(w.bad);
-    return w.len;
-}
-
-static void take_reset_event(struct fake_vsock *f)
-{
-    uint32_t head;
-    uint32_t len;
-
-    assert_true(fake_take_used(&f->d, FAKE_EVENT, &head, &len));
-    assert_int_equal(len, 4);
-    assert_false(fake_take_used(&f->d, FAKE_EVENT, &head, &len));
-    /* As Linux: handle it, give the buffer back, kick. */
-    fake_offer(&f->d, FAKE_EVENT, (uint16_t)head);
-    fake_kick(&f->d, FAKE_EVENT);
-}
-
-static void test_restore(void **state)
-{
-    struct fake_vsock *f = *state;
-    struct fake_vsock g;
-    uint8_t before[VIRTIO_MMIO_STATE_MAX];
-    uint8_t after[VIRTIO_MMIO_STATE_MAX];
-    struct vsock_packet p;
-    struct err err = {0};
-    size_t len = save(f, before);
-    unsigned int kicks;
-
-    assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
-    assert_int_equal(save(&g, after), len);
-    assert_memory_equal(before, after, len);
-    /* Loading touched nothing. */
-    assert_memory_equal(f->d.mem.host, g.d.mem.host, FAKE_MEMORY_SIZE);
-    assert_int_equal(g.d.irqs, 0);
-    assert_int_equal(vsock_state(&g.v), VSOCK_IDLE);
-
-    virtio_mmio_resume(&g.t);
-    assert_int_equal(g.d.irqs, 1);
-    assert_int_equal(vsock_connect(&g.v), 0);
-    /* Held until the event was handled. */
-    assert_false(fake_vsock_receive(&g, &p, NULL));
-    kicks = g.d.kicks;
-    take_reset_event(&g);
-    assert_int_equal(g.d.kicks, kicks + 1);
-    assert_true(fake_vsock_receive(&g, &p, NULL));
-    assert_int_equal(p.op, VIRTIO_VSOCK_OP_REQUEST);
-    assert_int_not_equal(p.src_port, f->host_port);
-    g.host_port = p.src_port;
-    fake_vsock_send(&g, VIRTIO_VSOCK_OP_RESPONSE, 0, NULL, 0);
-    assert_int_equal(vsock_state(&g.v), VSOCK_CONNECTED);
-    assert_int_equal(send(g.host, "hello", 5, 0), 5);
-    fake_vsock_loop(&g);
-    assert_true(fake_vsock_receive(&g, &p, NULL));
-    assert_int_equal(p.len, 5);
-    /* The event queue wants no kicks any more. */
-    fake_kick(&g.d, FAKE_EVENT);
-    assert_int_equal(g.d.kicks, kicks + 2);
-    fake_vsock_finish(&g);
-}
-
-static void test_restore_without_event_buffer(void **state)
-{
-    struct fake_vsock *f = *state;
-    struct fake_vsock g;
-    struct vsock_packet p;
-    struct err err = {0};
-    uint32_t head;
-    uint32_t len;
-
-    (void)f;
-    assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
-    /* The guest has none to offer just now. */
-    fake_set_avail_idx(&g.d, FAKE_EVENT, 0);
-    virtio_mmio_resume(&g.t);
-    assert_int_equal(vsock_connect(&g.v), 0);
-    assert_false(fake_take_used(&g.d, FAKE_EVENT, &head, &len));
-    assert_false(fake_vsock_receive(&g, &p, NULL));
-    fake_offer(&g.d, FAKE_EVENT, 0);
-    fake_kick(&g.d, FAKE_EVENT);
-    take_reset_event(&g);
-    assert_true(fake_vsock_receive(&g, &p, NULL));
-    assert_int_equal(p.op, VIRTIO_VSOCK_OP_REQUEST);
-    fake_vsock_finish(&g);
-}
-
-static void test_event_buffer_too_small(void **state)
-{
-    struct fake_vsock *f = *state;
-    struct fake_vsock g;
-    struct err err = {0};
-
-    assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
-    fake_desc(&g.d, FAKE_EVENT, 0, FAKE_BUFFERS, 3, WR, 0);
-    virtio_mmio_resume(&g.t);
-    assert_non_null(virtio_mmio_failure(&g.t));
-    assert_int_equal(vsock_connect(&g.v), -EAGAIN);
-    fake_vsock_finish(&g);
-}
-
-/* Packets whose kick was lost with the old device are answered by the new one. */
-static void test_restore_replays_the_kick(void **state)
-{
-    struct fake_vsock *f = *state;
-    struct fake_vsock g;
-    struct vsock_packet p = right_packet(f, VIRTIO_VSOCK_OP_RW);
-    struct err err = {0};
-    uint32_t head;
-    uint32_t len;
-
-    vsock_packet_encode(&p, fake_at(&f->d, 0x200000, VSOCK_HEADER_SIZE));
-    fake_desc(&f->d, FAKE_TX, 4, 0x200000, VSOCK_HEADER_SIZE, 0, 0);
-    while (fake_take_used(&f->d, FAKE_TX, &head, &len)) {
-    }
-    fake_offer(&f->d, FAKE_TX, 4);
-    assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
-    virtio_mmio_resume(&g.t);
-    assert_true(fake_take_used(&g.d, FAKE_TX, &head, &len));
-    assert_int_equal(head, 4);
-    take_reset_event(&g);
-    assert_reset_for(&g, &p);
-    fake_vsock_finish(&g);
-}
-
-static void test_restore_repeatedly(void **state)
-{
-    struct fake_vsock *f = *state;
-    struct fake_vsock chain[4];
-    struct fake_vsock *from = f;
-    struct err err = {0};
-
-    for (unsigned int i = 0; i < 4; i++) {
-        assert_int_equal(fake_vsock_restore(&chain[i], from, &err), 0);
-        virtio_mmio_resume(&chain[i].t);
-        take_reset_event(&chain[i]);
-        fake_vsock_establish(&chain[i]);
-        from = &chain[i];
-    }
-    for (unsigned int i = 0; i < 4; i++) {
-        fake_vsock_finish(&chain[i]);
-    }
-}
-
-static void test_state_of_another_guest(void **state)
-{
-    struct fake_vsock *f = *state;
-    uint8_t saved[VIRTIO_MMIO_STATE_MAX];
-    size_t len = save(f, saved);
-    struct fake_driver d;
-    struct virtio_mmio t;
-    struct vsock v;
-    struct bytes_reader r;
-    struct err err = {0};
-
-    fake_driver_clone(&d, &f->d);
-    assert_int_equal(vsock_init(&v, FAKE_CID + 1, f->device_end, &err), 0);
-    fake_driver_attach(&d, &t, &v.device);
-    r = bytes_reader_init(saved, len);
-    assert_int_equal(virtio_mmio_load(&t, &r, &err), -EINVAL);
-    assert_non_null(strstr(err.message, "guest 3"));
-    /* A port below the ones the host uses. */
-    v.guest_cid = FAKE_CID;
-    fake_driver_attach(&d, &t, &v.device);
-    memset(saved + len - 4, 0, 4);
-    r = bytes_reader_init(saved, len);
-    err = (struct err){0};
-    assert_int_equal(virtio_mmio_load(&t, &r, &err), -EINVAL);
-    assert_non_null(strstr(err.message, "port"));
-    vsock_finish(&v);
-    fake_driver_finish(&d);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -610,12 +432,6 @@ int main(void)
         TEST(test_bad_receive_buffers),
         TEST(test_scattered_receive_buffer),
         TEST(test_failure_closes),
-        TEST(test_restore),
-        TEST(test_restore_without_event_buffer),
-        TEST(test_event_buffer_too_small),
-        TEST(test_restore_replays_the_kick),
-        TEST(test_restore_repeatedly),
-        TEST(test_state_of_another_guest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,14 @@ const char *cli_sibling(const struct cli *cli, const char *name, char *out);
 /* "skillvm: <message>" and a line end on standard error. */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * From here on SIGINT and SIGTERM set what cli_interrupted() returns, so that what was started
+ * is stopped again; a second one ends the process. SIGPIPE is ignored.
+ */
+void cli_catch_interrupts(void);
+/* The signal that came, or 0. */
+int cli_interrupted(void);
+
 /* Options that every command takes. getopt_long values from 1000 on. */
 #define CLI_OPTION_SOCKET 1000
 #define CLI_OPTION_DATA   1001

@@ -156,6 +156,7 @@ static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err
         return pid;
 
     setsid();
+    signal(SIGPIPE, SIG_DFL);
     if (chdir("/") < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0 ||
         dup2(log_fd, STDERR_FILENO) < 0)
         _exit(127);
@@ -196,10 +197,26 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
             result = err_set(err, ETIMEDOUT, "the daemon did not get ready in 10 minutes");
             break;
         }
+        if (cli_interrupted()) {
+            result = err_set(err, EINTR, "interrupted; the daemon is stopped again");
+            break;
+        }
         progress_tick(&progress, text);
     }
     progress_end(&progress);
     return result;
+}
+
+/* After a stop or a crash: the names that would mislead the next start. */
+static void remove_leftovers(const struct cli *cli)
+{
+    char path[PATH_MAX];
+    pid_t pid;
+
+    if (client_find_daemon(cli->socket_path, &pid) == -ECONNREFUSED)
+        unlink(cli->socket_path);
+    unlink(in_data_dir(cli, "skillvmd.pid", path));
+    unlink(in_data_dir(cli, "one-shot", path));
 }
 
 static int start_native(const struct cli *cli, struct err *err)
@@ -218,7 +235,9 @@ static int start_native(const struct cli *cli, struct err *err)
     if (result) {
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
-        show_log_tail(log_path);
+        if (result != -EINTR)
+            show_log_tail(log_path);
+        remove_leftovers(cli);
     }
     return result;
 }
@@ -256,7 +275,8 @@ static int start_soft(const struct cli *cli, struct err *err)
         return result;
     result = wait_ready(cli, -1, err);
     if (result) {
-        if (host_status_read(cli->data_dir, &status, NULL) == 0 && status.log_path[0])
+        if (result != -EINTR && host_status_read(cli->data_dir, &status, NULL) == 0 &&
+            status.log_path[0])
             show_log_tail(status.log_path);
         host_stop(cli->data_dir, NULL);
     }
@@ -349,18 +369,6 @@ out:
     return result;
 }
 
-/* After a stop or a crash: the names that would mislead the next start. */
-static void remove_leftovers(const struct cli *cli)
-{
-    char path[PATH_MAX];
-    pid_t pid;
-
-    if (client_find_daemon(cli->socket_path, &pid) == -ECONNREFUSED)
-        unlink(cli->socket_path);
-    unlink(in_data_dir(cli, "skillvmd.pid", path));
-    unlink(in_data_dir(cli, "one-shot", path));
-}
-
 int daemon_stop(const struct cli *cli, struct err *err)
 {
     struct host_status host = {0};
@@ -434,12 +442,13 @@ int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon
         result = daemon_find(cli, &state, err);
         if (!result && !state.up) {
             result = daemon_choose(cli, host, &soft, err);
+            /* Marked first: what outlives a killed start is stopped by the next run's end. */
+            mark_one_shot(cli);
             if (!result)
                 result = daemon_start(cli, soft, err);
-            if (!result) {
-                mark_one_shot(cli);
-                use.started = true;
-            }
+            use.started = result == 0;
+            if (result)
+                daemon_keep(cli);
         }
         flock(use.lock_fd, LOCK_SH);
     }

@@ -212,8 +212,9 @@ static void check_probe(const struct cli *cli, struct machine_report *report, bo
 
     const char *instructions = probe_get(&probe, "instructions_per_second");
     const char *exits = probe_get(&probe, "exits_per_second");
-    if (instructions && exits) {
-        double ips = strtod(instructions, NULL), eps = strtod(exits, NULL);
+    double ips = instructions ? strtod(instructions, NULL) : 0;
+    double eps = exits ? strtod(exits, NULL) : 0;
+    if (ips > 0 && eps > 0) {
         bool slow = ips < SLOW_INSTRUCTIONS_PER_S || eps < SLOW_EXITS_PER_S;
         struct machine_check *check = add(
             report, "guest speed", slow ? MACHINE_NOTE : MACHINE_OK,

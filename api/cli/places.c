@@ -2,6 +2,7 @@
 #include "api/cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,29 @@ void cli_say(const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    if (interrupted)
+        _exit(128 + number);
+    interrupted = number;
+}
+
+void cli_catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int cli_interrupted(void)
+{
+    return interrupted;
 }
 
 static int copy(char *out, size_t size, const char *text, const char *what, struct err *err)

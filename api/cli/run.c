@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,20 +49,13 @@ struct run {
     struct buf result; /* the result JSON */
 };
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    interrupted = number;
-}
-
 static bool should_stop(void *ctx)
 {
     struct run *run = ctx;
 
     if (!run->running)
         progress_tick(&run->progress, run->progress_text);
-    return interrupted != 0;
+    return cli_interrupted() != 0;
 }
 
 static void begin_output(struct run *run)
@@ -285,8 +277,8 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     int result = client_call(cli->socket_path, &call, NULL, &err);
     progress_end(&run.progress);
     int status;
-    if (interrupted) {
-        status = 128 + interrupted;
+    if (cli_interrupted()) {
+        status = 128 + cli_interrupted();
     } else if (result) {
         cli_say("%s", err.message);
         status = CLI_FAILED;
@@ -320,6 +312,8 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
 out:
     if (err.code)
         cli_say("%s", err.message);
+    if (cli_interrupted())
+        status = 128 + cli_interrupted();
     fd_close(&archive_fd);
     buf_finish(&input);
     buf_finish(&request);
@@ -432,7 +426,6 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
 int cmd_run(struct cli_globals *globals, int argc, char **argv)
 {
     struct run_options options = {0};
-    struct sigaction action = {.sa_handler = on_interrupt};
     int n = 1;
 
     /* What follows "--" is the skill's, so getopt never sees it. */
@@ -463,9 +456,7 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
         status = CLI_FAILED;
         goto out;
     }
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    cli_catch_interrupts();
     status = run_skill(globals, &options);
 out:
     cJSON_Delete(options.env);

@@ -12,6 +12,14 @@ struct up_options {
     bool foreground;
 };
 
+static int already_up(const struct cli *cli, const struct daemon_state *state)
+{
+    daemon_keep(cli);
+    cli_say("already up%s: process %d, socket %s", state->soft ? " (in the software host)" : "",
+            (int)state->pid, cli->socket_path);
+    return 0;
+}
+
 static int up(const struct cli *cli, const struct up_options *options, struct err *err)
 {
     struct daemon_state state;
@@ -20,15 +28,17 @@ static int up(const struct cli *cli, const struct up_options *options, struct er
 
     if (result)
         return result;
-    if (state.up) {
-        daemon_keep(cli);
-        cli_say("already up%s: process %d, socket %s",
-                state.soft ? " (in the software host)" : "", (int)state.pid, cli->socket_path);
-        return 0;
-    }
+    if (state.up)
+        return already_up(cli, &state);
     _cleanup_fd_ int lock_fd = daemon_lock(cli, true, err);
     if (lock_fd < 0)
         return lock_fd;
+    /* Another one may have started it while this one waited. */
+    result = daemon_find(cli, &state, err);
+    if (result)
+        return result;
+    if (state.up)
+        return already_up(cli, &state);
     result = daemon_choose(cli, options->host, &soft, err);
     if (result)
         return result;
@@ -36,6 +46,7 @@ static int up(const struct cli *cli, const struct up_options *options, struct er
         fd_close(&lock_fd);
         return daemon_run_foreground(cli, soft);
     }
+    cli_catch_interrupts();
     result = daemon_start(cli, soft, err);
     if (result)
         return result;
@@ -90,7 +101,7 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
         result = up(&cli, &options, &err);
     if (result < 0) {
         cli_say("%s", err.message);
-        return CLI_FAILED;
+        return cli_interrupted() ? 128 + cli_interrupted() : CLI_FAILED;
     }
     return result;
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs in the software host (or on any machine with KVM): starts a daemon on RAM, measures, and
-# prints one JSON object on the last line. Arguments: RUNS
-#   BENCH (folder with coldstart, hello/), BIN (skillvmd), SHARE
+# prints one JSON object on the last line; or, with SOAK=N, runs N executions and reports what
+# grew. Argument: RUNS. Environment: BIN (folder of skillvmd), SHARE, HELLO (skill), COLDSTART.
 set -u
 runs=$1
 work=$(mktemp -d "${SCRATCH:-/run/scratch}/bench.XXXXXX")
@@ -58,6 +58,47 @@ if r.status not in (200, 201):
 P
 
 body='{"skill":"hello"}'
+
+# One line of what a leak would show in: done, failed, RSS and descriptors of the daemon, VMMs
+# alive, files in its temporary folder, p50 and max of the last batch in ms.
+soak_line() { # done failed times
+    local rss fds
+    rss=$(awk '/^VmRSS/ { print $2 }' /proc/$daemon/status)
+    fds=$(find /proc/$daemon/fd -mindepth 1 | wc -l)
+    vmms=$(grep -lx skillvm-vmm /proc/[0-9]*/comm 2>/dev/null | wc -l)
+    files=$(find "$work/data/tmp" -mindepth 1 2>/dev/null | wc -l)
+    python3 - "$@" "$rss" "$fds" "$vmms" "$files" <<'P'
+import json, sys
+done, failed, times, rss, fds, vmms, files = sys.argv[1:]
+ms = json.load(open(times))["cycle_ms"]
+print(f"done={done} failed={failed} rss_kib={rss} fds={fds} vmms={vmms} tmp_files={files} "
+      f"p50_ms={ms['p50']:.0f} max_ms={ms['max']:.0f}", flush=True)
+P
+    rss_now=$rss fds_now=$fds
+}
+
+soak() { # N
+    local done=0 failed=0 bad rss_first='' fds_first=''
+    while [ $done -lt "$1" ]; do
+        "$COLDSTART" --socket "$socket" --body "$body" --runs "$runs" --warmup 0 >"$work/times"
+        bad=$(sed 's/.*"failed":\([0-9]*\).*/\1/' "$work/times")
+        failed=$((failed + ${bad:-runs}))
+        done=$((done + runs))
+        sleep 0.5
+        soak_line $done $failed "$work/times"
+        # The first batch warms allocators and caches up.
+        : "${rss_first:=$rss_now}" "${fds_first:=$fds_now}"
+    done
+    echo "soak: $done executions, $failed failed; RSS $rss_first to $rss_now KiB," \
+        "descriptors $fds_first to $fds_now, $vmms VMMs and $files temporary files left"
+    [ $failed = 0 ] && [ "$vmms" = 0 ] && [ "$files" = 0 ] &&
+        [ "$fds_now" -le $((fds_first + 2)) ] && [ "$rss_now" -le $((rss_first + rss_first / 4 + 2048)) ]
+}
+if [ -n "${SOAK:-}" ]; then
+    soak "$SOAK"
+    exit
+fi
+
 peers=(--peer 'python3=python3 -c pass')
 if bwrap --ro-bind / / --dev /dev --proc /proc --unshare-all true 2>/dev/null; then
     peers+=(--peer 'bubblewrap=bwrap --ro-bind / / --dev /dev --proc /proc --unshare-all python3 -c pass')

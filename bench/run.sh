@@ -25,6 +25,7 @@ share=${SKILLVM_SHARE:-$build/share/skillvm}
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
+# shellcheck disable=SC2016 # the inner shell expands it
 soft() {
     "$here/../images/softhost/run.sh" --share "$share" --timeout $((300 + runs * 20)) "$@" \
         --mount "$here:/mnt/source" --mount "$build/bench:/mnt/bench" \

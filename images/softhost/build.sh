@@ -73,10 +73,11 @@ base=$cache/$hash
 fetch_missing() {
     mkdir -p "$work/get"
     specs=''
-    for deb in $(cat "$work/debs" "$work/kernel"); do
+    cat "$work/debs" "$work/kernel" >"$work/all"
+    while read -r deb; do
         [ -s "$cache/debs/$deb" ] || specs="$specs $(echo "$deb" |
             sed 's/%3a/:/g; s/\.deb$//; s/^\([^_]*\)_\(.*\)_\([^_]*\)$/\1=\2/')"
-    done
+    done <"$work/all"
     [ -n "$specs" ] || return 0
     echo "softhost: fetching $(echo "$specs" | wc -w) Debian packages"
     # shellcheck disable=SC2086
@@ -115,8 +116,8 @@ make_base() {
             tar -x -C "$root" --keep-directory-symlink --no-same-owner --no-same-permissions
     done <"$work/debs"
     rm -rf "$root/usr/share/doc" "$root/usr/share/man" "$root/usr/share/locale" \
-        "$root/usr/share/info" "$root/usr/share/lintian" "$root/var"
-    python=$(cd "$root/usr/bin" && ls | grep -x 'python3\.[0-9]*')
+        "$root/usr/share/info" "$root/usr/share/lintian" "${root:?}/var"
+    python=$(basename "$root"/usr/bin/python3.[0-9]*)
     PYTHONHOME=$root/usr PYTHONDONTWRITEBYTECODE='' \
         "$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/$python" -I -m compileall -q -s "$root" -p / \
@@ -179,10 +180,16 @@ if [ ! -e "$payload/payload.erofs" ]; then
     mkfs.erofs --quiet -T0 -U "$(uuid_of "$hash")" --all-root "$work/new/payload.erofs" "$work/p" \
         >/dev/null
     mv -T "$work/new" "$payload" 2>/dev/null || [ -e "$payload/payload.erofs" ]
-    # Older payloads are of builds that are gone.
-    ls -dt "$cache"/payload-* | tail -n +6 | xargs -r rm -rf
 fi
-touch "$payload"
+touch "$payload" "$base"
+# Older ones are of builds that are gone.
+prune() {
+    find "$cache" -maxdepth 1 -type d -name "$1" -printf '%T@ %p\n' | sort -rn |
+        tail -n "+$(($2 + 1))" | cut -d' ' -f2- | xargs -r rm -rf
+}
+find "$cache" -maxdepth 1 -name 'tmp.*' -mmin +180 -exec rm -rf {} +
+prune 'payload-*' 6
+prune '????????????????????????????????' 3
 
 mkdir -p "$share/softhost"
 for f in vmlinuz initrd.img root.erofs; do ln -sfn "$base/$f" "$share/softhost/$f"; done

@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
     *) usage ;;
     esac
 done
-[ -n "$share" ] && [ $# -gt 0 ] || usage
+if [ -z "$share" ] || [ $# = 0 ]; then usage; fi
 for f in vmlinuz initrd.img root.erofs payload.erofs; do
     [ -e "$share/softhost/$f" ] || { echo "run.sh: $share/softhost/$f is missing" >&2; exit 125; }
 done
@@ -44,6 +44,7 @@ command -v qemu-system-x86_64 >/dev/null ||
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/skillvm-run.XXXXXX") || exit 125
 qemu='' readers=''
+# shellcheck disable=SC2317 # the trap calls it
 cleanup() {
     [ -n "$qemu" ] && kill -9 "$qemu" 2>/dev/null
     # shellcheck disable=SC2086

@@ -33,6 +33,15 @@ static const struct ingest_entry *find(const struct ingest *in, const char *path
     return bsearch(&key, in->entries, in->n, sizeof(*in->entries), compare_paths);
 }
 
+static size_t depth_of(const char *path)
+{
+    size_t depth = 0;
+
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
+        depth++;
+    return depth;
+}
+
 /* The length of the first path component when there is a slash after it, else 0. */
 static size_t first_component(const char *path)
 {
@@ -48,15 +57,18 @@ static size_t first_component(const char *path)
 static int find_root(struct ingest *in, char **ret_folder, struct err *err)
 {
     const struct ingest_entry *nested = NULL;
-    size_t n = 0;
+    size_t depth = SIZE_MAX, n;
 
     for (size_t i = 0; i < in->n; i++) {
         const char *path = in->entries[i].path;
         if (strcmp(path, "SKILL.md") == 0)
             return 0;
         const char *slash = strrchr(path, '/');
-        if (!nested && slash && strcmp(slash, "/SKILL.md") == 0)
+        /* The one nearest to the root: a skill may hold examples that are skills. */
+        if (slash && strcmp(slash, "/SKILL.md") == 0 && depth_of(path) < depth) {
             nested = &in->entries[i];
+            depth = depth_of(path);
+        }
     }
     if (!nested)
         return err_set(err, EINVAL, "there is no SKILL.md in the archive");

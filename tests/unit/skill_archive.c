@@ -239,6 +239,21 @@ static void litter_is_dropped(void **state)
     skill_archive_finish(&archive);
 }
 
+static void skills_within(void **state)
+{
+    static const struct member members[] = {
+        {.path = "trial/examples/inner/SKILL.md", .content = "inner"},
+        {.path = "trial/SKILL.md", .content = SKILL_MD},
+        {0},
+    };
+    struct skill_archive archive = take(ZIP, members, -1);
+    (void)state;
+
+    assert_string_equal(archive.skill_md, SKILL_MD);
+    assert_non_null(skill_archive_find(&archive, "examples/inner/SKILL.md"));
+    skill_archive_finish(&archive);
+}
+
 static void hard_links_are_copies(void **state)
 {
     static const struct member members[] = {
@@ -617,6 +632,7 @@ int main(void)
         cmocka_unit_test(known_bytes),
         cmocka_unit_test(known_format),
         cmocka_unit_test(litter_is_dropped),
+        cmocka_unit_test(skills_within),
         cmocka_unit_test(hard_links_are_copies),
         cmocka_unit_test(refused_names),
         cmocka_unit_test(nul_in_zip_name),

@@ -28,6 +28,7 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply);
 
 #endif

@@ -272,16 +272,23 @@ static int receive(struct session *s, struct err *err)
     return 0;
 }
 
+/* The process may be in the guest's hands: it is believed nothing it cannot know. */
+static void note_resumed(struct session *s, uint64_t time_ns)
+{
+    if (time_ns >= s->report->times.start_ns && time_ns <= clock_monotonic_ns())
+        s->report->times.resumed_ns = time_ns;
+}
+
 static void read_control(struct session *s)
 {
-    for (;;) {
+    for (unsigned i = 0; i < READS_IN_A_ROW && !s->control_ended; i++) {
         struct vmm_event event;
         int r = vm_next_event(s->vm, &event, &s->ended);
 
         if (r == -EAGAIN)
             return;
         if (r == 0 && event.type == VMM_EVENT_RESUMED)
-            s->report->times.resumed_ns = event.time_ns;
+            note_resumed(s, event.time_ns);
         if (r == 0 && event.type == VMM_EVENT_FAILED)
             r = err_set(&s->ended, EREMOTEIO, "the microVM failed: %s", event.message);
         if (r == 0 && event.type == VMM_EVENT_EXITED)
@@ -289,10 +296,7 @@ static void read_control(struct session *s)
                         event.value == VMM_EXIT_RULES
                             ? "the guest kernel broke a device's rules"
                             : "the guest stopped before it had finished");
-        if (r < 0) {
-            s->control_ended = true;
-            return;
-        }
+        s->control_ended = r < 0;
     }
 }
 

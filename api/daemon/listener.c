@@ -28,14 +28,14 @@ static bool is_alive(const struct sockaddr_un *address)
 static int bind_to(int fd, const struct sockaddr_un *address, mode_t mode)
 {
     const struct sockaddr *any = (const struct sockaddr *)address;
-    mode_t before = umask(0777 & ~mode);
     int r = bind(fd, any, (socklen_t)sizeof(*address));
 
     if (r < 0 && errno == EADDRINUSE && !is_alive(address) && unlink(address->sun_path) == 0)
         r = bind(fd, any, (socklen_t)sizeof(*address));
-    r = r < 0 ? -errno : 0;
-    (void)umask(before);
-    return r;
+    /* The daemon's umask kept everybody out until now; nothing is accepted before listen. */
+    if (r == 0)
+        r = chmod(address->sun_path, mode);
+    return r < 0 ? -errno : 0;
 }
 
 int listener_open(struct listener *ret, const char *path, mode_t mode, struct err *err)

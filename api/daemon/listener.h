@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unix socket the daemon listens on: its mode right from the first moment, a stale name of
+ * The unix socket the daemon listens on: never open to more than its mode says, a stale name of
  * a dead daemon replaced, a living one's never touched.
  */
 #ifndef SKILLVM_API_DAEMON_LISTENER_H

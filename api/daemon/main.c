@@ -181,11 +181,12 @@ static int find_places(const struct options *o, struct places *ret, struct err *
     return 0;
 }
 
-/* The three standard descriptors are open, whoever started the program. */
-static void open_standard_fds(void)
+/* The three standard descriptors are open and no other is, whoever started the program. */
+static void tidy_fds(void)
 {
     int fd;
 
+    (void)close_range(STDERR_FILENO + 1, UINT_MAX, 0);
     do
         fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO);
@@ -318,7 +319,7 @@ int main(int argc, char **argv)
     sigset_t stop;
     int r;
 
-    open_standard_fds();
+    tidy_fds();
     (void)umask(077);
     r = parse_options(argc, argv, &options);
     if (r != 0)

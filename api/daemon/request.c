@@ -25,8 +25,8 @@ bool request_name_valid(const char *name, size_t max_bytes)
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)name[i];
 
-        /* '@' separates a name from its version on the command line. */
-        if (c < 0x20 || c == 0x7f || c == '/' || c == '\\' || c == '@')
+        /* '@' parts a name from its version on the command line, '"' ends it in a log line. */
+        if (c < 0x20 || c == 0x7f || c == '/' || c == '\\' || c == '@' || c == '"')
             return false;
     }
     return true;

@@ -86,7 +86,11 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
         skills_reply_refused(reply, r, &err);
         return false;
     }
-    return set_names(&c->plan, c->skill.name, c->skill.version, c->archive.digest, reply);
+    /* Nobody else will ever show them: this skill is not registered. */
+    for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
+        r = skill_strings_add(&c->plan.warnings, "%s", c->skill.warnings.items[i]);
+    return step(reply, r, &err) &&
+           set_names(&c->plan, c->skill.name, c->skill.version, c->archive.digest, reply);
 }
 
 /* A skill of the registry, by name and version. */
@@ -120,8 +124,8 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     c->plan.skill_fd = objects_open(c->daemon->objects_fd, c->plan.skill_digest, &err);
     r = c->plan.skill_fd;
     if (r >= 0)
-        r = skill_archive_load(c->plan.skill_fd, &archive_limits_default, -1, &c->archive,
-                               &c->skill, &err);
+        r = skill_archive_reload(c->plan.skill_fd, c->plan.skill_digest, &c->archive, &c->skill,
+                                 &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     return step(reply, r < 0 ? -EIO : 0, &err);
 }
@@ -133,6 +137,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     struct spool *upload =
         http->is_multipart && http->parts[1].seen ? &http->parts[1].content : NULL;
     struct err err = {0};
+    struct stat tar;
     const char *text = "{}";
     size_t len = 2;
     int r = 0;
@@ -149,6 +154,9 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return false;
     if (c->refusal)
         return true;
+    if (fstat(c->plan.skill_fd, &tar) < 0)
+        return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
+    c->plan.skill_bytes = (uint64_t)tar.st_size;
     r = skills_plan(&c->skill, &c->archive, &c->request, &c->plan, &err);
     if (!step(reply, r, &err))
         return false;
@@ -279,6 +287,30 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
         http_reply_json(reply, 200, &body);
     buf_finish(&body);
     registry_execution_finish(&row);
+}
+
+void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_execution row;
+    struct execution *e;
+    struct buf body = buf_init(256);
+
+    if (!find_row(d, request->param, &row, reply))
+        return;
+    registry_execution_finish(&row);
+    e = engine_find(d->engine, request->param);
+    if (!e) {
+        buf_finish(&body);
+        http_reply_error(reply, 409, "conflict", "execution %s has ended already",
+                         request->param);
+        return;
+    }
+    execution_cancel(e);
+    execution_unref(e);
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"cancelling\"}\n",
+                     request->param);
+    http_reply_json(reply, 202, &body);
 }
 
 void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)

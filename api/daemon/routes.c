@@ -21,6 +21,7 @@ const struct http_route daemon_routes[] = {
      .max_bytes = LIMIT_REQUEST_BYTES,
      .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", LIMIT_ARCHIVE_BYTES}}},
     {.method = "GET", .path = "/v1/executions/:", .handle = route_execution_get},
+    {.method = "DELETE", .path = "/v1/executions/:", .handle = route_execution_cancel},
     {.method = "GET", .path = "/v1/executions/:/files", .handle = route_execution_files},
     {.method = NULL},
 };

@@ -121,8 +121,15 @@ static void judge(struct run *run, int r, const struct err *err)
         run->status = RESULT_FAILED;
         (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
     }
-    if (r < 0 && r != -ECANCELED)
-        log_warn("engine", "execution=%s fault=\"%s\"", run->e->id, err->message);
+}
+
+/* Tells the operator of a machine that did not do its work. */
+static void log_fault(const struct run *run, const struct vm *vm, const struct err *err)
+{
+    char end[32];
+
+    vm_describe_end(vm, end, sizeof(end));
+    log_warn("engine", "execution=%s fault=\"%s\" vmm=\"%s\"", run->e->id, err->message, end);
 }
 
 /* Completes the archive of files and puts it in its place. */
@@ -212,6 +219,8 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
     run->collected_ns = clock_monotonic_ns();
     vm_finish(&vm);
     run->reaped_ns = clock_monotonic_ns();
+    if (r < 0 && r != -ECANCELED)
+        log_fault(run, &vm, &err);
 }
 
 static void warn_truncations(struct run *run)
@@ -333,7 +342,8 @@ void run_execution(const struct run_env *env, struct execution *e)
     int r;
 
     run_init(&run, env, e);
-    r = snapshots_wait(env->snapshots, is_cancelled, e, &snapshot, &err);
+    r = is_cancelled(e) ? -ECANCELED
+                        : snapshots_wait(env->snapshots, is_cancelled, e, &snapshot, &err);
     if (r == 0)
         run_machine(&run, &snapshot);
     else

@@ -136,7 +136,7 @@ static int write_run(const struct skill *skill, const struct skill_entry *entry,
     if (r == 0)
         r = put_instructions(run, skill);
     if (r == 0)
-        r = put_text(run, PROTO_F_SKILL_NAME, skill->name);
+        r = put_text(run, PROTO_F_SKILL_NAME, plan->skill_name);
     return r;
 }
 
@@ -175,7 +175,6 @@ int skills_plan(const struct skill *skill, const struct skill_archive *archive,
 
     if (r < 0)
         return r;
-    plan->skill_bytes = archive->tar_bytes;
     r = choose_limits(skill, request, plan);
     if (r == 0)
         r = write_run(skill, &entry, request, plan);

@@ -23,8 +23,9 @@ int skills_ingest(struct spool *upload, int tar_fd, struct skill_archive *ret_ar
 void skills_reply_refused(struct http_reply *reply, int result, const struct err *err);
 
 /*
- * Completes a plan whose skill_fd is open: entry point, limits, environment, and the RUN
- * payload. plan->warnings gets what was clamped. 0; -EINVAL (no such entry); -E2BIG; -ENOMEM.
+ * Completes a plan whose skill_fd is open and whose names are set: entry point, limits,
+ * environment, and the RUN payload. plan->warnings gets what was clamped. 0; -EINVAL (no such
+ * entry); -E2BIG; -ENOMEM.
  */
 int skills_plan(const struct skill *skill, const struct skill_archive *archive,
                 const struct request *request, struct run_plan *plan, struct err *err);

@@ -250,20 +250,31 @@ void vm_kill(struct vm *vm)
         (void)kill(vm->pid, SIGKILL);
 }
 
-static void reap(pid_t pid)
+static int reap(pid_t pid)
 {
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    return status;
 }
 
 void vm_finish(struct vm *vm)
 {
     vm_kill(vm);
     if (vm->pid > 0)
-        reap(vm->pid);
+        vm->status = reap(vm->pid);
     vm->pid = -1;
     fd_close(&vm->control_fd);
     fd_close(&vm->vsock_fd);
+}
+
+void vm_describe_end(const struct vm *vm, char *text, size_t size)
+{
+    if (WIFSIGNALED(vm->status))
+        (void)snprintf(text, size, "signal %d", WTERMSIG(vm->status));
+    else
+        (void)snprintf(text, size, "exit %d", WEXITSTATUS(vm->status));
 }
 
 int vm_query(const char *program, const char *arg, char *ret_line, size_t size, struct err *err)
@@ -299,7 +310,7 @@ int vm_query(const char *program, const char *arg, char *ret_line, size_t size, 
     ret_line[len] = '\0';
     ret_line[strcspn(ret_line, "\n")] = '\0';
     (void)kill(pid, SIGKILL);
-    reap(pid);
+    (void)reap(pid);
     fd_close(&pipes[0]);
     if (ret_line[0] == '\0')
         return err_set(err, EREMOTEIO, "%s %s printed nothing", program, arg);

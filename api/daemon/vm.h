@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "vmm/control.h"
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,6 +18,7 @@ struct vm {
     pid_t pid;      /* -1 when there is no process */
     int control_fd; /* owned: SEQPACKET */
     int vsock_fd;   /* owned: the host end of the one connection, non-blocking */
+    int status;     /* of waitpid(2), once vm_finish has reaped it */
 };
 
 /* Descriptors are borrowed for the call. */
@@ -64,6 +65,9 @@ int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err
 void vm_kill(struct vm *vm);
 /* Kills and reaps the process and closes everything. Safe when there is none. */
 void vm_finish(struct vm *vm);
+
+/* How a finished process ended, for a log line: "exit 1", "signal 9". */
+void vm_describe_end(const struct vm *vm, char *text, size_t size);
 
 /* Runs the program with one argument and gives the first line it prints. 0 or -errno. */
 int vm_query(const char *program, const char *argument, char *ret_line, size_t size,

@@ -180,6 +180,9 @@ static void tells_the_guest_everything(void **state)
     assert_non_null(strstr(a.body, ":2000,"));
     assert_non_null(strstr(a.body, ":1073741824,"));
     assert_non_null(strstr(a.body, ":\"demo\""));
+    /* SKILL.md, main.py and the end of the canonical tar. */
+    assert_non_null(strstr(a.body, "\"skill_bytes\":"));
+    assert_true(strtoul(strstr(a.body, "\"skill_bytes\":") + 14, NULL, 10) >= 3072);
     assert_non_null(strstr(a.body, "the memory limit was cut to 1024 MiB"));
     assert_non_null(strstr(a.body, "\"error\":null,\"exit_code\":0,\"signal\":null"));
     assert_non_null(

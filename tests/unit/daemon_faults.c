@@ -321,6 +321,37 @@ static void a_killed_daemon_leaves_no_machine(void **state)
     end(&h);
 }
 
+static void cancel_ends_what_runs_and_what_waits(void **state)
+{
+    static const char *const extra[] = {"--max-running", "1", NULL};
+    static const char ticks[] =
+        "{\"skill\":\"demo\",\"timeout\":60,\"env\":{\"FAKE\":\"ticks\"}}";
+    struct client running, queued;
+    struct harness h;
+    char path[64];
+
+    (void)state;
+    begin(&h, "boot", "restore", extra);
+    harness_wait_ready(&h);
+    start_client(&running, &h, ticks);
+    wait_children(&h, 1);
+    find_execution(&h, path, sizeof(path));
+    usleep(300000);
+    start_client(&queued, &h, ticks);
+    expect(harness_request(&h, "DELETE", path, "", NULL, 0), 202, "\"status\":\"cancelling\"");
+    pthread_join(running.thread, NULL);
+    expect(running.answer, 200, "\"status\":\"cancelled\"");
+    expect(harness_request(&h, "DELETE", path, "", NULL, 0), 409, "has ended already");
+    expect(harness_request(&h, "DELETE", "/v1/executions/exec_00000000000000000000000000000000",
+                           "", NULL, 0),
+           404, "not_found");
+    wait_children(&h, 1);
+    assert_int_equal(harness_stop(&h, SIGKILL), -1);
+    pthread_join(queued.thread, NULL);
+    answer_finish(&queued.answer);
+    harness_finish(&h);
+}
+
 static int run_second(const struct harness *h, const char *socket_path, const char *data)
 {
     char command[1024];
@@ -393,6 +424,7 @@ int main(void)
         cmocka_unit_test(overload_is_429),
         cmocka_unit_test(stopping_cancels_what_runs),
         cmocka_unit_test(a_killed_daemon_leaves_no_machine),
+        cmocka_unit_test(cancel_ends_what_runs_and_what_waits),
         cmocka_unit_test(one_daemon_at_a_time),
         cmocka_unit_test(idle_clients_are_harmless),
     };

@@ -402,9 +402,24 @@ static void behave(struct fake *f)
     }
 }
 
+/* Nothing of the daemon's but what it meant to give. */
+static void check_descriptors(int expected)
+{
+    int n = 0;
+
+    for (int fd = 3; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    if (n != expected) {
+        errno = EMFILE;
+        die("inherited descriptors");
+    }
+}
+
 static void restore(struct fake *f)
 {
     char state[16] = {0};
+
+    check_descriptors(5);
 
     if (strcmp(f->mode, "restore=die") == 0)
         _exit(1);
@@ -433,6 +448,7 @@ static void boot(struct fake *f)
     size_t n = 0;
     char byte;
 
+    check_descriptors(5);
     if (strcmp(f->mode, "boot=failed") == 0) {
         event(f, VMM_EVENT_FAILED, "no KVM today");
         _exit(1);

@@ -131,6 +131,15 @@ python_cases() {
     sed -n '/^@\(case\|then_a_clean_run\)/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
 }
 
+# An image whose PID 1 is the attacker's; the cases that need it skip without it.
+hostile_image() {
+    command -v mkfs.erofs >/dev/null && [[ -x $build/tests/hostile-init ]] || return 0
+    mkdir -p "$1/root/"{sbin,proc,sys,dev,tmp,run,sandbox}
+    cp "$build/tests/hostile-init" "$1/root/sbin/skillvm-init"
+    mkfs.erofs --quiet "$1/python.erofs" "$1/root" || echo "mkfs.erofs failed"
+    rm -r "$1/root"
+}
+
 run_inside() {
     local name any=''
     for name in $(python_cases "$here"/inside/*.py "$root"/tests/hostile/*.py); do
@@ -149,6 +158,7 @@ run_inside() {
     cp -r "$root/examples" "$extra/"
     cp -r "$here/inside" "$extra/tests/e2e/"
     cp -r "$root/tests/hostile" "$extra/tests/"
+    hostile_image "$extra/tests/hostile-image"
     if [[ $host == native ]]; then
         command=(python3 "$extra/tests/e2e/inside/main.py" --bin "$build/bin"
             --share "$SKILLVM_SHARE" --scratch "$work" "${pass[@]}")

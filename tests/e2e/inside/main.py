@@ -24,7 +24,7 @@ SUITES = {
         "cases_edges",
         "cases_lifetime",
     ),
-    "hostile": ("cases_guest", "cases_caller"),
+    "hostile": ("cases_guest", "cases_caller", "cases_machine"),
 }
 
 

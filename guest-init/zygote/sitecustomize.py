@@ -126,7 +126,29 @@ def _reseed():
     logging._startTime = time.time()
 
 
-def _become(become, message):
+def _is_shadowed(directory, preloaded):
+    """True when the script's own directory, first on its path, has a module of a preloaded name."""
+    import os
+
+    try:
+        with os.scandir(directory) as entries:
+            return any(entry.name.partition(".")[0] in preloaded for entry in entries)
+    except OSError:
+        return False
+
+
+def _start_plainly(command):
+    """Becomes a plain interpreter: for a script that would see that modules are already there."""
+    import os
+    import signal
+    import sys
+
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    os.execv(sys.executable, command)
+
+
+def _become(become, message, preloaded):
     import os
     import sys
 
@@ -137,13 +159,17 @@ def _become(become, message):
     os.chdir(cwd)
     target = os.fsdecode(target)
     if kind == b"module":
-        command = ["-m", target]
-        become(
-            None, target, ["-m", *arguments], [sys.orig_argv[0], *command, *arguments]
-        )
+        command = [sys.orig_argv[0], "-m", target, *arguments]
+        first = "."
     else:
-        argv = [target, *arguments]
-        become(target, None, argv, [sys.orig_argv[0], *argv])
+        command = [sys.orig_argv[0], target, *arguments]
+        first = os.path.dirname(os.path.realpath(target))
+    if os.path.isdir(target) or _is_shadowed(first, preloaded):
+        _start_plainly(command)
+    if kind == b"module":
+        become(None, target, ["-m", *arguments], command)
+    else:
+        become(target, None, command[1:], command)
 
 
 def _forget():
@@ -163,19 +189,27 @@ def _forget():
 
 
 def _main():
+    import atexit
     import gc
     import os
+    import sys
 
     import _skillvm_zygote
 
     become = _skillvm_zygote.become
+    keep = _skillvm_zygote.keep
     absent = None
+    started = set(sys.modules)
+    # Before any other module registers: the first one registered runs last.
+    atexit.register(_skillvm_zygote.retire)
     _preload()
     try:
         _forget()
     except ImportError as error:
         absent = error
     _clear_caches()
+    preloaded = {name.partition(".")[0] for name in set(sys.modules) - started}
+    keep({n: m for n, m in sys.modules.items() if n not in ("__main__", "builtins", "sys")})
     gc.collect()
     # Neither the collections of the skill nor the last one touch what was made before it.
     gc.freeze()
@@ -184,7 +218,7 @@ def _main():
         os._exit(0)
     os.close(3)
     _reseed()
-    _become(become, message)
+    _become(become, message, preloaded)
     if absent:
         raise absent
 

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+skillvm_unit(guest_frame guestcore)
+skillvm_unit(guest_run guestcore)
+skillvm_unit(guest_tar_read guestcore)
+skillvm_unit(guest_tar_write guestcore)
+skillvm_unit(guest_server guestcore)
+set_property(TEST unit_guest_server APPEND PROPERTY
+    ENVIRONMENT "SKILLVM_TEST_ZYGOTE=${CMAKE_BINARY_DIR}/share/zygote")
+
+# The zygote against a plain interpreter: the same scripts must show the same.
+add_test(NAME unit_guest_zygote COMMAND /usr/bin/python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py ${CMAKE_BINARY_DIR}/share/zygote)
+set_tests_properties(unit_guest_zygote PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)

@@ -1,0 +1,6 @@
+class Stop(SystemExit):
+    pass
+
+
+print("probe:")
+raise Stop(7)

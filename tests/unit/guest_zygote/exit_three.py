@@ -1,0 +1,4 @@
+import sys
+
+print("probe:", end="")
+sys.exit(3)

@@ -1,0 +1,2 @@
+print("probe:", [input("prompt> "), input()])
+input()

@@ -1,0 +1,3 @@
+# file: broken.py def f(:\n
+print("probe:", flush=True)
+import broken

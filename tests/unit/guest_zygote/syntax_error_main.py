@@ -1,0 +1,1 @@
+def f(:  # probe: the interpreter shows this line

@@ -17,11 +17,9 @@
 #include "vmm/virtio/blk.h"
 #include "vmm/virtio/vsock.h"
 
-#define STEPS_MAX 300u
-/* Each costs a copy of all memory. */
-#define SNAPSHOTS_MAX 3u
-#define IMAGE_SIZE    (64u * 512u)
-#define STATUS_BITS   0xcfu
+#define STEPS_MAX   300u
+#define IMAGE_SIZE  (64u * 512u)
+#define STATUS_BITS 0xcfu
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,7 +31,6 @@ struct target {
     int image;
     int pair[2];
     bool is_vsock;
-    unsigned int snapshots;
 };
 
 static void check(bool right)
@@ -74,44 +71,37 @@ static struct virtio_device *device_of(struct target *f)
     return f->is_vsock ? &f->vsock.device : &f->blk.device;
 }
 
-/* Saves f and goes on with a restored copy, unless the device had failed. */
+/* Saves f and goes on as what was restored, unless the device had failed. */
 static void snapshot(struct target *f)
 {
-    static struct target copy;
     uint8_t before[VIRTIO_MMIO_STATE_MAX];
     uint8_t after[VIRTIO_MMIO_STATE_MAX];
     struct bytes_writer w = bytes_writer_init(before, sizeof(before));
     struct bytes_writer w2 = bytes_writer_init(after, sizeof(after));
+    bool failed = virtio_mmio_failure(&f->t) != NULL;
     struct bytes_reader r;
+    struct fake_driver d;
     struct err err = {0};
     int result;
 
     virtio_mmio_save(&f->t, &w);
     check(!w.bad);
-    make(&copy, f->is_vsock);
-    copy.snapshots = ++f->snapshots;
-    fake_driver_clone(&copy.d, &f->d);
-    fake_driver_attach(&copy.d, &copy.t, device_of(&copy));
+    fake_driver_take_over(&d, &f->d);
+    finish(f);
+    make(f, f->is_vsock);
+    fake_driver_take_over(&f->d, &d);
+    fake_driver_attach(&f->d, &f->t, device_of(f));
     r = bytes_reader_init(before, w.len);
-    result = virtio_mmio_load(&copy.t, &r, &err);
-    if (virtio_mmio_failure(&f->t) != NULL) {
+    result = virtio_mmio_load(&f->t, &r, &err);
+    if (failed) {
         check(result < 0 && err.code != 0);
-        finish(&copy);
+        /* What was half loaded is thrown away. */
+        fake_driver_attach(&f->d, &f->t, device_of(f));
         return;
     }
     check(result == 0 && bytes_done(&r));
-    virtio_mmio_save(&copy.t, &w2);
+    virtio_mmio_save(&f->t, &w2);
     check(w2.len == w.len && memcmp(before, after, w.len) == 0);
-    finish(f);
-    *f = copy;
-    /* The copy moved: its pointers into itself follow. */
-    f->t.device = device_of(f);
-    f->t.device->transport = &f->t;
-    f->t.irq.context = &f->d;
-    f->d.t = &f->t;
-    for (unsigned int i = 0; i < VIRTIO_QUEUES_MAX; i++) {
-        f->t.queues[i].mem = &f->d.mem;
-    }
     virtio_mmio_resume(&f->t);
 }
 
@@ -153,9 +143,7 @@ static void step(struct target *f, struct bytes_reader *r)
         (void)virtio_mmio_serve_more(&f->t);
         return;
     default:
-        if (f->snapshots < SNAPSHOTS_MAX) {
-            snapshot(f);
-        }
+        snapshot(f);
         return;
     }
 }

@@ -120,6 +120,15 @@ void fake_driver_clone(struct fake_driver *d, const struct fake_driver *other)
     memcpy(d->queues, other->queues, sizeof(d->queues));
 }
 
+void fake_driver_take_over(struct fake_driver *d, struct fake_driver *other)
+{
+    memset(d, 0, sizeof(*d));
+    memory_init(&d->mem, other->mem.host, other->mem.size);
+    memcpy(d->queues, other->queues, sizeof(d->queues));
+    other->mem.host = NULL;
+    other->mem.size = 0;
+}
+
 void *fake_at(struct fake_driver *d, gpa_t gpa, uint64_t len)
 {
     void *host = memory_writable(&d->mem, gpa, len);

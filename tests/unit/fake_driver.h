@@ -57,6 +57,9 @@ void fake_driver_start(struct fake_driver *d, unsigned int n_queues, uint16_t si
    indices, a copy of its memory. */
 void fake_driver_clone(struct fake_driver *d, const struct fake_driver *other);
 
+/* The same with other's memory itself: other is left without any. */
+void fake_driver_take_over(struct fake_driver *d, struct fake_driver *other);
+
 /* Writes descriptor index of queue n. flags and next as in linux/virtio_ring.h. */
 void fake_desc(struct fake_driver *d, unsigned int n, uint16_t index, gpa_t addr, uint32_t len,
                uint16_t flags, uint16_t next);

@@ -46,21 +46,42 @@ void fake_vsock_init(struct fake_vsock *f, uint16_t n_rx)
     fake_vsock_post(f, n_rx);
 }
 
-int fake_vsock_restore(struct fake_vsock *f, struct fake_vsock *other, struct err *err)
+static size_t save(const struct fake_vsock *f, uint8_t *state)
 {
-    uint8_t state[VIRTIO_MMIO_STATE_MAX];
-    struct bytes_writer w = bytes_writer_init(state, sizeof(state));
-    struct bytes_reader r;
+    struct bytes_writer w = bytes_writer_init(state, VIRTIO_MMIO_STATE_MAX);
 
-    virtio_mmio_save(&other->t, &w);
+    virtio_mmio_save(&f->t, &w);
     if (w.bad) {
         abort();
     }
+    return w.len;
+}
+
+int fake_vsock_restore(struct fake_vsock *f, struct fake_vsock *other, struct err *err)
+{
+    uint8_t state[VIRTIO_MMIO_STATE_MAX];
+    struct bytes_reader r = bytes_reader_init(state, save(other, state));
+
     memset(f, 0, sizeof(*f));
     fake_driver_clone(&f->d, &other->d);
     make_device(f);
     f->n_rx = other->n_rx;
-    r = bytes_reader_init(state, w.len);
+    return virtio_mmio_load(&f->t, &r, err);
+}
+
+int fake_vsock_replace(struct fake_vsock *f, struct err *err)
+{
+    uint8_t state[VIRTIO_MMIO_STATE_MAX];
+    struct bytes_reader r = bytes_reader_init(state, save(f, state));
+    struct fake_driver d;
+    uint16_t n_rx = f->n_rx;
+
+    fake_driver_take_over(&d, &f->d);
+    fake_vsock_finish(f);
+    memset(f, 0, sizeof(*f));
+    fake_driver_take_over(&f->d, &d);
+    make_device(f);
+    f->n_rx = n_rx;
     return virtio_mmio_load(&f->t, &r, err);
 }
 

@@ -39,6 +39,8 @@ struct fake_vsock {
 void fake_vsock_init(struct fake_vsock *f, uint16_t n_rx);
 /* A new device with what other saved, in a copy of its memory; not resumed. 0 or -errno. */
 int fake_vsock_restore(struct fake_vsock *f, struct fake_vsock *other, struct err *err);
+/* The same in place, as if the machine had been saved and restored; not resumed. */
+int fake_vsock_replace(struct fake_vsock *f, struct err *err);
 void fake_vsock_finish(struct fake_vsock *f);
 
 /* Gives the device n more receive buffers (at most 128 unused ones at a time) and kicks. */

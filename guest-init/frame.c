@@ -87,14 +87,15 @@ int frame_reader_feed(struct frame_reader *r, const void *data, size_t len)
 
 int frame_reader_next(struct frame_reader *r, struct frame *ret_frame)
 {
-    const uint8_t *head = r->in.data + r->taken;
     size_t left = r->in.len - r->taken;
+    const uint8_t *head;
     uint8_t type;
     uint32_t len;
     int error;
 
     if (left < PROTO_HEADER_SIZE)
         return 0;
+    head = r->in.data + r->taken;
     error = frame_header_decode(head, &type, &len);
     if (error < 0)
         return error;

@@ -167,6 +167,8 @@ static int set_options(struct transfer *t, const char *socket_path, const char *
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
+    if (call->method)
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
     if (call->json && call->archive_fd < 0) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->json_len);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->json);
@@ -262,6 +264,15 @@ int client_get(const char *socket_path, const char *path, uint64_t timeout_ms, s
     };
 
     return client_call(socket_path, &call, ret_status, err);
+}
+
+int client_delete(const char *socket_path, const char *path, uint64_t timeout_ms,
+                  struct err *err)
+{
+    struct client_call call = {
+        .path = path, .method = "DELETE", .archive_fd = -1, .timeout_ms = timeout_ms};
+
+    return client_call(socket_path, &call, NULL, err);
 }
 
 struct download {

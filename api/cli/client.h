@@ -17,7 +17,8 @@
 struct client_call {
     const char *path;   /* "/v1/executions" */
     const char *accept; /* NULL: anything */
-    /* A POST where json is not NULL, else a GET. */
+    /* A POST where json is not NULL, else a GET or what method says. */
+    const char *method;
     const char *json;
     size_t json_len;
     /* Not -1: multipart/form-data with json as part "request" and this file as "skill_archive".
@@ -47,6 +48,9 @@ int client_call(const char *socket_path, const struct client_call *call, long *r
 /* GET into body, which bounds it. As client_call. */
 int client_get(const char *socket_path, const char *path, uint64_t timeout_ms, struct buf *body,
                long *ret_status, struct err *err);
+/* DELETE. As client_call. */
+int client_delete(const char *socket_path, const char *path, uint64_t timeout_ms,
+                  struct err *err);
 /* GET into a file. As client_call. */
 int client_download(const char *socket_path, const char *path, int fd, uint64_t max_bytes,
                     struct err *err);

@@ -24,6 +24,7 @@
 #define EVENT_MAX      (64u << 20) /* a result with its logs, escaped */
 #define ARTIFACTS_MAX  (256ull << 20)
 #define REQUEST_MAX    (40u << 20)
+#define CANCEL_WAIT_MS 5000
 #define RUN_TIMEOUT_MS 0 /* the daemon has the deadline; a skill may take 600 s */
 
 struct run_options {
@@ -44,6 +45,7 @@ struct run {
     bool running; /* the skill's process was started: standard error is its own */
     struct progress progress;
     char progress_text[64];
+    char path[128]; /* "/v1/executions/ID" once the daemon has said it, else "" */
     struct sse sse;
     struct buf text;   /* a piece of output, decoded */
     struct buf result; /* the result JSON */
@@ -94,6 +96,10 @@ static int on_event(void *ctx, const char *name, const char *data, size_t len, s
         cJSON *json = cJSON_ParseWithLength(data, len);
         const char *status =
             cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "status"));
+        const char *id =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "execution_id"));
+        if (id)
+            snprintf(run->path, sizeof(run->path), "/v1/executions/%.64s", id);
         if (status && strcmp(status, "running") == 0)
             begin_output(run);
         else if (status)
@@ -278,6 +284,8 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     progress_end(&run.progress);
     int status;
     if (cli_interrupted()) {
+        if (run.path[0])
+            client_delete(cli->socket_path, run.path, CANCEL_WAIT_MS, NULL);
         status = 128 + cli_interrupted();
     } else if (result) {
         cli_say("%s", err.message);

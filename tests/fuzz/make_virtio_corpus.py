@@ -3,7 +3,7 @@
 """Writes the seeds of the virtqueue, mmio and vsock fuzz targets: python3 make_virtio_corpus.py
 
 Each seed says what it is by its name, and is built here from the input format that the target
-of the same name reads. What fuzzing found is kept beside them as found-*.
+of the same name reads. An input that once failed goes beside them as found-<what it did>.
 """
 import os
 import struct

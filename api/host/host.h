@@ -35,7 +35,7 @@ bool host_counting_from_env(void);
 
 /*
  * Starts the supervisor in the background (this executable, subcommand host-soft) and waits
- * until the daemon inside answers GET /health, at most 180 s. progress (may be NULL) is called
+ * until the daemon inside answers GET /health, at most 200 s. progress (may be NULL) is called
  * with short texts such as "software host: booting, 3 s". 0; -EALREADY when one already runs
  * (err says so); -ENOENT when QEMU or an image is missing (err names the package or file).
  * On failure nothing is left running.

@@ -26,15 +26,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SUPERVISOR_DISK_BYTES (32ull << 30)
-#define SUPERVISOR_LOG_MAX    (8ull << 20)
-#define SUPERVISOR_TAIL_MAX   1024u
-#define SUPERVISOR_RETRY_MS   250u
-#define SUPERVISOR_BACKOFF_MS 1000u
-#define SUPERVISOR_STOP_MS    30000u
-#define SUPERVISOR_PORT_TRIES 5u
-#define SUPERVISOR_LOOP_MS    1000
-#define SUPERVISOR_SECOND_NS  1000000000ull
+#define SUPERVISOR_DISK_BYTES    (32ull << 30)
+#define SUPERVISOR_LOG_MAX       (8ull << 20)
+#define SUPERVISOR_TAIL_MAX      1024u
+#define SUPERVISOR_RETRY_MS      250u
+#define SUPERVISOR_BACKOFF_MS    1000u
+#define SUPERVISOR_STOP_MS       30000u
+#define SUPERVISOR_BOOT_TRIES    3u
+#define SUPERVISOR_BOOT_LEAST_MS 1000u /* an end before that is a wrong command line */
+#define SUPERVISOR_PORT_TRIES    5u
+#define SUPERVISOR_LOOP_MS       1000
+#define SUPERVISOR_SECOND_NS     1000000000ull
 
 /* Entries of poll(2): these, then two for each client. */
 enum {
@@ -150,6 +152,17 @@ static int supervisor_boot(struct supervisor *s, uint64_t now_ns)
     return 0;
 }
 
+/* True when a host that did not come up is not worth another try. */
+static bool supervisor_hopeless(struct supervisor *s, bool port_taken, uint64_t now_ns)
+{
+    if (s->ready_fd < 0)
+        return false;
+    if (port_taken)
+        return ++s->port_tries >= SUPERVISOR_PORT_TRIES;
+    return now_ns - s->boot_ns < SUPERVISOR_BOOT_LEAST_MS * 1000000ull ||
+           s->failures + 1 >= SUPERVISOR_BOOT_TRIES;
+}
+
 /*
  * The host is gone or about to be killed. 0 when it shall be started again, -errno to give up.
  */
@@ -166,15 +179,15 @@ static int supervisor_lost(struct supervisor *s, const char *reason, uint64_t no
     if (s->status.state == HOST_STOPPING)
         return 0;
     port_taken = strstr(s->tail, "Could not set up host forwarding rule") != NULL;
-    if (s->ready_fd >= 0 && !(port_taken && ++s->port_tries < SUPERVISOR_PORT_TRIES)) {
+    if (supervisor_hopeless(s, port_taken, now_ns)) {
         size_t skip = s->tail_len > 300 ? s->tail_len - 300 : 0;
 
         return err_set(s->err, EHOSTDOWN, "the software host did not come up: %s; it said: %s",
                        reason, s->tail + skip);
     }
     pause_ms = SUPERVISOR_BACKOFF_MS << (s->failures < 5 ? s->failures : 5);
-    s->failures++;
     if (!port_taken) {
+        s->failures++;
         s->status.restarts++;
         snprintf(s->status.last_reason, sizeof(s->status.last_reason), "%s", reason);
         log_warn("host", "event=restart reason=\"%s\" restarts=%u pause_ms=%u", reason,

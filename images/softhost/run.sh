@@ -81,9 +81,10 @@ loglevel=quiet
 [ -n "$console" ] && loglevel=loglevel=7
 
 setpriv --pdeathsig KILL qemu-system-x86_64 -nodefaults -no-user-config -display none \
+    -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
     -no-reboot -machine pc,usb=off,vmport=off -accel tcg,tb-size=256 -cpu EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,-nrip-save,-xsavec -smp 1 \
     -m "$memory" -kernel "$share/softhost/vmlinuz" -initrd "$share/softhost/initrd.img" \
-    -append "console=ttyS0 $loglevel panic=-1 mitigations=off nokaslr tsc=reliable random.trust_cpu=on audit=0" \
+    -append "console=ttyS0 $loglevel panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on audit=0" \
     -serial "file:$dir/console" -device virtio-rng-pci -rtc base=utc \
     -drive "file=$share/softhost/root.erofs,format=raw,if=virtio,readonly=on" \
     -drive "file=$share/softhost/payload.erofs,format=raw,if=virtio,readonly=on" \

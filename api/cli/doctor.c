@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm doctor`: the findings of machine.h, for people and as JSON. */
 #include "api/cli/cli.h"
 #include "api/cli/machine.h"
 #include "api/cli/probe.h"

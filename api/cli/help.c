@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What every command says about itself. */
 #include "api/cli/cli.h"
 
 #include <stdarg.h>

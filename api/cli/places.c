@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where things are, and how an interrupt is noticed. */
 #include "api/cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm run`: one request to the daemon, its events as they come, an exit status. */
 #include "api/cli/cli.h"
 #include "api/cli/client.h"
 #include "api/cli/daemon.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm status`: what is known about the daemon and its host, without changing anything. */
 #include "api/cli/cli.h"
 #include "api/cli/client.h"
 #include "api/cli/daemon.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm up` and `skillvm down`. */
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
 #include "base/fd.h"

@@ -35,6 +35,9 @@ struct cli {
 int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
                     struct err *err);
 
+/* Fills in bin_dir and share_dir alone, and makes nothing. 0, or -errno with err. */
+int cli_find_programs(struct cli *cli, struct err *err);
+
 /* The path of a sibling program, "<bin_dir>/<name>", in out (PATH_MAX bytes). Returns out. */
 const char *cli_sibling(const struct cli *cli, const char *name, char *out);
 

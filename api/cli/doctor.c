@@ -87,7 +87,7 @@ int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
     }
     if (optind != argc)
         return help_usage_error("doctor", "\"%s\" is one argument too many", argv[optind]);
-    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err)) {
+    if (cli_find_programs(&cli, &err)) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }

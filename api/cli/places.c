@@ -96,7 +96,7 @@ static int make_dirs(const char *path, struct err *err)
     return 0;
 }
 
-static int find_programs(struct cli *cli, struct err *err)
+int cli_find_programs(struct cli *cli, struct err *err)
 {
     ssize_t n = readlink("/proc/self/exe", cli->bin_dir, sizeof(cli->bin_dir) - 1);
 
@@ -121,7 +121,7 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
                     struct err *err)
 {
     char path[PATH_MAX + 32], real[PATH_MAX];
-    int result = find_programs(cli, err);
+    int result = cli_find_programs(cli, err);
 
     if (result)
         return result;

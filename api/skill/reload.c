@@ -115,14 +115,16 @@ static int finish(struct reload *load, const char *digest, struct skill *skill, 
     int result = frontmatter_parse(text, load->skill_md.len, skill, err);
     if (result)
         return result;
-    load->archive.skill_md = strdup(text);
-    load->archive.skill_md_len = load->skill_md.len;
     if (!skill->name)
         skill->name = strdup("unnamed-skill");
-    if (!load->archive.skill_md || !skill->name) {
+    if (!skill->name) {
         skill_finish(skill);
         return -ENOMEM;
     }
+    /* The buffer's memory changes hands; it ends with a NUL. */
+    load->archive.skill_md = (char *)load->skill_md.data;
+    load->archive.skill_md_len = load->skill_md.len;
+    load->skill_md = buf_init(0);
     strncpy(load->archive.digest, digest, SHA256_HEX_SIZE - 1);
     return 0;
 }

@@ -88,7 +88,7 @@ static void expect_refused(int code, const char *reason)
 static void whole(void **state)
 {
     char from[256], to[256];
-    struct skill_archive archive;
+    struct skill_archive archive = {0};
     struct err err = {0};
     (void)state;
 

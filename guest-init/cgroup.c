@@ -43,6 +43,7 @@ static int read_text(int dir, const char *file, char *text, size_t size)
 {
     _cleanup_fd_ int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
 
+    text[0] = 0;
     return fd < 0 ? -errno : read_fd_text(fd, text, size);
 }
 

@@ -135,7 +135,8 @@ static int open_parent(struct tar_read *t, char *path, const char **ret_name)
     char *slash = strrchr(path, '/');
     const char *parent = "";
     char *copy;
-    int fd, r;
+    int fd = -1;
+    int r;
 
     if (slash) {
         *slash = 0;
@@ -261,7 +262,7 @@ static int make_link_from_header(struct tar_read *t, char *path)
 
 static int make_dir(struct tar_read *t, const char *path)
 {
-    int fd;
+    int fd = -1;
     int r = make_dirs(t->dir, path, &fd);
 
     if (r == 0)

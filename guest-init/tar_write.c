@@ -252,6 +252,7 @@ static int sink_padding(tar_sink *sink, void *context, uint64_t size)
 static int sink_header(tar_sink *sink, void *context, const char *name, char type,
                        const struct tar_file *file, uint64_t size)
 {
+    static const char magic[8] = {'u', 's', 't', 'a', 'r', 0, '0', '0'};
     char block[BLOCK] = {0};
     uint64_t mtime = file->mtime > 0 ? (uint64_t)file->mtime & SIZE_MAX_V7 : 0;
     unsigned sum = 0;
@@ -265,7 +266,7 @@ static int sink_header(tar_sink *sink, void *context, const char *name, char typ
     (void)snprintf(block + 136, 12, "%011llo", (unsigned long long)mtime);
     memset(block + 148, ' ', 8);
     block[156] = type;
-    memcpy(block + 257, "ustar\00000", 8);
+    memcpy(block + 257, magic, sizeof(magic));
     for (size_t i = 0; i < BLOCK; i++)
         sum += (uint8_t)block[i];
     (void)snprintf(block + 148, 8, "%06o", sum);
@@ -276,14 +277,11 @@ static int sink_header(tar_sink *sink, void *context, const char *name, char typ
 static size_t pax_record(char *out, size_t cap, const char *key, const char *value)
 {
     size_t body = strlen(key) + strlen(value) + 3;
-    size_t len = body + 1;
+    size_t digits = 1;
 
-    for (size_t digits = 1, power = 10;; digits++, power *= 10) {
-        len = body + digits;
-        if (len < power)
-            break;
-    }
-    return (size_t)snprintf(out, cap, "%zu %s=%s\n", len, key, value);
+    for (size_t power = 10; body + digits >= power; power *= 10)
+        digits++;
+    return (size_t)snprintf(out, cap, "%zu %s=%s\n", body + digits, key, value);
 }
 
 static int sink_pax(tar_sink *sink, void *context, const struct tar_file *file)

@@ -103,7 +103,7 @@ static PyObject *become(PyObject *self, PyObject *args)
                           &orig_argv))
         return NULL;
     /* Read-only to others; this is the interpreter's start, before main reads it. */
-    memcpy(&config, &current, sizeof(config));
+    config = (PyConfig *)(uintptr_t)current;
     if (set_string(config, &config->run_filename, filename) < 0 ||
         set_string(config, &config->run_module, module) < 0 ||
         set_string(config, &config->pythonpath_env, Py_None) < 0 ||

@@ -50,6 +50,7 @@ static void test_header_refused(void **state)
 /* Three frames fed in pieces of every size come out the same. */
 static void test_reader_any_cut(void **state)
 {
+    static const uint32_t lengths[] = {10, 0, 300};
     uint8_t stream[3 * PROTO_HEADER_SIZE + 10 + 0 + 300];
     uint8_t payload[300];
     size_t at = 0;
@@ -57,14 +58,14 @@ static void test_reader_any_cut(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(payload); i++)
         payload[i] = (uint8_t)(i * 7);
-    frame_header_encode(stream + at, PROTO_SKILL, 10);
-    memcpy(stream + (at += PROTO_HEADER_SIZE), payload, 10);
-    frame_header_encode(stream + (at += 10), PROTO_SKILL, 0);
-    frame_header_encode(stream + (at += PROTO_HEADER_SIZE), PROTO_INPUT, 300);
-    memcpy(stream + (at += PROTO_HEADER_SIZE), payload, 300);
+    for (size_t i = 0; i < 3; i++) {
+        frame_header_encode(stream + at, PROTO_SKILL, lengths[i]);
+        memcpy(stream + at + PROTO_HEADER_SIZE, payload, lengths[i]);
+        at += PROTO_HEADER_SIZE + lengths[i];
+    }
+    assert_int_equal(at, sizeof(stream));
 
     for (size_t step = 1; step <= sizeof(stream); step++) {
-        static const uint32_t lengths[] = {10, 0, 300};
         struct frame_reader r;
         size_t got = 0;
 

@@ -34,7 +34,8 @@ static void add_header(struct buf *b, const char *name, char type, const char *l
     (void)snprintf(block + 124, 12, "%011o", (unsigned)size & 07777777777u);
     block[156] = type;
     memcpy(block + 157, link, strnlen(link, 100));
-    memcpy(block + 257, "ustar\00000", 8);
+    (void)snprintf(block + 257, 6, "ustar");
+    block[263] = block[264] = '0';
     fix_sum(block);
     assert_int_equal(buf_append(b, block, sizeof(block)), 0);
 }

@@ -163,12 +163,12 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
     (void)pthread_mutex_unlock(&e->lock);
 }
 
-void execution_end(struct execution *e, struct buf *result, bool stored)
+void execution_end(struct execution *e, struct buf *result, const char *lost)
 {
     (void)pthread_mutex_lock(&e->lock);
     e->result = *result;
     *result = buf_init(0);
-    e->stored = stored;
+    (void)snprintf(e->lost, sizeof(e->lost), "%s", lost ? lost : "");
     e->state = EXECUTION_ENDED;
     (void)pthread_cond_broadcast(&e->changed);
     (void)pthread_mutex_unlock(&e->lock);

@@ -60,10 +60,10 @@ struct execution {
     unsigned references;
     enum execution_state state;
     bool log_clipped;
-    struct buf log;      /* the bytes of both streams, in the order they came */
-    struct buf segments; /* u32 each, covering log: see below */
-    struct buf result;   /* the result JSON, complete once ended */
-    bool stored;         /* the result is in the registry */
+    struct buf log;             /* the bytes of both streams, in the order they came */
+    struct buf segments;        /* u32 each, covering log: see below */
+    struct buf result;          /* the result JSON, complete once ended */
+    char lost[ERR_MESSAGE_MAX]; /* why the result is not in the registry; "" when it is */
 
     struct execution *next; /* the engine's list; under the engine's lock */
 };
@@ -80,8 +80,11 @@ void execution_set_running(struct execution *e);
 /* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
 void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
                           size_t len);
-/* Sets the result (taken over) and wakes every reader. Once. */
-void execution_end(struct execution *e, struct buf *result, bool stored);
+/*
+ * Sets the result (taken over) and wakes every reader. Once. lost says why it could not be
+ * stored, NULL when it was.
+ */
+void execution_end(struct execution *e, struct buf *result, const char *lost);
 enum execution_state execution_get_state(struct execution *e);
 /* Waits for the end. The result is then constant and may be read without the lock. */
 void execution_wait(struct execution *e);

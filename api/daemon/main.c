@@ -14,6 +14,7 @@
 #include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +204,17 @@ static void raise_file_limit(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/*
+ * Memory that comes and goes with executions goes back to the system: few arenas, and large
+ * blocks mapped on their own for good (the library would raise that bound by itself).
+ */
+static void bound_heap(void)
+{
+    (void)mallopt(M_ARENA_MAX, 2);
+    (void)mallopt(M_MMAP_THRESHOLD, 512 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+}
+
 static void block_signals(sigset_t *ret_stop)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -325,6 +337,7 @@ int main(int argc, char **argv)
     if (r != 0)
         return r < 0 ? EXIT_USAGE : 0;
     raise_file_limit();
+    bound_heap();
     block_signals(&stop);
     if (run(&options, &stop, &err) < 0) {
         log_error("skillvmd", "reason=\"%s\"", err.message);

@@ -17,6 +17,8 @@
 #define CONNECT_GRACES 6u /* restore and connect may take this many graces */
 #define INJECT_GRACES  12u
 #define COLLECT_GRACES 12u
+/* Small frames travel together: every write wakes the machine. */
+#define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
 #define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
 
 enum send_step {
@@ -48,7 +50,7 @@ struct session {
     struct err ended;   /* why it did */
     /* From here on nothing is initialised. */
     uint8_t in[READ_SIZE];
-    uint8_t out[PROTO_HEADER_SIZE + PROTO_CHUNK_MAX];
+    uint8_t out[OUT_SIZE];
 };
 
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
@@ -122,23 +124,27 @@ static const struct guest_handlers handlers = {
     .stage = on_stage,
 };
 
-/* Puts a header into the empty out buffer; payload_here bytes are already behind it. */
+/* Where the payload of the next frame goes: PROTO_CHUNK_MAX bytes fit. */
+static uint8_t *payload_of_next(struct session *s)
+{
+    return s->out + s->out_len + PROTO_HEADER_SIZE;
+}
+
+/* Adds a frame to the out buffer; payload_here bytes are already in their place. */
 static void frame(struct session *s, enum proto_type type, size_t len, size_t payload_here)
 {
-    struct bytes_writer w = bytes_writer_init(s->out, PROTO_HEADER_SIZE);
+    struct bytes_writer w = bytes_writer_init(s->out + s->out_len, PROTO_HEADER_SIZE);
 
     bytes_put_u32(&w, (uint32_t)len);
     bytes_put_u8(&w, (uint8_t)type);
     bytes_put_u8(&w, 0);
     bytes_put_u16(&w, 0);
-    s->out_at = 0;
-    s->out_len = PROTO_HEADER_SIZE + payload_here;
+    s->out_len += PROTO_HEADER_SIZE + payload_here;
 }
 
 static int make_wake(struct session *s, struct err *err)
 {
-    uint8_t *payload = s->out + PROTO_HEADER_SIZE;
-    struct bytes_writer w = bytes_writer_init(payload, PROTO_WAKE_SIZE);
+    struct bytes_writer w = bytes_writer_init(payload_of_next(s), PROTO_WAKE_SIZE);
     uint8_t entropy[PROTO_ENTROPY_SIZE];
 
     if (getrandom(entropy, sizeof(entropy), 0) != (ssize_t)sizeof(entropy))
@@ -166,7 +172,7 @@ static int read_input(const struct session *s, uint8_t *data, size_t len)
 static int make_chunk(struct session *s, enum proto_type type, uint64_t total,
                       enum send_step next, struct err *err)
 {
-    uint8_t *payload = s->out + PROTO_HEADER_SIZE;
+    uint8_t *payload = payload_of_next(s);
     uint64_t left = total - s->sent;
     size_t n = left < PROTO_CHUNK_MAX ? (size_t)left : PROTO_CHUNK_MAX;
     int r = 0;
@@ -195,11 +201,10 @@ static int make_chunk(struct session *s, enum proto_type type, uint64_t total,
 static void make_run_body(struct session *s)
 {
     size_t left = s->plan->run->len - (size_t)s->sent;
-    size_t n = left < sizeof(s->out) ? left : sizeof(s->out);
+    size_t n = left < PROTO_CHUNK_MAX ? left : PROTO_CHUNK_MAX;
 
-    memcpy(s->out, s->plan->run->data + s->sent, n);
-    s->out_at = 0;
-    s->out_len = n;
+    memcpy(s->out + s->out_len, s->plan->run->data + s->sent, n);
+    s->out_len += n;
     s->sent += n;
     if (n == left) {
         s->sent = 0;
@@ -207,7 +212,7 @@ static void make_run_body(struct session *s)
     }
 }
 
-/* Fills the out buffer with the next frame, if there is one to send. */
+/* Adds the next frame, or piece of one, to the out buffer, if there is any to send. */
 static int make_frame(struct session *s, struct err *err)
 {
     if (s->cancel_due && s->decoder.stage >= GUEST_INJECTING && s->step == SEND_DONE) {
@@ -242,6 +247,23 @@ static int make_frame(struct session *s, struct err *err)
     return 0;
 }
 
+/* Fills the empty out buffer with as many frames as fit. */
+static int fill_out(struct session *s, struct err *err)
+{
+    size_t before;
+    int r = 0;
+
+    s->out_at = s->out_len = 0;
+    if (s->step == SEND_DONE)
+        guest_decoder_set_injected(&s->decoder);
+    do {
+        before = s->out_len;
+        r = make_frame(s, err);
+    } while (r == 0 && s->out_len > before &&
+             sizeof(s->out) - s->out_len >= PROTO_HEADER_SIZE + PROTO_CHUNK_MAX);
+    return r;
+}
+
 /* Sends until nothing is left or the socket is full. */
 static int send_frames(struct session *s, struct err *err)
 {
@@ -249,12 +271,8 @@ static int send_frames(struct session *s, struct err *err)
         ssize_t n;
 
         if (s->out_at == s->out_len) {
-            int r;
+            int r = fill_out(s, err);
 
-            s->out_at = s->out_len = 0;
-            if (s->step == SEND_DONE)
-                guest_decoder_set_injected(&s->decoder);
-            r = make_frame(s, err);
             if (r < 0 || s->out_len == 0)
                 return r;
         }

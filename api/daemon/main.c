@@ -278,7 +278,8 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
 {
     struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .artifacts_fd = -1};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
-                                         .boot_timeout_ms = BOOT_TIMEOUT_MS * o->grace_s};
+                                         .boot_timeout_ms = BOOT_TIMEOUT_MS * o->grace_s,
+                                         .grace_ms = o->grace_s * 1000};
     struct places places;
     struct store store;
     char db_path[PATH_MAX];

@@ -191,7 +191,9 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
     const struct vm_restore how = {.program = run->env->vmm_program,
                                    .image_fd = snapshot->image_fd,
                                    .state_fd = snapshot->state_fd,
-                                   .memory_fd = snapshot->memory_fd};
+                                   .memory_fd = snapshot->memory_fd,
+                                   .working_set_fd = snapshot->working_set_fd,
+                                   .record_fd = -1};
     const struct guest_session_plan session = {
         .run = &plan->run,
         .skill_fd = plan->skill_fd,

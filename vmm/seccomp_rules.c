@@ -8,6 +8,7 @@
 #include <linux/kvm.h>
 #include <seccomp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -84,6 +85,11 @@ static const struct {
 #endif
 };
 
+static struct scmp_arg_cmp equals(unsigned arg, uint64_t value)
+{
+    return (struct scmp_arg_cmp){.arg = arg, .op = SCMP_CMP_EQ, .datum_a = value};
+}
+
 static int add_rules(scmp_filter_ctx ctx, bool boot)
 {
     /* A tree: the kernel walks the filter for every call number when it takes it. */
@@ -92,7 +98,7 @@ static int add_rules(scmp_filter_ctx ctx, bool boot)
     for (size_t i = 0; r == 0 && i < sizeof(ioctls) / sizeof(ioctls[0]); i++) {
         if (ioctls[i].scope == ALWAYS || boot)
             r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-                                 SCMP_A1(SCMP_CMP_EQ, ioctls[i].request));
+                                 equals(1, ioctls[i].request));
     }
     for (size_t i = 0; r == 0 && i < sizeof(rules) / sizeof(rules[0]); i++) {
         /* Calls that this architecture does not have are negative. */
@@ -102,8 +108,8 @@ static int add_rules(scmp_filter_ctx ctx, bool boot)
     /* Memory for buffers of the snapshot; never code. */
     if (r == 0 && boot)
         r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
-                             SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_WRITE),
-                             SCMP_A3(SCMP_CMP_EQ, MAP_PRIVATE | MAP_ANONYMOUS));
+                             equals(2, PROT_READ | PROT_WRITE),
+                             equals(3, MAP_PRIVATE | MAP_ANONYMOUS));
     return r;
 }
 

@@ -99,8 +99,11 @@ static void warn(struct run *run, const char *text)
 static void judge(struct run *run, int r, const struct err *err)
 {
     const struct run_plan *plan = &run->e->plan;
-    const struct guest_session_report *report = &run->report;
+    struct guest_session_report *report = &run->report;
 
+    /* Whether it was cancelled is ours to say. */
+    if (!report->cancelled)
+        report->exit.flags &= ~(uint32_t)PROTO_EXIT_CANCELLED;
     if (report->times.exit_ns != 0) {
         run->status = result_of_exit(&report->exit, plan->timeout_ms, plan->memory_bytes,
                                      run->error, sizeof(run->error));

@@ -433,6 +433,7 @@ static void record(struct fake *f)
             (ssize_t)sizeof(command) ||
         command.type != VMM_COMMAND_QUIT || fd_write_full(f->record_fd, "fake pages", 10) < 0)
         die("QUIT");
+    _exit(0);
 }
 
 static void restore(struct fake *f)
@@ -440,10 +441,8 @@ static void restore(struct fake *f)
     char state[16] = {0};
 
     check_descriptors(5 + (f->working_set_fd >= 0) + (f->record_fd >= 0));
-    if (f->record_fd >= 0) {
+    if (f->record_fd >= 0)
         record(f);
-        return;
-    }
 
     if (strcmp(f->mode, "restore=die") == 0)
         _exit(1);

@@ -301,7 +301,8 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
         return;
     registry_execution_finish(&row);
     e = engine_find(d->engine, request->param);
-    if (!e) {
+    if (!e || execution_get_state(e) == EXECUTION_ENDED) {
+        execution_unref(e);
         buf_finish(&body);
         http_reply_error(reply, 409, "conflict", "execution %s has ended already",
                          request->param);

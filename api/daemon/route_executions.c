@@ -124,6 +124,7 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     c->plan.skill_fd = objects_open(c->daemon->objects_fd, c->plan.skill_digest, &err);
     r = c->plan.skill_fd;
     if (r >= 0)
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the plan owns its names */
         r = skill_archive_reload(c->plan.skill_fd, c->plan.skill_digest, &c->archive, &c->skill,
                                  &err);
     /* It was good when it was stored: whatever is wrong now is ours. */

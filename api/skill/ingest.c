@@ -71,6 +71,9 @@ static int explain(struct archive *a, const struct source *source, const char *w
         return -ENOMEM;
     if (archive_format(a) == 0 && source_is_zip(source))
         return err_set(err, EINVAL, "the zip archive is damaged or cut short");
+    if (archive_format(a) == 0 && source_is_packed(source))
+        return err_set(err, EINVAL,
+                       "what is compressed must be a tar archive, compressed once");
     if (archive_format(a) == 0)
         return err_set(err, EMEDIUMTYPE, "this is neither a zip nor a tar archive");
     return err_set(err, EINVAL, "%s: %s", what, text ? text : "damaged");

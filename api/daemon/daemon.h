@@ -11,11 +11,18 @@
 #include "api/daemon/registry.h"
 #include "api/daemon/snapshots.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+
+#define DAEMON_INGESTS 4u
+
 struct daemon {
     struct registry *registry;
     struct snapshots *snapshots;
     struct engine *engine;
-    int tmp_fd; /* directories of the data folder */
+    pthread_mutex_t push_lock; /* one registration at a time: object and row go together */
+    sem_t ingest_gate;         /* DAEMON_INGESTS archives are checked at once */
+    int tmp_fd;                /* directories of the data folder */
     int objects_fd;
     int artifacts_fd;
 };

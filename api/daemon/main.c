@@ -276,7 +276,10 @@ static int serve(struct daemon *d, const struct options *o, const sigset_t *stop
 
 static int run(const struct options *o, const sigset_t *stop, struct err *err)
 {
-    struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .artifacts_fd = -1};
+    struct daemon d = {.push_lock = PTHREAD_MUTEX_INITIALIZER,
+                       .tmp_fd = -1,
+                       .objects_fd = -1,
+                       .artifacts_fd = -1};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms = BOOT_TIMEOUT_MS * o->grace_s,
                                          .grace_ms = o->grace_s * 1000};
@@ -293,6 +296,7 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
     d.tmp_fd = store.tmp_fd;
     d.objects_fd = store.objects_fd;
     d.artifacts_fd = store.artifacts_fd;
+    (void)sem_init(&d.ingest_gate, 0, DAEMON_INGESTS);
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", o->data_path);
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)

@@ -32,9 +32,14 @@ int objects_draft_publish(struct objects_draft *draft, int dir_fd, const char *n
 /* Removes a draft that was not published. Safe on a spent one. */
 void objects_draft_discard(struct objects_draft *draft);
 
-/* Publishes a draft as the object with this digest; one that exists already is kept. */
-int objects_put(int objects_fd, struct objects_draft *draft, const char *digest,
+/*
+ * Publishes a draft as the object with this digest; one that exists already is kept, and then
+ * *ret_new is false. 0 or -errno.
+ */
+int objects_put(int objects_fd, struct objects_draft *draft, const char *digest, bool *ret_new,
                 struct err *err);
+/* Removes an object that nothing names. */
+void objects_remove(int objects_fd, const char *digest);
 /* Opens an object for reading. The descriptor (caller's), or -errno. */
 int objects_open(int objects_fd, const char *digest, struct err *err);
 

@@ -81,7 +81,8 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     if (c->plan.skill_fd < 0)
         return step(reply, err_set_errno(&err, -c->plan.skill_fd, "cannot keep the skill"),
                     &err);
-    r = skills_ingest(upload, c->plan.skill_fd, &c->archive, &c->skill, &err);
+    r = skills_ingest(&c->daemon->ingest_gate, upload, c->plan.skill_fd, &c->archive, &c->skill,
+                      &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
         return false;
@@ -181,8 +182,7 @@ static void reply_result(struct http_reply *reply, struct execution *e)
                          e->lost);
         return;
     }
-    if (buf_append(&body, e->result.data, e->result.len) < 0 ||
-        buf_append(&body, "\n", 1) < 0) {
+    if (buf_append(&body, e->result.data, e->result.len) < 0) {
         buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "out of memory");
         return;
@@ -226,19 +226,24 @@ void route_execution_create(void *ctx, struct http_request *http, struct http_re
     execution_unref(e);
 }
 
-/* The shape of a result, for an execution that has none yet. */
+/* The shape of a result, for an execution that has none. live: it is queued or runs. */
 static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
-                             enum execution_state state)
+                             bool live, enum execution_state state)
 {
     uint64_t now_ns = clock_realtime_ns();
     struct buf body;
-    const struct result result = {
+    struct result result = {
         .execution_id = row->id,
         .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
         .skill = {row->skill_name, row->skill_version, row->skill_digest},
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
     };
 
+    if (!live) {
+        result.status = RESULT_FAILED;
+        result.error = "the daemon stopped while this execution ran, or had no room to store "
+                       "its result";
+    }
     if (result_write(&result, &body) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
@@ -271,23 +276,27 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     struct execution *e;
     enum execution_state state = EXECUTION_ACCEPTED;
     struct buf body = buf_init(SIZE_MAX / 2);
+    bool live;
 
     /* Looked up before the row is read: what ends in between has its result in the row. */
     e = request_id_valid(request->param) ? engine_find(d->engine, request->param) : NULL;
+    live = e != NULL;
     if (e) {
         state = execution_get_state(e);
         execution_unref(e);
     }
     if (!find_row(d, request->param, &row, reply))
         return;
-    if (!row.result)
-        reply_unfinished(reply, &row, state);
-    else if (buf_append(&body, row.result, strlen(row.result)) < 0 ||
-             buf_append(&body, "\n", 1) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
+    if (row.result) {
+        /* The text moves, it is not copied: it may be large. */
+        body.len = strlen(row.result);
+        body.cap = body.len + 1;
+        body.data = (uint8_t *)row.result;
+        row.result = NULL;
         http_reply_json(reply, 200, &body);
-    buf_finish(&body);
+    } else {
+        reply_unfinished(reply, &row, live, state);
+    }
     registry_execution_finish(&row);
 }
 
@@ -302,7 +311,7 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
         return;
     registry_execution_finish(&row);
     e = engine_find(d->engine, request->param);
-    if (!e || execution_get_state(e) == EXECUTION_ENDED) {
+    if (!e || execution_get_state(e) >= EXECUTION_COLLECTING) {
         execution_unref(e);
         buf_finish(&body);
         http_reply_error(reply, 409, "conflict", "execution %s has ended already",

@@ -45,18 +45,48 @@ static void reply_registered(struct http_reply *reply, const struct skill *skill
     http_reply_json(reply, 201, &body);
 }
 
-/* Puts the canonical tar into the store and the skill into the registry. */
+/*
+ * Puts the canonical tar into the store and the skill into the registry, under the push lock:
+ * what is refused leaves nothing. As of registry_skill_put.
+ */
+static int store_skill(struct daemon *d, struct objects_draft *draft, const struct skill *skill,
+                       const char *digest, char **ret_existing, struct err *err)
+{
+    struct registry_skill known;
+    bool name_known;
+    bool new_object = false;
+    int r =
+        registry_skill_get(d->registry, skill->name, skill->version, &known, &name_known, err);
+
+    if (r == 0 && strcmp(known.digest, digest) != 0) {
+        *ret_existing = known.digest;
+        known.digest = NULL;
+        r = -EEXIST;
+    }
+    if (r == 0 || r == -EEXIST)
+        registry_skill_finish(&known);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    r = objects_put(d->objects_fd, draft, digest, &new_object, err);
+    if (r == 0)
+        r = registry_skill_put(d->registry, skill->name, skill->version, digest,
+                               skill->description, ret_existing, err);
+    if (r < 0 && new_object)
+        objects_remove(d->objects_fd, digest);
+    return r;
+}
+
 static void register_skill(struct daemon *d, struct objects_draft *draft,
                            const struct skill *skill, const struct skill_archive *archive,
                            struct http_reply *reply)
 {
     struct err err = {0};
     char *existing = NULL;
-    int r = objects_put(d->objects_fd, draft, archive->digest, &err);
+    int r;
 
-    if (r == 0)
-        r = registry_skill_put(d->registry, skill->name, skill->version, archive->digest,
-                               skill->description, &existing, &err);
+    (void)pthread_mutex_lock(&d->push_lock);
+    r = store_skill(d, draft, skill, archive->digest, &existing, &err);
+    (void)pthread_mutex_unlock(&d->push_lock);
     if (r == -EEXIST)
         http_reply_error(reply, 409, "conflict",
                          "%s %s is registered already with other content (digest %.12s)",
@@ -87,7 +117,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
         return;
     }
-    r = skills_ingest(body, draft.fd, &archive, &skill, &err);
+    r = skills_ingest(&d->ingest_gate, body, draft.fd, &archive, &skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
     } else {

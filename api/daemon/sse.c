@@ -123,8 +123,9 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
                 return -1;
             continue;
         }
-        if (s->result_at < s->e->result.len)
-            return (ssize_t)copy_out(data, size, s->e->result.data, s->e->result.len,
+        /* Without the end of its line, which the event brings. */
+        if (s->result_at < s->e->result.len - 1)
+            return (ssize_t)copy_out(data, size, s->e->result.data, s->e->result.len - 1,
                                      &s->result_at);
         if (buf_append(&s->pending, "\n\n", 2) < 0)
             return -1;

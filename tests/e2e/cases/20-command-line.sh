@@ -227,3 +227,9 @@ case_interrupt() {
     wait || true
     expect 0 skillvm run "$E2E_ROOT/examples/word-counter" --input '{"text": "x"}'
 }
+
+case_half_a_character() {
+    skill half main.py <<<'import json, os; print(json.dumps(os.fsdecode(b"a\xffb")))'
+    expect 0 skillvm run half --json
+    jq -e '.status == "success"' <<<"$OUT" >/dev/null || fail "the result: ${OUT:0:300}"
+}

@@ -180,3 +180,38 @@ def bytes_that_are_not_utf8(world):
     result = world.client.run_ok(bash_skill(source))
     check_equal(result["stdout"], "a\ufffd\ufffdb\ufffd\n", "stdout")
     check("\ufffd" in result["stderr"], "stderr")
+
+
+@case
+def half_a_character_in_json(world):
+    """Python writes such escapes for file names that are not UTF-8; a strict reader must cope."""
+    source = """
+import json, os
+print(json.dumps({"name": os.fsdecode(b"a\\xffb")}))
+"""
+    answer = world.client.execute(python_skill(source))
+    check_equal(answer.status, 200, "HTTP status")
+    output = answer.json["output"]
+    check(output is None or output == {"name": "a\ufffdb"}, f"output {output!r}")
+
+
+@case
+def refused_push_leaves_nothing(world):
+    """Another content under a name and version that is taken is refused and not kept."""
+
+    def push(text):
+        archive = python_skill(text, name="taken", front="version: 1.0.0\n")
+        return world.client.request(
+            "POST", "/v1/skills", archive, {"Content-Type": "application/zip"}
+        )
+
+    def objects():
+        return sorted(path for path in (world.daemon.data / "objects").rglob("*"))
+
+    check_equal(push("print(1)").status, 201, "HTTP status of the first push")
+    before = objects()
+    check(push("print(1)").status in (200, 201), "the same content again")
+    answer = push("print(2)")
+    check_equal(answer.status, 409, "HTTP status of other content")
+    check_in("taken", answer.json["message"], "message")
+    check_equal(objects(), before, "stored objects")

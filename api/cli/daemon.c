@@ -2,6 +2,7 @@
 #include "api/cli/daemon.h"
 
 #include "api/cli/client.h"
+#include "api/cli/mark.h"
 #include "api/cli/probe.h"
 #include "api/cli/progress.h"
 #include "api/host/host.h"
@@ -30,6 +31,8 @@
 #define LOG_TAIL_BYTES 2048
 #define SHORT_ANSWER   (64u * 1024u)
 #define ANSWER_WAIT_MS 10000
+#define PID_FILE       "skillvmd.pid"
+#define ONE_SHOT_FILE  "one-shot" /* names a daemon that ends with its last user */
 
 static const char *in_data_dir(const struct cli *cli, const char *name, char *out)
 {
@@ -130,16 +133,22 @@ static void exec_daemon(const struct cli *cli)
     _exit(127);
 }
 
-static int write_pid_file(const struct cli *cli, pid_t pid)
+static pid_t read_mark(const struct cli *cli, const char *name)
 {
-    char path[PATH_MAX], text[32];
-    _cleanup_fd_ int fd = open(in_data_dir(cli, "skillvmd.pid", path),
-                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    char path[PATH_MAX];
 
-    if (fd < 0)
-        return -errno;
-    int n = snprintf(text, sizeof(text), "%d\n", (int)pid);
-    return fd_write_full(fd, text, (size_t)n);
+    return mark_read(in_data_dir(cli, name, path));
+}
+
+/* A mark that is missing costs a daemon that stays: no reason to end it. */
+static void write_mark(const struct cli *cli, const char *name, pid_t pid)
+{
+    char path[PATH_MAX];
+    int result = mark_write(in_data_dir(cli, name, path), pid);
+
+    /* It ended already, or another daemon has the directory: the start fails for itself. */
+    if (result && result != -ESRCH && result != -EEXIST)
+        cli_say("cannot write %s: %s", path, strerror(-result));
 }
 
 static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err *err)
@@ -215,11 +224,12 @@ static void remove_leftovers(const struct cli *cli)
 
     if (client_find_daemon(cli->socket_path, &pid) == -ECONNREFUSED)
         unlink(cli->socket_path);
-    unlink(in_data_dir(cli, "skillvmd.pid", path));
-    unlink(in_data_dir(cli, "one-shot", path));
+    /* Another daemon may have the directory, on another socket. */
+    mark_remove_stale(in_data_dir(cli, PID_FILE, path));
+    mark_remove_stale(in_data_dir(cli, ONE_SHOT_FILE, path));
 }
 
-static int start_native(const struct cli *cli, struct err *err)
+static int start_native(const struct cli *cli, bool one_shot, struct err *err)
 {
     char log_path[PATH_MAX];
     pid_t pid = fork_daemon(cli, in_data_dir(cli, "skillvmd.log", log_path), err);
@@ -227,12 +237,14 @@ static int start_native(const struct cli *cli, struct err *err)
     if (pid < 0)
         return pid;
     _cleanup_fd_ int pidfd = pidfd_open(pid, 0);
-    int result = write_pid_file(cli, pid);
-    if (result)
-        err_set_errno(err, -result, "cannot write the pid file");
-    else
-        result = wait_ready(cli, pidfd, err);
-    if (result) {
+    /* At once: what outlives a killed start is stopped by the next run's end. */
+    if (one_shot)
+        write_mark(cli, ONE_SHOT_FILE, pid);
+    int result = wait_ready(cli, pidfd, err);
+    if (!result) {
+        /* Now: only the one daemon of this directory gets ready. */
+        write_mark(cli, PID_FILE, pid);
+    } else {
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         if (result != -EINTR)
@@ -262,7 +274,7 @@ static struct host_options host_options(const struct cli *cli)
     };
 }
 
-static int start_soft(const struct cli *cli, struct err *err)
+static int start_soft(const struct cli *cli, bool one_shot, struct err *err)
 {
     struct host_options options = host_options(cli);
     struct host_status status = {0};
@@ -273,19 +285,23 @@ static int start_soft(const struct cli *cli, struct err *err)
     progress_end(&progress);
     if (result)
         return result;
+    if (one_shot && host_status_read(cli->data_dir, &status, NULL) == 0 &&
+        status.state != HOST_STOPPED)
+        write_mark(cli, ONE_SHOT_FILE, status.supervisor_pid);
     result = wait_ready(cli, -1, err);
     if (result) {
         if (result != -EINTR && host_status_read(cli->data_dir, &status, NULL) == 0 &&
             status.log_path[0])
             show_log_tail(status.log_path);
         host_stop(cli->data_dir, NULL);
+        remove_leftovers(cli);
     }
     return result;
 }
 
-int daemon_start(const struct cli *cli, bool soft, struct err *err)
+int daemon_start(const struct cli *cli, bool soft, bool one_shot, struct err *err)
 {
-    return soft ? start_soft(cli, err) : start_native(cli, err);
+    return soft ? start_soft(cli, one_shot, err) : start_native(cli, one_shot, err);
 }
 
 int daemon_run_foreground(const struct cli *cli, bool soft)
@@ -325,17 +341,6 @@ static bool is_daemon(pid_t pid)
     return name && strncmp(name, "/skillvmd", 9) == 0;
 }
 
-static pid_t read_pid_file(const struct cli *cli)
-{
-    char path[PATH_MAX], text[32] = "";
-    _cleanup_fd_ int fd = open(in_data_dir(cli, "skillvmd.pid", path), O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0 || fd_read_full(fd, text, sizeof(text) - 1) <= 0)
-        return 0;
-    long pid = strtol(text, NULL, 10);
-    return pid > 1 && pid < INT_MAX ? (pid_t)pid : 0;
-}
-
 /* Asks, waits, kills. The pidfd makes sure that it is always the same process. */
 static int stop_process(pid_t pid, struct err *err)
 {
@@ -373,7 +378,7 @@ int daemon_stop(const struct cli *cli, struct err *err)
 {
     struct host_status host = {0};
     struct daemon_state state;
-    pid_t pid = read_pid_file(cli);
+    pid_t pid = read_mark(cli, PID_FILE);
     int result = daemon_find(cli, &state, err);
 
     if (result)
@@ -411,19 +416,11 @@ int daemon_lock(const struct cli *cli, bool alone, struct err *err)
     return fd;
 }
 
-static void mark_one_shot(const struct cli *cli)
-{
-    char path[PATH_MAX];
-    int fd = open(in_data_dir(cli, "one-shot", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-    fd_close(&fd);
-}
-
 void daemon_keep(const struct cli *cli)
 {
     char path[PATH_MAX];
 
-    unlink(in_data_dir(cli, "one-shot", path));
+    unlink(in_data_dir(cli, ONE_SHOT_FILE, path));
 }
 
 int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon_use *ret_use,
@@ -442,13 +439,9 @@ int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon
         result = daemon_find(cli, &state, err);
         if (!result && !state.up) {
             result = daemon_choose(cli, host, &soft, err);
-            /* Marked first: what outlives a killed start is stopped by the next run's end. */
-            mark_one_shot(cli);
             if (!result)
-                result = daemon_start(cli, soft, err);
+                result = daemon_start(cli, soft, true, err);
             use.started = result == 0;
-            if (result)
-                daemon_keep(cli);
         }
         flock(use.lock_fd, LOCK_SH);
     }
@@ -460,14 +453,21 @@ int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon
     return 0;
 }
 
+/* Whether the daemon on the socket is the one that was started for runs only. */
+static bool is_one_shot(const struct cli *cli)
+{
+    pid_t marked = read_mark(cli, ONE_SHOT_FILE);
+    struct daemon_state state;
+
+    return marked && daemon_find(cli, &state, NULL) == 0 && state.up && state.pid == marked;
+}
+
 void daemon_use_end(const struct cli *cli, struct daemon_use *use)
 {
-    char path[PATH_MAX];
     struct err err = {0};
 
     /* Only the last user gets it alone. */
-    if (flock(use->lock_fd, LOCK_EX | LOCK_NB) == 0 &&
-        access(in_data_dir(cli, "one-shot", path), F_OK) == 0) {
+    if (flock(use->lock_fd, LOCK_EX | LOCK_NB) == 0 && is_one_shot(cli)) {
         int result = daemon_stop(cli, &err);
         if (result && result != -ESRCH)
             cli_say("%s", err.message);

@@ -35,9 +35,10 @@ int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft,
 
 /*
  * Starts it in the background and waits until it is ready, with progress on standard error.
+ * one_shot: the last `skillvm run` that uses it stops it.
  * 0; -errno with err (the log's last lines go to standard error). Nothing is left on failure.
  */
-int daemon_start(const struct cli *cli, bool soft, struct err *err);
+int daemon_start(const struct cli *cli, bool soft, bool one_shot, struct err *err);
 
 /* Runs it in the foreground. Returns only on failure or at its end, with an exit status. */
 int daemon_run_foreground(const struct cli *cli, bool soft);

@@ -44,11 +44,12 @@ static int up(const struct cli *cli, const struct up_options *options, struct er
     if (result)
         return result;
     if (options->foreground) {
+        daemon_keep(cli);
         fd_close(&lock_fd);
         return daemon_run_foreground(cli, soft);
     }
     cli_catch_interrupts();
-    result = daemon_start(cli, soft, err);
+    result = daemon_start(cli, soft, false, err);
     if (result)
         return result;
     daemon_keep(cli);

@@ -11,6 +11,8 @@
 #include "api/daemon/registry.h"
 #include "api/daemon/snapshots.h"
 
+#include <pthread.h>
+
 struct daemon {
     struct registry *registry;
     struct snapshots *snapshots;
@@ -18,6 +20,7 @@ struct daemon {
     int tmp_fd; /* directories of the data folder */
     int objects_fd;
     int artifacts_fd;
+    pthread_mutex_t store_lock; /* held while an object and its row come or go together */
 };
 
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
@@ -26,6 +29,10 @@ extern const struct http_route daemon_routes[];
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);

@@ -28,6 +28,8 @@ void run_plan_finish(struct run_plan *plan)
     buf_finish(&plan->run);
     spool_finish(&plan->input);
     skill_strings_finish(&plan->warnings);
+    free(plan->idempotency_key);
+    free(plan->request_digest);
     *plan = run_plan_init();
 }
 

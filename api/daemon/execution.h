@@ -40,6 +40,8 @@ struct run_plan {
     uint64_t timeout_ms;
     uint64_t memory_bytes;
     struct skill_strings warnings;
+    char *idempotency_key; /* NULL: none */
+    char *request_digest;  /* with a key: of everything the request says */
 };
 
 /* The empty plan. */

@@ -264,7 +264,10 @@ static int serve(struct daemon *d, const struct options *o, const sigset_t *stop
 
 static int run(const struct options *o, const sigset_t *stop, struct err *err)
 {
-    struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .artifacts_fd = -1};
+    struct daemon d = {.tmp_fd = -1,
+                       .objects_fd = -1,
+                       .artifacts_fd = -1,
+                       .store_lock = PTHREAD_MUTEX_INITIALIZER};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms = BOOT_TIMEOUT_MS * o->grace_s};
     struct places places;
@@ -284,6 +287,8 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)
         r = store_recover(&store, d.registry, err);
+    if (r == 0)
+        r = store_sweep(&store, d.registry, err);
     snapshots.vmm_program = places.vmm;
     snapshots.kernel_path = places.kernel;
     snapshots.image_path = places.image;

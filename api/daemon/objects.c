@@ -67,6 +67,12 @@ int objects_put(int objects_fd, struct objects_draft *draft, const char *digest,
     return objects_draft_publish(draft, objects_fd, digest, err);
 }
 
+void objects_remove(int objects_fd, const char *digest)
+{
+    if (objects_is_digest(digest))
+        (void)unlinkat(objects_fd, digest, 0);
+}
+
 int objects_open(int objects_fd, const char *digest, struct err *err)
 {
     int fd;

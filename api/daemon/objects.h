@@ -35,6 +35,8 @@ void objects_draft_discard(struct objects_draft *draft);
 /* Publishes a draft as the object with this digest; one that exists already is kept. */
 int objects_put(int objects_fd, struct objects_draft *draft, const char *digest,
                 struct err *err);
+/* Removes an object. Who has it open keeps it; one that is not there is no error. */
+void objects_remove(int objects_fd, const char *digest);
 /* Opens an object for reading. The descriptor (caller's), or -errno. */
 int objects_open(int objects_fd, const char *digest, struct err *err);
 

@@ -93,6 +93,28 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
            set_names(&c->plan, c->skill.name, c->skill.version, c->archive.digest, reply);
 }
 
+/* Finds the row of a skill and opens its object, at one moment: both may be deleted. */
+static int open_registered(struct creation *c, struct registry_skill *ret, bool *ret_name_known,
+                           struct err *err)
+{
+    struct daemon *d = c->daemon;
+    int r;
+
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = registry_skill_get(d->registry, c->request.skill, c->request.version, ret,
+                           ret_name_known, err);
+    if (r == 0) {
+        c->plan.skill_fd = objects_open(d->objects_fd, ret->digest, err);
+        if (c->plan.skill_fd < 0) {
+            c->plan.skill_fd = -1;
+            registry_skill_finish(ret);
+            r = -EIO;
+        }
+    }
+    (void)pthread_mutex_unlock(&d->store_lock);
+    return r;
+}
+
 /* A skill of the registry, by name and version. */
 static bool load_registered(struct creation *c, struct http_reply *reply)
 {
@@ -101,8 +123,7 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     struct err err = {0};
     bool name_known = false;
     bool ok;
-    int r = registry_skill_get(c->daemon->registry, q->skill, q->version, &found, &name_known,
-                               &err);
+    int r = open_registered(c, &found, &name_known, &err);
 
     if (r == -ENOENT && !name_known) {
         http_reply_error(reply, 404, "not_found", "there is no skill named %s", q->skill);
@@ -121,11 +142,8 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     registry_skill_finish(&found);
     if (!ok)
         return false;
-    c->plan.skill_fd = objects_open(c->daemon->objects_fd, c->plan.skill_digest, &err);
-    r = c->plan.skill_fd;
-    if (r >= 0)
-        r = skill_archive_reload(c->plan.skill_fd, c->plan.skill_digest, &c->archive, &c->skill,
-                                 &err);
+    r = skill_archive_reload(c->plan.skill_fd, c->plan.skill_digest, &c->archive, &c->skill,
+                             &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     return step(reply, r < 0 ? -EIO : 0, &err);
 }
@@ -271,12 +289,13 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     struct buf body = buf_init(SIZE_MAX / 2);
 
     /* Looked up before the row is read: what ends in between has its result in the row. */
-    e = request_id_valid(request->param) ? engine_find(d->engine, request->param) : NULL;
+    e = request_id_valid(request->params[0]) ? engine_find(d->engine, request->params[0])
+                                             : NULL;
     if (e) {
         state = execution_get_state(e);
         execution_unref(e);
     }
-    if (!find_row(d, request->param, &row, reply))
+    if (!find_row(d, request->params[0], &row, reply))
         return;
     if (!row.result)
         reply_unfinished(reply, &row, state);
@@ -296,20 +315,21 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
     struct execution *e;
     struct buf body = buf_init(256);
 
-    if (!find_row(d, request->param, &row, reply))
+    if (!find_row(d, request->params[0], &row, reply))
         return;
     registry_execution_finish(&row);
-    e = engine_find(d->engine, request->param);
-    if (!e) {
+    e = engine_find(d->engine, request->params[0]);
+    if (!e || execution_get_state(e) == EXECUTION_ENDED) {
+        execution_unref(e);
         buf_finish(&body);
         http_reply_error(reply, 409, "conflict", "execution %s has ended already",
-                         request->param);
+                         request->params[0]);
         return;
     }
     execution_cancel(e);
     execution_unref(e);
     (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"cancelling\"}\n",
-                     request->param);
+                     request->params[0]);
     http_reply_json(reply, 202, &body);
 }
 
@@ -322,19 +342,19 @@ void route_execution_files(void *ctx, struct http_request *request, struct http_
     struct stat st;
     bool ended;
 
-    if (!find_row(d, request->param, &row, reply))
+    if (!find_row(d, request->params[0], &row, reply))
         return;
     ended = row.result != NULL;
     registry_execution_finish(&row);
     if (ended)
-        dir = openat(d->artifacts_fd, request->param, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir = openat(d->artifacts_fd, request->params[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir >= 0)
         fd = openat(dir, "files.tar.gz", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, &st) < 0) {
         http_reply_error(reply, 404, "not_found",
                          ended ? "execution %s left no files"
                                : "execution %s has not ended yet",
-                         request->param);
+                         request->params[0]);
         return;
     }
     reply->status = 200;

@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define expect harness_expect
+
 static struct harness daemon_under_test;
 
 static int start(void **state)
@@ -36,14 +38,6 @@ static int finish(void **state)
     status = harness_stop(h, SIGTERM);
     harness_finish(h);
     return status;
-}
-
-static void expect(struct answer a, int status, const char *part)
-{
-    if (a.status != status || !a.body || !strstr(a.body, part))
-        fail_msg("got %d %s, expected %d with %s", a.status, a.body ? a.body : "(nothing)",
-                 status, part);
-    answer_finish(&a);
 }
 
 static void answers_health(void **state)

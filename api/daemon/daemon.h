@@ -33,6 +33,10 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
 void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);

@@ -165,6 +165,16 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
     (void)pthread_mutex_unlock(&e->lock);
 }
 
+int execution_copy_log(struct execution *e, struct buf *out)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&e->lock);
+    r = buf_append(out, e->log.data, e->log.len);
+    (void)pthread_mutex_unlock(&e->lock);
+    return r;
+}
+
 void execution_end(struct execution *e, struct buf *result, bool stored)
 {
     (void)pthread_mutex_lock(&e->lock);

@@ -82,6 +82,8 @@ void execution_set_running(struct execution *e);
 /* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
 void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
                           size_t len);
+/* Appends the log so far, both streams as they came, to out. 0, -E2BIG or -ENOMEM. */
+int execution_copy_log(struct execution *e, struct buf *out);
 /* Sets the result (taken over) and wakes every reader. Once. */
 void execution_end(struct execution *e, struct buf *result, bool stored);
 enum execution_state execution_get_state(struct execution *e);

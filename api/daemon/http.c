@@ -407,7 +407,8 @@ static enum MHD_Result send_reply(struct exchange *x)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
     }
     if (file_name) {
-        (void)snprintf(text, sizeof(text), "attachment; filename=\"%s\"", file_name);
+        (void)snprintf(text, sizeof(text),
+                       *file_name ? "attachment; filename=\"%s\"" : "attachment%s", file_name);
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_DISPOSITION, text);
     }
     result = MHD_queue_response(x->connection, status, response);

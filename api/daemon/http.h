@@ -48,7 +48,7 @@ struct http_reply {
     struct buf body;
     int file_fd; /* sent instead of body where not -1; owned */
     uint64_t file_bytes;
-    const char *file_name; /* static: Content-Disposition, or NULL */
+    const char *file_name; /* static: Content-Disposition, "" with no name in it; or NULL */
     unsigned retry_after_s;
     char location[64]; /* of what was created, or "" */
     /*

@@ -52,6 +52,11 @@ bool json_text_has_nul(const char *text, size_t len);
 int json_append_string(struct buf *out, const void *data, size_t len);
 /* Appends JSON that was checked, without the white space between its tokens. 0 or as above. */
 int json_append_compact(struct buf *out, struct json_slice value);
+/*
+ * Appends what a JSON string that was checked stands for, as UTF-8; half a surrogate pair
+ * becomes U+FFFD. 0; -EINVAL when it is no string; -E2BIG or -ENOMEM.
+ */
+int json_append_decoded(struct buf *out, struct json_slice value);
 /* The same as json_append_string for a C string, and null for NULL. */
 int json_append_cstr(struct buf *out, const char *text);
 

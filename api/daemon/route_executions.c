@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/daemon.h"
-#include "api/daemon/json_text.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/lookup.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/request.h"
-#include "api/daemon/result.h"
 #include "api/daemon/skills.h"
 #include "api/daemon/sse.h"
-#include "base/clock.h"
-#include "base/fd.h"
+#include "api/skill/sha256.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +20,8 @@ struct creation {
     struct run_plan plan;
     struct skill skill;
     struct skill_archive archive;
-    char *refusal; /* owned: accepted, but it cannot run */
+    char *refusal;  /* owned: accepted, but it cannot run */
+    char *repeated; /* owned: the id of the execution that this request began before */
 };
 
 static void creation_finish(struct creation *c)
@@ -34,6 +31,7 @@ static void creation_finish(struct creation *c)
     skill_finish(&c->skill);
     skill_archive_finish(&c->archive);
     free(c->refusal);
+    free(c->repeated);
 }
 
 /* The replies of a step that failed; true when it did not. */
@@ -148,6 +146,64 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     return step(reply, r < 0 ? -EIO : 0, &err);
 }
 
+/* The digest of all that the request says: its JSON and its archive, byte for byte. */
+static int digest_request(const char *text, size_t len, struct spool *upload,
+                          char ret[SHA256_HEX_SIZE])
+{
+    char parts[2 * SHA256_HEX_SIZE] = "";
+    int fd = upload ? spool_to_fd(upload) : -1;
+    int r = upload && fd < 0 ? fd : sha256_of(text, len, parts);
+
+    if (r == 0 && upload)
+        r = sha256_of_fd(fd, parts + strlen(parts));
+    return r < 0 ? r : sha256_of(parts, strlen(parts), ret);
+}
+
+/*
+ * Looks whether an execution was accepted under this request's key: then it is the answer.
+ * False when *reply says why not.
+ */
+static bool find_repeated(struct creation *c, struct http_reply *reply)
+{
+    const char *key = c->plan.idempotency_key;
+    struct err err = {0};
+    char *digest = NULL;
+    bool same;
+    int r = registry_execution_by_key(c->daemon->registry, key, &c->repeated, &digest, &err);
+
+    if (r == -ENOENT)
+        return true;
+    if (!step(reply, r < 0 ? -EIO : 0, &err))
+        return false;
+    same = strcmp(digest, c->plan.request_digest) == 0;
+    free(digest);
+    if (!same)
+        http_reply_error(reply, 409, "conflict",
+                         "the idempotency key belongs to %s, which another request began",
+                         c->repeated);
+    return same;
+}
+
+/* What the key of a request means, if it has one. False when *reply says why not. */
+static bool check_key(struct creation *c, const char *text, size_t len, struct spool *upload,
+                      struct http_reply *reply)
+{
+    char digest[SHA256_HEX_SIZE];
+    struct err err = {0};
+    int r;
+
+    if (!c->request.idempotency_key)
+        return true;
+    r = digest_request(text, len, upload, digest);
+    if (!step(reply, r < 0 ? -EIO : 0, &err))
+        return false;
+    c->plan.idempotency_key = strdup(c->request.idempotency_key);
+    c->plan.request_digest = strdup(digest);
+    if (!c->plan.idempotency_key || !c->plan.request_digest)
+        return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+    return find_repeated(c, reply);
+}
+
 /* Parses the request and completes the plan. False when *reply says why not. */
 static bool prepare(struct creation *c, struct http_request *http, struct http_reply *reply)
 {
@@ -166,8 +222,10 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     }
     if (r == 0)
         r = request_parse(text, len, upload != NULL, &c->request, &err);
-    if (!step(reply, r, &err))
+    if (!step(reply, r, &err) || !check_key(c, text, len, upload, reply))
         return false;
+    if (c->repeated)
+        return true;
     if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
         return false;
     if (c->refusal)
@@ -212,6 +270,11 @@ static bool submit(struct creation *c, struct execution **ret, struct http_reply
     int r = c->refusal ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &err)
                        : engine_submit(c->daemon->engine, &c->plan, ret, &err);
 
+    /* Another request with the same key was quicker. */
+    if (r == -EEXIST && !find_repeated(c, reply))
+        return false;
+    if (c->repeated)
+        return true;
     if (r == -EBUSY) {
         http_reply_error(reply, 429, "overloaded", "%s", err.message);
         reply->retry_after_s = 1;
@@ -224,142 +287,90 @@ static bool submit(struct creation *c, struct execution **ret, struct http_reply
     return step(reply, r < 0 ? -EIO : 0, &err);
 }
 
-void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
+static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
 {
-    struct creation c = {.daemon = ctx, .plan = run_plan_init()};
-    struct execution *e = NULL;
-    bool accepted = prepare(&c, http, reply) && submit(&c, &e, reply);
+    struct buf body = buf_init(256);
 
-    creation_finish(&c);
-    if (!accepted)
-        return;
-    if (http->wants_events) {
-        sse_reply(e, reply);
-        return;
-    }
-    execution_wait(e);
-    reply_result(reply, e);
-    execution_unref(e);
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id, status);
+    http_reply_json(reply, 202, &body);
+    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
 }
 
-/* The shape of a result, for an execution that has none yet. */
-static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
-                             enum execution_state state)
+/* Answers with a stored result in the way that was asked for. */
+static void reply_stored(struct http_reply *reply, const struct registry_execution *row,
+                         bool is_async, bool wants_events)
 {
-    uint64_t now_ns = clock_realtime_ns();
-    struct buf body;
-    const struct result result = {
-        .execution_id = row->id,
-        .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
-        .skill = {row->skill_name, row->skill_version, row->skill_digest},
-        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
-    };
-
-    if (result_write(&result, &body) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
-        http_reply_json(reply, 200, &body);
-}
-
-/* Finds the row of :id. False when *reply says why not. */
-static bool find_row(struct daemon *d, const char *id, struct registry_execution *ret,
-                     struct http_reply *reply)
-{
-    struct err err = {0};
-    int r;
-
-    if (!request_id_valid(id)) {
-        http_reply_error(reply, 400, "bad_request", "%.64s is no execution id", id);
-        return false;
-    }
-    r = registry_execution_get(d->registry, id, ret, &err);
-    if (r == -ENOENT) {
-        http_reply_error(reply, 404, "not_found", "there is no execution %s", id);
-        return false;
-    }
-    return step(reply, r, &err);
-}
-
-void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply)
-{
-    struct daemon *d = ctx;
-    struct registry_execution row;
-    struct execution *e;
-    enum execution_state state = EXECUTION_ACCEPTED;
     struct buf body = buf_init(SIZE_MAX / 2);
 
-    /* Looked up before the row is read: what ends in between has its result in the row. */
-    e = request_id_valid(request->params[0]) ? engine_find(d->engine, request->params[0])
-                                             : NULL;
-    if (e) {
-        state = execution_get_state(e);
-        execution_unref(e);
-    }
-    if (!find_row(d, request->params[0], &row, reply))
-        return;
-    if (!row.result)
-        reply_unfinished(reply, &row, state);
-    else if (buf_append(&body, row.result, strlen(row.result)) < 0 ||
+    if (is_async)
+        reply_accepted(reply, row->id, row->status);
+    else if (wants_events)
+        sse_reply_stored(row, reply);
+    else if (buf_append(&body, row->result, strlen(row->result)) < 0 ||
              buf_append(&body, "\n", 1) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
         http_reply_json(reply, 200, &body);
     buf_finish(&body);
+}
+
+/* Answers with an execution in the way that was asked for; takes the reference over. */
+static void reply_execution(struct http_reply *reply, struct execution *e, bool is_async,
+                            bool wants_events)
+{
+    if (wants_events && !is_async) {
+        sse_reply(e, reply);
+        return;
+    }
+    if (is_async) {
+        reply_accepted(reply, e->id, "accepted");
+    } else {
+        execution_wait(e);
+        reply_result(reply, e);
+    }
+    execution_unref(e);
+}
+
+void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
+{
+    struct creation c = {.daemon = ctx, .plan = run_plan_init()};
+    struct registry_execution row = {0};
+    struct execution *e = NULL;
+    bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, &e, reply));
+    bool is_async = c.request.is_async;
+
+    if (accepted && c.repeated)
+        accepted = lookup_execution(c.daemon, c.repeated, &e, &row, reply);
+    creation_finish(&c);
+    if (!accepted)
+        return;
+    if (e) {
+        reply_execution(reply, e, is_async, http->wants_events);
+        return;
+    }
+    reply_stored(reply, &row, is_async, http->wants_events);
     registry_execution_finish(&row);
 }
 
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
+    const char *id = request->params[0];
     struct registry_execution row;
     struct execution *e;
     struct buf body = buf_init(256);
 
-    if (!find_row(d, request->params[0], &row, reply))
+    if (!lookup_row(d, id, &row, reply))
         return;
     registry_execution_finish(&row);
-    e = engine_find(d->engine, request->params[0]);
+    e = engine_find(d->engine, id);
     if (!e || execution_get_state(e) == EXECUTION_ENDED) {
         execution_unref(e);
-        buf_finish(&body);
-        http_reply_error(reply, 409, "conflict", "execution %s has ended already",
-                         request->params[0]);
+        http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
         return;
     }
     execution_cancel(e);
     execution_unref(e);
-    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"cancelling\"}\n",
-                     request->params[0]);
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"cancelling\"}\n", id);
     http_reply_json(reply, 202, &body);
-}
-
-void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)
-{
-    struct daemon *d = ctx;
-    struct registry_execution row;
-    _cleanup_fd_ int dir = -1;
-    _cleanup_fd_ int fd = -1;
-    struct stat st;
-    bool ended;
-
-    if (!find_row(d, request->params[0], &row, reply))
-        return;
-    ended = row.result != NULL;
-    registry_execution_finish(&row);
-    if (ended)
-        dir = openat(d->artifacts_fd, request->params[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0)
-        fd = openat(dir, "files.tar.gz", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        http_reply_error(reply, 404, "not_found",
-                         ended ? "execution %s left no files"
-                               : "execution %s has not ended yet",
-                         request->params[0]);
-        return;
-    }
-    reply->status = 200;
-    reply->content_type = "application/gzip";
-    reply->file_name = "files.tar.gz";
-    reply->file_bytes = (uint64_t)st.st_size;
-    reply->file_fd = fd_steal(&fd);
 }

@@ -29,9 +29,16 @@ const struct http_route daemon_routes[] = {
      .body = HTTP_BODY_JSON,
      .max_bytes = LIMIT_REQUEST_BYTES,
      .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "GET",
+     .path = "/v1/executions",
+     .handle = route_execution_list,
+     .query = {"limit", "cursor", "skill", "status"}},
     {.method = "GET", .path = "/v1/executions/:", .handle = route_execution_get},
     {.method = "DELETE", .path = "/v1/executions/:", .handle = route_execution_cancel},
+    {.method = "GET", .path = "/v1/executions/:/logs", .handle = route_execution_logs},
+    {.method = "GET", .path = "/v1/executions/:/events", .handle = route_execution_events},
     {.method = "GET", .path = "/v1/executions/:/files", .handle = route_execution_files},
+    {.method = "GET", .path = "/v1/executions/:/files/*", .handle = route_execution_file},
     {.method = NULL},
 };
 

@@ -142,4 +142,6 @@ print(json.dumps({
 P
 )
 fi
-printf '{"times":%s,"counts":%s}\n' "$(cat "$work/times")" "$counts"
+machine=$(python3 "$(dirname "$0")/machine.py" "$BIN/skillvm-vmm" "$SHARE" "$work"/data/snapshots/*) ||
+    machine='{}'
+printf '{"times":%s,"counts":%s,"machine":%s}\n' "$(cat "$work/times")" "$counts" "$machine"

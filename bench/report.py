@@ -23,6 +23,17 @@ for line in sys.stdin:
     python = times["peers_ms"]["python3"]["p50"]
     if python:
         print(f"  skill / python3, p50: {times['cycle_ms']['p50'] / python:.2f}")
+    machine = entry["result"]["machine"]
+    for name in ("boot", "restore"):
+        if machine:
+            ms = machine[f"{name}_ms"]
+            print(
+                f"  {name}: guest entered after {ms['resumed']:.2f} ms, its init reached"
+                f" {ms['connected'] - ms['resumed']:.2f} ms later, READY"
+                f" {ms['ready'] - ms['resumed']:.2f} ms later"
+            )
+    if machine:
+        print("  bytes: " + ", ".join(f"{k} {v:,}" for k, v in machine["bytes"].items()))
     if counts:
         print(
             f"  one execution: {counts['exits']} exits ({counts['nested_page_faults']} nested page"

@@ -55,8 +55,6 @@ static int start_plain(struct execute *x, const struct run_strings *env, pid_t *
     struct run_strings argv;
     int r;
 
-    if (!program)
-        return err_set(err, ENOENT, "this image has no interpreter for the skill's language");
     skill_cwd(x->sandbox, x->run, cwd);
     r = skill_arguments(x->sandbox, x->run, &argv);
     if (r < 0) {
@@ -274,15 +272,20 @@ int execute_run(struct execute *x, struct execute_result *ret_result, struct err
     struct loop l = {.x = x, .logs_left = x->run->log_bytes};
     int r;
 
+    if (!skill_interpreter(x->sandbox, x->run))
+        return err_set(err, ENOENT, "this image has no interpreter for the skill's language");
     cgroup_begin(&x->sandbox->cgroup);
+    /* Before the start: on one processor the skill may run to its end before this returns. */
+    r = frame_writer_send(x->writer, PROTO_STARTED, NULL, 0);
+    if (r == 0)
+        r = frame_writer_flush(x->writer);
+    if (r < 0)
+        return r;
     l.start_ns = clock_monotonic_ns();
     l.deadline_ns = l.start_ns + x->run->timeout_ms * 1000000u;
     r = start(x, &l.pid, err);
     if (r < 0)
         return r;
-    r = frame_writer_send(x->writer, PROTO_STARTED, NULL, 0);
-    if (r == 0)
-        r = frame_writer_flush(x->writer);
     while (r == 0 && !l.ended)
         r = poll_once(&l, err);
     fill_result(&l);

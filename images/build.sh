@@ -138,7 +138,7 @@ image_key=$({
     mkfs.erofs --version 2>&1 | head -n 1
     for input in $inputs; do
         echo "${input%%=*}"
-        (cd "${input#*=}" 2>/dev/null && find . -type f -exec sha256sum {} + | sort) ||
+        (cd "${input#*=}" 2>/dev/null && find . -maxdepth 1 -type f -exec sha256sum {} + | sort) ||
             sha256sum <"${input#*=}"
     done
 } | digest)

@@ -310,7 +310,8 @@ int tree_add_input(const char *path, int source_fd, mode_t mode, struct err *err
     int rc = 0;
     rewinddir(dir);
     while (rc == 0 && (entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, "__pycache__") != 0)
             rc = add_folder_entry(path, source_fd, entry->d_name, mode, err);
     closedir(dir);
     return rc;

@@ -6,7 +6,7 @@
  *   skillvm-vmm boot    --control-fd N --vsock-fd N --kernel-fd N --image-fd N
  *                       --memory-mib N [--console-fd N]
  *   skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N --memory-fd N
- *                       [--console-fd N]
+ *                       [--working-set-fd N] [--record-fd N] [--console-fd N]
  *   skillvm-vmm probe   [--timeout-ms N]        text on standard output, see below
  *   skillvm-vmm fingerprint                      prints the CPU fingerprint, one line
  *   skillvm-vmm --help | --version
@@ -16,12 +16,18 @@
  * (root file system), state and memory are read-only files, trusted because the daemon checked
  * their digests. The VMM opens no path but /dev/kvm.
  *
+ * The working set is a hint made by an earlier machine of the same snapshot: a restore with
+ * --record-fd (an empty file, open for writing) writes it when the machine ends by QUIT or by
+ * itself; a restore with --working-set-fd makes those pages private up front. The format is in
+ * vmm/working_set.h.
+ *
  * The connection to the guest: after boot or restore the VMM connects to guest port 1024,
  * trying again every 2 ms while nobody listens. When the host end of vsock is shut down or
  * closed the connection is closed towards the guest; when the guest closes, the VMM shuts down
  * the host end for writing.
  *
- * The VMM ends itself when the control socket closes, so no machine outlives its daemon.
+ * The VMM ends itself when the control socket closes, so no machine outlives its daemon. It is
+ * also killed when the thread that started it ends (PR_SET_PDEATHSIG).
  *
  * Exit status: 0 the guest shut down or QUIT came, 1 failed (a FAILED event says why),
  * 2 wrong command line.
@@ -59,7 +65,8 @@ enum vmm_event_type {
 
 enum vmm_exit_reason {
     VMM_EXIT_SHUTDOWN = 1, /* triple fault or KVM shutdown, which is how a guest kernel stops */
-    VMM_EXIT_RULES = 2,    /* a device found the guest breaking its rules beyond repair */
+    /* a device found the guest breaking its rules beyond repair, or KVM could not go on */
+    VMM_EXIT_RULES = 2,
 };
 
 struct vmm_event {

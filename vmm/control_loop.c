@@ -19,6 +19,9 @@
 /* How long a connection may take to close before a snapshot. */
 #define CLOSE_TIMEOUT_NS (2000 * MILLISECOND_NS)
 
+/* How long the host may take for what a guest wrote before it ended. */
+#define FLUSH_TIMEOUT_NS (1000 * MILLISECOND_NS)
+
 #define NEVER UINT64_MAX
 
 struct loop {
@@ -118,6 +121,7 @@ static void drive_connection(struct loop *l, enum vsock_state state)
 /* Saves once the connection is closed; -EBUSY when that takes too long. */
 static int drive_snapshot(struct loop *l, enum vsock_state state, struct err *err)
 {
+    struct err why = {0};
     int r;
 
     if (l->state_fd < 0)
@@ -131,9 +135,30 @@ static int drive_snapshot(struct loop *l, enum vsock_state state, struct err *er
     r = snapshot_save(l->m, l->state_fd, l->memory_fd, err);
     if (r < 0)
         return r;
+    /* It may have ended between the last look and the stop. */
+    if (machine_get_end(l->m, &why) != MACHINE_RUNS)
+        return err_set(err, EIO, "no snapshot of a guest that ended: %s", why.message);
     control_send(l->control_fd, VMM_EVENT_SNAPSHOT, clock_monotonic_ns(), 0, NULL);
     l->done = true;
     return 0;
+}
+
+/* The last bytes of a guest that ended are still on their way to the host. */
+static void flush_connection(struct loop *l)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + FLUSH_TIMEOUT_NS;
+    enum vsock_state state;
+    bool more;
+
+    for (;;) {
+        int events = machine_vsock_wait(l->m, &state, &more);
+        struct pollfd fd = {.fd = l->vsock_fd, .events = POLLOUT};
+
+        if (events < 0 || !(events & POLLOUT) || clock_monotonic_ns() >= deadline_ns)
+            return;
+        if (poll(&fd, 1, clock_timeout_ms(deadline_ns)) > 0)
+            machine_vsock_ready(l->m, fd.revents);
+    }
 }
 
 /* Reports how the guest ended. */
@@ -147,6 +172,7 @@ static int handle_end(struct loop *l, struct err *err)
         return 0;
     case MACHINE_SHUTDOWN:
     case MACHINE_RULES:
+        flush_connection(l);
         control_send(l->control_fd, VMM_EVENT_EXITED, clock_monotonic_ns(),
                      end == MACHINE_RULES ? VMM_EXIT_RULES : VMM_EXIT_SHUTDOWN, why.message);
         l->done = true;

@@ -46,9 +46,11 @@ int kvm_create_vm(struct kvm *kvm, struct err *err)
     return 0;
 }
 
-int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, struct err *err)
+int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty,
+                   struct err *err)
 {
     struct kvm_userspace_memory_region region = {
+        .flags = log_dirty ? KVM_MEM_LOG_DIRTY_PAGES : 0,
         .memory_size = bytes,
         .userspace_addr = (uintptr_t)host,
     };

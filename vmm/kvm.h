@@ -7,6 +7,7 @@
 #define SKILLVM_VMM_KVM_H
 
 #include <linux/kvm.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,8 +29,12 @@ struct kvm kvm_init(void);
 int kvm_open(struct kvm *kvm, struct err *err);
 /* Creates a machine without memory on an open device. */
 int kvm_create_vm(struct kvm *kvm, struct err *err);
-/* Makes host the guest's RAM at address 0 (slot 0). bytes is a multiple of the page size. */
-int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, struct err *err);
+/*
+ * Makes host the guest's RAM at address 0 (slot 0). bytes is a multiple of the page size.
+ * log_dirty makes KVM note which pages the guest writes.
+ */
+int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty,
+                   struct err *err);
 /* Creates vCPU 0 and maps its run area. */
 int kvm_create_vcpu(struct kvm *kvm, struct err *err);
 /* Raises gsi each time event_fd is written. */

@@ -73,7 +73,7 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
     if (r >= 0)
         r = arch_vm_setup(&m->kvm, err);
     if (r >= 0)
-        r = kvm_set_memory(&m->kvm, m->mapping, config->memory_bytes, err);
+        r = kvm_set_memory(&m->kvm, m->mapping, config->memory_bytes, config->log_dirty, err);
     if (r >= 0)
         r = kvm_create_vcpu(&m->kvm, err);
     if (r < 0)
@@ -109,6 +109,7 @@ void machine_finish(struct machine *m)
         (void)munmap(m->mapping, m->config.memory_bytes);
     m->mapping = NULL;
     fd_close(&m->wake_fd);
+    (void)sem_destroy(&m->gate);
     (void)pthread_mutex_destroy(&m->lock);
     m->made = false;
 }

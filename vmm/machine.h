@@ -28,14 +28,15 @@
 enum machine_end {
     MACHINE_RUNS,
     MACHINE_SHUTDOWN, /* the guest stopped the machine */
-    MACHINE_RULES,    /* a device found it breaking its rules */
-    MACHINE_FAILED,   /* KVM could not go on with it */
+    MACHINE_RULES,    /* it broke rules of a device, or did what KVM cannot go on with */
+    MACHINE_FAILED,   /* the host could not run it */
 };
 
 /* Descriptors are borrowed and must outlive the machine. */
 struct machine_config {
     int memory_fd; /* guest memory as a file that is copied on write; -1: fresh memory */
     uint64_t memory_bytes;
+    bool log_dirty; /* KVM notes which pages the guest writes */
     int image_fd;
     int vsock_fd;
     int console_fd;  /* -1: no output */

@@ -24,11 +24,13 @@
 #include "vmm/probe.h"
 #include "vmm/snapshot.h"
 #include "vmm/vcpu.h"
+#include "vmm/working_set.h"
 
 enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
 struct options {
     long control_fd, vsock_fd, kernel_fd, image_fd, state_fd, memory_fd, console_fd;
+    long working_set_fd, record_fd;
     long memory_mib;
     long timeout_ms;
 };
@@ -37,7 +39,8 @@ static const char usage[] =
     "usage: skillvm-vmm boot --control-fd N --vsock-fd N --kernel-fd N --image-fd N\n"
     "                        --memory-mib N [--console-fd N]\n"
     "       skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N\n"
-    "                           --memory-fd N [--console-fd N]\n"
+    "                           --memory-fd N [--working-set-fd N] [--record-fd N]\n"
+    "                           [--console-fd N]\n"
     "       skillvm-vmm probe [--timeout-ms N]\n"
     "       skillvm-vmm fingerprint\n"
     "       skillvm-vmm --help | --version\n"
@@ -69,6 +72,8 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"state-fd", required_argument, NULL, 's'},
         {"memory-fd", required_argument, NULL, 'm'},
         {"console-fd", required_argument, NULL, 'o'},
+        {"working-set-fd", required_argument, NULL, 'w'},
+        {"record-fd", required_argument, NULL, 'r'},
         {"memory-mib", required_argument, NULL, 'M'},
         {"timeout-ms", required_argument, NULL, 't'},
         {NULL, 0, NULL, 0},
@@ -78,10 +83,11 @@ static int parse_options(int argc, char **argv, struct options *o)
         long max;
         long *value;
     } targets[] = {
-        {'c', 1 << 20, &o->control_fd}, {'v', 1 << 20, &o->vsock_fd},
-        {'k', 1 << 20, &o->kernel_fd},  {'i', 1 << 20, &o->image_fd},
-        {'s', 1 << 20, &o->state_fd},   {'m', 1 << 20, &o->memory_fd},
-        {'o', 1 << 20, &o->console_fd}, {'M', 1 << 20, &o->memory_mib},
+        {'c', 1 << 20, &o->control_fd},     {'v', 1 << 20, &o->vsock_fd},
+        {'k', 1 << 20, &o->kernel_fd},      {'i', 1 << 20, &o->image_fd},
+        {'s', 1 << 20, &o->state_fd},       {'m', 1 << 20, &o->memory_fd},
+        {'o', 1 << 20, &o->console_fd},     {'M', 1 << 20, &o->memory_mib},
+        {'w', 1 << 20, &o->working_set_fd}, {'r', 1 << 20, &o->record_fd},
         {'t', 60000, &o->timeout_ms},
     };
     int key;
@@ -137,9 +143,13 @@ static int run_machine(struct machine *m, const struct options *o, bool can_save
     if (r >= 0)
         r = vcpu_create(m, err);
     if (r >= 0)
-        r = harden_machine(can_save, err);
+        r = harden_machine(can_save || o->record_fd >= 0, err);
     if (r >= 0)
         r = control_run(m, control_fd, (int)o->vsock_fd, can_save, err);
+    if (r >= 0 && o->record_fd >= 0) {
+        vcpu_stop(m);
+        r = working_set_record(&m->kvm, &m->memory, (int)o->record_fd, err);
+    }
     machine_finish(m);
     return report(control_fd, r, err);
 }
@@ -148,7 +158,8 @@ static int run_machine(struct machine *m, const struct options *o, bool can_save
 static int start_process(const struct options *o, struct err *err)
 {
     const long fds[] = {o->control_fd, o->vsock_fd,  o->kernel_fd,  o->image_fd,
-                        o->state_fd,   o->memory_fd, o->console_fd, STDERR_FILENO};
+                        o->state_fd,   o->memory_fd, o->console_fd, o->working_set_fd,
+                        o->record_fd,  STDERR_FILENO};
     long last = 0;
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -188,6 +199,8 @@ static int run_restore(const struct options *o)
         .image_fd = (int)o->image_fd,
         .vsock_fd = (int)o->vsock_fd,
         .console_fd = (int)o->console_fd,
+        .working_set_fd = (int)o->working_set_fd,
+        .log_dirty = o->record_fd >= 0,
     };
     static struct machine m;
     struct err err = {0};
@@ -202,6 +215,7 @@ static int run_restore(const struct options *o)
         r = snapshot_restore(&m, &source, &err);
     fd_close(&source.state_fd);
     fd_close(&source.memory_fd);
+    fd_close(&source.working_set_fd);
     if (r >= 0)
         fd_close(&m.kvm.dev_fd);
     return run_machine(&m, o, false, r, &err);
@@ -259,7 +273,7 @@ static int run_probe(const struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, 2000};
+    struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2000};
     const char *mode = argc > 1 ? argv[1] : "";
 
     if (strcmp(mode, "--help") == 0) {

@@ -8,6 +8,7 @@
 #include <linux/kvm.h>
 #include <seccomp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,7 +17,7 @@
 /* Which machines may make the call. */
 enum scope {
     ALWAYS,
-    BOOT, /* only one that boots, to be saved: no user's code ever runs in it */
+    BOOT, /* only one made to be saved or recorded: no user's code ever runs in it */
 };
 
 struct rule {
@@ -65,6 +66,7 @@ static const struct {
     {KVM_IRQ_LINE, ALWAYS},
     /* Its state is read for a snapshot. */
     {KVM_CHECK_EXTENSION, BOOT},
+    {KVM_GET_DIRTY_LOG, BOOT},
     {KVM_GET_REGS, BOOT},
     {KVM_GET_MP_STATE, BOOT},
     {KVM_GET_VCPU_EVENTS, BOOT},
@@ -83,14 +85,20 @@ static const struct {
 #endif
 };
 
+static struct scmp_arg_cmp equals(unsigned arg, uint64_t value)
+{
+    return (struct scmp_arg_cmp){.arg = arg, .op = SCMP_CMP_EQ, .datum_a = value};
+}
+
 static int add_rules(scmp_filter_ctx ctx, bool boot)
 {
-    int r = seccomp_syscall_priority(ctx, SCMP_SYS(ioctl), 255);
+    /* A tree: the kernel walks the filter for every call number when it takes it. */
+    int r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 
     for (size_t i = 0; r == 0 && i < sizeof(ioctls) / sizeof(ioctls[0]); i++) {
         if (ioctls[i].scope == ALWAYS || boot)
             r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-                                 SCMP_A1(SCMP_CMP_EQ, ioctls[i].request));
+                                 equals(1, ioctls[i].request));
     }
     for (size_t i = 0; r == 0 && i < sizeof(rules) / sizeof(rules[0]); i++) {
         /* Calls that this architecture does not have are negative. */
@@ -100,8 +108,8 @@ static int add_rules(scmp_filter_ctx ctx, bool boot)
     /* Memory for buffers of the snapshot; never code. */
     if (r == 0 && boot)
         r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
-                             SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_WRITE),
-                             SCMP_A3(SCMP_CMP_EQ, MAP_PRIVATE | MAP_ANONYMOUS));
+                             equals(2, PROT_READ | PROT_WRITE),
+                             equals(3, MAP_PRIVATE | MAP_ANONYMOUS));
     return r;
 }
 

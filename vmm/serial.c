@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/serial_reg.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -12,9 +13,12 @@ void serial_init(struct serial *s, int console_fd)
     *s = (struct serial){.console_fd = console_fd};
 }
 
+/* A line fits in a pipe that is ready; the machine does not wait for one that is not. */
 static void flush_line(struct serial *s)
 {
-    if (s->console_fd >= 0 && s->line_len > 0)
+    struct pollfd console = {.fd = s->console_fd, .events = POLLOUT};
+
+    if (s->console_fd >= 0 && poll(&console, 1, 0) > 0 && (console.revents & POLLOUT))
         (void)fd_write_full(s->console_fd, s->line, s->line_len);
     s->line_len = 0;
 }

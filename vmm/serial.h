@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transmit half of an 8250 UART in a memory window, for boot logs. It receives nothing and
- * drops what its console does not take. It must never block on the console for long, nor
- * answer an offset with anything but a register.
+ * drops what its console does not take. It must never wait for the console, nor answer
+ * an offset with anything but a register.
  */
 #ifndef SKILLVM_VMM_SERIAL_H
 #define SKILLVM_VMM_SERIAL_H

@@ -12,6 +12,7 @@
 #include "vmm/layout.h"
 #include "vmm/vcpu.h"
 #include "vmm/vmgenid.h"
+#include "vmm/working_set.h"
 
 #define TAG_MACHINE STATE_TAG('M', 'A', 'C', 'H')
 #define TAG_BLK     STATE_TAG('B', 'L', 'K', ' ')
@@ -229,6 +230,7 @@ static int restore(struct machine *m, const struct snapshot_source *source,
         .image_fd = source->image_fd,
         .vsock_fd = source->vsock_fd,
         .console_fd = source->console_fd,
+        .log_dirty = source->log_dirty,
     };
     struct snapshot_machine machine = {0};
     int r;
@@ -256,12 +258,20 @@ static int restore(struct machine *m, const struct snapshot_source *source,
     if (r < 0)
         return r;
 
-    /* 5. Devices go on: interrupts that may have been lost, kicks that nobody served, and the
+    /* 5. What the guest will write soon becomes private: before anything else touches memory.
+     */
+    if (source->working_set_fd >= 0) {
+        r = working_set_apply(source->working_set_fd, &m->memory, err);
+        if (r < 0)
+            return r;
+    }
+
+    /* 6. Devices go on: interrupts that may have been lost, kicks that nobody served, and the
        event that tells the guest its vsock connections are gone. */
     virtio_mmio_resume(&m->blk_mmio);
     virtio_mmio_resume(&m->vsock_mmio);
 
-    /* 6. Last, because the guest must see it before it draws a random number: the generation
+    /* 7. Last, because the guest must see it before it draws a random number: the generation
        ID, and the interrupt that makes the kernel look at it. */
     r = vmgenid_renew(&m->memory, err);
     if (r < 0)

@@ -44,7 +44,9 @@ struct snapshot_source {
     int memory_fd;
     int image_fd;
     int vsock_fd;
-    int console_fd; /* -1: no output */
+    int console_fd;     /* -1: no output */
+    int working_set_fd; /* -1: none */
+    bool log_dirty;     /* the working set will be recorded */
 };
 
 /*

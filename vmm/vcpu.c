@@ -19,7 +19,10 @@ static void on_kick(int signal_number)
     (void)signal_number;
 }
 
-/* What the guest did in one exit. False when the thread must end. */
+/*
+ * What the guest did in one exit. False when the thread must end. An exit that nothing handles
+ * is a guest's doing, not a failure of the host: a guest kernel can cause each of them.
+ */
 static bool handle_exit(struct machine *m)
 {
     struct kvm_run *run = m->kvm.run;
@@ -34,11 +37,11 @@ static bool handle_exit(struct machine *m)
     case KVM_EXIT_INTR:
         return true;
     case KVM_EXIT_FAIL_ENTRY:
-        machine_set_end(m, MACHINE_FAILED, "KVM could not enter the guest: reason %#llx",
+        machine_set_end(m, MACHINE_RULES, "KVM could not enter the guest: reason %#llx",
                         (unsigned long long)run->fail_entry.hardware_entry_failure_reason);
         return false;
     case KVM_EXIT_INTERNAL_ERROR:
-        machine_set_end(m, MACHINE_FAILED,
+        machine_set_end(m, MACHINE_RULES,
                         "KVM could not go on with the guest: internal error %u",
                         run->internal.suberror);
         return false;
@@ -58,7 +61,7 @@ static bool handle_exit(struct machine *m)
     case ARCH_EXIT_UNKNOWN:
         break;
     }
-    machine_set_end(m, MACHINE_FAILED, "the guest caused KVM exit %u, which nothing handles",
+    machine_set_end(m, MACHINE_RULES, "the guest caused KVM exit %u, which nothing handles",
                     run->exit_reason);
     return false;
 }

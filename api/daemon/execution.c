@@ -175,12 +175,12 @@ int execution_copy_log(struct execution *e, struct buf *out)
     return r;
 }
 
-void execution_end(struct execution *e, struct buf *result, bool stored)
+void execution_end(struct execution *e, struct buf *result, const char *lost)
 {
     (void)pthread_mutex_lock(&e->lock);
     e->result = *result;
     *result = buf_init(0);
-    e->stored = stored;
+    (void)snprintf(e->lost, sizeof(e->lost), "%s", lost ? lost : "");
     e->state = EXECUTION_ENDED;
     (void)pthread_cond_broadcast(&e->changed);
     (void)pthread_mutex_unlock(&e->lock);

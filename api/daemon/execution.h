@@ -62,10 +62,10 @@ struct execution {
     unsigned references;
     enum execution_state state;
     bool log_clipped;
-    struct buf log;      /* the bytes of both streams, in the order they came */
-    struct buf segments; /* u32 each, covering log: see below */
-    struct buf result;   /* the result JSON, complete once ended */
-    bool stored;         /* the result is in the registry */
+    struct buf log;             /* the bytes of both streams, in the order they came */
+    struct buf segments;        /* u32 each, covering log: see below */
+    struct buf result;          /* the result JSON, complete once ended */
+    char lost[ERR_MESSAGE_MAX]; /* why the result is not in the registry; "" when it is */
 
     struct execution *next; /* the engine's list; under the engine's lock */
 };
@@ -84,8 +84,11 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
                           size_t len);
 /* Appends the log so far, both streams as they came, to out. 0, -E2BIG or -ENOMEM. */
 int execution_copy_log(struct execution *e, struct buf *out);
-/* Sets the result (taken over) and wakes every reader. Once. */
-void execution_end(struct execution *e, struct buf *result, bool stored);
+/*
+ * Sets the result (taken over) and wakes every reader. Once. lost says why it could not be
+ * stored, NULL when it was.
+ */
+void execution_end(struct execution *e, struct buf *result, const char *lost);
 enum execution_state execution_get_state(struct execution *e);
 /* Waits for the end. The result is then constant and may be read without the lock. */
 void execution_wait(struct execution *e);

@@ -14,7 +14,7 @@
 
 void guest_decoder_init(struct guest_decoder *d, const struct guest_decoder_limits *limits)
 {
-    memset(d, 0, sizeof(*d));
+    memset(d, 0, offsetof(struct guest_decoder, payload));
     d->limits = *limits;
     d->stage = GUEST_CONNECTING;
 }

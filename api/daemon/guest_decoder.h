@@ -63,7 +63,7 @@ struct guest_decoder {
     uint32_t payload_have;
     uint64_t output_seen;
     uint64_t files_seen;
-    uint8_t payload[PROTO_CHUNK_MAX];
+    uint8_t payload[PROTO_CHUNK_MAX]; /* last: only payload_have bytes are ever set */
 };
 
 /* Starts in GUEST_CONNECTING. */

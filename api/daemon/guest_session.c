@@ -17,12 +17,15 @@
 #define CONNECT_GRACES 6u /* restore and connect may take this many graces */
 #define INJECT_GRACES  12u
 #define COLLECT_GRACES 12u
+/* Small frames travel together: every write wakes the machine. */
+#define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
 #define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
 
 enum send_step {
     SEND_NOTHING, /* READY has not come */
     SEND_WAKE,
     SEND_RUN,
+    SEND_RUN_BODY,
     SEND_SKILL,
     SEND_INPUT,
     SEND_FILES_IN,
@@ -45,8 +48,9 @@ struct session {
     bool cancel_due;    /* CANCEL goes out next */
     bool control_ended; /* the process went away; bytes it left may still be read */
     struct err ended;   /* why it did */
+    /* From here on nothing is initialised. */
     uint8_t in[READ_SIZE];
-    uint8_t out[PROTO_HEADER_SIZE + PROTO_PAYLOAD_MAX];
+    uint8_t out[OUT_SIZE];
 };
 
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
@@ -120,23 +124,27 @@ static const struct guest_handlers handlers = {
     .stage = on_stage,
 };
 
-/* Puts one frame into the empty out buffer; the payload is already behind the header. */
-static void frame(struct session *s, enum proto_type type, size_t len)
+/* Where the payload of the next frame goes: PROTO_CHUNK_MAX bytes fit. */
+static uint8_t *payload_of_next(struct session *s)
 {
-    struct bytes_writer w = bytes_writer_init(s->out, PROTO_HEADER_SIZE);
+    return s->out + s->out_len + PROTO_HEADER_SIZE;
+}
+
+/* Adds a frame to the out buffer; payload_here bytes are already in their place. */
+static void frame(struct session *s, enum proto_type type, size_t len, size_t payload_here)
+{
+    struct bytes_writer w = bytes_writer_init(s->out + s->out_len, PROTO_HEADER_SIZE);
 
     bytes_put_u32(&w, (uint32_t)len);
     bytes_put_u8(&w, (uint8_t)type);
     bytes_put_u8(&w, 0);
     bytes_put_u16(&w, 0);
-    s->out_at = 0;
-    s->out_len = PROTO_HEADER_SIZE + len;
+    s->out_len += PROTO_HEADER_SIZE + payload_here;
 }
 
 static int make_wake(struct session *s, struct err *err)
 {
-    uint8_t *payload = s->out + PROTO_HEADER_SIZE;
-    struct bytes_writer w = bytes_writer_init(payload, PROTO_WAKE_SIZE);
+    struct bytes_writer w = bytes_writer_init(payload_of_next(s), PROTO_WAKE_SIZE);
     uint8_t entropy[PROTO_ENTROPY_SIZE];
 
     if (getrandom(entropy, sizeof(entropy), 0) != (ssize_t)sizeof(entropy))
@@ -144,7 +152,7 @@ static int make_wake(struct session *s, struct err *err)
     bytes_put_u64(&w, clock_realtime_ns());
     bytes_put(&w, entropy, sizeof(entropy));
     explicit_bzero(entropy, sizeof(entropy));
-    frame(s, PROTO_WAKE, w.len);
+    frame(s, PROTO_WAKE, w.len, w.len);
     s->step = SEND_RUN;
     return 0;
 }
@@ -164,7 +172,7 @@ static int read_input(const struct session *s, uint8_t *data, size_t len)
 static int make_chunk(struct session *s, enum proto_type type, uint64_t total,
                       enum send_step next, struct err *err)
 {
-    uint8_t *payload = s->out + PROTO_HEADER_SIZE;
+    uint8_t *payload = payload_of_next(s);
     uint64_t left = total - s->sent;
     size_t n = left < PROTO_CHUNK_MAX ? (size_t)left : PROTO_CHUNK_MAX;
     int r = 0;
@@ -180,7 +188,7 @@ static int make_chunk(struct session *s, enum proto_type type, uint64_t total,
     if (r < 0)
         return err_set_errno(err, -r, "cannot read the %s",
                              type == PROTO_SKILL ? "skill" : "input");
-    frame(s, type, n);
+    frame(s, type, n, n);
     s->sent += n;
     if (n == 0) {
         s->step = next;
@@ -189,12 +197,27 @@ static int make_chunk(struct session *s, enum proto_type type, uint64_t total,
     return 0;
 }
 
-/* Fills the out buffer with the next frame, if there is one to send. */
+/* The next piece of the RUN payload, without a header of its own. RUN is never empty. */
+static void make_run_body(struct session *s)
+{
+    size_t left = s->plan->run->len - (size_t)s->sent;
+    size_t n = left < PROTO_CHUNK_MAX ? left : PROTO_CHUNK_MAX;
+
+    memcpy(s->out + s->out_len, s->plan->run->data + s->sent, n);
+    s->out_len += n;
+    s->sent += n;
+    if (n == left) {
+        s->sent = 0;
+        s->step = SEND_SKILL;
+    }
+}
+
+/* Adds the next frame, or piece of one, to the out buffer, if there is any to send. */
 static int make_frame(struct session *s, struct err *err)
 {
     if (s->cancel_due && s->decoder.stage >= GUEST_INJECTING && s->step == SEND_DONE) {
         s->cancel_due = false;
-        frame(s, PROTO_CANCEL, 0);
+        frame(s, PROTO_CANCEL, 0, 0);
         return 0;
     }
     switch (s->step) {
@@ -206,20 +229,39 @@ static int make_frame(struct session *s, struct err *err)
     case SEND_RUN:
         if (s->plan->run->len > PROTO_PAYLOAD_MAX)
             return err_set(err, E2BIG, "arguments and environment are too large together");
-        memcpy(s->out + PROTO_HEADER_SIZE, s->plan->run->data, s->plan->run->len);
-        frame(s, PROTO_RUN, s->plan->run->len);
-        s->step = SEND_SKILL;
+        frame(s, PROTO_RUN, s->plan->run->len, 0);
+        s->step = SEND_RUN_BODY;
+        return 0;
+    case SEND_RUN_BODY:
+        make_run_body(s);
         return 0;
     case SEND_SKILL:
         return make_chunk(s, PROTO_SKILL, s->plan->skill_bytes, SEND_INPUT, err);
     case SEND_INPUT:
         return make_chunk(s, PROTO_INPUT, s->plan->input_bytes, SEND_FILES_IN, err);
     case SEND_FILES_IN:
-        frame(s, PROTO_FILES_IN, 0);
+        frame(s, PROTO_FILES_IN, 0, 0);
         s->step = SEND_DONE;
         return 0;
     }
     return 0;
+}
+
+/* Fills the empty out buffer with as many frames as fit. */
+static int fill_out(struct session *s, struct err *err)
+{
+    size_t before;
+    int r = 0;
+
+    s->out_at = s->out_len = 0;
+    if (s->step == SEND_DONE)
+        guest_decoder_set_injected(&s->decoder);
+    do {
+        before = s->out_len;
+        r = make_frame(s, err);
+    } while (r == 0 && s->out_len > before &&
+             sizeof(s->out) - s->out_len >= PROTO_HEADER_SIZE + PROTO_CHUNK_MAX);
+    return r;
 }
 
 /* Sends until nothing is left or the socket is full. */
@@ -229,12 +271,8 @@ static int send_frames(struct session *s, struct err *err)
         ssize_t n;
 
         if (s->out_at == s->out_len) {
-            int r;
+            int r = fill_out(s, err);
 
-            s->out_at = s->out_len = 0;
-            if (s->step == SEND_DONE)
-                guest_decoder_set_injected(&s->decoder);
-            r = make_frame(s, err);
             if (r < 0 || s->out_len == 0)
                 return r;
         }
@@ -373,23 +411,34 @@ static int turn(struct session *s, struct err *err)
     return s->decoder.stage < GUEST_DONE && !s->only_ready ? send_frames(s, err) : 0;
 }
 
+static struct session *create(struct vm *vm, const struct guest_session_plan *plan,
+                              struct guest_session_report *report)
+{
+    struct session *s = malloc(sizeof(*s));
+
+    if (!s)
+        return NULL;
+    memset(s, 0, offsetof(struct session, in));
+    s->vm = vm;
+    s->plan = plan;
+    s->report = report;
+    guest_decoder_init(&s->decoder, &plan->limits);
+    return s;
+}
+
 int guest_session_run(struct vm *vm, const struct guest_session_plan *plan,
                       const struct guest_session_events *events, void *ctx, uint64_t start_ns,
                       struct guest_session_report *report, struct err *err)
 {
-    struct session *s = calloc(1, sizeof(*s));
+    struct session *s = create(vm, plan, report);
     int r = 0;
 
     *report = (struct guest_session_report){.times = {.start_ns = start_ns}};
     if (!s)
         return err_set(err, ENOMEM, "out of memory");
-    s->vm = vm;
-    s->plan = plan;
     s->events = events;
     s->ctx = ctx;
-    s->report = report;
     s->deadline_ns = start_ns + CONNECT_GRACES * plan->grace_ms * MS;
-    guest_decoder_init(&s->decoder, &plan->limits);
     while (r == 0 && s->decoder.stage < GUEST_DONE)
         r = turn(s, err);
     free(s);
@@ -400,17 +449,13 @@ int guest_session_wait_ready(struct vm *vm, uint64_t deadline_ns, struct err *er
 {
     static const struct guest_session_plan nothing = {.cancel_fd = -1};
     struct guest_session_report report = {0};
-    struct session *s = calloc(1, sizeof(*s));
+    struct session *s = create(vm, &nothing, &report);
     int r = 0;
 
     if (!s)
         return err_set(err, ENOMEM, "out of memory");
-    s->vm = vm;
-    s->plan = &nothing;
     s->only_ready = true;
-    s->report = &report;
     s->deadline_ns = deadline_ns;
-    guest_decoder_init(&s->decoder, &nothing.limits);
     while (r == 0 && s->decoder.stage == GUEST_CONNECTING)
         r = turn(s, err);
     free(s);

@@ -14,6 +14,7 @@
 #include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +204,17 @@ static void raise_file_limit(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/*
+ * Memory that comes and goes with executions goes back to the system: few arenas, and large
+ * blocks mapped on their own for good (the library would raise that bound by itself).
+ */
+static void bound_heap(void)
+{
+    (void)mallopt(M_ARENA_MAX, 2);
+    (void)mallopt(M_MMAP_THRESHOLD, 512 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+}
+
 static void block_signals(sigset_t *ret_stop)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -269,7 +281,8 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
                        .artifacts_fd = -1,
                        .store_lock = PTHREAD_MUTEX_INITIALIZER};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
-                                         .boot_timeout_ms = BOOT_TIMEOUT_MS * o->grace_s};
+                                         .boot_timeout_ms = BOOT_TIMEOUT_MS * o->grace_s,
+                                         .grace_ms = o->grace_s * 1000};
     struct places places;
     struct store store;
     char db_path[PATH_MAX];
@@ -330,6 +343,7 @@ int main(int argc, char **argv)
     if (r != 0)
         return r < 0 ? EXIT_USAGE : 0;
     raise_file_limit();
+    bound_heap();
     block_signals(&stop);
     if (run(&options, &stop, &err) < 0) {
         log_error("skillvmd", "reason=\"%s\"", err.message);

@@ -142,7 +142,8 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
     (void)sqlite3_busy_timeout(registry->db, 5000);
     r = execute(registry,
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
+                "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
+                "PRAGMA cache_size = -512;", /* KiB */
                 err);
     if (r == 0)
         r = migrate(registry, err);

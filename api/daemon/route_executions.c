@@ -250,9 +250,10 @@ static void reply_result(struct http_reply *reply, struct execution *e)
 {
     struct buf body = buf_init(SIZE_MAX / 2);
 
-    if (!e->stored) {
+    if (e->lost[0]) {
         http_reply_error(reply, 500, "internal_error",
-                         "execution %s ended, but its result could not be stored", e->id);
+                         "execution %s ended, but its result could not be stored: %s", e->id,
+                         e->lost);
         return;
     }
     if (buf_append(&body, e->result.data, e->result.len) < 0 ||

@@ -99,8 +99,11 @@ static void warn(struct run *run, const char *text)
 static void judge(struct run *run, int r, const struct err *err)
 {
     const struct run_plan *plan = &run->e->plan;
-    const struct guest_session_report *report = &run->report;
+    struct guest_session_report *report = &run->report;
 
+    /* Whether it was cancelled is ours to say. */
+    if (!report->cancelled)
+        report->exit.flags &= ~(uint32_t)PROTO_EXIT_CANCELLED;
     if (report->times.exit_ns != 0) {
         run->status = result_of_exit(&report->exit, plan->timeout_ms, plan->memory_bytes,
                                      run->error, sizeof(run->error));
@@ -169,6 +172,8 @@ static void finish_artifacts(struct run *run)
         log_error("engine", "execution=%s artifacts=\"%s\"", run->e->id, err.message);
         artifacts_destroy(run->artifacts);
         run->artifacts = NULL;
+        /* Now: the result may need the room on disk. */
+        objects_draft_discard(&run->draft);
         if (run->status == RESULT_SUCCESS) {
             run->status = RESULT_FAILED;
             (void)snprintf(run->error, sizeof(run->error), "%s", err.message);
@@ -189,7 +194,9 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
     const struct vm_restore how = {.program = run->env->vmm_program,
                                    .image_fd = snapshot->image_fd,
                                    .state_fd = snapshot->state_fd,
-                                   .memory_fd = snapshot->memory_fd};
+                                   .memory_fd = snapshot->memory_fd,
+                                   .working_set_fd = snapshot->working_set_fd,
+                                   .record_fd = -1};
     const struct guest_session_plan session = {
         .run = &plan->run,
         .skill_fd = plan->skill_fd,
@@ -262,6 +269,26 @@ static void fill_phases(const struct run *run, struct result *result)
     result->duration_ns = now - run->e->queued_ns;
 }
 
+/* Writes the result and stores it. json is the caller's, and empty on failure. */
+static int store_result(struct run *run, const struct result *result, struct buf *json,
+                        struct err *err)
+{
+    int r = result_write(result, json);
+
+    if (r < 0) {
+        *json = buf_init(0);
+        return err_set_errno(err, -r, "cannot write the result");
+    }
+    r = registry_execution_end(run->env->registry, run->e->id,
+                               result_status_name(result->status), (const char *)json->data,
+                               json->len, clock_realtime_ns(), err);
+    if (r < 0) {
+        buf_finish(json);
+        *json = buf_init(0);
+    }
+    return r;
+}
+
 /* Writes the result to the registry and ends the execution with it. */
 static void publish(struct run *run, const struct snapshot_view *snapshot)
 {
@@ -269,7 +296,6 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
     struct run_plan *plan = &e->plan;
     struct err err = {0};
     struct buf json;
-    bool stored;
     int r;
     struct result result = {
         .execution_id = e->id,
@@ -294,28 +320,22 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
         (run->report.exit.flags & (PROTO_EXIT_LOGS_TRUNCATED | PROTO_EXIT_FILES_TRUNCATED |
                                    PROTO_EXIT_OUTPUT_TOO_LARGE)) != 0;
     fill_phases(run, &result);
-    r = result_write(&result, &json);
+    r = store_result(run, &result, &json, &err);
     if (r < 0) {
-        /* Without everything that can be large it fits. */
+        struct err again = {0};
+
+        /* Without everything that can be large it may fit where it did not. */
+        log_error("engine", "execution=%s lost=\"%s\"", e->id, err.message);
         result.output_file = NULL;
         result.log = NULL;
         result.status = RESULT_FAILED;
-        result.error = "no memory to write the whole result";
-        r = result_write(&result, &json);
+        result.error = err.message;
+        r = store_result(run, &result, &json, &again);
     }
-    if (r < 0) {
-        log_error("engine", "execution=%s result=\"%s\"", e->id, strerror(-r));
-        json = buf_init(0);
-    }
-    stored = r == 0 && registry_execution_end(
-                           run->env->registry, e->id, result_status_name(result.status),
-                           (const char *)json.data, json.len, clock_realtime_ns(), &err) == 0;
-    if (!stored)
-        log_error("engine", "execution=%s reason=\"%s\"", e->id, err.message);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, plan->skill_name,
              result_status_name(result.status), (double)result.duration_ns / 1e6);
     run_plan_finish(plan);
-    execution_end(e, &json, stored);
+    execution_end(e, &json, r < 0 ? err.message : NULL);
 }
 
 static void run_init(struct run *run, const struct run_env *env, struct execution *e)

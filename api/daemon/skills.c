@@ -2,8 +2,8 @@
 #include "api/daemon/skills.h"
 
 #include "api/daemon/limits.h"
+#include "api/daemon/run_payload.h"
 #include "api/skill/entry.h"
-#include "base/bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,33 +63,6 @@ void skills_reply_refused(struct http_reply *reply, int result, const struct err
                      err->code ? err->message : strerror(-result));
 }
 
-static int put_field(struct buf *run, enum proto_field tag, const void *data, size_t len)
-{
-    uint8_t header[8];
-    struct bytes_writer w = bytes_writer_init(header, sizeof(header));
-    int r;
-
-    bytes_put_u16(&w, (uint16_t)tag);
-    bytes_put_u16(&w, 0);
-    bytes_put_u32(&w, (uint32_t)len);
-    r = buf_append(run, header, sizeof(header));
-    return r < 0 ? r : buf_append(run, data, len);
-}
-
-static int put_text(struct buf *run, enum proto_field tag, const char *text)
-{
-    return put_field(run, tag, text, strlen(text));
-}
-
-static int put_number(struct buf *run, enum proto_field tag, uint64_t value, size_t len)
-{
-    uint8_t raw[8];
-
-    for (size_t i = 0; i < len; i++)
-        raw[i] = (uint8_t)(value >> (8 * i));
-    return put_field(run, tag, raw, len);
-}
-
 /* The body of SKILL.md, cut where it would not fit an environment variable. */
 static int put_instructions(struct buf *run, const struct skill *skill)
 {
@@ -101,42 +74,33 @@ static int put_instructions(struct buf *run, const struct skill *skill)
         while (len > 0 && (text[len] & 0xc0) == 0x80)
             len--;
     }
-    return put_field(run, PROTO_F_INSTRUCTIONS, text, len);
+    return run_payload_bytes(run, PROTO_F_INSTRUCTIONS, text, len);
 }
 
 static int write_run(const struct skill *skill, const struct skill_entry *entry,
                      const struct request *request, struct run_plan *plan)
 {
     struct buf *run = &plan->run;
-    uint32_t pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS;
-    int r = put_text(run, PROTO_F_LANG, entry->lang);
+    const struct run_limits limits = {
+        .timeout_ms = plan->timeout_ms,
+        .memory_bytes = plan->memory_bytes,
+        .pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS};
+    int r = run_payload_text(run, PROTO_F_LANG, entry->lang);
 
     if (r == 0)
-        r = put_number(run, PROTO_F_MODE, entry->mode, 1);
+        r = run_payload_number(run, PROTO_F_MODE, entry->mode, 1);
     if (r == 0)
-        r = put_text(run, PROTO_F_ENTRY, entry->entry);
+        r = run_payload_text(run, PROTO_F_ENTRY, entry->entry);
     for (size_t i = 0; r == 0 && i < request->n_args; i++)
-        r = put_text(run, PROTO_F_ARG, request->args[i]);
+        r = run_payload_text(run, PROTO_F_ARG, request->args[i]);
     for (size_t i = 0; r == 0 && i < request->n_env; i++)
-        r = put_text(run, PROTO_F_ENV, request->env[i]);
+        r = run_payload_text(run, PROTO_F_ENV, request->env[i]);
     if (r == 0)
-        r = put_number(run, PROTO_F_TIMEOUT_MS, plan->timeout_ms, 8);
-    if (r == 0)
-        r = put_number(run, PROTO_F_MEMORY_BYTES, plan->memory_bytes, 8);
-    if (r == 0)
-        r = put_number(run, PROTO_F_PIDS_MAX, pids, 4);
-    if (r == 0)
-        r = put_number(run, PROTO_F_LOG_BYTES, LIMIT_LOG_BYTES, 8);
-    if (r == 0)
-        r = put_number(run, PROTO_F_FILES_MAX, LIMIT_FILES, 4);
-    if (r == 0)
-        r = put_number(run, PROTO_F_FILES_BYTES, LIMIT_FILES_BYTES, 8);
-    if (r == 0)
-        r = put_number(run, PROTO_F_OUTPUT_BYTES, LIMIT_OUTPUT_BYTES, 8);
+        r = run_payload_limits(run, &limits);
     if (r == 0)
         r = put_instructions(run, skill);
     if (r == 0)
-        r = put_text(run, PROTO_F_SKILL_NAME, plan->skill_name);
+        r = run_payload_text(run, PROTO_F_SKILL_NAME, plan->skill_name);
     return r;
 }
 

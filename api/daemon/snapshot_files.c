@@ -60,11 +60,15 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
         r = buf_printf(&out,
                        ",\n  \"state_bytes\": %llu,\n  \"state_sha256\": \"%s\",\n"
                        "  \"memory_bytes\": %llu,\n  \"memory_sparse_sha256\": \"%s\",\n"
+                       "  \"working_set_bytes\": %llu,\n"
+                       "  \"working_set_sha256\": \"%s\",\n"
                        "  \"boot_ms\": %llu,\n  \"made_at\": \"%s\",\n"
                        "  \"made_by\": \"skillvm " SKILLVM_VERSION "\"\n}\n",
                        (unsigned long long)contents->state_bytes, contents->state_digest,
                        (unsigned long long)contents->memory_bytes, contents->memory_digest,
-                       (unsigned long long)contents->boot_ms, made);
+                       (unsigned long long)contents->working_set_bytes,
+                       contents->working_set_digest, (unsigned long long)contents->boot_ms,
+                       made);
     if (r == 0)
         r = fd_write_full(fd, out.data, out.len);
     if (r == 0 && fsync(fd) < 0)
@@ -124,9 +128,9 @@ static int take_digest(const cJSON *json, const char *key, char ret[SHA256_HEX_S
 {
     const char *have = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
 
-    if (!have || strlen(have) != SHA256_HEX_SIZE - 1)
+    if (!have || strlen(have) >= SHA256_HEX_SIZE)
         return err_set(err, EINVAL, "the manifest has no %s", key);
-    memcpy(ret, have, SHA256_HEX_SIZE);
+    memcpy(ret, have, strlen(have) + 1);
     return 0;
 }
 
@@ -156,6 +160,10 @@ static int check_parsed(const cJSON *json, const char *key,
         r = take_number(json, "memory_bytes", &ret->memory_bytes, err);
     if (r == 0)
         r = take_digest(json, "memory_sparse_sha256", ret->memory_digest, err);
+    if (r == 0)
+        r = take_number(json, "working_set_bytes", &ret->working_set_bytes, err);
+    if (r == 0)
+        r = take_digest(json, "working_set_sha256", ret->working_set_digest, err);
     if (r == 0)
         r = take_number(json, "boot_ms", &ret->boot_ms, err);
     return r;
@@ -188,24 +196,32 @@ static int file_bytes(int fd, uint64_t *ret)
     return 0;
 }
 
-static int measure(int state_fd, int memory_fd, struct snapshot_contents *ret, struct err *err)
+static int measure(const struct snapshot_fds *fds, struct snapshot_contents *ret,
+                   struct err *err)
 {
-    int r = file_bytes(state_fd, &ret->state_bytes);
+    int r = file_bytes(fds->state, &ret->state_bytes);
 
+    ret->working_set_bytes = 0;
+    ret->working_set_digest[0] = '\0';
     if (r == 0)
-        r = file_bytes(memory_fd, &ret->memory_bytes);
+        r = file_bytes(fds->memory, &ret->memory_bytes);
     if (r == 0)
-        r = sha256_of_fd(state_fd, ret->state_digest);
+        r = sha256_of_fd(fds->state, ret->state_digest);
     if (r == 0)
-        r = snapshots_digest_memory(memory_fd, ret->memory_digest);
+        r = snapshots_digest_memory(fds->memory, ret->memory_digest);
+    if (r == 0 && fds->working_set >= 0) {
+        r = file_bytes(fds->working_set, &ret->working_set_bytes);
+        if (r == 0)
+            r = sha256_of_fd(fds->working_set, ret->working_set_digest);
+    }
     return r < 0 ? err_set_errno(err, -r, "cannot read the snapshot") : 0;
 }
 
-int snapshot_contents_check(int state_fd, int memory_fd,
+int snapshot_contents_check(const struct snapshot_fds *fds,
                             const struct snapshot_contents *contents, struct err *err)
 {
     struct snapshot_contents now = {0};
-    int r = measure(state_fd, memory_fd, &now, err);
+    int r = measure(fds, &now, err);
 
     if (r < 0)
         return r;
@@ -215,20 +231,25 @@ int snapshot_contents_check(int state_fd, int memory_fd,
     if (now.memory_bytes != contents->memory_bytes ||
         strcmp(now.memory_digest, contents->memory_digest) != 0)
         return err_set(err, EINVAL, "memory is damaged: its digest does not match");
+    if (now.working_set_bytes != contents->working_set_bytes ||
+        strcmp(now.working_set_digest, contents->working_set_digest) != 0)
+        return err_set(err, EINVAL, "working-set is damaged: its digest does not match");
     return 0;
 }
 
-int snapshot_contents_seal(int state_fd, int memory_fd, struct snapshot_contents *ret,
+int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_contents *ret,
                            struct err *err)
 {
-    if (fsync(state_fd) < 0 || fsync(memory_fd) < 0)
+    if (fsync(fds->state) < 0 || fsync(fds->memory) < 0 ||
+        (fds->working_set >= 0 && fsync(fds->working_set) < 0))
         return err_set_errno(err, errno, "cannot write the snapshot to disk");
-    return measure(state_fd, memory_fd, ret, err);
+    return measure(fds, ret, err);
 }
 
 void snapshot_remove(int parent_fd, const char *name)
 {
-    static const char *const files[] = {"manifest.json", "state", "memory", "boot.log"};
+    static const char *const files[] = {"manifest.json", "state", "memory", "working-set",
+                                        "boot.log"};
     _cleanup_fd_ int dir = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (dir < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot on disk: a folder with manifest.json, state and memory, written under a temporary
- * name, fsynced and renamed; and the checks before one is used. Only snapshots.c calls this.
+ * A snapshot on disk: a folder with manifest.json, state, memory and perhaps working-set,
+ * written under a temporary name, fsynced and renamed; and the checks before one is used. Only
+ * snapshots.c calls this.
  */
 #ifndef SKILLVM_API_DAEMON_SNAPSHOT_FILES_H
 #define SKILLVM_API_DAEMON_SNAPSHOT_FILES_H
@@ -28,7 +29,9 @@ struct snapshot_contents {
     uint64_t state_bytes;
     uint64_t memory_bytes;
     char state_digest[SHA256_HEX_SIZE];
-    char memory_digest[SHA256_HEX_SIZE]; /* see snapshots_digest_memory */
+    char memory_digest[SHA256_HEX_SIZE];      /* see snapshots_digest_memory */
+    uint64_t working_set_bytes;               /* 0: there is none */
+    char working_set_digest[SHA256_HEX_SIZE]; /* "" where there is none */
     uint64_t boot_ms;
 };
 
@@ -44,11 +47,18 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
  */
 int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
                             struct snapshot_contents *ret, struct err *err);
+/* The open files of a snapshot; working_set -1 where there is none. */
+struct snapshot_fds {
+    int state;
+    int memory;
+    int working_set;
+};
+
 /* Compares open files with what the manifest says. 0, -EINVAL or -errno. */
-int snapshot_contents_check(int state_fd, int memory_fd,
+int snapshot_contents_check(const struct snapshot_fds *fds,
                             const struct snapshot_contents *contents, struct err *err);
-/* Fills *ret from open files, fsyncing both. boot_ms is left alone. 0 or -errno. */
-int snapshot_contents_seal(int state_fd, int memory_fd, struct snapshot_contents *ret,
+/* Fills *ret from open files, fsyncing them. boot_ms is left alone. 0 or -errno. */
+int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_contents *ret,
                            struct err *err);
 /* Removes a snapshot's folder and what it can hold. Nothing there is no error. */
 void snapshot_remove(int parent_fd, const char *name);

@@ -4,6 +4,7 @@
 #include "api/daemon/guest_session.h"
 #include "api/daemon/snapshot_files.h"
 #include "api/daemon/vm.h"
+#include "api/daemon/warmup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -32,15 +33,14 @@ struct snapshots {
     char key[SNAPSHOT_KEY_SIZE];
     int kernel_fd;
     int image_fd;
-    int state_fd;
-    int memory_fd;
+    struct snapshot_fds files;
 
     pthread_mutex_t lock; /* for all below */
     pthread_cond_t changed;
     enum snapshots_state state;
     char text[ERR_MESSAGE_MAX];
     bool stopping;
-    struct vm *booting; /* so that stopping can end a boot */
+    struct vm *vm; /* at work for us, so that stopping can end it; else NULL */
 };
 
 static void say(struct snapshots *s, enum snapshots_state state, const char *text)
@@ -91,15 +91,34 @@ static int read_inputs(struct snapshots *s, struct err *err)
     return r;
 }
 
-static int open_files(int dir, int flags, int *ret_state, int *ret_memory, struct err *err)
+static void close_files(struct snapshot_fds *files)
 {
-    _cleanup_fd_ int state = openat(dir, "state", flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-    _cleanup_fd_ int memory = openat(dir, "memory", flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd_close(&files->state);
+    fd_close(&files->memory);
+    fd_close(&files->working_set);
+}
 
-    if (state < 0 || memory < 0)
-        return err_set_errno(err, errno, "cannot open the files of the snapshot");
-    *ret_state = fd_steal(&state);
-    *ret_memory = fd_steal(&memory);
+static const struct snapshot_fds no_files = {-1, -1, -1};
+
+/* Opens the files; working-set only where with_working_set says that there is one. */
+static int open_files(int dir, int flags, bool with_working_set, struct snapshot_fds *ret,
+                      struct err *err)
+{
+    struct snapshot_fds files = no_files;
+
+    flags |= O_CLOEXEC | O_NOFOLLOW;
+    files.state = openat(dir, "state", flags, 0600);
+    if (files.state >= 0)
+        files.memory = openat(dir, "memory", flags, 0600);
+    if (files.memory >= 0 && with_working_set)
+        files.working_set = openat(dir, "working-set", flags, 0600);
+    if (files.memory < 0 || (with_working_set && files.working_set < 0)) {
+        int code = errno;
+
+        close_files(&files);
+        return err_set_errno(err, code, "cannot open the files of the snapshot");
+    }
+    *ret = files;
     return 0;
 }
 
@@ -109,8 +128,7 @@ static int load(struct snapshots *s, struct err *err)
 {
     _cleanup_fd_ int dir =
         openat(s->config.snapshots_fd, s->key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_fd_ int state = -1;
-    _cleanup_fd_ int memory = -1;
+    struct snapshot_fds files = no_files;
     struct snapshot_contents contents = {0};
     int r;
 
@@ -118,14 +136,14 @@ static int load(struct snapshots *s, struct err *err)
         return errno == ENOENT ? -ENOENT : err_set_errno(err, errno, "cannot open its folder");
     r = snapshot_manifest_check(dir, s->key, &s->inputs, &contents, err);
     if (r == 0)
-        r = open_files(dir, O_RDONLY, &state, &memory, err);
+        r = open_files(dir, O_RDONLY, contents.working_set_bytes > 0, &files, err);
     if (r == 0)
-        r = snapshot_contents_check(state, memory, &contents, err);
+        r = snapshot_contents_check(&files, &contents, err);
     if (r < 0)
-        return r;
-    s->state_fd = fd_steal(&state);
-    s->memory_fd = fd_steal(&memory);
-    return 0;
+        close_files(&files);
+    else
+        s->files = files;
+    return r;
 }
 
 /* Logs the end of the boot log, so that a boot that failed can be understood. */
@@ -151,7 +169,7 @@ static void log_console(int dir)
 }
 
 /* Boots, waits until the guest is ready, and saves it into the open files. */
-static int boot_and_save(struct snapshots *s, struct vm *vm, int state, int memory,
+static int boot_and_save(struct snapshots *s, struct vm *vm, const struct snapshot_fds *files,
                          uint64_t *ret_boot_ms, struct err *err)
 {
     uint64_t start_ns = clock_monotonic_ns();
@@ -163,15 +181,39 @@ static int boot_and_save(struct snapshots *s, struct vm *vm, int state, int memo
     *ret_boot_ms = (clock_monotonic_ns() - start_ns) / MS;
     fd_close(&vm->vsock_fd);
     say(s, SNAPSHOTS_PREPARING, "saving the guest");
-    r = vm_send_snapshot(vm, state, memory, err);
+    r = vm_send_snapshot(vm, files->state, files->memory, err);
     if (r == 0)
         r = vm_wait_event(vm, VMM_EVENT_SNAPSHOT, clock_monotonic_ns() + SAVE_TIMEOUT_MS * MS,
                           &event, err);
     return r;
 }
 
-static int boot(struct snapshots *s, int dir, int state, int memory, uint64_t *ret_boot_ms,
-                struct err *err)
+/* Starts a machine that stopping can end: boot or restore is NULL. finish_vm is due on 0. */
+static int start_vm(struct snapshots *s, const struct vm_boot *boot,
+                    const struct vm_restore *restore, struct vm *vm, struct err *err)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->stopping)
+        r = err_set(err, ECANCELED, "the daemon is stopping");
+    else
+        r = boot ? vm_start_boot(boot, vm, err) : vm_start_restore(restore, vm, err);
+    s->vm = r == 0 ? vm : NULL;
+    (void)pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+static void finish_vm(struct snapshots *s, struct vm *vm)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->vm = NULL;
+    (void)pthread_mutex_unlock(&s->lock);
+    vm_finish(vm);
+}
+
+static int boot(struct snapshots *s, int dir, const struct snapshot_fds *files,
+                uint64_t *ret_boot_ms, struct err *err)
 {
     _cleanup_fd_ int console =
         openat(dir, "boot.log", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -181,28 +223,75 @@ static int boot(struct snapshots *s, int dir, int state, int memory, uint64_t *r
                                 .console_fd = console,
                                 .memory_mib = s->config.memory_mib};
     struct vm vm = vm_init();
-    int r;
+    int r = start_vm(s, &how, NULL, &vm, err);
 
-    (void)pthread_mutex_lock(&s->lock);
-    r = s->stopping ? -ECANCELED : vm_start_boot(&how, &vm, err);
-    s->booting = r == 0 ? &vm : NULL;
-    (void)pthread_mutex_unlock(&s->lock);
     if (r < 0)
         return r;
-    r = boot_and_save(s, &vm, state, memory, ret_boot_ms, err);
-    (void)pthread_mutex_lock(&s->lock);
-    s->booting = NULL;
-    (void)pthread_mutex_unlock(&s->lock);
-    vm_finish(&vm);
+    r = boot_and_save(s, &vm, files, ret_boot_ms, err);
+    finish_vm(s, &vm);
+    if (r < 0)
+        log_console(dir);
     return r;
+}
+
+/*
+ * Runs a small skill from the new snapshot and keeps the list of pages it used, which later
+ * restores have ready from the start. Without that list everything works, a little slower.
+ */
+static void record_working_set(struct snapshots *s, int dir, struct snapshot_fds *files)
+{
+    _cleanup_fd_ int record =
+        openat(dir, "working-set", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    const struct vm_restore how = {.program = s->config.vmm_program,
+                                   .image_fd = s->image_fd,
+                                   .state_fd = files->state,
+                                   .memory_fd = files->memory,
+                                   .working_set_fd = -1,
+                                   .record_fd = record};
+    struct vm vm = vm_init();
+    struct err err = {0};
+    struct stat st;
+    int r;
+
+    say(s, SNAPSHOTS_PREPARING, "recording which pages a run uses");
+    r = record < 0 ? err_set_errno(&err, errno, "cannot create working-set")
+                   : start_vm(s, NULL, &how, &vm, &err);
+    if (r == 0) {
+        r = warmup_run(&vm, s->config.tmp_fd, s->config.grace_ms, &err);
+        finish_vm(s, &vm);
+    }
+    if (r == 0 && (fstat(record, &st) < 0 || st.st_size == 0))
+        r = err_set(&err, ENODATA, "nothing was recorded");
+    if (r == 0) {
+        files->working_set = fd_steal(&record);
+        return;
+    }
+    log_warn("snapshot", "key=%.16s working_set=none reason=\"%s\"", s->key, err.message);
+    (void)unlinkat(dir, "working-set", 0);
+}
+
+/* Writes the manifest and moves the folder to its place. */
+static int store(struct snapshots *s, int dir, const struct snapshot_contents *contents,
+                 struct err *err)
+{
+    int r = snapshot_manifest_write(dir, s->key, &s->inputs, contents, err);
+
+    if (r < 0)
+        return r;
+    if (fsync(dir) < 0)
+        return err_set_errno(err, errno, "cannot write the folder of the snapshot to disk");
+    snapshot_remove(s->config.snapshots_fd, s->key);
+    if (renameat(s->config.tmp_fd, MAKING_NAME, s->config.snapshots_fd, s->key) < 0 ||
+        fsync(s->config.snapshots_fd) < 0)
+        return err_set_errno(err, errno, "cannot store the snapshot");
+    return 0;
 }
 
 /* Makes the snapshot in a temporary folder and moves it to its place. */
 static int make(struct snapshots *s, struct err *err)
 {
     _cleanup_fd_ int dir = -1;
-    _cleanup_fd_ int state = -1;
-    _cleanup_fd_ int memory = -1;
+    struct snapshot_fds files = no_files;
     struct snapshot_contents contents = {0};
     int r;
 
@@ -212,32 +301,25 @@ static int make(struct snapshots *s, struct err *err)
     dir = openat(s->config.tmp_fd, MAKING_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_set_errno(err, errno, "cannot open the folder of the snapshot");
-    r = open_files(dir, O_CREAT | O_EXCL | O_RDWR, &state, &memory, err);
+    r = open_files(dir, O_CREAT | O_EXCL | O_RDWR, false, &files, err);
     if (r == 0)
-        r = boot(s, dir, state, memory, &contents.boot_ms, err);
-    if (r < 0)
-        log_console(dir);
-    if (r == 0)
-        r = snapshot_contents_seal(state, memory, &contents, err);
-    if (r == 0)
-        r = snapshot_manifest_write(dir, s->key, &s->inputs, &contents, err);
-    if (r == 0 && fsync(dir) < 0)
-        r = err_set_errno(err, errno, "cannot write the folder of the snapshot to disk");
+        r = boot(s, dir, &files, &contents.boot_ms, err);
     if (r == 0) {
-        snapshot_remove(s->config.snapshots_fd, s->key);
-        if (renameat(s->config.tmp_fd, MAKING_NAME, s->config.snapshots_fd, s->key) < 0 ||
-            fsync(s->config.snapshots_fd) < 0)
-            r = err_set_errno(err, errno, "cannot store the snapshot");
+        record_working_set(s, dir, &files);
+        r = snapshot_contents_seal(&files, &contents, err);
     }
+    if (r == 0)
+        r = store(s, dir, &contents, err);
+    close_files(&files);
     if (r < 0) {
         snapshot_remove(s->config.tmp_fd, MAKING_NAME);
         return r;
     }
-    fd_close(&state);
-    fd_close(&memory);
-    log_info("snapshot", "made key=%.16s boot_ms=%llu state_bytes=%llu", s->key,
-             (unsigned long long)contents.boot_ms, (unsigned long long)contents.state_bytes);
-    return open_files(dir, O_RDONLY, &s->state_fd, &s->memory_fd, err);
+    log_info("snapshot", "made key=%.16s boot_ms=%llu state_bytes=%llu working_set_bytes=%llu",
+             s->key, (unsigned long long)contents.boot_ms,
+             (unsigned long long)contents.state_bytes,
+             (unsigned long long)contents.working_set_bytes);
+    return open_files(dir, O_RDONLY, contents.working_set_bytes > 0, &s->files, err);
 }
 
 /* Removes the snapshots of other keys: nothing will ever ask for them again. */
@@ -336,7 +418,8 @@ int snapshots_create(const struct snapshots_config *config, struct snapshots **r
     if (!s)
         return err_set(err, ENOMEM, "out of memory");
     s->config = *config;
-    s->kernel_fd = s->image_fd = s->state_fd = s->memory_fd = -1;
+    s->kernel_fd = s->image_fd = -1;
+    s->files = no_files;
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -357,15 +440,14 @@ void snapshots_destroy(struct snapshots *s)
         return;
     (void)pthread_mutex_lock(&s->lock);
     s->stopping = true;
-    if (s->booting)
-        vm_kill(s->booting);
+    if (s->vm)
+        vm_kill(s->vm);
     (void)pthread_cond_broadcast(&s->changed);
     (void)pthread_mutex_unlock(&s->lock);
     (void)pthread_join(s->thread, NULL);
     fd_close(&s->kernel_fd);
     fd_close(&s->image_fd);
-    fd_close(&s->state_fd);
-    fd_close(&s->memory_fd);
+    close_files(&s->files);
     (void)pthread_cond_destroy(&s->changed);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
@@ -406,8 +488,9 @@ int snapshots_wait(struct snapshots *s, bool (*cancelled)(void *ctx), void *ctx,
     if (r == 0)
         *ret = (struct snapshot_view){.key = s->key,
                                       .image_fd = s->image_fd,
-                                      .state_fd = s->state_fd,
-                                      .memory_fd = s->memory_fd};
+                                      .state_fd = s->files.state,
+                                      .memory_fd = s->files.memory,
+                                      .working_set_fd = s->files.working_set};
     (void)pthread_mutex_unlock(&s->lock);
     return r;
 }

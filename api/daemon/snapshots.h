@@ -26,6 +26,7 @@ struct snapshots_config {
     int tmp_fd;       /* directory */
     uint32_t memory_mib;
     uint64_t boot_timeout_ms;
+    uint64_t grace_ms; /* of the run that shows which pages a run uses */
 };
 
 /* What a restore needs. Descriptors are borrowed from the snapshots. */
@@ -34,6 +35,7 @@ struct snapshot_view {
     int image_fd;
     int state_fd;
     int memory_fd;
+    int working_set_fd; /* -1 where there is none */
 };
 
 enum snapshots_state { SNAPSHOTS_PREPARING, SNAPSHOTS_READY, SNAPSHOTS_FAILED };

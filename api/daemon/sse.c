@@ -60,12 +60,15 @@ static int begin_result(struct sse *s)
     if (r == 0)
         r = add_log(s, GUEST_STDERR, "", 0, true);
     s->result_begun = true;
-    if (r == 0 && s->e->stored)
+    if (r == 0 && !s->e->lost[0])
         return buf_printf(&s->pending, "event: result\ndata: ");
     if (r == 0)
         r = buf_printf(&s->pending,
-                       "event: error\ndata: {\"error\":\"internal_error\",\"message\":"
-                       "\"the result could not be stored\"}\n\n");
+                       "event: error\ndata: {\"error\":\"internal_error\",\"message\":");
+    if (r == 0)
+        r = json_append_cstr(&s->pending, s->e->lost);
+    if (r == 0)
+        r = buf_append(&s->pending, "}\n\n", 3);
     s->finished = true;
     return r;
 }

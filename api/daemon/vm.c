@@ -174,11 +174,13 @@ int vm_start_boot(const struct vm_boot *boot, struct vm *ret, struct err *err)
 
 int vm_start_restore(const struct vm_restore *restore, struct vm *ret, struct err *err)
 {
-    static const char *const options[] = {"--image-fd", "--state-fd", "--memory-fd"};
-    const int fds[] = {restore->image_fd, restore->state_fd, restore->memory_fd};
+    static const char *const options[] = {"--image-fd", "--state-fd", "--memory-fd",
+                                          "--working-set-fd", "--record-fd"};
+    const int fds[] = {restore->image_fd, restore->state_fd, restore->memory_fd,
+                       restore->working_set_fd, restore->record_fd};
     struct launch l = {.program = restore->program};
 
-    return start(&l, "restore", fds, options, 3, NULL, ret, err);
+    return start(&l, "restore", fds, options, 5, NULL, ret, err);
 }
 
 int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err)
@@ -241,6 +243,31 @@ int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err
     int r = fd_send(vm->control_fd, &command, sizeof(command), fds, 2);
 
     return r < 0 ? err_set_errno(err, -r, "cannot ask the microVM for a snapshot") : 0;
+}
+
+int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err)
+{
+    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_QUIT};
+    struct vmm_event event;
+    struct err ended = {0};
+    siginfo_t how = {0};
+    int r = fd_send(vm->control_fd, &command, sizeof(command), NULL, 0);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot ask the microVM to end");
+    /* No machine says RESUMED twice: this waits for the end of the socket. */
+    r = vm_wait_event(vm, VMM_EVENT_RESUMED, deadline_ns, &event, &ended);
+    if (r != -EPIPE)
+        return err_set(err, r == -ETIMEDOUT ? ETIMEDOUT : EREMOTEIO, "%s",
+                       r < 0 ? ended.message : "the microVM did not end");
+    /* Left to be reaped by vm_finish: until then its number is nobody else's. */
+    while (waitid(P_PID, (id_t)vm->pid, &how, WEXITED | WNOWAIT) < 0) {
+        if (errno != EINTR)
+            return err_set_errno(err, errno, "cannot wait for the microVM");
+    }
+    if (how.si_code != CLD_EXITED || how.si_status != 0)
+        return err_set(err, EREMOTEIO, "the microVM's process failed");
+    return 0;
 }
 
 void vm_kill(struct vm *vm)

@@ -35,6 +35,8 @@ struct vm_restore {
     int image_fd;
     int state_fd;
     int memory_fd;
+    int working_set_fd; /* pages to have ready, or -1 */
+    int record_fd;      /* where to note the pages that are used, or -1; see vm_quit */
 };
 
 /* The empty value: no process, no descriptors. */
@@ -61,6 +63,11 @@ int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
 /* Tells a booted machine to save itself into two files (borrowed) and to end. 0 or -errno. */
 int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err);
 
+/*
+ * Tells a machine to end by itself and waits for it. 0 when it ended well; -ETIMEDOUT;
+ * -EREMOTEIO. vm_finish is due in any case.
+ */
+int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err);
 /* Kills the process, without waiting for its end. Safe when there is none. */
 void vm_kill(struct vm *vm);
 /* Kills and reaps the process and closes everything. Safe when there is none. */

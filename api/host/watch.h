@@ -12,7 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Pause between two answered questions. A question also wakes an idle emulated processor. */
+/*
+ * Pause between two answered questions. TCG can lose an interrupt when AMD-V is in use (its
+ * helpers change the set of pending ones without a lock); the network card's interrupt for the
+ * next question delivers both.
+ */
 #define WATCH_INTERVAL_MS 1000u
 /* Silence that ends a host: emulation is slow and its one processor may be busy. */
 #define WATCH_SILENCE_MS 60000u

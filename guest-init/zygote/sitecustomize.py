@@ -8,11 +8,19 @@ does. Whatever a script could see of this file would be a fault: no frame, no mo
 variable, no descriptor of it may be left.
 
 The protocol on descriptor 3 is described in guest-init/zygote.h.
+
+Hash seed: the hashes of str and bytes are fixed when the interpreter starts, so machines restored
+from one snapshot share them (chosen at random when the snapshot is made). Both ways out cost
+more than the zygote saves: starting the interpreter after the restore is 20 of the 25 million
+instructions of a plain start, and giving every str, dict and set a new hash in place writes to
+some 2,000 pages and turns one missed table into wrong lookups. What remains possible is hash
+flooding of one run, within its own time limit, by somebody who learnt the seed in another run of
+the same snapshot. Everything else that is random is fresh: see _reseed.
 """
 
 
 def _preload():
-    """Imports what skills commonly import. Each line is worth its memory: see PRELOAD below."""
+    """Imports what skills commonly import."""
     import importlib
 
     for name in _PRELOAD:
@@ -25,7 +33,8 @@ def _preload():
 
 # Nothing here may hold random numbers, times or descriptors from its import on. Left out for
 # that reason: multiprocessing (its authkey), ssl and hashlib (OpenSSL's generator), asyncio
-# (imports ssl), tempfile's and uuid's users are safe since both make their state at first use.
+# (imports ssl). Left out because their libraries make every exit dearer (5 % of a short run) and
+# few skills use them: decimal, statistics, and shutil and tempfile (bz2, lzma, zlib).
 _PRELOAD = (
     "argparse",
     "base64",
@@ -35,7 +44,6 @@ _PRELOAD = (
     "csv",
     "dataclasses",
     "datetime",
-    "decimal",
     "enum",
     "fnmatch",
     "functools",
@@ -53,12 +61,9 @@ _PRELOAD = (
     "random",
     "re",
     "runpy",
-    "shutil",
-    "statistics",
     "string",
     "struct",
     "subprocess",
-    "tempfile",
     "textwrap",
     "threading",
     "time",

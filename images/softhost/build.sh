@@ -118,9 +118,9 @@ make_base() {
     rm -rf "$root/usr/share/doc" "$root/usr/share/man" "$root/usr/share/locale" \
         "$root/usr/share/info" "$root/usr/share/lintian" "${root:?}/var"
     python=$(basename "$root"/usr/bin/python3.[0-9]*)
-    PYTHONHOME=$root/usr PYTHONDONTWRITEBYTECODE='' \
+    PYTHONHOME=$root/usr \
         "$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
-        "$root/usr/bin/$python" -I -m compileall -q -s "$root" -p / \
+        "$root/usr/bin/$python" -I -B -m compileall -q -f -s "$root" -p / \
         --invalidation-mode unchecked-hash "$root/usr/lib/$python" ||
         fail 'compiling the standard library failed'
     for d in dev proc sys run tmp data mnt opt/skillvm root var/lib var/tmp; do

@@ -57,8 +57,17 @@ static void send_member(int conn, const struct member *m)
     (void)snprintf(block + 148, 7, "%06o", sum);
     send_block(conn, block);
     memset(block, 'x', sizeof(block));
-    for (uint64_t sent = 0; sent < m->content; sent += BLOCK)
-        send_block(conn, block);
+    for (uint64_t sent = 0; sent < m->content;) {
+        static const char chunk[PROTO_CHUNK_MAX];
+
+        if (m->content - sent >= sizeof(chunk)) {
+            hostile_frame(conn, PROTO_FILES, chunk, sizeof(chunk));
+            sent += sizeof(chunk);
+        } else {
+            send_block(conn, block);
+            sent += BLOCK;
+        }
+    }
 }
 
 static void send_end(int conn)

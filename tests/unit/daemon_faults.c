@@ -92,6 +92,20 @@ static void machines_that_do_not_restore_fail(void **state)
     }
 }
 
+static void a_working_set_is_not_needed(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    begin(&h, "boot", "restore=norecord", NULL);
+    for (int i = 0; i < 2; i++) {
+        expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+        assert_int_equal(harness_stop(&h, SIGTERM), 0);
+        harness_start(&h, NULL);
+    }
+    end(&h);
+}
+
 static void without_a_snapshot_nothing_runs(void **state)
 {
     struct harness h;
@@ -156,11 +170,12 @@ static void snapshots_are_reused_and_replaced(void **state)
     begin(&h, "boot", "restore", NULL);
     harness_wait_ready(&h);
     assert_int_equal(harness_stop(&h, SIGTERM), 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         static const struct {
             const char *name;
             off_t at;
-        } files[] = {{"state", 2}, {"memory", 1 << 20}, {"manifest.json", 40}};
+        } files[] = {
+            {"state", 2}, {"memory", 1 << 20}, {"manifest.json", 40}, {"working-set", 1}};
 
         damage(&h, files[i].name, files[i].at);
         harness_start(&h, NULL);
@@ -411,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guests_that_break_fail),
         cmocka_unit_test(machines_that_do_not_restore_fail),
+        cmocka_unit_test(a_working_set_is_not_needed),
         cmocka_unit_test(without_a_snapshot_nothing_runs),
         cmocka_unit_test(executions_wait_for_the_snapshot),
         cmocka_unit_test(stopping_while_it_boots),

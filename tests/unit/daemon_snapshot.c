@@ -136,19 +136,21 @@ static void manifest_round_trip_and_refusals(void **state)
     struct snapshot_inputs other = inputs;
     struct err err = {0};
     struct stat st;
+    struct snapshot_fds fds = {f->state_fd, f->memory_fd, open_file(f, "working-set")};
     char key[SNAPSHOT_KEY_SIZE];
     int fd;
 
+    assert_int_equal(fd_write_full(fds.working_set, "pages", 5), 0);
     assert_int_equal(snapshot_inputs_key(&inputs, key), 0);
     assert_int_equal(fd_write_full(f->state_fd, "state", 5), 0);
     assert_int_equal(ftruncate(f->memory_fd, 1 << 20), 0);
     assert_int_equal(fd_pwrite_full(f->memory_fd, "x", 1, 4096), 0);
-    assert_int_equal(snapshot_contents_seal(f->state_fd, f->memory_fd, &contents, NULL), 0);
+    assert_int_equal(snapshot_contents_seal(&fds, &contents, NULL), 0);
     assert_int_equal(snapshot_manifest_write(f->dir_fd, key, &inputs, &contents, NULL), 0);
     assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &inputs, &back, NULL), 0);
     assert_int_equal(back.state_bytes, 5);
     assert_int_equal(back.boot_ms, 12);
-    assert_int_equal(snapshot_contents_check(f->state_fd, f->memory_fd, &back, NULL), 0);
+    assert_int_equal(snapshot_contents_check(&fds, &back, NULL), 0);
 
     other.fingerprint[0] = 'C';
     assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &other, &back, &err), -EINVAL);
@@ -156,13 +158,20 @@ static void manifest_round_trip_and_refusals(void **state)
 
     assert_int_equal(fd_pwrite_full(f->state_fd, "S", 1, 0), 0);
     err = (struct err){0};
-    assert_int_equal(snapshot_contents_check(f->state_fd, f->memory_fd, &back, &err), -EINVAL);
+    assert_int_equal(snapshot_contents_check(&fds, &back, &err), -EINVAL);
     assert_non_null(strstr(err.message, "state is damaged"));
     assert_int_equal(fd_pwrite_full(f->state_fd, "s", 1, 0), 0);
     assert_int_equal(fd_pwrite_full(f->memory_fd, "y", 1, 0), 0);
     err = (struct err){0};
-    assert_int_equal(snapshot_contents_check(f->state_fd, f->memory_fd, &back, &err), -EINVAL);
+    assert_int_equal(snapshot_contents_check(&fds, &back, &err), -EINVAL);
     assert_non_null(strstr(err.message, "memory is damaged"));
+
+    assert_int_equal(fd_pwrite_full(f->memory_fd, "\0", 1, 0), 0);
+    assert_int_equal(fd_pwrite_full(fds.working_set, "P", 1, 0), 0);
+    err = (struct err){0};
+    assert_int_equal(snapshot_contents_check(&fds, &back, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "working-set is damaged"));
+    close(fds.working_set);
 
     /* Every truncation of the manifest is refused. */
     fd = openat(f->dir_fd, "manifest.json", O_RDWR | O_CLOEXEC);

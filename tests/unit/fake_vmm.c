@@ -31,6 +31,7 @@
 
 struct fake {
     int control_fd, vsock_fd, kernel_fd, image_fd, state_fd, memory_fd;
+    int working_set_fd, record_fd;
     char mode[64];
     struct buf run_text; /* the RUN fields as JSON members */
     char behaviour[64];  /* FAKE */
@@ -415,11 +416,33 @@ static void check_descriptors(int expected)
     }
 }
 
+/* The run that shows which pages are used; QUIT ends it. */
+static void record(struct fake *f)
+{
+    struct vmm_command command;
+    size_t n = 0;
+
+    if (strcmp(f->mode, "restore=norecord") == 0)
+        _exit(1);
+    event(f, VMM_EVENT_RESUMED, "");
+    send_ready(f, PROTO_VERSION);
+    take_injection(f);
+    send_frame(f, PROTO_STARTED, NULL, 0);
+    finish(f, 0, 0, 0);
+    if (fd_receive(f->control_fd, &command, sizeof(command), NULL, 0, &n) !=
+            (ssize_t)sizeof(command) ||
+        command.type != VMM_COMMAND_QUIT || fd_write_full(f->record_fd, "fake pages", 10) < 0)
+        die("QUIT");
+    _exit(0);
+}
+
 static void restore(struct fake *f)
 {
     char state[16] = {0};
 
-    check_descriptors(5);
+    check_descriptors(5 + (f->working_set_fd >= 0) + (f->record_fd >= 0));
+    if (f->record_fd >= 0)
+        record(f);
 
     if (strcmp(f->mode, "restore=die") == 0)
         _exit(1);
@@ -430,6 +453,9 @@ static void restore(struct fake *f)
     if (pread(f->state_fd, state, sizeof(state) - 1, 0) < 0 || strcmp(state, "fake state") != 0)
         die("state");
     event(f, VMM_EVENT_RESUMED, "");
+    if (strcmp(f->mode, "restore") == 0 &&
+        (pread(f->working_set_fd, state, 10, 0) != 10 || memcmp(state, "fake pages", 10) != 0))
+        die("working set");
     if (strcmp(f->mode, "restore=silent") == 0)
         pause();
     event(f, VMM_EVENT_CONNECTED, "");
@@ -486,6 +512,8 @@ int main(int argc, char **argv)
                                           {"memory-fd", required_argument, NULL, 'm'},
                                           {"console-fd", required_argument, NULL, 'o'},
                                           {"memory-mib", required_argument, NULL, 'M'},
+                                          {"working-set-fd", required_argument, NULL, 'w'},
+                                          {"record-fd", required_argument, NULL, 'r'},
                                           {NULL, 0, NULL, 0}};
     struct fake f = {.control_fd = -1,
                      .vsock_fd = -1,
@@ -493,6 +521,8 @@ int main(int argc, char **argv)
                      .image_fd = -1,
                      .state_fd = -1,
                      .memory_fd = -1,
+                     .working_set_fd = -1,
+                     .record_fd = -1,
                      .run_text = buf_init(1u << 20),
                      .input = buf_init(1u << 25)};
     int option;
@@ -521,6 +551,12 @@ int main(int argc, char **argv)
             break;
         case 'm':
             f.memory_fd = number(optarg);
+            break;
+        case 'w':
+            f.working_set_fd = number(optarg);
+            break;
+        case 'r':
+            f.record_fd = number(optarg);
             break;
         case 'o':
         case 'M':

@@ -271,7 +271,7 @@ static void test_python_by_zygote(void **state)
         &h->skill, "main.py",
         "import json, os, sys\n"
         "data = json.load(sys.stdin)\n"
-        "print(sys.argv[1:], os.environ['SKILL_INSTRUCTIONS'], 'statistics' in sys.modules)\n"
+        "print(sys.argv[1:], os.environ['SKILL_INSTRUCTIONS'], 'dataclasses' in sys.modules)\n"
         "json.dump(data, open(os.environ['SANDBOX_OUTPUT'], 'w'))\n"
         "raise SystemExit(3)\n");
     field_text(h, PROTO_F_LANG, "python");
@@ -293,7 +293,7 @@ static void test_python_plain(void **state)
 
     if (access(PYTHON, X_OK) < 0)
         skip();
-    tree_write(&h->skill, "main.py", "import sys\nprint('statistics' in sys.modules)\n");
+    tree_write(&h->skill, "main.py", "import sys\nprint('dataclasses' in sys.modules)\n");
     field_text(h, PROTO_F_LANG, "python");
     field_text(h, PROTO_F_ENTRY, "main.py");
     field_text(h, PROTO_F_ENV, "LC_ALL=C.UTF-8");

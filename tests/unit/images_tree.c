@@ -223,6 +223,7 @@ static void test_recipe_entries_and_inputs(void **state)
         close(fd);
     }
     assert_file("sbin/init", 0755, "localhost\n");
+    assert_int_equal(mkdir("etc/__pycache__", 0755), 0);
     int fd = open("etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(tree_add_input("usr/lib/copy", fd, 0600, &err), 0);
     assert_file("usr/lib/copy/hosts", 0600, "localhost\n");

@@ -132,9 +132,9 @@ static void every_flipped_bit_is_refused(void **unused)
 static void damage_is_named(void **unused)
 {
     struct state_writer w = write_file();
-    uint8_t *first = w.out.data + 16;
-    uint8_t *second = first + 16 + sizeof(one);
     uint8_t file[128] = {0};
+    uint8_t *first = file + 16;
+    uint8_t *second = first + 16 + sizeof(one);
     size_t len = w.out.len;
 
     (void)unused;
@@ -145,8 +145,6 @@ static void damage_is_named(void **unused)
         change;                                                                                \
         expect_refused(file, len, says);                                                       \
     } while (0)
-    first = file + 16;
-    second = first + 16 + sizeof(one);
     FRESH(file[0] = 'X', "not a state file");
     FRESH(put_u32(file + 8, 2), "format 2");
     FRESH(put_u32(file + 12, 1000), "1000 sections");

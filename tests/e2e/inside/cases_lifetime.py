@@ -208,10 +208,25 @@ def a_full_disk_is_said(world):
 
 @case
 def a_caller_that_leaves(world):
-    """The client closes its connection in the middle: the machine does not stay."""
-    with world.client.events(python_skill(SLEEPER % 300), timeout=600) as events:
-        for event, _, _ in events:
+    """The execution goes on without its caller, can be looked at, and can be cancelled."""
+    client = world.client
+    with client.events(python_skill(SLEEPER % 300), timeout=600) as events:
+        for event, data, _ in events:
+            if event == "status":
+                name = "/v1/executions/" + data["execution_id"]
             if event == "stdout":
                 break
-    wait_until(lambda: not processes("skillvm-vmm"), 20, "the machine ends with its caller")
-    check_equal(world.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "the next run")
+    check_equal(client.get(name).json["status"], "running", "status after the caller left")
+    check(processes("skillvm-vmm"), "the machine went with its caller")
+    answer = client.request("DELETE", name)
+    check(answer.status in (200, 202), f"DELETE: HTTP {answer.status}")
+    wait_until(lambda: not processes("skillvm-vmm"), 20, "the machine ends when cancelled")
+    wait_until(lambda: client.get(name).json["status"] != "running", 10, "it is over")
+    result = client.get(name).json
+    check_equal(result["status"], "cancelled", "status")
+    check_equal(result["stdout"], "started\n", "stdout so far")
+    check_equal(result["output"], 1, "output so far")
+    check(client.request("DELETE", name).status in (200, 202, 404, 409), "DELETE again")
+    missing = "/v1/executions/exec_" + "0" * 32
+    check_equal(client.request("DELETE", missing).status, 404, "DELETE of an unknown one")
+    check_equal(client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "the next run")

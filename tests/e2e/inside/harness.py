@@ -184,6 +184,7 @@ class Client:
         """An execution as a generator of (event, data, time it arrived)."""
         body, kind = self.execution_body(archive, fields)
         connection = UnixConnection(self.path, REQUEST_TIMEOUT)
+        response = None
         try:
             connection.request(
                 "POST",
@@ -197,6 +198,9 @@ class Client:
             check_in("text/event-stream", response.headers["Content-Type"], "content type")
             yield self._parse(response)
         finally:
+            # The response has the socket too; both must go for the daemon to see the end.
+            if response:
+                response.close()
             connection.close()
 
     @staticmethod

@@ -122,7 +122,7 @@ static int open_guest(struct guest *g, struct err *err)
     if (r >= 0)
         r = arch_vm_setup(&g->kvm, err);
     if (r >= 0)
-        r = kvm_set_memory(&g->kvm, memory, GUEST_BYTES, err);
+        r = kvm_set_memory(&g->kvm, memory, GUEST_BYTES, false, err);
     if (r >= 0)
         r = kvm_create_vcpu(&g->kvm, err);
     if (r >= 0)

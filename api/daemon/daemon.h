@@ -17,6 +17,7 @@ struct daemon {
     struct registry *registry;
     struct snapshots *snapshots;
     struct engine *engine;
+    struct metrics *metrics;
     int tmp_fd; /* directories of the data folder */
     int objects_fd;
     int artifacts_fd;
@@ -28,6 +29,7 @@ extern const struct http_route daemon_routes[];
 
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);

@@ -226,6 +226,14 @@ struct execution *engine_find(struct engine *engine, const char *id)
     return e;
 }
 
+void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    *ret_queued = engine->n_queued;
+    *ret_running = engine->n_running;
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
 void engine_stop(struct engine *engine, uint64_t wait_ms)
 {
     struct timespec until;

@@ -41,6 +41,9 @@ int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reas
 /* A new reference to an execution that is queued or running, or NULL. */
 struct execution *engine_find(struct engine *engine, const char *id);
 
+/* How many wait and how many run now. */
+void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
+
 /*
  * Takes no more, ends what is queued, lets what runs go on for wait_ms, cancels the rest, and
  * returns when every worker has ended. Once.

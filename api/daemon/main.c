@@ -231,6 +231,7 @@ static int start_engine(struct daemon *d, const struct options *o, const struct 
     const struct engine_config config = {
         .env = {.registry = d->registry,
                 .snapshots = d->snapshots,
+                .metrics = d->metrics,
                 .vmm_program = places->vmm,
                 .tmp_fd = d->tmp_fd,
                 .artifacts_fd = d->artifacts_fd,
@@ -307,6 +308,8 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
     snapshots.image_path = places.image;
     snapshots.snapshots_fd = store.snapshots_fd;
     snapshots.tmp_fd = store.tmp_fd;
+    if (r == 0 && !(d.metrics = metrics_create()))
+        r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
         r = snapshots_create(&snapshots, &d.snapshots, err);
     if (r == 0)
@@ -318,6 +321,7 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
             engine_stop(d.engine, 0);
     }
     engine_destroy(d.engine);
+    metrics_destroy(d.metrics);
     snapshots_destroy(d.snapshots);
     registry_close(d.registry);
     store_close(&store);

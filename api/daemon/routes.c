@@ -5,9 +5,12 @@
 
 #include <stdio.h>
 
+#define METRICS_MAX (256u * 1024u)
+
 const struct http_route daemon_routes[] = {
     {.method = "GET", .path = "/health", .handle = route_health},
     {.method = "GET", .path = "/ready", .handle = route_ready},
+    {.method = "GET", .path = "/metrics", .handle = route_metrics},
     {.method = "POST",
      .path = "/v1/skills",
      .handle = route_skill_push,
@@ -71,4 +74,25 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     http_reply_json(reply, state == SNAPSHOTS_READY ? 200 : 503, &body);
     if (state == SNAPSHOTS_PREPARING)
         reply->retry_after_s = 1;
+}
+
+void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct metrics_gauges gauges = {0};
+    struct buf body = buf_init(METRICS_MAX);
+    char text[ERR_MESSAGE_MAX];
+
+    (void)request;
+    engine_count(d->engine, &gauges.queued, &gauges.running);
+    gauges.snapshot_ready =
+        snapshots_get_state(d->snapshots, text, sizeof(text)) == SNAPSHOTS_READY;
+    if (metrics_write(d->metrics, &gauges, &body) < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    reply->body = body;
 }

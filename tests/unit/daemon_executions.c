@@ -289,13 +289,40 @@ static void keeps_keys_over_a_restart(void **state)
     answer_finish(&b);
 }
 
+static void counts_for_prometheus(void **state)
+{
+    struct answer a;
+
+    expect(harness_run(*state, FAKE2("exit", "0")), 200, "success");
+    a = harness_get(*state, "/metrics");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.headers, "text/plain; version=0.0.4"));
+    assert_non_null(strstr(a.body, "# TYPE skillvm_executions_total counter\n"
+                                   "skillvm_executions_total{status=\"success\"} "));
+    assert_null(strstr(a.body, "skillvm_executions_total{status=\"success\"} 0\n"));
+    assert_non_null(strstr(a.body, "\nskillvm_executions_running "));
+    assert_non_null(strstr(a.body, "\nskillvm_executions_queued "));
+    assert_non_null(strstr(a.body, "\nskillvm_snapshot_ready 1\n"));
+    assert_non_null(strstr(a.body, "\nskillvm_vmm_faults_total{cause=\"vmm_died\"} "));
+    assert_non_null(strstr(
+        a.body, "\nskillvm_execution_phase_seconds_bucket{phase=\"run\",le=\"0.001\"} "));
+    assert_non_null(strstr(a.body, "\nskillvm_execution_seconds_bucket{le=\"+Inf\"} "));
+    assert_non_null(strstr(a.body, "\nskillvm_execution_seconds_count "));
+    answer_finish(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_executions),    cmocka_unit_test(gives_logs),
-        cmocka_unit_test(gives_single_files),  cmocka_unit_test(replays_events),
-        cmocka_unit_test(runs_asynchronously), cmocka_unit_test(repeats_by_key),
-        cmocka_unit_test(joins_by_key),        cmocka_unit_test(keeps_keys_over_a_restart),
+        cmocka_unit_test(lists_executions),
+        cmocka_unit_test(gives_logs),
+        cmocka_unit_test(gives_single_files),
+        cmocka_unit_test(replays_events),
+        cmocka_unit_test(runs_asynchronously),
+        cmocka_unit_test(repeats_by_key),
+        cmocka_unit_test(joins_by_key),
+        cmocka_unit_test(counts_for_prometheus),
+        cmocka_unit_test(keeps_keys_over_a_restart),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

@@ -81,13 +81,15 @@ static void measure(const struct table *t, size_t widths[TABLE_COLUMNS_MAX])
 {
     const char *cell = (const char *)t->cells.data;
 
-    for (size_t i = 0; i < t->n_rows * t->n_columns; i++) {
-        size_t width;
+    for (size_t i = 0; i < t->n_rows; i++) {
+        for (size_t column = 0; column < t->n_columns; column++) {
+            size_t width;
 
-        (void)fit(cell, SIZE_MAX, &width);
-        if (width > widths[i % t->n_columns])
-            widths[i % t->n_columns] = width;
-        cell += strlen(cell) + 1;
+            (void)fit(cell, SIZE_MAX, &width);
+            if (width > widths[column])
+                widths[column] = width;
+            cell += strlen(cell) + 1;
+        }
     }
 }
 
@@ -119,17 +121,15 @@ int table_end(struct table *t, size_t width)
         before += widths[i] + GAP;
     if (width > 0)
         room = width > before + CUT_MIN ? width - before : CUT_MIN;
-    for (size_t i = 0; result == 0 && i < t->n_rows * t->n_columns; i++) {
-        size_t column = i % t->n_columns;
-        size_t filled;
-
-        if (column + 1 == t->n_columns) {
-            print_last(cell, room);
-        } else {
+    for (size_t i = 0; result == 0 && i < t->n_rows; i++) {
+        for (size_t column = 0; column + 1 < t->n_columns; column++) {
+            size_t filled;
             size_t len = fit(cell, SIZE_MAX, &filled);
 
             printf("%.*s%*s", (int)len, cell, (int)(widths[column] - filled + GAP), "");
+            cell += strlen(cell) + 1;
         }
+        print_last(cell, room);
         cell += strlen(cell) + 1;
     }
     buf_finish(&t->cells);

@@ -134,16 +134,14 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         }
         return set_names(&c->plan, q->skill, q->version, "", reply);
     }
-    if (!step(reply, r == -EINVAL ? -EIO : r, &err))
-        return false;
-    ok = set_names(&c->plan, found.name, found.version, found.digest, reply);
-    registry_skill_finish(&found);
-    if (!ok)
-        return false;
-    r = skill_archive_reload(c->plan.skill_fd, c->plan.skill_digest, &c->archive, &c->skill,
-                             &err);
+    if (r < 0)
+        return step(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
-    return step(reply, r < 0 ? -EIO : 0, &err);
+    r = skill_archive_reload(c->plan.skill_fd, found.digest, &c->archive, &c->skill, &err);
+    ok = step(reply, r < 0 ? -EIO : 0, &err) &&
+         set_names(&c->plan, found.name, found.version, found.digest, reply);
+    registry_skill_finish(&found);
+    return ok;
 }
 
 /* The digest of all that the request says: its JSON and its archive, byte for byte. */
@@ -167,14 +165,15 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
 {
     const char *key = c->plan.idempotency_key;
     struct err err = {0};
-    char *digest = NULL;
+    char *id = NULL, *digest = NULL;
     bool same;
-    int r = registry_execution_by_key(c->daemon->registry, key, &c->repeated, &digest, &err);
+    int r = registry_execution_by_key(c->daemon->registry, key, &id, &digest, &err);
 
     if (r == -ENOENT)
         return true;
-    if (!step(reply, r < 0 ? -EIO : 0, &err))
-        return false;
+    if (r < 0)
+        return step(reply, -EIO, &err);
+    c->repeated = id;
     same = strcmp(digest, c->plan.request_digest) == 0;
     free(digest);
     if (!same)
@@ -307,7 +306,7 @@ static void reply_stored(struct http_reply *reply, const struct registry_executi
         reply_accepted(reply, row->id, row->status);
     else if (wants_events)
         sse_reply_stored(row, reply);
-    else if (buf_append(&body, row->result, strlen(row->result)) < 0 ||
+    else if (!row->result || buf_append(&body, row->result, strlen(row->result)) < 0 ||
              buf_append(&body, "\n", 1) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else

@@ -337,6 +337,14 @@ static void takes_forms(void **state)
     expect(post_form(*state, "/v1/executions", "{}", "skill_archive", "junk", 4), 415,
            "unsupported_type");
     expect(post_form(*state, "/v1/executions", "{}", "surprise", "x", 1), 400, "unknown part");
+    /* With a key the archive belongs to what the request says. */
+    for (int i = 0; i < 2; i++)
+        expect(post_form(*state, "/v1/executions", "{\"idempotency_key\":\"form\"}",
+                         "skill_archive", tar, len),
+               200, "\"name\":\"inline\"");
+    expect(post_form(*state, "/v1/executions", "{\"idempotency_key\":\"form\"}",
+                     "skill_archive", "other", 5),
+           409, "another request began");
     expect(post_form(*state, "/v1/skills", NULL, "file", tar, len), 201, "\"inline\"");
     expect(post_form(*state, "/v1/skills", NULL, NULL, NULL, 0), 400, "bad_request");
     expect(harness_request(*state, "POST", "/v1/skills",

@@ -158,7 +158,14 @@ static int open_streams(struct sandbox *sb, struct err *err)
         r = open_at(sb, "/sandbox/input.json", O_RDONLY, &sb->input_read, err);
     if (r == 0)
         r = open_pipe(&sb->out_read, &sb->out_write, err);
-    return r == 0 ? open_pipe(&sb->err_read, &sb->err_write, err) : r;
+    if (r == 0)
+        r = open_pipe(&sb->err_read, &sb->err_write, err);
+    /* The skill's own, so that it may open them again by name: /dev/stderr, /dev/stdout. */
+    if (r == 0 && sb->config->isolated &&
+        (fchown(sb->out_write, SKILL_UID, SKILL_UID) < 0 ||
+         fchown(sb->err_write, SKILL_UID, SKILL_UID) < 0))
+        r = err_set_errno(err, errno, "cannot give the skill its streams");
+    return r;
 }
 
 int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct err *err)

@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/kvm.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,8 +39,7 @@ static const struct rule rules[] = {
     {SCMP_SYS(shutdown), ALWAYS, "the guest ended its side of the connection"},
     {SCMP_SYS(futex), ALWAYS, "the machine's lock; joining the vCPU thread"},
     {SCMP_SYS(clock_gettime), ALWAYS, "times of events, where the vDSO cannot tell them"},
-    {SCMP_SYS(tgkill), ALWAYS, "interrupting KVM_RUN"},
-    {SCMP_SYS(getpid), ALWAYS, "part of pthread_kill"},
+    {SCMP_SYS(getpid), BOOT, "part of pthread_kill: tgkill is below"},
     {SCMP_SYS(rt_sigprocmask), ALWAYS, "part of pthread_kill and thread exit"},
     {SCMP_SYS(rt_sigreturn), ALWAYS, "returning from the interruption"},
     {SCMP_SYS(restart_syscall), ALWAYS, "a wait that a signal interrupted"},
@@ -105,6 +105,10 @@ static int add_rules(scmp_filter_ctx ctx, bool boot)
         if (rules[i].call >= 0 && (rules[i].scope == ALWAYS || boot))
             r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, rules[i].call, 0);
     }
+    /* Interrupting KVM_RUN. A machine that runs a user's code may signal nobody: its process
+       ends without stopping its vCPU first. */
+    if (r == 0 && boot)
+        r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, equals(2, SIGUSR1));
     /* Memory for buffers of the snapshot; never code. */
     if (r == 0 && boot)
         r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,

@@ -371,8 +371,10 @@ static void streams_events(void **state)
     assert_non_null(strstr(a.headers, "text/event-stream"));
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         at = strstr(at, order[i]);
-        if (!at)
+        if (!at) {
             fail_msg("%s is missing in %s", order[i], a.body);
+            break;
+        }
     }
     answer_finish(&a);
 }

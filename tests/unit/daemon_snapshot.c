@@ -135,7 +135,7 @@ static void manifest_round_trip_and_refusals(void **state)
     struct snapshot_contents contents = {.boot_ms = 12}, back;
     struct snapshot_inputs other = inputs;
     struct err err = {0};
-    struct stat st;
+    struct stat st = {0};
     struct snapshot_fds fds = {f->state_fd, f->memory_fd, open_file(f, "working-set")};
     char key[SNAPSHOT_KEY_SIZE];
     int fd;

@@ -241,6 +241,14 @@ print(json.dumps([asyncio.run(main()), body, db.execute("select count(*) from t"
 
 
 @case
+def streams_open_again_by_name(world):
+    archive = bash_skill("echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin")
+    result = world.client.run_ok(archive, input=[7])
+    check_equal(result["stdout"], "out\n[7]", "stdout")
+    check_equal(result["stderr"], "err\n", "stderr")
+
+
+@case
 def bash_is_plain_too(world):
     source = """
 echo "$0|$#|$1|$PWD|$HOME|$(id -u)|$-|$(cat)"

@@ -121,6 +121,7 @@ static const struct help helps[] = {
               "  show NAME[@VERSION]  show one with its instructions\n"
               "  rm NAME@VERSION      remove one\n"
               "  lint PATH            check one without registering it\n"
+              "  package PATH         check one and make a zip of it\n"
               "  init NAME            begin a new one\n"
               "\n"
               "  -o, --output json|table    how to print\n"

@@ -3,19 +3,21 @@
 #include "api/cli/skill_verbs.h"
 
 #include "api/cli/files.h"
+#include "api/cli/zip.h"
 #include "api/skill/archive.h"
-#include "api/skill/entry.h"
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define COMPATIBILITY_MAX 500u /* characters, by the specification */
 
 static const struct verb verbs[] = {
     {"push",
@@ -61,11 +63,23 @@ static const struct verb verbs[] = {
      "Checks a skill as a push would, without a daemon. Exit status 1 when it would be "
      "refused; "
      "with\n"
-     "--strict also when there is a warning.\n"
+     "--strict also when it breaks a rule of the Agent Skills specification or has a field of "
+     "skillvm's\n"
+     "own (version, lang, entry_point, timeout, resources, image, network).\n"
      "\n"
      "example:\n"
      "  skillvm skill lint my-skill --strict\n",
      VERB_FORMAT | VERB_STRICT | VERB_OFFLINE, 1, 1, skill_lint},
+    {"package",
+     "usage: skillvm skill package PATH [-d DIR]\n"
+     "\n"
+     "Checks a skill and makes NAME-VERSION.zip of it, here or in DIR (--output-dir). The same "
+     "skill\n"
+     "always gives the same zip.\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill package examples/word-counter\n",
+     VERB_DIR | VERB_OFFLINE, 1, 1, skill_package},
     {"init",
      "usage: skillvm skill init NAME\n"
      "\n"
@@ -111,19 +125,70 @@ static int print_lint_json(const struct skill *skill, const struct err *err)
     return 0;
 }
 
-/* Loads a skill as the daemon would. 0 or -errno with err. */
-static int load(const char *path, struct skill *skill, struct err *err)
+/*
+ * Loads a skill as the daemon would; its canonical tar goes to tar_fd unless that is -1. 0 or
+ * -errno with err.
+ */
+static int load(const char *path, int tar_fd, struct skill *skill, struct err *err)
 {
     struct skill_archive archive;
     _cleanup_fd_ int fd = -1;
     int r = files_open_skill(path, &fd, err);
 
     if (r == 0)
-        r = skill_archive_load(fd, &archive_limits_default, -1, &archive, skill, err);
+        r = skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, skill, err);
     if (r < 0)
         return r;
     skill_archive_finish(&archive);
     return 0;
+}
+
+static bool in_metadata(const struct skill *skill, const char *key)
+{
+    for (size_t i = 0; i < skill->n_metadata; i++) {
+        if (strcmp(skill->metadata[i].key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static size_t code_points(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* Adds what the specification refuses and loading does not mention. */
+static int add_strict(struct skill *skill)
+{
+    const struct {
+        const char *key;
+        bool given;
+    } own[] = {
+        {"version", skill->version && !in_metadata(skill, "version")},
+        {"lang", skill->lang != NULL},
+        {"entry_point", skill->entry_point != NULL},
+        {"timeout", skill->timeout_ms > 0},
+        {"resources", skill->memory_bytes > 0 || skill->cpu_millis > 0},
+        {"image", skill->image != NULL},
+        {"network", skill->network != NULL},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(own) / sizeof(own[0]); i++) {
+        if (own[i].given)
+            r = skill_strings_add(&skill->warnings,
+                                  "the specification has no field \"%s\"; it belongs into "
+                                  "metadata",
+                                  own[i].key);
+    }
+    if (r == 0 && skill->compatibility && code_points(skill->compatibility) > COMPATIBILITY_MAX)
+        r = skill_strings_add(&skill->warnings, "compatibility is over %u characters",
+                              COMPATIBILITY_MAX);
+    return r;
 }
 
 int skill_lint(const struct cli *cli, const struct verb_options *options)
@@ -133,7 +198,8 @@ int skill_lint(const struct cli *cli, const struct verb_options *options)
     int status = CLI_OK;
 
     (void)cli;
-    if (load(options->args[0], &skill, &err) < 0 || (options->strict && skill.warnings.len > 0))
+    if (load(options->args[0], -1, &skill, &err) < 0 ||
+        (options->strict && (add_strict(&skill) < 0 || skill.warnings.len > 0)))
         status = CLI_NO;
     if (options->json) {
         if (print_lint_json(&skill, &err) != 0)
@@ -148,6 +214,49 @@ int skill_lint(const struct cli *cli, const struct verb_options *options)
     }
     skill_finish(&skill);
     return status;
+}
+
+/* The zip's name in the folder it goes to, or NULL without memory. */
+static char *zip_name(const struct skill *skill, const char *dir)
+{
+    char *name = NULL;
+
+    if (asprintf(&name, "%s/%s-%s.zip", dir ? dir : ".", skill->name,
+                 skill->version ? skill->version : "0.0.0") < 0)
+        return NULL;
+    return name;
+}
+
+int skill_package(const struct cli *cli, const struct verb_options *options)
+{
+    _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
+    _cleanup_fd_ int zip = -1;
+    struct skill skill = {0};
+    struct err err = {0};
+    char *name = NULL;
+    int r = tar < 0 ? err_set_errno(&err, errno, "cannot make an anonymous file")
+                    : load(options->args[0], tar, &skill, &err);
+
+    (void)cli;
+    if (r == 0 && (!skill.name || strchr(skill.name, '/') ||
+                   (skill.version && strchr(skill.version, '/'))))
+        r = err_set(&err, EINVAL, "its name and version cannot be those of a file");
+    if (r == 0 && !(name = zip_name(&skill, options->output_dir)))
+        r = err_set(&err, ENOMEM, "out of memory");
+    if (r == 0) {
+        zip = open(name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+        if (zip < 0)
+            r = err_set_errno(&err, errno, "cannot write %s", name);
+    }
+    if (r == 0 && lseek(tar, 0, SEEK_SET) < 0)
+        r = err_set_errno(&err, errno, "cannot read the skill");
+    if (r == 0)
+        r = zip_write(tar, skill.name, zip, &err);
+    if (r == 0)
+        printf("%s\n", name);
+    free(name);
+    skill_finish(&skill);
+    return r < 0 ? verbs_failed(&err) : CLI_OK;
 }
 
 static int write_file(int dir_fd, const char *name, const char *text, const char *skill_name,
@@ -184,7 +293,8 @@ int skill_init(const struct cli *cli, const struct verb_options *options)
         "name: %s\n"
         "description: Says hello to the name it is given. Use it when someone wants a "
         "greeting.\n"
-        "version: 0.1.0\n"
+        "metadata:\n"
+        "  version: \"0.1.0\"\n"
         "---\n"
         "# %s\n"
         "\n"

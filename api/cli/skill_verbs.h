@@ -10,6 +10,7 @@ int skill_list(const struct cli *cli, const struct verb_options *options);
 int skill_show(const struct cli *cli, const struct verb_options *options);
 int skill_rm(const struct cli *cli, const struct verb_options *options);
 int skill_lint(const struct cli *cli, const struct verb_options *options);
+int skill_package(const struct cli *cli, const struct verb_options *options);
 int skill_init(const struct cli *cli, const struct verb_options *options);
 
 #endif

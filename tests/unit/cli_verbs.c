@@ -79,6 +79,20 @@ static void skills_come_and_go(void **state)
     expect(s, "skill init Not--Good", 2, "single hyphens");
     expect(s, "skill lint fresh", 0, "fresh is a good skill");
     expect(s, "skill lint fresh --strict -o json", 0, "\"valid\":\ttrue");
+    expect(s, "skill package fresh", 0, "./fresh-0.1.0.zip");
+    expect(s, "skill lint fresh-0.1.0.zip --strict", 0, "fresh is a good skill");
+    expect(
+        s,
+        "skill package fresh-0.1.0.zip -d fresh && cmp fresh-0.1.0.zip fresh/fresh-0.1.0.zip",
+        0, "");
+    assert_int_equal(skillvm(s, "version && rm fresh/*.zip"), 0);
+    expect(s, "skill package fresh -d nowhere", 125, "cannot write nowhere");
+    expect(s, "version && sed -i 's/^metadata:/lang: python/; /^  version/d' fresh/SKILL.md", 0,
+           "");
+    expect(s, "skill lint fresh", 0, "fresh is a good skill");
+    expect(s, "skill lint fresh --strict", 1, "no field \"lang\"");
+    expect(s, "version && sed -i 's/^lang: python/version: 0.1.0/' fresh/SKILL.md", 0, "");
+    expect(s, "skill lint fresh --strict", 1, "no field \"version\"");
     expect(s, "skill lint .", 1, "error: ");
     expect(s, "skill push ./fresh", 0, "fresh@0.1.0  ");
     expect(s, "skill push ./fresh -o json", 0, "\"name\":\"fresh\"");
@@ -140,10 +154,10 @@ static void says_what_is_wrong(void **state)
 
 static void every_verb_helps(void **state)
 {
-    static const char *const verbs[] = {"skill push", "skill list",  "skill show", "skill rm",
-                                        "skill lint", "skill init",  "exec list",  "exec show",
-                                        "exec logs",  "exec cancel", "exec files", "skill",
-                                        "exec",       "health"};
+    static const char *const verbs[] = {
+        "skill push",  "skill list",    "skill show", "skill rm",  "skill lint",
+        "skill init",  "skill package", "exec list",  "exec show", "exec logs",
+        "exec cancel", "exec files",    "skill",      "exec",      "health"};
     struct setting *s = *state;
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {

@@ -110,5 +110,6 @@ int result_exit_status(const struct result *result)
         return 128 + result->signal;
     if (result->has_exit_code && result->exit_code > 0 && result->exit_code < 256)
         return result->exit_code;
-    return CLI_NO;
+    /* Nothing that the skill did: its machine failed, or its result could not be kept. */
+    return CLI_FAILED;
 }

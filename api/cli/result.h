@@ -31,7 +31,8 @@ void result_finish(struct result *result);
 
 /*
  * What `skillvm run` exits with: 0 on success; 124 on timeout; 130 when cancelled; the skill's
- * own code on failure, 128 + the signal when one ended it, 1 when there is neither.
+ * own code on failure, 128 + the signal when one ended it, 125 when a failure has neither: then
+ * it is skillvm's.
  */
 int result_exit_status(const struct result *result);
 

@@ -9,9 +9,11 @@
 #include "base/fd.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -288,6 +290,68 @@ int qemu_start(struct qemu *q, const struct host_options *options, struct err *e
     }
     *q = (struct qemu){.pid = pid, .pidfd = pidfd, .output_fd = pipe_fds[0], .port = port};
     return 0;
+}
+
+/* The inode of the socket that listens on 127.0.0.1:port, 0 when there is none. */
+static unsigned long qemu_listener_inode(uint16_t port)
+{
+    static const unsigned listen_state = 0x0a;
+    FILE *f = fopen("/proc/net/tcp", "re");
+    unsigned long found = 0;
+    char line[512];
+
+    if (!f)
+        return 0;
+    while (found == 0 && fgets(line, sizeof(line), f)) {
+        unsigned address, local_port, state;
+        unsigned long inode;
+
+        /* sl local remote state queues timer retransmits uid timeout inode */
+        if (sscanf(line, "%*u: %8X:%4X %*8X:%*4X %2X %*s %*s %*s %*u %*u %lu", &address,
+                   &local_port, &state, &inode) == 4 &&
+            address == htonl(INADDR_LOOPBACK) && local_port == port && state == listen_state)
+            found = inode;
+    }
+    fclose(f);
+    return found;
+}
+
+static bool qemu_holds_socket(pid_t pid, unsigned long inode)
+{
+    char path[64], want[64], got[64];
+    struct dirent *entry;
+    bool found = false;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    snprintf(want, sizeof(want), "socket:[%lu]", inode);
+    dir = opendir(path);
+    if (!dir)
+        return false;
+    while (!found && (entry = readdir(dir)) != NULL) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, got, sizeof(got) - 1);
+
+        if (n > 0) {
+            got[n] = '\0';
+            found = strcmp(got, want) == 0;
+        }
+    }
+    closedir(dir);
+    return found;
+}
+
+bool qemu_owns_port(const struct qemu *q)
+{
+    unsigned long inode = q->pid > 0 ? qemu_listener_inode(q->port) : 0;
+
+    return inode != 0 && qemu_holds_socket(q->pid, inode);
+}
+
+bool qemu_alive(const struct qemu *q)
+{
+    struct pollfd pollfd = {.fd = q->pidfd, .events = POLLIN};
+
+    return q->pid > 0 && poll(&pollfd, 1, 0) == 0;
 }
 
 int qemu_finish(struct qemu *q)

@@ -9,6 +9,7 @@
 #include "api/host/host.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -37,6 +38,15 @@ uint32_t qemu_default_memory_mib(void);
  * calling thread. A port that somebody else takes in between shows as an early end of QEMU.
  */
 int qemu_start(struct qemu *q, const struct host_options *options, struct err *err);
+
+/*
+ * True once QEMU itself listens on its port: then nobody else can until it ends. Before that,
+ * the port may be another user's, who must get neither the token nor a request.
+ */
+bool qemu_owns_port(const struct qemu *q);
+
+/* True while it runs: what was connected to its port before is connected to it. */
+bool qemu_alive(const struct qemu *q);
 
 /* Kills it if it runs, reaps it and closes everything. The wait status, or 0 if none ran. */
 int qemu_finish(struct qemu *q);

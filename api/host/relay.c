@@ -2,7 +2,8 @@
 /*
  * `skillvm relay`: the way into the software host. It listens on TCP, wants the token first and
  * joins the connection to the daemon's unix socket. It must never pass on a byte before the
- * token was right, and never keep more than RELAY_CONNECTIONS_MAX connections.
+ * token was right, and never keep more than RELAY_CONNECTIONS_MAX connections,
+ * nor let those without a token keep out one that has it.
  */
 #include "api/host/host.h"
 
@@ -26,7 +27,9 @@
 #include <unistd.h>
 
 #define RELAY_CONNECTIONS_MAX 256
-#define RELAY_PREAMBLE_MS     10000
+#define RELAY_PREAMBLE_MS     2000
+#define RELAY_JOINED_MAX      (RELAY_CONNECTIONS_MAX - RELAY_STRANGERS_MAX)
+#define RELAY_STRANGERS_MAX   64 /* connections that have not shown the token */
 #define RELAY_CLOCK_STEP_MS   50
 
 struct relay_conn {
@@ -45,13 +48,16 @@ struct relay {
     uint8_t token[WIRE_TOKEN_SIZE];
     struct relay_conn conns[RELAY_CONNECTIONS_MAX];
     size_t n_conns;
+    size_t n_joined;
     struct log_limit refused;
 };
 
 static void relay_drop(struct relay *relay, struct relay_conn *conn)
 {
-    if (conn->joined)
+    if (conn->joined) {
         pump_finish(&conn->pump);
+        relay->n_joined--;
+    }
     fd_close(&conn->fd);
     conn->used = false;
     relay->n_conns--;
@@ -139,6 +145,7 @@ static bool relay_begin(struct relay *relay, struct relay_conn *conn)
     if (r < 0)
         return false;
     conn->joined = true;
+    relay->n_joined++;
     pump_preload(&conn->pump, 1, (const char[]){WIRE_OK}, 1);
     return pump_run(&conn->pump);
 }
@@ -156,6 +163,24 @@ static bool relay_read_preamble(struct relay *relay, struct relay_conn *conn)
     return conn->got < WIRE_PREAMBLE_SIZE || relay_begin(relay, conn);
 }
 
+/*
+ * Makes room by dropping the stranger that has been silent longest. An honest one sends its
+ * preamble at once, so many others would have to come within that moment to push it out.
+ */
+static void relay_drop_oldest_stranger(struct relay *relay)
+{
+    struct relay_conn *oldest = NULL;
+
+    for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+        struct relay_conn *conn = &relay->conns[i];
+
+        if (conn->used && !conn->joined && (!oldest || conn->deadline_ns < oldest->deadline_ns))
+            oldest = conn;
+    }
+    if (oldest)
+        relay_drop(relay, oldest);
+}
+
 static void relay_accept(struct relay *relay)
 {
     int one = 1, fd = accept4(relay->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -163,6 +188,8 @@ static void relay_accept(struct relay *relay)
     if (fd < 0)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (relay->n_conns - relay->n_joined >= RELAY_STRANGERS_MAX)
+        relay_drop_oldest_stranger(relay);
     for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
         struct relay_conn *conn = &relay->conns[i];
 
@@ -185,9 +212,8 @@ static int relay_loop(struct relay *relay)
     for (;;) {
         uint64_t now_ns, next_ns = UINT64_MAX;
 
-        fds[0] = (struct pollfd){.fd = relay->n_conns < RELAY_CONNECTIONS_MAX ? relay->listen_fd
-                                                                              : -1,
-                                 .events = POLLIN};
+        fds[0] = (struct pollfd){
+            .fd = relay->n_joined < RELAY_JOINED_MAX ? relay->listen_fd : -1, .events = POLLIN};
         for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
             struct relay_conn *conn = &relay->conns[i];
             struct pollfd *pair = &fds[1 + 2 * i];

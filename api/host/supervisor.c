@@ -58,6 +58,7 @@ struct supervisor {
     int ready_fd;
     uint8_t token[WIRE_TOKEN_SIZE];
     struct qemu qemu;
+    bool port_owned;         /* QEMU listens: it is safe to dial */
     uint64_t boot_ns;        /* when the running QEMU was started */
     uint64_t start_again_ns; /* when to start QEMU, while none runs */
     unsigned port_tries;
@@ -68,6 +69,7 @@ struct supervisor {
     struct watch watch;
     struct dial command; /* power off */
     uint64_t stop_deadline_ns;
+    bool stop_told; /* the host has accepted to power off */
     uint64_t loop_ns;
     uint64_t progress_s;
     struct host_status status;
@@ -142,6 +144,7 @@ static int supervisor_boot(struct supervisor *s, uint64_t now_ns)
         r = qemu_start(&s->qemu, s->options, s->err);
     if (r < 0)
         return r;
+    s->port_owned = false;
     s->boot_ns = now_ns;
     s->tail_len = 0;
     s->tail[0] = '\0';
@@ -225,8 +228,6 @@ static void supervisor_stop(struct supervisor *s, uint64_t now_ns)
     fd_close(&s->listen_fd);
     unlink(s->options->socket_path);
     supervisor_publish(s);
-    if (s->qemu.pid > 0)
-        dial_start(&s->command, s->qemu.port, WIRE_OP_POWEROFF, s->token, SUPERVISOR_STOP_MS);
 }
 
 static void supervisor_read_signal(struct supervisor *s, uint64_t now_ns)
@@ -238,18 +239,19 @@ static void supervisor_read_signal(struct supervisor *s, uint64_t now_ns)
 }
 
 /* True when the host, being stopped, is gone. */
-static bool supervisor_stopped(struct supervisor *s, uint64_t now_ns)
+static bool supervisor_stopped(struct supervisor *s, bool reachable, uint64_t now_ns)
 {
-    int fd = -1, r;
+    int fd = -1;
 
     if (s->qemu.pid == 0)
         return true;
-    if (s->command.fd >= 0) {
-        r = dial_run(&s->command, now_ns, &fd);
-        fd_close(&fd);
-        if (r < 0 && r != -EINPROGRESS)
+    if (reachable && !s->stop_told) {
+        if (s->command.fd < 0)
             dial_start(&s->command, s->qemu.port, WIRE_OP_POWEROFF, s->token,
                        SUPERVISOR_STOP_MS);
+        else if (dial_run(&s->command, now_ns, &fd) == 0)
+            s->stop_told = true;
+        fd_close(&fd);
     }
     if (now_ns < s->stop_deadline_ns)
         return false;
@@ -272,7 +274,7 @@ static void supervisor_progress(struct supervisor *s, uint64_t now_ns)
 }
 
 /* What follows from the time and from QEMU's state. 0, or -errno to give up. */
-static int supervisor_advance(struct supervisor *s, bool ended, uint64_t now_ns)
+static int supervisor_advance(struct supervisor *s, bool ended, bool reachable, uint64_t now_ns)
 {
     char reason[HOST_REASON_MAX];
 
@@ -283,6 +285,8 @@ static int supervisor_advance(struct supervisor *s, bool ended, uint64_t now_ns)
         return 0;
     if (s->qemu.pid == 0)
         return now_ns >= s->start_again_ns ? supervisor_boot(s, now_ns) : 0;
+    if (!reachable)
+        return 0;
     switch (watch_run(&s->watch, s->qemu.port, s->token, now_ns)) {
     case WATCH_ANSWERED:
         if (s->status.state != HOST_READY)
@@ -299,6 +303,17 @@ static int supervisor_advance(struct supervisor *s, bool ended, uint64_t now_ns)
     return 0;
 }
 
+/*
+ * True when whatever is or was dialled on the port is QEMU: it listens there, and it lives, so
+ * it did when the connections made so far were made.
+ */
+static bool supervisor_reachable(struct supervisor *s)
+{
+    if (!s->port_owned)
+        s->port_owned = qemu_owns_port(&s->qemu);
+    return s->port_owned && qemu_alive(&s->qemu);
+}
+
 static int min_int(int a, int b)
 {
     return a < b ? a : b;
@@ -309,7 +324,7 @@ static int supervisor_loop(struct supervisor *s)
     struct pollfd fds[SLOT_CLIENTS + 2 * CLIENTS_MAX];
 
     for (;;) {
-        bool stopping = s->status.state == HOST_STOPPING, reachable = s->qemu.pid > 0;
+        bool stopping = s->status.state == HOST_STOPPING, reachable;
         uint64_t now_ns;
         int r, timeout_ms = 200;
 
@@ -337,11 +352,12 @@ static int supervisor_loop(struct supervisor *s)
             supervisor_drain_output(s);
         if (fds[SLOT_LISTEN].revents)
             clients_accept(&s->clients, s->listen_fd, now_ns);
+        reachable = supervisor_reachable(s);
         clients_run(&s->clients, reachable ? s->qemu.port : 0, s->token, now_ns);
-        r = supervisor_advance(s, fds[SLOT_PIDFD].revents != 0, now_ns);
+        r = supervisor_advance(s, fds[SLOT_PIDFD].revents != 0, reachable, now_ns);
         if (r < 0)
             return r;
-        if (stopping && supervisor_stopped(s, now_ns))
+        if (stopping && supervisor_stopped(s, reachable, now_ns))
             return 0;
     }
 }
@@ -358,8 +374,11 @@ static int supervisor_listen(const char *path, struct err *err)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_set_errno(err, errno, "cannot make a socket");
-    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+    /* EAGAIN: somebody is there and too busy to accept. */
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN)
         return err_set(err, EALREADY, "somebody already listens on %s", path);
+    if (errno != ECONNREFUSED && errno != ENOENT)
+        return err_set_errno(err, errno, "cannot tell whether somebody listens on %s", path);
     fd_close(&fd);
     if (unlink(path) < 0 && errno != ENOENT)
         return err_set_errno(err, errno, "cannot replace %s", path);

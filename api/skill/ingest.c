@@ -2,6 +2,7 @@
 #include "api/skill/ingest.h"
 
 #include "api/skill/names.h"
+#include "api/skill/source.h"
 #include "base/bytes.h"
 #include "base/fd.h"
 
@@ -14,62 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* What any archive may expand to whatever its ratio: a page of text compresses well. */
-#define RATIO_FROM_BYTES (1u << 20)
-#define TARGET_MAX       NAMES_PATH_MAX
-
-/* libarchive's source: the file by offset, so that zip's central directory can be read. */
-struct source {
-    int fd;
-    uint64_t at;
-    uint64_t size;
-    int error; /* positive errno of a failed read */
-    char chunk[64 * 1024];
-};
-
-static la_ssize_t source_read(struct archive *a, void *data, const void **ret_chunk)
-{
-    struct source *source = data;
-    ssize_t n = fd_pread_full(source->fd, source->chunk, sizeof(source->chunk), source->at);
-
-    if (n < 0) {
-        source->error = (int)-n;
-        archive_set_error(a, source->error, "reading failed");
-        return -1;
-    }
-    source->at += (uint64_t)n;
-    *ret_chunk = source->chunk;
-    return n;
-}
-
-static la_int64_t source_skip(struct archive *a, void *data, la_int64_t request)
-{
-    struct source *source = data;
-    uint64_t left = source->at < source->size ? source->size - source->at : 0;
-
-    (void)a;
-    if (request <= 0)
-        return 0;
-    if ((uint64_t)request > left)
-        request = (la_int64_t)left;
-    source->at += (uint64_t)request;
-    return request;
-}
-
-static la_int64_t source_seek(struct archive *a, void *data, la_int64_t offset, int whence)
-{
-    struct source *source = data;
-    int64_t base = whence == SEEK_SET   ? 0
-                   : whence == SEEK_CUR ? (int64_t)source->at
-                                        : (int64_t)source->size;
-    int64_t target;
-
-    (void)a;
-    if (__builtin_add_overflow(base, offset, &target) || target < 0)
-        return ARCHIVE_FATAL;
-    source->at = (uint64_t)target;
-    return target;
-}
+#define TARGET_MAX NAMES_PATH_MAX
 
 int ingest_add(struct ingest *in, const struct ingest_entry *entry, struct err *err)
 {
@@ -117,25 +63,20 @@ static int explain(struct archive *a, const struct source *source, const char *w
                    struct err *err)
 {
     const char *text = archive_error_string(a);
+    int result = source_failure(source, err);
 
-    if (source->error)
-        return err_set_errno(err, source->error, "cannot read the archive");
+    if (result)
+        return result;
     if (archive_errno(a) == ENOMEM)
         return -ENOMEM;
+    if (archive_format(a) == 0 && source_is_zip(source))
+        return err_set(err, EINVAL, "the zip archive is damaged or cut short");
+    if (archive_format(a) == 0 && source_is_packed(source))
+        return err_set(err, EINVAL,
+                       "what is compressed must be a tar archive, compressed once");
     if (archive_format(a) == 0)
         return err_set(err, EMEDIUMTYPE, "this is neither a zip nor a tar archive");
     return err_set(err, EINVAL, "%s: %s", what, text ? text : "damaged");
-}
-
-static int check_growth(const struct ingest *in, struct err *err)
-{
-    if (in->expanded > in->limits->expanded_bytes)
-        return err_set(err, EFBIG, "the archive expands to more than %llu bytes",
-                       (unsigned long long)in->limits->expanded_bytes);
-    if (in->expanded > RATIO_FROM_BYTES && in->expanded / in->limits->ratio > in->archive_bytes)
-        return err_set(err, EFBIG, "the archive expands to more than %u times its own size",
-                       in->limits->ratio);
-    return 0;
 }
 
 static int read_content(struct ingest *in, struct archive *a, const struct source *source,
@@ -158,7 +99,7 @@ static int read_content(struct ingest *in, struct archive *a, const struct sourc
         }
         uint64_t at = in->expanded;
         in->expanded += (uint64_t)n;
-        int result = check_growth(in, err);
+        int result = source_check_growth(in->limits, in->archive_bytes, in->expanded, err);
         if (result)
             return result;
         result = fd_pwrite_full(in->spool_fd, chunk, (size_t)n, at);
@@ -267,7 +208,7 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
         int status = archive_read_next_header(a, &raw);
 
         if (status == ARCHIVE_EOF)
-            return 0;
+            return source_failure(source, err);
         if (status == ARCHIVE_RETRY)
             continue;
         if (status < ARCHIVE_WARN)
@@ -285,19 +226,19 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
  * libarchive ends a name at its first NUL where other programs may not, so what a zip's central
  * directory calls its members is looked at here as it stands. Damage is libarchive's to report.
  */
-static int check_zip_names(const struct source *source, struct err *err)
+static int check_zip_names(int fd, uint64_t size, struct err *err)
 {
     enum { TAIL = 22, ENTRY = 46, COMMENT_MAX = 65535 };
-    uint64_t span = source->size < TAIL + COMMENT_MAX ? source->size : TAIL + COMMENT_MAX;
+    uint64_t span = size < TAIL + COMMENT_MAX ? size : TAIL + COMMENT_MAX;
     uint8_t *end = malloc((size_t)span), *name = NULL;
     uint8_t head[ENTRY];
     int result = 0;
 
     if (!end)
         return -ENOMEM;
-    uint64_t from = source->size - span, at = 0;
+    uint64_t from = size - span, at = 0;
     bool found = false;
-    if (fd_pread_full(source->fd, end, (size_t)span, from) == (ssize_t)span) {
+    if (fd_pread_full(fd, end, (size_t)span, from) == (ssize_t)span) {
         for (uint64_t i = span >= TAIL ? span - TAIL + 1 : 0; i-- > 0 && !found;) {
             struct bytes_reader r = bytes_reader_init(end + i, TAIL);
             found = bytes_get_u32(&r) == 0x06054b50;
@@ -306,7 +247,7 @@ static int check_zip_names(const struct source *source, struct err *err)
         }
     }
     free(end);
-    while (found && !result && fd_pread_full(source->fd, head, ENTRY, at) == ENTRY) {
+    while (found && !result && fd_pread_full(fd, head, ENTRY, at) == ENTRY) {
         struct bytes_reader r = bytes_reader_init(head, ENTRY);
         if (bytes_get_u32(&r) != 0x02014b50)
             break;
@@ -316,7 +257,7 @@ static int check_zip_names(const struct source *source, struct err *err)
         name = malloc(len + 1);
         if (!name)
             return -ENOMEM;
-        if (fd_pread_full(source->fd, name, len, at + ENTRY) == (ssize_t)len &&
+        if (fd_pread_full(fd, name, len, at + ENTRY) == (ssize_t)len &&
             memchr(name, '\0', len)) {
             char shown[NAMES_SHOWN_MAX];
             name[len] = '\0';
@@ -331,22 +272,19 @@ static int check_zip_names(const struct source *source, struct err *err)
 
 static int set_up(struct archive *a, struct source *source)
 {
-    /* A filter that libarchive lacks is a warning here and an unknown format later. */
-    archive_read_support_filter_gzip(a);
-    archive_read_support_filter_bzip2(a);
-    archive_read_support_filter_xz(a);
-    archive_read_support_filter_zstd(a);
-    if (archive_read_support_format_zip(a) < ARCHIVE_WARN ||
-        archive_read_support_format_tar(a) < ARCHIVE_WARN ||
-        archive_read_set_read_callback(a, source_read) != ARCHIVE_OK ||
-        archive_read_set_skip_callback(a, source_skip) != ARCHIVE_OK ||
-        archive_read_set_seek_callback(a, source_seek) != ARCHIVE_OK ||
-        archive_read_set_callback_data(a, source) != ARCHIVE_OK)
+    /*
+     * No filters: the source has unpacked what there was. Zips by their central directory only,
+     * as check_zip_names() reads them: without one, a reader unpacks what it skips to find its
+     * end.
+     */
+    if ((!source_is_packed(source) &&
+         archive_read_support_format_zip_seekable(a) != ARCHIVE_OK) ||
+        archive_read_support_format_tar(a) != ARCHIVE_OK)
         return -ENOMEM;
-    return 0;
+    return source_attach(source, a);
 }
 
-static int read_archive(struct ingest *in, struct source *source, struct err *err)
+static int read_archive(struct ingest *in, int in_fd, struct source *source, struct err *err)
 {
     struct archive *a = archive_read_new();
     int result = a ? set_up(a, source) : -ENOMEM;
@@ -358,7 +296,7 @@ static int read_archive(struct ingest *in, struct source *source, struct err *er
             result = explain(a, source, "the archive cannot be read", err);
     }
     if (!result && (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP)
-        result = check_zip_names(source, err);
+        result = check_zip_names(in_fd, in->archive_bytes, err);
     archive_read_free(a);
     return result;
 }
@@ -382,22 +320,17 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
     /* Names are UTF-8 whatever locale the process has: libarchive converts by the thread's. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
-    struct source *source = malloc(sizeof(*source));
+    struct source *source = NULL;
 
     in.spool_fd = memfd_create("skill-spool", MFD_CLOEXEC);
-    if (!source) {
-        result = -ENOMEM;
-    } else if (in.spool_fd < 0) {
+    if (in.spool_fd < 0)
         result = err_set_errno(err, errno, "cannot make a spool file");
-    } else {
-        source->fd = in_fd;
-        source->at = 0;
-        source->size = in.archive_bytes;
-        source->error = 0;
-        result = read_archive(&in, source, err);
-    }
+    if (!result)
+        result = source_create(in_fd, in.archive_bytes, limits, &source, err);
+    if (!result)
+        result = read_archive(&in, in_fd, source, err);
 
-    free(source);
+    source_destroy(source);
     if (utf8) {
         uselocale(before);
         freelocale(utf8);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the seeds of the skill fuzz targets into corpus/. Its output does not change between runs."""
+import bz2
 import gzip
 import io
 import lzma
@@ -70,6 +71,9 @@ def archives():
     save("archive", "out.zip", make_zip(files + [("l", 0o120777, b"../../x")]))
     save("archive", "case.zip", make_zip(files + [("S/x", 0o100644, b"1")]))
     save("archive", "empty.zip", make_zip([]))
+    litter = plain + [("__MACOSX/x", reg, bytes(1500000))]
+    save("archive", "litter.tar.bz2", bz2.compress(make_tar(litter)))
+    save("archive", "twice.tar.gz", gzip.compress(gzip.compress(make_tar(plain), mtime=0), mtime=0))
     for piece, name, members in ((1, "plain", plain), (40, "odd", odd), (255, "bad", bad)):
         save("artifacts", name, bytes([piece]) + make_tar(members))
 

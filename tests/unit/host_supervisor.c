@@ -77,6 +77,38 @@ static void fake_serve(int fd, const uint8_t *token)
     fd_write_full(fd, fake_answer, sizeof(fake_answer) - 1);
 }
 
+/*
+ * Another user was faster: a process that is not QEMU listens on the port, would accept any
+ * preamble and counts who comes. QEMU itself fails after a while.
+ */
+static _Noreturn void fake_stranger(uint16_t port)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_port = htons(port),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    pid_t qemu_pid = getpid(), pid = fork();
+    char path[256];
+
+    if (pid == 0) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), client;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != qemu_pid || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+            listen(fd, 16) < 0)
+            _exit(1);
+        snprintf(path, sizeof(path), "%s.listening", mode_path);
+        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        client = accept(fd, NULL, NULL);
+        snprintf(path, sizeof(path), "%s.visited", mode_path);
+        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        fd_write_full(client, "k", 1);
+        pause();
+    }
+    sleep(2);
+    fprintf(stderr, "qemu: Could not set up host forwarding rule 'tcp:...'\n");
+    _exit(1);
+}
+
 static int fake_qemu(char **argv)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET,
@@ -93,9 +125,14 @@ static int fake_qemu(char **argv)
     }
     f = fopen(mode_path, "r");
     if (f) {
+        bool stranger = fgetc(f) == 's';
+
         /* Only the first start fails so. */
         fclose(f);
         unlink(mode_path);
+        if (stranger)
+            fake_stranger(
+                (uint16_t)strtoul(fake_option(argv, "hostfwd=tcp:127.0.0.1:"), NULL, 10));
         fprintf(stderr, "qemu: Could not set up host forwarding rule 'tcp:...'\n");
         return 1;
     }
@@ -338,6 +375,73 @@ static void test_a_taken_port_is_tried_again(void **state)
     assert_int_equal(end(pid), 0);
 }
 
+static void test_a_stranger_on_the_port_learns_nothing(void **state)
+{
+    char line[1024], answer[256], path[256];
+    FILE *f = fopen(mode_path, "w");
+    int ready;
+    pid_t pid;
+
+    (void)state;
+    assert_non_null(f);
+    assert_true(fputs("stranger", f) >= 0);
+    fclose(f);
+    pid = start(&ready);
+    /* A client that comes while the stranger listens is served by the real one later. */
+    for (int i = 0; i < 200 && access(socket_path, F_OK) < 0; i++)
+        usleep(20000);
+    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "ready");
+    snprintf(path, sizeof(path), "%s.listening", mode_path);
+    assert_int_equal(access(path, F_OK), 0);
+    snprintf(path, sizeof(path), "%s.visited", mode_path);
+    assert_int_equal(access(path, F_OK), -1);
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
+/* Listens on the public socket's path; the descriptor. */
+static int squat(int backlog)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    strcpy(addr.sun_path, socket_path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_int_equal(listen(fd, backlog), 0);
+    return fd;
+}
+
+static void test_a_busy_socket_is_not_taken(void **state)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd = squat(0), waiting[8], ready;
+    char line[1024];
+    pid_t pid;
+
+    (void)state;
+    strcpy(addr.sun_path, socket_path);
+    for (size_t i = 0; i < 8; i++) {
+        waiting[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(waiting[i], (struct sockaddr *)&addr, sizeof(addr));
+    }
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_non_null(strstr(line, "somebody already listens"));
+    assert_int_equal(end(pid), 1);
+    assert_int_equal(access(socket_path, F_OK), 0);
+    for (size_t i = 0; i < 8; i++)
+        close(waiting[i]);
+    /* With nobody behind it, the name is free. */
+    close(fd);
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "ready");
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
 static void test_a_host_that_never_comes_up(void **state)
 {
     char line[1024];
@@ -428,6 +532,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_restarts_what_hangs_and_clients_wait, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_taken_port_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_stranger_on_the_port_learns_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_busy_socket_is_not_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_host_that_never_comes_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_qemu_dies_with_its_supervisor, setup, teardown),

@@ -5,6 +5,7 @@ As a program it writes them as files: archives.py FOLDER, and lists `name expect
 """
 
 import functools
+import gzip
 import io
 import pathlib
 import struct
@@ -101,9 +102,9 @@ def zip_bomb(size, declared=None):
     return out.getvalue()
 
 
-def tar_gz_bomb(size):
+def tar_gz_bomb(size, name="big.bin"):
     """A gzip stream of a tar whose last member has size bytes."""
-    info = tarfile.TarInfo("big.bin")
+    info = tarfile.TarInfo(name)
     info.size = size
     head = make_tar(compression="")[: -2 * 512]
     head = head[: (len(head) // 512) * 512].rstrip(b"\0")
@@ -177,6 +178,9 @@ def all_archives():
         "bomb-10-gb": (big, zip_bomb(10 * GIB)),
         "bomb-that-lies": (big, zip_bomb(GIB, declared=100)),
         "bomb-tar": (big, tar_gz_bomb(10 * GIB)),
+        # What is left out of a skill must be counted all the same.
+        "bomb-in-litter": (big, tar_gz_bomb(10 * GIB, "__MACOSX/x")),
+        "gzip-in-gzip": (bad, gzip.compress(make_tar())),
         "ratio": (big, make_zip(("zeros", bytes(20 << 20)))),
         "too-many-bytes": (big, make_zip() + bytes(51 << 20)),
         "no-skill-md": (bad, make_zip(skill_md=None)),

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small archives that unpack to much outside any file that would be kept: what a reader skips,
+ * what it reads for itself, and compression within compression.
+ */
+#include "api/skill/archive.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/make_archive.h"
+
+#define SKILL_MD "---\nname: trial\ndescription: d\n---\nbody\n"
+#define BLOCK    512u
+#define MIB      (1u << 20)
+
+typedef int add_filter(struct archive *a);
+
+static void fill_header(char *block, const char *name, char type, unsigned size)
+{
+    unsigned sum = 0;
+
+    memset(block, 0, BLOCK);
+    snprintf(block, 100, "%s", name);
+    strcpy(block + 100, "0000644");
+    snprintf(block + 124, 12, "%011o", size);
+    block[156] = type;
+    if (type == '1' || type == '2')
+        strcpy(block + 157, "SKILL.md");
+    memcpy(block + 257, type == 'S' ? "ustar  " : "ustar\00000", 8);
+    if (type == 'S')
+        block[482] = 1; /* a map of the file's holes goes on in the blocks that follow */
+    memset(block + 148, ' ', 8);
+    for (unsigned i = 0; i < BLOCK; i++)
+        sum += (unsigned char)block[i];
+    snprintf(block + 148, 8, "%06o", sum);
+}
+
+/*
+ * A tar with SKILL.md and then one member of that type, all its bytes being fill, and nothing
+ * wrong but its size; compressed once for each filter.
+ */
+static int make_bomb(const char *name, char type, unsigned mib, char fill,
+                     add_filter *const *filters)
+{
+    int fd = memfd_create("bomb", MFD_CLOEXEC);
+    struct archive *a = archive_write_new();
+    struct archive_entry *entry = archive_entry_new();
+    char block[BLOCK];
+    char *body = malloc(MIB);
+
+    assert_true(fd >= 0 && body);
+    memset(body, fill, MIB);
+    archive_write_set_format_raw(a);
+    for (; *filters; filters++)
+        assert_int_equal((*filters)(a), ARCHIVE_OK);
+    assert_int_equal(archive_write_open_fd(a, fd), ARCHIVE_OK);
+    archive_entry_set_pathname(entry, "data");
+    archive_entry_set_filetype(entry, AE_IFREG);
+    assert_int_equal(archive_write_header(a, entry), ARCHIVE_OK);
+
+    fill_header(block, "SKILL.md", '0', (unsigned)strlen(SKILL_MD));
+    archive_write_data(a, block, BLOCK);
+    memset(block, 0, BLOCK);
+    strcpy(block, SKILL_MD);
+    archive_write_data(a, block, BLOCK);
+    fill_header(block, name, type, mib * MIB);
+    archive_write_data(a, block, BLOCK);
+    for (unsigned i = 0; i < mib; i++)
+        assert_int_equal(archive_write_data(a, body, MIB), MIB);
+    memset(block, 0, BLOCK);
+    archive_write_data(a, block, BLOCK);
+    archive_write_data(a, block, BLOCK);
+    assert_int_equal(archive_write_close(a), ARCHIVE_OK);
+    archive_write_free(a);
+    archive_entry_free(entry);
+    free(body);
+    return fd;
+}
+
+static void refuse(int fd, int code, const char *reason)
+{
+    struct skill_archive archive;
+    struct err err = {0};
+
+    assert_int_equal(skill_archive_ingest(fd, &archive_limits_default, -1, &archive, &err),
+                     code);
+    if (!strstr(err.message, reason))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, reason);
+    close(fd);
+}
+
+static add_filter *const gzip[] = {archive_write_add_filter_gzip, NULL};
+
+static void skipped_content(void **state)
+{
+    static add_filter *const kinds[][2] = {
+        {archive_write_add_filter_gzip},
+        {archive_write_add_filter_bzip2},
+        {archive_write_add_filter_xz},
+        {archive_write_add_filter_zstd},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        refuse(make_bomb("__MACOSX/x", '0', 16, '\0', kinds[i]), -EFBIG, "expands to more");
+    refuse(make_bomb(".DS_Store", '0', 16, 'A', gzip), -EFBIG, "expands to more");
+    refuse(make_bomb("hard", '1', 16, 'A', gzip), -EFBIG, "expands to more");
+    refuse(make_bomb("link", '2', 16, 'A', gzip), -EFBIG, "expands to more");
+    refuse(make_bomb("d/", '5', 16, 'A', gzip), -EFBIG, "expands to more");
+}
+
+/* Little litter is no reason to refuse a skill. */
+static void skipped_little(void **state)
+{
+    int fd = make_bomb(".DS_Store", '0', 1, 'A', gzip);
+    struct skill_archive archive;
+    (void)state;
+
+    assert_int_equal(skill_archive_ingest(fd, &archive_limits_default, -1, &archive, NULL), 0);
+    assert_int_equal(archive.n_entries, 1);
+    assert_int_equal(archive.expanded_bytes, strlen(SKILL_MD));
+    skill_archive_finish(&archive);
+    close(fd);
+}
+
+/* A map of holes that never ends: the reader takes it in before it gives the entry. */
+static void endless_map(void **state)
+{
+    (void)state;
+
+    refuse(make_bomb(".DS_Store", 'S', 16, '\1', gzip), -EFBIG, "expands to more");
+}
+
+static void nested_compression(void **state)
+{
+    static add_filter *const twice[] = {archive_write_add_filter_gzip,
+                                        archive_write_add_filter_gzip, NULL};
+    static add_filter *const mixed[] = {archive_write_add_filter_bzip2,
+                                        archive_write_add_filter_zstd, NULL};
+    (void)state;
+
+    refuse(make_bomb("x", '0', 0, 'A', twice), -EINVAL, "compressed once");
+    refuse(make_bomb("x", '0', 0, 'A', mixed), -EINVAL, "compressed once");
+}
+
+/* Without a directory, the end of a zip's member is found by unpacking it. */
+static void zip_without_directory(void **state)
+{
+    static const struct member members[] = {{.path = "SKILL.md", .content = SKILL_MD}, {0}};
+    int fd = make_archive(ZIP, members);
+    char bytes[4096];
+    ssize_t n = fd_pread_full(fd, bytes, sizeof(bytes), 0);
+    (void)state;
+
+    assert_true(n > 0);
+    const char *directory = memmem(bytes, (size_t)n, "PK\1\2", 4);
+    assert_non_null(directory);
+    assert_int_equal(ftruncate(fd, directory - bytes), 0);
+    refuse(fd, -EINVAL, "cut short");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(skipped_content),       cmocka_unit_test(skipped_little),
+        cmocka_unit_test(endless_map),           cmocka_unit_test(nested_compression),
+        cmocka_unit_test(zip_without_directory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

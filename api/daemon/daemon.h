@@ -12,13 +12,17 @@
 #include "api/daemon/snapshots.h"
 
 #include <pthread.h>
+#include <semaphore.h>
+
+#define DAEMON_INGESTS 4u
 
 struct daemon {
     struct registry *registry;
     struct snapshots *snapshots;
     struct engine *engine;
     struct metrics *metrics;
-    int tmp_fd; /* directories of the data folder */
+    sem_t ingest_gate; /* DAEMON_INGESTS archives are checked at once */
+    int tmp_fd;        /* directories of the data folder */
     int objects_fd;
     int artifacts_fd;
     pthread_mutex_t store_lock; /* held while an object and its row come or go together */

@@ -119,10 +119,10 @@ void execution_cancel(struct execution *e)
         return;
 }
 
-void execution_set_running(struct execution *e)
+void execution_set_state(struct execution *e, enum execution_state state)
 {
     (void)pthread_mutex_lock(&e->lock);
-    e->state = EXECUTION_RUNNING;
+    e->state = state;
     (void)pthread_cond_broadcast(&e->changed);
     (void)pthread_mutex_unlock(&e->lock);
 }
@@ -244,7 +244,8 @@ enum execution_news execution_next(struct execution *e, struct execution_cursor 
 
     (void)pthread_mutex_lock(&e->lock);
     while (news == EXECUTION_NOTHING) {
-        if (cursor->state == EXECUTION_ACCEPTED && e->state == EXECUTION_RUNNING) {
+        if (cursor->state == EXECUTION_ACCEPTED &&
+            (e->state == EXECUTION_RUNNING || e->state == EXECUTION_COLLECTING)) {
             cursor->state = e->state;
             news = EXECUTION_STATE;
         } else if (copy_log(e, cursor, ret_stream, data, size, ret_len)) {

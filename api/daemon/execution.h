@@ -23,7 +23,13 @@
 #define EXECUTION_SEGMENT_STDERR 0x80000000u
 #define EXECUTION_SEGMENT_LENGTH 0x7fffffffu
 
-enum execution_state { EXECUTION_ACCEPTED, EXECUTION_RUNNING, EXECUTION_ENDED };
+/* COLLECTING: the skill has ended, what it left is still on its way. */
+enum execution_state {
+    EXECUTION_ACCEPTED,
+    EXECUTION_RUNNING,
+    EXECUTION_COLLECTING,
+    EXECUTION_ENDED,
+};
 
 /* What to run. Everything is owned by whoever holds the plan. */
 struct run_plan {
@@ -78,7 +84,8 @@ void execution_unref(struct execution *e);
 
 /* Makes the cancel descriptor readable. */
 void execution_cancel(struct execution *e);
-void execution_set_running(struct execution *e);
+/* Moves on to RUNNING or COLLECTING. */
+void execution_set_state(struct execution *e, enum execution_state state);
 /* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
 void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
                           size_t len);

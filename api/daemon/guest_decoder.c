@@ -153,8 +153,17 @@ static int take_fail(struct guest_decoder *d, const struct guest_handlers *h, vo
 
     for (uint32_t i = 0; i < d->payload_len; i++) {
         uint8_t c = d->payload[i];
+        bool c1 = c >= 0x80 && c < 0xa0 && i > 0 && d->payload[i - 1] == 0xc2;
 
-        text[i] = (char)(c < 0x20 || c == 0x7f || (c > 0x7f && !utf8) ? '?' : c);
+        if (c < 0x20 || c == 0x7f || (c > 0x7f && !utf8))
+            c = '?';
+        else if (c == '"')
+            c = '\''; /* it will stand between quotes in a log line */
+        text[i] = (char)c;
+        if (c1) {
+            text[i - 1] = '?';
+            text[i] = '?';
+        }
     }
     text[d->payload_len] = '\0';
     enter(d, GUEST_FAILED, h, ctx);

@@ -106,6 +106,8 @@ static void on_stage(void *ctx, enum guest_stage stage)
         break;
     case GUEST_OUTPUT:
         s->report->times.exit_ns = now;
+        if (s->events->ended)
+            s->events->ended(s->ctx);
         s->deadline_ns = now + COLLECT_GRACES * grace_ns;
         break;
     case GUEST_DONE:

@@ -54,7 +54,9 @@ struct guest_session_events {
                struct err *err);
     int (*output)(void *ctx, const uint8_t *data, size_t len, struct err *err);
     int (*files)(void *ctx, const uint8_t *data, size_t len, struct err *err);
+    /* The skill runs; the skill has ended. */
     void (*started)(void *ctx);
+    void (*ended)(void *ctx);
 };
 
 /*

@@ -355,6 +355,41 @@ int json_append_string(struct buf *out, const void *data, size_t len)
     return r < 0 ? r : buf_append(out, "\"", 1);
 }
 
+/* The code unit of a \uXXXX escape at p, or -1 when there is none. */
+static int escape_unit(const char *p, size_t left)
+{
+    int unit = 0;
+
+    if (left < 6 || p[0] != '\\' || p[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        int c = (unsigned char)p[i];
+
+        unit = unit * 16 + (is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return unit;
+}
+
+static bool is_surrogate(int unit, int first)
+{
+    return unit >= first && unit < first + 0x400;
+}
+
+/*
+ * Bytes of the escape at p that stand for themselves; 0 for half a surrogate pair, which is
+ * JSON by its grammar, but no character, and which strict readers refuse.
+ */
+static size_t good_escape(const char *p, size_t left)
+{
+    int unit = escape_unit(p, left);
+
+    if (unit < 0)
+        return 2;
+    if (is_surrogate(unit, 0xd800))
+        return is_surrogate(escape_unit(p + 6, left - 6), 0xdc00) ? 12 : 0;
+    return is_surrogate(unit, 0xdc00) ? 0 : 6;
+}
+
 int json_append_compact(struct buf *out, struct json_slice value)
 {
     bool in_string = false;
@@ -364,10 +399,20 @@ int json_append_compact(struct buf *out, struct json_slice value)
     for (size_t i = 0; r == 0 && i < value.len; i++) {
         char c = value.data[i];
 
-        if (in_string) {
-            if (c == '\\')
-                i++;
-            else if (c == '"')
+        if (in_string && c == '\\') {
+            size_t n = good_escape(value.data + i, value.len - i);
+
+            if (n > 0) {
+                i += n - 1;
+                continue;
+            }
+            r = buf_append(out, value.data + begin, i - begin);
+            if (r == 0)
+                r = buf_append(out, "\\ufffd", 6);
+            begin = i + 6;
+            i += 5;
+        } else if (in_string) {
+            if (c == '"')
                 in_string = false;
         } else if (c == '"') {
             in_string = true;

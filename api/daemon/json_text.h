@@ -50,7 +50,10 @@ bool json_text_has_nul(const char *text, size_t len);
  * -E2BIG or -ENOMEM.
  */
 int json_append_string(struct buf *out, const void *data, size_t len);
-/* Appends JSON that was checked, without the white space between its tokens. 0 or as above. */
+/*
+ * Appends JSON that was checked, without the white space between its tokens, and with U+FFFD
+ * for half a surrogate pair. 0 or as above.
+ */
 int json_append_compact(struct buf *out, struct json_slice value);
 /*
  * Appends what a JSON string that was checked stands for, as UTF-8; half a surrogate pair

@@ -28,9 +28,13 @@
 #define LIMIT_LOG_BYTES      LIMIT_MIB
 #define LIMIT_OUTPUT_BYTES   (4 * LIMIT_MIB)
 #define LIMIT_FILES          10000u
+#define LIMIT_NAMES_BYTES    LIMIT_MIB /* of the names in files_list */
 #define LIMIT_FILES_BYTES    (100 * LIMIT_MIB)
-/* A tar around the files: header, pax records and padding of each, and the end. */
-#define LIMIT_FILES_STREAM (LIMIT_FILES_BYTES + LIMIT_FILES * 4096ull + LIMIT_MIB)
+/*
+ * A tar around the files: header, pax header, the record of a path of 4095 bytes and padding of
+ * each, and the end.
+ */
+#define LIMIT_FILES_STREAM (LIMIT_FILES_BYTES + LIMIT_FILES * 6144ull + LIMIT_MIB)
 
 #define GUEST_MEMORY_MIB 1024u
 

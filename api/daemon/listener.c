@@ -16,26 +16,28 @@ struct listener listener_init(void)
     return (struct listener){.fd = -1};
 }
 
-/* True when a process accepts connections at this address. */
+/* True unless it is certain that nobody accepts connections at this address. */
 static bool is_alive(const struct sockaddr_un *address)
 {
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Not blocking: a daemon that is stopped, or busy, with a full backlog is alive. */
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    return fd >= 0 &&
-           connect(fd, (const struct sockaddr *)address, (socklen_t)sizeof(*address)) == 0;
+    return fd < 0 ||
+           connect(fd, (const struct sockaddr *)address, (socklen_t)sizeof(*address)) == 0 ||
+           (errno != ECONNREFUSED && errno != ENOENT);
 }
 
 static int bind_to(int fd, const struct sockaddr_un *address, mode_t mode)
 {
     const struct sockaddr *any = (const struct sockaddr *)address;
-    int r = bind(fd, any, (socklen_t)sizeof(*address));
+    int r = bind(fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
 
-    if (r < 0 && errno == EADDRINUSE && !is_alive(address) && unlink(address->sun_path) == 0)
-        r = bind(fd, any, (socklen_t)sizeof(*address));
+    if (r == -EADDRINUSE && !is_alive(address) && unlink(address->sun_path) == 0)
+        r = bind(fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
     /* The daemon's umask kept everybody out until now; nothing is accepted before listen. */
-    if (r == 0)
-        r = chmod(address->sun_path, mode);
-    return r < 0 ? -errno : 0;
+    if (r == 0 && chmod(address->sun_path, mode) < 0)
+        r = -errno;
+    return r;
 }
 
 int listener_open(struct listener *ret, const char *path, mode_t mode, struct err *err)

@@ -16,7 +16,8 @@ bool lookup_row(struct daemon *d, const char *id, struct registry_execution *ret
 
 /*
  * Finds the execution: either a reference in *ret_e while it is queued or runs, or NULL there
- * and its row with a result in *ret_row. False when *reply says why not.
+ * and its row in *ret_row, with its result unless that was lost. False when *reply says why
+ * not.
  */
 bool lookup_execution(struct daemon *d, const char *id, struct execution **ret_e,
                       struct registry_execution *ret_row, struct http_reply *reply);

@@ -297,6 +297,7 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
     d.tmp_fd = store.tmp_fd;
     d.objects_fd = store.objects_fd;
     d.artifacts_fd = store.artifacts_fd;
+    (void)sem_init(&d.ingest_gate, 0, DAEMON_INGESTS);
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", o->data_path);
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)

@@ -55,16 +55,21 @@ void objects_draft_discard(struct objects_draft *draft)
     (void)unlinkat(draft->tmp_fd, draft->name, 0);
 }
 
-int objects_put(int objects_fd, struct objects_draft *draft, const char *digest,
+int objects_put(int objects_fd, struct objects_draft *draft, const char *digest, bool *ret_new,
                 struct err *err)
 {
+    int r;
+
+    *ret_new = false;
     if (!objects_is_digest(digest))
         return err_set(err, EINVAL, "not a digest");
     if (faccessat(objects_fd, digest, F_OK, 0) == 0) {
         objects_draft_discard(draft);
         return 0;
     }
-    return objects_draft_publish(draft, objects_fd, digest, err);
+    r = objects_draft_publish(draft, objects_fd, digest, err);
+    *ret_new = r == 0;
+    return r;
 }
 
 void objects_remove(int objects_fd, const char *digest)

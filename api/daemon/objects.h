@@ -32,8 +32,11 @@ int objects_draft_publish(struct objects_draft *draft, int dir_fd, const char *n
 /* Removes a draft that was not published. Safe on a spent one. */
 void objects_draft_discard(struct objects_draft *draft);
 
-/* Publishes a draft as the object with this digest; one that exists already is kept. */
-int objects_put(int objects_fd, struct objects_draft *draft, const char *digest,
+/*
+ * Publishes a draft as the object with this digest; one that exists already is kept, and then
+ * *ret_new is false. 0 or -errno.
+ */
+int objects_put(int objects_fd, struct objects_draft *draft, const char *digest, bool *ret_new,
                 struct err *err);
 /* Removes an object. Who has it open keeps it; one that is not there is no error. */
 void objects_remove(int objects_fd, const char *digest);

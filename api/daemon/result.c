@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Both streams three times over, every byte escaped, and the names of all files. */
-#define RESULT_MAX (96 * LIMIT_MIB)
+/* The log twice with every byte escaped, the output, and the names of files. */
+#define RESULT_MAX                                                                             \
+    (2 * 6 * LIMIT_LOG_BYTES + LIMIT_OUTPUT_BYTES + 6 * LIMIT_NAMES_BYTES + LIMIT_MIB)
 
 const char *result_status_name(enum result_status status)
 {
@@ -236,7 +237,7 @@ static int append_tail(struct buf *out, const struct result *result)
         r = buf_printf(out, ",\"warnings\":");
     if (r == 0)
         r = append_warnings(out, result->warnings);
-    return r < 0 ? r : buf_append(out, "}", 1);
+    return r < 0 ? r : buf_append(out, "}\n", 2);
 }
 
 int result_write(const struct result *result, struct buf *ret)

@@ -56,7 +56,7 @@ struct result {
     uint64_t queue_ns, restore_ns, connect_ns, inject_ns, run_ns, collect_ns, teardown_ns;
 };
 
-/* Writes the JSON to a fresh *ret (caller's). 0, -E2BIG or -ENOMEM. */
+/* Writes the JSON, one line, to a fresh *ret (caller's). 0, -E2BIG or -ENOMEM. */
 int result_write(const struct result *result, struct buf *ret);
 
 /*

@@ -79,7 +79,8 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     if (c->plan.skill_fd < 0)
         return step(reply, err_set_errno(&err, -c->plan.skill_fd, "cannot keep the skill"),
                     &err);
-    r = skills_ingest(upload, c->plan.skill_fd, &c->archive, &c->skill, &err);
+    r = skills_ingest(&c->daemon->ingest_gate, upload, c->plan.skill_fd, &c->archive, &c->skill,
+                      &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
         return false;
@@ -255,8 +256,7 @@ static void reply_result(struct http_reply *reply, struct execution *e)
                          e->lost);
         return;
     }
-    if (buf_append(&body, e->result.data, e->result.len) < 0 ||
-        buf_append(&body, "\n", 1) < 0) {
+    if (buf_append(&body, e->result.data, e->result.len) < 0) {
         buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "out of memory");
         return;
@@ -306,8 +306,9 @@ static void reply_stored(struct http_reply *reply, const struct registry_executi
         reply_accepted(reply, row->id, row->status);
     else if (wants_events)
         sse_reply_stored(row, reply);
-    else if (!row->result || buf_append(&body, row->result, strlen(row->result)) < 0 ||
-             buf_append(&body, "\n", 1) < 0)
+    else if (!row->result)
+        http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
+    else if (buf_append(&body, row->result, strlen(row->result)) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
         http_reply_json(reply, 200, &body);
@@ -364,7 +365,7 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
         return;
     registry_execution_finish(&row);
     e = engine_find(d->engine, id);
-    if (!e || execution_get_state(e) == EXECUTION_ENDED) {
+    if (!e || execution_get_state(e) >= EXECUTION_COLLECTING) {
         execution_unref(e);
         http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
         return;

@@ -167,19 +167,24 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     http_reply_json(reply, 200, &body);
 }
 
-/* The shape of a result, for an execution that has none yet. */
+/* The shape of a result, for an execution that has none. live: it is queued or runs. */
 static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
-                             enum execution_state state)
+                             bool live, enum execution_state state)
 {
     uint64_t now_ns = clock_realtime_ns();
     struct buf body;
-    const struct result result = {
+    struct result result = {
         .execution_id = row->id,
         .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
         .skill = {row->skill_name, row->skill_version, row->skill_digest},
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
     };
 
+    if (!live) {
+        result.status = RESULT_FAILED;
+        result.error = "the daemon stopped while this execution ran, or had no room to store "
+                       "its result";
+    }
     if (result_write(&result, &body) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
@@ -194,23 +199,28 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     struct execution *e;
     enum execution_state state = EXECUTION_ACCEPTED;
     struct buf body = buf_init(SIZE_MAX / 2);
+    bool live;
 
-    /* Looked up before the row is read: what ends in between has its result in the row. */
-    e = request_id_valid(id) ? engine_find(d->engine, id) : NULL;
+    if (!lookup_execution(d, id, &e, &row, reply))
+        return;
+    live = e != NULL;
     if (e) {
         state = execution_get_state(e);
         execution_unref(e);
+        /* Read after the state: what ended in between has its result in the row. */
+        if (!lookup_row(d, id, &row, reply))
+            return;
     }
-    if (!lookup_row(d, id, &row, reply))
-        return;
-    if (!row.result)
-        reply_unfinished(reply, &row, state);
-    else if (buf_append(&body, row.result, strlen(row.result)) < 0 ||
-             buf_append(&body, "\n", 1) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
+    if (row.result) {
+        /* The text moves, it is not copied: it may be large. */
+        body.len = strlen(row.result);
+        body.cap = body.len + 1;
+        body.data = (uint8_t *)row.result;
+        row.result = NULL;
         http_reply_json(reply, 200, &body);
-    buf_finish(&body);
+    } else {
+        reply_unfinished(reply, &row, live, state);
+    }
     registry_execution_finish(&row);
 }
 
@@ -238,9 +248,6 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
 
-    if (!lookup_row(d, request->params[0], &row, reply))
-        return;
-    registry_execution_finish(&row);
     if (!lookup_execution(d, request->params[0], &e, &row, reply))
         return;
     if (e) {
@@ -249,7 +256,7 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
             r = utf8_repair(&tail, raw.data, raw.len, true, &text);
         execution_unref(e);
     } else {
-        r = read_member(row.result, "logs", &text);
+        r = row.result ? read_member(row.result, "logs", &text) : 0;
         registry_execution_finish(&row);
     }
     buf_finish(&raw);
@@ -269,9 +276,6 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     struct registry_execution row;
     struct execution *e;
 
-    if (!lookup_row(d, request->params[0], &row, reply))
-        return;
-    registry_execution_finish(&row);
     if (!lookup_execution(d, request->params[0], &e, &row, reply))
         return;
     if (e) {

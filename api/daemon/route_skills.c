@@ -45,7 +45,37 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
         http_reply_json(reply, status, &body);
 }
 
-/* Puts the canonical tar into the store and the skill into the registry. */
+/*
+ * Puts the canonical tar into the store and the skill into the registry, under the store lock:
+ * what is refused leaves nothing. As of registry_skill_put.
+ */
+static int store_skill(struct daemon *d, struct objects_draft *draft, const struct skill *skill,
+                       const char *digest, char **ret_existing, struct err *err)
+{
+    struct registry_skill known;
+    bool name_known;
+    bool new_object = false;
+    int r =
+        registry_skill_get(d->registry, skill->name, skill->version, &known, &name_known, err);
+
+    if (r == 0 && strcmp(known.digest, digest) != 0) {
+        *ret_existing = known.digest;
+        known.digest = NULL;
+        r = -EEXIST;
+    }
+    if (r == 0 || r == -EEXIST)
+        registry_skill_finish(&known);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    r = objects_put(d->objects_fd, draft, digest, &new_object, err);
+    if (r == 0)
+        r = registry_skill_put(d->registry, skill->name, skill->version, digest,
+                               skill->description, ret_existing, err);
+    if (r < 0 && new_object)
+        objects_remove(d->objects_fd, digest);
+    return r;
+}
+
 static void register_skill(struct daemon *d, struct objects_draft *draft,
                            const struct skill *skill, const struct skill_archive *archive,
                            struct http_reply *reply)
@@ -57,10 +87,7 @@ static void register_skill(struct daemon *d, struct objects_draft *draft,
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(draft->fd);
     (void)pthread_mutex_lock(&d->store_lock);
-    r = objects_put(d->objects_fd, draft, archive->digest, &err);
-    if (r == 0)
-        r = registry_skill_put(d->registry, skill->name, skill->version, archive->digest,
-                               skill->description, &existing, &err);
+    r = store_skill(d, draft, skill, archive->digest, &existing, &err);
     (void)pthread_mutex_unlock(&d->store_lock);
     if (r == -EEXIST)
         http_reply_error(reply, 409, "conflict",
@@ -101,7 +128,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
         return;
     }
-    r = skills_ingest(body, draft.fd, &archive, &skill, &err);
+    r = skills_ingest(&d->ingest_gate, body, draft.fd, &archive, &skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
     } else {
@@ -114,16 +141,16 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
 {
+    struct daemon *d = ctx;
     struct spool *body = find_upload(request, reply);
     struct skill_archive archive;
     struct skill skill;
     struct err err = {0};
     int r;
 
-    (void)ctx;
     if (!body)
         return;
-    r = skills_ingest(body, -1, &archive, &skill, &err);
+    r = skills_ingest(&d->ingest_gate, body, -1, &archive, &skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
         return;

@@ -72,7 +72,14 @@ static void on_started(void *ctx)
 {
     struct run *run = ctx;
 
-    execution_set_running(run->e);
+    execution_set_state(run->e, EXECUTION_RUNNING);
+}
+
+static void on_ended(void *ctx)
+{
+    struct run *run = ctx;
+
+    execution_set_state(run->e, EXECUTION_COLLECTING);
 }
 
 static const struct guest_session_events events = {
@@ -80,6 +87,7 @@ static const struct guest_session_events events = {
     .output = on_output,
     .files = on_files,
     .started = on_started,
+    .ended = on_ended,
 };
 
 static bool is_cancelled(void *ctx)
@@ -271,6 +279,21 @@ static void fill_phases(const struct run *run, struct result *result)
     result->duration_ns = now - run->e->queued_ns;
 }
 
+/* Keeps files_list to LIMIT_NAMES_BYTES: a result stays small whatever a skill leaves. */
+static void clip_names(struct run *run, struct result *result)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < result->n_files; i++) {
+        bytes += strlen(result->files[i].path);
+        if (bytes > LIMIT_NAMES_BYTES) {
+            result->n_files = i;
+            result->truncated = true;
+            warn(run, "files_list was cut at 1 MiB of names; the archive has all files");
+        }
+    }
+}
+
 /* Writes the result and stores it. json is the caller's, and empty on failure. */
 static int store_result(struct run *run, const struct result *result, struct buf *json,
                         struct err *err)
@@ -316,6 +339,7 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
     if (run->artifacts) {
         result.files = artifacts_list(run->artifacts, &result.n_files);
         result.truncated = artifacts_truncated(run->artifacts);
+        clip_names(run, &result);
     }
     result.truncated |= e->log_clipped;
     result.truncated |=

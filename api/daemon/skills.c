@@ -8,9 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* What a skill without a version is registered as. */
 #define VERSION_NONE "0.0.0"
+/* How long an archive waits for its turn. */
+#define GATE_SECONDS 10
 
 static int check_names(struct skill *skill, struct err *err)
 {
@@ -29,14 +32,25 @@ static int check_names(struct skill *skill, struct err *err)
     return 0;
 }
 
-int skills_ingest(struct spool *upload, int tar_fd, struct skill_archive *ret_archive,
-                  struct skill *ret_skill, struct err *err)
+/* Waits for a place. 0 or -EBUSY. */
+static int enter_gate(sem_t *gate, struct err *err)
 {
-    int fd = spool_to_fd(upload);
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += GATE_SECONDS;
+    while (sem_clockwait(gate, CLOCK_MONOTONIC, &until) < 0) {
+        if (errno != EINTR)
+            return err_set(err, EBUSY, "too many archives are being checked already");
+    }
+    return 0;
+}
+
+static int load(int fd, int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
+                struct err *err)
+{
     int r;
 
-    if (fd < 0)
-        return err_set_errno(err, -fd, "cannot keep the archive") == -EINVAL ? -EIO : fd;
     r = skill_archive_load(fd, &archive_limits_default, tar_fd, ret_archive, ret_skill, err);
     if (r < 0)
         return r;
@@ -48,11 +62,32 @@ int skills_ingest(struct spool *upload, int tar_fd, struct skill_archive *ret_ar
     return r;
 }
 
+int skills_ingest(sem_t *gate, struct spool *upload, int tar_fd,
+                  struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
+{
+    int fd = spool_to_fd(upload);
+    int r;
+
+    if (fd < 0)
+        return err_set(err, EIO, "cannot keep the archive: %s", strerror(-fd));
+    r = enter_gate(gate, err);
+    if (r < 0)
+        return r;
+    r = load(fd, tar_fd, ret_archive, ret_skill, err);
+    (void)sem_post(gate);
+    return r;
+}
+
 void skills_reply_refused(struct http_reply *reply, int result, const struct err *err)
 {
     enum skill_code code = skill_code_of(result);
     unsigned status = 500;
 
+    if (result == -EBUSY) {
+        http_reply_error(reply, 429, "overloaded", "%s", err->message);
+        reply->retry_after_s = 1;
+        return;
+    }
     if (code == SKILL_CODE_INVALID_SKILL)
         status = 400;
     else if (code == SKILL_CODE_TOO_LARGE)

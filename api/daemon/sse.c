@@ -125,8 +125,9 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
                 return -1;
             continue;
         }
-        if (s->result_at < s->e->result.len)
-            return (ssize_t)copy_out(data, size, s->e->result.data, s->e->result.len,
+        /* Without the end of its line, which the event brings. */
+        if (s->result_at < s->e->result.len - 1)
+            return (ssize_t)copy_out(data, size, s->e->result.data, s->e->result.len - 1,
                                      &s->result_at);
         if (buf_append(&s->pending, "\n\n", 2) < 0)
             return -1;
@@ -177,7 +178,7 @@ static int add_stored_log(struct buf *out, const char *name, struct json_slice t
 static int add_stored(struct buf *out, const struct registry_execution *row)
 {
     struct json_member members[STORED_MEMBERS_MAX];
-    size_t len = strlen(row->result), n = 0;
+    size_t len = strcspn(row->result, "\n"), n = 0;
     int r = json_text_members(row->result, len, members, STORED_MEMBERS_MAX, &n, NULL);
 
     if (r == 0)
@@ -202,7 +203,7 @@ void sse_reply_stored(const struct registry_execution *row, struct http_reply *r
 {
     struct buf body = buf_init(SIZE_MAX / 2);
 
-    if (add_stored(&body, row) < 0) {
+    if (!row->result || add_stored(&body, row) < 0) {
         buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", row->id);
         return;

@@ -186,13 +186,18 @@ int store_recover(struct store *store, struct registry *registry, struct err *er
     int r;
 
     while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
+        struct err full = {0};
+
         remove_artifacts(store, row.id);
-        r = end_lost(registry, &row, err);
-        if (r == 0)
+        r = end_lost(registry, &row, &full);
+        if (r < 0)
+            /* A full disk is no reason not to start: what is there can be read and removed. */
+            log_error("store", "execution=%s lost=\"%s\"", row.id, full.message);
+        else
             log_warn("store", "execution=%s lost=\"the daemon stopped while it ran\"", row.id);
         registry_execution_finish(&row);
         if (r < 0)
-            return r;
+            return 0;
     }
     return r == -ENOENT ? 0 : r;
 }

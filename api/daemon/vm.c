@@ -202,7 +202,7 @@ int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err)
         return err_set(err, EPROTO, "the microVM's process sent a message nobody knows");
     event.message[sizeof(event.message) - 1] = '\0';
     for (char *p = event.message; *p; p++) {
-        if (*p < 0x20 || *p > 0x7e)
+        if (*p < 0x20 || *p > 0x7e || *p == '"')
             *p = '?';
     }
     *ret = event;

@@ -71,13 +71,16 @@ static void registers_skills_once(void **state)
     size_t len;
     char *tar = harness_skill("again", "2.0", "print(2)", &len);
     const char *type = "Content-Type: application/octet-stream\r\n";
+    unsigned objects;
 
     expect(harness_request(*state, "POST", "/v1/skills", type, tar, len), 201,
            "\"name\":\"again\",\"version\":\"2.0\"");
     expect(harness_request(*state, "POST", "/v1/skills", type, tar, len), 201, "\"digest\":\"");
     free(tar);
     tar = harness_skill("again", "2.0", "print(3)", &len);
+    objects = harness_count_files(*state, "objects");
     expect(harness_request(*state, "POST", "/v1/skills", type, tar, len), 409, "conflict");
+    assert_int_equal(harness_count_files(*state, "objects"), objects);
     expect(
         harness_request(*state, "POST", "/v1/skills", "Content-Type: text/plain\r\n", tar, len),
         415, "unsupported_type");
@@ -228,6 +231,8 @@ static void chooses_the_output(void **state)
     expect(harness_run(*state, FAKE2("stdout", " [1, 2]\\n")), 200, "\"output\":[1,2],");
     expect(harness_run(*state, FAKE2("stdout", "{} {}")), 200, "\"output\":null,");
     expect(harness_run(*state, FAKE2("stdout", "hello")), 200, "\"output\":null,");
+    expect(harness_run(*state, FAKE2("stdout", "\\\"\\\\udcff\\\"")), 200,
+           "\"output\":\"\\ufffd\",");
     expect(harness_run(*state, FAKE("files")), 200, "\"output\":{\"ok\":true},");
 }
 

@@ -296,6 +296,12 @@ static void fail_is_made_printable(void **state)
     put(&b, PROTO_FAIL, "no \x1b[31m\n\xff", 10);
     assert_int_equal(feed(&b, 3, &seen, &err), -EREMOTEIO);
     assert_non_null(strstr(err.message, "no ?[31m??"));
+    buf_clear(&b);
+    err = (struct err){0};
+    put_ready(&b);
+    put(&b, PROTO_FAIL, "a\" b=\"c \xc2\x9b \xc3\xa4", 15);
+    assert_int_equal(feed(&b, 3, &seen, &err), -EREMOTEIO);
+    assert_non_null(strstr(err.message, "a' b='c ?? \xc3\xa4"));
     buf_finish(&b);
     buf_finish(&seen.text);
 }

@@ -361,6 +361,28 @@ static void cancel_ends_what_runs_and_what_waits(void **state)
     harness_finish(&h);
 }
 
+/* Once the skill has ended there is nothing left to cancel. */
+static void cancel_comes_too_late(void **state)
+{
+    struct client running;
+    struct harness h;
+    char path[64];
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    start_client(&running, &h, FAKE("hang-collect"));
+    wait_children(&h, 1);
+    find_execution(&h, path, sizeof(path));
+    usleep(700000);
+    expect(harness_request(&h, "DELETE", path, "", NULL, 0), 409, "has ended already");
+    expect(harness_get(&h, path), 200, "\"status\":\"running\"");
+    assert_int_equal(harness_stop(&h, SIGKILL), -1);
+    pthread_join(running.thread, NULL);
+    answer_finish(&running.answer);
+    harness_finish(&h);
+}
+
 static int run_second(const struct harness *h, const char *socket_path, const char *data)
 {
     char command[1024];
@@ -435,6 +457,7 @@ int main(void)
         cmocka_unit_test(stopping_cancels_what_runs),
         cmocka_unit_test(a_killed_daemon_leaves_no_machine),
         cmocka_unit_test(cancel_ends_what_runs_and_what_waits),
+        cmocka_unit_test(cancel_comes_too_late),
         cmocka_unit_test(one_daemon_at_a_time),
         cmocka_unit_test(idle_clients_are_harmless),
     };

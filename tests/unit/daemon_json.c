@@ -176,6 +176,33 @@ static void compacts(void **state)
     buf_finish(&out);
 }
 
+/* Half a surrogate pair is no character: strict readers would refuse the whole answer. */
+static void repairs_half_surrogate_pairs(void **state)
+{
+    static const char *const cases[][2] = {
+        {"\"\\udcff\"", "\"\\ufffd\""},
+        {"\"a\\ud800b\"", "\"a\\ufffdb\""},
+        {"\"\\ud83d\\ude00\"", "\"\\ud83d\\ude00\""},
+        {"\"\\uD83D\\uDE00\\uDE00\"", "\"\\uD83D\\uDE00\\ufffd\""},
+        {"\"\\ud800\\ud83d\\ude00\"", "\"\\ufffd\\ud83d\\ude00\""},
+        {"\"\\ud800\\n\"", "\"\\ufffd\\n\""},
+        {"\"\\\\ud800\"", "\"\\\\ud800\""},
+        {"[ \"\\ud800\" , 1 ]", "[\"\\ufffd\",1]"},
+        {"\"\\u00e4\\\"\"", "\"\\u00e4\\\"\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct json_slice value = {cases[i][0], strlen(cases[i][0])};
+        struct buf out = buf_init(1000);
+
+        assert_int_equal(json_text_check(value.data, value.len, NULL, NULL), 0);
+        assert_int_equal(json_append_compact(&out, value), 0);
+        assert_string_equal(buf_cstr(&out), cases[i][1]);
+        buf_finish(&out);
+    }
+}
+
 static void expect_repair(struct utf8_tail *tail, const char *data, bool end, const char *want)
 {
     struct buf out = buf_init(100);
@@ -320,6 +347,7 @@ int main(void)
         cmocka_unit_test(finds_nul_escapes),
         cmocka_unit_test(writes_strings),
         cmocka_unit_test(compacts),
+        cmocka_unit_test(repairs_half_surrogate_pairs),
         cmocka_unit_test(repairs_utf8_across_chunks),
         cmocka_unit_test(repair_does_not_depend_on_chunks),
     };

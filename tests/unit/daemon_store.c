@@ -2,6 +2,7 @@
 /* The registry, the object store, spools, and the lock of the data folder. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/listener.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/registry.h"
 #include "api/daemon/spool.h"
@@ -10,9 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define DIGEST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -49,8 +54,8 @@ static struct registry *open_registry(const char *dir)
     return registry;
 }
 
-static int accept(struct registry *registry, const char *id, const char *skill,
-                  const char *digest, uint64_t ns, const char *key)
+static int accept_row(struct registry *registry, const char *id, const char *skill,
+                      const char *digest, uint64_t ns, const char *key)
 {
     const struct registry_acceptance a = {id, skill, "1", digest, ns, key, key ? digest : NULL};
 
@@ -93,9 +98,9 @@ static void executions_are_kept(void **state)
     struct registry_execution row;
 
     assert_int_equal(registry_execution_get(registry, ID_1, &row, NULL), -ENOENT);
-    assert_int_equal(accept(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
-    assert_int_equal(accept(registry, ID_1, "x", DIGEST_A, 7, NULL), -EIO);
-    assert_int_equal(accept(registry, ID_2, "x", DIGEST_A, 8, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), -EIO);
+    assert_int_equal(accept_row(registry, ID_2, "x", DIGEST_A, 8, NULL), 0);
     assert_int_equal(registry_execution_end(registry, ID_2, "success", "{}", 2, 9, NULL), 0);
     registry_close(registry);
     registry = open_registry(*state);
@@ -137,8 +142,8 @@ static void lost_executions_are_ended(void **state)
 
     assert_int_equal(store_open(*state, &store, NULL), 0);
     registry = open_registry(*state);
-    assert_int_equal(accept(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
-    assert_int_equal(accept(registry, ID_2, "y", "", 7, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_2, "y", "", 7, NULL), 0);
     assert_int_equal(mkdirat(store.artifacts_fd, ID_1, 0700), 0);
     assert_int_equal(store_recover(&store, registry, NULL), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
@@ -151,6 +156,60 @@ static void lost_executions_are_ended(void **state)
     assert_int_equal(access(path, F_OK), -1);
     registry_close(registry);
     store_close(&store);
+}
+
+/* A disk that is full is no reason not to start; the rows are ended when there is room again.
+ */
+static void recovery_survives_a_full_disk(void **state)
+{
+    struct rlimit before, none = {0};
+    struct registry *registry;
+    struct registry_execution row;
+    struct store store;
+
+    assert_int_equal(store_open(*state, &store, NULL), 0);
+    registry = open_registry(*state);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 1;
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    assert_int_equal(store_recover(&store, registry, NULL), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(registry_execution_unfinished(registry, &row, NULL), 0);
+    registry_execution_finish(&row);
+    assert_int_equal(store_recover(&store, registry, NULL), 0);
+    assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
+    registry_close(registry);
+    store_close(&store);
+}
+
+/* Somebody who listens but does not accept is alive, and asking does not wait for him. */
+static void a_busy_listener_is_alive(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct listener listener;
+    struct err err = {0};
+    int fds[8];
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", (char *)*state);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    for (int i = 0; i < 8; i++) {
+        fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)connect(fds[i], (struct sockaddr *)&address, sizeof(address));
+    }
+    assert_int_equal(listener_open(&listener, address.sun_path, 0600, &err), -EADDRINUSE);
+    assert_non_null(strstr(err.message, "another process listens"));
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    close(fd);
+    /* Now the name is stale. */
+    assert_int_equal(listener_open(&listener, address.sun_path, 0600, NULL), 0);
+    listener_close(&listener);
+    assert_int_equal(access(address.sun_path, F_OK), -1);
 }
 
 static void one_daemon_per_folder(void **state)
@@ -179,6 +238,7 @@ static void objects_are_whole_or_absent(void **state)
     struct err err = {0};
     struct store store;
     char text[8] = {0};
+    bool new_object = false;
     int fd;
 
     assert_int_equal(store_open(*state, &store, NULL), 0);
@@ -186,10 +246,12 @@ static void objects_are_whole_or_absent(void **state)
     assert_int_equal(objects_open(store.objects_fd, "../skillvm.db", NULL), -EINVAL);
     assert_int_equal(objects_draft_open(store.tmp_fd, &draft, NULL), 0);
     assert_int_equal(fd_write_full(draft.fd, "first", 5), 0);
-    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, NULL), 0);
+    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, &new_object, NULL), 0);
+    assert_true(new_object);
     objects_draft_discard(&draft);
     assert_int_equal(objects_draft_open(store.tmp_fd, &draft, NULL), 0);
-    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, NULL), 0);
+    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, &new_object, NULL), 0);
+    assert_false(new_object);
     objects_draft_discard(&draft);
     fd = objects_open(store.objects_fd, DIGEST_A, NULL);
     assert_true(fd >= 0);
@@ -237,6 +299,8 @@ int main(void)
         IN_DIR(executions_are_kept),
         IN_DIR(refuses_what_is_no_database),
         IN_DIR(lost_executions_are_ended),
+        IN_DIR(recovery_survives_a_full_disk),
+        IN_DIR(a_busy_listener_is_alive),
         IN_DIR(one_daemon_per_folder),
         IN_DIR(objects_are_whole_or_absent),
         IN_DIR(spools_move_to_disk),

@@ -123,6 +123,7 @@ void execution_set_state(struct execution *e, enum execution_state state)
 {
     (void)pthread_mutex_lock(&e->lock);
     e->state = state;
+    e->ran = true;
     (void)pthread_cond_broadcast(&e->changed);
     (void)pthread_mutex_unlock(&e->lock);
 }
@@ -244,9 +245,8 @@ enum execution_news execution_next(struct execution *e, struct execution_cursor 
 
     (void)pthread_mutex_lock(&e->lock);
     while (news == EXECUTION_NOTHING) {
-        if (cursor->state == EXECUTION_ACCEPTED &&
-            (e->state == EXECUTION_RUNNING || e->state == EXECUTION_COLLECTING)) {
-            cursor->state = e->state;
+        if (!cursor->told_ran && e->ran) {
+            cursor->told_ran = true;
             news = EXECUTION_STATE;
         } else if (copy_log(e, cursor, ret_stream, data, size, ret_len)) {
             news = EXECUTION_LOG;

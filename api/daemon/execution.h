@@ -67,6 +67,7 @@ struct execution {
     pthread_cond_t changed;
     unsigned references;
     enum execution_state state;
+    bool ran; /* it was RUNNING once */
     bool log_clipped;
     struct buf log;             /* the bytes of both streams, in the order they came */
     struct buf segments;        /* u32 each, covering log: see below */
@@ -105,12 +106,12 @@ struct execution_cursor {
     size_t log_at;
     size_t segment_at;   /* bytes of segments */
     uint32_t in_segment; /* bytes of that segment already read */
-    enum execution_state state;
+    bool told_ran;
 };
 
 enum execution_news {
     EXECUTION_NOTHING, /* the time is up */
-    EXECUTION_STATE,   /* cursor->state changed */
+    EXECUTION_STATE,   /* it runs, or has run; comes once, and before any of its log */
     EXECUTION_LOG,     /* bytes of a stream */
     EXECUTION_RESULT,  /* ended and all of the log was read */
 };

@@ -299,7 +299,7 @@ static void fail_is_made_printable(void **state)
     buf_clear(&b);
     err = (struct err){0};
     put_ready(&b);
-    put(&b, PROTO_FAIL, "a\" b=\"c \xc2\x9b \xc3\xa4", 15);
+    put(&b, PROTO_FAIL, "a\" b=\"c \xc2\x9b \xc3\xa4", 13);
     assert_int_equal(feed(&b, 3, &seen, &err), -EREMOTEIO);
     assert_non_null(strstr(err.message, "a' b='c ?? \xc3\xa4"));
     buf_finish(&b);

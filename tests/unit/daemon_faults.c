@@ -69,6 +69,8 @@ static void guests_that_break_fail(void **state)
         expect(harness_run(&h, cases[i][0]), 200, cases[i][1]);
     harness_assert_clean(&h);
     assert_int_equal(harness_count_files(&h, "artifacts"), 0);
+    for (int i = 0; i < 200 && harness_count_fds(&h) > fds + 1; i++)
+        usleep(20000);
     assert_true(harness_count_fds(&h) <= fds + 1);
     end(&h);
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An execution in memory: what its readers see, whenever they look. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/execution.h"
+#include "api/daemon/limits.h"
+#include "base/clock.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct execution *create(void)
+{
+    struct run_plan plan = run_plan_init();
+    struct execution *e = execution_create(&plan, NULL);
+
+    assert_non_null(e);
+    return e;
+}
+
+static enum execution_news next(struct execution *e, struct execution_cursor *c, char *text,
+                                size_t size, enum guest_stream *stream)
+{
+    size_t len = 0;
+    enum execution_news news =
+        execution_next(e, c, clock_monotonic_ns() + 1000000, stream, text, size - 1, &len);
+
+    text[news == EXECUTION_LOG ? len : 0] = '\0';
+    return news;
+}
+
+static void end(struct execution *e)
+{
+    struct buf result = buf_init(10);
+
+    assert_int_equal(buf_append(&result, "{}\n", 3), 0);
+    execution_end(e, &result, NULL);
+}
+
+/* A reader that looks only when everything is over sees all of it, in its order. */
+static void a_late_reader_misses_nothing(void **state)
+{
+    struct execution *e = create();
+    struct execution_cursor c = {0};
+    enum guest_stream stream = GUEST_STDOUT;
+    char text[16];
+
+    (void)state;
+    execution_set_state(e, EXECUTION_RUNNING);
+    execution_append_log(e, GUEST_STDOUT, "ab", 2);
+    execution_append_log(e, GUEST_STDOUT, "c", 1);
+    execution_append_log(e, GUEST_STDERR, "d", 1);
+    execution_set_state(e, EXECUTION_COLLECTING);
+    end(e);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_STATE);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_LOG);
+    assert_string_equal(text, "abc");
+    assert_int_equal(stream, GUEST_STDOUT);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_LOG);
+    assert_string_equal(text, "d");
+    assert_int_equal(stream, GUEST_STDERR);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_RESULT);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_RESULT);
+    execution_unref(e);
+}
+
+static void a_reader_follows(void **state)
+{
+    struct execution *e = create();
+    struct execution_cursor c = {0};
+    enum guest_stream stream = GUEST_STDOUT;
+    char text[3];
+
+    (void)state;
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_NOTHING);
+    execution_set_state(e, EXECUTION_RUNNING);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_STATE);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_NOTHING);
+    execution_append_log(e, GUEST_STDERR, "xyz", 3);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_LOG);
+    assert_string_equal(text, "xy");
+    execution_append_log(e, GUEST_STDERR, "!", 1);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_LOG);
+    assert_string_equal(text, "z!");
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_NOTHING);
+    end(e);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_RESULT);
+    execution_unref(e);
+}
+
+/* What never ran is not said to have run. */
+static void what_never_ran(void **state)
+{
+    struct execution *e = create();
+    struct execution_cursor c = {0};
+    enum guest_stream stream = GUEST_STDOUT;
+    char text[4];
+
+    (void)state;
+    end(e);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_RESULT);
+    execution_unref(e);
+}
+
+static void the_log_is_bounded(void **state)
+{
+    struct execution *e = create();
+    char *block = calloc(1, LIMIT_LOG_BYTES);
+
+    (void)state;
+    assert_non_null(block);
+    execution_append_log(e, GUEST_STDOUT, block, LIMIT_LOG_BYTES - 1);
+    assert_false(e->log_clipped);
+    execution_append_log(e, GUEST_STDERR, block, 2);
+    assert_true(e->log_clipped);
+    assert_int_equal(e->log.len, LIMIT_LOG_BYTES);
+    execution_append_log(e, GUEST_STDOUT, block, 1);
+    assert_int_equal(e->log.len, LIMIT_LOG_BYTES);
+    free(block);
+    execution_unref(e);
+}
+
+static void cancelling_is_seen(void **state)
+{
+    struct execution *e = create();
+    struct pollfd p = {.fd = e->cancel_fd, .events = POLLIN};
+
+    (void)state;
+    assert_int_equal(poll(&p, 1, 0), 0);
+    execution_cancel(e);
+    execution_cancel(e);
+    assert_int_equal(poll(&p, 1, 0), 1);
+    execution_unref(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_reader_misses_nothing),
+        cmocka_unit_test(a_reader_follows),
+        cmocka_unit_test(what_never_ran),
+        cmocka_unit_test(the_log_is_bounded),
+        cmocka_unit_test(cancelling_is_seen),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -11,9 +11,8 @@
 
 #include "api/skill/archive.h"
 
-#include <archive.h>
-
 struct source;
+struct archive; /* libarchive's reader */
 
 /*
  * A source of in_fd (borrowed) with size bytes. 0; -EMEDIUMTYPE or -EINVAL with err where what

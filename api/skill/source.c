@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 
+#include <archive.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -74,6 +74,9 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv);
 int cmd_down(struct cli_globals *globals, int argc, char **argv);
 int cmd_status(struct cli_globals *globals, int argc, char **argv);
 int cmd_doctor(struct cli_globals *globals, int argc, char **argv);
+int cmd_health(struct cli_globals *globals, int argc, char **argv);
+int cmd_skill(struct cli_globals *globals, int argc, char **argv);
+int cmd_exec(struct cli_globals *globals, int argc, char **argv);
 
 /* Prints a command's help ("" for the program's) to standard output. Returns CLI_OK. */
 int help_print(const char *command);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define ERROR_BODY_MAX (64u * 1024u)
+#define URL_MAX        10240u
 
 struct transfer {
     const struct client_call *call;
@@ -83,15 +84,18 @@ static int on_archive_seek(void *user, curl_off_t offset, int origin)
 
 static int add_parts(struct transfer *t, curl_mime *mime)
 {
-    curl_mimepart *request = curl_mime_addpart(mime), *archive = curl_mime_addpart(mime);
+    const char *name = t->call->archive_part ? t->call->archive_part : "skill_archive";
+    curl_mimepart *request = t->call->json ? curl_mime_addpart(mime) : NULL;
+    curl_mimepart *archive = curl_mime_addpart(mime);
     struct stat st;
 
-    if (!request || !archive || fstat(t->call->archive_fd, &st) < 0)
+    if ((t->call->json && !request) || !archive || fstat(t->call->archive_fd, &st) < 0)
         return -ENOMEM;
-    if (curl_mime_name(request, "request") || curl_mime_type(request, "application/json") ||
-        curl_mime_data(request, t->call->json, t->call->json_len) ||
-        curl_mime_name(archive, "skill_archive") ||
-        curl_mime_filename(archive, "skill_archive") ||
+    if (request &&
+        (curl_mime_name(request, "request") || curl_mime_type(request, "application/json") ||
+         curl_mime_data(request, t->call->json, t->call->json_len)))
+        return -ENOMEM;
+    if (curl_mime_name(archive, name) || curl_mime_filename(archive, name) ||
         curl_mime_type(archive, "application/octet-stream") ||
         curl_mime_data_cb(archive, st.st_size, on_archive_read, on_archive_seek, NULL, t))
         return -ENOMEM;
@@ -209,14 +213,17 @@ int client_call(const char *socket_path, const struct client_call *call, long *r
                 struct err *err)
 {
     struct transfer t = {.call = call, .error_body = buf_init(ERROR_BODY_MAX), .err = err};
-    char url[512], detail[CURL_ERROR_SIZE] = "";
+    char url[URL_MAX], detail[CURL_ERROR_SIZE] = "";
     struct curl_slist *headers = make_headers(call);
     curl_mime *mime = NULL;
     long status = 0;
     int result = -ENOMEM;
 
     pthread_once(&curl_once, init_curl);
-    snprintf(url, sizeof(url), "http://localhost%s", call->path);
+    if ((size_t)snprintf(url, sizeof(url), "http://localhost%s", call->path) >= sizeof(url)) {
+        curl_slist_free_all(headers);
+        return err_set(err, ENAMETOOLONG, "the path is too long");
+    }
     t.curl = curl_easy_init();
     if (!t.curl || !headers || set_options(&t, socket_path, url, headers, detail))
         goto out;

@@ -21,9 +21,12 @@ struct client_call {
     const char *method;
     const char *json;
     size_t json_len;
-    /* Not -1: multipart/form-data with json as part "request" and this file as "skill_archive".
+    /*
+     * Not -1: multipart/form-data with json, where there is one, as part "request" and this
+     * file as the part of this name, which is "skill_archive" where it is NULL.
      */
     int archive_fd;
+    const char *archive_part;
     uint64_t timeout_ms; /* of the whole call; 0: none */
     /*
      * The body of a 2xx answer, in pieces. is_events tells server-sent events from other

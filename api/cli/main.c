@@ -50,6 +50,7 @@ static const struct {
 } commands[] = {
     {"run", cmd_run},       {"up", cmd_up},         {"down", cmd_down},
     {"status", cmd_status}, {"doctor", cmd_doctor}, {"version", cmd_version},
+    {"skill", cmd_skill},   {"exec", cmd_exec},     {"health", cmd_health},
     {"help", cmd_help},     {"relay", cmd_relay},   {"host-soft", cmd_host_soft},
 };
 

@@ -20,11 +20,12 @@ struct daemon {
     struct registry *registry;
     struct snapshots *snapshots;
     struct engine *engine;
-    pthread_mutex_t push_lock; /* one registration at a time: object and row go together */
-    sem_t ingest_gate;         /* DAEMON_INGESTS archives are checked at once */
-    int tmp_fd;                /* directories of the data folder */
+    struct metrics *metrics;
+    sem_t ingest_gate; /* DAEMON_INGESTS archives are checked at once */
+    int tmp_fd;        /* directories of the data folder */
     int objects_fd;
     int artifacts_fd;
+    pthread_mutex_t store_lock; /* held while an object and its row come or go together */
 };
 
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
@@ -32,7 +33,16 @@ extern const struct http_route daemon_routes[];
 
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);

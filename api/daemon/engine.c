@@ -155,15 +155,21 @@ static int accept_execution(struct engine *engine, struct run_plan *plan,
                             struct execution **ret, struct err *err)
 {
     struct execution *e = execution_create(plan, err);
+    struct registry_acceptance acceptance;
     int r;
 
     if (!e)
         return -ENOMEM;
     e->accepted_ns = clock_realtime_ns();
     e->queued_ns = clock_monotonic_ns();
-    r = registry_execution_accept(engine->config.env.registry, e->id, e->plan.skill_name,
-                                  e->plan.skill_version, e->plan.skill_digest, e->accepted_ns,
-                                  err);
+    acceptance = (struct registry_acceptance){.id = e->id,
+                                              .skill_name = e->plan.skill_name,
+                                              .skill_version = e->plan.skill_version,
+                                              .skill_digest = e->plan.skill_digest,
+                                              .accepted_ns = e->accepted_ns,
+                                              .idempotency_key = e->plan.idempotency_key,
+                                              .request_digest = e->plan.request_digest};
+    r = registry_execution_accept(engine->config.env.registry, &acceptance, err);
     if (r < 0) {
         *plan = e->plan;
         e->plan = run_plan_init();
@@ -218,6 +224,14 @@ struct execution *engine_find(struct engine *engine, const char *id)
         (void)execution_ref(e);
     (void)pthread_mutex_unlock(&engine->lock);
     return e;
+}
+
+void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    *ret_queued = engine->n_queued;
+    *ret_running = engine->n_running;
+    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 void engine_stop(struct engine *engine, uint64_t wait_ms)

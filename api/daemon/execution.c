@@ -28,6 +28,8 @@ void run_plan_finish(struct run_plan *plan)
     buf_finish(&plan->run);
     spool_finish(&plan->input);
     skill_strings_finish(&plan->warnings);
+    free(plan->idempotency_key);
+    free(plan->request_digest);
     *plan = run_plan_init();
 }
 
@@ -162,6 +164,16 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
     if (kept > 0)
         (void)pthread_cond_broadcast(&e->changed);
     (void)pthread_mutex_unlock(&e->lock);
+}
+
+int execution_copy_log(struct execution *e, struct buf *out)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&e->lock);
+    r = buf_append(out, e->log.data, e->log.len);
+    (void)pthread_mutex_unlock(&e->lock);
+    return r;
 }
 
 void execution_end(struct execution *e, struct buf *result, const char *lost)

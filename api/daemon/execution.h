@@ -46,6 +46,8 @@ struct run_plan {
     uint64_t timeout_ms;
     uint64_t memory_bytes;
     struct skill_strings warnings;
+    char *idempotency_key; /* NULL: none */
+    char *request_digest;  /* with a key: of everything the request says */
 };
 
 /* The empty plan. */
@@ -88,6 +90,8 @@ void execution_set_state(struct execution *e, enum execution_state state);
 /* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
 void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
                           size_t len);
+/* Appends the log so far, both streams as they came, to out. 0, -E2BIG or -ENOMEM. */
+int execution_copy_log(struct execution *e, struct buf *out);
 /*
  * Sets the result (taken over) and wakes every reader. Once. lost says why it could not be
  * stored, NULL when it was.

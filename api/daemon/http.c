@@ -60,6 +60,12 @@ static void reply_finish(struct http_reply *reply)
     *reply = empty_reply();
 }
 
+void http_reply_empty(struct http_reply *reply, unsigned status)
+{
+    reply_finish(reply);
+    reply->status = status;
+}
+
 void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body)
 {
     reply_finish(reply);
@@ -85,18 +91,25 @@ void http_reply_error(struct http_reply *reply, unsigned status, const char *cod
     http_reply_json(reply, status, &body);
 }
 
-/* Compares a path with a route's; *param gets what stood for ':'. */
-static bool match_path(const char *pattern, const char *path, char param[HTTP_PARAM_SIZE])
-{
-    param[0] = '\0';
-    while (*pattern && *path) {
-        if (*pattern == ':') {
-            size_t len = strcspn(path, "/");
+/* Where the parameters of a path are. */
+struct match {
+    const char *at[HTTP_PARAMS_MAX];
+    size_t len[HTTP_PARAMS_MAX];
+    size_t n;
+};
 
-            if (len == 0 || len >= HTTP_PARAM_SIZE)
+/* Compares a path with a route's. */
+static bool match_path(const char *pattern, const char *path, struct match *ret)
+{
+    ret->n = 0;
+    while (*pattern && *path) {
+        if (*pattern == ':' || *pattern == '*') {
+            size_t len = *pattern == ':' ? strcspn(path, "/") : strlen(path);
+
+            if (len == 0 || ret->n == HTTP_PARAMS_MAX)
                 return false;
-            memcpy(param, path, len);
-            param[len] = '\0';
+            ret->at[ret->n] = path;
+            ret->len[ret->n++] = len;
             path += len;
             pattern++;
             continue;
@@ -109,18 +122,32 @@ static bool match_path(const char *pattern, const char *path, char param[HTTP_PA
     return *pattern == '\0' && *path == '\0';
 }
 
+static void set_params(struct exchange *x, const struct match *match)
+{
+    for (size_t i = 0; i < match->n; i++) {
+        x->request.params[i] = strndup(match->at[i], match->len[i]);
+        if (!x->request.params[i])
+            http_reply_error(&x->reply, 500, "internal_error", "out of memory");
+    }
+    for (size_t i = 0; i < HTTP_QUERY_MAX && x->route->query[i]; i++)
+        x->request.query[i] = MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND,
+                                                          x->route->query[i]);
+}
+
 /* Finds the route, or replies 404 or 405. */
 static void find_route(struct exchange *x, const char *method, const char *path)
 {
+    struct match match;
     size_t used = 0;
 
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
     for (const struct http_route *r = x->server->config.routes; r->method; r++) {
-        if (!match_path(r->path, path, x->request.param))
+        if (!match_path(r->path, path, &match))
             continue;
         if (strcmp(r->method, method) == 0) {
             x->route = r;
+            set_params(x, &match);
             return;
         }
         if (used + strlen(r->method) + 3 < sizeof(x->allow))
@@ -357,15 +384,21 @@ static enum MHD_Result send_reply(struct exchange *x)
     unsigned status = reply->status;
     unsigned retry_after_s = reply->retry_after_s;
     const char *type = reply->content_type;
-    struct MHD_Response *response = make_response(reply);
+    char location[sizeof(reply->location)];
+    struct MHD_Response *response;
     enum MHD_Result result;
     char text[96];
 
+    memcpy(location, reply->location, sizeof(location));
+    response = make_response(reply);
     if (!response)
         return MHD_NO;
-    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (type)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (strcmp(type, "text/event-stream") == 0)
+    if (location[0])
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, location);
+    if (type && strcmp(type, "text/event-stream") == 0)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (x->allow[0] && status == 405)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, x->allow);
@@ -374,7 +407,8 @@ static enum MHD_Result send_reply(struct exchange *x)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
     }
     if (file_name) {
-        (void)snprintf(text, sizeof(text), "attachment; filename=\"%s\"", file_name);
+        (void)snprintf(text, sizeof(text),
+                       *file_name ? "attachment; filename=\"%s\"" : "attachment%s", file_name);
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_DISPOSITION, text);
     }
     result = MHD_queue_response(x->connection, status, response);
@@ -465,6 +499,8 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **sl
     if (x->form)
         (void)MHD_destroy_post_processor(x->form);
     spool_finish(&x->request.body);
+    for (size_t i = 0; i < HTTP_PARAMS_MAX; i++)
+        free(x->request.params[i]);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++)
         spool_finish(&x->request.parts[i].content);
     reply_finish(&x->reply);

@@ -16,8 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HTTP_PARAM_SIZE 256u
+#define HTTP_PARAMS_MAX 2u
 #define HTTP_PARTS_MAX  2u
+#define HTTP_QUERY_MAX  4u
 
 /* What a route takes as its body. */
 enum http_body {
@@ -33,7 +34,8 @@ struct http_part {
 };
 
 struct http_request {
-    char param[HTTP_PARAM_SIZE]; /* what stood for ':' in the path; "" without one */
+    char *params[HTTP_PARAMS_MAX];     /* what stood for ':' and '*' in the path; owned */
+    const char *query[HTTP_QUERY_MAX]; /* by the route's names; NULL where absent; borrowed */
     bool is_multipart;
     bool wants_events; /* Accept: text/event-stream */
     struct spool body; /* empty for multipart */
@@ -42,12 +44,13 @@ struct http_request {
 
 struct http_reply {
     unsigned status;
-    const char *content_type; /* static */
+    const char *content_type; /* static; NULL for an answer without a body */
     struct buf body;
     int file_fd; /* sent instead of body where not -1; owned */
     uint64_t file_bytes;
-    const char *file_name; /* static: Content-Disposition, or NULL */
+    const char *file_name; /* static: Content-Disposition, "" with no name in it; or NULL */
     unsigned retry_after_s;
+    char location[64]; /* of what was created, or "" */
     /*
      * Streamed instead of body where not NULL: called until it returns -1. It may block for at
      * most 30 s, and then gives at least one byte.
@@ -64,11 +67,12 @@ struct http_part_rule {
 
 struct http_route {
     const char *method;
-    const char *path; /* one segment may be ":" */
+    const char *path; /* ":" stands for a segment, "*" at the end for all that follows */
     void (*handle)(void *ctx, struct http_request *request, struct http_reply *reply);
     enum http_body body;
     uint64_t max_bytes;
     struct http_part_rule parts[HTTP_PARTS_MAX];
+    const char *query[HTTP_QUERY_MAX]; /* parameters it looks at; others are ignored */
 };
 
 struct http_config {
@@ -92,6 +96,8 @@ void http_quiesce(struct http_server *server);
  */
 void http_stop(struct http_server *server);
 
+/* Fills a reply that has no body. */
+void http_reply_empty(struct http_reply *reply, unsigned status);
 /* Fills a reply with JSON text that is formatted. */
 void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body);
 /* Fills a reply with {"error":code,"message":…}. */

@@ -428,3 +428,77 @@ int json_append_cstr(struct buf *out, const char *text)
 {
     return text ? json_append_string(out, text, strlen(text)) : buf_append(out, "null", 4);
 }
+
+/* The number of a \u escape, after its backslash. */
+static uint32_t escape_number(const char *at)
+{
+    uint32_t value = 0;
+
+    for (int i = 1; i <= 4; i++) {
+        char c = at[i];
+
+        value = value << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return value;
+}
+
+static int append_code_point(struct buf *out, uint32_t c)
+{
+    const uint8_t raw[4] = {
+        (uint8_t)(c < 0x80      ? c
+                  : c < 0x800   ? 0xc0 | c >> 6
+                  : c < 0x10000 ? 0xe0 | c >> 12
+                                : 0xf0 | c >> 18),
+        (uint8_t)(0x80 | (c < 0x800     ? c & 0x3f
+                          : c < 0x10000 ? c >> 6 & 0x3f
+                                        : c >> 12 & 0x3f)),
+        (uint8_t)(0x80 | (c < 0x10000 ? c & 0x3f : c >> 6 & 0x3f)),
+        (uint8_t)(0x80 | (c & 0x3f)),
+    };
+
+    return buf_append(out, raw, c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4);
+}
+
+/* Appends one escape; *ret_len gets the characters it is made of, with its backslash. */
+static int append_escape(struct buf *out, const char *at, size_t left, size_t *ret_len)
+{
+    static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+    const char *simple = strchr(from, at[1]);
+    uint32_t c, low;
+
+    *ret_len = 2;
+    if (at[1] != 'u')
+        return buf_append(out, simple ? &to[simple - from] : &at[1], 1);
+    c = escape_number(at + 1);
+    *ret_len = 6;
+    if (c >= 0xd800 && c < 0xdc00 && left >= 12 && at[6] == '\\' && at[7] == 'u') {
+        low = escape_number(at + 7);
+        if (low >= 0xdc00 && low < 0xe000) {
+            *ret_len = 12;
+            return append_code_point(out, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
+        }
+    }
+    return append_code_point(out, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
+}
+
+int json_append_decoded(struct buf *out, struct json_slice value)
+{
+    const char *at = value.data + 1;
+    const char *end = value.data + value.len - 1;
+    int r = 0;
+
+    if (value.len < 2 || value.data[0] != '"')
+        return -EINVAL;
+    while (r == 0 && at < end) {
+        const char *escape = memchr(at, '\\', (size_t)(end - at));
+        size_t len = (size_t)((escape ? escape : end) - at);
+
+        r = buf_append(out, at, len);
+        at += len;
+        if (r == 0 && escape) {
+            r = append_escape(out, at, (size_t)(end - at), &len);
+            at += len;
+        }
+    }
+    return r;
+}

@@ -55,6 +55,11 @@ int json_append_string(struct buf *out, const void *data, size_t len);
  * for half a surrogate pair. 0 or as above.
  */
 int json_append_compact(struct buf *out, struct json_slice value);
+/*
+ * Appends what a JSON string that was checked stands for, as UTF-8; half a surrogate pair
+ * becomes U+FFFD. 0; -EINVAL when it is no string; -E2BIG or -ENOMEM.
+ */
+int json_append_decoded(struct buf *out, struct json_slice value);
 /* The same as json_append_string for a C string, and null for NULL. */
 int json_append_cstr(struct buf *out, const char *text);
 

@@ -231,6 +231,7 @@ static int start_engine(struct daemon *d, const struct options *o, const struct 
     const struct engine_config config = {
         .env = {.registry = d->registry,
                 .snapshots = d->snapshots,
+                .metrics = d->metrics,
                 .vmm_program = places->vmm,
                 .tmp_fd = d->tmp_fd,
                 .artifacts_fd = d->artifacts_fd,
@@ -276,10 +277,10 @@ static int serve(struct daemon *d, const struct options *o, const sigset_t *stop
 
 static int run(const struct options *o, const sigset_t *stop, struct err *err)
 {
-    struct daemon d = {.push_lock = PTHREAD_MUTEX_INITIALIZER,
-                       .tmp_fd = -1,
+    struct daemon d = {.tmp_fd = -1,
                        .objects_fd = -1,
-                       .artifacts_fd = -1};
+                       .artifacts_fd = -1,
+                       .store_lock = PTHREAD_MUTEX_INITIALIZER};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms = BOOT_TIMEOUT_MS * o->grace_s,
                                          .grace_ms = o->grace_s * 1000};
@@ -301,11 +302,15 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)
         r = store_recover(&store, d.registry, err);
+    if (r == 0)
+        r = store_sweep(&store, d.registry, err);
     snapshots.vmm_program = places.vmm;
     snapshots.kernel_path = places.kernel;
     snapshots.image_path = places.image;
     snapshots.snapshots_fd = store.snapshots_fd;
     snapshots.tmp_fd = store.tmp_fd;
+    if (r == 0 && !(d.metrics = metrics_create()))
+        r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
         r = snapshots_create(&snapshots, &d.snapshots, err);
     if (r == 0)
@@ -317,6 +322,7 @@ static int run(const struct options *o, const sigset_t *stop, struct err *err)
             engine_stop(d.engine, 0);
     }
     engine_destroy(d.engine);
+    metrics_destroy(d.metrics);
     snapshots_destroy(d.snapshots);
     registry_close(d.registry);
     store_close(&store);

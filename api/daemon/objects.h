@@ -38,7 +38,7 @@ void objects_draft_discard(struct objects_draft *draft);
  */
 int objects_put(int objects_fd, struct objects_draft *draft, const char *digest, bool *ret_new,
                 struct err *err);
-/* Removes an object that nothing names. */
+/* Removes an object. Who has it open keeps it; one that is not there is no error. */
 void objects_remove(int objects_fd, const char *digest);
 /* Opens an object for reading. The descriptor (caller's), or -errno. */
 int objects_open(int objects_fd, const char *digest, struct err *err);

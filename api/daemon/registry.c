@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/registry.h"
 
+#include "api/daemon/registry_schema.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -9,57 +10,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA_VERSION 1
+/* An execution as read_row wants it. */
+#define EXECUTION_COLUMNS                                                                      \
+    "id, status, skill_name, skill_version, skill_digest, accepted_ns, finished_ns"
+/* A page of a list: newest first, from a place on. */
+#define EXECUTION_PAGE                                                                         \
+    " (accepted_ns, id) < (?1, ?2) ORDER BY accepted_ns DESC, id DESC LIMIT ?3"
 
 enum statement {
     SKILL_INSERT,
     SKILL_BY_VERSION,
     SKILL_LATEST,
+    SKILL_ALL,
+    SKILL_DELETE,
+    SKILL_BY_DIGEST,
     EXECUTION_INSERT,
     EXECUTION_END,
     EXECUTION_BY_ID,
+    EXECUTION_BY_KEY,
     EXECUTION_UNFINISHED,
+    EXECUTION_LIST, /* and three more by what is filtered */
+    EXECUTION_LIST_SKILL,
+    EXECUTION_LIST_STATUS,
+    EXECUTION_LIST_BOTH,
     N_STATEMENTS,
 };
 
 static const char *const statement_text[N_STATEMENTS] = {
     [SKILL_INSERT] = "INSERT INTO skills(name, version, digest, description, created_ns)"
                      " VALUES(?1, ?2, ?3, ?4, ?5)",
-    [SKILL_BY_VERSION] = "SELECT name, version, digest, description FROM skills"
+    [SKILL_BY_VERSION] = "SELECT name, version, digest, description, created_ns FROM skills"
                          " WHERE name = ?1 AND version = ?2",
-    [SKILL_LATEST] = "SELECT name, version, digest, description FROM skills"
+    [SKILL_LATEST] = "SELECT name, version, digest, description, created_ns FROM skills"
                      " WHERE name = ?1 ORDER BY id DESC LIMIT 1",
-    [EXECUTION_INSERT] = "INSERT INTO executions(id, status, skill_name, skill_version,"
-                         " skill_digest, accepted_ns) VALUES(?1, 'accepted', ?2, ?3, ?4, ?5)",
+    [SKILL_ALL] = "SELECT name, version, digest, description, created_ns FROM skills"
+                  " ORDER BY name, id DESC",
+    [SKILL_DELETE] = "DELETE FROM skills WHERE name = ?1 AND version = ?2",
+    [SKILL_BY_DIGEST] = "SELECT 1 FROM skills WHERE digest = ?1 LIMIT 1",
+    [EXECUTION_INSERT] =
+        "INSERT INTO executions(id, status, skill_name, skill_version, skill_digest,"
+        " accepted_ns, idempotency_key, request_digest)"
+        " VALUES(?1, 'accepted', ?2, ?3, ?4, ?5, ?6, ?7)",
     [EXECUTION_END] = "UPDATE executions SET status = ?2, result = ?3, finished_ns = ?4"
                       " WHERE id = ?1",
-    [EXECUTION_BY_ID] = "SELECT id, status, skill_name, skill_version, skill_digest, result,"
-                        " accepted_ns FROM executions WHERE id = ?1",
-    [EXECUTION_UNFINISHED] =
-        "SELECT id, status, skill_name, skill_version, skill_digest, result,"
-        " accepted_ns FROM executions WHERE finished_ns IS NULL LIMIT 1",
-};
-
-/* Each entry brings the schema from the version before it to its own. */
-static const char *const migrations[SCHEMA_VERSION] = {
-    "CREATE TABLE skills("
-    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-    " name TEXT NOT NULL,"
-    " version TEXT NOT NULL,"
-    " digest TEXT NOT NULL,"
-    " description TEXT NOT NULL,"
-    " created_ns INTEGER NOT NULL,"
-    " UNIQUE(name, version));"
-    "CREATE TABLE executions("
-    " id TEXT PRIMARY KEY,"
-    " status TEXT NOT NULL,"
-    " skill_name TEXT NOT NULL,"
-    " skill_version TEXT NOT NULL,"
-    " skill_digest TEXT NOT NULL,"
-    " accepted_ns INTEGER NOT NULL,"
-    " finished_ns INTEGER,"
-    " result TEXT) WITHOUT ROWID;"
-    "CREATE INDEX executions_unfinished ON executions(id) WHERE finished_ns IS NULL;",
+    [EXECUTION_BY_ID] = "SELECT " EXECUTION_COLUMNS ", result FROM executions WHERE id = ?1",
+    [EXECUTION_BY_KEY] = "SELECT id, request_digest FROM executions WHERE idempotency_key = ?1",
+    [EXECUTION_UNFINISHED] = "SELECT " EXECUTION_COLUMNS ", result FROM executions"
+                             " WHERE finished_ns IS NULL LIMIT 1",
+    [EXECUTION_LIST] = "SELECT " EXECUTION_COLUMNS " FROM executions WHERE" EXECUTION_PAGE,
+    [EXECUTION_LIST_SKILL] = "SELECT " EXECUTION_COLUMNS " FROM executions"
+                             " WHERE skill_name = ?4 AND" EXECUTION_PAGE,
+    [EXECUTION_LIST_STATUS] = "SELECT " EXECUTION_COLUMNS " FROM executions"
+                              " WHERE status = ?5 AND" EXECUTION_PAGE,
+    [EXECUTION_LIST_BOTH] = "SELECT " EXECUTION_COLUMNS " FROM executions"
+                            " WHERE skill_name = ?4 AND status = ?5 AND" EXECUTION_PAGE,
 };
 
 struct registry {
@@ -101,18 +105,18 @@ static int migrate(struct registry *registry, struct err *err)
 
     if (r < 0)
         return r;
-    if (version > SCHEMA_VERSION)
+    if (version > REGISTRY_SCHEMA_VERSION)
         return err_set(err, EPROTO,
                        "the database has schema version %d, this skillvm knows up to %d",
-                       version, SCHEMA_VERSION);
-    for (; version < SCHEMA_VERSION; version++) {
+                       version, REGISTRY_SCHEMA_VERSION);
+    for (; version < REGISTRY_SCHEMA_VERSION; version++) {
         char pragma[64];
 
         (void)sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA user_version = %d; COMMIT;",
                                version + 1);
         r = execute(registry, "BEGIN IMMEDIATE", err);
         if (r == 0)
-            r = execute(registry, migrations[version], err);
+            r = execute(registry, registry_schema_steps[version], err);
         if (r == 0)
             r = execute(registry, pragma, err);
         if (r < 0)
@@ -239,6 +243,7 @@ static int find_skill(struct registry *registry, const char *name, const char *v
         if (!column(s, 0, &skill.name) || !column(s, 1, &skill.version) ||
             !column(s, 2, &skill.digest) || !column(s, 3, &skill.description))
             r = err_set(err, ENOMEM, "out of memory");
+        skill.created_ns = (uint64_t)sqlite3_column_int64(s, 4);
         break;
     case SQLITE_DONE:
         r = -ENOENT;
@@ -303,6 +308,28 @@ int registry_skill_put(struct registry *registry, const char *name, const char *
     return r;
 }
 
+int registry_skill_each(struct registry *registry, registry_skill_visit *visit, void *ctx,
+                        struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, SKILL_ALL);
+    int step = SQLITE_DONE, r = 0;
+
+    while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        struct registry_skill skill = {.created_ns = (uint64_t)sqlite3_column_int64(s, 4)};
+
+        if (!column(s, 0, &skill.name) || !column(s, 1, &skill.version) ||
+            !column(s, 2, &skill.digest) || !column(s, 3, &skill.description))
+            r = err_set(err, ENOMEM, "out of memory");
+        else
+            r = visit(ctx, &skill);
+        registry_skill_finish(&skill);
+    }
+    if (r == 0 && step != SQLITE_DONE)
+        r = db_error(registry, err, "list the skills");
+    end(registry, s);
+    return r;
+}
+
 /* Runs a bound statement that gives no rows, and ends it. */
 static int run(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
 {
@@ -312,18 +339,94 @@ static int run(struct registry *registry, sqlite3_stmt *s, const char *what, str
     return r;
 }
 
-int registry_execution_accept(struct registry *registry, const char *id, const char *skill_name,
-                              const char *skill_version, const char *skill_digest,
-                              uint64_t accepted_ns, struct err *err)
+int registry_skill_delete(struct registry *registry, const char *name, const char *version,
+                          struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, SKILL_DELETE);
+    int r = 0;
+
+    bind_text(s, 1, name);
+    bind_text(s, 2, version);
+    if (sqlite3_step(s) != SQLITE_DONE)
+        r = db_error(registry, err, "delete a skill");
+    else if (sqlite3_changes(registry->db) == 0)
+        r = -ENOENT;
+    end(registry, s);
+    return r;
+}
+
+int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
+                         struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, SKILL_BY_DIGEST);
+    int r = 0;
+
+    bind_text(s, 1, digest);
+    switch (sqlite3_step(s)) {
+    case SQLITE_ROW:
+        *ret = true;
+        break;
+    case SQLITE_DONE:
+        *ret = false;
+        break;
+    default:
+        r = db_error(registry, err, "look up a digest");
+    }
+    end(registry, s);
+    return r;
+}
+
+int registry_execution_accept(struct registry *registry,
+                              const struct registry_acceptance *acceptance, struct err *err)
 {
     sqlite3_stmt *s = begin(registry, EXECUTION_INSERT);
+    int r = 0;
 
-    bind_text(s, 1, id);
-    bind_text(s, 2, skill_name);
-    bind_text(s, 3, skill_version);
-    bind_text(s, 4, skill_digest);
-    (void)sqlite3_bind_int64(s, 5, (sqlite3_int64)accepted_ns);
-    return run(registry, s, "store an execution", err);
+    bind_text(s, 1, acceptance->id);
+    bind_text(s, 2, acceptance->skill_name);
+    bind_text(s, 3, acceptance->skill_version);
+    bind_text(s, 4, acceptance->skill_digest);
+    (void)sqlite3_bind_int64(s, 5, (sqlite3_int64)acceptance->accepted_ns);
+    bind_text(s, 6, acceptance->idempotency_key);
+    bind_text(s, 7, acceptance->request_digest);
+    if (sqlite3_step(s) != SQLITE_DONE)
+        /* An id of 128 random bits is never there already: it is the key. */
+        r = acceptance->idempotency_key &&
+                    sqlite3_extended_errcode(registry->db) == SQLITE_CONSTRAINT_UNIQUE
+                ? err_set(err, EEXIST, "the idempotency key is in use")
+                : db_error(registry, err, "store an execution");
+    end(registry, s);
+    return r;
+}
+
+int registry_execution_by_key(struct registry *registry, const char *key, char **ret_id,
+                              char **ret_request_digest, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, EXECUTION_BY_KEY);
+    char *id = NULL, *digest = NULL;
+    int r = 0;
+
+    bind_text(s, 1, key);
+    switch (sqlite3_step(s)) {
+    case SQLITE_ROW:
+        if (!column(s, 0, &id) || !column(s, 1, &digest))
+            r = err_set(err, ENOMEM, "out of memory");
+        break;
+    case SQLITE_DONE:
+        r = -ENOENT;
+        break;
+    default:
+        r = db_error(registry, err, "look up an idempotency key");
+    }
+    end(registry, s);
+    if (r < 0) {
+        free(id);
+        free(digest);
+        return r;
+    }
+    *ret_id = id;
+    *ret_request_digest = digest;
+    return 0;
 }
 
 int registry_execution_end(struct registry *registry, const char *id, const char *status,
@@ -339,6 +442,16 @@ int registry_execution_end(struct registry *registry, const char *id, const char
     return run(registry, s, "store a result", err);
 }
 
+/* Copies the row a statement stands on. False without memory. */
+static bool read_row(sqlite3_stmt *s, struct registry_execution *ret)
+{
+    ret->accepted_ns = (uint64_t)sqlite3_column_int64(s, 5);
+    ret->finished_ns = (uint64_t)sqlite3_column_int64(s, 6);
+    return column(s, 0, &ret->id) && column(s, 1, &ret->status) &&
+           column(s, 2, &ret->skill_name) && column(s, 3, &ret->skill_version) &&
+           column(s, 4, &ret->skill_digest);
+}
+
 /* Reads one execution from a bound statement, and ends it. */
 static int read_execution(struct registry *registry, sqlite3_stmt *s,
                           struct registry_execution *ret, struct err *err)
@@ -348,11 +461,8 @@ static int read_execution(struct registry *registry, sqlite3_stmt *s,
 
     switch (sqlite3_step(s)) {
     case SQLITE_ROW:
-        if (!column(s, 0, &e.id) || !column(s, 1, &e.status) || !column(s, 2, &e.skill_name) ||
-            !column(s, 3, &e.skill_version) || !column(s, 4, &e.skill_digest) ||
-            !column_or_null(s, 5, &e.result))
+        if (!read_row(s, &e) || !column_or_null(s, 7, &e.result))
             r = err_set(err, ENOMEM, "out of memory");
-        e.accepted_ns = (uint64_t)sqlite3_column_int64(s, 6);
         break;
     case SQLITE_DONE:
         r = -ENOENT;
@@ -381,4 +491,35 @@ int registry_execution_unfinished(struct registry *registry, struct registry_exe
                                   struct err *err)
 {
     return read_execution(registry, begin(registry, EXECUTION_UNFINISHED), ret, err);
+}
+
+int registry_execution_list(struct registry *registry, const struct registry_page *page,
+                            struct registry_execution *rows, size_t *ret_n, struct err *err)
+{
+    enum statement which =
+        (enum statement)(EXECUTION_LIST + (page->skill ? 1 : 0) + (page->status ? 2 : 0));
+    sqlite3_stmt *s = begin(registry, which);
+    int step = SQLITE_DONE, r = 0;
+    size_t n = 0;
+
+    (void)sqlite3_bind_int64(s, 1, page->after_id ? (sqlite3_int64)page->after_ns : INT64_MAX);
+    bind_text(s, 2, page->after_id ? page->after_id : "");
+    (void)sqlite3_bind_int64(s, 3, (sqlite3_int64)page->max);
+    if (page->skill)
+        bind_text(s, 4, page->skill);
+    if (page->status)
+        bind_text(s, 5, page->status);
+    while (r == 0 && n < page->max && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        rows[n] = (struct registry_execution){0};
+        if (!read_row(s, &rows[n++]))
+            r = err_set(err, ENOMEM, "out of memory");
+    }
+    if (r == 0 && n < page->max && step != SQLITE_DONE)
+        r = db_error(registry, err, "list executions");
+    end(registry, s);
+    for (size_t i = 0; r < 0 && i < n; i++)
+        registry_execution_finish(&rows[i]);
+    if (r == 0)
+        *ret_n = n;
+    return r;
 }

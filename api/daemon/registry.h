@@ -21,6 +21,7 @@ struct registry_skill {
     char *version;
     char *digest;
     char *description;
+    uint64_t created_ns; /* realtime */
 };
 
 void registry_skill_finish(struct registry_skill *skill);
@@ -32,8 +33,9 @@ struct registry_execution {
     char *skill_name;
     char *skill_version;
     char *skill_digest;
-    char *result; /* the result JSON */
-    uint64_t accepted_ns;
+    char *result;         /* the result JSON; NULL also in lists */
+    uint64_t accepted_ns; /* realtime */
+    uint64_t finished_ns; /* 0 until it finished */
 };
 
 void registry_execution_finish(struct registry_execution *execution);
@@ -60,10 +62,39 @@ int registry_skill_put(struct registry *registry, const char *name, const char *
 int registry_skill_get(struct registry *registry, const char *name, const char *version,
                        struct registry_skill *ret, bool *ret_name_known, struct err *err);
 
-/* Writes the row of an accepted execution; durable on return. 0 or -EIO. */
-int registry_execution_accept(struct registry *registry, const char *id, const char *skill_name,
-                              const char *skill_version, const char *skill_digest,
-                              uint64_t accepted_ns, struct err *err);
+/*
+ * Calls visit for every skill, by name, the newest version first. The row is borrowed; visit
+ * must not use the registry, and a negative result of its ends the walk. 0, that result,
+ * -ENOMEM or -EIO.
+ */
+typedef int registry_skill_visit(void *ctx, const struct registry_skill *skill);
+int registry_skill_each(struct registry *registry, registry_skill_visit *visit, void *ctx,
+                        struct err *err);
+/* Forgets a skill; durable on return. 0, -ENOENT or -EIO. */
+int registry_skill_delete(struct registry *registry, const char *name, const char *version,
+                          struct err *err);
+/* Says whether a skill has this digest. 0 or -EIO. */
+int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
+                         struct err *err);
+
+/* The row of an accepted execution. */
+struct registry_acceptance {
+    const char *id;
+    const char *skill_name;
+    const char *skill_version;
+    const char *skill_digest;
+    uint64_t accepted_ns;
+    const char *idempotency_key; /* NULL: none */
+    const char *request_digest;  /* of the request that brought the key */
+};
+
+/* Writes it; durable on return. 0; -EEXIST when the key is in use; -EIO. */
+int registry_execution_accept(struct registry *registry,
+                              const struct registry_acceptance *acceptance, struct err *err);
+/* The execution that was accepted under a key. 0 (both strings are the caller's), -ENOENT or
+ * -EIO. */
+int registry_execution_by_key(struct registry *registry, const char *key, char **ret_id,
+                              char **ret_request_digest, struct err *err);
 /* Stores how it ended; durable on return. 0 or -EIO. */
 int registry_execution_end(struct registry *registry, const char *id, const char *status,
                            const char *result, size_t result_len, uint64_t finished_ns,
@@ -74,5 +105,18 @@ int registry_execution_get(struct registry *registry, const char *id,
 /* One execution that was accepted and never ended. 0, -ENOENT when there is none, or -EIO. */
 int registry_execution_unfinished(struct registry *registry, struct registry_execution *ret,
                                   struct err *err);
+
+/* Which executions a list has: newest first, those after a place in it. */
+struct registry_page {
+    const char *skill;    /* name, or NULL for all */
+    const char *status;   /* or NULL for all */
+    uint64_t after_ns;    /* accepted_ns of the last one of the page before */
+    const char *after_id; /* its id; NULL on the first page */
+    size_t max;           /* rows has that many places */
+};
+
+/* Reads a page to rows, of which *ret_n are the caller's to finish. 0, -ENOMEM or -EIO. */
+int registry_execution_list(struct registry *registry, const struct registry_page *page,
+                            struct registry_execution *rows, size_t *ret_n, struct err *err);
 
 #endif

@@ -228,6 +228,23 @@ static int take_limits(const cJSON *json, struct request *q, struct err *err)
     return 0;
 }
 
+static int take_async(const cJSON *json, struct request *q, struct err *err)
+{
+    if (!cJSON_IsBool(json))
+        return err_set(err, EINVAL, "\"async\" must be true or false");
+    q->is_async = cJSON_IsTrue(json);
+    return 0;
+}
+
+static int take_key(const cJSON *json, struct request *q, struct err *err)
+{
+    int r = take_string(json, "idempotency_key", LIMIT_KEY_BYTES, &q->idempotency_key, err);
+
+    if (r == 0 && !q->idempotency_key[0])
+        return err_set(err, EINVAL, "\"idempotency_key\" is empty");
+    return r;
+}
+
 static int take_member(const struct json_member *m, struct request *q, struct err *err)
 {
     cJSON *json;
@@ -255,6 +272,10 @@ static int take_member(const struct json_member *m, struct request *q, struct er
         r = take_args(json, q, err);
     else if (json_slice_is(m->key, "timeout"))
         r = take_timeout(json, q, err);
+    else if (json_slice_is(m->key, "async"))
+        r = take_async(json, q, err);
+    else if (json_slice_is(m->key, "idempotency_key"))
+        r = take_key(json, q, err);
     else
         r = take_limits(json, q, err);
     cJSON_Delete(json);
@@ -263,8 +284,9 @@ static int take_member(const struct json_member *m, struct request *q, struct er
 
 static bool is_known(struct json_slice key)
 {
-    static const char *const known[] = {"skill", "version", "script",  "module",
-                                        "env",   "args",    "timeout", "limits"};
+    static const char *const known[] = {"skill", "version",        "script",  "module",
+                                        "env",   "args",           "timeout", "limits",
+                                        "async", "idempotency_key"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
@@ -331,6 +353,7 @@ void request_finish(struct request *q)
     free(q->version);
     free(q->script);
     free(q->module);
+    free(q->idempotency_key);
     for (size_t i = 0; i < q->n_env; i++)
         free(q->env[i]);
     free(q->env);

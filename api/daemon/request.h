@@ -28,6 +28,8 @@ struct request {
     uint64_t timeout_ms;   /* 0: not given */
     uint64_t memory_bytes; /* 0: not given */
     uint32_t pids;         /* 0: not given */
+    bool is_async;
+    char *idempotency_key;
 };
 
 /*

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/daemon.h"
-#include "api/daemon/json_text.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/lookup.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/request.h"
-#include "api/daemon/result.h"
 #include "api/daemon/skills.h"
 #include "api/daemon/sse.h"
-#include "base/clock.h"
-#include "base/fd.h"
+#include "api/skill/sha256.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +20,8 @@ struct creation {
     struct run_plan plan;
     struct skill skill;
     struct skill_archive archive;
-    char *refusal; /* owned: accepted, but it cannot run */
+    char *refusal;  /* owned: accepted, but it cannot run */
+    char *repeated; /* owned: the id of the execution that this request began before */
 };
 
 static void creation_finish(struct creation *c)
@@ -34,6 +31,7 @@ static void creation_finish(struct creation *c)
     skill_finish(&c->skill);
     skill_archive_finish(&c->archive);
     free(c->refusal);
+    free(c->repeated);
 }
 
 /* The replies of a step that failed; true when it did not. */
@@ -94,6 +92,28 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
            set_names(&c->plan, c->skill.name, c->skill.version, c->archive.digest, reply);
 }
 
+/* Finds the row of a skill and opens its object, at one moment: both may be deleted. */
+static int open_registered(struct creation *c, struct registry_skill *ret, bool *ret_name_known,
+                           struct err *err)
+{
+    struct daemon *d = c->daemon;
+    int r;
+
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = registry_skill_get(d->registry, c->request.skill, c->request.version, ret,
+                           ret_name_known, err);
+    if (r == 0) {
+        c->plan.skill_fd = objects_open(d->objects_fd, ret->digest, err);
+        if (c->plan.skill_fd < 0) {
+            c->plan.skill_fd = -1;
+            registry_skill_finish(ret);
+            r = -EIO;
+        }
+    }
+    (void)pthread_mutex_unlock(&d->store_lock);
+    return r;
+}
+
 /* A skill of the registry, by name and version. */
 static bool load_registered(struct creation *c, struct http_reply *reply)
 {
@@ -102,8 +122,7 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     struct err err = {0};
     bool name_known = false;
     bool ok;
-    int r = registry_skill_get(c->daemon->registry, q->skill, q->version, &found, &name_known,
-                               &err);
+    int r = open_registered(c, &found, &name_known, &err);
 
     if (r == -ENOENT && !name_known) {
         http_reply_error(reply, 404, "not_found", "there is no skill named %s", q->skill);
@@ -116,20 +135,73 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         }
         return set_names(&c->plan, q->skill, q->version, "", reply);
     }
-    if (!step(reply, r == -EINVAL ? -EIO : r, &err))
-        return false;
-    ok = set_names(&c->plan, found.name, found.version, found.digest, reply);
-    registry_skill_finish(&found);
-    if (!ok)
-        return false;
-    c->plan.skill_fd = objects_open(c->daemon->objects_fd, c->plan.skill_digest, &err);
-    r = c->plan.skill_fd;
-    if (r >= 0)
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the plan owns its names */
-        r = skill_archive_reload(c->plan.skill_fd, c->plan.skill_digest, &c->archive, &c->skill,
-                                 &err);
+    if (r < 0)
+        return step(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
-    return step(reply, r < 0 ? -EIO : 0, &err);
+    r = skill_archive_reload(c->plan.skill_fd, found.digest, &c->archive, &c->skill, &err);
+    ok = step(reply, r < 0 ? -EIO : 0, &err) &&
+         set_names(&c->plan, found.name, found.version, found.digest, reply);
+    registry_skill_finish(&found);
+    return ok;
+}
+
+/* The digest of all that the request says: its JSON and its archive, byte for byte. */
+static int digest_request(const char *text, size_t len, struct spool *upload,
+                          char ret[SHA256_HEX_SIZE])
+{
+    char parts[2 * SHA256_HEX_SIZE] = "";
+    int fd = upload ? spool_to_fd(upload) : -1;
+    int r = upload && fd < 0 ? fd : sha256_of(text, len, parts);
+
+    if (r == 0 && upload)
+        r = sha256_of_fd(fd, parts + strlen(parts));
+    return r < 0 ? r : sha256_of(parts, strlen(parts), ret);
+}
+
+/*
+ * Looks whether an execution was accepted under this request's key: then it is the answer.
+ * False when *reply says why not.
+ */
+static bool find_repeated(struct creation *c, struct http_reply *reply)
+{
+    const char *key = c->plan.idempotency_key;
+    struct err err = {0};
+    char *id = NULL, *digest = NULL;
+    bool same;
+    int r = registry_execution_by_key(c->daemon->registry, key, &id, &digest, &err);
+
+    if (r == -ENOENT)
+        return true;
+    if (r < 0)
+        return step(reply, -EIO, &err);
+    c->repeated = id;
+    same = strcmp(digest, c->plan.request_digest) == 0;
+    free(digest);
+    if (!same)
+        http_reply_error(reply, 409, "conflict",
+                         "the idempotency key belongs to %s, which another request began",
+                         c->repeated);
+    return same;
+}
+
+/* What the key of a request means, if it has one. False when *reply says why not. */
+static bool check_key(struct creation *c, const char *text, size_t len, struct spool *upload,
+                      struct http_reply *reply)
+{
+    char digest[SHA256_HEX_SIZE];
+    struct err err = {0};
+    int r;
+
+    if (!c->request.idempotency_key)
+        return true;
+    r = digest_request(text, len, upload, digest);
+    if (!step(reply, r < 0 ? -EIO : 0, &err))
+        return false;
+    c->plan.idempotency_key = strdup(c->request.idempotency_key);
+    c->plan.request_digest = strdup(digest);
+    if (!c->plan.idempotency_key || !c->plan.request_digest)
+        return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+    return find_repeated(c, reply);
 }
 
 /* Parses the request and completes the plan. False when *reply says why not. */
@@ -150,8 +222,10 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     }
     if (r == 0)
         r = request_parse(text, len, upload != NULL, &c->request, &err);
-    if (!step(reply, r, &err))
+    if (!step(reply, r, &err) || !check_key(c, text, len, upload, reply))
         return false;
+    if (c->repeated)
+        return true;
     if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
         return false;
     if (c->refusal)
@@ -196,6 +270,11 @@ static bool submit(struct creation *c, struct execution **ret, struct http_reply
     int r = c->refusal ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &err)
                        : engine_submit(c->daemon->engine, &c->plan, ret, &err);
 
+    /* Another request with the same key was quicker. */
+    if (r == -EEXIST && !find_repeated(c, reply))
+        return false;
+    if (c->repeated)
+        return true;
     if (r == -EBUSY) {
         http_reply_error(reply, 429, "overloaded", "%s", err.message);
         reply->retry_after_s = 1;
@@ -208,150 +287,91 @@ static bool submit(struct creation *c, struct execution **ret, struct http_reply
     return step(reply, r < 0 ? -EIO : 0, &err);
 }
 
-void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
+static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
 {
-    struct creation c = {.daemon = ctx, .plan = run_plan_init()};
-    struct execution *e = NULL;
-    bool accepted = prepare(&c, http, reply) && submit(&c, &e, reply);
+    struct buf body = buf_init(256);
 
-    creation_finish(&c);
-    if (!accepted)
-        return;
-    if (http->wants_events) {
-        sse_reply(e, reply);
-        return;
-    }
-    execution_wait(e);
-    reply_result(reply, e);
-    execution_unref(e);
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id, status);
+    http_reply_json(reply, 202, &body);
+    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
 }
 
-/* The shape of a result, for an execution that has none. live: it is queued or runs. */
-static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
-                             bool live, enum execution_state state)
+/* Answers with a stored result in the way that was asked for. */
+static void reply_stored(struct http_reply *reply, const struct registry_execution *row,
+                         bool is_async, bool wants_events)
 {
-    uint64_t now_ns = clock_realtime_ns();
-    struct buf body;
-    struct result result = {
-        .execution_id = row->id,
-        .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
-        .skill = {row->skill_name, row->skill_version, row->skill_digest},
-        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
-    };
+    struct buf body = buf_init(SIZE_MAX / 2);
 
-    if (!live) {
-        result.status = RESULT_FAILED;
-        result.error = "the daemon stopped while this execution ran, or had no room to store "
-                       "its result";
-    }
-    if (result_write(&result, &body) < 0)
+    if (is_async)
+        reply_accepted(reply, row->id, row->status);
+    else if (wants_events)
+        sse_reply_stored(row, reply);
+    else if (!row->result)
+        http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
+    else if (buf_append(&body, row->result, strlen(row->result)) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
         http_reply_json(reply, 200, &body);
+    buf_finish(&body);
 }
 
-/* Finds the row of :id. False when *reply says why not. */
-static bool find_row(struct daemon *d, const char *id, struct registry_execution *ret,
-                     struct http_reply *reply)
+/* Answers with an execution in the way that was asked for; takes the reference over. */
+static void reply_execution(struct http_reply *reply, struct execution *e, bool is_async,
+                            bool wants_events)
 {
-    struct err err = {0};
-    int r;
-
-    if (!request_id_valid(id)) {
-        http_reply_error(reply, 400, "bad_request", "%.64s is no execution id", id);
-        return false;
-    }
-    r = registry_execution_get(d->registry, id, ret, &err);
-    if (r == -ENOENT) {
-        http_reply_error(reply, 404, "not_found", "there is no execution %s", id);
-        return false;
-    }
-    return step(reply, r, &err);
-}
-
-void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply)
-{
-    struct daemon *d = ctx;
-    struct registry_execution row;
-    struct execution *e;
-    enum execution_state state = EXECUTION_ACCEPTED;
-    struct buf body = buf_init(SIZE_MAX / 2);
-    bool live;
-
-    /* Looked up before the row is read: what ends in between has its result in the row. */
-    e = request_id_valid(request->param) ? engine_find(d->engine, request->param) : NULL;
-    live = e != NULL;
-    if (e) {
-        state = execution_get_state(e);
-        execution_unref(e);
-    }
-    if (!find_row(d, request->param, &row, reply))
+    if (wants_events && !is_async) {
+        sse_reply(e, reply);
         return;
-    if (row.result) {
-        /* The text moves, it is not copied: it may be large. */
-        body.len = strlen(row.result);
-        body.cap = body.len + 1;
-        body.data = (uint8_t *)row.result;
-        row.result = NULL;
-        http_reply_json(reply, 200, &body);
-    } else {
-        reply_unfinished(reply, &row, live, state);
     }
+    if (is_async) {
+        reply_accepted(reply, e->id, "accepted");
+    } else {
+        execution_wait(e);
+        reply_result(reply, e);
+    }
+    execution_unref(e);
+}
+
+void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
+{
+    struct creation c = {.daemon = ctx, .plan = run_plan_init()};
+    struct registry_execution row = {0};
+    struct execution *e = NULL;
+    bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, &e, reply));
+    bool is_async = c.request.is_async;
+
+    if (accepted && c.repeated)
+        accepted = lookup_execution(c.daemon, c.repeated, &e, &row, reply);
+    creation_finish(&c);
+    if (!accepted)
+        return;
+    if (e) {
+        reply_execution(reply, e, is_async, http->wants_events);
+        return;
+    }
+    reply_stored(reply, &row, is_async, http->wants_events);
     registry_execution_finish(&row);
 }
 
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
+    const char *id = request->params[0];
     struct registry_execution row;
     struct execution *e;
     struct buf body = buf_init(256);
 
-    if (!find_row(d, request->param, &row, reply))
+    if (!lookup_row(d, id, &row, reply))
         return;
     registry_execution_finish(&row);
-    e = engine_find(d->engine, request->param);
+    e = engine_find(d->engine, id);
     if (!e || execution_get_state(e) >= EXECUTION_COLLECTING) {
         execution_unref(e);
-        buf_finish(&body);
-        http_reply_error(reply, 409, "conflict", "execution %s has ended already",
-                         request->param);
+        http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
         return;
     }
     execution_cancel(e);
     execution_unref(e);
-    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"cancelling\"}\n",
-                     request->param);
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"cancelling\"}\n", id);
     http_reply_json(reply, 202, &body);
-}
-
-void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)
-{
-    struct daemon *d = ctx;
-    struct registry_execution row;
-    _cleanup_fd_ int dir = -1;
-    _cleanup_fd_ int fd = -1;
-    struct stat st;
-    bool ended;
-
-    if (!find_row(d, request->param, &row, reply))
-        return;
-    ended = row.result != NULL;
-    registry_execution_finish(&row);
-    if (ended)
-        dir = openat(d->artifacts_fd, request->param, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0)
-        fd = openat(dir, "files.tar.gz", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        http_reply_error(reply, 404, "not_found",
-                         ended ? "execution %s left no files"
-                               : "execution %s has not ended yet",
-                         request->param);
-        return;
-    }
-    reply->status = 200;
-    reply->content_type = "application/gzip";
-    reply->file_name = "files.tar.gz";
-    reply->file_bytes = (uint64_t)st.st_size;
-    reply->file_fd = fd_steal(&fd);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/daemon.h"
-#include "api/daemon/json_text.h"
+#include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/request.h"
@@ -10,43 +10,43 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static void reply_registered(struct http_reply *reply, const struct skill *skill,
-                             const struct skill_archive *archive)
+/* What push and validate say of a skill they accept. */
+static void reply_accepted(struct http_reply *reply, unsigned status, const struct skill *skill,
+                           const struct skill_archive *archive)
 {
-    struct buf body = buf_init(LIMIT_MIB * 8);
-    int r = buf_printf(&body, "{\"name\":");
+    struct json_writer w = json_writer_init(LIMIT_MIB * 8);
+    struct buf body;
 
-    if (r == 0)
-        r = json_append_cstr(&body, skill->name);
-    if (r == 0)
-        r = buf_printf(&body, ",\"version\":");
-    if (r == 0)
-        r = json_append_cstr(&body, skill->version);
-    if (r == 0)
-        r = buf_printf(&body, ",\"description\":");
-    if (r == 0)
-        r = json_append_cstr(&body, skill->description);
-    if (r == 0)
-        r = buf_printf(&body, ",\"digest\":\"%s\",\"warnings\":[", archive->digest);
-    for (size_t i = 0; r == 0 && i < skill->warnings.len; i++) {
-        if (i > 0)
-            r = buf_append(&body, ",", 1);
-        if (r == 0)
-            r = json_append_cstr(&body, skill->warnings.items[i]);
+    json_write_open(&w, NULL, '{');
+    if (status == 200)
+        json_write_bool(&w, "valid", true);
+    json_write_string(&w, "name", skill->name);
+    json_write_string(&w, "version", skill->version);
+    if (status == 200) {
+        json_write_string(&w, "skill_name", skill->name);
+        json_write_string(&w, "skill_version", skill->version);
     }
-    if (r == 0)
-        r = buf_append(&body, "]}\n", 3);
-    if (r < 0) {
-        buf_finish(&body);
+    json_write_string(&w, "description", skill->description);
+    json_write_string(&w, "digest", archive->digest);
+    json_write_open(&w, "warnings", '[');
+    for (size_t i = 0; i < skill->warnings.len; i++)
+        json_write_string(&w, NULL, skill->warnings.items[i]);
+    json_write_close(&w, ']');
+    if (status == 200) {
+        json_write_open(&w, "errors", '[');
+        json_write_close(&w, ']');
+    }
+    json_write_close(&w, '}');
+    if (json_writer_end(&w, &body) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
-        return;
-    }
-    http_reply_json(reply, 201, &body);
+    else
+        http_reply_json(reply, status, &body);
 }
 
 /*
- * Puts the canonical tar into the store and the skill into the registry, under the push lock:
+ * Puts the canonical tar into the store and the skill into the registry, under the store lock:
  * what is refused leaves nothing. As of registry_skill_put.
  */
 static int store_skill(struct daemon *d, struct objects_draft *draft, const struct skill *skill,
@@ -84,9 +84,11 @@ static void register_skill(struct daemon *d, struct objects_draft *draft,
     char *existing = NULL;
     int r;
 
-    (void)pthread_mutex_lock(&d->push_lock);
+    /* Again under the lock, where it then takes no time: others wait for that lock. */
+    (void)fsync(draft->fd);
+    (void)pthread_mutex_lock(&d->store_lock);
     r = store_skill(d, draft, skill, archive->digest, &existing, &err);
-    (void)pthread_mutex_unlock(&d->push_lock);
+    (void)pthread_mutex_unlock(&d->store_lock);
     if (r == -EEXIST)
         http_reply_error(reply, 409, "conflict",
                          "%s %s is registered already with other content (digest %.12s)",
@@ -94,24 +96,33 @@ static void register_skill(struct daemon *d, struct objects_draft *draft,
     else if (r < 0)
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     else
-        reply_registered(reply, skill, archive);
+        reply_accepted(reply, 201, skill, archive);
     free(existing);
+}
+
+/* The archive of a request, or NULL with *reply set. */
+static struct spool *find_upload(struct http_request *request, struct http_reply *reply)
+{
+    if (!request->is_multipart)
+        return &request->body;
+    if (request->parts[0].seen)
+        return &request->parts[0].content;
+    http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
+    return NULL;
 }
 
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct spool *body = request->is_multipart ? &request->parts[0].content : &request->body;
+    struct spool *body = find_upload(request, reply);
     struct objects_draft draft = {.fd = -1};
     struct skill_archive archive;
     struct skill skill;
     struct err err = {0};
     int r;
 
-    if (request->is_multipart && !request->parts[0].seen) {
-        http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
+    if (!body)
         return;
-    }
     r = objects_draft_open(d->tmp_fd, &draft, &err);
     if (r < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
@@ -126,4 +137,25 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
         skill_finish(&skill);
     }
     objects_draft_discard(&draft);
+}
+
+void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct spool *body = find_upload(request, reply);
+    struct skill_archive archive;
+    struct skill skill;
+    struct err err = {0};
+    int r;
+
+    if (!body)
+        return;
+    r = skills_ingest(&d->ingest_gate, body, -1, &archive, &skill, &err);
+    if (r < 0) {
+        skills_reply_refused(reply, r, &err);
+        return;
+    }
+    reply_accepted(reply, 200, &skill, &archive);
+    skill_archive_finish(&archive);
+    skill_finish(&skill);
 }

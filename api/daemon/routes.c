@@ -5,24 +5,43 @@
 
 #include <stdio.h>
 
+#define METRICS_MAX (256u * 1024u)
+
 const struct http_route daemon_routes[] = {
     {.method = "GET", .path = "/health", .handle = route_health},
     {.method = "GET", .path = "/ready", .handle = route_ready},
+    {.method = "GET", .path = "/metrics", .handle = route_metrics},
     {.method = "POST",
      .path = "/v1/skills",
      .handle = route_skill_push,
      .body = HTTP_BODY_ARCHIVE,
      .max_bytes = LIMIT_ARCHIVE_BYTES,
      .parts = {{"file", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "GET", .path = "/v1/skills", .handle = route_skill_list},
+    {.method = "POST",
+     .path = "/v1/skills/validate",
+     .handle = route_skill_validate,
+     .body = HTTP_BODY_ARCHIVE,
+     .max_bytes = LIMIT_ARCHIVE_BYTES,
+     .parts = {{"file", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "GET", .path = "/v1/skills/:/:", .handle = route_skill_get},
+    {.method = "DELETE", .path = "/v1/skills/:/:", .handle = route_skill_delete},
     {.method = "POST",
      .path = "/v1/executions",
      .handle = route_execution_create,
      .body = HTTP_BODY_JSON,
      .max_bytes = LIMIT_REQUEST_BYTES,
      .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "GET",
+     .path = "/v1/executions",
+     .handle = route_execution_list,
+     .query = {"limit", "cursor", "skill", "status"}},
     {.method = "GET", .path = "/v1/executions/:", .handle = route_execution_get},
     {.method = "DELETE", .path = "/v1/executions/:", .handle = route_execution_cancel},
+    {.method = "GET", .path = "/v1/executions/:/logs", .handle = route_execution_logs},
+    {.method = "GET", .path = "/v1/executions/:/events", .handle = route_execution_events},
     {.method = "GET", .path = "/v1/executions/:/files", .handle = route_execution_files},
+    {.method = "GET", .path = "/v1/executions/:/files/*", .handle = route_execution_file},
     {.method = NULL},
 };
 
@@ -55,4 +74,25 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     http_reply_json(reply, state == SNAPSHOTS_READY ? 200 : 503, &body);
     if (state == SNAPSHOTS_PREPARING)
         reply->retry_after_s = 1;
+}
+
+void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct metrics_gauges gauges = {0};
+    struct buf body = buf_init(METRICS_MAX);
+    char text[ERR_MESSAGE_MAX];
+
+    (void)request;
+    engine_count(d->engine, &gauges.queued, &gauges.running);
+    gauges.snapshot_ready =
+        snapshots_get_state(d->snapshots, text, sizeof(text)) == SNAPSHOTS_READY;
+    if (metrics_write(d->metrics, &gauges, &body) < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    reply->body = body;
 }

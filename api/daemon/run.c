@@ -234,8 +234,10 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
     run->collected_ns = clock_monotonic_ns();
     vm_finish(&vm);
     run->reaped_ns = clock_monotonic_ns();
-    if (r < 0 && r != -ECANCELED)
+    if (r < 0 && r != -ECANCELED) {
         log_fault(run, &vm, &err);
+        metrics_count_fault(run->env->metrics, r);
+    }
 }
 
 static void warn_truncations(struct run *run)
@@ -356,6 +358,7 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
         result.error = err.message;
         r = store_result(run, &result, &json, &again);
     }
+    metrics_count_execution(run->env->metrics, &result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, plan->skill_name,
              result_status_name(result.status), (double)result.duration_ns / 1e6);
     run_plan_finish(plan);

@@ -8,6 +8,7 @@
 #define SKILLVM_API_DAEMON_RUN_H
 
 #include "api/daemon/execution.h"
+#include "api/daemon/metrics.h"
 #include "api/daemon/registry.h"
 #include "api/daemon/snapshots.h"
 
@@ -17,6 +18,7 @@
 struct run_env {
     struct registry *registry;
     struct snapshots *snapshots;
+    struct metrics *metrics;
     const char *vmm_program;
     int tmp_fd;       /* directory */
     int artifacts_fd; /* directory */

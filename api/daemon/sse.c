@@ -13,6 +13,8 @@
 #define HEARTBEAT_NS 15000000000ull
 #define EVENT_MAX    (8u * LOG_CHUNK)
 
+#define STORED_MEMBERS_MAX 32u /* of a result */
+
 struct sse {
     struct execution *e;
     struct execution_cursor cursor;
@@ -158,4 +160,55 @@ void sse_reply(struct execution *e, struct http_reply *reply)
     reply->read = read_events;
     reply->release = release;
     reply->stream_ctx = s;
+}
+
+/* Adds a stream as one event; nothing for an empty one. */
+static int add_stored_log(struct buf *out, const char *name, struct json_slice text)
+{
+    int r;
+
+    if (json_slice_is(text, "\"\""))
+        return 0;
+    r = buf_printf(out, "event: %s\ndata: {\"data\":", name);
+    if (r == 0)
+        r = buf_append(out, text.data, text.len);
+    return r < 0 ? r : buf_append(out, "}\n\n", 3);
+}
+
+static int add_stored(struct buf *out, const struct registry_execution *row)
+{
+    struct json_member members[STORED_MEMBERS_MAX];
+    size_t len = strcspn(row->result, "\n"), n = 0;
+    int r = json_text_members(row->result, len, members, STORED_MEMBERS_MAX, &n, NULL);
+
+    if (r == 0)
+        r = buf_printf(out,
+                       "event: status\ndata: {\"execution_id\":\"%s\",\"status\":"
+                       "\"accepted\"}\n\n",
+                       row->id);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (json_slice_is(members[i].key, "stdout"))
+            r = add_stored_log(out, "stdout", members[i].value);
+        else if (json_slice_is(members[i].key, "stderr"))
+            r = add_stored_log(out, "stderr", members[i].value);
+    }
+    if (r == 0)
+        r = buf_printf(out, "event: result\ndata: ");
+    if (r == 0)
+        r = buf_append(out, row->result, len);
+    return r < 0 ? r : buf_append(out, "\n\n", 2);
+}
+
+void sse_reply_stored(const struct registry_execution *row, struct http_reply *reply)
+{
+    struct buf body = buf_init(SIZE_MAX / 2);
+
+    if (!row->result || add_stored(&body, row) < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", row->id);
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "text/event-stream";
+    reply->body = body;
 }

@@ -9,8 +9,14 @@
 
 #include "api/daemon/execution.h"
 #include "api/daemon/http.h"
+#include "api/daemon/registry.h"
 
 /* Makes the reply a stream of the execution's events; takes the reference over. */
 void sse_reply(struct execution *e, struct http_reply *reply);
+/*
+ * The same events of an execution that has ended, from its row, which has a result: each stream
+ * in one event. The row stays the caller's.
+ */
+void sse_reply_stored(const struct registry_execution *row, struct http_reply *reply);
 
 #endif

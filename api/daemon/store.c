@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/store.h"
 
+#include "api/daemon/objects.h"
 #include "api/daemon/result.h"
 #include "api/daemon/snapshot_files.h"
 #include "base/clock.h"
@@ -119,6 +120,32 @@ void store_close(struct store *store)
     fd_close(&store->snapshots_fd);
     fd_close(&store->lock_fd);
     fd_close(&store->dir_fd);
+}
+
+int store_sweep(struct store *store, struct registry *registry, struct err *err)
+{
+    int fd = openat(store->objects_fd, ".", DIR_FLAGS);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    int r = 0;
+
+    if (!dir) {
+        r = err_set_errno(err, errno, "cannot read the folder of objects");
+        fd_close(&fd);
+        return r;
+    }
+    while (r == 0 && (entry = readdir(dir))) {
+        bool used = true;
+
+        if (objects_is_digest(entry->d_name))
+            r = registry_digest_used(registry, entry->d_name, &used, err);
+        if (used)
+            continue;
+        objects_remove(store->objects_fd, entry->d_name);
+        log_info("store", "removed object=%.12s reason=\"no skill names it\"", entry->d_name);
+    }
+    (void)closedir(dir);
+    return r;
 }
 
 static void remove_artifacts(struct store *store, const char *id)

@@ -26,6 +26,12 @@ int store_open(const char *path, struct store *ret, struct err *err);
 void store_close(struct store *store);
 
 /*
+ * Removes objects that no skill names: a daemon that died between the two left them. Before any
+ * skill is registered. 0 or -errno.
+ */
+int store_sweep(struct store *store, struct registry *registry, struct err *err);
+
+/*
  * Ends the executions that were accepted by a daemon that is no more: status failed, with the
  * reason, and no files. What cannot be written now is left for the next start. 0 or -errno.
  */

@@ -143,7 +143,7 @@ static int begin_file(struct artifacts *a, const struct tar_header *header)
     if (result)
         return result;
     if (ftruncate(a->spool_fd, 0) < 0)
-        return -errno;
+        return err_set_errno(a->err, errno, "cannot spool an artifact");
     a->keeping = true;
     a->current_size = 0;
     a->current_mtime = header->mtime_s < MTIME_MAX ? header->mtime_s : 0;
@@ -229,11 +229,14 @@ static int on_end(void *user)
         a->list = list;
         a->cap = cap;
     }
+    int result = write_out(a);
+    if (result)
+        return result;
     char *path = strdup(a->current);
     if (!path)
         return -ENOMEM;
     a->list[a->n++] = (struct artifact){path, a->current_size};
-    return write_out(a);
+    return 0;
 }
 
 static const struct tar_ops tar_ops = {on_begin, on_data, on_end};

@@ -191,7 +191,8 @@ def addresses_that_do_not_exist(world):
         ("DELETE", "/health"),
         ("PUT", "/v1/skills"),
         ("PATCH", "/v1/executions"),
-        ("GET", "/v1/executions"),
+        ("PUT", "/v1/executions"),
+        ("POST", "/v1/skills/a/b"),
         ("BREW", "/health"),
     ):
         answer = world.client.request(method, path)

@@ -8,3 +8,13 @@ skillvm_unit(cli_files apicli PkgConfig::ARCHIVE)
 skillvm_unit(cli_json apicli)
 skillvm_unit(cli_client apicli)
 skillvm_unit(cli_daemon apicli)
+skillvm_unit(cli_table apicli)
+
+# The command line whole, against a daemon with a stand-in for the VMM.
+if(TARGET fake_vmm)
+    skillvm_unit(cli_verbs Threads::Threads)
+    target_sources(unit_cli_verbs PRIVATE daemon_harness.c)
+    target_compile_definitions(unit_cli_verbs PRIVATE SKILLVM="$<TARGET_FILE:skillvm>"
+        SKILLVMD="$<TARGET_FILE:skillvmd>" FAKE_VMM="$<TARGET_FILE:fake_vmm>")
+    add_dependencies(unit_cli_verbs skillvm skillvmd fake_vmm)
+endif()

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # skillvmd: its parts on their own, then whole with a stand-in for the VMM and the guest.
 if(TARGET apidaemon)
-    foreach(name json request decoder execution store snapshot)
+    foreach(name json request decoder store registry routes snapshot execution)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
+
+    target_link_libraries(unit_daemon_registry PRIVATE sqlite3)
 
     add_executable(fake_vmm fake_vmm.c)
     target_link_libraries(fake_vmm PRIVATE base)
     set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    foreach(name api faults)
+    foreach(name api executions faults skills)
         skillvm_unit(daemon_${name} Threads::Threads)
         target_sources(unit_daemon_${name} PRIVATE daemon_harness.c)
         target_compile_definitions(unit_daemon_${name} PRIVATE

@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define expect harness_expect
+
 static struct harness daemon_under_test;
 
 static int start(void **state)
@@ -36,14 +38,6 @@ static int finish(void **state)
     status = harness_stop(h, SIGTERM);
     harness_finish(h);
     return status;
-}
-
-static void expect(struct answer a, int status, const char *part)
-{
-    if (a.status != status || !a.body || !strstr(a.body, part))
-        fail_msg("got %d %s, expected %d with %s", a.status, a.body ? a.body : "(nothing)",
-                 status, part);
-    answer_finish(&a);
 }
 
 static void answers_health(void **state)
@@ -348,6 +342,14 @@ static void takes_forms(void **state)
     expect(post_form(*state, "/v1/executions", "{}", "skill_archive", "junk", 4), 415,
            "unsupported_type");
     expect(post_form(*state, "/v1/executions", "{}", "surprise", "x", 1), 400, "unknown part");
+    /* With a key the archive belongs to what the request says. */
+    for (int i = 0; i < 2; i++)
+        expect(post_form(*state, "/v1/executions", "{\"idempotency_key\":\"form\"}",
+                         "skill_archive", tar, len),
+               200, "\"name\":\"inline\"");
+    expect(post_form(*state, "/v1/executions", "{\"idempotency_key\":\"form\"}",
+                     "skill_archive", "other", 5),
+           409, "another request began");
     expect(post_form(*state, "/v1/skills", NULL, "file", tar, len), 201, "\"inline\"");
     expect(post_form(*state, "/v1/skills", NULL, NULL, NULL, 0), 400, "bad_request");
     expect(harness_request(*state, "POST", "/v1/skills",

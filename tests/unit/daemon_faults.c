@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define expect harness_expect
+
 #define FAKE(mode) "{\"skill\":\"demo\",\"timeout\":1,\"env\":{\"FAKE\":\"" mode "\"}}"
 
 /* A daemon of its own for each test. */
@@ -33,14 +35,6 @@ static void end(struct harness *h)
     assert_int_equal(harness_stop(h, SIGTERM), 0);
     assert_int_equal(access(h->socket, F_OK), -1);
     harness_finish(h);
-}
-
-static void expect(struct answer a, int status, const char *part)
-{
-    if (a.status != status || !a.body || !strstr(a.body, part))
-        fail_msg("got %d %s, expected %d with %s", a.status, a.body ? a.body : "(nothing)",
-                 status, part);
-    answer_finish(&a);
 }
 
 static void guests_that_break_fail(void **state)

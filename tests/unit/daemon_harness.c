@@ -211,6 +211,14 @@ struct answer harness_request(const struct harness *h, const char *method, const
     return harness_read_answer(fd);
 }
 
+void harness_expect(struct answer a, int status, const char *part)
+{
+    if (a.status != status || !a.body || !strstr(a.body, part))
+        fail_msg("got %d %s, expected %d with %s", a.status, a.body ? a.body : "(nothing)",
+                 status, part);
+    answer_finish(&a);
+}
+
 struct answer harness_get(const struct harness *h, const char *path)
 {
     return harness_request(h, "GET", path, "", NULL, 0);

@@ -44,6 +44,8 @@ struct answer harness_request(const struct harness *h, const char *method, const
 struct answer harness_read_answer(int fd);
 void answer_finish(struct answer *a);
 
+/* Fails the test unless the answer has this status and this text in it; finishes it. */
+void harness_expect(struct answer a, int status, const char *part);
 struct answer harness_get(const struct harness *h, const char *path);
 /* POST /v1/executions with JSON text. */
 struct answer harness_run(const struct harness *h, const char *json);

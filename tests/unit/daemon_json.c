@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/json_text.h"
+#include "api/daemon/json_write.h"
 #include "api/daemon/utf8.h"
 
 #include <errno.h>
@@ -270,9 +271,75 @@ static void repair_does_not_depend_on_chunks(void **state)
     }
 }
 
+static void decodes_strings(void **state)
+{
+    static const char *const cases[][2] = {
+        {"\"\"", ""},
+        {"\"plain\"", "plain"},
+        {"\"a\\n\\t\\\"\\\\\\/\\b\\f\\r\"", "a\n\t\"\\/\b\f\r"},
+        {"\"\\u0041\\u00e4\\u20ac\\uFFFD\"", "A\xc3\xa4\xe2\x82\xac\xef\xbf\xbd"},
+        {"\"\\ud83d\\ude00!\"", "\xf0\x9f\x98\x80!"},
+        {"\"\\ud83d!\\ude00\"", "\xef\xbf\xbd!\xef\xbf\xbd"},
+        {"\"\\ud83d\\u0041\"", "\xef\xbf\xbd"
+                               "A"},
+    };
+    struct buf out = buf_init(100);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct json_slice slice;
+
+        assert_int_equal(json_text_check(cases[i][0], strlen(cases[i][0]), &slice, NULL), 0);
+        buf_clear(&out);
+        assert_int_equal(json_append_decoded(&out, slice), 0);
+        assert_string_equal(buf_cstr(&out), cases[i][1]);
+    }
+    buf_clear(&out);
+    assert_int_equal(json_append_decoded(&out, (struct json_slice){"\"x\\u0000y\"", 10}), 0);
+    assert_int_equal(out.len, 3);
+    assert_memory_equal(out.data, "x\0y", 3);
+    assert_int_equal(json_append_decoded(&out, (struct json_slice){"12", 2}), -EINVAL);
+    buf_finish(&out);
+}
+
+static void writes_documents(void **state)
+{
+    struct json_writer w = json_writer_init(1000);
+    struct buf out;
+
+    (void)state;
+    json_write_open(&w, NULL, '{');
+    json_write_open(&w, "a", '[');
+    json_write_string(&w, NULL, "x\ny");
+    json_write_number(&w, NULL, UINT64_MAX);
+    json_write_open(&w, NULL, '{');
+    json_write_close(&w, '}');
+    json_write_close(&w, ']');
+    json_write_bool(&w, "b", true);
+    json_write_string(&w, "c", NULL);
+    json_write_ms(&w, "d", 1500);
+    json_write_time(&w, "e", 1700000000123456789ull);
+    json_write_time(&w, "f", 0);
+    json_write_close(&w, '}');
+    assert_int_equal(json_writer_end(&w, &out), 0);
+    assert_string_equal(buf_cstr(&out),
+                        "{\"a\":[\"x\\ny\",18446744073709551615,{}],\"b\":true,\"c\":null,"
+                        "\"d\":0.002,\"e\":\"2023-11-14T22:13:20.123Z\",\"f\":null}\n");
+    buf_finish(&out);
+    /* What did not fit is an error at the end, and nothing else. */
+    w = json_writer_init(4);
+    json_write_open(&w, NULL, '[');
+    json_write_string(&w, NULL, "long text");
+    json_write_close(&w, ']');
+    assert_int_equal(json_writer_end(&w, &out), -E2BIG);
+    assert_int_equal(out.len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decodes_strings),
+        cmocka_unit_test(writes_documents),
         cmocka_unit_test(accepts_json),
         cmocka_unit_test(refuses_what_is_no_json),
         cmocka_unit_test(bounds_depth),

@@ -54,6 +54,14 @@ static struct registry *open_registry(const char *dir)
     return registry;
 }
 
+static int accept_row(struct registry *registry, const char *id, const char *skill,
+                      const char *digest, uint64_t ns, const char *key)
+{
+    const struct registry_acceptance a = {id, skill, "1", digest, ns, key, key ? digest : NULL};
+
+    return registry_execution_accept(registry, &a, NULL);
+}
+
 static void skills_are_kept(void **state)
 {
     struct registry *registry = open_registry(*state);
@@ -90,10 +98,9 @@ static void executions_are_kept(void **state)
     struct registry_execution row;
 
     assert_int_equal(registry_execution_get(registry, ID_1, &row, NULL), -ENOENT);
-    assert_int_equal(registry_execution_accept(registry, ID_1, "x", "1", DIGEST_A, 7, NULL), 0);
-    assert_int_equal(registry_execution_accept(registry, ID_1, "x", "1", DIGEST_A, 7, NULL),
-                     -EIO);
-    assert_int_equal(registry_execution_accept(registry, ID_2, "x", "1", DIGEST_A, 8, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), -EIO);
+    assert_int_equal(accept_row(registry, ID_2, "x", DIGEST_A, 8, NULL), 0);
     assert_int_equal(registry_execution_end(registry, ID_2, "success", "{}", 2, 9, NULL), 0);
     registry_close(registry);
     registry = open_registry(*state);
@@ -135,8 +142,8 @@ static void lost_executions_are_ended(void **state)
 
     assert_int_equal(store_open(*state, &store, NULL), 0);
     registry = open_registry(*state);
-    assert_int_equal(registry_execution_accept(registry, ID_1, "x", "1", DIGEST_A, 7, NULL), 0);
-    assert_int_equal(registry_execution_accept(registry, ID_2, "y", "1", "", 7, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_2, "y", "", 7, NULL), 0);
     assert_int_equal(mkdirat(store.artifacts_fd, ID_1, 0700), 0);
     assert_int_equal(store_recover(&store, registry, NULL), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
@@ -162,7 +169,7 @@ static void recovery_survives_a_full_disk(void **state)
 
     assert_int_equal(store_open(*state, &store, NULL), 0);
     registry = open_registry(*state);
-    assert_int_equal(registry_execution_accept(registry, ID_1, "x", "1", DIGEST_A, 7, NULL), 0);
+    assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     none = before;
     none.rlim_cur = 1;

@@ -9,6 +9,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -226,12 +227,39 @@ static void damaged(void **state)
     buf_finish(&tar);
 }
 
+/* A file that could not be written out is in no list. */
+static void full_disk(void **state)
+{
+    char content[1 << 18];
+    struct buf tar = buf_init(1 << 20);
+    uint32_t random = 1;
+    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    struct err err = {0};
+    size_t n;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(content) - 1; i++)
+        content[i] = (char)(1 + ((random = random * 1664525u + 1013904223u) >> 25));
+    content[sizeof(content) - 1] = '\0';
+    put(&tar, TAR_FILE, "large", content);
+    end(&tar);
+    struct artifacts *a = artifacts_create(fd, &artifacts_limits_default, &err);
+    assert_non_null(a);
+    assert_int_equal(artifacts_push(a, tar.data, tar.len, &err), -ENOSPC);
+    assert_non_null(strstr(err.message, "cannot write the artifacts"));
+    (void)artifacts_list(a, &n);
+    assert_int_equal(n, 0);
+    artifacts_destroy(a);
+    buf_finish(&tar);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept),    cmocka_unit_test(nothing),       cmocka_unit_test(hostile),
         cmocka_unit_test(limits),  cmocka_unit_test(many_warnings), cmocka_unit_test(cut_short),
-        cmocka_unit_test(damaged),
+        cmocka_unit_test(damaged), cmocka_unit_test(full_disk),
     };
 
     /* For reading back alone: the code under test sets its own. */

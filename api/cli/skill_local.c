@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm skill`: the table of verbs, and those that need no daemon. */
+#include "api/cli/skill_verbs.h"
+
+#include "api/cli/files.h"
+#include "api/cli/zip.h"
+#include "api/skill/archive.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COMPATIBILITY_MAX 500u /* characters, by the specification */
+
+static const struct verb verbs[] = {
+    {"push",
+     "usage: skillvm skill push PATH [-o json]\n"
+     "\n"
+     "Registers a skill at the daemon: a folder with a SKILL.md, or a zip or tar of one. The "
+     "same\n"
+     "name and version with the same content may be pushed again; other content needs another\n"
+     "version.\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill push examples/word-counter\n",
+     VERB_FORMAT, 1, 1, skill_push},
+    {"list",
+     "usage: skillvm skill list [-o json|table]\n"
+     "\n"
+     "Lists the registered skills, by name, the version registered last first.\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill list -o json\n",
+     VERB_FORMAT, 0, 0, skill_list},
+    {"show",
+     "usage: skillvm skill show NAME[@VERSION] [-o json|table]\n"
+     "\n"
+     "Shows a registered skill with its files and instructions; without a version the one\n"
+     "registered last.\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill show word-counter@1.0.0\n",
+     VERB_FORMAT, 1, 1, skill_show},
+    {"rm",
+     "usage: skillvm skill rm NAME@VERSION\n"
+     "\n"
+     "Removes a version of a skill from the daemon; VERSION may be latest. What runs it goes "
+     "on.\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill rm word-counter@1.0.0\n",
+     0, 1, 1, skill_rm},
+    {"lint",
+     "usage: skillvm skill lint PATH [--strict] [-o json]\n"
+     "\n"
+     "Checks a skill as a push would, without a daemon. Exit status 1 when it would be "
+     "refused; "
+     "with\n"
+     "--strict also when it breaks a rule of the Agent Skills specification or has a field of "
+     "skillvm's\n"
+     "own (version, lang, entry_point, timeout, resources, image, network).\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill lint my-skill --strict\n",
+     VERB_FORMAT | VERB_STRICT | VERB_OFFLINE, 1, 1, skill_lint},
+    {"package",
+     "usage: skillvm skill package PATH [-d DIR]\n"
+     "\n"
+     "Checks a skill and makes NAME-VERSION.zip of it, here or in DIR (--output-dir). The same "
+     "skill\n"
+     "always gives the same zip.\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill package examples/word-counter\n",
+     VERB_DIR | VERB_OFFLINE, 1, 1, skill_package},
+    {"init",
+     "usage: skillvm skill init NAME\n"
+     "\n"
+     "Makes the folder NAME with a SKILL.md and a main.py to begin with.\n"
+     "\n"
+     "example:\n"
+     "  skillvm skill init my-skill && skillvm run ./my-skill\n",
+     VERB_OFFLINE, 1, 1, skill_init},
+    {.name = NULL},
+};
+
+int cmd_skill(struct cli_globals *globals, int argc, char **argv)
+{
+    return verbs_main(globals, "skill", verbs, argc, argv);
+}
+
+static int print_lint_json(const struct skill *skill, const struct err *err)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON *warnings, *errors;
+    char *text;
+
+    cJSON_AddBoolToObject(json, "valid", !err->code);
+    if (!err->code) {
+        cJSON_AddStringToObject(json, "name", skill->name);
+        if (skill->version)
+            cJSON_AddStringToObject(json, "version", skill->version);
+    }
+    warnings = cJSON_AddArrayToObject(json, "warnings");
+    for (size_t i = 0; i < skill->warnings.len; i++)
+        cJSON_AddItemToArray(warnings, cJSON_CreateString(skill->warnings.items[i]));
+    errors = cJSON_AddArrayToObject(json, "errors");
+    if (err->code)
+        cJSON_AddItemToArray(errors, cJSON_CreateString(err->message));
+    text = cJSON_Print(json);
+    cJSON_Delete(json);
+    if (!text) {
+        cli_say("out of memory");
+        return CLI_FAILED;
+    }
+    puts(text);
+    free(text);
+    return 0;
+}
+
+/*
+ * Loads a skill as the daemon would; its canonical tar goes to tar_fd unless that is -1. 0 or
+ * -errno with err.
+ */
+static int load(const char *path, int tar_fd, struct skill *skill, struct err *err)
+{
+    struct skill_archive archive;
+    _cleanup_fd_ int fd = -1;
+    int r = files_open_skill(path, &fd, err);
+
+    if (r == 0)
+        r = skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, skill, err);
+    if (r < 0)
+        return r;
+    skill_archive_finish(&archive);
+    return 0;
+}
+
+static bool in_metadata(const struct skill *skill, const char *key)
+{
+    for (size_t i = 0; i < skill->n_metadata; i++) {
+        if (strcmp(skill->metadata[i].key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static size_t code_points(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* Adds what the specification refuses and loading does not mention. */
+static int add_strict(struct skill *skill)
+{
+    const struct {
+        const char *key;
+        bool given;
+    } own[] = {
+        {"version", skill->version && !in_metadata(skill, "version")},
+        {"lang", skill->lang != NULL},
+        {"entry_point", skill->entry_point != NULL},
+        {"timeout", skill->timeout_ms > 0},
+        {"resources", skill->memory_bytes > 0 || skill->cpu_millis > 0},
+        {"image", skill->image != NULL},
+        {"network", skill->network != NULL},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(own) / sizeof(own[0]); i++) {
+        if (own[i].given)
+            r = skill_strings_add(&skill->warnings,
+                                  "the specification has no field \"%s\"; it belongs into "
+                                  "metadata",
+                                  own[i].key);
+    }
+    if (r == 0 && skill->compatibility && code_points(skill->compatibility) > COMPATIBILITY_MAX)
+        r = skill_strings_add(&skill->warnings, "compatibility is over %u characters",
+                              COMPATIBILITY_MAX);
+    return r;
+}
+
+int skill_lint(const struct cli *cli, const struct verb_options *options)
+{
+    struct skill skill = {0};
+    struct err err = {0};
+    int status = CLI_OK;
+
+    (void)cli;
+    if (load(options->args[0], -1, &skill, &err) < 0 ||
+        (options->strict && (add_strict(&skill) < 0 || skill.warnings.len > 0)))
+        status = CLI_NO;
+    if (options->json) {
+        if (print_lint_json(&skill, &err) != 0)
+            status = CLI_FAILED;
+    } else {
+        for (size_t i = 0; i < skill.warnings.len; i++)
+            cli_say("%s: %s", options->strict ? "error" : "warning", skill.warnings.items[i]);
+        if (err.code)
+            cli_say("error: %s", err.message);
+        else if (status == CLI_OK)
+            printf("%s is a good skill\n", skill.name);
+    }
+    skill_finish(&skill);
+    return status;
+}
+
+/* The zip's name in the folder it goes to, or NULL without memory. */
+static char *zip_name(const struct skill *skill, const char *dir)
+{
+    char *name = NULL;
+
+    if (asprintf(&name, "%s/%s-%s.zip", dir ? dir : ".", skill->name,
+                 skill->version ? skill->version : "0.0.0") < 0)
+        return NULL;
+    return name;
+}
+
+int skill_package(const struct cli *cli, const struct verb_options *options)
+{
+    _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
+    _cleanup_fd_ int zip = -1;
+    struct skill skill = {0};
+    struct err err = {0};
+    char *name = NULL;
+    int r = tar < 0 ? err_set_errno(&err, errno, "cannot make an anonymous file")
+                    : load(options->args[0], tar, &skill, &err);
+
+    (void)cli;
+    if (r == 0 && (!skill.name || strchr(skill.name, '/') ||
+                   (skill.version && strchr(skill.version, '/'))))
+        r = err_set(&err, EINVAL, "its name and version cannot be those of a file");
+    if (r == 0 && !(name = zip_name(&skill, options->output_dir)))
+        r = err_set(&err, ENOMEM, "out of memory");
+    if (r == 0) {
+        zip = open(name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+        if (zip < 0)
+            r = err_set_errno(&err, errno, "cannot write %s", name);
+    }
+    if (r == 0 && lseek(tar, 0, SEEK_SET) < 0)
+        r = err_set_errno(&err, errno, "cannot read the skill");
+    if (r == 0)
+        r = zip_write(tar, skill.name, zip, &err);
+    if (r == 0)
+        printf("%s\n", name);
+    free(name);
+    skill_finish(&skill);
+    return r < 0 ? verbs_failed(&err) : CLI_OK;
+}
+
+static int write_file(int dir_fd, const char *name, const char *text, const char *skill_name,
+                      struct err *err)
+{
+    _cleanup_fd_ int fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+    int r = fd < 0 ? -errno : 0;
+
+    /* %s in the text stands for the name. */
+    for (const char *mark; r == 0 && (mark = strstr(text, "%s")); text = mark + 2) {
+        r = fd_write_full(fd, text, (size_t)(mark - text));
+        if (r == 0)
+            r = fd_write_full(fd, skill_name, strlen(skill_name));
+    }
+    if (r == 0)
+        r = fd_write_full(fd, text, strlen(text));
+    return r < 0 ? err_set_errno(err, -r, "cannot write %s", name) : 0;
+}
+
+/* The specification's name: lower-case letters, digits and single hyphens. */
+static bool good_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len > 0 && len <= 64 &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && name[0] != '-' &&
+           name[len - 1] != '-' && !strstr(name, "--");
+}
+
+int skill_init(const struct cli *cli, const struct verb_options *options)
+{
+    static const char skill_md[] =
+        "---\n"
+        "name: %s\n"
+        "description: Says hello to the name it is given. Use it when someone wants a "
+        "greeting.\n"
+        "metadata:\n"
+        "  version: \"0.1.0\"\n"
+        "---\n"
+        "# %s\n"
+        "\n"
+        "Give it `{\"name\": \"Ada\"}`. It answers with `{\"greeting\": \"Hello, Ada!\"}`.\n";
+    static const char main_py[] =
+        "import json\n"
+        "import os\n"
+        "import sys\n"
+        "\n"
+        "request = json.load(sys.stdin)\n"
+        "answer = {\"greeting\": f\"Hello, {request.get('name', 'world')}!\"}\n"
+        "with open(os.environ[\"SANDBOX_OUTPUT\"], \"w\") as f:\n"
+        "    json.dump(answer, f)\n";
+    const char *name = options->args[0];
+    _cleanup_fd_ int dir = -1;
+    struct err err = {0};
+
+    (void)cli;
+    if (!good_name(name))
+        return help_usage_error("skill",
+                                "a skill's name has up to 64 lower-case letters, digits and "
+                                "single hyphens between them");
+    if (mkdir(name, 0755) < 0 || (dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        (void)err_set_errno(&err, errno, "cannot make the folder %s", name);
+    else if (write_file(dir, "SKILL.md", skill_md, name, &err) == 0)
+        (void)write_file(dir, "main.py", main_py, name, &err);
+    if (err.code)
+        return verbs_failed(&err);
+    printf("made %s/SKILL.md and %s/main.py; try it:\n"
+           "  skillvm run ./%s --input '{\"name\": \"Ada\"}'\n",
+           name, name, name);
+    return CLI_OK;
+}

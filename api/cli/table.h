@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table for people: columns as wide as they must be, and no wider than the terminal. On
+ * anything but a terminal nothing is cut. What is shown holds no control character.
+ */
+#ifndef SKILLVM_API_CLI_TABLE_H
+#define SKILLVM_API_CLI_TABLE_H
+
+#include "base/buf.h"
+
+#include <stddef.h>
+
+#define TABLE_COLUMNS_MAX 8u
+
+struct table {
+    size_t n_columns;
+    size_t n_rows; /* with the header */
+    int result;    /* the first failure */
+    struct buf cells;
+};
+
+/* Begins a table with its header. The last column is the one that is cut. */
+struct table table_begin(const char *const *header, size_t n_columns);
+/* Adds a row of n_columns texts; NULL shows as "-". */
+void table_add(struct table *t, const char *const *row);
+/* Prints it to standard output, at most width columns wide (0: the terminal's), and ends it. 0
+ * or -ENOMEM. */
+int table_end(struct table *t, size_t width);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of executions: the list, one of them, its log, its events, its files. */
+#include "api/daemon/daemon.h"
+#include "api/daemon/json_text.h"
+#include "api/daemon/json_write.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/lookup.h"
+#include "api/daemon/request.h"
+#include "api/daemon/result.h"
+#include "api/daemon/sse.h"
+#include "api/daemon/utf8.h"
+#include "api/skill/artifacts_read.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define LIST_DEFAULT   50u
+#define LIST_MAX       200u
+#define LIST_BYTES_MAX (2 * LIMIT_MIB)
+#define MEMBERS_MAX    32u /* of a result */
+#define CURSOR_FORMAT  "%016" PRIx64 "%.32s"
+#define CURSOR_LEN     48u
+
+enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_SKILL, QUERY_STATUS };
+
+/* A place in the list as the client carries it: the time and the digits of the id. */
+struct place {
+    uint64_t after_ns;
+    char after_id[EXECUTION_ID_SIZE];
+};
+
+static bool parse_cursor(const char *text, struct place *ret)
+{
+    char time[17] = "";
+
+    if (strlen(text) != CURSOR_LEN || strspn(text, "0123456789abcdef") != CURSOR_LEN)
+        return false;
+    memcpy(time, text, 16);
+    ret->after_ns = strtoull(time, NULL, 16);
+    (void)snprintf(ret->after_id, sizeof(ret->after_id), "exec_%.32s", text + 16);
+    return ret->after_ns <= INT64_MAX;
+}
+
+/* Which page the query asks for. False when *reply says what is wrong with it. */
+static bool parse_query(const struct http_request *request, struct registry_page *page,
+                        struct place *place, struct http_reply *reply)
+{
+    static const char *const words[] = {"success",   "failed",   "timeout",
+                                        "cancelled", "accepted", "running"};
+    const char *limit = request->query[QUERY_LIMIT];
+    const char *cursor = request->query[QUERY_CURSOR];
+    const char *status = request->query[QUERY_STATUS];
+    size_t n = sizeof(words) / sizeof(words[0]), i = 0;
+
+    page->max = LIST_DEFAULT;
+    if (limit) {
+        char *end;
+        unsigned long value = strtoul(limit, &end, 10);
+
+        if (limit[0] < '0' || limit[0] > '9' || *end || value < 1 || value > LIST_MAX) {
+            http_reply_error(reply, 400, "bad_request", "limit must be from 1 to %u", LIST_MAX);
+            return false;
+        }
+        page->max = value;
+    }
+    if (cursor) {
+        if (!parse_cursor(cursor, place)) {
+            http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");
+            return false;
+        }
+        page->after_ns = place->after_ns;
+        page->after_id = place->after_id;
+    }
+    while (status && i < n && strcmp(status, words[i]) != 0)
+        i++;
+    if (i == n) {
+        http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
+        return false;
+    }
+    /* The registry does not tell what waits from what runs. */
+    page->status = status && strcmp(status, "running") == 0 ? "accepted" : status;
+    page->skill = request->query[QUERY_SKILL];
+    return true;
+}
+
+/* The status of a row, with what the engine knows of one that has not ended. */
+static const char *status_of(struct daemon *d, const struct registry_execution *row)
+{
+    struct execution *e = row->finished_ns ? NULL : engine_find(d->engine, row->id);
+    bool running = e && execution_get_state(e) != EXECUTION_ACCEPTED;
+
+    execution_unref(e);
+    return running ? result_status_name(RESULT_RUNNING) : row->status;
+}
+
+static void write_row(struct json_writer *w, const struct registry_execution *row,
+                      const char *status)
+{
+    uint64_t end_ns = row->finished_ns ? row->finished_ns : clock_realtime_ns();
+
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "execution_id", row->id);
+    json_write_string(w, "status", status);
+    json_write_open(w, "skill", '{');
+    json_write_string(w, "name", row->skill_name);
+    json_write_string(w, "version", row->skill_version);
+    json_write_string(w, "digest", row->skill_digest[0] ? row->skill_digest : NULL);
+    json_write_close(w, '}');
+    json_write_time(w, "created_at", row->accepted_ns);
+    json_write_time(w, "finished_at", row->finished_ns);
+    json_write_number(w, "duration_ms",
+                      end_ns > row->accepted_ns ? (end_ns - row->accepted_ns) / 1000000u : 0);
+    json_write_close(w, '}');
+}
+
+void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *wanted = request->query[QUERY_STATUS];
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    struct registry_page page = {0};
+    struct registry_execution *rows;
+    struct place place;
+    struct err err = {0};
+    struct buf body;
+    char cursor[CURSOR_LEN + 1];
+    size_t n = 0;
+    int r;
+
+    if (!parse_query(request, &page, &place, reply))
+        return;
+    rows = calloc(page.max, sizeof(*rows));
+    r = rows ? registry_execution_list(d->registry, &page, rows, &n, &err)
+             : err_set(&err, ENOMEM, "out of memory");
+    json_write_open(&w, NULL, '{');
+    json_write_open(&w, "executions", '[');
+    for (size_t i = 0; i < n; i++) {
+        const char *status = status_of(d, &rows[i]);
+
+        if (!wanted || strcmp(status, wanted) == 0)
+            write_row(&w, &rows[i], status);
+    }
+    json_write_close(&w, ']');
+    if (n == page.max)
+        (void)snprintf(cursor, sizeof(cursor), CURSOR_FORMAT, rows[n - 1].accepted_ns,
+                       rows[n - 1].id + strlen("exec_"));
+    json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
+    json_write_close(&w, '}');
+    for (size_t i = 0; i < n; i++)
+        registry_execution_finish(&rows[i]);
+    free(rows);
+    if (json_writer_end(&w, &body) < 0 && r == 0)
+        r = err_set(&err, ENOMEM, "out of memory");
+    if (r < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        return;
+    }
+    http_reply_json(reply, 200, &body);
+}
+
+/* The shape of a result, for an execution that has none. live: it is queued or runs. */
+static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
+                             bool live, enum execution_state state)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    struct buf body;
+    struct result result = {
+        .execution_id = row->id,
+        .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
+        .skill = {row->skill_name, row->skill_version, row->skill_digest},
+        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
+    };
+
+    if (!live) {
+        result.status = RESULT_FAILED;
+        result.error = "the daemon stopped while this execution ran, or had no room to store "
+                       "its result";
+    }
+    if (result_write(&result, &body) < 0)
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+    else
+        http_reply_json(reply, 200, &body);
+}
+
+void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *id = request->params[0];
+    struct registry_execution row;
+    struct execution *e;
+    enum execution_state state = EXECUTION_ACCEPTED;
+    struct buf body = buf_init(SIZE_MAX / 2);
+    bool live;
+
+    if (!lookup_execution(d, id, &e, &row, reply))
+        return;
+    live = e != NULL;
+    if (e) {
+        state = execution_get_state(e);
+        execution_unref(e);
+        /* Read after the state: what ended in between has its result in the row. */
+        if (!lookup_row(d, id, &row, reply))
+            return;
+    }
+    if (row.result) {
+        /* The text moves, it is not copied: it may be large. */
+        body.len = strlen(row.result);
+        body.cap = body.len + 1;
+        body.data = (uint8_t *)row.result;
+        row.result = NULL;
+        http_reply_json(reply, 200, &body);
+    } else {
+        reply_unfinished(reply, &row, live, state);
+    }
+    registry_execution_finish(&row);
+}
+
+/* The text of a string member of a stored result. 0 or -errno. */
+static int read_member(const char *result, const char *key, struct buf *out)
+{
+    struct json_member members[MEMBERS_MAX];
+    size_t n = 0;
+    int r = json_text_members(result, strlen(result), members, MEMBERS_MAX, &n, NULL);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (json_slice_is(members[i].key, key))
+            return json_append_decoded(out, members[i].value);
+    }
+    return r < 0 ? r : -ENOENT;
+}
+
+void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_execution row;
+    struct execution *e;
+    struct utf8_tail tail = {0};
+    struct buf raw = buf_init(LIMIT_LOG_BYTES);
+    struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
+    int r;
+
+    if (!lookup_execution(d, request->params[0], &e, &row, reply))
+        return;
+    if (e) {
+        r = execution_copy_log(e, &raw);
+        if (r == 0)
+            r = utf8_repair(&tail, raw.data, raw.len, true, &text);
+        execution_unref(e);
+    } else {
+        r = row.result ? read_member(row.result, "logs", &text) : 0;
+        registry_execution_finish(&row);
+    }
+    buf_finish(&raw);
+    if (r < 0) {
+        buf_finish(&text);
+        http_reply_error(reply, 500, "internal_error", "cannot read the log: %s", strerror(-r));
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "text/plain; charset=utf-8";
+    reply->body = text;
+}
+
+void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_execution row;
+    struct execution *e;
+
+    if (!lookup_execution(d, request->params[0], &e, &row, reply))
+        return;
+    if (e) {
+        sse_reply(e, reply);
+        return;
+    }
+    sse_reply_stored(&row, reply);
+    registry_execution_finish(&row);
+}
+
+/* Opens the archive of files. A descriptor, or -1 when *reply says why not. */
+static int open_files(struct daemon *d, const char *id, struct http_reply *reply)
+{
+    struct registry_execution row;
+    _cleanup_fd_ int dir = -1;
+    int fd = -1;
+    bool ended;
+
+    if (!lookup_row(d, id, &row, reply))
+        return -1;
+    ended = row.result != NULL;
+    registry_execution_finish(&row);
+    if (ended)
+        dir = openat(d->artifacts_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0)
+        fd = openat(dir, "files.tar.gz", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        http_reply_error(
+            reply, 404, "not_found",
+            ended ? "execution %s left no files" : "execution %s has not ended yet", id);
+    return fd;
+}
+
+void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    _cleanup_fd_ int fd = open_files(ctx, request->params[0], reply);
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) < 0) {
+        http_reply_error(reply, 500, "internal_error", "cannot read the files");
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "application/gzip";
+    reply->file_name = "files.tar.gz";
+    reply->file_bytes = (uint64_t)st.st_size;
+    reply->file_fd = fd_steal(&fd);
+}
+
+static const char *type_of(const char *path)
+{
+    static const char *const types[][2] = {
+        {".txt", "text/plain; charset=utf-8"},
+        {".log", "text/plain; charset=utf-8"},
+        {".md", "text/markdown; charset=utf-8"},
+        {".csv", "text/csv; charset=utf-8"},
+        {".tsv", "text/tab-separated-values; charset=utf-8"},
+        {".html", "text/html; charset=utf-8"},
+        {".htm", "text/html; charset=utf-8"},
+        {".json", "application/json"},
+        {".xml", "application/xml"},
+        {".pdf", "application/pdf"},
+        {".png", "image/png"},
+        {".jpg", "image/jpeg"},
+        {".jpeg", "image/jpeg"},
+        {".gif", "image/gif"},
+        {".webp", "image/webp"},
+        {".svg", "image/svg+xml"},
+        {".zip", "application/zip"},
+        {".gz", "application/gzip"},
+        {".docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+        {".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+        {".pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
+    };
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash ? slash : path, '.');
+
+    for (size_t i = 0; dot && i < sizeof(types) / sizeof(types[0]); i++) {
+        if (strcasecmp(dot, types[i][0]) == 0)
+            return types[i][1];
+    }
+    return "application/octet-stream";
+}
+
+void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *path = request->params[1];
+    _cleanup_fd_ int archive = open_files(d, request->params[0], reply);
+    _cleanup_fd_ int file = -1;
+    struct err err = {0};
+    uint64_t bytes = 0;
+    int r;
+
+    if (archive < 0)
+        return;
+    file = spool_open_nameless(d->tmp_fd);
+    r = file < 0 ? err_set_errno(&err, -file, "cannot keep the file")
+                 : artifacts_read_file(archive, path, LIMIT_FILES_BYTES, file, &bytes, &err);
+    if (r == -ENOENT) {
+        http_reply_error(reply, 404, "not_found", "execution %s left no file %.200s",
+                         request->params[0], path);
+        return;
+    }
+    if (r < 0) {
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = type_of(path);
+    /* A page of a skill's is looked at, not shown as one of this server's. */
+    reply->file_name = "";
+    reply->file_bytes = bytes;
+    reply->file_fd = fd_steal(&file);
+}

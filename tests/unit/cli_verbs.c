@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm skill`, `skillvm exec` and `skillvm health` against a daemon with the fake VMM. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/daemon_harness.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct setting {
+    struct harness harness;
+    char id[38];
+    char printed[65536]; /* both streams of the last command */
+};
+
+static int skillvm(struct setting *s, const char *arguments)
+{
+    char command[2048];
+    size_t len;
+    FILE *f;
+    int status;
+
+    snprintf(command, sizeof(command), "cd '%s' && '%s' --socket '%s' --data '%s' %s 2>&1",
+             s->harness.dir, SKILLVM, s->harness.socket, s->harness.data, arguments);
+    f = popen(command, "r");
+    assert_non_null(f);
+    len = fread(s->printed, 1, sizeof(s->printed) - 1, f);
+    s->printed[len] = '\0';
+    status = pclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void expect(struct setting *s, const char *arguments, int status, const char *part)
+{
+    int got = skillvm(s, arguments);
+
+    if (got != status || !strstr(s->printed, part))
+        fail_msg("skillvm %s: status %d: %s; expected %d with %s", arguments, got, s->printed,
+                 status, part);
+}
+
+static int start(void **state)
+{
+    struct setting *s = calloc(1, sizeof(*s));
+    struct answer a;
+
+    *state = s;
+    harness_init(&s->harness, "boot", "restore");
+    harness_start(&s->harness, NULL);
+    harness_wait_ready(&s->harness);
+    if (harness_push(&s->harness, "demo", "1.0", "print(1)") != 201)
+        return -1;
+    a = harness_run(&s->harness, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"files\"}}");
+    snprintf(s->id, sizeof(s->id), "%.37s", strstr(a.body, "exec_"));
+    answer_finish(&a);
+    return 0;
+}
+
+static int finish(void **state)
+{
+    struct setting *s = *state;
+    int status = harness_stop(&s->harness, SIGTERM);
+
+    harness_finish(&s->harness);
+    free(s);
+    return status;
+}
+
+static void skills_come_and_go(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "skill init fresh", 0, "made fresh/SKILL.md");
+    expect(s, "skill init fresh", 125, "cannot make the folder fresh");
+    expect(s, "skill init Not--Good", 2, "single hyphens");
+    expect(s, "skill lint fresh", 0, "fresh is a good skill");
+    expect(s, "skill lint fresh --strict -o json", 0, "\"valid\":\ttrue");
+    expect(s, "skill package fresh", 0, "./fresh-0.1.0.zip");
+    expect(s, "skill lint fresh-0.1.0.zip --strict", 0, "fresh is a good skill");
+    expect(
+        s,
+        "skill package fresh-0.1.0.zip -d fresh && cmp fresh-0.1.0.zip fresh/fresh-0.1.0.zip",
+        0, "");
+    assert_int_equal(skillvm(s, "version && rm fresh/*.zip"), 0);
+    expect(s, "skill package fresh -d nowhere", 125, "cannot write nowhere");
+    expect(s, "version && sed -i 's/^metadata:/lang: python/; /^  version/d' fresh/SKILL.md", 0,
+           "");
+    expect(s, "skill lint fresh", 0, "fresh is a good skill");
+    expect(s, "skill lint fresh --strict", 1, "no field \"lang\"");
+    expect(s, "version && sed -i 's/^lang: python/version: 0.1.0/' fresh/SKILL.md", 0, "");
+    expect(s, "skill lint fresh --strict", 1, "no field \"version\"");
+    expect(s, "skill lint .", 1, "error: ");
+    expect(s, "skill push ./fresh", 0, "fresh@0.1.0  ");
+    expect(s, "skill push ./fresh -o json", 0, "\"name\":\"fresh\"");
+    expect(s, "skill push ./nowhere", 125, "nowhere");
+    expect(s, "skill list", 0, "NAME   VERSION  DIGEST");
+    expect(s, "skill list", 0, "fresh  0.1.0");
+    expect(s, "skill list -o json", 0, "[{\"name\":\"demo\"");
+    expect(s, "skill show fresh", 0, "# fresh");
+    expect(s, "skill show fresh -o json", 0, "\"content\":\"");
+    expect(s, "skill show fresh@9", 125, "has no version 9");
+    expect(s, "skill rm fresh", 2, "say which version");
+    expect(s, "skill rm fresh@0.1.0", 0, "");
+    expect(s, "skill rm fresh@latest", 125, "no skill named fresh");
+}
+
+static void executions_are_seen(void **state)
+{
+    struct setting *s = *state;
+    char line[256];
+
+    expect(s, "exec list", 0, "EXECUTION");
+    expect(s, "exec list", 0, "demo@1.0");
+    expect(s, "exec list --status failed -o json", 0, "\"executions\":[]");
+    expect(s, "exec list -n 999", 125, "limit must be");
+    snprintf(line, sizeof(line), "exec show %s", s->id);
+    expect(s, line, 0, "status     success");
+    snprintf(line, sizeof(line), "exec show %s -o json", s->id);
+    expect(s, line, 0, "\"files_list\":[\"a.txt\",\"sub/b.txt\"]");
+    snprintf(line, sizeof(line), "exec files %s", s->id);
+    expect(s, line, 0, "a.txt\nsub/b.txt\n");
+    snprintf(line, sizeof(line), "exec files %s sub/b.txt", s->id);
+    expect(s, line, 0, "");
+    snprintf(line, sizeof(line), "exec files %s nothing.txt", s->id);
+    expect(s, line, 125, "left no file nothing.txt");
+    snprintf(line, sizeof(line), "exec files %s -d out && cat out/a.txt", s->id);
+    expect(s, line, 0, "a.txt\n");
+    snprintf(line, sizeof(line), "exec logs %s", s->id);
+    assert_int_equal(skillvm(s, line), 0);
+    snprintf(line, sizeof(line), "exec logs -f %s", s->id);
+    assert_int_equal(skillvm(s, line), 0);
+    snprintf(line, sizeof(line), "exec cancel %s", s->id);
+    expect(s, line, 125, "has ended already");
+    expect(s, "exec show exec_none", 125, "no execution id");
+}
+
+static void says_what_is_wrong(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "health", 0, "ready");
+    expect(s, "--socket /nowhere/sock health", 1, "skillvm up");
+    expect(s, "skill", 2, "say what to do");
+    expect(s, "skill fly", 2, "no `skillvm skill fly`");
+    expect(s, "skill list extra", 2, "no more than 0");
+    expect(s, "skill show", 2, "no fewer than 1");
+    expect(s, "skill list --follow", 2, "no such option");
+    expect(s, "skill list -o xml", 2, "json or table");
+}
+
+static void every_verb_helps(void **state)
+{
+    static const char *const verbs[] = {
+        "skill push",  "skill list",    "skill show", "skill rm",  "skill lint",
+        "skill init",  "skill package", "exec list",  "exec show", "exec logs",
+        "exec cancel", "exec files",    "skill",      "exec",      "health"};
+    struct setting *s = *state;
+
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        char line[64], usage[64];
+
+        snprintf(line, sizeof(line), "%s --help", verbs[i]);
+        snprintf(usage, sizeof(usage), "usage: skillvm %s", verbs[i]);
+        expect(s, line, 0, usage);
+        expect(s, line, 0, "example");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(skills_come_and_go),
+        cmocka_unit_test(executions_are_seen),
+        cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(every_verb_helps),
+    };
+
+    return cmocka_run_group_tests(tests, start, finish);
+}

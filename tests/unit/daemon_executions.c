@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions beyond one synchronous run: lists, logs, events, single files, async, keys. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/daemon_harness.h"
+
+#include "base/buf.h"
+#include "base/fd.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define expect     harness_expect
+#define FAKE(mode) "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"" mode "\"}}"
+#define FAKE2(mode, data)                                                                      \
+    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"" mode "\",\"FAKE_DATA\":\"" data "\"}}"
+#define TICKS "\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":1"
+
+static int start(void **state)
+{
+    struct harness *h = calloc(1, sizeof(*h));
+
+    *state = h;
+    harness_init(h, "boot", "restore");
+    harness_start(h, NULL);
+    harness_wait_ready(h);
+    if (harness_push(h, "demo", "1.0", "print(1)") != 201)
+        return -1;
+    return harness_push(h, "other", "1.0", "print(2)") == 201 ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+    struct harness *h = *state;
+    int status;
+
+    harness_assert_clean(h);
+    status = harness_stop(h, SIGTERM);
+    harness_finish(h);
+    free(h);
+    return status;
+}
+
+/* Takes the first execution id out of an answer, which it finishes. */
+static void take_id(struct answer *a, char id[38])
+{
+    const char *at = a->body ? strstr(a->body, "exec_") : NULL;
+
+    assert_non_null(at);
+    snprintf(id, 38, "%.37s", at);
+    answer_finish(a);
+}
+
+static struct answer get_of(const struct harness *h, const char *id, const char *rest)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "/v1/executions/%s%s", id, rest);
+    return harness_get(h, path);
+}
+
+static unsigned count(const char *text, const char *part)
+{
+    unsigned n = 0;
+
+    while ((text = strstr(text, part))) {
+        text += strlen(part);
+        n++;
+    }
+    return n;
+}
+
+static void lists_executions(void **state)
+{
+    struct answer a = harness_get(*state, "/v1/executions");
+    char path[256], cursor[64];
+    const char *at;
+
+    assert_int_equal(a.status, 200);
+    assert_string_equal(a.body, "{\"executions\":[],\"next_cursor\":null}\n");
+    answer_finish(&a);
+    for (int i = 0; i < 3; i++)
+        expect(harness_run(*state, FAKE2("exit", "0")), 200, "success");
+    expect(harness_run(*state, FAKE2("exit", "3")), 200, "failed");
+    expect(harness_run(*state, "{\"skill\":\"other\"}"), 200, "success");
+    a = harness_get(*state, "/v1/executions?limit=2");
+    assert_int_equal(a.status, 200);
+    assert_int_equal(count(a.body, "\"execution_id\":\"exec_"), 2);
+    /* The newest first. */
+    assert_non_null(strstr(a.body, "\"status\":\"success\",\"skill\":{\"name\":\"other\","
+                                   "\"version\":\"1.0\",\"digest\":\""));
+    assert_true(strstr(a.body, "\"other\"") < strstr(a.body, "\"status\":\"failed\""));
+    assert_non_null(strstr(a.body, "\"created_at\":\"20"));
+    assert_non_null(strstr(a.body, "\"finished_at\":\"20"));
+    at = strstr(a.body, "\"next_cursor\":\"");
+    assert_non_null(at);
+    snprintf(cursor, sizeof(cursor), "%.48s", at + 15);
+    answer_finish(&a);
+    snprintf(path, sizeof(path), "/v1/executions?limit=200&cursor=%s", cursor);
+    a = harness_get(*state, path);
+    assert_int_equal(count(a.body, "\"execution_id\":\"exec_"), 3);
+    assert_int_equal(count(a.body, "\"name\":\"demo\""), 3);
+    assert_non_null(strstr(a.body, "],\"next_cursor\":null}"));
+    answer_finish(&a);
+    a = harness_get(*state, "/v1/executions?skill=demo&status=failed");
+    assert_int_equal(count(a.body, "\"execution_id\":\"exec_"), 1);
+    answer_finish(&a);
+    a = harness_get(*state, "/v1/executions?skill=nobody");
+    assert_int_equal(count(a.body, "exec_"), 0);
+    answer_finish(&a);
+    expect(harness_get(*state, "/v1/executions?limit=0"), 400, "limit must be");
+    expect(harness_get(*state, "/v1/executions?limit=201"), 400, "limit must be");
+    expect(harness_get(*state, "/v1/executions?limit=x"), 400, "limit must be");
+    expect(harness_get(*state, "/v1/executions?cursor=zz"), 400, "cursor");
+    expect(harness_get(*state, "/v1/executions?status=good"), 400, "no status good");
+}
+
+static void gives_logs(void **state)
+{
+    struct answer a = harness_run(*state, FAKE2("exit", "0"));
+    char id[38];
+
+    take_id(&a, id);
+    a = get_of(*state, id, "/logs");
+    assert_int_equal(a.status, 200);
+    assert_string_equal(a.body, "out\nerr\n");
+    assert_non_null(strstr(a.headers, "text/plain; charset=utf-8"));
+    answer_finish(&a);
+    a = harness_run(*state, FAKE("utf8"));
+    take_id(&a, id);
+    expect(get_of(*state, id, "/logs"), 200, "\xe2\x82\xac");
+    expect(get_of(*state, "exec_0123456789abcdef0123456789abcdef", "/logs"), 404, "not_found");
+    expect(get_of(*state, "x", "/logs"), 400, "bad_request");
+}
+
+static void gives_single_files(void **state)
+{
+    struct answer a = harness_run(*state, FAKE("files"));
+    char id[38];
+
+    take_id(&a, id);
+    a = get_of(*state, id, "/files/a.txt");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.headers, "text/plain"));
+    assert_non_null(strstr(a.headers, "Content-Disposition: attachment\r\n"));
+    assert_true(a.len > 0);
+    answer_finish(&a);
+    a = get_of(*state, id, "/files/sub/b.txt");
+    assert_int_equal(a.status, 200);
+    answer_finish(&a);
+    a = get_of(*state, id, "/files/sub%2Fb.txt");
+    assert_int_equal(a.status, 200);
+    answer_finish(&a);
+    expect(get_of(*state, id, "/files/sub"), 404, "left no file sub");
+    expect(get_of(*state, id, "/files/c.txt"), 404, "left no file c.txt");
+    expect(get_of(*state, id, "/files/../files.tar.gz"), 404, "not_found");
+    a = harness_run(*state, FAKE2("exit", "0"));
+    take_id(&a, id);
+    expect(get_of(*state, id, "/files/a.txt"), 404, "left no files");
+}
+
+static void replays_events(void **state)
+{
+    static const char *const order[] = {
+        "event: status\ndata: {\"execution_id\":\"exec_",
+        "event: stdout\ndata: {\"data\":\"out\\n\"}\n\n",
+        "event: stderr\ndata: {\"data\":\"err\\n\"}\n\n",
+        "event: result\ndata: {\"execution_id\":",
+        "\"warnings\":[]}\n\n",
+    };
+    struct answer a = harness_run(*state, FAKE2("exit", "0"));
+    const char *at;
+    char id[38];
+
+    take_id(&a, id);
+    a = get_of(*state, id, "/events");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.headers, "text/event-stream"));
+    at = a.body;
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        at = strstr(at, order[i]);
+        if (!at) {
+            fail_msg("%s is missing in %s", order[i], a.body);
+            break;
+        }
+    }
+    answer_finish(&a);
+    expect(get_of(*state, "exec_0123456789abcdef0123456789abcdef", "/events"), 404,
+           "not_found");
+}
+
+/* Accepted, then followed from its beginning to its end by two readers. */
+static void runs_asynchronously(void **state)
+{
+    struct answer a = harness_run(*state, "{" TICKS ",\"async\":true}");
+    char id[38], location[80];
+
+    assert_int_equal(a.status, 202);
+    assert_non_null(strstr(a.body, "\",\"status\":\"accepted\"}"));
+    snprintf(location, sizeof(location), "Location: /v1/executions/%.37s\r\n",
+             strstr(a.body, "exec_"));
+    assert_non_null(strstr(a.headers, location));
+    take_id(&a, id);
+    for (int i = 0; i < 250; i++) {
+        char *found;
+
+        a = get_of(*state, id, "/logs");
+        assert_int_equal(a.status, 200);
+        found = strstr(a.body, "tick 1");
+        answer_finish(&a);
+        if (found)
+            break;
+        usleep(20000);
+    }
+    expect(get_of(*state, id, ""), 200, "\"status\":\"running\"");
+    expect(harness_get(*state, "/v1/executions?status=running"), 200, id);
+    a = harness_get(*state, "/v1/executions?status=accepted");
+    assert_null(strstr(a.body, id));
+    answer_finish(&a);
+    expect(get_of(*state, id, "/files/a.txt"), 404, "has not ended yet");
+    a = get_of(*state, id, "/events");
+    assert_non_null(strstr(a.body, "tick 1"));
+    assert_non_null(strstr(a.body, "event: result\ndata: {\"execution_id\":"));
+    answer_finish(&a);
+    expect(get_of(*state, id, ""), 200, "\"status\":\"timeout\"");
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"async\":1}"), 400, "true or false");
+    expect(harness_run(*state, "{\"skill\":\"nobody\",\"async\":true}"), 404, "not_found");
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"version\":\"9\",\"async\":true}"), 202,
+           "accepted");
+}
+
+static void repeats_by_key(void **state)
+{
+    static const char json[] = "{\"skill\":\"demo\",\"input\":1,\"idempotency_key\":\"k1\"}";
+    struct answer a = harness_run(*state, json);
+    struct answer b = harness_run(*state, json);
+
+    assert_int_equal(a.status, 200);
+    assert_int_equal(b.status, 200);
+    assert_string_equal(a.body, b.body);
+    answer_finish(&b);
+    /* With events too. */
+    b = harness_request(*state, "POST", "/v1/executions", "Accept: text/event-stream\r\n", json,
+                        strlen(json));
+    assert_int_equal(b.status, 200);
+    assert_non_null(strstr(b.body, "event: result\n"));
+    assert_memory_equal(strstr(b.body, "exec_"), strstr(a.body, "exec_"), 37);
+    answer_finish(&a);
+    answer_finish(&b);
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"input\":2,\"idempotency_key\":\"k1\"}"),
+           409, "another request began");
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"input\":2,\"idempotency_key\":\"k2\"}"),
+           200, "success");
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"idempotency_key\":\"\"}"), 400, "empty");
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"idempotency_key\":7}"), 400, "string");
+}
+
+/* A request that is repeated while the first still runs joins it. */
+static void joins_by_key(void **state)
+{
+    static const char json[] = "{" TICKS ",\"idempotency_key\":\"k3\",\"async\":true}";
+    struct answer a = harness_run(*state, json);
+    struct answer b = harness_run(*state, json);
+    char id[38];
+
+    assert_int_equal(a.status, 202);
+    assert_int_equal(b.status, 202);
+    assert_string_equal(a.body, b.body);
+    answer_finish(&b);
+    take_id(&a, id);
+    a = get_of(*state, id, "/events");
+    assert_non_null(strstr(a.body, "event: result\n"));
+    answer_finish(&a);
+}
+
+static void keeps_keys_over_a_restart(void **state)
+{
+    static const char json[] = "{\"skill\":\"demo\",\"idempotency_key\":\"k4\"}";
+    struct harness *h = *state;
+    struct answer a = harness_run(h, json);
+    struct answer b;
+
+    assert_int_equal(harness_stop(h, SIGTERM), 0);
+    harness_start(h, NULL);
+    harness_wait_ready(h);
+    b = harness_run(h, json);
+    assert_string_equal(a.body, b.body);
+    answer_finish(&a);
+    answer_finish(&b);
+}
+
+static void counts_for_prometheus(void **state)
+{
+    struct answer a;
+
+    expect(harness_run(*state, FAKE2("exit", "0")), 200, "success");
+    a = harness_get(*state, "/metrics");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.headers, "text/plain; version=0.0.4"));
+    assert_non_null(strstr(a.body, "# TYPE skillvm_executions_total counter\n"
+                                   "skillvm_executions_total{status=\"success\"} "));
+    assert_null(strstr(a.body, "skillvm_executions_total{status=\"success\"} 0\n"));
+    assert_non_null(strstr(a.body, "\nskillvm_executions_running "));
+    assert_non_null(strstr(a.body, "\nskillvm_executions_queued "));
+    assert_non_null(strstr(a.body, "\nskillvm_snapshot_ready 1\n"));
+    assert_non_null(strstr(a.body, "\nskillvm_vmm_faults_total{cause=\"vmm_died\"} "));
+    assert_non_null(strstr(
+        a.body, "\nskillvm_execution_phase_seconds_bucket{phase=\"run\",le=\"0.001\"} "));
+    assert_non_null(strstr(a.body, "\nskillvm_execution_seconds_bucket{le=\"+Inf\"} "));
+    assert_non_null(strstr(a.body, "\nskillvm_execution_seconds_count "));
+    answer_finish(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_executions),
+        cmocka_unit_test(gives_logs),
+        cmocka_unit_test(gives_single_files),
+        cmocka_unit_test(replays_events),
+        cmocka_unit_test(runs_asynchronously),
+        cmocka_unit_test(repeats_by_key),
+        cmocka_unit_test(joins_by_key),
+        cmocka_unit_test(counts_for_prometheus),
+        cmocka_unit_test(keeps_keys_over_a_restart),
+    };
+
+    return cmocka_run_group_tests(tests, start, finish);
+}

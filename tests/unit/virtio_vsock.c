@@ -12,65 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "tests/unit/fake_vsock.h"
-
-static int setup(void **state)
-{
-    static struct fake_vsock f;
-
-    fake_vsock_init(&f, 16);
-    *state = &f;
-    return virtio_mmio_is_active(&f.t) ? 0 : -1;
-}
-
-static int setup_connected(void **state)
-{
-    int result = setup(state);
-
-    if (result == 0) {
-        fake_vsock_establish(*state);
-    }
-    return result;
-}
-
-static int teardown(void **state)
-{
-    fake_vsock_finish(*state);
-    return 0;
-}
-
-static void assert_quiet(struct fake_vsock *f)
-{
-    struct vsock_packet p;
-
-    assert_false(fake_vsock_receive(f, &p, NULL));
-    assert_null(virtio_mmio_failure(&f->t));
-    assert_int_equal(f->v.dropped_count, 0);
-}
-
-/* The next packet is one of the connection with this operation. */
-static struct vsock_packet expect(struct fake_vsock *f, uint16_t op)
-{
-    struct vsock_packet p;
-
-    assert_true(fake_vsock_receive(f, &p, NULL));
-    assert_int_equal(p.op, op);
-    assert_int_equal(p.src_cid, VSOCK_HOST_CID);
-    assert_int_equal(p.dst_cid, FAKE_CID);
-    assert_int_equal(p.src_port, f->host_port);
-    assert_int_equal(p.dst_port, VSOCK_GUEST_PORT);
-    assert_int_equal(p.type, VIRTIO_VSOCK_TYPE_STREAM);
-    return p;
-}
-
-static void assert_host_reads(struct fake_vsock *f, const char *text)
-{
-    char got[64] = {0};
-    ssize_t n = recv(f->host, got, sizeof(got) - 1, 0);
-
-    assert_int_equal(n, strlen(text));
-    assert_string_equal(got, text);
-}
+#include "tests/unit/vsock_checks.h"
 
 static void test_config(void **state)
 {

@@ -14,53 +14,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "tests/unit/fake_vsock.h"
+#include "tests/unit/vsock_checks.h"
 
 #define WR VRING_DESC_F_WRITE
-
-static int setup(void **state)
-{
-    static struct fake_vsock f;
-
-    fake_vsock_init(&f, 16);
-    fake_vsock_establish(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fake_vsock_finish(*state);
-    return 0;
-}
-
-/* A right packet of the connection, to be spoiled. */
-static struct vsock_packet right_packet(const struct fake_vsock *f, uint16_t op)
-{
-    return (struct vsock_packet){
-        .src_cid = FAKE_CID,
-        .dst_cid = VSOCK_HOST_CID,
-        .src_port = VSOCK_GUEST_PORT,
-        .dst_port = f->host_port,
-        .type = VIRTIO_VSOCK_TYPE_STREAM,
-        .op = op,
-        .buf_alloc = f->buf_alloc,
-    };
-}
-
-static void assert_reset_for(struct fake_vsock *f, const struct vsock_packet *p)
-{
-    struct vsock_packet reply;
-
-    assert_true(fake_vsock_receive(f, &reply, NULL));
-    assert_int_equal(reply.op, VIRTIO_VSOCK_OP_RST);
-    assert_int_equal(reply.src_cid, VSOCK_HOST_CID);
-    assert_int_equal(reply.dst_cid, FAKE_CID);
-    assert_int_equal(reply.src_port, p->dst_port);
-    assert_int_equal(reply.dst_port, p->src_port);
-    assert_int_equal(reply.type, p->type);
-    assert_false(fake_vsock_receive(f, &reply, NULL));
-}
 
 static void assert_dropped(struct fake_vsock *f, uint64_t count)
 {
@@ -413,7 +369,7 @@ static void test_failure_closes(void **state)
     assert_int_equal(recv(f->host, &c, 1, 0), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_connected, teardown)
 
 int main(void)
 {

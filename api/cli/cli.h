@@ -68,6 +68,14 @@ struct cli_globals {
     const char *socket_path;
 };
 
+/*
+ * What getopt_long gave and no case of the command's own took: a global option is kept, help is
+ * printed, anything else is a usage error. -1: go on; else the exit status.
+ */
+int cli_take_global(int option, struct cli_globals *globals, const char *command);
+/* After the options of a command without arguments. -1: go on; else the exit status. */
+int cli_refuse_arguments(int argc, char **argv, const char *command);
+
 /* Commands: argv[0] is the command's name. They return the exit status. */
 int cmd_run(struct cli_globals *globals, int argc, char **argv);
 int cmd_up(struct cli_globals *globals, int argc, char **argv);

@@ -65,7 +65,7 @@ int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
     struct cli cli;
     struct err err = {0};
     bool json = false;
-    int c;
+    int c, status;
 
     optind = 0;
     while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
@@ -73,20 +73,15 @@ int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
         case 'j':
             json = true;
             break;
-        case CLI_OPTION_SOCKET:
-            globals->socket_path = optarg;
-            break;
-        case CLI_OPTION_DATA:
-            globals->data_dir = optarg;
-            break;
-        case 'h':
-            return help_print("doctor");
         default:
-            return help_usage_error("doctor", NULL);
+            status = cli_take_global(c, globals, "doctor");
+            if (status >= 0)
+                return status;
         }
     }
-    if (optind != argc)
-        return help_usage_error("doctor", "\"%s\" is one argument too many", argv[optind]);
+    status = cli_refuse_arguments(argc, argv, "doctor");
+    if (status >= 0)
+        return status;
     if (cli_find_programs(&cli, &err)) {
         cli_say("%s", err.message);
         return CLI_FAILED;

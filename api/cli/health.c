@@ -16,25 +16,17 @@ int cmd_health(struct cli_globals *globals, int argc, char **argv)
     struct buf body = buf_init(ANSWER_MAX);
     struct cli cli;
     struct err err = {0};
-    int c, r;
+    int c, r, status;
 
     optind = 0;
     while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        switch (c) {
-        case CLI_OPTION_SOCKET:
-            globals->socket_path = optarg;
-            break;
-        case CLI_OPTION_DATA:
-            globals->data_dir = optarg;
-            break;
-        case 'h':
-            return help_print("health");
-        default:
-            return help_usage_error("health", NULL);
-        }
+        status = cli_take_global(c, globals, "health");
+        if (status >= 0)
+            return status;
     }
-    if (optind != argc)
-        return help_usage_error("health", "\"%s\" is one argument too many", argv[optind]);
+    status = cli_refuse_arguments(argc, argv, "health");
+    if (status >= 0)
+        return status;
     if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0) {
         cli_say("%s", err.message);
         return CLI_FAILED;

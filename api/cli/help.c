@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every command says about itself. */
+/* What every command says about itself, and the options that every command takes. */
 #include "api/cli/cli.h"
 
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -197,4 +198,27 @@ int help_usage_error(const char *command, const char *format, ...)
     }
     fprintf(stderr, "See `skillvm help%s%s`.\n", *command ? " " : "", command);
     return CLI_USAGE;
+}
+
+int cli_take_global(int option, struct cli_globals *globals, const char *command)
+{
+    switch (option) {
+    case CLI_OPTION_SOCKET:
+        globals->socket_path = optarg;
+        return -1;
+    case CLI_OPTION_DATA:
+        globals->data_dir = optarg;
+        return -1;
+    case CLI_OPTION_HELP:
+        return help_print(command);
+    default:
+        return help_usage_error(command, NULL);
+    }
+}
+
+int cli_refuse_arguments(int argc, char **argv, const char *command)
+{
+    if (optind == argc)
+        return -1;
+    return help_usage_error(command, "\"%s\" is one argument too many", argv[optind]);
 }

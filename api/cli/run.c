@@ -380,7 +380,7 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
         {0},
     };
     uint64_t ms;
-    int c;
+    int c, status;
 
     optind = 0;
     while ((c = getopt_long(argc, argv, "i:o:t:s:m:e:h", longs, NULL)) != -1) {
@@ -417,16 +417,10 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
             if (daemon_parse_host(optarg, &options->host))
                 return help_usage_error("run", "--host %s: use auto, native or soft", optarg);
             break;
-        case CLI_OPTION_SOCKET:
-            globals->socket_path = optarg;
-            break;
-        case CLI_OPTION_DATA:
-            globals->data_dir = optarg;
-            break;
-        case 'h':
-            return help_print("run");
         default:
-            return help_usage_error("run", NULL);
+            status = cli_take_global(c, globals, "run");
+            if (status >= 0)
+                return status;
         }
     }
     return -1;

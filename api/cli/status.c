@@ -157,7 +157,7 @@ int cmd_status(struct cli_globals *globals, int argc, char **argv)
     struct cli cli;
     struct err err = {0};
     bool json = false;
-    int c;
+    int c, status;
 
     optind = 0;
     while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
@@ -165,20 +165,15 @@ int cmd_status(struct cli_globals *globals, int argc, char **argv)
         case 'j':
             json = true;
             break;
-        case CLI_OPTION_SOCKET:
-            globals->socket_path = optarg;
-            break;
-        case CLI_OPTION_DATA:
-            globals->data_dir = optarg;
-            break;
-        case 'h':
-            return help_print("status");
         default:
-            return help_usage_error("status", NULL);
+            status = cli_take_global(c, globals, "status");
+            if (status >= 0)
+                return status;
         }
     }
-    if (optind != argc)
-        return help_usage_error("status", "\"%s\" is one argument too many", argv[optind]);
+    status = cli_refuse_arguments(argc, argv, "status");
+    if (status >= 0)
+        return status;
     int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
     if (!result)
         result = read_status(&cli, &s, &err);

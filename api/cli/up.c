@@ -71,7 +71,7 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
     struct up_options options = {0};
     struct cli cli;
     struct err err = {0};
-    int c;
+    int c, status;
 
     optind = 0;
     while ((c = getopt_long(argc, argv, "fh", longs, NULL)) != -1) {
@@ -83,20 +83,15 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
         case 'f':
             options.foreground = true;
             break;
-        case CLI_OPTION_SOCKET:
-            globals->socket_path = optarg;
-            break;
-        case CLI_OPTION_DATA:
-            globals->data_dir = optarg;
-            break;
-        case 'h':
-            return help_print("up");
         default:
-            return help_usage_error("up", NULL);
+            status = cli_take_global(c, globals, "up");
+            if (status >= 0)
+                return status;
         }
     }
-    if (optind != argc)
-        return help_usage_error("up", "\"%s\" is one argument too many", argv[optind]);
+    status = cli_refuse_arguments(argc, argv, "up");
+    if (status >= 0)
+        return status;
 
     int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
     if (!result)
@@ -113,25 +108,17 @@ int cmd_down(struct cli_globals *globals, int argc, char **argv)
     static const struct option longs[] = {CLI_GLOBAL_OPTIONS, {0}};
     struct cli cli;
     struct err err = {0};
-    int c;
+    int c, status;
 
     optind = 0;
     while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        switch (c) {
-        case CLI_OPTION_SOCKET:
-            globals->socket_path = optarg;
-            break;
-        case CLI_OPTION_DATA:
-            globals->data_dir = optarg;
-            break;
-        case 'h':
-            return help_print("down");
-        default:
-            return help_usage_error("down", NULL);
-        }
+        status = cli_take_global(c, globals, "down");
+        if (status >= 0)
+            return status;
     }
-    if (optind != argc)
-        return help_usage_error("down", "\"%s\" is one argument too many", argv[optind]);
+    status = cli_refuse_arguments(argc, argv, "down");
+    if (status >= 0)
+        return status;
 
     int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
     if (!result)

@@ -4,6 +4,7 @@
 
 #include "api/daemon/registry.h"
 #include "api/daemon/store.h"
+#include "tests/unit/registry_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,35 +18,6 @@
 #define ID_1     "exec_00000000000000000000000000000001"
 #define ID_2     "exec_00000000000000000000000000000002"
 #define ID_4     "exec_00000000000000000000000000000004"
-
-static int make_dir(void **state)
-{
-    char *dir = strdup("/tmp/skillvm-unit.XXXXXX");
-
-    *state = dir;
-    return dir && mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
-    free(*state);
-    return system(command);
-}
-
-static struct registry *open_registry(const char *dir)
-{
-    struct registry *registry = NULL;
-    struct err err = {0};
-    char path[128];
-
-    snprintf(path, sizeof(path), "%s/skillvm.db", dir);
-    if (registry_open(path, &registry, &err) < 0)
-        fail_msg("%s", err.message);
-    return registry;
-}
 
 static int put_skill(struct registry *registry, const char *name, const char *version,
                      const char *digest)

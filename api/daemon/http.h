@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #define HTTP_PARAMS_MAX 2u
-#define HTTP_PARTS_MAX  2u
+#define HTTP_PARTS_MAX  3u
 #define HTTP_QUERY_MAX  4u
 
 /* What a route takes as its body. */

@@ -16,13 +16,10 @@ bool lookup_row(struct daemon *d, const char *id, struct registry_execution *ret
     struct err err = {0};
     int r;
 
-    if (!request_id_valid(id)) {
-        http_reply_error(reply, 400, "bad_request", "%.64s is no execution id", id);
-        return false;
-    }
-    r = registry_execution_get(d->registry, id, ret, &err);
+    /* What cannot be an id is no different from one that nobody has. */
+    r = request_id_valid(id) ? registry_execution_get(d->registry, id, ret, &err) : -ENOENT;
     if (r == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "there is no execution %s", id);
+        http_reply_error(reply, 404, "not_found", "there is no execution %.64s", id);
     else if (r < 0)
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     return r == 0;

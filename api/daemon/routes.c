@@ -16,7 +16,10 @@ const struct http_route daemon_routes[] = {
      .handle = route_skill_push,
      .body = HTTP_BODY_ARCHIVE,
      .max_bytes = LIMIT_ARCHIVE_BYTES,
-     .parts = {{"file", LIMIT_ARCHIVE_BYTES}}},
+     /* SKILL.md says name and version; clients of other runners send them as well. */
+     .parts = {{"file", LIMIT_ARCHIVE_BYTES},
+               {"name", LIMIT_NAME_BYTES},
+               {"version", LIMIT_VERSION_BYTES}}},
     {.method = "GET", .path = "/v1/skills", .handle = route_skill_list},
     {.method = "POST",
      .path = "/v1/skills/validate",

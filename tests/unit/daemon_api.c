@@ -54,7 +54,7 @@ static void refuses_unknown_paths_and_methods(void **state)
     expect(harness_get(*state, "/"), 404, "\"error\":\"not_found\"");
     expect(harness_get(*state, "/v1/executions/"), 404, "not_found");
     expect(harness_get(*state, "/v1/executions/a/b/c"), 404, "not_found");
-    expect(harness_get(*state, "/v1/executions/x"), 400, "no execution id");
+    expect(harness_get(*state, "/v1/executions/x"), 404, "no execution x");
     expect(harness_get(*state, "/v1/executions/..%2f..%2fetc/files"), 404, "not_found");
     expect(harness_get(*state, "/v1/executions/exec_0123456789abcdef0123456789abcdef"), 404,
            "there is no execution");
@@ -323,6 +323,7 @@ static void takes_forms(void **state)
 {
     size_t len;
     char *tar = harness_skill("inline", "3.1", "print(3)", &len);
+    struct buf named = form(NULL, "name", "inline", 6);
 
     expect(post_form(*state, "/v1/executions", "{\"input\":{\"k\":1},\"args\":[\"z\"]}",
                      "skill_archive", tar, len),
@@ -351,11 +352,16 @@ static void takes_forms(void **state)
                      "skill_archive", "other", 5),
            409, "another request began");
     expect(post_form(*state, "/v1/skills", NULL, "file", tar, len), 201, "\"inline\"");
+    expect(harness_request(*state, "POST", "/v1/skills",
+                           "Content-Type: multipart/form-data; boundary=XX\r\n", named.data,
+                           named.len),
+           400, "is missing");
     expect(post_form(*state, "/v1/skills", NULL, NULL, NULL, 0), 400, "bad_request");
     expect(harness_request(*state, "POST", "/v1/skills",
                            "Content-Type: multipart/form-data; boundary=XX\r\n", "--XX\r\nbro",
                            9),
            400, "multipart");
+    buf_finish(&named);
     free(tar);
 }
 

@@ -132,7 +132,7 @@ static void gives_logs(void **state)
     take_id(&a, id);
     expect(get_of(*state, id, "/logs"), 200, "\xe2\x82\xac");
     expect(get_of(*state, "exec_0123456789abcdef0123456789abcdef", "/logs"), 404, "not_found");
-    expect(get_of(*state, "x", "/logs"), 400, "bad_request");
+    expect(get_of(*state, "x", "/logs"), 404, "not_found");
 }
 
 static void gives_single_files(void **state)

@@ -135,7 +135,7 @@ static void executions_are_seen(void **state)
     assert_int_equal(skillvm(s, line), 0);
     snprintf(line, sizeof(line), "exec cancel %s", s->id);
     expect(s, line, 125, "has ended already");
-    expect(s, "exec show exec_none", 125, "no execution id");
+    expect(s, "exec show exec_none", 125, "there is no execution exec_none");
 }
 
 static void says_what_is_wrong(void **state)

@@ -216,13 +216,19 @@ static void check_body(struct exchange *x)
     x->request.body = spool_init(x->server->config.tmp_fd, route->max_bytes);
     if (route->body == HTTP_BODY_NONE)
         return;
+    if (route->body == HTTP_BODY_FILE &&
+        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0)) {
+        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
+        return;
+    }
     if (type && is_type(type, "multipart/form-data")) {
         x->request.is_multipart = true;
         x->form = MHD_create_post_processor(x->connection, FORM_BUFFER, take_form_data, x);
         if (!x->form)
             http_reply_error(&x->reply, 400, "bad_request",
                              "multipart/form-data without a usable boundary");
-    } else if (type ? !type_fits(route->body, type) : route->body != HTTP_BODY_JSON) {
+    } else if (route->body != HTTP_BODY_FILE &&
+               (type ? !type_fits(route->body, type) : route->body != HTTP_BODY_JSON)) {
         http_reply_error(&x->reply, 415, "unsupported_type", "%s is not taken here: %s",
                          type ? type : "a body without Content-Type",
                          route->body == HTTP_BODY_JSON
@@ -273,7 +279,6 @@ static enum MHD_Result take_form_data(void *ctx, enum MHD_ValueKind kind, const 
     struct exchange *x = ctx;
 
     (void)kind;
-    (void)file_name;
     (void)content_type;
     (void)transfer_encoding;
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
@@ -287,6 +292,10 @@ static enum MHD_Result take_form_data(void *ctx, enum MHD_ValueKind kind, const 
             return MHD_NO;
         }
         part->seen = true;
+        if (file_name && !part->file_name && !(part->file_name = strdup(file_name))) {
+            http_reply_error(&x->reply, 500, "internal_error", "out of memory");
+            return MHD_NO;
+        }
         r = spool_append(&part->content, data, size);
         if (r == -EFBIG)
             reply_too_large(x, part->content.max);
@@ -501,8 +510,10 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **sl
     spool_finish(&x->request.body);
     for (size_t i = 0; i < HTTP_PARAMS_MAX; i++)
         free(x->request.params[i]);
-    for (size_t i = 0; i < HTTP_PARTS_MAX; i++)
+    for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         spool_finish(&x->request.parts[i].content);
+        free(x->request.parts[i].file_name);
+    }
     reply_finish(&x->reply);
     count_exchange(x->server, -1);
     free(x);

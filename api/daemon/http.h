@@ -25,11 +25,13 @@ enum http_body {
     HTTP_BODY_NONE,    /* ignored */
     HTTP_BODY_JSON,    /* JSON, or multipart/form-data */
     HTTP_BODY_ARCHIVE, /* an archive, or multipart/form-data */
+    HTTP_BODY_FILE,    /* bytes of any type, or multipart/form-data; hashed as they come */
 };
 
 struct http_part {
     const char *name; /* of the route's part rule */
     bool seen;
+    char *file_name; /* as the sender put it; owned, NULL where it did not */
     struct spool content;
 };
 

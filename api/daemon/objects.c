@@ -72,6 +72,51 @@ int objects_put(int objects_fd, struct objects_draft *draft, const char *digest,
     return r;
 }
 
+static int copy_to_draft(int fd, struct objects_draft *draft, struct err *err)
+{
+    char block[64 * 1024];
+    uint64_t at = 0;
+    ssize_t n;
+    int r = 0;
+
+    while (r == 0 && (n = fd_pread_full(fd, block, sizeof(block), at)) != 0) {
+        r = n < 0 ? (int)n : fd_pwrite_full(draft->fd, block, (size_t)n, at);
+        at += r == 0 ? (uint64_t)n : 0;
+    }
+    return r < 0 ? err_set_errno(err, -r, "cannot copy an object") : 0;
+}
+
+int objects_put_fd(int objects_fd, int tmp_fd, int fd, const char *digest, bool *ret_new,
+                   struct err *err)
+{
+    struct objects_draft draft;
+    char path[32];
+    int r;
+
+    *ret_new = false;
+    if (!objects_is_digest(digest))
+        return err_set(err, EINVAL, "not a digest");
+    if (faccessat(objects_fd, digest, F_OK, 0) == 0)
+        return 0;
+    if (fsync(fd) < 0)
+        return err_set_errno(err, errno, "cannot write an object to disk");
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, path, objects_fd, digest, AT_SYMLINK_FOLLOW) == 0) {
+        *ret_new = true;
+        return fsync(objects_fd) < 0
+                   ? err_set_errno(err, errno, "cannot write the folder of objects to disk")
+                   : 0;
+    }
+    r = objects_draft_open(tmp_fd, &draft, err);
+    if (r < 0)
+        return r;
+    r = copy_to_draft(fd, &draft, err);
+    if (r == 0)
+        r = objects_put(objects_fd, &draft, digest, ret_new, err);
+    objects_draft_discard(&draft);
+    return r;
+}
+
 void objects_remove(int objects_fd, const char *digest)
 {
     if (objects_is_digest(digest))

@@ -38,6 +38,13 @@ void objects_draft_discard(struct objects_draft *draft);
  */
 int objects_put(int objects_fd, struct objects_draft *draft, const char *digest, bool *ret_new,
                 struct err *err);
+/*
+ * The same for a file without a name (spool_open_nameless), which is fsynced. tmp_fd is where a
+ * copy is made on file systems that give such a file no name. The descriptor stays the
+ * caller's.
+ */
+int objects_put_fd(int objects_fd, int tmp_fd, int fd, const char *digest, bool *ret_new,
+                   struct err *err);
 /* Removes an object. Who has it open keeps it; one that is not there is no error. */
 void objects_remove(int objects_fd, const char *digest);
 /* Opens an object for reading. The descriptor (caller's), or -errno. */

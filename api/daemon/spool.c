@@ -38,6 +38,17 @@ struct spool spool_init(int dir_fd, uint64_t max)
         .dir_fd = dir_fd, .fd = -1, .memory = buf_init(SPOOL_MEMORY_MAX), .max = max};
 }
 
+int spool_hash(struct spool *s)
+{
+    s->sha = sha256_create();
+    return s->sha ? 0 : -ENOMEM;
+}
+
+void spool_digest(struct spool *s, char ret_hex[SHA256_HEX_SIZE])
+{
+    sha256_hex(s->sha, ret_hex);
+}
+
 int spool_to_fd(struct spool *s)
 {
     int fd, r;
@@ -72,6 +83,8 @@ int spool_append(struct spool *s, const void *data, size_t len)
     }
     if (r < 0)
         return r;
+    if (s->sha)
+        sha256_update(s->sha, data, len);
     s->size += len;
     return 0;
 }
@@ -125,4 +138,6 @@ void spool_finish(struct spool *s)
         fd_close(&s->fd);
     s->fd = -1;
     buf_finish(&s->memory);
+    sha256_destroy(s->sha);
+    s->sha = NULL;
 }

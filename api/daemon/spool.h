@@ -7,6 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_SPOOL_H
 #define SKILLVM_API_DAEMON_SPOOL_H
 
+#include "api/skill/sha256.h"
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -23,6 +24,7 @@ struct spool {
     uint64_t max;
     void *map; /* of the whole file, or NULL */
     size_t map_len;
+    struct sha256 *sha; /* of all bytes so far, or NULL */
 };
 
 /* Opens a nameless file in the directory, read and write. The descriptor, or -errno. */
@@ -30,6 +32,11 @@ int spool_open_nameless(int dir_fd);
 
 /* An empty spool of at most max bytes. */
 struct spool spool_init(int dir_fd, uint64_t max);
+/* From here on every byte counts towards a digest. On an empty spool. 0 or -ENOMEM. */
+int spool_hash(struct spool *s);
+/* The digest of everything appended; nothing may be appended after it. Once, after spool_hash.
+ */
+void spool_digest(struct spool *s, char ret_hex[SHA256_HEX_SIZE]);
 /* Appends. 0, -EFBIG past the limit, -errno when the file failed. Not after spool_view. */
 int spool_append(struct spool *s, const void *data, size_t len);
 /* All bytes, borrowed until the spool is finished; never NULL on success. 0 or -errno. */

@@ -233,6 +233,52 @@ static void objects_are_whole_or_absent(void **state)
     store_close(&store);
 }
 
+/* What came as a stream, counted as it came, becomes an object without being copied. */
+static void spools_become_objects(void **state)
+{
+    char hex[SHA256_HEX_SIZE], again[SHA256_HEX_SIZE];
+    bool new_object = false;
+    struct store store;
+    struct spool s;
+    struct stat in_store, in_spool;
+    int fd, named;
+
+    assert_int_equal(store_open(*state, &store, NULL), 0);
+    s = spool_init(store.tmp_fd, 1 << 20);
+    assert_int_equal(spool_hash(&s), 0);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(spool_append(&s, "one hundred bytes, nearly", 25), 0);
+    fd = spool_to_fd(&s);
+    assert_true(fd >= 0);
+    spool_digest(&s, hex);
+    assert_int_equal(sha256_of_fd(fd, again), 0);
+    assert_string_equal(hex, again);
+    assert_int_equal(objects_put_fd(store.objects_fd, store.tmp_fd, fd, hex, &new_object, NULL),
+                     0);
+    assert_true(new_object);
+    assert_int_equal(objects_put_fd(store.objects_fd, store.tmp_fd, fd, hex, &new_object, NULL),
+                     0);
+    assert_false(new_object);
+    assert_int_equal(fstatat(store.objects_fd, hex, &in_store, 0), 0);
+    assert_int_equal(fstat(fd, &in_spool), 0);
+    assert_int_equal(in_store.st_ino, in_spool.st_ino);
+    spool_finish(&s);
+    /* A file that can get no name any more is copied. */
+    objects_remove(store.objects_fd, hex);
+    named = openat(store.tmp_fd, "x", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    assert_int_equal(fd_write_full(named, "content", 7), 0);
+    assert_int_equal(unlinkat(store.tmp_fd, "x", 0), 0);
+    assert_int_equal(
+        objects_put_fd(store.objects_fd, store.tmp_fd, named, DIGEST_A, &new_object, NULL), 0);
+    assert_true(new_object);
+    close(named);
+    fd = objects_open(store.objects_fd, DIGEST_A, NULL);
+    assert_int_equal(fstat(fd, &in_spool), 0);
+    assert_int_equal(in_spool.st_size, 7);
+    close(fd);
+    store_close(&store);
+}
+
 static void spools_move_to_disk(void **state)
 {
     int dir = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -276,6 +322,7 @@ int main(void)
         IN_DIR(one_daemon_per_folder),
         IN_DIR(objects_are_whole_or_absent),
         IN_DIR(spools_move_to_disk),
+        IN_DIR(spools_become_objects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real skillvmd with the stand-in for the VMM and the guest, in a folder of its own.
+
+The environment says where the programs are: SKILLVMD and FAKE_VMM. What an execution does is
+the request's variable FAKE (tests/unit/fake_vmm.c).
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "api/clients/python"))
+
+
+class Daemon:
+    def __init__(self, *options):
+        self.dir = Path(tempfile.mkdtemp(prefix="skillvm-client."))
+        self.socket = str(self.dir / "sock")
+        (self.dir / "vmlinux").write_text("boot")
+        (self.dir / "python.erofs").write_text("restore")
+        self.options = options
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [os.environ["SKILLVMD"], "--socket", self.socket, "--data", str(self.dir / "data"),
+             "--share", str(self.dir), "--vmm", os.environ["FAKE_VMM"], "--grace", "1",
+             *self.options],
+            stderr=open(self.dir / "log", "ab"))
+        import skillvm  # after sys.path was set
+        client = skillvm.Client(self.socket)
+        for _ in range(500):
+            try:
+                if client.ready()["status"] == "ready":
+                    return
+            except skillvm.APIError:
+                pass
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise RuntimeError("skillvmd did not get ready:\n" + (self.dir / "log").read_text())
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def skill_folder(parent, name, version="1.0.0", script="print(1)"):
+    """A skill that anybody would write, in a new folder."""
+    folder = Path(parent) / name
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(
+        f"---\nname: {name}\nversion: \"{version}\"\ndescription: Made by a test.\n---\nDo it.\n")
+    (folder / "scripts" / "main.py").write_text(script)
+    return folder

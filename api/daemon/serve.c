@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/serve.h"
+
+#include "api/daemon/daemon.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/store.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BOOT_TIMEOUT_PER_GRACE 20000u /* ms for each second of grace */
+
+/* Paths of what belongs to this installation. */
+struct places {
+    char vmm[PATH_MAX];
+    char kernel[PATH_MAX];
+    char image[PATH_MAX];
+};
+
+static int find_places(const struct config *config, struct places *ret, struct err *err)
+{
+    char program[PATH_MAX];
+    char share[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    const char *folder;
+    int len;
+
+    if (n < 0)
+        return err_set_errno(err, errno, "cannot find this program");
+    program[n] = '\0';
+    folder = dirname(program);
+    if (*config->share_path)
+        len = snprintf(share, sizeof(share), "%s", config->share_path);
+    else
+        len = snprintf(share, sizeof(share), "%s/../share/skillvm", folder);
+    if (len < 0 || (size_t)len >= sizeof(share) - 32)
+        return err_set(err, ENAMETOOLONG, "the path of the share folder is too long");
+    if (*config->vmm_path)
+        len = snprintf(ret->vmm, sizeof(ret->vmm), "%s", config->vmm_path);
+    else
+        len = snprintf(ret->vmm, sizeof(ret->vmm), "%s/skillvm-vmm", folder);
+    if (len < 0 || (size_t)len >= sizeof(ret->vmm))
+        return err_set(err, ENAMETOOLONG, "the path of skillvm-vmm is too long");
+    (void)snprintf(ret->kernel, sizeof(ret->kernel), "%.4000s/vmlinux", share);
+    (void)snprintf(ret->image, sizeof(ret->image), "%.4000s/python.erofs", share);
+    if (access(ret->vmm, X_OK) < 0)
+        return err_set_errno(err, errno, "cannot run %s", ret->vmm);
+    return 0;
+}
+
+static int start_engine(struct daemon *d, const struct config *config,
+                        const struct places *places, struct err *err)
+{
+    const struct engine_config engine = {
+        .env = {.registry = d->registry,
+                .snapshots = d->snapshots,
+                .metrics = d->metrics,
+                .vmm_program = places->vmm,
+                .tmp_fd = d->tmp_fd,
+                .artifacts_fd = d->artifacts_fd,
+                .grace_ms = config->grace_ms},
+        .max_running = (unsigned)config->max_running,
+        .max_queued = (unsigned)config->max_queued,
+    };
+
+    return engine_create(&engine, &d->engine, err);
+}
+
+static int start_http(struct daemon *d, const struct config *config, struct http_server **ret,
+                      struct err *err)
+{
+    const struct http_config http = {.socket_path = config->socket_path,
+                                     .socket_mode = (mode_t)config->socket_mode,
+                                     .tmp_fd = d->tmp_fd,
+                                     .routes = daemon_routes,
+                                     .ctx = d};
+
+    return http_start(&http, ret, err);
+}
+
+static int serve(struct daemon *d, const struct config *config, const sigset_t *stop,
+                 struct err *err)
+{
+    struct http_server *http;
+    int signal_number = 0;
+    int r = start_http(d, config, &http, err);
+
+    if (r < 0)
+        return r;
+    log_info("skillvmd", "listening socket=\"%s\" version=" SKILLVM_VERSION,
+             config->socket_path);
+    while (sigwait(stop, &signal_number) != 0)
+        ;
+    log_info("skillvmd", "stopping signal=%d", signal_number);
+    http_quiesce(http);
+    engine_stop(d->engine, config->stop_timeout_ms);
+    http_stop(http);
+    log_info("skillvmd", "stopped");
+    return 0;
+}
+
+int serve_run(const struct config *config, const sigset_t *stop, struct err *err)
+{
+    struct daemon d = {.tmp_fd = -1,
+                       .objects_fd = -1,
+                       .artifacts_fd = -1,
+                       .store_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
+                                         .boot_timeout_ms =
+                                             config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
+                                         .grace_ms = config->grace_ms};
+    struct places places;
+    struct store store;
+    char db_path[PATH_MAX];
+    int r = find_places(config, &places, err);
+
+    if (r < 0)
+        return r;
+    r = store_open(config->data_path, &store, err);
+    if (r < 0)
+        return r;
+    d.tmp_fd = store.tmp_fd;
+    d.objects_fd = store.objects_fd;
+    d.artifacts_fd = store.artifacts_fd;
+    (void)sem_init(&d.ingest_gate, 0, DAEMON_INGESTS);
+    (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
+    r = registry_open(db_path, &d.registry, err);
+    if (r == 0)
+        r = store_recover(&store, d.registry, err);
+    if (r == 0)
+        r = store_sweep(&store, d.registry, err);
+    snapshots.vmm_program = places.vmm;
+    snapshots.kernel_path = places.kernel;
+    snapshots.image_path = places.image;
+    snapshots.snapshots_fd = store.snapshots_fd;
+    snapshots.tmp_fd = store.tmp_fd;
+    if (r == 0 && !(d.metrics = metrics_create()))
+        r = err_set(err, ENOMEM, "out of memory");
+    if (r == 0)
+        r = snapshots_create(&snapshots, &d.snapshots, err);
+    if (r == 0)
+        r = start_engine(&d, config, &places, err);
+    if (r == 0) {
+        r = serve(&d, config, stop, err);
+        /* Where serving never began the workers still wait. */
+        if (r < 0)
+            engine_stop(d.engine, 0);
+    }
+    engine_destroy(d.engine);
+    metrics_destroy(d.metrics);
+    snapshots_destroy(d.snapshots);
+    registry_close(d.registry);
+    store_close(&store);
+    return r;
+}

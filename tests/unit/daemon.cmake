@@ -4,6 +4,9 @@ if(TARGET apidaemon)
     foreach(name config json request decoder store registry routes snapshot execution)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
+    foreach(name fair_queue rate)
+        skillvm_unit(daemon_${name} apidaemon)
+    endforeach()
 
     target_link_libraries(unit_daemon_registry PRIVATE sqlite3)
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/1.1 on a unix socket: routes, request bodies within their limits (spooled, never held
- * whole in memory), replies, streams. One thread per connection, so a handler may block.
- * libmicrohttpd stays inside http.c.
+ * HTTP/1.1: routes and who may use them, request bodies within their limits (spooled, never
+ * held whole in memory), replies, streams. One thread per connection, so a handler may block.
+ * libmicrohttpd stays inside http*.c.
  */
 #ifndef SKILLVM_API_DAEMON_HTTP_H
 #define SKILLVM_API_DAEMON_HTTP_H
 
 #include "api/daemon/spool.h"
+#include "api/daemon/tenant.h"
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -16,9 +17,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HTTP_PARAMS_MAX 2u
+#define HTTP_PARAMS_MAX 3u
 #define HTTP_PARTS_MAX  3u
-#define HTTP_QUERY_MAX  4u
+#define HTTP_QUERY_MAX  8u
+
+/* Who may use a route; everybody else is answered with 401. */
+enum http_access {
+    HTTP_ACCESS_OPERATOR,
+    HTTP_ACCESS_TENANT, /* and the operator */
+    HTTP_ACCESS_OPEN,   /* nobody is asked; the request has no caller */
+};
 
 /* What a route takes as its body. */
 enum http_body {
@@ -28,6 +36,20 @@ enum http_body {
     HTTP_BODY_FILE,    /* bytes of any type, or multipart/form-data; hashed as they come */
 };
 
+/* Where a request comes from. */
+struct http_origin {
+    bool is_unix;
+    uid_t uid; /* of a unix peer; (uid_t)-1 for any other */
+};
+
+/*
+ * Tells who calls. bearer is the key of an Authorization header, "" for a header that has none,
+ * NULL without one. 0, -EACCES for nobody we know, -EIO. Called by several threads at once,
+ * before a body is read.
+ */
+typedef int http_authorize_fn(void *ctx, const struct http_origin *origin, const char *bearer,
+                              struct caller *ret);
+
 struct http_part {
     const char *name; /* of the route's part rule */
     bool seen;
@@ -36,8 +58,9 @@ struct http_part {
 };
 
 struct http_request {
-    char *params[HTTP_PARAMS_MAX];     /* what stood for ':' and '*' in the path; owned */
-    const char *query[HTTP_QUERY_MAX]; /* by the route's names; NULL where absent; borrowed */
+    struct caller caller;
+    char *params[HTTP_PARAMS_MAX]; /* what stood for ':' and '*' in the path; owned */
+    char *query[HTTP_QUERY_MAX];   /* by the route's names; NULL where absent; owned */
     bool is_multipart;
     bool wants_events; /* Accept: text/event-stream */
     struct spool body; /* empty for multipart */
@@ -71,6 +94,7 @@ struct http_route {
     const char *method;
     const char *path; /* ":" stands for a segment, "*" at the end for all that follows */
     void (*handle)(void *ctx, struct http_request *request, struct http_reply *reply);
+    enum http_access access;
     enum http_body body;
     uint64_t max_bytes;
     struct http_part_rule parts[HTTP_PARTS_MAX];
@@ -82,7 +106,8 @@ struct http_config {
     mode_t socket_mode;
     int tmp_fd;                      /* directory of spools; borrowed */
     const struct http_route *routes; /* ended by a NULL method; borrowed */
-    void *ctx;                       /* of the handlers */
+    http_authorize_fn *authorize;
+    void *ctx; /* of the handlers and of authorize */
 };
 
 struct http_server;

@@ -72,6 +72,20 @@ static int start_engine(struct daemon *d, const struct config *config,
     return engine_create(&engine, &d->engine, err);
 }
 
+/* Until keys are: the unix socket's mode decides, and who may connect is the operator. */
+static int authorize(void *ctx, const struct http_origin *origin, const char *bearer,
+                     struct caller *ret)
+{
+    char actor[CALLER_ACTOR_SIZE];
+
+    (void)ctx;
+    if (!origin->is_unix || bearer)
+        return -EACCES;
+    (void)snprintf(actor, sizeof(actor), "uid:%u", origin->uid);
+    *ret = caller_operator(actor);
+    return 0;
+}
+
 static int start_http(struct daemon *d, const struct config *config, struct http_server **ret,
                       struct err *err)
 {
@@ -79,6 +93,7 @@ static int start_http(struct daemon *d, const struct config *config, struct http
                                      .socket_mode = (mode_t)config->socket_mode,
                                      .tmp_fd = d->tmp_fd,
                                      .routes = daemon_routes,
+                                     .authorize = authorize,
                                      .ctx = d};
 
     return http_start(&http, ret, err);

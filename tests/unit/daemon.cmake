@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # skillvmd: its parts on their own, then whole with a stand-in for the VMM and the guest.
 if(TARGET apidaemon)
-    foreach(name config json request decoder store registry routes snapshot execution)
+    foreach(name config http json request decoder store registry routes snapshot execution)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
     foreach(name fair_queue rate)

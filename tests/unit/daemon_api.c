@@ -66,6 +66,27 @@ static void refuses_unknown_paths_and_methods(void **state)
     answer_finish(&a);
 }
 
+/* A key that nobody knows is refused wherever it comes from, before the body is looked at. */
+static void refuses_unknown_keys(void **state)
+{
+    static const char *const values[] = {"Bearer sk-unknown", "bearer x", "Basic eDp5",
+                                         "Bearer", "Bearer a\r\nAuthorization: Bearer b"};
+    char headers[128];
+    struct answer a;
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        snprintf(headers, sizeof(headers), "Authorization: %s\r\n", values[i]);
+        a = harness_request(*state, "POST", "/v1/skills", headers, "x", 1);
+        assert_int_equal(a.status, 401);
+        assert_non_null(strstr(a.headers, "WWW-Authenticate: Bearer"));
+        assert_non_null(strstr(a.body, "\"error\":\"unauthorized\""));
+        answer_finish(&a);
+        expect(harness_request(*state, "GET", "/metrics", headers, NULL, 0), 401, "");
+        expect(harness_request(*state, "GET", "/health", headers, NULL, 0), 200, "ok");
+        expect(harness_request(*state, "GET", "/ready", headers, NULL, 0), 200, "ready");
+    }
+}
+
 static void registers_skills_once(void **state)
 {
     size_t len;
@@ -426,6 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_health),
         cmocka_unit_test(refuses_unknown_paths_and_methods),
+        cmocka_unit_test(refuses_unknown_keys),
         cmocka_unit_test(registers_skills_once),
         cmocka_unit_test(refuses_large_bodies),
         cmocka_unit_test(refuses_large_chunked_bodies),

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/http_internal.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct bearer {
+    unsigned headers;
+    char key[HTTP_BEARER_MAX + 1];
+};
+
+void http_auth_bearer(const char *value, char ret[HTTP_BEARER_MAX + 1])
+{
+    /* RFC 6750's b64token. */
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789-._~+/=";
+    size_t len;
+
+    ret[0] = '\0';
+    if (strncasecmp(value, "Bearer ", 7) != 0)
+        return;
+    value += 7;
+    value += strspn(value, " \t");
+    len = strspn(value, allowed);
+    if (len > HTTP_BEARER_MAX || value[len + strspn(value + len, " \t")] != '\0')
+        return;
+    memcpy(ret, value, len);
+    ret[len] = '\0';
+}
+
+static enum MHD_Result take_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    struct bearer *b = ctx;
+
+    (void)kind;
+    if (strcasecmp(name, MHD_HTTP_HEADER_AUTHORIZATION) != 0)
+        return MHD_YES;
+    b->headers++;
+    b->key[0] = '\0';
+    /* Two of them are as good as none: nobody should have to guess which one counts. */
+    if (b->headers == 1 && value)
+        http_auth_bearer(value, b->key);
+    return MHD_YES;
+}
+
+static struct http_origin find_origin(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct http_origin origin = {.uid = (uid_t)-1};
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    int domain = 0;
+    socklen_t domain_len = sizeof(domain);
+
+    if (!info ||
+        getsockopt(info->connect_fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_len) < 0 ||
+        domain != AF_UNIX)
+        return origin;
+    origin.is_unix = true;
+    if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
+        origin.uid = peer.uid;
+    return origin;
+}
+
+void http_auth_check(struct http_exchange *x)
+{
+    const struct http_origin origin = find_origin(x->connection);
+    enum http_access access = x->route->access;
+    struct bearer bearer = {0};
+    int r;
+
+    if (access == HTTP_ACCESS_OPEN)
+        return;
+    (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, take_header, &bearer);
+    r = x->config->authorize(x->config->ctx, &origin, bearer.headers > 0 ? bearer.key : NULL,
+                             &x->request.caller);
+    explicit_bzero(&bearer, sizeof(bearer));
+    if (r < 0 && r != -EACCES)
+        http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
+    else if (r < 0)
+        http_reply_error(&x->reply, 401, "unauthorized",
+                         "this needs a key: Authorization: Bearer sk-…");
+    else if (access == HTTP_ACCESS_OPERATOR && !x->request.caller.is_operator)
+        http_reply_error(&x->reply, 401, "unauthorized", "this is the operator's");
+}

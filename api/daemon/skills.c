@@ -92,8 +92,6 @@ void skills_reply_refused(struct http_reply *reply, int result, const struct err
         status = 400;
     else if (code == SKILL_CODE_TOO_LARGE)
         status = 413;
-    else if (code == SKILL_CODE_UNSUPPORTED_TYPE)
-        status = 415;
     http_reply_error(reply, status, skill_code_name(code), "%s",
                      err->code ? err->message : strerror(-result));
 }

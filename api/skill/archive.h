@@ -55,8 +55,8 @@ struct skill_archive {
  * and writes the canonical tar to tar_fd at its current offset; tar_fd -1 only checks. tar_fd
  * must be a seekable file the caller throws away on failure. The caller finishes *ret.
  *
- * Errors: -EMEDIUMTYPE (not an archive we read), -EFBIG (a limit), -EINVAL (a rule of
- * design.md section 5 broken, damaged, or no SKILL.md); the message names the entry and the
+ * Errors: -EFBIG (a limit), -EINVAL (not an archive we read, a rule of docs/skill-contract.md
+ * broken, damaged, or no SKILL.md); the message names the entry and the
  * rule. Other values: reading or writing failed.
  */
 int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar_fd,

@@ -75,7 +75,7 @@ static int explain(struct archive *a, const struct source *source, const char *w
         return err_set(err, EINVAL,
                        "what is compressed must be a tar archive, compressed once");
     if (archive_format(a) == 0)
-        return err_set(err, EMEDIUMTYPE, "this is neither a zip nor a tar archive");
+        return err_set(err, EINVAL, "this is neither a zip nor a tar archive");
     return err_set(err, EINVAL, "%s: %s", what, text ? text : "damaged");
 }
 
@@ -311,7 +311,7 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
     if (fstat(in_fd, &st) < 0)
         return err_set_errno(err, errno, "cannot read the archive");
     if (st.st_size == 0)
-        return err_set(err, EMEDIUMTYPE, "the archive is empty");
+        return err_set(err, EINVAL, "the archive is empty");
     in.archive_bytes = (uint64_t)st.st_size;
     if (in.archive_bytes > limits->archive_bytes)
         return err_set(err, EFBIG, "the archive is over %llu bytes",

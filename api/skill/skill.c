@@ -14,8 +14,6 @@ enum skill_code skill_code_of(int result)
         return SKILL_CODE_INVALID_SKILL;
     case -EFBIG:
         return SKILL_CODE_TOO_LARGE;
-    case -EMEDIUMTYPE:
-        return SKILL_CODE_UNSUPPORTED_TYPE;
     default:
         return SKILL_CODE_INTERNAL;
     }
@@ -28,8 +26,6 @@ const char *skill_code_name(enum skill_code code)
         return "invalid_skill";
     case SKILL_CODE_TOO_LARGE:
         return "too_large";
-    case SKILL_CODE_UNSUPPORTED_TYPE:
-        return "unsupported_type";
     case SKILL_CODE_INTERNAL:
         break;
     }

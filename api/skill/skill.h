@@ -12,14 +12,13 @@
 
 /*
  * The stable codes of a refused skill. Functions of api/skill return -errno as everywhere;
- * skill_code_of() maps that to a code: -EINVAL, -EFBIG and -EMEDIUMTYPE have one, every other
- * value is the machine's fault and not the skill's.
+ * skill_code_of() maps that to a code: -EINVAL and -EFBIG have one, every other value is the
+ * machine's fault and not the skill's.
  */
 enum skill_code {
-    SKILL_CODE_INTERNAL,         /* "internal_error" */
-    SKILL_CODE_INVALID_SKILL,    /* "invalid_skill": -EINVAL */
-    SKILL_CODE_TOO_LARGE,        /* "too_large": -EFBIG */
-    SKILL_CODE_UNSUPPORTED_TYPE, /* "unsupported_type": -EMEDIUMTYPE, neither zip nor tar */
+    SKILL_CODE_INTERNAL,      /* "internal_error" */
+    SKILL_CODE_INVALID_SKILL, /* "invalid_skill": -EINVAL */
+    SKILL_CODE_TOO_LARGE,     /* "too_large": -EFBIG */
 };
 
 /* The code of a function's negative result. */

@@ -160,7 +160,7 @@ static int open_unpacker(struct source *source, int filter, struct err *err)
      * warning means that it would run a program.
      */
     if (archive_read_append_filter(a, filter) != ARCHIVE_OK)
-        return err_set(err, EMEDIUMTYPE, "the archive's compression is not supported here");
+        return err_set(err, EINVAL, "the archive's compression is not supported here");
     if (archive_read_set_read_callback(a, file_read) != ARCHIVE_OK ||
         archive_read_set_callback_data(a, &source->file) != ARCHIVE_OK)
         return -ENOMEM;
@@ -168,7 +168,7 @@ static int open_unpacker(struct source *source, int filter, struct err *err)
         archive_read_next_header(a, &entry) != ARCHIVE_OK) {
         if (source->file.error || archive_errno(a) == ENOMEM)
             return explain_unpacker(source, err);
-        return err_set(err, EMEDIUMTYPE, "this is neither a zip nor a tar archive");
+        return err_set(err, EINVAL, "this is neither a zip nor a tar archive");
     }
     return 0;
 }

@@ -15,8 +15,8 @@ struct source;
 struct archive; /* libarchive's reader */
 
 /*
- * A source of in_fd (borrowed) with size bytes. 0; -EMEDIUMTYPE or -EINVAL with err where what
- * looks compressed is not; -ENOMEM.
+ * A source of in_fd (borrowed) with size bytes. 0; -EINVAL with err where what looks
+ * compressed is not; -ENOMEM.
  */
 int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
                   struct source **ret, struct err *err);

@@ -29,11 +29,12 @@ class Daemon:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(
-            [os.environ["SKILLVMD"], "--socket", self.socket, "--data", str(self.dir / "data"),
-             "--share", str(self.dir), "--vmm", os.environ["FAKE_VMM"], "--grace", "1",
-             *self.options],
-            stderr=open(self.dir / "log", "ab"))
+        with open(self.dir / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [os.environ["SKILLVMD"], "--socket", self.socket,
+                 "--data", str(self.dir / "data"), "--share", str(self.dir),
+                 "--vmm", os.environ["FAKE_VMM"], "--grace", "1", *self.options],
+                stderr=log)
         import skillvm  # after sys.path was set
         client = skillvm.Client(self.socket)
         for _ in range(500):

@@ -9,7 +9,7 @@ import archives
 from harness import case, check, check_equal, python_skill, shorten
 
 # What a bad archive is called: see docs/protocol.md.
-STATUS = {"invalid_skill": 400, "too_large": 413, "unsupported_type": 415}
+STATUS = {"invalid_skill": 400, "too_large": 413}
 
 
 def raw(world, data, wait=5.0, then_close=False):

@@ -106,9 +106,9 @@ static void registers_skills_once(void **state)
         harness_request(*state, "POST", "/v1/skills", "Content-Type: text/plain\r\n", tar, len),
         415, "unsupported_type");
     expect(harness_request(*state, "POST", "/v1/skills", "", tar, len), 415, "Content-Type");
-    expect(harness_request(*state, "POST", "/v1/skills", type, "nonsense", 8), 415,
-           "unsupported_type");
-    expect(harness_request(*state, "POST", "/v1/skills", type, NULL, 0), 415, "\"error\"");
+    expect(harness_request(*state, "POST", "/v1/skills", type, "nonsense", 8), 400,
+           "invalid_skill");
+    expect(harness_request(*state, "POST", "/v1/skills", type, NULL, 0), 400, "invalid_skill");
     free(tar);
 }
 
@@ -361,8 +361,8 @@ static void takes_forms(void **state)
     expect(
         post_form(*state, "/v1/executions", "{\"skill\":\"demo\"}", "skill_archive", tar, len),
         400, "exclude each other");
-    expect(post_form(*state, "/v1/executions", "{}", "skill_archive", "junk", 4), 415,
-           "unsupported_type");
+    expect(post_form(*state, "/v1/executions", "{}", "skill_archive", "junk", 4), 400,
+           "invalid_skill");
     expect(post_form(*state, "/v1/executions", "{}", "surprise", "x", 1), 400, "unknown part");
     /* With a key the archive belongs to what the request says. */
     for (int i = 0; i < 2; i++)

@@ -148,8 +148,8 @@ static void validates_without_storing(void **state)
            "\"warnings\":[],\"errors\":[]}");
     expect(harness_get(h, "/v1/skills/valid/latest"), 404, "not_found");
     assert_int_equal(harness_count_files(h, "objects"), objects);
-    expect(harness_request(h, "POST", "/v1/skills/validate", TYPE, "junk", 4), 415,
-           "unsupported_type");
+    expect(harness_request(h, "POST", "/v1/skills/validate", TYPE, "junk", 4), 400,
+           "invalid_skill");
     expect(harness_request(h, "POST", "/v1/skills/validate", "Content-Type: text/plain\r\n",
                            tar, len),
            415, "unsupported_type");

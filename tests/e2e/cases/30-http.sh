@@ -99,7 +99,6 @@ case_bad_archives() {
         case $expected in
         invalid_skill) expected=400 ;;
         too_large) expected=413 ;;
-        unsupported_type) expected=415 ;;
         esac
         http_expect "$expected" /v1/skills -H 'Content-Type: application/zip' \
             --data-binary "@bad/$name"

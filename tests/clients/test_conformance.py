@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API as clients of Skillbox 0.x know it, and as api/openapi.yaml describes it.
+
+Every answer is checked against the description; the last test fails when an answer that is
+described was never seen, so a new endpoint needs a test here.
+"""
+
+import gzip
+import io
+import os
+import tarfile
+import unittest
+import zipfile
+
+import described
+import stand_in
+
+
+def zip_of(files):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as out:
+        for name, text in files.items():
+            out.writestr(name, text)
+    return packed.getvalue()
+
+
+def skill(name, version="1.0.0", wrapped="", script="print(1)"):
+    return zip_of({
+        f"{wrapped}SKILL.md": f"---\nname: {name}\nversion: \"{version}\"\nlang: python\n"
+                              f"description: Does {name}.\n---\n# How\n",
+        f"{wrapped}scripts/main.py": script})
+
+
+def events_of(text):
+    return [tuple(line.partition(": ")[2] for line in block.split("\n"))
+            for block in text.strip().split("\n\n")]
+
+
+class Api(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = stand_in.Daemon()
+        cls.described = described.Description()
+        cls.http = described.Session(cls.described, socket_path=cls.daemon.socket)
+        assert cls.push(skill("demo")).status == 201
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.close()
+
+    @classmethod
+    def push(cls, archive, kind="application/zip", path="/v1/skills"):
+        return cls.http.post(path, archive, headers={"Content-Type": kind})
+
+    def run_skill(self, **request):
+        return self.http.post("/v1/executions", {"skill": "demo", **request})
+
+    def expect_error(self, answer, status, code=None):
+        self.assertEqual(answer.status, status, answer.body)
+        self.assertEqual(set(answer.json), {"error", "message"})
+        if code:
+            self.assertEqual(answer.json["error"], code)
+        self.assertTrue(answer.json["message"])
+
+    # Health
+
+    def test_health_and_readiness(self):
+        self.assertEqual(self.http.get("/health").json, {"status": "ok"})
+        ready = self.http.get("/ready")
+        self.assertEqual((ready.status, ready.json["status"]), (200, "ready"))
+        self.assertEqual(self.http.get("/metrics").status, 200)
+
+    # Skills
+
+    def test_push_by_every_content_type(self):
+        for kind in ("application/zip", "application/octet-stream"):
+            answer = self.push(skill("types"), kind)
+            self.assertEqual(answer.status, 201)
+            self.assertEqual((answer.json["name"], answer.json["version"]), ("types", "1.0.0"))
+        # Skillbox's clients send the name and the version beside the file.
+        answer = self.http.form("/v1/skills", [("file", "types.zip", skill("types")),
+                                               ("name", None, b"types"),
+                                               ("version", None, b"1.0.0")])
+        self.assertEqual(answer.status, 201)
+        self.assertEqual(self.push(skill("wrapped", wrapped="wrapped-main/")).status, 201)
+
+    def test_push_again(self):
+        self.assertEqual(self.push(skill("again")).status, 201)
+        self.assertEqual(self.push(skill("again")).status, 201)
+        self.expect_error(self.push(skill("again", script="print(2)")), 409, "conflict")
+        self.assertEqual(self.http.delete("/v1/skills/again/1.0.0").status, 204)
+        self.assertEqual(self.push(skill("again", script="print(2)")).status, 201)
+
+    def test_push_what_is_no_skill(self):
+        self.expect_error(self.http.post("/v1/skills", {"not": "a zip"}), 415)
+        self.expect_error(self.push(b""), 400)
+        self.expect_error(self.push(b"this is not a zip file"), 400)
+        self.expect_error(self.http.form("/v1/skills", [("file", "x.zip", b"not a zip")]), 400)
+        self.expect_error(self.http.form("/v1/skills", [("name", None, b"x")]), 400)
+        for content in ({"readme.txt": "hello"}, {"SKILL.md": "---\nname: [broken\n---\n"},
+                        {"SKILL.md": "---\nname: incomplete\n---\n"}, {"SKILL.md": "nothing"},
+                        {"../SKILL.md": "---\nname: a\ndescription: b\n---\n"}):
+            self.expect_error(self.push(zip_of(content)), 400, "invalid_skill")
+
+    def test_push_too_large(self):
+        self.expect_error(self.push(bytes(51 << 20)), 413, "too_large")
+
+    def test_validate(self):
+        answer = self.push(skill("checked"), path="/v1/skills/validate")
+        self.assertEqual((answer.status, answer.json["valid"]), (200, True))
+        self.assertEqual(answer.json["skill_name"], "checked")
+        self.assertEqual(self.http.get("/v1/skills/checked/1.0.0").status, 404)
+        self.expect_error(self.push(b"junk", path="/v1/skills/validate"), 400)
+        self.expect_error(self.push(zip_of({"x": ""}), path="/v1/skills/validate"), 400)
+
+    def test_list(self):
+        listed = self.http.get("/v1/skills")
+        self.assertIsInstance(listed.json, list)
+        row = next(row for row in listed.json if row["name"] == "demo")
+        self.assertEqual((row["version"], row["description"]), ("1.0.0", "Does demo."))
+
+    def test_show_and_delete(self):
+        self.push(skill("shown", "1.0.0"))
+        self.push(skill("shown", "2.0.0"))
+        one = self.http.get("/v1/skills/shown/1.0.0").json
+        self.assertEqual((one["name"], one["version"], one["lang"]), ("shown", "1.0.0", "python"))
+        self.assertEqual(one["instructions"], one["content"])
+        self.assertEqual(self.http.get("/v1/skills/shown/latest").json["version"], "2.0.0")
+        self.expect_error(self.http.get("/v1/skills/shown/9.9.9"), 404, "not_found")
+        self.assertEqual(self.http.delete("/v1/skills/shown/1.0.0").status, 204)
+        self.expect_error(self.http.delete("/v1/skills/shown/1.0.0"), 404, "not_found")
+        self.assertEqual(self.http.get("/v1/skills/shown/2.0.0").status, 200)
+
+    # Executions
+
+    def test_run(self):
+        answer = self.run_skill(input={"data": [1, 2.50, "ä"]}, env={"MY_VAR": "x"}, args=["a"])
+        self.assertEqual(answer.status, 200)
+        result = answer.json
+        self.assertEqual((result["status"], result["error"]), ("success", None))
+        self.assertEqual(result["output"]["input"]["data"], [1, 2.5, "ä"])
+        self.assertIsInstance(result["duration_ms"], int)
+        self.assertEqual((result["files_url"], result["files_list"]), (None, []))
+        self.assertIn(b'"status":"success"', answer.body)  # as compact as Skillbox writes it
+
+    def test_version(self):
+        self.assertEqual(self.run_skill(version="latest").json["status"], "success")
+        answer = self.run_skill(version="99.99.99")
+        self.assertEqual((answer.status, answer.json["status"]), (200, "failed"))
+        self.assertIn("99.99.99", answer.json["error"])
+
+    def test_outcomes_are_200(self):
+        for fake, data, status in (("exit", "42", "failed"), ("timeout", "", "timeout"),
+                                   ("oom", "", "failed"), ("die", "", "failed"),
+                                   ("fail", "", "failed")):
+            answer = self.run_skill(env={"FAKE": fake, "FAKE_DATA": data})
+            self.assertEqual((answer.status, answer.json["status"]), (200, status), fake)
+            self.assertTrue(answer.json["error"], fake)
+
+    def test_bad_requests(self):
+        for body in ("this is not json", "", "[]", '{"input":{}}', '{"skill":""}',
+                     '{"skill":"../x"}', '{"skill":"demo","version":"../1"}', '{"skill":7}',
+                     '{"skill":"demo","nonsense":1}', '{"skill":"demo","env":{"PATH":"/"}}',
+                     '{"skill":"demo","timeout":-1}', '{"skill":"demo","async":"yes"}'):
+            self.expect_error(self.http.post("/v1/executions", body, headers={
+                "Content-Type": "application/json"}), 400, "bad_request")
+        self.expect_error(self.http.post("/v1/executions", {"skill": "no-such"}), 404)
+        self.expect_error(self.http.post("/v1/executions", "x", headers={
+            "Content-Type": "text/plain"}), 415)
+        self.expect_error(self.run_skill(input="x" * (17 << 20)), 413)
+
+    def test_async_and_repeated(self):
+        answer = self.run_skill(**{"async": True, "idempotency_key": "k1"})
+        self.assertEqual(answer.status, 202)
+        where = answer.headers["Location"]
+        self.assertEqual(where, "/v1/executions/" + answer.json["execution_id"])
+        self.assertEqual(self.http.get(where).status, 200)
+        again = self.run_skill(**{"async": True, "idempotency_key": "k1"})
+        self.assertEqual(again.json["execution_id"], answer.json["execution_id"])
+        self.expect_error(self.run_skill(input=1, idempotency_key="k1"), 409, "conflict")
+
+    def test_cancel(self):
+        started = self.run_skill(**{"async": True, "env": {"FAKE": "ticks"}}).json["execution_id"]
+        self.assertEqual(self.http.delete(f"/v1/executions/{started}").status, 202)
+        text = self.http.get(f"/v1/executions/{started}/events").body.decode()
+        self.assertIn('"status":"cancelled"', text)
+        self.expect_error(self.http.delete(f"/v1/executions/{started}"), 409, "conflict")
+
+    def test_events(self):
+        answer = self.http.post("/v1/executions", {
+            "skill": "demo", "env": {"FAKE": "exit", "FAKE_DATA": "0"}},
+            headers={"Accept": "text/event-stream"})
+        names = [event[0] for event in events_of(answer.body.decode())]
+        self.assertEqual(names[0], "status")
+        self.assertEqual(names[-1], "result")
+        self.assertEqual({"stdout", "stderr"} - set(names), set())
+
+    def test_list_of_executions(self):
+        for _ in range(3):
+            self.run_skill()
+        page = self.http.get("/v1/executions?limit=2&skill=demo&status=success").json
+        self.assertEqual(len(page["executions"]), 2)
+        more = self.http.get(f"/v1/executions?limit=2&cursor={page['next_cursor']}").json
+        self.assertFalse({e["execution_id"] for e in page["executions"]}
+                         & {e["execution_id"] for e in more["executions"]})
+        self.expect_error(self.http.get("/v1/executions?limit=x"), 400)
+
+    def test_retrieval_and_logs(self):
+        result = self.run_skill(env={"FAKE": "exit", "FAKE_DATA": "0"}).json
+        where = f"/v1/executions/{result['execution_id']}"
+        self.assertEqual(self.http.get(where).json, result)
+        logs = self.http.get(where + "/logs")
+        self.assertTrue(logs.headers["Content-Type"].startswith("text/plain"))
+        self.assertEqual(logs.body, b"out\nerr\n")
+        for unknown in ("00000000-0000-0000-0000-000000000000", "exec_" + "0" * 32, "x"):
+            for tail in ("", "/logs", "/events", "/files", "/files/a"):
+                self.expect_error(self.http.get(f"/v1/executions/{unknown}{tail}"), 404)
+            self.expect_error(self.http.delete(f"/v1/executions/{unknown}"), 404)
+
+    def test_artifacts(self):
+        result = self.run_skill(env={"FAKE": "files"}).json
+        where = f"/v1/executions/{result['execution_id']}/files"
+        self.assertTrue(result["files_url"].partition("?")[0].endswith(where))
+        answer = self.http.get(where)
+        self.assertEqual(answer.headers["Content-Type"], "application/gzip")
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(answer.body))) as archive:
+            self.assertEqual(sorted(archive.getnames()), sorted(result["files_list"]))
+        self.assertEqual(self.http.get(f"{where}/{result['files_list'][0]}").status, 200)
+        self.expect_error(self.http.get(f"{where}/none"), 404)
+
+    def test_inline_skill(self):
+        answer = self.http.form("/v1/executions", [("request", None, b'{"input":1}'),
+                                                   ("skill_archive", "s.zip", skill("inline"))])
+        self.assertEqual((answer.status, answer.json["skill"]["name"]), (200, "inline"))
+        self.expect_error(self.http.post("/v1/executions", {"skill": "inline"}), 404)
+
+    def test_unknown_addresses(self):
+        self.expect_error(self.http.get("/v2/skills"), 404)
+        answer = self.http.request("PUT", "/v1/skills")
+        self.expect_error(answer, 405)
+        self.assertIn("POST", answer.headers["Allow"])
+
+    def test_zz_every_described_success_was_seen(self):
+        self.assertEqual(self.described.unseen(), [])
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    unittest.main()

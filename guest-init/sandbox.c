@@ -95,12 +95,13 @@ static int mount_all(const struct sandbox *sb, struct err *err)
     return r;
 }
 
-static int link_scripts(const struct sandbox *sb, struct err *err)
+static int make_link(const struct sandbox *sb, const char *to, const char *name,
+                     struct err *err)
 {
     char path[SANDBOX_PATH_MAX];
 
-    sandbox_path(sb, "/sandbox/scripts", path);
-    if (symlink("skill", path) < 0 && errno != EEXIST)
+    sandbox_path(sb, name, path);
+    if (symlink(to, path) < 0 && errno != EEXIST)
         return err_set_errno(err, errno, "cannot make %s", path);
     return 0;
 }
@@ -190,8 +191,11 @@ int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct
     } else {
         r = make_dirs(sb, err);
         if (r == 0)
-            r = link_scripts(sb, err);
+            r = make_link(sb, "skill", "/sandbox/scripts", err);
     }
+    /* The name that skills written for Skillbox look in. */
+    if (r == 0)
+        r = make_link(sb, "in", "/sandbox/input", err);
     if (r == 0)
         r = give_out(sb, err);
     if (r == 0)

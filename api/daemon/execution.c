@@ -27,6 +27,7 @@ void run_plan_finish(struct run_plan *plan)
     fd_close(&plan->skill_fd);
     buf_finish(&plan->run);
     spool_finish(&plan->input);
+    input_files_finish(&plan->files);
     skill_strings_finish(&plan->warnings);
     free(plan->idempotency_key);
     free(plan->request_digest);

@@ -8,6 +8,7 @@
 #define SKILLVM_API_DAEMON_EXECUTION_H
 
 #include "api/daemon/guest_decoder.h"
+#include "api/daemon/input_files.h"
 #include "api/daemon/spool.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"
@@ -43,6 +44,7 @@ struct run_plan {
     bool has_input;
     uint64_t input_at;
     uint64_t input_bytes;
+    struct input_files files;
     uint64_t timeout_ms;
     uint64_t memory_bytes;
     struct skill_strings warnings;

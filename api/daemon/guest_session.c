@@ -17,6 +17,8 @@
 #define CONNECT_GRACES 6u /* restore and connect may take this many graces */
 #define INJECT_GRACES  12u
 #define COLLECT_GRACES 12u
+/* On top of it what a guest of the slowest kind takes in per millisecond. */
+#define INJECT_BYTES_PER_MS 1024u
 /* Small frames travel together: every write wakes the machine. */
 #define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
 #define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
@@ -42,6 +44,7 @@ struct session {
     uint64_t deadline_ns;
     enum send_step step;
     uint64_t sent; /* of the step's bytes */
+    struct input_stream files;
     size_t out_at; /* of out, written already */
     size_t out_len;
     bool only_ready;    /* nothing is sent, READY is the end */
@@ -84,6 +87,16 @@ static int on_exited(void *ctx, const struct guest_exit *how, struct err *err)
     return 0;
 }
 
+/* How long the guest may take for all that it is given. */
+static uint64_t inject_ns(const struct guest_session_plan *plan)
+{
+    uint64_t bytes = plan->skill_bytes + plan->input_bytes;
+
+    for (size_t i = 0; plan->files && i < plan->files->n; i++)
+        bytes += plan->files->items[i].bytes;
+    return (INJECT_GRACES * plan->grace_ms + bytes / INJECT_BYTES_PER_MS) * MS;
+}
+
 static void on_stage(void *ctx, enum guest_stage stage)
 {
     struct session *s = ctx;
@@ -93,7 +106,7 @@ static void on_stage(void *ctx, enum guest_stage stage)
     switch (stage) {
     case GUEST_INJECTING:
         s->report->times.ready_ns = now;
-        s->deadline_ns = now + INJECT_GRACES * grace_ns;
+        s->deadline_ns = now + inject_ns(s->plan);
         s->step = SEND_WAKE;
         break;
     case GUEST_RUNNING:
@@ -199,6 +212,20 @@ static int make_chunk(struct session *s, enum proto_type type, uint64_t total,
     return 0;
 }
 
+/* The next chunk of FILES_IN, or the empty frame after the last. */
+static int make_files(struct session *s, struct err *err)
+{
+    size_t n = 0;
+    int r = input_stream_read(&s->files, payload_of_next(s), PROTO_CHUNK_MAX, &n, err);
+
+    if (r < 0)
+        return r;
+    frame(s, PROTO_FILES_IN, n, n);
+    if (n == 0)
+        s->step = SEND_DONE;
+    return 0;
+}
+
 /* The next piece of the RUN payload, without a header of its own. RUN is never empty. */
 static void make_run_body(struct session *s)
 {
@@ -242,9 +269,7 @@ static int make_frame(struct session *s, struct err *err)
     case SEND_INPUT:
         return make_chunk(s, PROTO_INPUT, s->plan->input_bytes, SEND_FILES_IN, err);
     case SEND_FILES_IN:
-        frame(s, PROTO_FILES_IN, 0, 0);
-        s->step = SEND_DONE;
-        return 0;
+        return make_files(s, err);
     }
     return 0;
 }
@@ -424,6 +449,7 @@ static struct session *create(struct vm *vm, const struct guest_session_plan *pl
     s->vm = vm;
     s->plan = plan;
     s->report = report;
+    s->files = input_stream_init(plan->files);
     guest_decoder_init(&s->decoder, &plan->limits);
     return s;
 }
@@ -443,6 +469,7 @@ int guest_session_run(struct vm *vm, const struct guest_session_plan *plan,
     s->deadline_ns = start_ns + CONNECT_GRACES * plan->grace_ms * MS;
     while (r == 0 && s->decoder.stage < GUEST_DONE)
         r = turn(s, err);
+    input_stream_finish(&s->files);
     free(s);
     return r;
 }
@@ -460,6 +487,7 @@ int guest_session_wait_ready(struct vm *vm, uint64_t deadline_ns, struct err *er
     s->deadline_ns = deadline_ns;
     while (r == 0 && s->decoder.stage == GUEST_CONNECTING)
         r = turn(s, err);
+    input_stream_finish(&s->files);
     free(s);
     return r;
 }

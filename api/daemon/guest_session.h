@@ -9,6 +9,7 @@
 #define SKILLVM_API_DAEMON_GUEST_SESSION_H
 
 #include "api/daemon/guest_decoder.h"
+#include "api/daemon/input_files.h"
 #include "api/daemon/spool.h"
 #include "api/daemon/vm.h"
 #include "base/buf.h"
@@ -25,7 +26,8 @@ struct guest_session_plan {
     const struct spool *input;
     uint64_t input_at; /* the input JSON is input_bytes from here */
     uint64_t input_bytes;
-    const char *input_text; /* used instead of the spool where it is not NULL */
+    const char *input_text;          /* used instead of the spool where it is not NULL */
+    const struct input_files *files; /* or NULL */
     uint64_t timeout_ms;
     uint64_t grace_ms; /* how much later than the guest's own deadline the host gives up */
     struct guest_decoder_limits limits;

@@ -27,6 +27,8 @@
 #define LIMIT_PIDS           128u
 #define LIMIT_LOG_BYTES      LIMIT_MIB
 #define LIMIT_OUTPUT_BYTES   (4 * LIMIT_MIB)
+#define LIMIT_INPUT_FILES    64u               /* of an execution */
+#define LIMIT_INFILE_BYTES   (100 * LIMIT_MIB) /* of one, and of an execution's together */
 #define LIMIT_FILES          10000u
 #define LIMIT_NAMES_BYTES    LIMIT_MIB /* of the names in files_list */
 #define LIMIT_FILES_BYTES    (100 * LIMIT_MIB)

@@ -4,6 +4,7 @@
 #include "api/daemon/json_text.h"
 #include "api/daemon/limits.h"
 #include "api/skill/duration.h"
+#include "api/skill/names.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -32,10 +33,36 @@ bool request_name_valid(const char *name, size_t max_bytes)
     return true;
 }
 
+static bool is_id(const char *id, const char *prefix)
+{
+    size_t len = strlen(prefix);
+
+    return strncmp(id, prefix, len) == 0 && strlen(id) == len + 32 &&
+           strspn(id + len, "0123456789abcdef") == 32;
+}
+
 bool request_id_valid(const char *id)
 {
-    return strncmp(id, "exec_", 5) == 0 && strlen(id) == 37 &&
-           strspn(id + 5, "0123456789abcdef") == 32;
+    return is_id(id, "exec_");
+}
+
+bool request_file_id_valid(const char *id)
+{
+    return is_id(id, "file_");
+}
+
+int request_file_name(const char *raw, char ret_name[REQUEST_FILE_NAME_SIZE], struct err *err)
+{
+    char clean[NAMES_PATH_MAX + 1];
+    int r = names_clean(raw, clean, err);
+
+    if (r < 0)
+        return r;
+    if (!clean[0] || strchr(raw, '/') || strlen(clean) >= REQUEST_FILE_NAME_SIZE)
+        return err_set(err, EINVAL, "a file's name is up to %u bytes without a slash",
+                       REQUEST_FILE_NAME_SIZE - 1);
+    (void)snprintf(ret_name, REQUEST_FILE_NAME_SIZE, "%s", clean);
+    return 0;
 }
 
 static int no_memory(struct err *err)
@@ -167,6 +194,64 @@ static int take_args(const cJSON *json, struct request *q, struct err *err)
     return 0;
 }
 
+/* "file_…", or an object of it and the path the skill finds it at. */
+static int take_file(const cJSON *json, struct request_file *ret, struct err *err)
+{
+    const cJSON *item, *id = json, *path = NULL;
+    char clean[NAMES_PATH_MAX + 1];
+
+    if (cJSON_IsObject(json)) {
+        id = NULL;
+        cJSON_ArrayForEach(item, json)
+        {
+            if (strcmp(item->string, "id") == 0)
+                id = item;
+            else if (strcmp(item->string, "path") == 0)
+                path = cJSON_IsNull(item) ? NULL : item;
+            else
+                return err_set(err, EINVAL, "unknown key \"files.%.64s\"", item->string);
+        }
+    }
+    if (!cJSON_IsString(id) || (path && !cJSON_IsString(path)))
+        return err_set(err, EINVAL, "\"files\" must be an array of ids, or {id, path}");
+    if (!request_file_id_valid(id->valuestring))
+        return err_set(err, EINVAL, "there is no file %.64s", id->valuestring);
+    if (path) {
+        int r = names_clean(path->valuestring, clean, err);
+
+        if (r < 0)
+            return r;
+        if (!clean[0])
+            return err_set(err, EINVAL, "the path of a file is empty");
+        ret->path = strdup(clean);
+    }
+    ret->id = strdup(id->valuestring);
+    return ret->id && (ret->path || !path) ? 0 : no_memory(err);
+}
+
+static int take_files(const cJSON *json, struct request *q, struct err *err)
+{
+    const cJSON *item;
+    int n = cJSON_GetArraySize(json), r = 0;
+
+    if (q->files)
+        return err_set(err, EINVAL, "\"files\" and \"input_files\" exclude each other");
+    if (!cJSON_IsArray(json))
+        return err_set(err, EINVAL, "\"files\" must be an array of ids, or {id, path}");
+    if (n > (int)LIMIT_INPUT_FILES)
+        return err_set(err, EFBIG, "\"files\" has more than %u entries", LIMIT_INPUT_FILES);
+    q->files = calloc((size_t)n + 1, sizeof(*q->files));
+    if (!q->files)
+        return no_memory(err);
+    cJSON_ArrayForEach(item, json)
+    {
+        r = take_file(item, &q->files[q->n_files++], err);
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
 static int take_timeout(const cJSON *json, struct request *q, struct err *err)
 {
     uint64_t ms = 0;
@@ -270,6 +355,8 @@ static int take_member(const struct json_member *m, struct request *q, struct er
         r = take_env(json, q, err);
     else if (json_slice_is(m->key, "args"))
         r = take_args(json, q, err);
+    else if (json_slice_is(m->key, "files") || json_slice_is(m->key, "input_files"))
+        r = take_files(json, q, err);
     else if (json_slice_is(m->key, "timeout"))
         r = take_timeout(json, q, err);
     else if (json_slice_is(m->key, "async"))
@@ -284,9 +371,9 @@ static int take_member(const struct json_member *m, struct request *q, struct er
 
 static bool is_known(struct json_slice key)
 {
-    static const char *const known[] = {"skill", "version",        "script",  "module",
-                                        "env",   "args",           "timeout", "limits",
-                                        "async", "idempotency_key"};
+    static const char *const known[] = {"skill", "version",     "script",  "module",
+                                        "env",   "args",        "timeout", "limits",
+                                        "files", "input_files", "async",   "idempotency_key"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
@@ -360,5 +447,10 @@ void request_finish(struct request *q)
     for (size_t i = 0; i < q->n_args; i++)
         free(q->args[i]);
     free(q->args);
+    for (size_t i = 0; i < q->n_files; i++) {
+        free(q->files[i].id);
+        free(q->files[i].path);
+    }
+    free(q->files);
     *q = (struct request){0};
 }

@@ -12,6 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define REQUEST_FILE_NAME_SIZE 256u
+
+/* An input file: strings are owned. */
+struct request_file {
+    char *id;   /* file_ and 32 hexadecimal digits */
+    char *path; /* clean and relative, or NULL: the name it was uploaded under */
+};
+
 /* Strings are owned, UTF-8, and NULL where the key is absent. */
 struct request {
     char *skill;
@@ -28,6 +36,8 @@ struct request {
     uint64_t timeout_ms;   /* 0: not given */
     uint64_t memory_bytes; /* 0: not given */
     uint32_t pids;         /* 0: not given */
+    struct request_file *files;
+    size_t n_files;
     bool is_async;
     char *idempotency_key;
 };
@@ -46,5 +56,12 @@ void request_finish(struct request *request);
 bool request_name_valid(const char *name, size_t max_bytes);
 /* True for exec_ and 32 lower-case hexadecimal digits. */
 bool request_id_valid(const char *id);
+/* True for file_ and 32 lower-case hexadecimal digits. */
+bool request_file_id_valid(const char *id);
+/*
+ * Writes the name that a file is uploaded under: UTF-8, one component, no control bytes. 0, or
+ * -EINVAL with the rule that was broken.
+ */
+int request_file_name(const char *raw, char ret_name[REQUEST_FILE_NAME_SIZE], struct err *err);
 
 #endif

@@ -213,6 +213,7 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
         .input_at = plan->input_at,
         .input_bytes = plan->has_input ? plan->input_bytes : 2,
         .input_text = plan->has_input ? NULL : "{}",
+        .files = &plan->files,
         .timeout_ms = plan->timeout_ms,
         .grace_ms = run->env->grace_ms,
         .limits = {.output_bytes = LIMIT_OUTPUT_BYTES, .files_bytes = LIMIT_FILES_STREAM},

@@ -27,6 +27,14 @@ static void check_request(const char *body, size_t len, bool with_archive)
         abort();
     if (q.timeout_ms > 3600000000u || q.n_env > LIMIT_ENV_COUNT || q.n_args > LIMIT_ARGS_COUNT)
         abort();
+    for (size_t i = 0; i < q.n_files; i++) {
+        const char *path = q.files[i].path;
+
+        if (!request_file_id_valid(q.files[i].id) || i >= LIMIT_INPUT_FILES ||
+            (path && (path[0] == '/' || path[0] == '\0' || strcmp(path, "..") == 0 ||
+                      strncmp(path, "../", 3) == 0 || strstr(path, "/../"))))
+            abort();
+    }
     request_finish(&q);
 }
 

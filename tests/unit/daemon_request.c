@@ -38,6 +38,88 @@ static void takes_everything(void **state)
     request_finish(&q);
 }
 
+#define FILE_A "file_0123456789abcdef0123456789abcdef"
+#define FILE_B "file_fedcba9876543210fedcba9876543210"
+
+static void takes_files(void **state)
+{
+    static const char *const keys[] = {"files", "input_files"};
+    struct request q;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char body[512];
+
+        snprintf(body, sizeof(body),
+                 "{\"skill\":\"x\",\"%s\":[\"" FILE_A "\",{\"path\":\"./data//in.csv\","
+                 "\"id\":\"" FILE_B "\"},{\"id\":\"" FILE_B "\",\"path\":null}]}",
+                 keys[i]);
+        assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+        assert_int_equal(q.n_files, 3);
+        assert_string_equal(q.files[0].id, FILE_A);
+        assert_null(q.files[0].path);
+        assert_string_equal(q.files[1].id, FILE_B);
+        assert_string_equal(q.files[1].path, "data/in.csv");
+        assert_null(q.files[2].path);
+        request_finish(&q);
+    }
+}
+
+static void refuses_files(void **state)
+{
+    static const char *const cases[][2] = {
+        {"\"" FILE_A "\"", "must be an array"},
+        {"[1]", "must be an array"},
+        {"[{}]", "must be an array"},
+        {"[{\"id\":\"" FILE_A "\",\"path\":7}]", "must be an array"},
+        {"[{\"id\":\"" FILE_A "\",\"mode\":7}]", "unknown key \"files.mode\""},
+        {"[\"file_1\"]", "there is no file file_1"},
+        {"[\"../../etc/passwd\"]", "there is no file ../../etc/passwd"},
+        {"[{\"id\":\"" FILE_A "\",\"path\":\"../x\"}]", ".."},
+        {"[{\"id\":\"" FILE_A "\",\"path\":\"a/../../x\"}]", ".."},
+        {"[{\"id\":\"" FILE_A "\",\"path\":\"/etc/passwd\"}]", "absolute"},
+        {"[{\"id\":\"" FILE_A "\",\"path\":\"a\\u000ab\"}]", "control"},
+        {"[{\"id\":\"" FILE_A "\",\"path\":\".\"}]", "empty"},
+        {"[{\"id\":\"" FILE_A "\",\"path\":\"\"}]", "empty"},
+        {"[],\"input_files\":[]", "exclude each other"},
+    };
+    struct buf many = buf_init(1u << 20);
+    struct request q;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = {0};
+        char body[512];
+
+        snprintf(body, sizeof(body), "{\"skill\":\"x\",\"files\":%s}", cases[i][0]);
+        assert_int_equal(request_parse(body, strlen(body), false, &q, &err), -EINVAL);
+        if (!strstr(err.message, cases[i][1]))
+            fail_msg("%s: got %s", cases[i][0], err.message);
+    }
+    buf_printf(&many, "{\"skill\":\"x\",\"files\":[");
+    for (unsigned i = 0; i <= LIMIT_INPUT_FILES; i++)
+        buf_printf(&many, "%s\"" FILE_A "\"", i ? "," : "");
+    buf_printf(&many, "]}");
+    assert_int_equal(request_parse(buf_cstr(&many), many.len, false, &q, NULL), -EFBIG);
+    buf_finish(&many);
+}
+
+static void knows_file_names(void **state)
+{
+    static const char *const bad[] = {"", ".", "..", "a/b", "/a", "a/", "a\nb", "a\\b", "\xff"};
+    char name[REQUEST_FILE_NAME_SIZE], large[REQUEST_FILE_NAME_SIZE + 1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(request_file_name(bad[i], name, NULL), -EINVAL);
+    memset(large, 'x', sizeof(large));
+    large[sizeof(large) - 1] = '\0';
+    assert_int_equal(request_file_name(large, name, NULL), -EINVAL);
+    assert_int_equal(request_file_name(large + 1, name, NULL), 0);
+    assert_int_equal(request_file_name("\xc3\xa4 b.csv", name, NULL), 0);
+    assert_string_equal(name, "\xc3\xa4 b.csv");
+}
+
 static void takes_little(void **state)
 {
     const char *body = "{\"skill\":\"x\",\"version\":\"latest\",\"env\":null,\"timeout\":2.5}";
@@ -84,7 +166,7 @@ static void refuses_with_a_reason(void **state)
     expect("{\"skill\":\"a\",\"version\":\"1/2\"}", -EINVAL, "no valid version");
     expect("{\"skill\":\"a\",\"sk\\u0069ll\":\"b\"}", -EINVAL, "unknown key");
     expect("{\"skill\":\"a\",\"skill\":\"b\"}", -EINVAL, "comes twice");
-    expect("{\"skill\":\"a\",\"files\":[]}", -EINVAL, "unknown key \"files\"");
+    expect("{\"skill\":\"a\",\"shell\":[]}", -EINVAL, "unknown key \"shell\"");
     expect("{\"skill\":\"a\",\"env\":[]}", -EINVAL, "\"env\" must be an object");
     expect("{\"skill\":\"a\",\"env\":{\"A\":1}}", -EINVAL, "must be a string");
     expect("{\"skill\":\"a\",\"env\":{\"\":\"\"}}", -EINVAL, "no name");
@@ -168,6 +250,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_everything),
+        cmocka_unit_test(takes_files),
+        cmocka_unit_test(refuses_files),
+        cmocka_unit_test(knows_file_names),
         cmocka_unit_test(takes_little),
         cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(refuses_reserved_variables),

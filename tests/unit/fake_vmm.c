@@ -25,6 +25,7 @@
 #include "base/crc32.h"
 #include "base/fd.h"
 #include "guest-init/proto.h"
+#include "tests/unit/fake_files_in.h"
 #include "vmm/control.h"
 
 #define MEMORY_SIZE (8u << 20)
@@ -39,6 +40,7 @@ struct fake {
     uint64_t skill_bytes;
     uint32_t skill_crc;
     struct buf input;
+    struct buf files_in; /* the tar stream */
 };
 
 static void die(const char *what)
@@ -181,6 +183,9 @@ static void take_injection(struct fake *f)
             buf_append(&f->input, data, len);
             break;
         case PROTO_FILES_IN:
+            buf_append(&f->files_in, data, len);
+            if (len > 0)
+                break;
             free(data);
             return;
         default:
@@ -241,8 +246,12 @@ static void behave_echo(struct fake *f)
 {
     struct buf out = buf_init(1u << 24);
 
-    buf_printf(&out, "{\"run\": {%s},\n \"skill_bytes\": %llu, \"skill_crc\": %u, \"input\": ",
+    buf_printf(&out, "{\"run\": {%s},\n \"skill_bytes\": %llu, \"skill_crc\": %u, ",
                buf_cstr(&f->run_text), (unsigned long long)f->skill_bytes, f->skill_crc);
+    buf_printf(&out, "\"files_in\": ");
+    if (fake_files_in_list(f->files_in.data, f->files_in.len, &out) < 0)
+        die("FILES_IN");
+    buf_printf(&out, ", \"input\": ");
     buf_append(&out, f->input.data, f->input.len);
     buf_append(&out, "}", 1);
     send_exit(f, 0, 0, 0);
@@ -524,7 +533,8 @@ int main(int argc, char **argv)
                      .working_set_fd = -1,
                      .record_fd = -1,
                      .run_text = buf_init(1u << 20),
-                     .input = buf_init(1u << 25)};
+                     .input = buf_init(1u << 25),
+                     .files_in = buf_init(1u << 28)};
     int option;
 
     if (argc == 2 && strcmp(argv[1], "fingerprint") == 0) {

@@ -25,10 +25,10 @@ struct engine {
     bool stopping;
 };
 
-static struct execution *list_find(struct execution *e, const char *id)
+static struct execution *list_find(struct execution *e, const char *tenant, const char *id)
 {
     for (; e; e = e->next) {
-        if (strcmp(e->id, id) == 0)
+        if (strcmp(e->id, id) == 0 && strcmp(e->tenant, tenant) == 0)
             return e;
     }
     return NULL;
@@ -169,7 +169,7 @@ static int accept_execution(struct engine *engine, struct run_plan *plan,
                                               .accepted_ns = e->accepted_ns,
                                               .idempotency_key = e->plan.idempotency_key,
                                               .request_digest = e->plan.request_digest};
-    r = registry_execution_accept(engine->config.env.registry, &acceptance, err);
+    r = registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
     if (r < 0) {
         *plan = e->plan;
         e->plan = run_plan_init();
@@ -212,14 +212,14 @@ int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reas
     return r;
 }
 
-struct execution *engine_find(struct engine *engine, const char *id)
+struct execution *engine_find(struct engine *engine, const char *tenant, const char *id)
 {
     struct execution *e;
 
     (void)pthread_mutex_lock(&engine->lock);
-    e = list_find(engine->running, id);
+    e = list_find(engine->running, tenant, id);
     if (!e)
-        e = list_find(engine->queue, id);
+        e = list_find(engine->queue, tenant, id);
     if (e)
         (void)execution_ref(e);
     (void)pthread_mutex_unlock(&engine->lock);

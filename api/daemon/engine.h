@@ -26,20 +26,20 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
 /*
  * Accepts an execution: durable in the registry when this returns 0, and *ret is the caller's
  * reference. The plan is taken over on success only. -EBUSY: the queue is full; -ESHUTDOWN;
- * -EEXIST: its idempotency key is in use; -EIO.
+ * -EEXIST: its idempotency key is in use; -ENOENT: its tenant is gone; -EIO.
  */
 int engine_submit(struct engine *engine, struct run_plan *plan, struct execution **ret,
                   struct err *err);
 
 /*
  * Accepts and ends an execution that cannot run (its skill has no such version): it gets an id
- * and a failed result like any other. 0, -EEXIST, -EIO or -ENOMEM.
+ * and a failed result like any other. 0, -EEXIST, -ENOENT, -EIO or -ENOMEM.
  */
 int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reason,
                   struct execution **ret, struct err *err);
 
-/* A new reference to an execution that is queued or running, or NULL. */
-struct execution *engine_find(struct engine *engine, const char *id);
+/* A new reference to a tenant's execution that is queued or running, or NULL. */
+struct execution *engine_find(struct engine *engine, const char *tenant, const char *id);
 
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);

@@ -77,6 +77,7 @@ struct execution *execution_create(struct run_plan *plan, struct err *err)
     e->log = buf_init(LIMIT_LOG_BYTES);
     e->segments = buf_init(4 * LIMIT_LOG_BYTES);
     e->result = buf_init(0);
+    memcpy(e->tenant, plan->tenant, sizeof(e->tenant));
     e->plan = *plan;
     *plan = run_plan_init();
     return e;

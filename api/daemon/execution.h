@@ -10,6 +10,7 @@
 #include "api/daemon/guest_decoder.h"
 #include "api/daemon/input_files.h"
 #include "api/daemon/spool.h"
+#include "api/daemon/tenant.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -34,6 +35,7 @@ enum execution_state {
 
 /* What to run. Everything is owned by whoever holds the plan. */
 struct run_plan {
+    char tenant[TENANT_ID_SIZE]; /* whose execution it is */
     char *skill_name;
     char *skill_version;
     char *skill_digest;
@@ -60,10 +62,11 @@ void run_plan_finish(struct run_plan *plan);
 struct execution {
     /* Fixed from creation on. */
     char id[EXECUTION_ID_SIZE];
-    struct run_plan plan; /* only its worker reads it once it was submitted */
-    uint64_t accepted_ns; /* realtime */
-    uint64_t queued_ns;   /* monotonic */
-    int cancel_fd;        /* eventfd: readable once it shall end */
+    char tenant[TENANT_ID_SIZE]; /* of the plan */
+    struct run_plan plan;        /* only its worker reads it once it was submitted */
+    uint64_t accepted_ns;        /* realtime */
+    uint64_t queued_ns;          /* monotonic */
+    int cancel_fd;               /* eventfd: readable once it shall end */
 
     pthread_mutex_t lock; /* for all below */
     pthread_cond_t changed;

@@ -10,14 +10,15 @@
 #define ATTEMPTS 25
 #define PAUSE_US 20000
 
-bool lookup_row(struct daemon *d, const char *id, struct registry_execution *ret,
-                struct http_reply *reply)
+bool lookup_row(struct daemon *d, const char *tenant, const char *id,
+                struct registry_execution *ret, struct http_reply *reply)
 {
     struct err err = {0};
     int r;
 
     /* What cannot be an id is no different from one that nobody has. */
-    r = request_id_valid(id) ? registry_execution_get(d->registry, id, ret, &err) : -ENOENT;
+    r = request_id_valid(id) ? registry_execution_get(d->registry, tenant, id, ret, &err)
+                             : -ENOENT;
     if (r == -ENOENT)
         http_reply_error(reply, 404, "not_found", "there is no execution %.64s", id);
     else if (r < 0)
@@ -25,14 +26,15 @@ bool lookup_row(struct daemon *d, const char *id, struct registry_execution *ret
     return r == 0;
 }
 
-bool lookup_execution(struct daemon *d, const char *id, struct execution **ret_e,
-                      struct registry_execution *ret_row, struct http_reply *reply)
+bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
+                      struct execution **ret_e, struct registry_execution *ret_row,
+                      struct http_reply *reply)
 {
     for (int i = 1;; i++) {
-        *ret_e = engine_find(d->engine, id);
+        *ret_e = engine_find(d->engine, tenant, id);
         if (*ret_e)
             return true;
-        if (!lookup_row(d, id, ret_row, reply))
+        if (!lookup_row(d, tenant, id, ret_row, reply))
             return false;
         if (ret_row->result || i == ATTEMPTS)
             return true;

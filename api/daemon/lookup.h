@@ -10,16 +10,20 @@
 
 #include <stdbool.h>
 
-/* Finds the row of an id of a stranger's. False when *reply says why not. */
-bool lookup_row(struct daemon *d, const char *id, struct registry_execution *ret,
-                struct http_reply *reply);
+/*
+ * Finds the row of an id of a stranger's. Another tenant's is not there. False when *reply says
+ * why not.
+ */
+bool lookup_row(struct daemon *d, const char *tenant, const char *id,
+                struct registry_execution *ret, struct http_reply *reply);
 
 /*
  * Finds the execution: either a reference in *ret_e while it is queued or runs, or NULL there
  * and its row in *ret_row, with its result unless that was lost. False when *reply says why
  * not.
  */
-bool lookup_execution(struct daemon *d, const char *id, struct execution **ret_e,
-                      struct registry_execution *ret_row, struct http_reply *reply);
+bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
+                      struct execution **ret_e, struct registry_execution *ret_row,
+                      struct http_reply *reply);
 
 #endif

@@ -100,8 +100,8 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
     int r;
 
     (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_skill_get(d->registry, c->request.skill, c->request.version, ret,
-                           ret_name_known, err);
+    r = registry_skill_get(d->registry, c->plan.tenant, c->request.skill, c->request.version,
+                           ret, ret_name_known, err);
     if (r == 0) {
         c->plan.skill_fd = objects_open(d->objects_fd, ret->digest, err);
         if (c->plan.skill_fd < 0) {
@@ -168,7 +168,8 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
     struct err err = {0};
     char *id = NULL, *digest = NULL;
     bool same;
-    int r = registry_execution_by_key(c->daemon->registry, key, &id, &digest, &err);
+    int r =
+        registry_execution_by_key(c->daemon->registry, c->plan.tenant, key, &id, &digest, &err);
 
     if (r == -ENOENT)
         return true;
@@ -216,6 +217,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     size_t len = 2;
     int r = 0;
 
+    memcpy(c->plan.tenant, http->caller.tenant, sizeof(c->plan.tenant));
     if (!http->is_multipart || http->parts[0].seen) {
         r = spool_view(json, &text);
         len = (size_t)json->size;
@@ -280,6 +282,10 @@ static bool submit(struct creation *c, struct execution **ret, struct http_reply
         reply->retry_after_s = 1;
         return false;
     }
+    if (r == -ENOENT) {
+        http_reply_error(reply, 401, "unauthorized", "%s", err.message);
+        return false;
+    }
     if (r == -ESHUTDOWN) {
         http_reply_error(reply, 503, "stopping", "%s", err.message);
         return false;
@@ -341,7 +347,7 @@ void route_execution_create(void *ctx, struct http_request *http, struct http_re
     bool is_async = c.request.is_async;
 
     if (accepted && c.repeated)
-        accepted = lookup_execution(c.daemon, c.repeated, &e, &row, reply);
+        accepted = lookup_execution(c.daemon, http->caller.tenant, c.repeated, &e, &row, reply);
     creation_finish(&c);
     if (!accepted)
         return;
@@ -361,10 +367,10 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
     struct execution *e;
     struct buf body = buf_init(256);
 
-    if (!lookup_row(d, id, &row, reply))
+    if (!lookup_row(d, request->caller.tenant, id, &row, reply))
         return;
     registry_execution_finish(&row);
-    e = engine_find(d->engine, id);
+    e = engine_find(d->engine, request->caller.tenant, id);
     if (!e || execution_get_state(e) >= EXECUTION_COLLECTING) {
         execution_unref(e);
         http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);

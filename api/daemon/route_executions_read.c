@@ -94,7 +94,8 @@ static bool parse_query(const struct http_request *request, struct registry_page
 /* The status of a row, with what the engine knows of one that has not ended. */
 static const char *status_of(struct daemon *d, const struct registry_execution *row)
 {
-    struct execution *e = row->finished_ns ? NULL : engine_find(d->engine, row->id);
+    struct execution *e =
+        row->finished_ns ? NULL : engine_find(d->engine, row->tenant, row->id);
     bool running = e && execution_get_state(e) != EXECUTION_ACCEPTED;
 
     execution_unref(e);
@@ -138,7 +139,8 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     if (!parse_query(request, &page, &place, reply))
         return;
     rows = calloc(page.max, sizeof(*rows));
-    r = rows ? registry_execution_list(d->registry, &page, rows, &n, &err)
+    r = rows ? registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n,
+                                       &err)
              : err_set(&err, ENOMEM, "out of memory");
     json_write_open(&w, NULL, '{');
     json_write_open(&w, "executions", '[');
@@ -201,14 +203,14 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     struct buf body = buf_init(SIZE_MAX / 2);
     bool live;
 
-    if (!lookup_execution(d, id, &e, &row, reply))
+    if (!lookup_execution(d, request->caller.tenant, id, &e, &row, reply))
         return;
     live = e != NULL;
     if (e) {
         state = execution_get_state(e);
         execution_unref(e);
         /* Read after the state: what ended in between has its result in the row. */
-        if (!lookup_row(d, id, &row, reply))
+        if (!lookup_row(d, request->caller.tenant, id, &row, reply))
             return;
     }
     if (row.result) {
@@ -248,7 +250,7 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
 
-    if (!lookup_execution(d, request->params[0], &e, &row, reply))
+    if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e) {
         r = execution_copy_log(e, &raw);
@@ -276,7 +278,7 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     struct registry_execution row;
     struct execution *e;
 
-    if (!lookup_execution(d, request->params[0], &e, &row, reply))
+    if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e) {
         sse_reply(e, reply);
@@ -287,14 +289,16 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
 }
 
 /* Opens the archive of files. A descriptor, or -1 when *reply says why not. */
-static int open_files(struct daemon *d, const char *id, struct http_reply *reply)
+static int open_files(struct daemon *d, const struct http_request *request,
+                      struct http_reply *reply)
 {
+    const char *id = request->params[0];
     struct registry_execution row;
     _cleanup_fd_ int dir = -1;
     int fd = -1;
     bool ended;
 
-    if (!lookup_row(d, id, &row, reply))
+    if (!lookup_row(d, request->caller.tenant, id, &row, reply))
         return -1;
     ended = row.result != NULL;
     registry_execution_finish(&row);
@@ -311,7 +315,7 @@ static int open_files(struct daemon *d, const char *id, struct http_reply *reply
 
 void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)
 {
-    _cleanup_fd_ int fd = open_files(ctx, request->params[0], reply);
+    _cleanup_fd_ int fd = open_files(ctx, request, reply);
     struct stat st;
 
     if (fd < 0)
@@ -366,7 +370,7 @@ void route_execution_file(void *ctx, struct http_request *request, struct http_r
 {
     struct daemon *d = ctx;
     const char *path = request->params[1];
-    _cleanup_fd_ int archive = open_files(d, request->params[0], reply);
+    _cleanup_fd_ int archive = open_files(d, request, reply);
     _cleanup_fd_ int file = -1;
     struct err err = {0};
     uint64_t bytes = 0;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What push and validate say of a skill they accept. */
@@ -49,16 +50,17 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
  * Puts the canonical tar into the store and the skill into the registry, under the store lock:
  * what is refused leaves nothing. As of registry_skill_put.
  */
-static int store_skill(struct daemon *d, struct objects_draft *draft, const struct skill *skill,
-                       const char *digest, char **ret_existing, struct err *err)
+static int store_skill(struct daemon *d, const char *tenant, struct objects_draft *draft,
+                       const struct registry_registration *registration, char **ret_existing,
+                       struct err *err)
 {
     struct registry_skill known;
     bool name_known;
     bool new_object = false;
-    int r =
-        registry_skill_get(d->registry, skill->name, skill->version, &known, &name_known, err);
+    int r = registry_skill_get(d->registry, tenant, registration->name, registration->version,
+                               &known, &name_known, err);
 
-    if (r == 0 && strcmp(known.digest, digest) != 0) {
+    if (r == 0 && strcmp(known.digest, registration->digest) != 0) {
         *ret_existing = known.digest;
         known.digest = NULL;
         r = -EEXIST;
@@ -67,27 +69,33 @@ static int store_skill(struct daemon *d, struct objects_draft *draft, const stru
         registry_skill_finish(&known);
     if (r < 0 && r != -ENOENT)
         return r;
-    r = objects_put(d->objects_fd, draft, digest, &new_object, err);
+    r = objects_put(d->objects_fd, draft, registration->digest, &new_object, err);
     if (r == 0)
-        r = registry_skill_put(d->registry, skill->name, skill->version, digest,
-                               skill->description, ret_existing, err);
+        r = registry_skill_put(d->registry, tenant, registration, ret_existing, err);
     if (r < 0 && new_object)
-        objects_remove(d->objects_fd, digest);
+        objects_remove(d->objects_fd, registration->digest);
     return r;
 }
 
-static void register_skill(struct daemon *d, struct objects_draft *draft,
+static void register_skill(struct daemon *d, const char *tenant, struct objects_draft *draft,
                            const struct skill *skill, const struct skill_archive *archive,
                            struct http_reply *reply)
 {
     struct err err = {0};
     char *existing = NULL;
+    struct stat tar = {0};
+    const struct registry_registration registration = {
+        .name = skill->name,
+        .version = skill->version,
+        .digest = archive->digest,
+        .description = skill->description,
+        .bytes = fstat(draft->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0};
     int r;
 
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(draft->fd);
     (void)pthread_mutex_lock(&d->store_lock);
-    r = store_skill(d, draft, skill, archive->digest, &existing, &err);
+    r = store_skill(d, tenant, draft, &registration, &existing, &err);
     (void)pthread_mutex_unlock(&d->store_lock);
     if (r == -EEXIST)
         http_reply_error(reply, 409, "conflict",
@@ -132,7 +140,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
     } else {
-        register_skill(d, &draft, &skill, &archive, reply);
+        register_skill(d, request->caller.tenant, &draft, &skill, &archive, reply);
         skill_archive_finish(&archive);
         skill_finish(&skill);
     }

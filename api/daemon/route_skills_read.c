@@ -55,9 +55,8 @@ void route_skill_list(void *ctx, struct http_request *request, struct http_reply
     struct err err = {0};
     int r;
 
-    (void)request;
     json_write_open(&w, NULL, '[');
-    r = registry_skill_each(d->registry, list_one, &w, &err);
+    r = registry_skill_each(d->registry, request->caller.tenant, list_one, &w, &err);
     json_write_close(&w, ']');
     if (r < 0 && w.result == 0)
         w.result = r;
@@ -80,8 +79,9 @@ static bool find_row(struct daemon *d, const struct http_request *request,
                          name, version);
         return false;
     }
-    r = registry_skill_get(d->registry, name, strcmp(version, "latest") == 0 ? NULL : version,
-                           ret, &name_known, &err);
+    r = registry_skill_get(d->registry, request->caller.tenant, name,
+                           strcmp(version, "latest") == 0 ? NULL : version, ret, &name_known,
+                           &err);
     if (r == -ENOENT && name_known)
         http_reply_error(reply, 404, "not_found", "skill %s has no version %s", name, version);
     else if (r == -ENOENT)
@@ -181,13 +181,14 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
  * Removes the row, and the object when no other row names it. Who runs the skill now has the
  * file open and goes on.
  */
-static int delete_skill(struct daemon *d, const struct registry_skill *row, struct err *err)
+static int delete_skill(struct daemon *d, const char *tenant, const struct registry_skill *row,
+                        struct err *err)
 {
     bool used = true;
     int r;
 
     (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_skill_delete(d->registry, row->name, row->version, err);
+    r = registry_skill_delete(d->registry, tenant, row->name, row->version, err);
     if (r == 0)
         r = registry_digest_used(d->registry, row->digest, &used, err);
     if (r == 0 && !used)
@@ -205,7 +206,7 @@ void route_skill_delete(void *ctx, struct http_request *request, struct http_rep
 
     if (!find_row(d, request, &row, reply))
         return;
-    r = delete_skill(d, &row, &err);
+    r = delete_skill(d, request->caller.tenant, &row, &err);
     if (r == -ENOENT)
         http_reply_error(reply, 404, "not_found", "skill %s has no version %s", row.name,
                          row.version);

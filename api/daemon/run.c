@@ -299,15 +299,18 @@ static void clip_names(struct run *run, struct result *result)
 static int store_result(struct run *run, const struct result *result, struct buf *json,
                         struct err *err)
 {
+    struct registry_ending ending;
     int r = result_write(result, json);
 
     if (r < 0) {
         *json = buf_init(0);
         return err_set_errno(err, -r, "cannot write the result");
     }
-    r = registry_execution_end(run->env->registry, run->e->id,
-                               result_status_name(result->status), (const char *)json->data,
-                               json->len, clock_realtime_ns(), err);
+    ending = (struct registry_ending){.status = result_status_name(result->status),
+                                      .result = (const char *)json->data,
+                                      .result_len = json->len,
+                                      .finished_ns = clock_realtime_ns()};
+    r = registry_execution_end(run->env->registry, run->e->id, &ending, err);
     if (r < 0) {
         buf_finish(json);
         *json = buf_init(0);

@@ -170,12 +170,16 @@ static int end_lost(struct registry *registry, const struct registry_execution *
         .skill = {row->skill_name, row->skill_version, row->skill_digest},
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
     };
+    struct registry_ending ending;
     int r = result_write(&result, &json);
 
     if (r < 0)
         return err_set_errno(err, -r, "cannot write a result");
-    r = registry_execution_end(registry, row->id, "failed", (const char *)json.data, json.len,
-                               now_ns, err);
+    ending = (struct registry_ending){.status = "failed",
+                                      .result = (const char *)json.data,
+                                      .result_len = json.len,
+                                      .finished_ns = now_ns};
+    r = registry_execution_end(registry, row->id, &ending, err);
     buf_finish(&json);
     return r;
 }

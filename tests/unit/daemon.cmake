@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # skillvmd: its parts on their own, then whole with a stand-in for the VMM and the guest.
 if(TARGET apidaemon)
-    foreach(name config http json request decoder store registry routes snapshot execution)
+    foreach(name config http json request decoder store registry tenants migration routes snapshot execution)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
     foreach(name fair_queue rate input_files)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
 
-    target_link_libraries(unit_daemon_registry PRIVATE sqlite3)
+    target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
 
     add_executable(fake_vmm fake_vmm.c fake_files_in.c)
     target_link_libraries(fake_vmm PRIVATE base)

@@ -31,7 +31,15 @@ static int accept_row(struct registry *registry, const char *id, const char *ski
 {
     const struct registry_acceptance a = {id, skill, "1", digest, ns, key, key ? digest : NULL};
 
-    return registry_execution_accept(registry, &a, NULL);
+    return registry_execution_accept(registry, TENANT_DEFAULT, &a, NULL);
+}
+
+static int put_skill(struct registry *registry, const char *version, const char *digest,
+                     char **ret_existing)
+{
+    const struct registry_registration r = {"x", version, digest, "d", 100};
+
+    return registry_skill_put(registry, TENANT_DEFAULT, &r, ret_existing, NULL);
 }
 
 static void skills_are_kept(void **state)
@@ -41,24 +49,26 @@ static void skills_are_kept(void **state)
     char *existing = NULL;
     bool known = true;
 
-    assert_int_equal(registry_skill_get(registry, "x", NULL, &skill, &known, NULL), -ENOENT);
+    assert_int_equal(
+        registry_skill_get(registry, TENANT_DEFAULT, "x", NULL, &skill, &known, NULL), -ENOENT);
     assert_false(known);
-    assert_int_equal(registry_skill_put(registry, "x", "1", DIGEST_A, "d", &existing, NULL), 0);
-    assert_int_equal(registry_skill_put(registry, "x", "1", DIGEST_A, "d", &existing, NULL), 0);
-    assert_int_equal(registry_skill_put(registry, "x", "1", DIGEST_B, "d", &existing, NULL),
-                     -EEXIST);
+    assert_int_equal(put_skill(registry, "1", DIGEST_A, &existing), 0);
+    assert_int_equal(put_skill(registry, "1", DIGEST_A, &existing), 0);
+    assert_int_equal(put_skill(registry, "1", DIGEST_B, &existing), -EEXIST);
     assert_string_equal(existing, DIGEST_A);
     free(existing);
-    assert_int_equal(registry_skill_put(registry, "x", "0.9", DIGEST_B, "d", &existing, NULL),
-                     0);
-    assert_int_equal(registry_skill_get(registry, "x", NULL, &skill, &known, NULL), 0);
+    assert_int_equal(put_skill(registry, "0.9", DIGEST_B, &existing), 0);
+    assert_int_equal(
+        registry_skill_get(registry, TENANT_DEFAULT, "x", NULL, &skill, &known, NULL), 0);
     assert_string_equal(skill.version, "0.9");
     registry_skill_finish(&skill);
-    assert_int_equal(registry_skill_get(registry, "x", "2", &skill, &known, NULL), -ENOENT);
+    assert_int_equal(
+        registry_skill_get(registry, TENANT_DEFAULT, "x", "2", &skill, &known, NULL), -ENOENT);
     assert_true(known);
     registry_close(registry);
     registry = open_registry(*state);
-    assert_int_equal(registry_skill_get(registry, "x", "1", &skill, &known, NULL), 0);
+    assert_int_equal(
+        registry_skill_get(registry, TENANT_DEFAULT, "x", "1", &skill, &known, NULL), 0);
     assert_string_equal(skill.digest, DIGEST_A);
     registry_skill_finish(&skill);
     registry_close(registry);
@@ -68,12 +78,15 @@ static void executions_are_kept(void **state)
 {
     struct registry *registry = open_registry(*state);
     struct registry_execution row;
+    const struct registry_ending ending = {
+        .status = "success", .result = "{}", .result_len = 2, .finished_ns = 9};
 
-    assert_int_equal(registry_execution_get(registry, ID_1, &row, NULL), -ENOENT);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_1, &row, NULL),
+                     -ENOENT);
     assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
     assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), -EIO);
     assert_int_equal(accept_row(registry, ID_2, "x", DIGEST_A, 8, NULL), 0);
-    assert_int_equal(registry_execution_end(registry, ID_2, "success", "{}", 2, 9, NULL), 0);
+    assert_int_equal(registry_execution_end(registry, ID_2, &ending, NULL), 0);
     registry_close(registry);
     registry = open_registry(*state);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), 0);
@@ -82,7 +95,7 @@ static void executions_are_kept(void **state)
     assert_null(row.result);
     assert_int_equal(row.accepted_ns, 7);
     registry_execution_finish(&row);
-    assert_int_equal(registry_execution_get(registry, ID_2, &row, NULL), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_2, &row, NULL), 0);
     assert_string_equal(row.result, "{}");
     registry_execution_finish(&row);
     registry_close(registry);
@@ -119,7 +132,7 @@ static void lost_executions_are_ended(void **state)
     assert_int_equal(mkdirat(store.artifacts_fd, ID_1, 0700), 0);
     assert_int_equal(store_recover(&store, registry, NULL), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
-    assert_int_equal(registry_execution_get(registry, ID_1, &row, NULL), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_1, &row, NULL), 0);
     assert_string_equal(row.status, "failed");
     assert_non_null(strstr(row.result, "\"status\":\"failed\""));
     assert_non_null(strstr(row.result, "the daemon stopped while this execution ran"));

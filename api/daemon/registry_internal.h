@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the registry share: the connection, its lock, the prepared statements of
+ * each file. Only registry*.c include it.
+ */
+#ifndef SKILLVM_API_DAEMON_REGISTRY_INTERNAL_H
+#define SKILLVM_API_DAEMON_REGISTRY_INTERNAL_H
+
+#include "api/daemon/registry.h"
+
+#include <sqlite3.h>
+
+enum registry_part {
+    REGISTRY_SKILLS,
+    REGISTRY_EXECUTIONS,
+    REGISTRY_TENANTS,
+    REGISTRY_KEYS,
+    REGISTRY_FILES,
+    REGISTRY_USAGE,
+    REGISTRY_AUDIT,
+    REGISTRY_TOOLS,
+    REGISTRY_PARTS,
+};
+
+/* The SQL of a part; a statement is known by its place in text. */
+struct registry_statements {
+    const char *const *text;
+    size_t n;
+};
+
+extern const struct registry_statements registry_skill_statements;
+extern const struct registry_statements registry_execution_statements;
+extern const struct registry_statements registry_tenant_statements;
+extern const struct registry_statements registry_key_statements;
+extern const struct registry_statements registry_file_statements;
+extern const struct registry_statements registry_usage_statements;
+extern const struct registry_statements registry_audit_statements;
+extern const struct registry_statements registry_tool_statements;
+
+/* Takes the lock and gives a statement ready to bind. */
+sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
+                             unsigned which);
+/* Gives the statement and the lock back. */
+void registry_end(struct registry *registry, sqlite3_stmt *s);
+/* Runs a bound statement that gives no rows, and ends it. */
+int registry_run(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err);
+/* The same where a row must change: -ENOENT when none did. */
+int registry_run_on_row(struct registry *registry, sqlite3_stmt *s, const char *what,
+                        struct err *err);
+
+/* Takes the lock and opens a transaction. On failure the lock is not held. */
+int registry_transaction_begin(struct registry *registry, struct err *err);
+/* Commits where result is 0, else undoes; gives the lock back. result, or -EIO. */
+int registry_transaction_end(struct registry *registry, int result, struct err *err);
+/* Within a transaction: a statement with this text bound to ?1, which gives no rows. */
+int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
+                      const char *text, const char *what, struct err *err);
+
+/* -EIO with SQLite's words. */
+int registry_error(struct registry *registry, struct err *err, const char *what);
+int registry_no_memory(struct err *err);
+/* How many rows the last statement changed, and whether it broke a uniqueness. Under the lock.
+ */
+int registry_changes(struct registry *registry);
+bool registry_is_duplicate(struct registry *registry);
+
+void registry_bind_text(sqlite3_stmt *s, int at, const char *text);
+void registry_bind_u64(sqlite3_stmt *s, int at, uint64_t value);
+uint64_t registry_column_u64(sqlite3_stmt *s, int at);
+/* A copy of a text column that is never NULL. False without memory. */
+bool registry_column(sqlite3_stmt *s, int at, char **ret);
+/* The same; NULL for NULL. */
+bool registry_column_or_null(sqlite3_stmt *s, int at, char **ret);
+/* Copies a text column to a place of fixed size. */
+void registry_column_copy(sqlite3_stmt *s, int at, char *ret, size_t size);
+/* Binds ?1 and ?2 of a page "(time, id) < (?1, ?2)": from after a place, or the beginning. */
+void registry_bind_place(sqlite3_stmt *s, uint64_t after_ns, const char *after_id);
+
+#endif

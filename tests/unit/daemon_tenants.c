@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants, keys, files, usage, audit and tool schemas in the registry, and whose is whose. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/registry.h"
+#include "api/daemon/registry_audit.h"
+#include "api/daemon/registry_files.h"
+#include "api/daemon/registry_keys.h"
+#include "api/daemon/registry_tenants.h"
+#include "api/daemon/registry_tools.h"
+#include "api/daemon/registry_usage.h"
+#include "tests/unit/registry_dir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGEST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define DIGEST_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define DIGEST_C "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+#define ID_1     "exec_00000000000000000000000000000001"
+#define ID_2     "exec_00000000000000000000000000000002"
+#define KEY_1    "key_00000000000000000000000000000001"
+#define KEY_2    "key_00000000000000000000000000000002"
+#define FILE_1   "file_00000000000000000000000000000001"
+#define ONE      "ten_00000000000000000000000000000001"
+#define TWO      "ten_00000000000000000000000000000002"
+
+static struct registry *open_with_tenants(const char *dir)
+{
+    struct registry *registry = open_registry(dir);
+    struct tenant_limits limits = tenant_limits_default();
+
+    assert_int_equal(registry_tenant_create(registry, ONE, "one", &limits, 10, NULL), 0);
+    limits.storage_bytes = 1ull << 40;
+    assert_int_equal(registry_tenant_create(registry, TWO, "two", &limits, 11, NULL), 0);
+    return registry;
+}
+
+static uint64_t stored(struct registry *registry, const char *id)
+{
+    struct registry_tenant tenant;
+    uint64_t bytes;
+
+    assert_int_equal(registry_tenant_get(registry, id, &tenant, NULL), 0);
+    bytes = tenant.stored_bytes;
+    registry_tenant_finish(&tenant);
+    return bytes;
+}
+
+static int put_skill(struct registry *registry, const char *tenant, const char *digest)
+{
+    const struct registry_registration r = {"x", "1", digest, "d", 100};
+    char *existing = NULL;
+    int result = registry_skill_put(registry, tenant, &r, &existing, NULL);
+
+    free(existing);
+    return result;
+}
+
+static int accept(struct registry *registry, const char *tenant, const char *id,
+                  const char *key)
+{
+    const struct registry_acceptance a = {id, "x", "1", DIGEST_A, 7, key, DIGEST_B};
+
+    return registry_execution_accept(registry, tenant, &a, NULL);
+}
+
+static void end(struct registry *registry, const char *id, uint64_t finished_ns)
+{
+    const struct registry_ending ending = {.status = "success",
+                                           .result = "{}",
+                                           .result_len = 2,
+                                           .finished_ns = finished_ns,
+                                           .artifact_digest = DIGEST_C,
+                                           .artifact_bytes = 40};
+
+    assert_int_equal(registry_execution_end(registry, id, &ending, NULL), 0);
+}
+
+static void put_file(struct registry *registry, const char *tenant)
+{
+    const struct registry_file file = {.id = FILE_1,
+                                       .name = (char[]){"in.csv"},
+                                       .digest = (char[]){DIGEST_B},
+                                       .bytes = 1000,
+                                       .created_ns = 5,
+                                       .expires_ns = 50};
+
+    assert_int_equal(registry_file_create(registry, tenant, &file, NULL), 0);
+}
+
+static void tenants_are_kept(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    struct tenant_limits limits = {7, 1, 2, 3, 4, 5, 6, 8};
+    struct registry_tenant rows[4];
+    size_t n = 0;
+
+    assert_int_equal(registry_tenant_create(registry, FILE_1, "one", &limits, 10, NULL),
+                     -EEXIST);
+    assert_int_equal(registry_tenant_update(registry, ONE, "eins", true, &limits, NULL), 0);
+    assert_int_equal(registry_tenant_update(registry, ONE, "two", true, &limits, NULL),
+                     -EEXIST);
+    assert_int_equal(registry_tenant_update(registry, "ten_0", "x", true, &limits, NULL),
+                     -ENOENT);
+    registry_close(registry);
+    registry = open_registry(*state);
+    assert_int_equal(registry_tenant_list(registry, 0, NULL, 4, rows, &n, NULL), 0);
+    assert_int_equal(n, 3);
+    assert_string_equal(rows[0].id, TENANT_DEFAULT);
+    assert_string_equal(rows[1].id, TWO);
+    assert_int_equal(rows[1].limits.storage_bytes, 1ull << 40);
+    assert_string_equal(rows[2].name, "eins");
+    assert_true(rows[2].is_disabled);
+    assert_memory_equal(&rows[2].limits, &limits, sizeof(limits));
+    for (size_t i = 0; i < n; i++)
+        registry_tenant_finish(&rows[i]);
+    assert_int_equal(registry_tenant_list(registry, 11, TWO, 4, rows, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_string_equal(rows[0].id, ONE);
+    registry_tenant_finish(&rows[0]);
+    registry_close(registry);
+}
+
+static void rows_belong_to_one_tenant(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    struct registry_execution row;
+    struct registry_file file;
+    struct registry_skill skill;
+    const struct registry_page page = {.max = 1};
+    size_t n = 1;
+    bool known = true;
+
+    assert_int_equal(put_skill(registry, ONE, DIGEST_A), 0);
+    assert_int_equal(registry_skill_get(registry, TWO, "x", "1", &skill, &known, NULL),
+                     -ENOENT);
+    assert_false(known);
+    assert_int_equal(put_skill(registry, TWO, DIGEST_B), 0);
+    assert_int_equal(put_skill(registry, TWO, DIGEST_A), -EEXIST);
+    assert_int_equal(put_skill(registry, "ten_none", DIGEST_A), -EIO);
+    assert_int_equal(registry_skill_delete(registry, TENANT_DEFAULT, "x", "1", NULL), -ENOENT);
+    assert_int_equal(accept(registry, ONE, ID_1, "k"), 0);
+    assert_int_equal(accept(registry, TWO, ID_2, "k"), 0);
+    assert_int_equal(accept(registry, "ten_none", FILE_1, NULL), -ENOENT);
+    assert_int_equal(registry_execution_get(registry, TWO, ID_1, &row, NULL), -ENOENT);
+    assert_int_equal(registry_execution_list(registry, TENANT_DEFAULT, &page, &row, &n, NULL),
+                     0);
+    assert_int_equal(n, 0);
+    put_file(registry, ONE);
+    assert_int_equal(registry_file_get(registry, TWO, FILE_1, &file, NULL), -ENOENT);
+    assert_int_equal(registry_file_delete(registry, TWO, FILE_1, NULL), -ENOENT);
+    assert_int_equal(registry_file_list(registry, TWO, 0, NULL, 1, &file, &n, NULL), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(registry_file_get(registry, ONE, FILE_1, &file, NULL), 0);
+    assert_string_equal(file.name, "in.csv");
+    assert_int_equal(file.bytes, 1000);
+    registry_file_finish(&file);
+    registry_close(registry);
+}
+
+static void stored_bytes_are_counted(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    struct registry_spent spent[2];
+    struct registry_file file;
+    uint64_t total = 0;
+    bool used = false;
+    size_t n = 0;
+
+    assert_int_equal(put_skill(registry, ONE, DIGEST_A), 0);
+    assert_int_equal(stored(registry, ONE), 100);
+    assert_int_equal(registry_skill_set_bytes(registry, DIGEST_A, 70, NULL), 0);
+    put_file(registry, ONE);
+    assert_int_equal(stored(registry, ONE), 1070);
+    assert_int_equal(accept(registry, ONE, ID_1, NULL), 0);
+    assert_int_equal(registry_execution_delete(registry, ID_1, NULL), -ENOENT);
+    end(registry, ID_1, 20);
+    assert_int_equal(stored(registry, ONE), 1112);
+    assert_int_equal(stored(registry, TWO), 0);
+    assert_int_equal(registry_execution_bytes(registry, &total, NULL), 0);
+    assert_int_equal(total, 42);
+    assert_int_equal(registry_digest_used(registry, DIGEST_C, &used, NULL), 0);
+    assert_true(used);
+    assert_int_equal(registry_digest_used(registry, DIGEST_B, &used, NULL), 0);
+    assert_true(used);
+    assert_int_equal(registry_execution_spent(registry, 20, 2, spent, &n, NULL), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(registry_execution_spent(registry, 21, 2, spent, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_string_equal(spent[0].tenant, ONE);
+    assert_string_equal(spent[0].artifact_digest, DIGEST_C);
+    assert_int_equal(spent[0].bytes, 42);
+    registry_spent_finish(&spent[0]);
+    assert_int_equal(registry_execution_delete(registry, ID_1, NULL), 0);
+    assert_int_equal(registry_file_expired(registry, 49, 1, &file, &n, NULL), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(registry_file_expired(registry, 50, 1, &file, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    registry_file_finish(&file);
+    assert_int_equal(registry_file_delete(registry, ONE, FILE_1, NULL), 0);
+    assert_int_equal(registry_skill_delete(registry, ONE, "x", "1", NULL), 0);
+    assert_int_equal(stored(registry, ONE), 0);
+    assert_int_equal(registry_digest_used(registry, DIGEST_C, &used, NULL), 0);
+    assert_false(used);
+    registry_close(registry);
+}
+
+static int put_key(struct registry *registry, const char *tenant, const char *id,
+                   const char *digest, bool is_operator)
+{
+    const struct registry_new_key key = {
+        .id = id, .digest = digest, .name = "n", .is_operator = is_operator, .created_ns = 6};
+
+    return registry_key_create(registry, tenant, &key, NULL);
+}
+
+static void keys_name_their_tenant(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    struct tenant_limits limits = tenant_limits_default();
+    struct registry_key key, rows[3];
+    size_t n = 0;
+
+    assert_int_equal(put_key(registry, ONE, KEY_1, DIGEST_A, false), 0);
+    assert_int_equal(put_key(registry, TENANT_DEFAULT, KEY_2, DIGEST_B, true), 0);
+    assert_int_equal(put_key(registry, "ten_none", FILE_1, DIGEST_C, true), -ENOENT);
+    assert_int_equal(registry_key_by_digest(registry, DIGEST_C, &key, NULL), -ENOENT);
+    assert_int_equal(registry_key_by_digest(registry, DIGEST_A, &key, NULL), 0);
+    assert_string_equal(key.tenant, ONE);
+    assert_string_equal(key.id, KEY_1);
+    assert_false(key.is_operator || key.tenant_disabled || key.revoked_ns || key.last_used_ns);
+    registry_key_finish(&key);
+    assert_int_equal(registry_key_touch(registry, KEY_1, 8, NULL), 0);
+    assert_int_equal(registry_key_revoke(registry, KEY_1, 9, NULL), 0);
+    assert_int_equal(registry_key_revoke(registry, KEY_1, 10, NULL), 0);
+    assert_int_equal(registry_key_revoke(registry, FILE_1, 10, NULL), -ENOENT);
+    assert_int_equal(registry_tenant_update(registry, ONE, "one", true, &limits, NULL), 0);
+    assert_int_equal(registry_key_by_digest(registry, DIGEST_A, &key, NULL), 0);
+    assert_int_equal(key.last_used_ns, 8);
+    assert_int_equal(key.revoked_ns, 9);
+    assert_true(key.tenant_disabled);
+    registry_key_finish(&key);
+    assert_int_equal(registry_key_list(registry, NULL, 0, NULL, 3, rows, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_string_equal(rows[0].id, KEY_2);
+    assert_true(rows[0].is_operator);
+    registry_key_finish(&rows[0]);
+    registry_key_finish(&rows[1]);
+    assert_int_equal(registry_key_list(registry, ONE, 0, NULL, 3, rows, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    registry_key_finish(&rows[0]);
+    registry_close(registry);
+}
+
+static void usage_is_added_up(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    uint64_t ms = 1;
+
+    assert_int_equal(registry_usage_day(86400000000000u * 3 + 5), 3);
+    assert_int_equal(registry_usage_get(registry, ONE, 3, &ms, NULL), 0);
+    assert_int_equal(ms, 0);
+    assert_int_equal(registry_usage_add(registry, ONE, 3, 20, NULL), 0);
+    assert_int_equal(registry_usage_add(registry, ONE, 3, 22, NULL), 0);
+    assert_int_equal(registry_usage_add(registry, ONE, 4, 1, NULL), 0);
+    assert_int_equal(registry_usage_add(registry, TWO, 3, 5, NULL), 0);
+    assert_int_equal(registry_usage_add(registry, "ten_none", 3, 5, NULL), 0);
+    assert_int_equal(registry_usage_get(registry, ONE, 3, &ms, NULL), 0);
+    assert_int_equal(ms, 42);
+    assert_int_equal(registry_usage_prune(registry, 4, NULL), 0);
+    assert_int_equal(registry_usage_get(registry, ONE, 3, &ms, NULL), 0);
+    assert_int_equal(ms, 0);
+    assert_int_equal(registry_usage_get(registry, ONE, 4, &ms, NULL), 0);
+    assert_int_equal(ms, 1);
+    registry_close(registry);
+}
+
+static void audit_is_bounded(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    struct registry_audit rows[8];
+    size_t n = 0;
+
+    for (int i = 0; i < 6; i++) {
+        const struct registry_deed deed = {.at_ns = (uint64_t)i,
+                                           .tenant = i % 2 ? ONE : TWO,
+                                           .actor = KEY_1,
+                                           .action = "skill.push",
+                                           .target = "x 1"};
+
+        assert_int_equal(registry_audit_append(registry, &deed, NULL), 0);
+    }
+    assert_int_equal(registry_audit_list(registry, ONE, 0, 2, rows, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(rows[0].at_ns, 5);
+    assert_string_equal(rows[0].action, "skill.push");
+    assert_string_equal(rows[0].detail, "");
+    assert_int_equal(rows[1].at_ns, 3);
+    registry_audit_finish(&rows[0]);
+    assert_int_equal(registry_audit_prune(registry, 4, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, NULL, rows[1].id, 8, &rows[2], &n, NULL), 0);
+    registry_audit_finish(&rows[1]);
+    assert_int_equal(n, 1);
+    assert_int_equal(rows[2].at_ns, 2);
+    registry_audit_finish(&rows[2]);
+    registry_close(registry);
+}
+
+static void tool_schemas_go_with_their_skill(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    char *schema = NULL;
+
+    assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "", "{}", NULL), 0);
+    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), -ENOENT);
+    assert_int_equal(put_skill(registry, ONE, DIGEST_A), 0);
+    assert_int_equal(put_skill(registry, TWO, DIGEST_A), 0);
+    assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "", "{}", NULL), 0);
+    assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "a.py", NULL, NULL), 0);
+    assert_int_equal(registry_skill_delete(registry, ONE, "x", "1", NULL), 0);
+    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), 0);
+    assert_string_equal(schema, "{}");
+    free(schema);
+    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "a.py", &schema, NULL), 0);
+    assert_null(schema);
+    assert_int_equal(registry_skill_delete(registry, TWO, "x", "1", NULL), 0);
+    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), -ENOENT);
+    registry_close(registry);
+}
+
+static void a_tenant_goes_whole(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    struct registry_execution row;
+    struct registry_key key;
+    bool used = true;
+    uint64_t ms = 0;
+
+    for (int i = 0; i < 2; i++) {
+        const char *tenant = i == 0 ? ONE : TWO;
+
+        assert_int_equal(put_skill(registry, tenant, i == 0 ? DIGEST_A : DIGEST_B), 0);
+        assert_int_equal(accept(registry, tenant, i == 0 ? ID_1 : ID_2, "k"), 0);
+        assert_int_equal(registry_usage_add(registry, tenant, 3, 5, NULL), 0);
+    }
+    assert_int_equal(put_key(registry, ONE, KEY_1, DIGEST_A, false), 0);
+    assert_int_equal(registry_tenant_delete(registry, "ten_none", NULL), -ENOENT);
+    assert_int_equal(registry_tenant_delete(registry, ONE, NULL), -EBUSY);
+    end(registry, ID_1, 20);
+    assert_int_equal(registry_tenant_delete(registry, ONE, NULL), 0);
+    assert_int_equal(registry_execution_get(registry, ONE, ID_1, &row, NULL), -ENOENT);
+    assert_int_equal(registry_execution_get(registry, TWO, ID_2, &row, NULL), 0);
+    registry_execution_finish(&row);
+    assert_int_equal(registry_key_by_digest(registry, DIGEST_A, &key, NULL), -ENOENT);
+    assert_int_equal(registry_digest_used(registry, DIGEST_A, &used, NULL), 0);
+    assert_false(used);
+    assert_int_equal(registry_usage_get(registry, TWO, 3, &ms, NULL), 0);
+    assert_int_equal(ms, 5);
+    assert_int_equal(stored(registry, TWO), 100);
+    registry_close(registry);
+}
+
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_DIR(tenants_are_kept),
+        IN_DIR(rows_belong_to_one_tenant),
+        IN_DIR(stored_bytes_are_counted),
+        IN_DIR(keys_name_their_tenant),
+        IN_DIR(usage_is_added_up),
+        IN_DIR(audit_is_bounded),
+        IN_DIR(tool_schemas_go_with_their_skill),
+        IN_DIR(a_tenant_goes_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,6 +3,7 @@
 
 #include "api/daemon/registry_internal.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 
 #define SELECT "SELECT id, at_ns, tenant_id, actor, action, target, detail FROM audit WHERE "

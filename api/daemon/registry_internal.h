@@ -8,7 +8,7 @@
 
 #include "api/daemon/registry.h"
 
-#include <sqlite3.h>
+struct sqlite3_stmt;
 
 enum registry_part {
     REGISTRY_SKILLS,
@@ -38,14 +38,15 @@ extern const struct registry_statements registry_audit_statements;
 extern const struct registry_statements registry_tool_statements;
 
 /* Takes the lock and gives a statement ready to bind. */
-sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
-                             unsigned which);
+struct sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
+                                    unsigned which);
 /* Gives the statement and the lock back. */
-void registry_end(struct registry *registry, sqlite3_stmt *s);
+void registry_end(struct registry *registry, struct sqlite3_stmt *s);
 /* Runs a bound statement that gives no rows, and ends it. */
-int registry_run(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err);
+int registry_run(struct registry *registry, struct sqlite3_stmt *s, const char *what,
+                 struct err *err);
 /* The same where a row must change: -ENOENT when none did. */
-int registry_run_on_row(struct registry *registry, sqlite3_stmt *s, const char *what,
+int registry_run_on_row(struct registry *registry, struct sqlite3_stmt *s, const char *what,
                         struct err *err);
 
 /* Takes the lock and opens a transaction. On failure the lock is not held. */
@@ -64,16 +65,16 @@ int registry_no_memory(struct err *err);
 int registry_changes(struct registry *registry);
 bool registry_is_duplicate(struct registry *registry);
 
-void registry_bind_text(sqlite3_stmt *s, int at, const char *text);
-void registry_bind_u64(sqlite3_stmt *s, int at, uint64_t value);
-uint64_t registry_column_u64(sqlite3_stmt *s, int at);
+void registry_bind_text(struct sqlite3_stmt *s, int at, const char *text);
+void registry_bind_u64(struct sqlite3_stmt *s, int at, uint64_t value);
+uint64_t registry_column_u64(struct sqlite3_stmt *s, int at);
 /* A copy of a text column that is never NULL. False without memory. */
-bool registry_column(sqlite3_stmt *s, int at, char **ret);
+bool registry_column(struct sqlite3_stmt *s, int at, char **ret);
 /* The same; NULL for NULL. */
-bool registry_column_or_null(sqlite3_stmt *s, int at, char **ret);
+bool registry_column_or_null(struct sqlite3_stmt *s, int at, char **ret);
 /* Copies a text column to a place of fixed size. */
-void registry_column_copy(sqlite3_stmt *s, int at, char *ret, size_t size);
+void registry_column_copy(struct sqlite3_stmt *s, int at, char *ret, size_t size);
 /* Binds ?1 and ?2 of a page "(time, id) < (?1, ?2)": from after a place, or the beginning. */
-void registry_bind_place(sqlite3_stmt *s, uint64_t after_ns, const char *after_id);
+void registry_bind_place(struct sqlite3_stmt *s, uint64_t after_ns, const char *after_id);
 
 #endif

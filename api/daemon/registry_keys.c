@@ -4,6 +4,7 @@
 #include "api/daemon/registry_internal.h"
 
 #include <errno.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 
 #define SELECT                                                                                 \

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,8 @@
 
 #include "api/daemon/registry_internal.h"
 
+#include <sqlite3.h>
+
 #define DAY_NS (86400ull * 1000000000ull)
 
 enum statement { ADD, GET, PRUNE, N_STATEMENTS };

@@ -24,8 +24,8 @@ static const char *const text[N_STATEMENTS] = {
                " (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) WHERE id = ?1",
     [DELETE_EXECUTIONS] = "DELETE FROM executions WHERE tenant_id = ?1",
     /* The rest goes with it (ON DELETE CASCADE). */
-    [DELETE] = "DELETE FROM tenants WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM executions"
-               " WHERE tenant_id = ?1 AND finished_ns IS NULL)",
+    [DELETE] = ("DELETE FROM tenants WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM executions"
+                " WHERE tenant_id = ?1 AND finished_ns IS NULL)"),
 };
 
 const struct registry_statements registry_tenant_statements = {text, N_STATEMENTS};

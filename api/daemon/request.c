@@ -61,7 +61,7 @@ int request_file_name(const char *raw, char ret_name[REQUEST_FILE_NAME_SIZE], st
     if (!clean[0] || strchr(raw, '/') || strlen(clean) >= REQUEST_FILE_NAME_SIZE)
         return err_set(err, EINVAL, "a file's name is up to %u bytes without a slash",
                        REQUEST_FILE_NAME_SIZE - 1);
-    (void)snprintf(ret_name, REQUEST_FILE_NAME_SIZE, "%s", clean);
+    memcpy(ret_name, clean, strlen(clean) + 1);
     return 0;
 }
 

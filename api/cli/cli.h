@@ -12,6 +12,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
+struct skillvm;
+
 enum cli_exit {
     CLI_OK = 0,
     CLI_NO = 1,        /* the answer is no: not up, KVM not usable */
@@ -25,6 +27,7 @@ struct cli {
     char socket_path[108]; /* what sockaddr_un can hold */
     char share_dir[PATH_MAX];
     char bin_dir[PATH_MAX]; /* where this executable and its siblings are */
+    struct skillvm *client; /* of the commands with verbs; borrowed; NULL: not asked for */
 };
 
 /*

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/daemon.h"
 
-#include "api/cli/client.h"
 #include "api/cli/mark.h"
+#include "api/cli/peer.h"
 #include "api/cli/probe.h"
 #include "api/cli/progress.h"
+#include "api/cli/remote.h"
 #include "api/host/host.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,8 +29,6 @@
 #define KILL_WAIT_MS   10000
 #define READY_EVERY_MS 100
 #define LOG_TAIL_BYTES 2048
-#define SHORT_ANSWER   (64u * 1024u)
-#define ANSWER_WAIT_MS 10000
 #define PID_FILE       "skillvmd.pid"
 #define ONE_SHOT_FILE  "one-shot" /* names a daemon that ends with its last user */
 
@@ -58,7 +56,7 @@ int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct er
 {
     struct daemon_state state = {0};
     struct host_status host = {0};
-    int result = client_find_daemon(cli->socket_path, &state.pid);
+    int result = peer_find(cli->socket_path, &state.pid);
 
     if (result == 0) {
         state.up = true;
@@ -179,19 +177,19 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
     uint64_t deadline = clock_monotonic_ns() + READY_WAIT_NS;
     char text[ERR_MESSAGE_MAX] = "starting the daemon";
     struct progress progress;
-    int result;
+    struct skillvm *client;
+    int result = remote_open(cli, &client, err);
 
+    if (result)
+        return result;
     progress_begin(&progress);
     for (;;) {
-        struct buf body = buf_init(SHORT_ANSWER);
-        struct err why = {0};
-        long status = 0;
+        struct skillvm_error why;
 
-        result = client_get(cli->socket_path, "/ready", ANSWER_WAIT_MS, &body, &status, &why);
-        buf_finish(&body);
+        result = skillvm_ready(client, &why);
         if (result == 0)
             break;
-        if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && status != 503)) {
+        if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && why.http_status != 503)) {
             result = err_set(err, -result, "the daemon cannot get ready: %s", why.message);
             break;
         }
@@ -213,6 +211,7 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
         progress_tick(&progress, text);
     }
     progress_end(&progress);
+    skillvm_close(client);
     return result;
 }
 
@@ -222,7 +221,7 @@ static void remove_leftovers(const struct cli *cli)
     char path[PATH_MAX];
     pid_t pid;
 
-    if (client_find_daemon(cli->socket_path, &pid) == -ECONNREFUSED)
+    if (peer_find(cli->socket_path, &pid) == -ECONNREFUSED)
         unlink(cli->socket_path);
     /* Another daemon may have the directory, on another socket. */
     mark_remove_stale(in_data_dir(cli, PID_FILE, path));

@@ -2,9 +2,7 @@
 #include "api/cli/files.h"
 
 #include "api/cli/json_check.h"
-#include "api/skill/archive.h"
 #include "api/skill/names.h"
-#include "api/skill/pack.h"
 #include "base/fd.h"
 
 #include <archive.h>
@@ -17,36 +15,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int files_open_skill(const char *path, int *ret_fd, struct err *err)
-{
-    struct stat st;
-
-    if (stat(path, &st) < 0)
-        return err_set_errno(err, errno, "cannot open \"%s\"", path);
-    if (S_ISDIR(st.st_mode)) {
-        int fd = memfd_create("skill", MFD_CLOEXEC);
-        if (fd < 0)
-            return err_set_errno(err, errno, "cannot make an anonymous file");
-        int result = pack_folder(path, &archive_limits_default, fd, err);
-        if (result) {
-            fd_close(&fd);
-            return result == -ENOENT ? -EIO : result;
-        }
-        *ret_fd = fd;
-        return 0;
-    }
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, EINVAL, "\"%s\" is neither a folder nor an archive", path);
-    if ((uint64_t)st.st_size > archive_limits_default.archive_bytes)
-        return err_set(err, EFBIG, "\"%s\" is over %llu MiB", path,
-                       (unsigned long long)(archive_limits_default.archive_bytes >> 20));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set_errno(err, errno == ENOENT ? EIO : errno, "cannot open \"%s\"", path);
-    *ret_fd = fd;
-    return 0;
-}
 
 static int read_all(int fd, const char *name, struct buf *out, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of the caller's that `skillvm run` reads and writes: the skill as an archive to send,
- * the input, and the artifacts that come back. Artifacts are extracted below one folder and
+ * Files of the caller's that `skillvm run` reads and writes: the input, and the artifacts that
+ * come back. Artifacts are extracted below one folder and
  * nowhere else, whatever their names say.
  */
 #ifndef SKILLVM_API_CLI_FILES_H
@@ -13,13 +13,6 @@
 #include <stddef.h>
 
 #define FILES_INPUT_MAX (16u * 1024u * 1024u)
-
-/*
- * Opens what the user named: a folder is packed into an anonymous file, an archive is opened. 0
- * with the descriptor; -ENOENT where there is no such path (then it may be a skill's name);
- * -errno with err.
- */
-int files_open_skill(const char *path, int *ret_fd, struct err *err);
 
 /*
  * Reads --input: JSON itself, "@file" or "-" (standard input), and checks that it is one JSON

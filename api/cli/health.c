@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm health`: one question to the daemon, for scripts. */
 #include "api/cli/cli.h"
-#include "api/cli/client.h"
-#include "base/buf.h"
+#include "api/cli/remote.h"
 
 #include <getopt.h>
 #include <stdio.h>
 
-#define ANSWER_MAX     (64u * 1024u)
-#define ANSWER_WAIT_MS 10000
-
 int cmd_health(struct cli_globals *globals, int argc, char **argv)
 {
     static const struct option longs[] = {CLI_GLOBAL_OPTIONS, {0}};
-    struct buf body = buf_init(ANSWER_MAX);
-    struct cli cli;
+    struct skillvm_error error;
+    struct skillvm *client;
+    struct cli cli = {0};
     struct err err = {0};
     int c, r, status;
 
@@ -27,14 +24,15 @@ int cmd_health(struct cli_globals *globals, int argc, char **argv)
     status = cli_refuse_arguments(argc, argv, "health");
     if (status >= 0)
         return status;
-    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0) {
+    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0 ||
+        remote_open(&cli, &client, &err) < 0) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }
-    r = client_get(cli.socket_path, "/ready", ANSWER_WAIT_MS, &body, NULL, &err);
-    buf_finish(&body);
+    r = skillvm_ready(client, &error);
+    skillvm_close(client);
     if (r < 0) {
-        cli_say("%s", err.message);
+        (void)remote_failed(&cli, &error);
         return CLI_NO;
     }
     puts("ready");

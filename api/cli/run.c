@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm run`: one request to the daemon, its events as they come, an exit status. */
 #include "api/cli/cli.h"
-#include "api/cli/client.h"
 #include "api/cli/daemon.h"
 #include "api/cli/files.h"
 #include "api/cli/progress.h"
+#include "api/cli/remote.h"
 #include "api/cli/result.h"
-#include "api/cli/sse.h"
+#include "api/cli/verbs.h"
 #include "api/skill/duration.h"
 #include "api/skill/names.h"
 #include "base/buf.h"
@@ -22,11 +22,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EVENT_MAX      (64u << 20) /* a result with its logs, escaped */
-#define ARTIFACTS_MAX  (256ull << 20)
-#define REQUEST_MAX    (40u << 20)
-#define CANCEL_WAIT_MS 5000
-#define RUN_TIMEOUT_MS 0 /* the daemon has the deadline; a skill may take 600 s */
+#define ARTIFACTS_MAX (256ull << 20)
+#define REQUEST_MAX   (40u << 20)
 
 struct run_options {
     const char *skill;
@@ -46,13 +43,12 @@ struct run {
     bool running; /* the skill's process was started: standard error is its own */
     struct progress progress;
     char progress_text[64];
-    char path[128]; /* "/v1/executions/ID" once the daemon has said it, else "" */
-    struct sse sse;
-    struct buf text;   /* a piece of output, decoded */
-    struct buf result; /* the result JSON */
+    char id[128];   /* of the execution once the daemon has said it, else "" */
+    char *result;   /* owned; its JSON */
+    struct err err; /* of writing its output */
 };
 
-static bool should_stop(void *ctx)
+static int should_stop(void *ctx)
 {
     struct run *run = ctx;
 
@@ -68,56 +64,37 @@ static void begin_output(struct run *run)
     run->running = true;
 }
 
-static int write_output(struct run *run, int fd, const char *data, size_t len, struct err *err)
+static int write_output(struct run *run, int fd, const char *data, size_t len)
 {
+    int result;
+
     begin_output(run);
     if (run->json)
         return 0;
-    buf_clear(&run->text);
-    int result = sse_decode_data(data, len, &run->text);
-    if (result)
-        return err_set(err, EPROTO, "the daemon sent an event that cannot be read");
-    result = fd_write_full(fd, run->text.data, run->text.len);
-    return result ? err_set_errno(err, -result, "cannot write the skill's output") : 0;
+    result = fd_write_full(fd, data, len);
+    return result ? err_set_errno(&run->err, -result, "cannot write the skill's output") : 0;
 }
 
-static int on_event(void *ctx, const char *name, const char *data, size_t len, struct err *err)
+static int on_stdout(void *ctx, const char *data, size_t len)
+{
+    return write_output(ctx, STDOUT_FILENO, data, len);
+}
+
+static int on_stderr(void *ctx, const char *data, size_t len)
+{
+    return write_output(ctx, STDERR_FILENO, data, len);
+}
+
+static int on_status(void *ctx, const char *execution_id, const char *status)
 {
     struct run *run = ctx;
 
-    if (strcmp(name, "stdout") == 0)
-        return write_output(run, STDOUT_FILENO, data, len, err);
-    if (strcmp(name, "stderr") == 0)
-        return write_output(run, STDERR_FILENO, data, len, err);
-    if (strcmp(name, "result") == 0) {
-        buf_clear(&run->result);
-        return buf_append(&run->result, data, len);
-    }
-    if (strcmp(name, "status") == 0) {
-        cJSON *json = cJSON_ParseWithLength(data, len);
-        const char *status =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "status"));
-        const char *id =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "execution_id"));
-        if (id)
-            snprintf(run->path, sizeof(run->path), "/v1/executions/%.64s", id);
-        if (status && strcmp(status, "running") == 0)
-            begin_output(run);
-        else if (status)
-            snprintf(run->progress_text, sizeof(run->progress_text), "waiting (%s)", status);
-        cJSON_Delete(json);
-    }
+    (void)snprintf(run->id, sizeof(run->id), "%s", execution_id);
+    if (strcmp(status, "running") == 0)
+        begin_output(run);
+    else
+        (void)snprintf(run->progress_text, sizeof(run->progress_text), "waiting (%s)", status);
     return 0;
-}
-
-static int on_body(void *ctx, bool is_events, const void *data, size_t len, struct err *err)
-{
-    struct run *run = ctx;
-
-    if (is_events)
-        return sse_push(&run->sse, data, len, err);
-    int result = buf_append(&run->result, data, len);
-    return result ? err_set(err, -result, "the daemon's result is too large") : 0;
 }
 
 static bool looks_like_path(const char *text)
@@ -128,8 +105,8 @@ static bool looks_like_path(const char *text)
 /* A path there is, or a registered skill's name: name[@version]. */
 static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err *err)
 {
-    struct err why = {0};
-    int result = files_open_skill(text, ret_fd, &why);
+    struct skillvm_error why;
+    int result = skillvm_open_skill(text, ret_fd, &why);
 
     if (result != -ENOENT || looks_like_path(text))
         return result ? err_set(err, -result, "%s", why.message) : 0;
@@ -196,16 +173,16 @@ static void print_file(void *ctx, const char *path)
 static int fetch_artifacts(const struct cli *cli, const struct result *result, const char *dir,
                            struct err *err)
 {
-    char path[256];
     _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
+    struct skillvm_error error;
 
     if (fd < 0)
         return err_set_errno(err, errno, "cannot make an anonymous file");
     if (result->n_files == 0 || !result->execution_id)
         return files_make_dirs(dir, err);
-    snprintf(path, sizeof(path), "/v1/executions/%s/files", result->execution_id);
-    int failed = client_download(cli->socket_path, path, fd, ARTIFACTS_MAX, err);
-    return failed ? failed : files_extract(fd, dir, print_file, NULL, err);
+    if (skillvm_download(cli->client, result->execution_id, NULL, fd, ARTIFACTS_MAX, &error))
+        return remote_explain(cli, &error, err);
+    return files_extract(fd, dir, print_file, NULL, err);
 }
 
 /* For people: what the exit status alone would not say. */
@@ -232,12 +209,7 @@ static int finish_run(const struct cli *cli, const struct run_options *options, 
     struct result result;
     struct err err = {0};
 
-    if (run->result.len == 0) {
-        cli_say("the daemon ended the connection without a result; see its log in %s",
-                cli->data_dir);
-        return CLI_FAILED;
-    }
-    if (result_parse((const char *)run->result.data, run->result.len, &result, &err)) {
+    if (result_parse(run->result, strlen(run->result), &result, &err)) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }
@@ -248,55 +220,41 @@ static int finish_run(const struct cli *cli, const struct run_options *options, 
         cli_say("%s", err.message);
         status = CLI_FAILED;
     }
-    if (run->json && (buf_append(&run->result, "\n", 1) ||
-                      fd_write_full(STDOUT_FILENO, run->result.data, run->result.len))) {
-        cli_say("cannot write the result to standard output");
+    if (run->json && verbs_print_json(run->result) != CLI_OK)
         status = CLI_FAILED;
-    }
     result_finish(&result);
     return status;
 }
 
 static int call_daemon(const struct cli *cli, const struct run_options *options,
-                       const struct buf *request, int archive_fd)
+                       const char *request, int archive_fd)
 {
-    struct run run = {
-        .json = options->json,
-        .progress_text = "waiting for the daemon",
-        .text = buf_init(EVENT_MAX),
-        .result = buf_init(EVENT_MAX + 1),
-    };
-    struct client_call call = {
-        .path = "/v1/executions",
-        .accept = "text/event-stream",
-        .json = (const char *)request->data,
-        .json_len = request->len,
-        .archive_fd = archive_fd,
-        .timeout_ms = RUN_TIMEOUT_MS,
-        .on_body = on_body,
+    struct run run = {.json = options->json, .progress_text = "waiting for the daemon"};
+    const struct skillvm_events events = {
+        .on_status = on_status,
+        .on_stdout = on_stdout,
+        .on_stderr = on_stderr,
         .should_stop = should_stop,
         .ctx = &run,
     };
-    struct err err = {0};
+    struct skillvm_error error;
+    int result, status;
 
-    sse_init(&run.sse, EVENT_MAX, on_event, &run);
     progress_begin(&run.progress);
-    int result = client_call(cli->socket_path, &call, NULL, &err);
+    result = skillvm_run(cli->client, request, archive_fd, &events, &run.result, &error);
     progress_end(&run.progress);
-    int status;
     if (cli_interrupted()) {
-        if (run.path[0])
-            client_delete(cli->socket_path, run.path, CANCEL_WAIT_MS, NULL);
+        if (run.id[0])
+            (void)skillvm_cancel(cli->client, run.id, NULL);
         status = 128 + cli_interrupted();
+    } else if (result && run.err.code) {
+        status = verbs_failed(&run.err);
     } else if (result) {
-        cli_say("%s", err.message);
-        status = CLI_FAILED;
+        status = remote_failed(cli, &error);
     } else {
         status = finish_run(cli, options, &run);
     }
-    sse_finish(&run.sse);
-    buf_finish(&run.text);
-    buf_finish(&run.result);
+    skillvm_free(run.result);
     return status;
 }
 
@@ -304,7 +262,7 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
 {
     struct buf input = buf_init(FILES_INPUT_MAX), request = buf_init(REQUEST_MAX);
     struct daemon_use use;
-    struct cli cli;
+    struct cli cli = {0};
     struct err err = {0};
     int archive_fd = -1;
     int status = CLI_FAILED;
@@ -313,12 +271,15 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
         goto out;
     if (build_request(options, &input, &archive_fd, &request, &err))
         goto out;
-    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) ||
+    if (!buf_cstr(&request) ||
+        cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) ||
+        remote_open(&cli, &cli.client, &err) ||
         daemon_use_begin(&cli, options->host, &use, &err))
         goto out;
-    status = call_daemon(&cli, options, &request, archive_fd);
+    status = call_daemon(&cli, options, (const char *)request.data, archive_fd);
     daemon_use_end(&cli, &use);
 out:
+    skillvm_close(cli.client);
     if (err.code)
         cli_say("%s", err.message);
     if (cli_interrupted())

@@ -2,8 +2,8 @@
 /* `skillvm skill`: the table of verbs, and those that need no daemon. */
 #include "api/cli/skill_verbs.h"
 
-#include "api/cli/files.h"
 #include "api/cli/zip.h"
+#include "api/client/skillvm.h"
 #include "api/skill/archive.h"
 #include "base/fd.h"
 
@@ -132,11 +132,13 @@ static int print_lint_json(const struct skill *skill, const struct err *err)
 static int load(const char *path, int tar_fd, struct skill *skill, struct err *err)
 {
     struct skill_archive archive;
+    struct skillvm_error error;
     _cleanup_fd_ int fd = -1;
-    int r = files_open_skill(path, &fd, err);
+    int r = skillvm_open_skill(path, &fd, &error);
 
-    if (r == 0)
-        r = skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, skill, err);
+    if (r < 0)
+        return err_set(err, error.code, "%s", error.message);
+    r = skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, skill, err);
     if (r < 0)
         return r;
     skill_archive_finish(&archive);

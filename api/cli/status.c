@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm status`: what is known about the daemon and its host, without changing anything. */
 #include "api/cli/cli.h"
-#include "api/cli/client.h"
 #include "api/cli/daemon.h"
+#include "api/cli/remote.h"
 #include "api/host/host.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -17,9 +16,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#define ANSWER_MAX     (64u * 1024u)
-#define ANSWER_WAIT_MS 10000
 
 struct status {
     struct daemon_state daemon;
@@ -54,8 +50,8 @@ static double process_age_s(pid_t pid)
 
 static int read_status(const struct cli *cli, struct status *s, struct err *err)
 {
-    struct buf body = buf_init(ANSWER_MAX);
-    struct err why = {0};
+    struct skillvm_error why = {0};
+    struct skillvm *client;
     int result = daemon_find(cli, &s->daemon, err);
 
     if (result)
@@ -65,8 +61,11 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
     if (!s->daemon.up)
         return 0;
     s->uptime_s = process_age_s(s->daemon.pid);
-    s->ready = client_get(cli->socket_path, "/ready", ANSWER_WAIT_MS, &body, NULL, &why) == 0;
-    buf_finish(&body);
+    result = remote_open(cli, &client, err);
+    if (result)
+        return result;
+    s->ready = skillvm_ready(client, &why) == 0;
+    skillvm_close(client);
     if (!s->ready)
         snprintf(s->detail, sizeof(s->detail), "%s", why.message);
     return 0;

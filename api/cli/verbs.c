@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/verbs.h"
 
-#include "api/cli/client.h"
+#include "api/cli/remote.h"
+#include "base/fd.h"
 
-#include <ctype.h>
-#include <errno.h>
+#include <cjson/cJSON.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define CALL_WAIT_MS 60000
+#include <unistd.h>
 
 enum { OPTION_STRICT = 2000, OPTION_SKILL, OPTION_STATUS };
 
@@ -130,9 +130,12 @@ int verbs_main(struct cli_globals *globals, const char *command, const struct ve
         if (status >= 0)
             return status;
         if (!(v->options & VERB_OFFLINE) &&
-            cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0)
+            (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0 ||
+             remote_open(&cli, &cli.client, &err) < 0))
             return verbs_failed(&err);
-        return v->run(&cli, &options);
+        status = v->run(&cli, &options);
+        skillvm_close(cli.client);
+        return status;
     }
     return help_usage_error(command, "there is no `skillvm %s %s`", command, argv[1]);
 }
@@ -143,26 +146,44 @@ int verbs_failed(const struct err *err)
     return CLI_FAILED;
 }
 
-int verbs_get(const struct cli *cli, const char *path, struct buf *body)
+int verbs_print_json(const char *json)
 {
-    struct err err = {0};
+    size_t len = strlen(json);
 
-    if (client_get(cli->socket_path, path, CALL_WAIT_MS, body, NULL, &err) < 0)
-        return verbs_failed(&err);
-    return 0;
+    if (fd_write_full(STDOUT_FILENO, json, len) < 0 ||
+        (len > 0 && json[len - 1] != '\n' && fd_write_full(STDOUT_FILENO, "\n", 1) < 0)) {
+        cli_say("cannot write to standard output");
+        return CLI_FAILED;
+    }
+    return CLI_OK;
 }
 
-int verbs_append_encoded(struct buf *path, const char *text, bool slashes)
+int verbs_print(const struct cli *cli, const struct verb_options *options, int result,
+                const struct skillvm_error *error, char *json,
+                void (*print_table)(const struct cJSON *json))
 {
-    int r = 0;
+    int status = CLI_OK;
+    cJSON *tree;
 
-    for (; r == 0 && *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if ((c < 0x80 && isalnum(c)) || strchr("-._~", c) || (slashes && c == '/'))
-            r = buf_append(path, text, 1);
-        else
-            r = buf_printf(path, "%%%02X", c);
+    if (result < 0)
+        return remote_failed(cli, error);
+    if (options->json) {
+        status = verbs_print_json(json);
+    } else {
+        tree = cJSON_Parse(json);
+        if (tree) {
+            print_table(tree);
+        } else {
+            cli_say("the daemon's answer cannot be read");
+            status = CLI_FAILED;
+        }
+        cJSON_Delete(tree);
     }
-    return r;
+    skillvm_free(json);
+    return status;
+}
+
+const char *verbs_text(const struct cJSON *json, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
 }

@@ -7,11 +7,13 @@
 #define SKILLVM_API_CLI_VERBS_H
 
 #include "api/cli/cli.h"
-#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+struct cJSON;
+struct skillvm_error;
 
 enum verb_option {
     VERB_FORMAT = 1u << 0, /* -o, --output json|table */
@@ -47,12 +49,19 @@ struct verb {
 int verbs_main(struct cli_globals *globals, const char *command, const struct verb *verbs,
                int argc, char **argv);
 
-/* GET of JSON into body; what failed is said on standard error. 0, or an exit status. */
-int verbs_get(const struct cli *cli, const char *path, struct buf *body);
-/* Says it and gives the exit status for a call of client.h that failed. */
+/* Says it and gives the exit status for what failed on this side. */
 int verbs_failed(const struct err *err);
 
-/* Appends text with what a path may not hold as %NN; '/' stays where slashes is set. */
-int verbs_append_encoded(struct buf *path, const char *text, bool slashes);
+/*
+ * Ends a call of libskillvm: what failed is said; else the JSON that it gave, which is freed,
+ * is printed as it came or by print_table. Returns the exit status.
+ */
+int verbs_print(const struct cli *cli, const struct verb_options *options, int result,
+                const struct skillvm_error *error, char *json,
+                void (*print_table)(const struct cJSON *json));
+/* Prints JSON text to standard output, with a line end. Returns the exit status. */
+int verbs_print_json(const char *json);
+/* The string member of a JSON object, or NULL. */
+const char *verbs_text(const struct cJSON *json, const char *key);
 
 #endif

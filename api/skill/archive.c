@@ -12,13 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct archive_limits archive_limits_default = {
-    .archive_bytes = 50u << 20,
-    .expanded_bytes = 50u << 20,
-    .entries = 500,
-    .ratio = 100,
-};
-
 static int compare_paths(const void *a, const void *b)
 {
     const struct ingest_entry *x = a, *y = b;

@@ -2,4 +2,4 @@
 skillvm_fuzz(frontmatter apiskill)
 skillvm_fuzz(archive apiskill)
 skillvm_fuzz(artifacts apiskill)
-skillvm_fuzz(sse apicli)
+skillvm_fuzz(sse apicli apiclient)

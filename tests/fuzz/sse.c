@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Server-sent events from any bytes: whole or in pieces, the events are the same. */
-#include "api/cli/sse.h"
+#include "api/client/sse.h"
+
 #include "api/cli/json_check.h"
 
 #include <stdlib.h>
@@ -8,11 +9,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int on_event(void *ctx, const char *name, const char *data, size_t len, struct err *err)
+static int on_event(void *ctx, const char *name, const char *data, size_t len)
 {
     struct buf text = buf_init(4096);
 
-    (void)err;
     if (data[len] != '\0')
         abort();
     if (sse_decode_data(data, len, &text) == 0)
@@ -29,7 +29,7 @@ static int run(const uint8_t *data, size_t size, size_t piece, struct buf *seen)
 
     sse_init(&sse, 4096, on_event, seen);
     for (size_t at = 0; at < size && !result; at += piece)
-        result = sse_push(&sse, data + at, size - at < piece ? size - at : piece, NULL);
+        result = sse_push(&sse, data + at, size - at < piece ? size - at : piece);
     sse_finish(&sse);
     return result;
 }

@@ -5,8 +5,8 @@
  */
 #include "api/cli/daemon.h"
 
-#include "api/cli/client.h"
 #include "api/cli/mark.h"
+#include "api/cli/peer.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static pid_t start_daemon(void)
               "--data", cli.data_dir, (char *)NULL);
         _exit(127);
     }
-    for (unsigned i = 0; client_find_daemon(cli.socket_path, &found) != 0 && i < 1000; i++)
+    for (unsigned i = 0; peer_find(cli.socket_path, &found) != 0 && i < 1000; i++)
         usleep(10000);
     assert_int_equal(found, pid);
     return pid;

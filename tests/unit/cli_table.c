@@ -3,7 +3,6 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/cli/table.h"
-#include "api/cli/verbs.h"
 #include "base/fd.h"
 
 #include <locale.h>
@@ -64,25 +63,11 @@ static void fits_the_terminal(void **state)
         "1  2     \xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0\xe5\xa5\xbd\xe2\x80\xa6\n");
 }
 
-static void encodes_paths(void **state)
-{
-    struct buf path = buf_init(100);
-
-    (void)state;
-    assert_int_equal(verbs_append_encoded(&path, "a b/c%?\xc3\xa4-1.0_~", false), 0);
-    assert_string_equal(buf_cstr(&path), "a%20b%2Fc%25%3F%C3%A4-1.0_~");
-    buf_clear(&path);
-    assert_int_equal(verbs_append_encoded(&path, "sub/b c.txt", true), 0);
-    assert_string_equal(buf_cstr(&path), "sub/b%20c.txt");
-    buf_finish(&path);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(aligns_columns),
         cmocka_unit_test(fits_the_terminal),
-        cmocka_unit_test(encodes_paths),
     };
 
     setlocale(LC_CTYPE, "C.UTF-8");

@@ -3,11 +3,10 @@
  * Server-sent events (HTML Living Standard, 9.2) from a stream in pieces of any size. Only
  * `event` and `data` are kept. Bounded: an event over the limit ends the parsing.
  */
-#ifndef SKILLVM_API_CLI_SSE_H
-#define SKILLVM_API_CLI_SSE_H
+#ifndef SKILLVM_API_CLIENT_SSE_H
+#define SKILLVM_API_CLIENT_SSE_H
 
 #include "base/buf.h"
-#include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +14,7 @@
 #define SSE_NAME_MAX 64u
 
 /* One event; data is NUL-terminated besides its length. A negative result ends the parsing. */
-typedef int sse_handler(void *ctx, const char *name, const char *data, size_t len,
-                        struct err *err);
+typedef int sse_handler(void *ctx, const char *name, const char *data, size_t len);
 
 struct sse {
     struct buf line;
@@ -32,7 +30,7 @@ struct sse {
 /* max bounds one line and one event's data, in bytes. */
 void sse_init(struct sse *s, size_t max, sse_handler *handler, void *ctx);
 /* Takes the next bytes. 0, -E2BIG over the limit, -ENOMEM, or what the handler returned. */
-int sse_push(struct sse *s, const void *data, size_t len, struct err *err);
+int sse_push(struct sse *s, const void *data, size_t len);
 void sse_finish(struct sse *s);
 
 /*

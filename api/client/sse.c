@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/cli/sse.h"
+#include "api/client/sse.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ void sse_finish(struct sse *s)
     buf_finish(&s->data);
 }
 
-static int dispatch(struct sse *s, struct err *err)
+static int dispatch(struct sse *s)
 {
     int result = 0;
 
@@ -31,7 +31,7 @@ static int dispatch(struct sse *s, struct err *err)
         const char *data = buf_cstr(&s->data);
         if (!data)
             return -ENOMEM;
-        result = s->handler(s->ctx, s->name[0] ? s->name : "message", data, s->data.len, err);
+        result = s->handler(s->ctx, s->name[0] ? s->name : "message", data, s->data.len);
     }
     buf_clear(&s->data);
     s->has_data = false;
@@ -44,7 +44,7 @@ static bool is_field(const char *field, size_t len, const char *name)
     return len == strlen(name) && memcmp(field, name, len) == 0;
 }
 
-static int take_line(struct sse *s, struct err *err)
+static int take_line(struct sse *s)
 {
     const char *line = (const char *)s->line.data;
     size_t len = s->line.len;
@@ -55,7 +55,7 @@ static int take_line(struct sse *s, struct err *err)
     }
     s->first_line = false;
     if (len == 0)
-        return dispatch(s, err);
+        return dispatch(s);
 
     const char *colon = memchr(line, ':', len);
     size_t field_len = colon ? (size_t)(colon - line) : len;
@@ -76,7 +76,7 @@ static int take_line(struct sse *s, struct err *err)
     return 0;
 }
 
-int sse_push(struct sse *s, const void *data, size_t len, struct err *err)
+int sse_push(struct sse *s, const void *data, size_t len)
 {
     const char *at = data, *end = at + len;
     int result = 0;
@@ -96,14 +96,10 @@ int sse_push(struct sse *s, const void *data, size_t len, struct err *err)
         if (!result && at < end) {
             s->after_cr = *at == '\r';
             at++;
-            result = take_line(s, err);
+            result = take_line(s);
             buf_clear(&s->line);
         }
     }
-    if (result == -E2BIG)
-        return err_set(err, E2BIG, "the daemon sent an event that is too large");
-    if (result == -ENOMEM)
-        return err_set(err, ENOMEM, "out of memory");
     return result;
 }
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon that the commands speak with, by libskillvm. */
+#ifndef SKILLVM_API_CLI_REMOTE_H
+#define SKILLVM_API_CLI_REMOTE_H
+
+#include "api/cli/cli.h"
+#include "api/client/skillvm.h"
+
+/* The daemon of these places; nothing is sent yet. 0, or -errno with err. */
+int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *err);
+/* Makes the error one of ours, with what can be done about it. Returns -code. */
+int remote_explain(const struct cli *cli, const struct skillvm_error *error, struct err *err);
+/* Says the error and what can be done about it. Returns CLI_FAILED. */
+int remote_failed(const struct cli *cli, const struct skillvm_error *error);
+
+#endif

@@ -8,13 +8,16 @@
 #include <stdlib.h>
 
 #define SELECT                                                                                 \
-    "SELECT id, tenant_id, name, digest, bytes, created_ns, expires_ns FROM files WHERE "
+    "SELECT id, tenant_id, name, digest, bytes, created_ns, expires_ns, content_type FROM "    \
+    "files"                                                                                    \
+    " WHERE "
 
 enum statement { INSERT, BY_ID, LIST, DELETE, EXPIRED, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
-    [INSERT] = "INSERT INTO files(id, name, digest, bytes, created_ns, expires_ns, tenant_id)"
-               " SELECT ?1, ?2, ?3, ?4, ?5, ?6, id FROM tenants WHERE id = ?7",
+    [INSERT] = "INSERT INTO files(id, name, digest, bytes, created_ns, expires_ns, tenant_id, "
+               "content_type)"
+               " SELECT ?1, ?2, ?3, ?4, ?5, ?6, id, ?8 FROM tenants WHERE id = ?7",
     [BY_ID] = SELECT "id = ?1 AND tenant_id = ?2",
     [LIST] = SELECT "tenant_id = ?4 AND (created_ns, id) < (?1, ?2)"
                     " ORDER BY created_ns DESC, id DESC LIMIT ?3",
@@ -32,6 +35,7 @@ static sqlite3_stmt *begin(struct registry *registry, enum statement which)
 void registry_file_finish(struct registry_file *file)
 {
     free(file->name);
+    free(file->content_type);
     free(file->digest);
     *file = (struct registry_file){0};
 }
@@ -43,7 +47,8 @@ static bool read_row(sqlite3_stmt *s, struct registry_file *ret)
     ret->bytes = registry_column_u64(s, 4);
     ret->created_ns = registry_column_u64(s, 5);
     ret->expires_ns = registry_column_u64(s, 6);
-    return registry_column(s, 2, &ret->name) && registry_column(s, 3, &ret->digest);
+    return registry_column(s, 2, &ret->name) && registry_column(s, 3, &ret->digest) &&
+           registry_column(s, 7, &ret->content_type);
 }
 
 /* Reads the rows of a bound statement, and ends it. */
@@ -80,6 +85,7 @@ int registry_file_create(struct registry *registry, const char *tenant,
     registry_bind_u64(s, 5, file->created_ns);
     registry_bind_u64(s, 6, file->expires_ns);
     registry_bind_text(s, 7, tenant);
+    registry_bind_text(s, 8, file->content_type);
     return registry_run_on_row(registry, s, "store a file", err);
 }
 

@@ -13,6 +13,7 @@ struct registry_file {
     char id[REGISTRY_FILE_ID_SIZE];
     char tenant[TENANT_ID_SIZE];
     char *name;
+    char *content_type;
     char *digest;
     uint64_t bytes;
     uint64_t created_ns; /* realtime */
@@ -21,7 +22,7 @@ struct registry_file {
 
 void registry_file_finish(struct registry_file *file);
 
-/* Stores the row of a file; id, name, digest, bytes and times are read. Durable on return. 0;
+/* Stores the row of a file; all but the tenant is read. Durable on return. 0;
  * -ENOENT when there is no such tenant any more; -EIO. */
 int registry_file_create(struct registry *registry, const char *tenant,
                          const struct registry_file *file, struct err *err);

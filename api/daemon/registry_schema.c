@@ -107,6 +107,7 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " id TEXT PRIMARY KEY,"
     " tenant_id TEXT NOT NULL REFERENCES tenants(id) ON DELETE CASCADE,"
     " name TEXT NOT NULL,"
+    " content_type TEXT NOT NULL DEFAULT 'application/octet-stream',"
     " digest TEXT NOT NULL,"
     " bytes INTEGER NOT NULL,"
     " created_ns INTEGER NOT NULL,"

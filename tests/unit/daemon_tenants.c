@@ -82,6 +82,7 @@ static void put_file(struct registry *registry, const char *tenant)
 {
     const struct registry_file file = {.id = FILE_1,
                                        .name = (char[]){"in.csv"},
+                                       .content_type = (char[]){"text/csv"},
                                        .digest = (char[]){DIGEST_B},
                                        .bytes = 1000,
                                        .created_ns = 5,
@@ -155,6 +156,7 @@ static void rows_belong_to_one_tenant(void **state)
     assert_int_equal(n, 0);
     assert_int_equal(registry_file_get(registry, ONE, FILE_1, &file, NULL), 0);
     assert_string_equal(file.name, "in.csv");
+    assert_string_equal(file.content_type, "text/csv");
     assert_int_equal(file.bytes, 1000);
     registry_file_finish(&file);
     registry_close(registry);

@@ -3,15 +3,31 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 2048u
 
 static enum log_level max_level = LOG_LEVEL_INFO;
+static int is_journal;
 
 void log_set_level(enum log_level level)
 {
-    max_level = level;
+    __atomic_store_n(&max_level, level, __ATOMIC_RELAXED);
+}
+
+int log_detect_journal(void)
+{
+    const char *text = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    int end = 0;
+
+    is_journal = text && sscanf(text, "%llu:%llu%n", &device, &inode, &end) == 2 &&
+                 text[end] == '\0' && fstat(STDERR_FILENO, &st) == 0 &&
+                 st.st_dev == (dev_t)device && st.st_ino == (ino_t)inode;
+    return is_journal;
 }
 
 /* Escapes control bytes of text into line, which has room for cap bytes. */
@@ -38,18 +54,20 @@ static size_t escape(char *line, size_t cap, const char *text)
 void log_line(enum log_level level, const char *component, const char *format, ...)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
+    static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
     char text[LINE_MAX_BYTES / 2];
     char line[LINE_MAX_BYTES];
     va_list args;
     size_t len;
     int n;
 
-    if (level > max_level)
+    if (level > __atomic_load_n(&max_level, __ATOMIC_RELAXED))
         return;
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    n = snprintf(line, sizeof(line), "%s %s ", names[level], component);
+    n = snprintf(line, sizeof(line), "%s%s %s ", is_journal ? priorities[level] : "",
+                 names[level], component);
     if (n < 0 || (size_t)n >= sizeof(line))
         return;
     len = (size_t)n;

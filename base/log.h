@@ -11,8 +11,14 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Lines above this level are dropped. Default: LOG_LEVEL_INFO. */
+/* Lines above this level are dropped. Default: LOG_LEVEL_INFO. Any thread, at any time. */
 void log_set_level(enum log_level level);
+
+/*
+ * Where standard error is the journal's (as $JOURNAL_STREAM says), lines begin with "<N>", the
+ * priority that the journal takes off them. Before there are threads. Returns 1 if it is so.
+ */
+int log_detect_journal(void);
 
 /*
  * Writes one line. The message is `key=value …` text; control bytes and line ends in it are

@@ -251,3 +251,13 @@ bool config_key_equal(const struct config *a, const struct config *b, size_t ind
 {
     return config_value_equal(keys[index].type, look(a, &keys[index]), look(b, &keys[index]));
 }
+
+void config_key_adopt(struct config *config, const struct config *from, size_t index)
+{
+    const struct key *key = &keys[index];
+    size_t size = key->type == CONFIG_AMOUNT ? sizeof(struct config_amount) : sizeof(uint64_t);
+
+    /* A text has an owner, and none is live. */
+    if (key->live && key->type != CONFIG_TEXT && key->type != CONFIG_ADDRESS)
+        memcpy(place(config, key), look(from, key), size);
+}

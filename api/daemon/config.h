@@ -103,6 +103,9 @@ struct config_key config_key_at(size_t index);
 /* True when both have the same value for a key. */
 bool config_key_equal(const struct config *a, const struct config *b, size_t index);
 
+/* Copies a live key. */
+void config_key_adopt(struct config *config, const struct config *from, size_t index);
+
 /* The bytes an amount stands for, of a whole of so many bytes. */
 uint64_t config_amount_of(const struct config_amount *amount, uint64_t whole_bytes);
 

@@ -9,6 +9,7 @@
 #include "api/daemon/engine.h"
 #include "api/daemon/http.h"
 #include "api/daemon/registry.h"
+#include "api/daemon/resources.h"
 #include "api/daemon/snapshots.h"
 
 #include <pthread.h>
@@ -21,6 +22,8 @@ struct daemon {
     struct snapshots *snapshots;
     struct engine *engine;
     struct metrics *metrics;
+    struct resources *resources;
+    bool stopping;     /* atomic: nothing new is accepted any more */
     sem_t ingest_gate; /* DAEMON_INGESTS archives are checked at once */
     int tmp_fd;        /* directories of the data folder */
     int objects_fd;
@@ -30,6 +33,12 @@ struct daemon {
 
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
 extern const struct http_route daemon_routes[];
+
+/*
+ * Whether something new may be accepted: false with a 503 and Retry-After in *reply when disk
+ * space or memory is below its watermark.
+ */
+bool daemon_admit(struct daemon *d, struct http_reply *reply);
 
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);

@@ -234,6 +234,21 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
     (void)pthread_mutex_unlock(&engine->lock);
 }
 
+void engine_set_max_queued(struct engine *engine, unsigned max_queued)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    engine->config.max_queued = max_queued;
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
+void engine_hurry(struct engine *engine)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    for (struct execution *e = engine->running; e; e = e->next)
+        execution_cancel(e);
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
 void engine_stop(struct engine *engine, uint64_t wait_ms)
 {
     struct timespec until;

@@ -44,6 +44,12 @@ struct execution *engine_find(struct engine *engine, const char *tenant, const c
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
 
+/* How many may wait from now on. Those that wait already stay. */
+void engine_set_max_queued(struct engine *engine, unsigned max_queued);
+
+/* Cancels what runs: an engine_stop under way need not wait for it. */
+void engine_hurry(struct engine *engine);
+
 /*
  * Takes no more, ends what is queued, lets what runs go on for wait_ms, cancels the rest, and
  * returns when every worker has ended. Once.

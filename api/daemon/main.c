@@ -2,6 +2,8 @@
 /*
  * skillvmd: prepares the process, reads the settings, serves. Only this file exits.
  */
+#include "api/daemon/activation.h"
+#include "api/daemon/notify.h"
 #include "api/daemon/options.h"
 #include "api/daemon/serve.h"
 #include "base/fd.h"
@@ -9,9 +11,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,12 +25,11 @@
 
 extern char **environ;
 
-/* The three standard descriptors are open and no other is, whoever started the program. */
-static void tidy_fds(void)
+/* The three standard descriptors are open, whoever started the program. */
+static void open_standard_fds(void)
 {
     int fd;
 
-    (void)close_range(STDERR_FILENO + 1, UINT_MAX, 0);
     do
         fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO);
@@ -56,14 +57,15 @@ static void bound_heap(void)
     (void)mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
 }
 
-static void block_signals(sigset_t *ret_stop)
+static void block_signals(sigset_t *ret)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(ret_stop);
-    (void)sigaddset(ret_stop, SIGTERM);
-    (void)sigaddset(ret_stop, SIGINT);
-    /* Every thread inherits this: the main one takes them with sigwait. */
-    (void)pthread_sigmask(SIG_BLOCK, ret_stop, NULL);
+    (void)sigemptyset(ret);
+    (void)sigaddset(ret, SIGTERM);
+    (void)sigaddset(ret, SIGINT);
+    (void)sigaddset(ret, SIGHUP);
+    /* Every thread inherits this: the main one waits for them. */
+    (void)pthread_sigmask(SIG_BLOCK, ret, NULL);
 }
 
 static void warn(void *ctx, const char *text)
@@ -73,11 +75,13 @@ static void warn(void *ctx, const char *text)
 }
 
 /* What no single value can be wrong about. */
-static int check_whole(const struct config *config, struct err *err)
+static int check_whole(const struct config *config, const struct activation *sockets,
+                       struct err *err)
 {
     if (!*config->data_path)
         return err_set(err, EINVAL, "no data folder: set data or give --data DIR");
-    if (!*config->socket_path)
+    if (!*config->socket_path && !*config->listen_address && sockets->unix_fd < 0 &&
+        sockets->tcp_fd < 0)
         return err_set(err, EINVAL, "nowhere to listen: set socket.path or give --socket PATH");
     return 0;
 }
@@ -93,52 +97,77 @@ static int print(const struct config *config, struct err *err)
     return r < 0 ? err_set_errno(err, -r, "cannot write the settings") : 0;
 }
 
-static int act(const struct options *options, const struct config *config, const sigset_t *stop,
-               struct err *err)
+static int run(const struct options *options, const struct config_sources *sources,
+               struct config *config, struct activation *sockets, struct err *err)
 {
-    switch (options->action) {
-    case OPTIONS_CHECK:
+    struct notify notify;
+    sigset_t signals;
+    int r;
+    const struct serve serve = {.sources = sources,
+                                .config = config,
+                                .sockets = sockets,
+                                .notify = &notify,
+                                .signals = &signals};
+
+    if (options->action == OPTIONS_CHECK) {
         (void)puts("the settings are good");
         return 0;
-    case OPTIONS_PRINT:
-        return print(config, err);
-    default:
-        return serve_run(config, stop, err);
     }
+    if (options->action == OPTIONS_PRINT)
+        return print(config, err);
+    log_set_level((enum log_level)config->log_level);
+    raise_file_limit();
+    bound_heap();
+    block_signals(&signals);
+    notify = notify_open();
+    r = serve_run(&serve, err);
+    if (r < 0)
+        notify_send(&notify, "STATUS=%s\nERRNO=%d", err->message, -r);
+    notify_close(&notify);
+    return r;
+}
+
+/* The settings, and whether they are good together. */
+static int read_settings(const struct options *options, const struct config_sources *sources,
+                         const struct activation *sockets, struct config *ret, struct err *err)
+{
+    int r = config_read(sources, warn, NULL, ret, err);
+
+    if (r == 0 && options->action == OPTIONS_SERVE)
+        r = check_whole(ret, sockets, err);
+    return r;
 }
 
 int main(int argc, char **argv)
 {
     struct config_sources sources = {.environment = (const char *const *)environ};
+    struct activation sockets = activation_init();
     struct options options;
     struct config config = {0};
     struct err err = {0};
-    sigset_t stop;
-    int r;
+    int r = activation_take(&sockets, &err);
 
-    tidy_fds();
+    open_standard_fds();
+    (void)log_detect_journal();
     (void)umask(077);
-    if (options_parse(argc, argv, &options) < 0)
+    if (r == 0 && options_parse(argc, argv, &options) < 0)
         return EXIT_USAGE;
-    if (options.action == OPTIONS_DONE)
+    if (r == 0 && options.action == OPTIONS_DONE)
         return 0;
-    sources.file = options.config_file;
-    sources.overrides = options.overrides;
-    sources.n_overrides = options.n_overrides;
-    r = config_read(&sources, warn, NULL, &config, &err);
-    if (r == 0 && options.action != OPTIONS_PRINT)
-        r = check_whole(&config, &err);
+    if (r == 0) {
+        sources.file = options.config_file;
+        sources.overrides = options.overrides;
+        sources.n_overrides = options.n_overrides;
+        r = read_settings(&options, &sources, &sockets, &config, &err);
+    }
     if (r < 0) {
-        (void)fprintf(stderr, "skillvmd: %s\n", err.message);
+        log_error("skillvmd", "%s", err.message);
         config_finish(&config);
         return EXIT_USAGE;
     }
-    log_set_level((enum log_level)config.log_level);
-    raise_file_limit();
-    bound_heap();
-    block_signals(&stop);
-    r = act(&options, &config, &stop, &err);
+    r = run(&options, &sources, &config, &sockets, &err);
     config_finish(&config);
+    activation_finish(&sockets);
     if (r < 0) {
         log_error("skillvmd", "reason=\"%s\"", err.message);
         return 1;

@@ -269,8 +269,12 @@ static void reply_result(struct http_reply *reply, struct execution *e)
 static bool submit(struct creation *c, struct execution **ret, struct http_reply *reply)
 {
     struct err err = {0};
-    int r = c->refusal ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &err)
-                       : engine_submit(c->daemon->engine, &c->plan, ret, &err);
+    int r;
+
+    if (!daemon_admit(c->daemon, reply))
+        return false;
+    r = c->refusal ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &err)
+                   : engine_submit(c->daemon->engine, &c->plan, ret, &err);
 
     /* Another request with the same key was quicker. */
     if (r == -EEXIST && !find_repeated(c, reply))

@@ -79,37 +79,6 @@ const struct http_route daemon_routes[] = {
     {.method = NULL},
 };
 
-void route_health(void *ctx, struct http_request *request, struct http_reply *reply)
-{
-    struct buf body = buf_init(64);
-
-    (void)ctx;
-    (void)request;
-    (void)buf_printf(&body, "{\"status\":\"ok\"}\n");
-    http_reply_json(reply, 200, &body);
-}
-
-void route_ready(void *ctx, struct http_request *request, struct http_reply *reply)
-{
-    struct daemon *d = ctx;
-    struct buf body = buf_init(8192);
-    char text[ERR_MESSAGE_MAX];
-    enum snapshots_state state = snapshots_get_state(d->snapshots, text, sizeof(text));
-    static const char *const names[] = {
-        [SNAPSHOTS_PREPARING] = "not_ready",
-        [SNAPSHOTS_READY] = "ready",
-        [SNAPSHOTS_FAILED] = "failed",
-    };
-
-    (void)request;
-    (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":", names[state]);
-    (void)json_append_cstr(&body, text);
-    (void)buf_printf(&body, "}}\n");
-    http_reply_json(reply, state == SNAPSHOTS_READY ? 200 : 503, &body);
-    if (state == SNAPSHOTS_PREPARING)
-        reply->retry_after_s = 1;
-}
-
 void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;

@@ -2,6 +2,7 @@
 #include "api/daemon/serve.h"
 
 #include "api/daemon/daemon.h"
+#include "api/daemon/lifecycle.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/store.h"
 #include "base/fd.h"
@@ -99,29 +100,28 @@ static int start_http(struct daemon *d, const struct config *config, struct http
     return http_start(&http, ret, err);
 }
 
-static int serve(struct daemon *d, const struct config *config, const sigset_t *stop,
-                 struct err *err)
+static int start(struct daemon *d, const struct serve *serve, struct err *err)
 {
-    struct http_server *http;
-    int signal_number = 0;
-    int r = start_http(d, config, &http, err);
+    struct lifecycle lifecycle = {.daemon = d,
+                                  .sources = serve->sources,
+                                  .config = serve->config,
+                                  .notify = serve->notify,
+                                  .signals = serve->signals};
+    int r = start_http(d, serve->config, &lifecycle.http, err);
 
     if (r < 0)
         return r;
     log_info("skillvmd", "listening socket=\"%s\" version=" SKILLVM_VERSION,
-             config->socket_path);
-    while (sigwait(stop, &signal_number) != 0)
-        ;
-    log_info("skillvmd", "stopping signal=%d", signal_number);
-    http_quiesce(http);
-    engine_stop(d->engine, config->stop_timeout_ms);
-    http_stop(http);
+             serve->config->socket_path);
+    lifecycle_run(&lifecycle);
+    http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;
 }
 
-int serve_run(const struct config *config, const sigset_t *stop, struct err *err)
+int serve_run(const struct serve *serve, struct err *err)
 {
+    const struct config *config = serve->config;
     struct daemon d = {.tmp_fd = -1,
                        .objects_fd = -1,
                        .artifacts_fd = -1,
@@ -158,16 +158,19 @@ int serve_run(const struct config *config, const sigset_t *stop, struct err *err
     if (r == 0 && !(d.metrics = metrics_create()))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
+        r = resources_create(store.dir_fd, &config->watermarks, &d.resources, err);
+    if (r == 0)
         r = snapshots_create(&snapshots, &d.snapshots, err);
     if (r == 0)
         r = start_engine(&d, config, &places, err);
     if (r == 0) {
-        r = serve(&d, config, stop, err);
+        r = start(&d, serve, err);
         /* Where serving never began the workers still wait. */
         if (r < 0)
             engine_stop(d.engine, 0);
     }
     engine_destroy(d.engine);
+    resources_destroy(d.resources);
     metrics_destroy(d.metrics);
     snapshots_destroy(d.snapshots);
     registry_close(d.registry);

@@ -4,7 +4,10 @@
  */
 #include "base/log.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -49,6 +52,40 @@ static void test_line_shape(void **state)
     log_warn("daemon", "id=%s n=%d", "a", 3);
     capture_stop(&c, text, sizeof(text));
     assert_string_equal(text, "warn daemon id=a n=3\n");
+}
+
+/* The journal reads a priority from the beginning of a line. */
+static void test_journal_gets_priorities(void **state)
+{
+    static const char expected[] = "<3>error daemon a=1\n<4>warn daemon a=2\n"
+                                   "<6>info daemon a=3\n<7>debug daemon a=4\n";
+    struct capture c;
+    struct stat st;
+    char text[256], stream[64];
+    int detected;
+
+    (void)state;
+    capture_start(&c);
+    assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    detected = log_detect_journal();
+    log_set_level(LOG_LEVEL_DEBUG);
+    log_error("daemon", "a=1");
+    log_warn("daemon", "a=2");
+    log_info("daemon", "a=3");
+    log_debug("daemon", "a=4");
+    log_set_level(LOG_LEVEL_INFO);
+    capture_stop(&c, text, sizeof(text));
+    assert_int_equal(detected, 1);
+    assert_string_equal(text, expected);
+    /* Standard error is another stream again. */
+    assert_int_equal(log_detect_journal(), 0);
+    setenv("JOURNAL_STREAM", "junk", 1);
+    assert_int_equal(log_detect_journal(), 0);
+    unsetenv("JOURNAL_STREAM");
+    assert_int_equal(log_detect_journal(), 0);
 }
 
 static void test_control_bytes_cannot_forge_a_line(void **state)
@@ -144,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line_shape),
+        cmocka_unit_test(test_journal_gets_priorities),
         cmocka_unit_test(test_control_bytes_cannot_forge_a_line),
         cmocka_unit_test(test_utf8_passes),
         cmocka_unit_test(test_long_line_is_clipped_and_ended),

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/resources.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define FRESH_NS     1000000000u
+#define MEMINFO      "/proc/meminfo"
+#define MEMINFO_SIZE 4096u
+
+struct resources {
+    int dir_fd;
+    pthread_mutex_t lock; /* for all below */
+    struct config_watermarks watermarks;
+    struct resources_state state;
+    uint64_t looked_ns; /* monotonic; 0: look anew */
+};
+
+int resources_create(int dir_fd, const struct config_watermarks *watermarks,
+                     struct resources **ret, struct err *err)
+{
+    struct resources *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return err_set(err, ENOMEM, "out of memory");
+    s->dir_fd = dir_fd;
+    s->watermarks = *watermarks;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    *ret = s;
+    return 0;
+}
+
+void resources_destroy(struct resources *s)
+{
+    if (!s)
+        return;
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static struct resources_level compare(const struct config_amount *least, uint64_t free_bytes,
+                                      uint64_t whole_bytes)
+{
+    uint64_t least_bytes = config_amount_of(least, whole_bytes);
+
+    return (struct resources_level){
+        .low = free_bytes < least_bytes, .free_bytes = free_bytes, .least_bytes = least_bytes};
+}
+
+static struct resources_level look_at_disk(const struct resources *s)
+{
+    struct statvfs fs;
+
+    if (fstatvfs(s->dir_fd, &fs) < 0)
+        return (struct resources_level){0};
+    return compare(&s->watermarks.disk_free, (uint64_t)fs.f_bavail * fs.f_frsize,
+                   (uint64_t)fs.f_blocks * fs.f_frsize);
+}
+
+/* The bytes of a line "Name:   123 kB"; 0 where there is none. */
+static uint64_t find_line(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+static struct resources_level look_at_memory(const struct resources *s)
+{
+    _cleanup_fd_ int fd = open(MEMINFO, O_RDONLY | O_CLOEXEC);
+    char text[MEMINFO_SIZE + 1];
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, MEMINFO_SIZE);
+
+    if (n <= 0)
+        return (struct resources_level){0};
+    text[n] = '\0';
+    if (!strstr(text, "MemAvailable:"))
+        return (struct resources_level){0};
+    return compare(&s->watermarks.memory_free, find_line(text, "MemAvailable:"),
+                   find_line(text, "MemTotal:"));
+}
+
+void resources_set(struct resources *s, const struct config_watermarks *watermarks)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->watermarks = *watermarks;
+    s->looked_ns = 0;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void resources_look(struct resources *s, struct resources_state *ret)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->looked_ns == 0 || now - s->looked_ns >= FRESH_NS) {
+        s->state.disk = look_at_disk(s);
+        s->state.memory = look_at_memory(s);
+        s->looked_ns = now;
+    }
+    *ret = s->state;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static int complain(const struct resources_level *level, const char *what, struct err *err)
+{
+    return err_set(err, ENOSPC, "%llu MiB of %s are free, %llu MiB are the least",
+                   (unsigned long long)(level->free_bytes >> 20), what,
+                   (unsigned long long)(level->least_bytes >> 20));
+}
+
+int resources_check(struct resources *s, struct err *err)
+{
+    struct resources_state state;
+
+    resources_look(s, &state);
+    if (state.disk.low)
+        return complain(&state.disk, "disk space", err);
+    if (state.memory.low)
+        return complain(&state.memory, "memory", err);
+    return 0;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skillvmd as a service: what it tells the manager, watermarks, SIGHUP, and how it stops. The
+ * manager is a socket of the test's; microVMs are the stand-in's.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/daemon_harness.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define expect  harness_expect
+#define WAIT_MS 10000
+
+struct service {
+    struct harness h;
+    char config[128];
+    int manager; /* its end of the notify socket; -1: none */
+};
+
+static void write_config(const struct service *s, const char *text)
+{
+    _cleanup_fd_ int fd = open(s->config, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+}
+
+static void open_manager(struct service *s)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.60s/notify", s->h.dir);
+    s->manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(s->manager >= 0);
+    assert_int_equal(bind(s->manager, (struct sockaddr *)&address, sizeof(address)), 0);
+    setenv("NOTIFY_SOCKET", address.sun_path, 1);
+}
+
+/* Waits for a message with this in it. */
+static void hear(const struct service *s, const char *part)
+{
+    uint64_t deadline = clock_monotonic_ns() + WAIT_MS * 1000000ull;
+    char text[2048];
+
+    for (;;) {
+        struct pollfd p = {.fd = s->manager, .events = POLLIN};
+        ssize_t n;
+
+        if (poll(&p, 1, clock_timeout_ms(deadline)) <= 0)
+            fail_msg("the manager never heard \"%s\"", part);
+        n = recv(s->manager, text, sizeof(text) - 1, 0);
+        assert_true(n > 0);
+        text[n] = '\0';
+        if (strstr(text, part))
+            return;
+    }
+}
+
+static void begin(struct service *s, const char *config, const char *const *extra)
+{
+    const char *args[16] = {"--config", s->config};
+    size_t n = 2;
+
+    harness_init(&s->h, "boot", "restore");
+    snprintf(s->config, sizeof(s->config), "%.60s/skillvmd.yaml", s->h.dir);
+    write_config(s, config);
+    s->manager = -1;
+    open_manager(s);
+    while (extra && *extra)
+        args[n++] = *extra++;
+    harness_start(&s->h, args);
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+    harness_wait_ready(&s->h);
+    assert_int_equal(harness_push(&s->h, "demo", "1.0", "print(1)"), 201);
+}
+
+static void end(struct service *s)
+{
+    harness_assert_clean(&s->h);
+    assert_int_equal(harness_stop(&s->h, SIGTERM), 0);
+    fd_close(&s->manager);
+    harness_finish(&s->h);
+}
+
+/* Waits until an answer of /ready has this status and part. */
+static void wait_answer(const struct service *s, int status, const char *part)
+{
+    struct answer a = {0};
+
+    for (int i = 0; i < 250; i++) {
+        a = harness_get(&s->h, "/ready");
+        if (a.status == status && strstr(a.body, part)) {
+            answer_finish(&a);
+            return;
+        }
+        answer_finish(&a);
+        usleep(20000);
+    }
+    expect(harness_get(&s->h, "/ready"), status, part);
+}
+
+static void the_manager_is_told(void **state)
+{
+    struct service s;
+
+    (void)state;
+    setenv("WATCHDOG_USEC", "600000", 1);
+    begin(&s, "", NULL);
+    hear(&s, "READY=1");
+    hear(&s, "WATCHDOG=1");
+    hear(&s, "STATUS=0 running, 0 waiting");
+    hear(&s, "WATCHDOG=1");
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+    hear(&s, "RELOADING=1\nMONOTONIC_USEC=");
+    hear(&s, "READY=1\nSTATUS=settings reloaded");
+    assert_int_equal(kill(s.h.pid, SIGTERM), 0);
+    hear(&s, "STOPPING=1");
+    assert_int_equal(waitpid(s.h.pid, NULL, 0), s.h.pid);
+    s.h.pid = -1;
+    fd_close(&s.manager);
+    harness_finish(&s.h);
+}
+
+static void every_check_is_named(void **state)
+{
+    struct service s;
+
+    (void)state;
+    begin(&s, "", NULL);
+    expect(
+        harness_get(&s.h, "/ready"), 200,
+        "{\"status\":\"ready\",\"checks\":{\"snapshot\":\"ok\",\"pool\":\"ok\",\"disk\":\"ok\","
+        "\"memory\":\"ok\"}}");
+    end(&s);
+}
+
+/* Below a watermark nothing new is taken, what runs goes on, and a reload can lift it. */
+static void a_watermark_refuses_what_is_new(void **state)
+{
+    static const struct {
+        const char *config;
+        const char *check;
+        const char *reason;
+    } cases[] = {
+        {"watermarks: {disk_free: 100%}\n", "\"disk\":\"", "disk space are free"},
+        {"watermarks: {memory_free: 512TiB}\n", "\"memory\":\"", "memory are free"},
+    };
+    struct service s;
+    struct answer a, slow;
+
+    (void)state;
+    begin(&s, "watermarks: {disk_free: 0, memory_free: 0}\n", NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[64];
+
+        slow = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
+                                 "\"env\":{\"FAKE\":\"hang\"}}");
+        assert_int_equal(slow.status, 202);
+        snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(slow.body, "exec_"));
+        answer_finish(&slow);
+        write_config(&s, cases[i].config);
+        assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+        wait_answer(&s, 503, cases[i].check);
+        expect(harness_get(&s.h, "/ready"), 503, "{\"status\":\"not_ready\"");
+        a = harness_run(&s.h, "{\"skill\":\"demo\"}");
+        assert_non_null(strstr(a.headers, "Retry-After: 5"));
+        assert_non_null(strstr(a.body, cases[i].reason));
+        expect(a, 503, "\"error\":\"overloaded\"");
+        hear(&s, "STATUS=accepting nothing new");
+        for (int tries = 0; tries < 250; tries++) {
+            a = harness_get(&s.h, path);
+            if (strstr(a.body, "\"status\":\"timeout\""))
+                break;
+            answer_finish(&a);
+            usleep(20000);
+        }
+        expect(a, 200, "\"status\":\"timeout\"");
+        write_config(&s, "watermarks: {disk_free: 1KiB, memory_free: 1KiB}\n");
+        assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+        wait_answer(&s, 200, "ready");
+        expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    }
+    end(&s);
+}
+
+static void a_bad_file_is_refused_whole(void **state)
+{
+    struct service s;
+
+    (void)state;
+    begin(&s, "watermarks: {disk_free: 0, memory_free: 0}\n", NULL);
+    /* The first key of it is good and must not count. */
+    write_config(&s, "watermarks:\n  disk_free: 100%\nlimits:\n  max_queued: -1\n");
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+    hear(&s, "READY=1\nSTATUS=settings not reloaded: ");
+    expect(harness_get(&s.h, "/ready"), 200, "ready");
+    unlink(s.config);
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+    hear(&s, "not reloaded: cannot open");
+    expect(harness_get(&s.h, "/ready"), 200, "ready");
+    end(&s);
+}
+
+/* What needs a restart stays as it is; the rest of the same file counts. */
+static void what_cannot_change_stays(void **state)
+{
+    struct service s;
+    struct answer running, waiting;
+
+    (void)state;
+    begin(&s, "limits: {max_running: 1, max_queued: 8}\n", NULL);
+    write_config(&s, "limits: {max_running: 4, max_queued: 1}\nsocket: {path: /nowhere}\n");
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+    hear(&s, "settings reloaded");
+    running = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
+                                "\"env\":{\"FAKE\":\"hang\"}}");
+    expect(running, 202, "accepted");
+    for (int i = 0; i < 250 && harness_count_children(&s.h) == 0; i++)
+        usleep(20000);
+    waiting = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
+    expect(waiting, 202, "accepted");
+    expect(harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}"), 429, "waiting already");
+    assert_int_equal(harness_count_children(&s.h), 1);
+    end(&s);
+}
+
+/* What waits is ended with the reason and what runs may end: both are on disk afterwards. */
+static void stopping_loses_nothing(void **state)
+{
+    static const char *const extra[] = {"--max-running", "1", "--stop-timeout", "30", NULL};
+    char running[64], waiting[64];
+    struct service s;
+    struct answer a;
+
+    (void)state;
+    begin(&s, "", extra);
+    a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
+                          "\"env\":{\"FAKE\":\"hang\"}}");
+    snprintf(running, sizeof(running), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    expect(a, 202, "accepted");
+    for (int i = 0; i < 250 && harness_count_children(&s.h) == 0; i++)
+        usleep(20000);
+    a = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
+    snprintf(waiting, sizeof(waiting), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    expect(a, 202, "accepted");
+    assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
+    harness_start(&s.h, NULL);
+    expect(harness_get(&s.h, running), 200, "\"status\":\"timeout\"");
+    expect(harness_get(&s.h, waiting), 200, "the daemon stopped before this execution ran");
+    end(&s);
+}
+
+static void a_second_signal_shortens(void **state)
+{
+    static const char *const extra[] = {"--stop-timeout", "300", NULL};
+    struct service s;
+    struct answer a;
+    char path[64];
+    uint64_t start;
+
+    (void)state;
+    begin(&s, "", extra);
+    a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":200,\"async\":true,"
+                          "\"env\":{\"FAKE\":\"ticks\"}}");
+    snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    expect(a, 202, "accepted");
+    for (int i = 0; i < 250 && harness_count_children(&s.h) == 0; i++)
+        usleep(20000);
+    start = clock_monotonic_ns();
+    assert_int_equal(kill(s.h.pid, SIGTERM), 0);
+    hear(&s, "STATUS=stopping: 1 executions may go on for 300 s");
+    hear(&s, "WATCHDOG=1");
+    assert_int_equal(waitpid(s.h.pid, NULL, WNOHANG), 0);
+    assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
+    assert_true(clock_monotonic_ns() - start < 60ull * 1000000000);
+    harness_start(&s.h, NULL);
+    expect(harness_get(&s.h, path), 200, "\"status\":\"cancelled\"");
+    end(&s);
+}
+
+/* Runs the daemon for its exit status and what it says. */
+static int run_daemon(const char *arguments, char *text, size_t size)
+{
+    char command[512];
+    size_t n;
+    FILE *f;
+    int status;
+
+    snprintf(command, sizeof(command), "%s %s 2>&1", SKILLVMD, arguments);
+    f = popen(command, "re");
+    assert_non_null(f);
+    n = fread(text, 1, size - 1, f);
+    text[n] = '\0';
+    status = pclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void settings_are_checked_and_printed(void **state)
+{
+    struct service s = {.manager = -1};
+    char line[256], text[4096];
+
+    (void)state;
+    harness_init(&s.h, "boot", "restore");
+    snprintf(s.config, sizeof(s.config), "%.60s/skillvmd.yaml", s.h.dir);
+    write_config(&s, "limits:\n  max_running: 3\n");
+    snprintf(line, sizeof(line), "--config %s --check-config --max-queued 7", s.config);
+    assert_int_equal(run_daemon(line, text, sizeof(text)), 0);
+    assert_non_null(strstr(text, "the settings are good"));
+    snprintf(line, sizeof(line), "--config %s --print-config --max-queued 7", s.config);
+    assert_int_equal(run_daemon(line, text, sizeof(text)), 0);
+    assert_non_null(strstr(text, "  max_running: 3\n  max_queued: 7\n"));
+    write_config(&s, "limits:\n  max_runing: 3\n");
+    assert_int_equal(run_daemon(line, text, sizeof(text)), 2);
+    assert_non_null(strstr(text, "skillvmd.yaml:2: unknown key limits.max_runing"));
+    assert_int_equal(run_daemon("--data /nonexistent", text, sizeof(text)), 2);
+    assert_non_null(strstr(text, "nowhere to listen"));
+    assert_int_equal(run_daemon("--socket /nonexistent/s", text, sizeof(text)), 2);
+    assert_non_null(strstr(text, "no data folder"));
+    assert_int_equal(run_daemon("--max-running", text, sizeof(text)), 2);
+    assert_int_equal(run_daemon("--nonsense", text, sizeof(text)), 2);
+    assert_int_equal(run_daemon("stray", text, sizeof(text)), 2);
+    assert_int_equal(run_daemon("--version --nonsense", text, sizeof(text)), 0);
+    assert_non_null(strstr(text, "skillvmd "));
+    harness_finish(&s.h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_manager_is_told),
+        cmocka_unit_test(every_check_is_named),
+        cmocka_unit_test(a_watermark_refuses_what_is_new),
+        cmocka_unit_test(a_bad_file_is_refused_whole),
+        cmocka_unit_test(what_cannot_change_stays),
+        cmocka_unit_test(stopping_loses_nothing),
+        cmocka_unit_test(a_second_signal_shortens),
+        cmocka_unit_test(settings_are_checked_and_printed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

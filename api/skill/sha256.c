@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <stdlib.h>
 
 struct sha256 {
@@ -30,17 +31,23 @@ void sha256_update(struct sha256 *sha, const void *data, size_t len)
     EVP_DigestUpdate(sha->ctx, data, len);
 }
 
-void sha256_hex(struct sha256 *sha, char ret_hex[SHA256_HEX_SIZE])
+static void write_hex(const unsigned char *digest, char ret_hex[SHA256_HEX_SIZE])
 {
     static const char digits[] = "0123456789abcdef";
-    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
 
-    EVP_DigestFinal_ex(sha->ctx, digest, NULL);
     for (size_t i = 0; i < SHA256_SIZE; i++) {
         ret_hex[2 * i] = digits[digest[i] >> 4];
         ret_hex[2 * i + 1] = digits[digest[i] & 15];
     }
     ret_hex[2 * SHA256_SIZE] = '\0';
+}
+
+void sha256_hex(struct sha256 *sha, char ret_hex[SHA256_HEX_SIZE])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
+
+    EVP_DigestFinal_ex(sha->ctx, digest, NULL);
+    write_hex(digest, ret_hex);
 }
 
 void sha256_destroy(struct sha256 *sha)
@@ -60,6 +67,17 @@ int sha256_of(const void *data, size_t len, char ret_hex[SHA256_HEX_SIZE])
     sha256_update(sha, data, len);
     sha256_hex(sha, ret_hex);
     sha256_destroy(sha);
+    return 0;
+}
+
+int sha256_hmac(const void *key, size_t key_len, const void *data, size_t len,
+                char ret_hex[SHA256_HEX_SIZE])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
+
+    if (!HMAC(EVP_sha256(), key, (int)key_len, data, len, digest, NULL))
+        return -ENOMEM;
+    write_hex(digest, ret_hex);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-256 by libcrypto, so that its types stay in one file.
+ * SHA-256 and HMAC of it by libcrypto, so that its types stay in one file.
  */
 #ifndef SKILLVM_API_SKILL_SHA256_H
 #define SKILLVM_API_SKILL_SHA256_H
@@ -24,6 +24,9 @@ void sha256_destroy(struct sha256 *sha);
 
 /* The digest of one buffer. 0 or -ENOMEM. */
 int sha256_of(const void *data, size_t len, char ret_hex[SHA256_HEX_SIZE]);
+/* HMAC (RFC 2104) of one buffer under a key, as lower-case hex. 0 or -ENOMEM. */
+int sha256_hmac(const void *key, size_t key_len, const void *data, size_t len,
+                char ret_hex[SHA256_HEX_SIZE]);
 /* The digest of a whole file, read by pread from offset 0. 0 or -errno. */
 int sha256_of_fd(int fd, char ret_hex[SHA256_HEX_SIZE]);
 

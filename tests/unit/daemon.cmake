@@ -4,7 +4,7 @@ if(TARGET apidaemon)
     foreach(name config http json request decoder store registry tenants migration routes snapshot execution)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
-    foreach(name fair_queue rate input_files)
+    foreach(name download_link fair_queue rate input_files)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
 

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes the command line of one script of a skill as JSON, and leaves its work undone.
+
+The daemon runs this in a machine of its own, in the skill's root: the first argument is the
+script's path from there. The script runs up to the moment in which it asks argparse for its
+arguments; then the parser is written to $SANDBOX_OUTPUT and the process ends. A script that does
+not import argparse is not run at all. api/tools/parser.h describes the JSON. Whoever reads it must
+not trust it: the script can write there too.
+"""
+
+DEPTH_MAX = 4
+ACTIONS_MAX = 128
+COMMANDS_MAX = 64
+CHOICES_MAX = 200
+TEXT_MAX = 1024
+
+
+def clean(value):
+    """Text of bounded length that is UTF-8, or None."""
+    if not isinstance(value, str):
+        return None
+    text = " ".join(value.split()).encode("utf-8", "replace").decode()
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "\u2026"
+
+
+def exact(value):
+    """Text that must not be changed, or None where it cannot be passed on as it is."""
+    try:
+        return value if len(value.encode("utf-8")) <= TEXT_MAX and "\0" not in value else None
+    except (AttributeError, UnicodeEncodeError):
+        return None
+
+
+def scalar(value):
+    """A JSON scalar for a value, or None."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 2**53 else None
+    if isinstance(value, float):
+        return float(value) if value - value == 0 else None
+    return exact(value)
+
+
+def imports_argparse(tree):
+    import ast
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        else:
+            continue
+        if any(name.partition(".")[0] == "argparse" for name in names):
+            return True
+    return False
+
+
+def type_of(parser, action):
+    import decimal
+    import json
+
+    kind = action.type
+    if isinstance(kind, str):
+        kind = parser._registry_get("type", kind, kind)
+    known = {None: "string", str: "string", int: "integer", float: "number", bool: "boolean"}
+    known.update({decimal.Decimal: "number", json.loads: "json"})
+    try:
+        if kind in known:
+            return known[kind]
+        samples = list(action.choices)[:1] if action.choices else []
+    except TypeError:
+        samples = []
+    # A function of the script's own: what it makes shows in the choices or in the default.
+    sample = samples[0] if samples else action.default
+    if isinstance(sample, bool):
+        return "string"
+    return {int: "integer", float: "number"}.get(type(sample), "string")
+
+
+def choices_of(action):
+    import itertools
+
+    if action.choices is None:
+        return None
+    try:
+        found = list(itertools.islice(iter(action.choices), CHOICES_MAX + 1))
+    except TypeError:
+        return None
+    found = [exact(str(c)) if scalar(c) is None else scalar(c) for c in found]
+    return found if len(found) <= CHOICES_MAX and None not in found else None
+
+
+def default_of(action):
+    import argparse
+
+    value = action.default
+    if value is argparse.SUPPRESS or value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        items = [scalar(item) for item in value[:CHOICES_MAX]]
+        return items if len(value) <= CHOICES_MAX and None not in items else None
+    return scalar(value)
+
+
+def kind_of(action):
+    import argparse
+
+    kinds = (
+        (argparse.BooleanOptionalAction, "switch"),
+        (argparse._StoreFalseAction, "unset"),
+        ((argparse._StoreConstAction, argparse._AppendConstAction), "set"),
+        (argparse._CountAction, "count"),
+        (argparse._ExtendAction, "extend"),
+        (argparse._AppendAction, "append"),
+    )
+    for classes, name in kinds:
+        if isinstance(action, classes):
+            return name
+    return "set" if action.nargs == 0 else "store"
+
+
+def help_of(parser, action):
+    import argparse
+
+    notes = []
+    for group in parser._mutually_exclusive_groups:
+        members = group._group_actions
+        others = [str(a.dest) for a in members if a is not action]
+        if not any(a is action for a in members) or not others:
+            continue
+        if group.required:
+            notes.append("one of these is required: " + ", ".join(str(a.dest) for a in members))
+        notes.append("not together with " + ", ".join(others))
+    text = action.help
+    if text is argparse.SUPPRESS:
+        text = None
+    if text:
+        try:
+            text = parser._get_formatter()._expand_help(action)
+        except Exception:
+            pass
+    notes = "(" + "; ".join(notes) + ")" if notes else None
+    return clean(" ".join(part for part in (text, notes) if part)) or None
+
+
+def describe_commands(action, depth):
+    import argparse
+
+    helps = {a.dest: a.help for a in action._choices_actions}
+    commands, seen = [], set()
+    for name, parser in action.choices.items():
+        # Other names of the same command.
+        if id(parser) in seen or exact(name) is None or len(commands) == COMMANDS_MAX:
+            continue
+        seen.add(id(parser))
+        text = helps.get(name)
+        commands.append(
+            {
+                "name": name,
+                "help": clean(None if text is argparse.SUPPRESS else text),
+                "parser": describe(parser, depth + 1),
+            }
+        )
+    dest = None if action.dest is argparse.SUPPRESS else clean(action.dest)
+    return {
+        "kind": "commands",
+        "dest": dest,
+        "required": bool(action.required),
+        "help": clean(None if action.help is argparse.SUPPRESS else action.help),
+        "commands": commands,
+    }
+
+
+def describe_action(parser, action, depth):
+    import argparse
+
+    if isinstance(action, (argparse._HelpAction, argparse._VersionAction)):
+        return None
+    if isinstance(action, argparse._SubParsersAction):
+        return describe_commands(action, depth) if depth < DEPTH_MAX else None
+    if action.help is argparse.SUPPRESS and not action.required:
+        return None
+    nargs = action.nargs
+    if nargs in (argparse.REMAINDER, argparse.PARSER):
+        nargs = "rest"
+    options = [exact(option) for option in action.option_strings]
+    return {
+        "kind": kind_of(action),
+        "dest": clean(action.dest),
+        "options": [option for option in options if option],
+        "nargs": nargs if isinstance(nargs, (int, str)) else None,
+        "type": type_of(parser, action),
+        "choices": choices_of(action),
+        "default": default_of(action),
+        "required": bool(action.required) if options else nargs not in ("?", "*", "rest"),
+        "help": help_of(parser, action),
+    }
+
+
+def describe(parser, depth=0):
+    text = parser.description
+    try:
+        text = text % {"prog": parser.prog} if isinstance(text, str) else None
+    except (TypeError, ValueError, KeyError):
+        pass
+    actions = [describe_action(parser, action, depth) for action in parser._actions]
+    actions = [action for action in actions if action]
+    return {"description": clean(text), "actions": actions[:ACTIONS_MAX]}
+
+
+def main():
+    import ast
+    import json
+    import os
+    import runpy
+    import sys
+
+    output = os.environ["SANDBOX_OUTPUT"]
+    root = os.path.dirname(os.path.abspath(__file__))
+    script = os.path.join(root, sys.argv[1])
+    answer = {"version": 1, "doc": None, "parser": None}
+
+    def end(*_args, **_kwargs):
+        with open(output, "w", encoding="utf-8") as f:
+            json.dump(answer, f, allow_nan=False)
+        os._exit(0)
+
+    def take(parser, *_args, **_kwargs):
+        try:
+            answer["parser"] = describe(parser)
+        finally:
+            end()
+
+    try:
+        with open(script, "rb") as f:
+            tree = ast.parse(f.read(), script)
+        answer["doc"] = clean(ast.get_docstring(tree))
+        if not imports_argparse(tree):
+            end()
+        import argparse
+
+        for name in ("args", "known_args", "intermixed_args", "known_intermixed_args"):
+            setattr(argparse.ArgumentParser, "parse_" + name, take)
+        sys.argv = [script]
+        sys.path[0] = os.path.dirname(os.path.realpath(script))
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        end()
+
+
+main()

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/arguments.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_MAX       32
+#define SHOWN           64 /* bytes of a stranger's text in a message */
+#define SAFE_NUMBER_MAX 9007199254740992.0
+
+struct filling {
+    const cJSON *arguments;
+    struct skill_strings *argv;
+    bool greedy; /* the last option would take a value that follows */
+    struct err *err;
+};
+
+static int refuse(struct filling *f, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int refuse(struct filling *f, const char *name, const char *format, ...)
+{
+    char text[ERR_MESSAGE_MAX / 2];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return err_set(f->err, EINVAL, "the argument \"%.*s\" %s", SHOWN, name, text);
+}
+
+static int put(struct filling *f, const char *text)
+{
+    int r = skill_strings_add(f->argv, "%s", text);
+
+    return r < 0 ? err_set(f->err, -r, "out of memory") : 0;
+}
+
+/* The value of an action, or NULL where there is none. */
+static const cJSON *value_of(const struct filling *f, const struct parser_action *a)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->arguments, a->property);
+
+    return cJSON_IsNull(item) ? NULL : item;
+}
+
+static const char *option_of(const struct parser_action *a)
+{
+    for (size_t i = 0; i < a->n_options; i++) {
+        if (a->options[i][0] == a->options[i][1])
+            return a->options[i];
+    }
+    return a->options[0];
+}
+
+/* As argparse has it: -5 and -5.0 are numbers, unless an option looks like one. */
+static bool is_negative_number(const char *text)
+{
+    size_t n;
+
+    if (*text++ != '-')
+        return false;
+    n = strspn(text, "0123456789");
+    if (text[n] == '\0')
+        return n > 0;
+    return text[n] == '.' && text[n + 1] &&
+           text[n + 1 + strspn(text + n + 1, "0123456789")] == '\0';
+}
+
+/* True where argparse would not take the text for a value. */
+static bool looks_like_option(const struct parser *p, const char *text)
+{
+    bool numbers = false, prefix = text[0] == '-';
+
+    if (!text[0] || !text[1])
+        return false;
+    for (size_t i = 0; i < p->n_actions; i++) {
+        for (size_t k = 0; k < p->actions[i].n_options; k++) {
+            const char *option = p->actions[i].options[k];
+
+            prefix |= option[0] == text[0];
+            numbers |= is_negative_number(option);
+        }
+    }
+    return prefix && (numbers || !is_negative_number(text));
+}
+
+static bool equals(const cJSON *choice, const cJSON *value, const char *text)
+{
+    if (cJSON_IsString(choice))
+        return strcmp(choice->valuestring, text) == 0;
+    if (cJSON_IsNumber(choice))
+        return !cJSON_IsBool(value) && strtod(text, NULL) == choice->valuedouble;
+    return cJSON_Compare(choice, value, true);
+}
+
+static int check_choice(struct filling *f, const struct parser_action *a, const cJSON *value,
+                        const char *text)
+{
+    const cJSON *choice;
+    char *list;
+    int r;
+
+    if (!a->choices)
+        return 0;
+    cJSON_ArrayForEach(choice, a->choices)
+    {
+        if (equals(choice, value, text))
+            return 0;
+    }
+    list = cJSON_PrintUnformatted(a->choices);
+    r = refuse(f, a->property, "must be one of %.200s", list ? list : "its choices");
+    cJSON_free(list);
+    return r;
+}
+
+static bool is_number_text(const char *text, bool whole)
+{
+    char *end;
+
+    if (!*text || isspace((unsigned char)*text))
+        return false;
+    if (whole) {
+        text += *text == '-' || *text == '+';
+        return *text && text[strspn(text, "0123456789")] == '\0';
+    }
+    return isfinite(strtod(text, &end)) && *end == '\0';
+}
+
+/* Writes a number so that it is read as the same again. */
+static int write_number(struct filling *f, const char *name, double number, bool whole,
+                        char **ret)
+{
+    char text[64];
+
+    if (whole && (number != floor(number) || fabs(number) > SAFE_NUMBER_MAX))
+        return refuse(f, name, "must be a whole number");
+    if (number == floor(number) && fabs(number) <= SAFE_NUMBER_MAX)
+        (void)snprintf(text, sizeof(text), "%.0f", number);
+    else {
+        (void)snprintf(text, sizeof(text), "%.15g", number);
+        if (strtod(text, NULL) != number)
+            (void)snprintf(text, sizeof(text), "%.17g", number);
+    }
+    *ret = strdup(text);
+    return 0;
+}
+
+/* A value's text on the command line, for its type. */
+static int write_text(struct filling *f, const struct parser_action *a, const cJSON *value,
+                      char **ret)
+{
+    const char *string = cJSON_GetStringValue(value);
+    int r = 0;
+
+    if (a->type == PARSER_JSON) {
+        *ret = cJSON_PrintUnformatted(value);
+    } else if (a->type == PARSER_BOOLEAN) {
+        /* argparse asks bool() of the text. */
+        if (!cJSON_IsBool(value))
+            return refuse(f, a->property, "must be true or false");
+        *ret = strdup(cJSON_IsTrue(value) ? "True" : "");
+    } else if (cJSON_IsNumber(value)) {
+        r = write_number(f, a->property, value->valuedouble, a->type == PARSER_INTEGER, ret);
+    } else if (string && (a->type == PARSER_STRING ||
+                          is_number_text(string, a->type == PARSER_INTEGER))) {
+        *ret = strdup(string);
+    } else if (a->type == PARSER_STRING && cJSON_IsBool(value)) {
+        *ret = strdup(cJSON_IsTrue(value) ? "true" : "false");
+    } else {
+        return refuse(f, a->property, "must be %s",
+                      a->type == PARSER_STRING    ? "text"
+                      : a->type == PARSER_INTEGER ? "a whole number"
+                                                  : "a number");
+    }
+    if (r < 0)
+        return r;
+    if (!*ret)
+        return err_set(f->err, ENOMEM, "out of memory");
+    return check_choice(f, a, value, *ret);
+}
+
+/* "--option=value": however the value begins, it is one. */
+static int put_joined(struct filling *f, const struct parser_action *a, const cJSON *value)
+{
+    char *text = NULL;
+    int r = write_text(f, a, value, &text);
+
+    if (r == 0)
+        r = skill_strings_add(f->argv, "%s=%s", option_of(a), text) < 0
+                ? err_set(f->err, ENOMEM, "out of memory")
+                : 0;
+    free(text);
+    f->greedy = false;
+    return r;
+}
+
+static int check_count(struct filling *f, const struct parser_action *a, const cJSON *list)
+{
+    int n = cJSON_GetArraySize(list);
+
+    if (!cJSON_IsArray(list))
+        return refuse(f, a->property, "must be a list");
+    if (a->nargs == PARSER_EXACT && n != (int)a->count)
+        return refuse(f, a->property, "must be a list of %u values, not %d", a->count, n);
+    if (a->nargs == PARSER_SOME && n == 0)
+        return refuse(f, a->property, "must have at least one value");
+    return 0;
+}
+
+/* "--option value value" */
+static int put_list(struct filling *f, const struct parser *p, const struct parser_action *a,
+                    const cJSON *list)
+{
+    const cJSON *item;
+    int r = check_count(f, a, list);
+
+    if (r == 0 && cJSON_GetArraySize(list) == 1 && a->nargs != PARSER_REST)
+        return put_joined(f, a, list->child);
+    if (r == 0)
+        r = put(f, option_of(a));
+    cJSON_ArrayForEach(item, list)
+    {
+        char *text = NULL;
+
+        if (r == 0)
+            r = write_text(f, a, item, &text);
+        if (r == 0 && looks_like_option(p, text))
+            r = refuse(f, a->property, "cannot have the value \"%.*s\" among others", SHOWN,
+                       text);
+        if (r == 0)
+            r = put(f, text);
+        free(text);
+    }
+    f->greedy = a->nargs != PARSER_EXACT;
+    return r;
+}
+
+/* One time that an option is given. */
+static int put_once(struct filling *f, const struct parser *p, const struct parser_action *a,
+                    const cJSON *value)
+{
+    if (a->nargs == PARSER_ONE)
+        return put_joined(f, a, value);
+    if (a->nargs != PARSER_OPTIONAL)
+        return put_list(f, p, a, value);
+    if (a->kind == PARSER_APPEND || a->type == PARSER_BOOLEAN || a->type == PARSER_JSON ||
+        !cJSON_IsBool(value))
+        return put_joined(f, a, value);
+    if (cJSON_IsFalse(value))
+        return 0;
+    f->greedy = true;
+    return put(f, option_of(a));
+}
+
+static int put_each(struct filling *f, const struct parser *p, const struct parser_action *a,
+                    const cJSON *list, bool joined)
+{
+    const cJSON *item;
+    int r = cJSON_IsArray(list) ? 0 : refuse(f, a->property, "must be a list");
+
+    cJSON_ArrayForEach(item, list)
+    {
+        if (r == 0)
+            r = joined ? put_joined(f, a, item) : put_once(f, p, a, item);
+    }
+    return r;
+}
+
+/* "--x" for true and "--no-x" for false. */
+static int put_switch(struct filling *f, const struct parser_action *a, bool on)
+{
+    for (size_t i = 0; i < a->n_options; i++) {
+        if ((strncmp(a->options[i], "--no-", 5) == 0) != on)
+            return put(f, a->options[i]);
+    }
+    return refuse(f, a->property, "cannot be %s", on ? "true" : "false");
+}
+
+static int put_count(struct filling *f, const struct parser_action *a, const cJSON *value)
+{
+    int r = 0;
+
+    if (!cJSON_IsNumber(value) || !(value->valuedouble >= 0 && value->valuedouble <= COUNT_MAX) ||
+        value->valuedouble != floor(value->valuedouble))
+        return refuse(f, a->property, "must be a whole number from 0 to %d", COUNT_MAX);
+    for (int i = 0; r == 0 && i < value->valueint; i++)
+        r = put(f, option_of(a));
+    return r;
+}
+
+static int put_option(struct filling *f, const struct parser *p, const struct parser_action *a)
+{
+    const cJSON *value = value_of(f, a);
+    bool is_flag =
+        a->kind == PARSER_SET || a->kind == PARSER_UNSET || a->kind == PARSER_SWITCH;
+
+    if (!value)
+        return a->required ? refuse(f, a->property, "is missing") : 0;
+    if (is_flag && !cJSON_IsBool(value))
+        return refuse(f, a->property, "must be true or false");
+    switch (a->kind) {
+    case PARSER_STORE:
+        return put_once(f, p, a, value);
+    case PARSER_APPEND:
+        return put_each(f, p, a, value, false);
+    case PARSER_EXTEND:
+        return a->nargs == PARSER_EXACT ? put_list(f, p, a, value)
+                                        : put_each(f, p, a, value, true);
+    case PARSER_SWITCH:
+        f->greedy = false;
+        return put_switch(f, a, cJSON_IsTrue(value));
+    case PARSER_COUNT:
+        f->greedy = false;
+        return put_count(f, a, value);
+    default:
+        f->greedy = false;
+        return cJSON_IsTrue(value) == a->sets_on ? put(f, option_of(a)) : 0;
+    }
+}
+
+/* True for an option that may take what follows it; these come first. */
+static bool may_be_greedy(const struct parser_action *a)
+{
+    return a->nargs != PARSER_ONE && a->nargs != PARSER_EXACT;
+}
+
+static int put_options(struct filling *f, const struct parser *p)
+{
+    f->greedy = false;
+    for (int first = 1; first >= 0; first--) {
+        for (size_t i = 0; i < p->n_actions; i++) {
+            const struct parser_action *a = &p->actions[i];
+            bool greedy = f->greedy;
+            size_t before = f->argv->len;
+            int r;
+
+            if (a->n_options == 0 || may_be_greedy(a) != (first == 1))
+                continue;
+            r = put_option(f, p, a);
+            if (r < 0)
+                return r;
+            if (f->argv->len == before)
+                f->greedy = greedy;
+        }
+    }
+    return 0;
+}
+
+/* The texts of a positional argument. */
+static int write_positional(struct filling *f, const struct parser_action *a,
+                            struct skill_strings *texts)
+{
+    const cJSON *value = value_of(f, a), *item;
+    bool is_list = parser_action_is_list(a);
+    int r = 0, n = 1;
+
+    if (!value)
+        return a->required ? refuse(f, a->property, "is missing") : 0;
+    if (is_list) {
+        r = check_count(f, a, value);
+        n = cJSON_GetArraySize(value);
+    }
+    item = is_list ? value->child : value;
+    for (int i = 0; r == 0 && i < n; i++, item = item->next) {
+        char *text = NULL;
+
+        r = write_text(f, a, item, &text);
+        if (r == 0 && strcmp(text, "--") == 0)
+            r = refuse(f, a->property, "cannot be \"--\"");
+        if (r == 0 && skill_strings_add(texts, "%s", text) < 0)
+            r = err_set(f->err, ENOMEM, "out of memory");
+        free(text);
+    }
+    return r;
+}
+
+static int fill(struct filling *f, const struct parser *p);
+
+static int put_command(struct filling *f, const struct parser_action *a)
+{
+    const cJSON *value = value_of(f, a);
+    const char *name = cJSON_GetStringValue(value);
+    char *list;
+    int r;
+
+    if (!value)
+        return a->required ? refuse(f, a->property, "is missing") : 0;
+    for (size_t i = 0; name && i < a->n_commands; i++) {
+        if (strcmp(a->commands[i].name, name) != 0)
+            continue;
+        r = put(f, name);
+        return r < 0 ? r : fill(f, &a->commands[i].parser);
+    }
+    {
+        cJSON *names = cJSON_CreateArray();
+
+        for (size_t i = 0; i < a->n_commands; i++)
+            cJSON_AddItemToArray(names, cJSON_CreateString(a->commands[i].name));
+        list = cJSON_PrintUnformatted(names);
+        r = refuse(f, a->property, "must be one of %.200s", list ? list : "its commands");
+        cJSON_free(list);
+        cJSON_Delete(names);
+    }
+    return r;
+}
+
+/* Positional arguments, and "--" before them where they could be taken for something else. */
+static int put_positionals(struct filling *f, const struct parser *p)
+{
+    const struct parser_action *odd = NULL, *commands = NULL;
+    struct skill_strings texts = {0};
+    bool may_part = true;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < p->n_actions && !commands; i++) {
+        const struct parser_action *a = &p->actions[i];
+        size_t before = texts.len;
+
+        if (a->kind == PARSER_COMMANDS) {
+            commands = value_of(f, a) || a->required ? a : NULL;
+        } else if (a->n_options == 0) {
+            r = write_positional(f, a, &texts);
+            /* What is left is taken as it is, with the "--". */
+            may_part &= a->nargs != PARSER_REST;
+        }
+        for (size_t k = before; !odd && k < texts.len; k++)
+            odd = looks_like_option(p, texts.items[k]) ? a : NULL;
+        if (!odd && f->greedy && (texts.len > 0 || commands))
+            odd = a;
+    }
+    if (r == 0 && odd && (commands || !may_part))
+        r = refuse(f, odd->property, "cannot be given like this on a command line");
+    else if (r == 0 && odd)
+        r = put(f, "--");
+    for (size_t i = 0; r == 0 && i < texts.len; i++)
+        r = put(f, texts.items[i]);
+    skill_strings_finish(&texts);
+    if (r == 0 && commands)
+        r = put_command(f, commands);
+    return r;
+}
+
+static int fill(struct filling *f, const struct parser *p)
+{
+    int r = put_options(f, p);
+
+    return r < 0 ? r : put_positionals(f, p);
+}
+
+/* True when the parser, or that of a command that was chosen, has such an argument. */
+static bool is_known(const struct filling *f, const struct parser *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_actions; i++) {
+        const struct parser_action *a = &p->actions[i];
+        const char *chosen =
+            a->kind == PARSER_COMMANDS ? cJSON_GetStringValue(value_of(f, a)) : NULL;
+
+        if (strcmp(a->property, name) == 0)
+            return true;
+        for (size_t k = 0; chosen && k < a->n_commands; k++) {
+            if (strcmp(a->commands[k].name, chosen) == 0 &&
+                is_known(f, &a->commands[k].parser, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+int arguments_to_argv(const struct parser *parser, const char *arguments, size_t len,
+                      struct skill_strings *ret, struct err *err)
+{
+    cJSON *json = cJSON_ParseWithLength(arguments, len);
+    struct filling f = {.arguments = json, .argv = ret, .err = err};
+    const cJSON *item;
+    int r = cJSON_IsObject(json) ? fill(&f, parser)
+                                 : err_set(err, EINVAL, "the arguments must be a JSON object");
+
+    cJSON_ArrayForEach(item, json)
+    {
+        if (r == 0 && !cJSON_IsNull(item) && !is_known(&f, parser, item->string))
+            r = err_set(err, EINVAL, "there is no argument \"%.*s\" here", SHOWN, item->string);
+    }
+    cJSON_Delete(json);
+    return r;
+}

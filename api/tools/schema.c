@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/schema.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_MAX 32
+#define HELP_MAX  2048u
+
+const char schema_open[] = "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":true}";
+
+/* One property of the object, from every action that has its name. */
+struct property {
+    const char *name;  /* borrowed */
+    const char *help;  /* borrowed, or NULL */
+    cJSON *variants;   /* owned array of schemas that differ */
+    struct buf where;  /* the commands that take it */
+    bool is_required;  /* whatever the command is */
+    bool is_everywhere;
+};
+
+struct writing {
+    struct property *properties;
+    size_t n;
+    int result;
+};
+
+static cJSON *keep(struct writing *w, cJSON *json)
+{
+    if (!json)
+        w->result = -ENOMEM;
+    return json;
+}
+
+static void add(struct writing *w, cJSON *object, const char *key, cJSON *item)
+{
+    if (!keep(w, item))
+        return;
+    if (!cJSON_AddItemToObject(object, key, item)) {
+        cJSON_Delete(item);
+        w->result = -ENOMEM;
+    }
+}
+
+static void push(struct writing *w, cJSON *array, cJSON *item)
+{
+    if (!keep(w, item))
+        return;
+    if (!cJSON_AddItemToArray(array, item)) {
+        cJSON_Delete(item);
+        w->result = -ENOMEM;
+    }
+}
+
+static void add_copy(struct writing *w, cJSON *object, const char *key, const cJSON *item)
+{
+    if (item)
+        add(w, object, key, cJSON_Duplicate(item, true));
+}
+
+static void add_type(struct writing *w, cJSON *object, const char *type)
+{
+    add(w, object, "type", cJSON_CreateString(type));
+}
+
+/* The schema of one value. */
+static cJSON *write_value(struct writing *w, const struct parser_action *a)
+{
+    static const char *const types[] = {"string", "integer", "number", "boolean", NULL};
+    cJSON *json = keep(w, cJSON_CreateObject());
+
+    if (types[a->type])
+        add_type(w, json, types[a->type]);
+    add_copy(w, json, "enum", a->choices);
+    return json;
+}
+
+/* An option that may come without its value: true is the option alone. */
+static cJSON *write_optional(struct writing *w, const struct parser_action *a)
+{
+    cJSON *json = write_value(w, a), *both, *flag;
+
+    if (a->n_options == 0 || a->type == PARSER_BOOLEAN || a->type == PARSER_JSON)
+        return json;
+    both = keep(w, cJSON_CreateArray());
+    flag = keep(w, cJSON_CreateObject());
+    add_type(w, flag, "boolean");
+    push(w, both, json);
+    push(w, both, flag);
+    json = keep(w, cJSON_CreateObject());
+    add(w, json, "anyOf", both);
+    return json;
+}
+
+static cJSON *write_list(struct writing *w, cJSON *items, unsigned min, unsigned max)
+{
+    cJSON *json = keep(w, cJSON_CreateObject());
+
+    add_type(w, json, "array");
+    add(w, json, "items", items);
+    if (min > 0)
+        add(w, json, "minItems", cJSON_CreateNumber(min));
+    if (max > 0)
+        add(w, json, "maxItems", cJSON_CreateNumber(max));
+    return json;
+}
+
+/* The values of one time that it is given. */
+static cJSON *write_values(struct writing *w, const struct parser_action *a)
+{
+    switch (a->nargs) {
+    case PARSER_ONE:
+        return write_value(w, a);
+    case PARSER_OPTIONAL:
+        return a->kind == PARSER_STORE ? write_optional(w, a) : write_value(w, a);
+    case PARSER_ANY:
+    case PARSER_REST:
+        return write_list(w, write_value(w, a), 0, 0);
+    case PARSER_SOME:
+        return write_list(w, write_value(w, a), 1, 0);
+    default:
+        return write_list(w, write_value(w, a), a->count, a->count);
+    }
+}
+
+static cJSON *write_commands(struct writing *w, const struct parser_action *a)
+{
+    cJSON *json = keep(w, cJSON_CreateObject()), *names = keep(w, cJSON_CreateArray());
+
+    add_type(w, json, "string");
+    for (size_t i = 0; i < a->n_commands; i++)
+        push(w, names, cJSON_CreateString(a->commands[i].name));
+    add(w, json, "enum", names);
+    return json;
+}
+
+static cJSON *write_action(struct writing *w, const struct parser_action *a)
+{
+    cJSON *json;
+
+    switch (a->kind) {
+    case PARSER_STORE:
+        json = write_values(w, a);
+        break;
+    case PARSER_APPEND:
+        json = write_list(w, write_values(w, a), 0, 0);
+        break;
+    case PARSER_EXTEND:
+        json = write_list(w, write_value(w, a), 0, 0);
+        break;
+    case PARSER_COUNT:
+        json = keep(w, cJSON_CreateObject());
+        add_type(w, json, "integer");
+        add(w, json, "minimum", cJSON_CreateNumber(0));
+        add(w, json, "maximum", cJSON_CreateNumber(COUNT_MAX));
+        break;
+    case PARSER_COMMANDS:
+        json = write_commands(w, a);
+        break;
+    default:
+        json = keep(w, cJSON_CreateObject());
+        add_type(w, json, "boolean");
+        break;
+    }
+    add_copy(w, json, "default", a->default_value);
+    return json;
+}
+
+static struct property *find(struct writing *w, const char *name)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        if (strcmp(w->properties[i].name, name) == 0)
+            return &w->properties[i];
+    }
+    return NULL;
+}
+
+/* The words of a property for commands: what each of them does. */
+static const char *write_command_help(struct writing *w, const struct parser_action *a,
+                                      struct buf *text)
+{
+    if (a->help)
+        (void)buf_printf(text, "%s ", a->help);
+    for (size_t i = 0; i < a->n_commands; i++) {
+        const struct parser_command *c = &a->commands[i];
+        const char *help = c->help ? c->help : c->parser.description;
+
+        if (help)
+            (void)buf_printf(text, "%s: %s; ", c->name, help);
+    }
+    if (text->len == 0)
+        return NULL;
+    while (text->len > 0 && strchr("; ", text->data[text->len - 1]))
+        text->len--;
+    if (!buf_cstr(text))
+        w->result = -ENOMEM;
+    return (const char *)text->data;
+}
+
+/* Adds an action to the property of its name. where is NULL outside of commands. */
+static void merge(struct writing *w, const struct parser_action *a, const char *where)
+{
+    struct property *p = find(w, a->property);
+    cJSON *json = write_action(w, a);
+    const cJSON *known;
+    bool same = false;
+
+    if (!p) {
+        p = &w->properties[w->n++];
+        *p = (struct property){.name = a->property,
+                               .variants = keep(w, cJSON_CreateArray()),
+                               .where = buf_init(HELP_MAX)};
+    }
+    cJSON_ArrayForEach(known, p->variants)
+    {
+        same |= cJSON_Compare(known, json, true);
+    }
+    if (same)
+        cJSON_Delete(json);
+    else
+        push(w, p->variants, json);
+    if (!p->help)
+        p->help = a->help;
+    p->is_everywhere |= !where;
+    p->is_required |= !where && a->required;
+    if (where)
+        (void)buf_printf(&p->where, "%s%s%s", p->where.len ? ", " : "", where,
+                         a->required ? " (required)" : "");
+}
+
+static void merge_parser(struct writing *w, const struct parser *parser, const char *where)
+{
+    for (size_t i = 0; i < parser->n_actions; i++) {
+        const struct parser_action *a = &parser->actions[i];
+
+        merge(w, a, where);
+        for (size_t k = 0; k < a->n_commands; k++) {
+            char path[HELP_MAX / 4];
+
+            (void)snprintf(path, sizeof(path), "%s%s%s", where ? where : "", where ? " " : "",
+                           a->commands[k].name);
+            merge_parser(w, &a->commands[k].parser, path);
+        }
+    }
+}
+
+/* Finds the commands behind a property, for what each of them does. */
+static const struct parser_action *find_commands(const struct parser *parser, const char *name)
+{
+    for (size_t i = 0; i < parser->n_actions; i++) {
+        const struct parser_action *a = &parser->actions[i];
+
+        if (a->kind == PARSER_COMMANDS && strcmp(a->property, name) == 0)
+            return a;
+        for (size_t k = 0; k < a->n_commands; k++) {
+            const struct parser_action *below = find_commands(&a->commands[k].parser, name);
+
+            if (below)
+                return below;
+        }
+    }
+    return NULL;
+}
+
+static void write_description(struct writing *w, const struct parser *parser, struct property *p,
+                              cJSON *json)
+{
+    const struct parser_action *commands = find_commands(parser, p->name);
+    struct buf help = buf_init(HELP_MAX), text = buf_init(2 * HELP_MAX + PARSER_TEXT_MAX);
+    const char *words = commands ? write_command_help(w, commands, &help) : p->help;
+
+    if (words)
+        (void)buf_printf(&text, "%s", words);
+    if (!p->is_everywhere && p->where.len > 0)
+        (void)buf_printf(&text, "%sWith the command %.*s.", text.len ? " " : "",
+                         (int)p->where.len, (const char *)p->where.data);
+    if (text.len > 0)
+        add(w, json, "description", cJSON_CreateString(buf_cstr(&text) ? (char *)text.data : ""));
+    buf_finish(&help);
+    buf_finish(&text);
+}
+
+static cJSON *write_property(struct writing *w, const struct parser *parser, struct property *p)
+{
+    cJSON *json;
+
+    if (cJSON_GetArraySize(p->variants) == 1) {
+        json = cJSON_DetachItemFromArray(p->variants, 0);
+    } else {
+        json = keep(w, cJSON_CreateObject());
+        add(w, json, "anyOf", p->variants);
+        p->variants = NULL;
+    }
+    write_description(w, parser, p, json);
+    return json;
+}
+
+static cJSON *write_object(struct writing *w, const struct parser *parser)
+{
+    cJSON *json = keep(w, cJSON_CreateObject()), *properties = keep(w, cJSON_CreateObject());
+    cJSON *required = keep(w, cJSON_CreateArray());
+
+    add_type(w, json, "object");
+    for (size_t i = 0; i < w->n && w->result == 0; i++) {
+        struct property *p = &w->properties[i];
+
+        add(w, properties, p->name, write_property(w, parser, p));
+        if (p->is_required)
+            push(w, required, cJSON_CreateString(p->name));
+    }
+    add(w, json, "properties", properties);
+    if (cJSON_GetArraySize(required) > 0)
+        add(w, json, "required", required);
+    else
+        cJSON_Delete(required);
+    add(w, json, "additionalProperties", cJSON_CreateFalse());
+    return json;
+}
+
+static size_t count_actions(const struct parser *parser)
+{
+    size_t n = parser->n_actions;
+
+    for (size_t i = 0; i < parser->n_actions; i++) {
+        for (size_t k = 0; k < parser->actions[i].n_commands; k++)
+            n += count_actions(&parser->actions[i].commands[k].parser);
+    }
+    return n;
+}
+
+int schema_write(const struct parser *parser, struct buf *out)
+{
+    struct writing w = {.properties =
+                            calloc(count_actions(parser) + 1, sizeof(struct property))};
+    cJSON *json = NULL;
+    char *text = NULL;
+
+    if (!w.properties)
+        return -ENOMEM;
+    merge_parser(&w, parser, NULL);
+    if (w.result == 0)
+        json = write_object(&w, parser);
+    if (w.result == 0)
+        text = cJSON_PrintUnformatted(json);
+    if (w.result == 0)
+        w.result = text ? buf_append(out, text, strlen(text)) : -ENOMEM;
+    cJSON_free(text);
+    cJSON_Delete(json);
+    for (size_t i = 0; i < w.n; i++) {
+        cJSON_Delete(w.properties[i].variants);
+        buf_finish(&w.properties[i].where);
+    }
+    free(w.properties);
+    return w.result;
+}

@@ -2,6 +2,7 @@
 #include "api/skill/frontmatter.h"
 
 #include "api/skill/duration.h"
+#include "api/skill/input_schema.h"
 #include "api/skill/names.h"
 #include "api/skill/yamltree.h"
 #include "base/buf.h"
@@ -212,6 +213,21 @@ static int to_text(const struct yamltree *node, const char *key, struct skill *s
                              node->line, key);
 }
 
+static int add_input_schema(struct skill *skill, const struct yamltree *value)
+{
+    struct err err = {0};
+    int result = 0;
+
+    if (is_null(value) || skill->input_schema)
+        return 0;
+    result = input_schema_read(value, &skill->input_schema, &err);
+    if (result == -EINVAL)
+        result =
+            skill_strings_add(&skill->warnings, "line %u: \"input_schema\" cannot be used: %s",
+                              value->line, err.message);
+    return result;
+}
+
 static int add_metadata(struct skill *skill, const struct yamltree *map)
 {
     if (is_null(map))
@@ -224,6 +240,13 @@ static int add_metadata(struct skill *skill, const struct yamltree *map)
         return -ENOMEM;
     for (size_t i = 0; i + 1 < map->n; i += 2) {
         const struct yamltree *key = map->children[i], *value = map->children[i + 1];
+        if (key->kind == YAMLTREE_SCALAR && strcmp(key->text, "input_schema") == 0) {
+            int result = add_input_schema(skill, value);
+            if (result)
+                return result;
+            if (value->kind != YAMLTREE_SCALAR)
+                continue;
+        }
         if (key->kind != YAMLTREE_SCALAR || value->kind != YAMLTREE_SCALAR) {
             int result = skill_strings_add(&skill->warnings,
                                            "line %u: a value in \"metadata\" is no text; it "
@@ -317,6 +340,8 @@ static int add_field(struct skill *skill, const struct yamltree *key,
         return add_metadata(skill, value);
     if (strcmp(key->text, "resources") == 0)
         return add_resources(skill, value);
+    if (strcmp(key->text, "input_schema") == 0)
+        return add_input_schema(skill, value);
     if (strcmp(key->text, "timeout") == 0) {
         if (!is_null(value) &&
             (value->kind != YAMLTREE_SCALAR || duration_parse(value->text, &skill->timeout_ms)))

@@ -78,6 +78,7 @@ void skill_finish(struct skill *skill)
         free(skill->metadata[i].value);
     }
     free(skill->metadata);
+    free(skill->input_schema);
     free(skill->instructions);
     skill_strings_finish(&skill->warnings);
     *skill = (struct skill){0};

@@ -62,6 +62,7 @@ struct skill {
     uint64_t timeout_ms;   /* 0: not given */
     uint64_t memory_bytes; /* 0: not given */
     uint32_t cpu_millis;   /* 1000 is one CPU; 0: not given */
+    char *input_schema;    /* JSON, an object schema in one line; NULL: none that can be used */
     char *instructions;    /* the body, "" when empty; never NULL after a successful load */
     size_t instructions_len;
     struct skill_strings warnings; /* sentences for a person */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SKILL.md: what is read, what is forgiven with a warning, what is refused and why. */
 #include "api/skill/frontmatter.h"
+#include "base/buf.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -238,10 +239,89 @@ static void not_terminated(void **state)
     skill_finish(&skill);
 }
 
+/* What becomes of an input_schema, and what is warned of where it cannot be used. */
+static void expect_schema(const char *yaml, const char *json, const char *warning)
+{
+    char text[4096];
+    struct skill skill;
+
+    snprintf(text, sizeof(text), "---\nname: a\ndescription: d\n%s---\n", yaml);
+    skill = parse(text);
+    if (json)
+        assert_string_equal(skill.input_schema, json);
+    else
+        assert_null(skill.input_schema);
+    if (warning)
+        expect_warning(&skill, warning);
+    else
+        assert_int_equal(skill.warnings.len, 0);
+    skill_finish(&skill);
+}
+
+static void input_schemas(void **state)
+{
+    static const char json[] =
+        "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":1,"
+        "\"default\":12345678901234567890},\"s\":{\"enum\":[\"1\",\"yes\",null,true,-2.5e3,"
+        "\"01\",\".5\"]},\"S\":{}},\"required\":[\"n\"]}";
+
+    (void)state;
+    expect_schema("input_schema:\n  type: object\n  properties:\n    n:\n      type: integer\n"
+                  "      minimum: 1\n      default: 12345678901234567890\n"
+                  "    s: {enum: [\"1\", yes, ~, true, -2.5e3, 01, .5]}\n    S: {}\n"
+                  "  required: [n]\n",
+                  json, NULL);
+    expect_schema("metadata:\n  input_schema: '{\"properties\": {\"a\": {}}}'\n",
+                  "{\"properties\":{\"a\":{}},\"type\":\"object\"}", NULL);
+    expect_schema("metadata:\n  author: me\n  input_schema:\n    properties: {a: true}\n",
+                  "{\"properties\":{\"a\":true},\"type\":\"object\"}", NULL);
+    expect_schema("input_schema: {}\n", "{\"type\":\"object\",\"properties\":{}}", NULL);
+    expect_schema("input_schema:\n", NULL, NULL);
+    expect_schema("input_schema: some text\n", NULL, "cannot be used: it must be a map");
+    expect_schema("input_schema: [1]\n", NULL, "cannot be used: it must be a map");
+    expect_schema("input_schema: {type: string}\n", NULL, "its type must be \"object\"");
+    expect_schema("input_schema: {properties: [a]}\n", NULL, "\"properties\" must be a map");
+    expect_schema("input_schema: {properties: {a: 1}}\n", NULL, "\"a\" must be a map");
+    expect_schema("input_schema: {required: a}\n", NULL, "\"required\" must be a list");
+    expect_schema("input_schema: {required: [1]}\n", NULL, "must be a list of names");
+    expect_schema("input_schema: {a: 1, a: 2}\n", NULL, "there twice");
+}
+
+static void a_large_input_schema(void **state)
+{
+    struct buf text = buf_init(1u << 20);
+    struct skill skill;
+
+    (void)state;
+    buf_printf(&text, "---\nname: a\ndescription: d\ninput_schema: {title: \"");
+    for (unsigned i = 0; i < 40000; i++)
+        buf_append(&text, "x", 1);
+    buf_printf(&text, "\"}\n---\n");
+    skill = parse(buf_cstr(&text));
+    assert_null(skill.input_schema);
+    expect_warning(&skill, "it is over 32768 bytes");
+    skill_finish(&skill);
+    buf_clear(&text);
+    buf_printf(&text, "---\nname: a\ndescription: d\ninput_schema: '");
+    for (unsigned i = 0; i < 30; i++)
+        buf_printf(&text, "{\"a\":");
+    buf_printf(&text, "1");
+    for (unsigned i = 0; i < 30; i++)
+        buf_printf(&text, "}");
+    buf_printf(&text, "'\n---\n");
+    skill = parse(buf_cstr(&text));
+    assert_null(skill.input_schema);
+    expect_warning(&skill, "levels deep");
+    skill_finish(&skill);
+    buf_finish(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_fields),
+        cmocka_unit_test(input_schemas),
+        cmocka_unit_test(a_large_input_schema),
         cmocka_unit_test(smallest),
         cmocka_unit_test(colons_get_quotes),
         cmocka_unit_test(forgiven),

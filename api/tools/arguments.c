@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/arguments.h"
 
+#include "api/daemon/json_text.h"
+
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
@@ -288,7 +290,8 @@ static int put_count(struct filling *f, const struct parser_action *a, const cJS
 {
     int r = 0;
 
-    if (!cJSON_IsNumber(value) || !(value->valuedouble >= 0 && value->valuedouble <= COUNT_MAX) ||
+    if (!cJSON_IsNumber(value) ||
+        !(value->valuedouble >= 0 && value->valuedouble <= COUNT_MAX) ||
         value->valuedouble != floor(value->valuedouble))
         return refuse(f, a->property, "must be a whole number from 0 to %d", COUNT_MAX);
     for (int i = 0; r == 0 && i < value->valueint; i++)
@@ -299,8 +302,7 @@ static int put_count(struct filling *f, const struct parser_action *a, const cJS
 static int put_option(struct filling *f, const struct parser *p, const struct parser_action *a)
 {
     const cJSON *value = value_of(f, a);
-    bool is_flag =
-        a->kind == PARSER_SET || a->kind == PARSER_UNSET || a->kind == PARSER_SWITCH;
+    bool is_flag = a->kind == PARSER_SET || a->kind == PARSER_UNSET || a->kind == PARSER_SWITCH;
 
     if (!value)
         return a->required ? refuse(f, a->property, "is missing") : 0;
@@ -388,6 +390,7 @@ static int put_command(struct filling *f, const struct parser_action *a)
 {
     const cJSON *value = value_of(f, a);
     const char *name = cJSON_GetStringValue(value);
+    cJSON *names;
     char *list;
     int r;
 
@@ -399,16 +402,13 @@ static int put_command(struct filling *f, const struct parser_action *a)
         r = put(f, name);
         return r < 0 ? r : fill(f, &a->commands[i].parser);
     }
-    {
-        cJSON *names = cJSON_CreateArray();
-
-        for (size_t i = 0; i < a->n_commands; i++)
-            cJSON_AddItemToArray(names, cJSON_CreateString(a->commands[i].name));
-        list = cJSON_PrintUnformatted(names);
-        r = refuse(f, a->property, "must be one of %.200s", list ? list : "its commands");
-        cJSON_free(list);
-        cJSON_Delete(names);
-    }
+    names = cJSON_CreateArray();
+    for (size_t i = 0; i < a->n_commands; i++)
+        cJSON_AddItemToArray(names, cJSON_CreateString(a->commands[i].name));
+    list = cJSON_PrintUnformatted(names);
+    r = refuse(f, a->property, "must be one of %.200s", list ? list : "its commands");
+    cJSON_free(list);
+    cJSON_Delete(names);
     return r;
 }
 
@@ -428,10 +428,11 @@ static int put_positionals(struct filling *f, const struct parser *p)
             commands = value_of(f, a) || a->required ? a : NULL;
         } else if (a->n_options == 0) {
             r = write_positional(f, a, &texts);
-            /* What is left is taken as it is, with the "--". */
+            /* What is left is taken as it is, with the "--", and once it has begun. */
             may_part &= a->nargs != PARSER_REST;
         }
-        for (size_t k = before; !odd && k < texts.len; k++)
+        for (size_t k = before; !odd && k < texts.len && (k == 0 || a->nargs != PARSER_REST);
+             k++)
             odd = looks_like_option(p, texts.items[k]) ? a : NULL;
         if (!odd && f->greedy && (texts.len > 0 || commands))
             odd = a;
@@ -480,8 +481,14 @@ int arguments_to_argv(const struct parser *parser, const char *arguments, size_t
     cJSON *json = cJSON_ParseWithLength(arguments, len);
     struct filling f = {.arguments = json, .argv = ret, .err = err};
     const cJSON *item;
-    int r = cJSON_IsObject(json) ? fill(&f, parser)
-                                 : err_set(err, EINVAL, "the arguments must be a JSON object");
+    int r;
+
+    if (json_text_has_nul(arguments, len))
+        r = err_set(err, EINVAL, "the arguments hold a NUL character");
+    else if (!cJSON_IsObject(json))
+        r = err_set(err, EINVAL, "the arguments must be a JSON object");
+    else
+        r = fill(&f, parser);
 
     cJSON_ArrayForEach(item, json)
     {

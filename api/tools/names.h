@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tools are called. Every API takes 1 to 64 letters, digits, '_' and '-': skills and scripts
- * are called what they like. The same skills always give the same names.
+ * What tools are called. Every API takes 1 to 64 letters, digits, '_' and '-': skills and
+ * scripts are called what they like. The same skills always give the same names.
  */
 #ifndef SKILLVM_API_TOOLS_NAMES_H
 #define SKILLVM_API_TOOLS_NAMES_H
@@ -24,9 +24,9 @@ char *tool_name_clean(const char *text, const char *extra, char *out, size_t siz
 
 /*
  * Names n tools that are all different. A skill's entry has the skill's name, a script
- * <skill>__<script> with its path without "scripts/" and its extension. One that is too long, and
- * one that is like another's, ends with a part of the SHA-256 of skill and script; only a skill
- * whose own name it is keeps it. 0, -ENOMEM or -EIO.
+ * <skill>__<script> with its path without "scripts/" and its extension. One that is too long,
+ * and one that is like another's, ends with a part of the SHA-256 of skill and script; only a
+ * skill whose own name it is keeps it. 0, -ENOMEM or -EIO.
  */
 int tool_names_assign(const struct tool_identity *tools, size_t n,
                       char (*ret_names)[TOOL_NAME_SIZE]);

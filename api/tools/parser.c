@@ -245,7 +245,10 @@ static int choose_name(struct reading *r, const struct parser *p, const struct p
     }
     for (unsigned i = 2; i < PARSER_TOTAL_MAX; i++) {
         (void)snprintf(a->property, sizeof(a->property), "%.58s_%u",
-                       option[0] ? option : first[0] ? first : "argument", i);
+                       option[0]  ? option
+                       : first[0] ? first
+                                  : "argument",
+                       i);
         if (!is_taken(p, path, a->property))
             return 0;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of a script as argparse_probe.py describes it, checked: the description comes
- * out of a guest, so nothing in it is trusted and everything in it has a limit. It says what a
- * tool's arguments are called and what they may be; it never says what is run.
+ * The command line of a script as argparse_probe.py describes it, checked: the description
+ * comes out of a guest, so nothing in it is trusted and everything in it has a limit. It says
+ * what a tool's arguments are called and what they may be; it never says what is run.
  *
  *   {"version": 1, "doc": text | null, "parser": PARSER | null}
  *   PARSER:  {"description": text | null, "actions": [ACTION…]}
@@ -22,12 +22,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PARSER_BYTES_MAX    (256u * 1024u) /* of the description */
-#define PARSER_DEPTH_MAX    4u             /* commands below commands */
-#define PARSER_ACTIONS_MAX  128u           /* of one parser */
-#define PARSER_COMMANDS_MAX 64u            /* of one parser */
-#define PARSER_TOTAL_MAX    1024u          /* actions and commands together */
-#define PARSER_OPTIONS_MAX  16u            /* names of one action */
+#define PARSER_BYTES_MAX    (64u * 1024u) /* of the description */
+#define PARSER_DEPTH_MAX    4u            /* commands below commands */
+#define PARSER_ACTIONS_MAX  128u          /* of one parser */
+#define PARSER_COMMANDS_MAX 64u           /* of one parser */
+#define PARSER_TOTAL_MAX    1024u         /* actions and commands together */
+#define PARSER_OPTIONS_MAX  16u           /* names of one action */
 #define PARSER_CHOICES_MAX  200u
 #define PARSER_NARGS_MAX    64u
 #define PARSER_TEXT_MAX     4096u
@@ -77,7 +77,7 @@ struct parser_action {
     enum parser_nargs nargs;
     unsigned count;
     enum parser_type type;
-    struct cJSON *choices;      /* an owned array of scalars of its type, or NULL */
+    struct cJSON *choices;       /* an owned array of scalars of its type, or NULL */
     struct cJSON *default_value; /* owned, of its type, or NULL */
     bool required;
     bool sets_on; /* SET and UNSET: the value in JSON with which the option is given */

@@ -11,15 +11,16 @@
 #define COUNT_MAX 32
 #define HELP_MAX  2048u
 
-const char schema_open[] = "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":true}";
+const char schema_open[] =
+    "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":true}";
 
 /* One property of the object, from every action that has its name. */
 struct property {
-    const char *name;  /* borrowed */
-    const char *help;  /* borrowed, or NULL */
-    cJSON *variants;   /* owned array of schemas that differ */
-    struct buf where;  /* the commands that take it */
-    bool is_required;  /* whatever the command is */
+    const char *name; /* borrowed */
+    const char *help; /* borrowed, or NULL */
+    cJSON *variants;  /* owned array of schemas that differ */
+    struct buf where; /* the commands that take it */
+    bool is_required; /* whatever the command is */
     bool is_everywhere;
 };
 
@@ -241,8 +242,8 @@ static void merge_parser(struct writing *w, const struct parser *parser, const c
         for (size_t k = 0; k < a->n_commands; k++) {
             char path[HELP_MAX / 4];
 
-            (void)snprintf(path, sizeof(path), "%s%s%s", where ? where : "", where ? " " : "",
-                           a->commands[k].name);
+            (void)snprintf(path, sizeof(path), "%.360s%s%.128s", where ? where : "",
+                           where ? " " : "", a->commands[k].name);
             merge_parser(w, &a->commands[k].parser, path);
         }
     }
@@ -266,8 +267,8 @@ static const struct parser_action *find_commands(const struct parser *parser, co
     return NULL;
 }
 
-static void write_description(struct writing *w, const struct parser *parser, struct property *p,
-                              cJSON *json)
+static void write_description(struct writing *w, const struct parser *parser,
+                              struct property *p, cJSON *json)
 {
     const struct parser_action *commands = find_commands(parser, p->name);
     struct buf help = buf_init(HELP_MAX), text = buf_init(2 * HELP_MAX + PARSER_TEXT_MAX);
@@ -279,7 +280,8 @@ static void write_description(struct writing *w, const struct parser *parser, st
         (void)buf_printf(&text, "%sWith the command %.*s.", text.len ? " " : "",
                          (int)p->where.len, (const char *)p->where.data);
     if (text.len > 0)
-        add(w, json, "description", cJSON_CreateString(buf_cstr(&text) ? (char *)text.data : ""));
+        add(w, json, "description",
+            cJSON_CreateString(buf_cstr(&text) ? (char *)text.data : ""));
     buf_finish(&help);
     buf_finish(&text);
 }

@@ -19,8 +19,8 @@
 extern const char schema_open[];
 
 /*
- * Appends the schema of a parser to out: one object whose properties are the arguments, those of
- * all commands side by side, each saying which command it belongs to. No "oneOf" at the top,
+ * Appends the schema of a parser to out: one object whose properties are the arguments, those
+ * of all commands side by side, each saying which command it belongs to. No "oneOf" at the top,
  * which not every API takes. 0, -E2BIG or -ENOMEM.
  */
 int schema_write(const struct parser *parser, struct buf *out);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/json_write.h"
 
-#include "api/daemon/json_text.h"
-
 #include <stdio.h>
 #include <time.h>
 
@@ -47,6 +45,20 @@ void json_write_string(struct json_writer *w, const char *key, const char *text)
     begin(w, key);
     if (w->result == 0)
         w->result = json_append_cstr(&w->out, text);
+}
+
+void json_write_text(struct json_writer *w, const char *key, const void *data, size_t len)
+{
+    begin(w, key);
+    if (w->result == 0)
+        w->result = json_append_string(&w->out, data, len);
+}
+
+void json_write_value(struct json_writer *w, const char *key, struct json_slice value)
+{
+    begin(w, key);
+    if (w->result == 0)
+        w->result = json_append_compact(&w->out, value);
 }
 
 void json_write_number(struct json_writer *w, const char *key, uint64_t value)

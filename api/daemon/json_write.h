@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_JSON_WRITE_H
 #define SKILLVM_API_DAEMON_JSON_WRITE_H
 
+#include "api/daemon/json_text.h"
 #include "base/buf.h"
 
 #include <stdbool.h>
@@ -28,6 +29,10 @@ void json_write_open(struct json_writer *w, const char *key, char bracket);
 void json_write_close(struct json_writer *w, char bracket);
 /* A string, repaired where it is not UTF-8; null for NULL. */
 void json_write_string(struct json_writer *w, const char *key, const char *text);
+/* The same for bytes, which may hold NULs. */
+void json_write_text(struct json_writer *w, const char *key, const void *data, size_t len);
+/* JSON that was checked, without the white space between its tokens. */
+void json_write_value(struct json_writer *w, const char *key, struct json_slice value);
 void json_write_number(struct json_writer *w, const char *key, uint64_t value);
 /* Nanoseconds as milliseconds with three decimals. */
 void json_write_ms(struct json_writer *w, const char *key, uint64_t ns);

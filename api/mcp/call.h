@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a request's handler works with: the request, the way to the daemon, and the answer to
+ * fill in. Each request that needs the daemon runs in a thread of its own.
+ */
+#ifndef SKILLVM_API_MCP_CALL_H
+#define SKILLVM_API_MCP_CALL_H
+
+#include "api/daemon/json_text.h"
+#include "api/daemon/json_write.h"
+#include "api/mcp/message.h"
+#include "api/mcp/server.h"
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define MCP_PAGE_MAX   100u        /* entries of a list in one answer */
+#define MCP_RESULT_MAX (48u << 20) /* bytes of an answer */
+#define MCP_DAEMON_MAX (72u << 20) /* bytes of an answer of the daemon's */
+
+struct mcp_call;
+
+/* What a request is answered with: a result, or an error where code is not 0. */
+struct mcp_answer {
+    struct json_writer result;
+    int code; /* of enum message_error */
+    char text[SKILLVM_MESSAGE_MAX];
+};
+
+/* Makes it an error, and -1 for the handler to return. */
+int mcp_answer_fail(struct mcp_answer *answer, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The request's parameters; empty where there are none. */
+struct json_slice mcp_call_params(const struct mcp_call *call);
+const struct mcp_config *mcp_call_config(const struct mcp_call *call);
+/* The client does not want an answer any more. */
+bool mcp_call_cancelled(const struct mcp_call *call);
+/* True when the protocol that was agreed on is this version or a later one. */
+bool mcp_call_speaks(const struct mcp_call *call, const char *version);
+/* Sends a notification that belongs to the request, unless it was cancelled. */
+void mcp_call_notify(struct mcp_call *call, const char *method, const struct buf *params);
+
+/*
+ * GET of something of the daemon's into body, which bounds it. type (64 bytes, or NULL) gets
+ * its media type. 0, or -errno with error; -EINTR when the request was cancelled.
+ */
+int mcp_call_get(struct mcp_call *call, const char *path, struct buf *body, char *type,
+                 struct skillvm_error *error);
+
+/* The answer for a call of the daemon's that failed, and -1. */
+int mcp_answer_daemon(struct mcp_answer *answer, const struct skillvm_error *error);
+
+/* Handlers. 0 with a result, or -1 with an error in the answer. */
+int mcp_tools_list(struct mcp_call *call, struct mcp_answer *answer);
+int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer);
+int mcp_resources_list(struct mcp_call *call, struct mcp_answer *answer);
+int mcp_resources_templates(struct mcp_call *call, struct mcp_answer *answer);
+int mcp_resources_read(struct mcp_call *call, struct mcp_answer *answer);
+
+#endif

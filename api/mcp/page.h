@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list in pages. A page's cursor is the key of its last entry, so that entries which come and
+ * go between two pages move nothing.
+ */
+#ifndef SKILLVM_API_MCP_PAGE_H
+#define SKILLVM_API_MCP_PAGE_H
+
+#include "api/mcp/call.h"
+
+struct mcp_page {
+    const char *name; /* of the list in the result */
+    /* An item's key, owned by the caller; NULL when it has none, and then it is left out. */
+    char *(*key)(struct json_slice item);
+    void (*write)(struct json_writer *w, struct json_slice item);
+};
+
+/*
+ * Writes a page of the array as the answer's result: the one after params' "cursor", or the
+ * first one. 0, or -1 with an error in the answer.
+ */
+int mcp_page_write(const struct mcp_page *page, struct json_slice array,
+                   struct json_slice params, struct mcp_answer *answer);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources: the SKILL.md of every skill, and the files that executions left. */
+#include "api/daemon/json_walk.h"
+#include "api/daemon/utf8.h"
+#include "api/mcp/call.h"
+#include "api/mcp/page.h"
+#include "api/mcp/uri.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_MAX  (8u << 20) /* bytes of a file that is read as a resource */
+#define FIELD_MAX 4096u
+
+static char *skill_uri(struct json_slice skill)
+{
+    struct json_slice value;
+    char *name = json_find(skill, "name", &value) ? json_strdup(value, FIELD_MAX) : NULL;
+    char *version = json_find(skill, "version", &value) ? json_strdup(value, FIELD_MAX) : NULL;
+    char *uri = name && version ? uri_for_skill(name, version) : NULL;
+
+    free(name);
+    free(version);
+    return uri;
+}
+
+static void write_skill(struct json_writer *w, struct json_slice skill)
+{
+    struct json_slice value;
+    char *uri = skill_uri(skill);
+
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "uri", uri);
+    if (json_find(skill, "name", &value))
+        json_write_value(w, "name", value);
+    if (json_find(skill, "description", &value) && json_is_string(value))
+        json_write_value(w, "description", value);
+    json_write_string(w, "mimeType", "text/markdown");
+    json_write_close(w, '}');
+    free(uri);
+}
+
+int mcp_resources_list(struct mcp_call *call, struct mcp_answer *answer)
+{
+    struct buf body = buf_init(MCP_DAEMON_MAX);
+    struct skillvm_error error = {0};
+    const struct mcp_page page = {"resources", skill_uri, write_skill};
+    struct json_slice skills;
+    int r;
+
+    if (mcp_call_get(call, "/v1/skills", &body, NULL, &error) < 0)
+        r = mcp_answer_daemon(answer, &error);
+    else if (json_text_check((const char *)body.data, body.len, &skills, NULL) < 0)
+        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
+                            "the daemon's list of skills cannot be read");
+    else
+        r = mcp_page_write(&page, skills, mcp_call_params(call), answer);
+    buf_finish(&body);
+    return r;
+}
+
+int mcp_resources_templates(struct mcp_call *call, struct mcp_answer *answer)
+{
+    static const struct {
+        const char *uri, *name, *title, *description, *type;
+    } templates[] = {
+        {"skill://{name}/{version}/SKILL.md", "skill", "A skill's instructions",
+         "What a skill is for and how it is used; the version may be \"latest\".",
+         "text/markdown"},
+        {"execution://{id}/files/{+path}", "file", "A file that an execution left",
+         "The result of a call links the files there are.", NULL},
+    };
+    struct json_writer *w = &answer->result;
+
+    (void)call;
+    json_write_open(w, NULL, '{');
+    json_write_open(w, "resourceTemplates", '[');
+    for (size_t i = 0; i < sizeof(templates) / sizeof(templates[0]); i++) {
+        json_write_open(w, NULL, '{');
+        json_write_string(w, "uriTemplate", templates[i].uri);
+        json_write_string(w, "name", templates[i].name);
+        json_write_string(w, "title", templates[i].title);
+        json_write_string(w, "description", templates[i].description);
+        if (templates[i].type)
+            json_write_string(w, "mimeType", templates[i].type);
+        json_write_close(w, '}');
+    }
+    json_write_close(w, ']');
+    json_write_close(w, '}');
+    return 0;
+}
+
+/* Three bytes become four characters. */
+static int append_base64(struct buf *out, const uint8_t *data, size_t len)
+{
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    int r = buf_reserve(out, (len + 2) / 3 * 4);
+
+    for (size_t i = 0; r == 0 && i < len; i += 3) {
+        size_t n = len - i < 3 ? len - i : 3;
+        uint32_t v = (uint32_t)data[i] << 16 | (n > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
+                     (n > 2 ? data[i + 2] : 0);
+        const char four[4] = {digits[v >> 18], digits[v >> 12 & 63],
+                              n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '='};
+        r = buf_append(out, four, sizeof(four));
+    }
+    return r;
+}
+
+static void write_contents(struct json_writer *w, const char *uri, const char *type,
+                           const struct buf *body)
+{
+    struct buf blob = buf_init(2 * FILE_MAX);
+    bool is_text = utf8_valid(body->data, body->len) &&
+                   !(body->len > 0 && memchr(body->data, '\0', body->len));
+
+    json_write_open(w, NULL, '{');
+    json_write_open(w, "contents", '[');
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "uri", uri);
+    json_write_string(w, "mimeType", type);
+    if (is_text) {
+        json_write_text(w, "text", body->data, body->len);
+    } else {
+        int r = append_base64(&blob, body->data, body->len);
+        json_write_text(w, "blob", blob.data, blob.len);
+        if (r < 0 && w->result == 0)
+            w->result = r;
+    }
+    json_write_close(w, '}');
+    json_write_close(w, ']');
+    json_write_close(w, '}');
+    buf_finish(&blob);
+}
+
+/* The daemon gives a skill's front matter and body apart; here they are one text again. */
+static int join_skill(struct json_slice skill, struct buf *out)
+{
+    static const char *const keys[][2] = {
+        {"name", "name"},       {"description", "description"},
+        {"version", "version"}, {"license", "license"},
+        {"lang", "lang"},       {"compatibility", "compatibility"},
+    };
+    struct json_slice value;
+    int r = buf_printf(out, "---\n");
+
+    for (size_t i = 0; r == 0 && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (!json_find(skill, keys[i][0], &value) || !json_is_string(value) || value.len == 2)
+            continue;
+        /* A JSON string is a YAML one too. */
+        r = buf_printf(out, "%s: ", keys[i][1]);
+        if (r == 0)
+            r = json_append_compact(out, value);
+        if (r == 0)
+            r = buf_append(out, "\n", 1);
+    }
+    if (r == 0)
+        r = buf_printf(out, "---\n\n");
+    if (r == 0 && json_find(skill, "instructions", &value) && json_is_string(value))
+        r = json_append_decoded(out, value);
+    return r;
+}
+
+static int read_skill(struct mcp_answer *answer, const char *uri, const struct buf *body)
+{
+    struct buf text = buf_init(4 * FILE_MAX);
+    struct json_slice skill;
+    int r = 0;
+
+    if (json_text_check((const char *)body->data, body->len, &skill, NULL) < 0 ||
+        join_skill(skill, &text) < 0)
+        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "the skill cannot be read");
+    else
+        write_contents(&answer->result, uri, "text/markdown", &text);
+    buf_finish(&text);
+    return r;
+}
+
+static int read_resource(struct mcp_call *call, const char *uri, struct mcp_answer *answer)
+{
+    char path[URI_MAX], type[64];
+    struct buf body = buf_init(FILE_MAX);
+    struct skillvm_error error = {0};
+    enum uri_kind kind;
+    int r;
+
+    if (uri_to_path(uri, &kind, path) < 0)
+        return mcp_answer_fail(answer, MESSAGE_RESOURCE_NOT_FOUND,
+                               "there is no resource %.400s", uri);
+    r = mcp_call_get(call, path, &body, type, &error);
+    type[strcspn(type, "; ")] = '\0';
+    if (r == -E2BIG)
+        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
+                            "it has more than %u MiB; `skillvm exec files` fetches it",
+                            FILE_MAX >> 20);
+    else if (r < 0)
+        r = mcp_answer_fail(answer,
+                            error.http_status == 404 || error.http_status == 400
+                                ? MESSAGE_RESOURCE_NOT_FOUND
+                                : MESSAGE_INTERNAL_ERROR,
+                            "%s", error.message);
+    else if (kind == URI_SKILL)
+        r = read_skill(answer, uri, &body);
+    else
+        write_contents(&answer->result, uri, type[0] ? type : "application/octet-stream",
+                       &body);
+    buf_finish(&body);
+    return r;
+}
+
+int mcp_resources_read(struct mcp_call *call, struct mcp_answer *answer)
+{
+    struct json_slice value;
+    char *uri =
+        json_find(mcp_call_params(call), "uri", &value) ? json_strdup(value, URI_MAX) : NULL;
+    int r = uri ? read_resource(call, uri, answer)
+                : mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
+                                  "\"uri\" must be a string of %u bytes at most", URI_MAX);
+
+    free(uri);
+    return r;
+}

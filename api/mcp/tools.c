@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's tools: listing them, and running one with its progress. */
+#include "api/daemon/json_walk.h"
+#include "api/mcp/call.h"
+#include "api/mcp/page.h"
+#include "api/mcp/progress.h"
+#include "api/mcp/result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 512u
+#define CANCEL_WAIT_MS 5000u
+
+struct run {
+    struct mcp_call *call;
+    struct mcp_progress progress;
+    char path[128]; /* "/v1/executions/ID" once the daemon has said it, else "" */
+    char status[32];
+    struct buf result; /* its JSON */
+    struct buf lost;   /* the JSON of why there will be no result */
+    struct buf text;   /* a piece of output, decoded */
+};
+
+static char *tool_name(struct json_slice tool)
+{
+    struct json_slice name;
+
+    return json_find(tool, "name", &name) ? json_strdup(name, NAME_MAX_BYTES) : NULL;
+}
+
+static void write_tool(struct json_writer *w, struct json_slice tool)
+{
+    json_write_value(w, NULL, tool);
+}
+
+int mcp_tools_list(struct mcp_call *call, struct mcp_answer *answer)
+{
+    struct buf body = buf_init(MCP_DAEMON_MAX);
+    struct skillvm_error error = {0};
+    struct json_slice json, tools;
+    const struct mcp_page page = {"tools", tool_name, write_tool};
+    int r;
+
+    if (mcp_call_get(call, "/v1/tools?format=mcp", &body, NULL, &error) < 0) {
+        r = mcp_answer_daemon(answer, &error);
+    } else if (json_text_check((const char *)body.data, body.len, &json, NULL) < 0 ||
+               !json_find(json, "tools", &tools)) {
+        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
+                            "the daemon's list of tools cannot be read");
+    } else {
+        r = mcp_page_write(&page, tools, mcp_call_params(call), answer);
+    }
+    buf_finish(&body);
+    return r;
+}
+
+static void take_status(struct run *run, struct json_slice event)
+{
+    struct json_slice value;
+    char *id, *status;
+
+    id = json_find(event, "execution_id", &value) ? json_strdup(value, 64) : NULL;
+    status =
+        json_find(event, "status", &value) ? json_strdup(value, sizeof(run->status) - 1) : NULL;
+    if (id)
+        snprintf(run->path, sizeof(run->path), "/v1/executions/%s", id);
+    if (status && strcmp(status, run->status) != 0) {
+        snprintf(run->status, sizeof(run->status), "%s", status);
+        mcp_progress_say(&run->progress, status);
+    }
+    free(id);
+    free(status);
+}
+
+static int take_output(struct run *run, struct json_slice event)
+{
+    struct json_slice data;
+
+    buf_clear(&run->text);
+    if (!json_find(event, "data", &data) || json_append_decoded(&run->text, data) < 0)
+        return -EPROTO;
+    mcp_progress_output(&run->progress, run->text.data, run->text.len);
+    return 0;
+}
+
+static int on_event(void *ctx, const char *name, const char *data, size_t len)
+{
+    struct run *run = ctx;
+    struct json_slice event;
+
+    if (strcmp(name, "result") == 0)
+        return buf_append(&run->result, data, len);
+    if (strcmp(name, "error") == 0)
+        return buf_append(&run->lost, data, len);
+    if (json_text_check(data, len, &event, NULL) < 0)
+        return -EPROTO;
+    if (strcmp(name, "status") == 0)
+        take_status(run, event);
+    else if (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0)
+        return take_output(run, event);
+    return 0;
+}
+
+/* A daemon that gives no events gives the result alone. */
+static int on_body(void *ctx, const char *type, const void *data, size_t len)
+{
+    struct run *run = ctx;
+
+    (void)type;
+    return buf_append(&run->result, data, len);
+}
+
+/* The execution goes on without its caller, so a cancelled call waits until it has a name. */
+static int should_stop(void *ctx)
+{
+    struct run *run = ctx;
+
+    mcp_progress_tick(&run->progress);
+    return mcp_call_cancelled(run->call) && run->path[0];
+}
+
+static void cancel(const struct run *run)
+{
+    const struct mcp_config *config = mcp_call_config(run->call);
+    struct skillvm_request request = {
+        .method = "DELETE", .path = run->path, .timeout_ms = CANCEL_WAIT_MS};
+    struct skillvm_error error = {0};
+
+    if (run->path[0])
+        (void)config->perform(config->ctx, &request, &error);
+}
+
+/* What the daemon refused is the model's to read and to do better; the rest is not. */
+static int refuse(struct mcp_answer *answer, const char *name,
+                  const struct skillvm_error *error)
+{
+    char text[SKILLVM_MESSAGE_MAX + 64];
+
+    switch (error->http_status) {
+    case 404:
+        return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS, "unknown tool \"%.200s\": %s",
+                               name, error->message);
+    case 400:
+    case 409:
+    case 413:
+    case 429:
+    case 503:
+        snprintf(text, sizeof(text), error->retry_after_s ? "%s (try again in %u s)" : "%s",
+                 error->message, error->retry_after_s);
+        mcp_result_write_refusal(&answer->result, text);
+        return 0;
+    default:
+        return mcp_answer_daemon(answer, error);
+    }
+}
+
+static int write_result(struct run *run, struct mcp_answer *answer)
+{
+    struct json_slice result, message;
+    char *text = NULL;
+    int r;
+
+    if (json_text_check((const char *)run->result.data, run->result.len, &result, NULL) == 0)
+        return mcp_result_write(run->call, result, &answer->result);
+    if (json_text_check((const char *)run->lost.data, run->lost.len, &result, NULL) == 0 &&
+        json_find(result, "message", &message))
+        text = json_strdup(message, SKILLVM_MESSAGE_MAX);
+    r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "%s",
+                        text ? text : "the daemon ended the connection without a result");
+    free(text);
+    return r;
+}
+
+static int perform(struct run *run, const char *name, const char *json,
+                   struct mcp_answer *answer)
+{
+    const struct mcp_config *config = mcp_call_config(run->call);
+    struct skillvm_request request = {
+        .path = "/v1/tools/call",
+        .accept = "text/event-stream",
+        .json = json,
+        .on_body = on_body,
+        .on_event = on_event,
+        .should_stop = should_stop,
+        .ctx = run,
+    };
+    struct skillvm_error error = {0};
+    int r = config->perform(config->ctx, &request, &error);
+
+    mcp_progress_end(&run->progress);
+    if (mcp_call_cancelled(run->call)) {
+        if (run->result.len == 0)
+            cancel(run);
+        return 0;
+    }
+    if (r < 0 && error.message[0] == '\0')
+        snprintf(error.message, sizeof(error.message), "%s", strerror(-r));
+    return r < 0 ? refuse(answer, name, &error) : write_result(run, answer);
+}
+
+int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer)
+{
+    struct json_slice params = mcp_call_params(call), name, arguments = {"{}", 2};
+    struct json_writer w = json_writer_init(MCP_LINE_MAX + 1024);
+    struct buf json = {0};
+    char *tool = NULL;
+    int r;
+
+    if (!json_find(params, "name", &name) || !(tool = json_strdup(name, NAME_MAX_BYTES)))
+        return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS, "\"name\" must be a string");
+    if (json_find(params, "arguments", &arguments) && !json_is_object(arguments)) {
+        free(tool);
+        return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
+                               "\"arguments\" must be an object");
+    }
+    /* The arguments go on as they are: no number of them is rounded here. */
+    json_write_open(&w, NULL, '{');
+    json_write_value(&w, "name", name);
+    json_write_value(&w, "arguments", arguments);
+    json_write_close(&w, '}');
+    if (json_writer_end(&w, &json) < 0 || !buf_cstr(&json)) {
+        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "out of memory");
+    } else {
+        struct run run = {.call = call,
+                          .result = buf_init(MCP_DAEMON_MAX),
+                          .lost = buf_init(65536),
+                          .text = buf_init(MCP_DAEMON_MAX)};
+        mcp_progress_init(&run.progress, call);
+        r = perform(&run, tool, buf_cstr(&json), answer);
+        mcp_progress_finish(&run.progress);
+        buf_finish(&run.result);
+        buf_finish(&run.lost);
+        buf_finish(&run.text);
+    }
+    buf_finish(&json);
+    free(tool);
+    return r;
+}

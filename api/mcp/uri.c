@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/mcp/uri.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SKILL_SCHEME "skill://"
+#define SKILL_END    "/SKILL.md"
+#define FILE_SCHEME  "execution://"
+#define FILE_MIDDLE  "/files/"
+
+static bool is_plain(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("-._~", c));
+}
+
+static int append_encoded(struct buf *out, const char *text, size_t len, bool slashes)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < len; i++) {
+        uint8_t c = (uint8_t)text[i];
+        bool plain = is_plain(c) || (slashes && c == '/');
+        r = plain ? buf_append(out, &c, 1) : buf_printf(out, "%%%02X", c);
+    }
+    return r;
+}
+
+/* The text with its NUL, as an owned one. */
+static char *finish(struct buf *out, int r)
+{
+    if (r == 0)
+        r = buf_append(out, "", 1);
+    if (r < 0)
+        buf_finish(out);
+    return (char *)out->data;
+}
+
+char *uri_for_skill(const char *name, const char *version)
+{
+    struct buf out = buf_init(4 * URI_MAX);
+    int r = buf_printf(&out, SKILL_SCHEME);
+
+    if (r == 0)
+        r = append_encoded(&out, name, strlen(name), false);
+    if (r == 0)
+        r = buf_append(&out, "/", 1);
+    if (r == 0)
+        r = append_encoded(&out, version, strlen(version), false);
+    if (r == 0)
+        r = buf_printf(&out, SKILL_END);
+    return finish(&out, r);
+}
+
+char *uri_for_file(const char *execution_id, const char *path)
+{
+    struct buf out = buf_init(4 * URI_MAX);
+    int r = buf_printf(&out, FILE_SCHEME);
+
+    if (r == 0)
+        r = append_encoded(&out, execution_id, strlen(execution_id), false);
+    if (r == 0)
+        r = buf_printf(&out, FILE_MIDDLE);
+    if (r == 0)
+        r = append_encoded(&out, path, strlen(path), true);
+    return finish(&out, r);
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Appends what an encoded text stands for, encoded our way. */
+static int append_recoded(struct buf *out, const char *text, size_t len, bool slashes)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < len; i++) {
+        char c = text[i];
+        if (c == '%') {
+            if (len - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
+                return -EINVAL;
+            c = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+            i += 2;
+        }
+        r = c ? append_encoded(out, &c, 1, slashes) : -EINVAL;
+    }
+    return r;
+}
+
+/* True when no part between slashes is empty, "." or "..": they would name something else. */
+static bool has_good_parts(const char *path)
+{
+    while (*path == '/') {
+        size_t len = strcspn(++path, "/");
+        if (len == 0 || (len <= 2 && memcmp(path, "..", len) == 0))
+            return false;
+        path += len;
+    }
+    return true;
+}
+
+static int copy_path(struct buf *out, int r, char path[URI_MAX])
+{
+    if (r == 0)
+        r = buf_append(out, "", 1);
+    if (r == 0 && !has_good_parts((const char *)out->data))
+        r = -EINVAL;
+    if (r == 0)
+        memcpy(path, out->data, out->len);
+    buf_finish(out);
+    return r < 0 ? -EINVAL : 0;
+}
+
+static int skill_to_path(const char *rest, char path[URI_MAX])
+{
+    struct buf out = buf_init(URI_MAX);
+    const char *slash = strchr(rest, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
+
+    if (!end || strcmp(end, SKILL_END) != 0)
+        return -EINVAL;
+    int r = buf_printf(&out, "/v1/skills/");
+    if (r == 0)
+        r = append_recoded(&out, rest, (size_t)(slash - rest), false);
+    if (r == 0)
+        r = buf_append(&out, "/", 1);
+    if (r == 0)
+        r = append_recoded(&out, slash + 1, (size_t)(end - slash - 1), false);
+    return copy_path(&out, r, path);
+}
+
+static int file_to_path(const char *rest, char path[URI_MAX])
+{
+    struct buf out = buf_init(URI_MAX);
+    const char *slash = strchr(rest, '/');
+
+    if (!slash || strncmp(slash, FILE_MIDDLE, sizeof(FILE_MIDDLE) - 1) != 0)
+        return -EINVAL;
+    int r = buf_printf(&out, "/v1/executions/");
+    if (r == 0)
+        r = append_recoded(&out, rest, (size_t)(slash - rest), false);
+    if (r == 0)
+        r = buf_printf(&out, FILE_MIDDLE);
+    rest = slash + sizeof(FILE_MIDDLE) - 1;
+    if (r == 0)
+        r = append_recoded(&out, rest, strlen(rest), true);
+    return copy_path(&out, r, path);
+}
+
+int uri_to_path(const char *uri, enum uri_kind *ret_kind, char path[URI_MAX])
+{
+    size_t skill = sizeof(SKILL_SCHEME) - 1, file = sizeof(FILE_SCHEME) - 1;
+
+    if (strncmp(uri, SKILL_SCHEME, skill) == 0) {
+        *ret_kind = URI_SKILL;
+        return skill_to_path(uri + skill, path);
+    }
+    if (strncmp(uri, FILE_SCHEME, file) == 0) {
+        *ret_kind = URI_FILE;
+        return file_to_path(uri + file, path);
+    }
+    return -EINVAL;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/mcp/watch.h"
+
+#include "api/skill/sha256.h"
+#include "base/buf.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MAX (16u << 20)
+
+struct watch {
+    const struct mcp_config *config;
+    void (*on_change)(void *ctx);
+    void *ctx;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stopping; /* under the lock */
+    atomic_bool abandon;
+    char digest[SHA256_HEX_SIZE]; /* of the list as it was last seen; "" before */
+};
+
+static int on_body(void *ctx, const char *type, const void *data, size_t len)
+{
+    (void)type;
+    return buf_append(ctx, data, len);
+}
+
+struct look {
+    struct buf list; /* first: on_body takes it for its context */
+    struct watch *watch;
+};
+
+static int should_stop(void *ctx)
+{
+    const struct look *look = ctx;
+
+    return look->watch->abandon;
+}
+
+static void look(struct watch *w)
+{
+    struct look look = {buf_init(LIST_MAX), w};
+    struct skillvm_request request = {.path = "/v1/skills",
+                                      .timeout_ms = 30000,
+                                      .on_body = on_body,
+                                      .should_stop = should_stop,
+                                      .ctx = &look};
+    struct skillvm_error error = {0};
+    char digest[SHA256_HEX_SIZE];
+
+    if (w->config->perform(w->config->ctx, &request, &error) == 0 &&
+        sha256_of(look.list.data, look.list.len, digest) == 0) {
+        if (w->digest[0] && strcmp(digest, w->digest) != 0)
+            w->on_change(w->ctx);
+        memcpy(w->digest, digest, sizeof(digest));
+    }
+    buf_finish(&look.list);
+}
+
+static void *run(void *ctx)
+{
+    struct watch *w = ctx;
+    struct timespec next;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->stopping) {
+        pthread_mutex_unlock(&w->lock);
+        look(w);
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_sec += w->config->watch_ms / 1000;
+        next.tv_nsec += (long)(w->config->watch_ms % 1000) * 1000000;
+        if (next.tv_nsec >= 1000000000) {
+            next.tv_sec++;
+            next.tv_nsec -= 1000000000;
+        }
+        pthread_mutex_lock(&w->lock);
+        while (!w->stopping && pthread_cond_timedwait(&w->wake, &w->lock, &next) == 0)
+            ;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static void free_watch(struct watch *w)
+{
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+struct watch *watch_start(const struct mcp_config *config, void (*on_change)(void *ctx),
+                          void *ctx)
+{
+    struct watch *w = calloc(1, sizeof(*w));
+    pthread_condattr_t attributes;
+
+    if (!w)
+        return NULL;
+    w->config = config;
+    w->on_change = on_change;
+    w->ctx = ctx;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&w->thread, NULL, run, w)) {
+        free_watch(w);
+        return NULL;
+    }
+    return w;
+}
+
+bool watch_stop(struct watch *w, const struct timespec *end)
+{
+    w->abandon = true;
+    pthread_mutex_lock(&w->lock);
+    w->stopping = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    if (pthread_clockjoin_np(w->thread, NULL, CLOCK_MONOTONIC, end) != 0)
+        return false;
+    free_watch(w);
+    return true;
+}

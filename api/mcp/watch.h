@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks now and then whether the daemon has other skills than before.
+ */
+#ifndef SKILLVM_API_MCP_WATCH_H
+#define SKILLVM_API_MCP_WATCH_H
+
+#include "api/mcp/server.h"
+
+#include <stdbool.h>
+#include <time.h>
+
+struct watch;
+
+/*
+ * Looks every config->watch_ms, the first time at once, and calls on_change from a thread of
+ * its own. config must outlive it. NULL when it cannot.
+ */
+struct watch *watch_start(const struct mcp_config *config, void (*on_change)(void *ctx),
+                          void *ctx);
+/*
+ * Ends and frees it. False when it did not end by then (monotonic), and it is not freed.
+ */
+bool watch_stop(struct watch *watch, const struct timespec *end);
+
+#endif

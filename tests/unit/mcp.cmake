@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+skillvm_unit(mcp_message apimcp)
+skillvm_unit(mcp_server apimcp Threads::Threads)
+skillvm_unit(mcp_resources apimcp Threads::Threads)
+foreach(name server resources)
+    target_sources(unit_mcp_${name} PRIVATE mcp_script.c)
+endforeach()

@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -272,17 +273,26 @@ int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err)
 
 void vm_kill(struct vm *vm)
 {
+    siginfo_t ended = {0};
+
+    if (vm->pid <= 0)
+        return;
     /* Not reaped yet, so the number is still this process's. */
-    if (vm->pid > 0)
-        (void)kill(vm->pid, SIGKILL);
+    if (!vm->killed &&
+        waitid(P_PID, (id_t)vm->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0)
+        vm->killed = ended.si_pid == 0;
+    (void)kill(vm->pid, SIGKILL);
 }
 
-static int reap(pid_t pid)
+static int reap(pid_t pid, uint64_t *ret_cpu_us)
 {
+    struct rusage used = {0};
     int status = 0;
 
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR)
         ;
+    *ret_cpu_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000u +
+                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     return status;
 }
 
@@ -290,10 +300,44 @@ void vm_finish(struct vm *vm)
 {
     vm_kill(vm);
     if (vm->pid > 0)
-        vm->status = reap(vm->pid);
+        vm->status = reap(vm->pid, &vm->cpu_us);
     vm->pid = -1;
     fd_close(&vm->control_fd);
     fd_close(&vm->vsock_fd);
+}
+
+enum vm_death vm_death(const struct vm *vm)
+{
+    if (WIFEXITED(vm->status))
+        return WEXITSTATUS(vm->status) == 0   ? VM_DEATH_EXIT_0
+               : WEXITSTATUS(vm->status) == 1 ? VM_DEATH_EXIT_1
+                                              : VM_DEATH_EXIT_OTHER;
+    switch (WTERMSIG(vm->status)) {
+    case SIGABRT:
+        return VM_DEATH_SIGABRT;
+    case SIGBUS:
+        return VM_DEATH_SIGBUS;
+    case SIGILL:
+        return VM_DEATH_SIGILL;
+    case SIGKILL:
+        return vm->killed ? VM_DEATH_KILLED : VM_DEATH_SIGKILL;
+    case SIGSEGV:
+        return VM_DEATH_SIGSEGV;
+    case SIGSYS:
+        return VM_DEATH_SIGSYS;
+    default:
+        return VM_DEATH_SIGNAL_OTHER;
+    }
+}
+
+const char *vm_death_name(enum vm_death death)
+{
+    static const char *const names[VM_DEATHS] = {
+        "killed", "exit_0",  "exit_1",  "exit_other", "sigabrt",      "sigbus",
+        "sigill", "sigkill", "sigsegv", "sigsys",     "signal_other",
+    };
+
+    return names[death];
 }
 
 void vm_describe_end(const struct vm *vm, char *text, size_t size)
@@ -310,6 +354,7 @@ int vm_query(const char *program, const char *arg, char *ret_line, size_t size, 
     uint64_t deadline_ns = clock_monotonic_ns() + QUERY_TIMEOUT_S * 1000000000ull;
     int pipes[2];
     size_t len = 0;
+    uint64_t cpu_us;
     pid_t pid = -1;
     int r;
 
@@ -337,7 +382,7 @@ int vm_query(const char *program, const char *arg, char *ret_line, size_t size, 
     ret_line[len] = '\0';
     ret_line[strcspn(ret_line, "\n")] = '\0';
     (void)kill(pid, SIGKILL);
-    (void)reap(pid);
+    (void)reap(pid, &cpu_us);
     fd_close(&pipes[0]);
     if (ret_line[0] == '\0')
         return err_set(err, EREMOTEIO, "%s %s printed nothing", program, arg);

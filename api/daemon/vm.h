@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "vmm/control.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,8 +19,26 @@ struct vm {
     pid_t pid;      /* -1 when there is no process */
     int control_fd; /* owned: SEQPACKET */
     int vsock_fd;   /* owned: the host end of the one connection, non-blocking */
-    int status;     /* of waitpid(2), once vm_finish has reaped it */
+    bool killed;    /* it was alive when vm_kill ended it */
+    int status;     /* of wait4(2), once vm_finish has reaped it */
+    uint64_t cpu_us; /* user and system time of the process, guest included; as status */
 };
+
+/* How a process ended. */
+enum vm_death {
+    VM_DEATH_KILLED, /* by the daemon, when it was no longer needed */
+    VM_DEATH_EXIT_0,
+    VM_DEATH_EXIT_1,
+    VM_DEATH_EXIT_OTHER,
+    VM_DEATH_SIGABRT,
+    VM_DEATH_SIGBUS,
+    VM_DEATH_SIGILL,
+    VM_DEATH_SIGKILL, /* by another: short of memory, as a rule */
+    VM_DEATH_SIGSEGV,
+    VM_DEATH_SIGSYS, /* a system call its filter does not allow */
+    VM_DEATH_SIGNAL_OTHER,
+};
+#define VM_DEATHS (VM_DEATH_SIGNAL_OTHER + 1)
 
 /* Descriptors are borrowed for the call. */
 struct vm_boot {
@@ -73,6 +92,9 @@ void vm_kill(struct vm *vm);
 /* Kills and reaps the process and closes everything. Safe when there is none. */
 void vm_finish(struct vm *vm);
 
+/* How a finished process ended, and its name: "killed", "exit_1", "sigsys". */
+enum vm_death vm_death(const struct vm *vm);
+const char *vm_death_name(enum vm_death death);
 /* How a finished process ended, for a log line: "exit 1", "signal 9". */
 void vm_describe_end(const struct vm *vm, char *text, size_t size);
 

@@ -50,6 +50,13 @@ struct http_origin {
 typedef int http_authorize_fn(void *ctx, const struct http_origin *origin, const char *bearer,
                               struct caller *ret);
 
+/* Why a request was answered with 401. */
+enum http_unauthorized {
+    HTTP_UNAUTHORIZED_NO_KEY,
+    HTTP_UNAUTHORIZED_KEY,  /* the key is nobody's */
+    HTTP_UNAUTHORIZED_ROLE, /* the key is good, and this is the operator's */
+};
+
 struct http_part {
     const char *name; /* of the route's part rule */
     bool seen;
@@ -107,7 +114,9 @@ struct http_config {
     int tmp_fd;                      /* directory of spools; borrowed */
     const struct http_route *routes; /* ended by a NULL method; borrowed */
     http_authorize_fn *authorize;
-    void *ctx; /* of the handlers and of authorize */
+    /* Told of every 401; by several threads at once. May be NULL. */
+    void (*unauthorized)(void *ctx, enum http_unauthorized why);
+    void *ctx; /* of the handlers and of the two above */
 };
 
 struct http_server;

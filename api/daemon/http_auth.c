@@ -67,6 +67,13 @@ static struct http_origin find_origin(struct MHD_Connection *connection)
     return origin;
 }
 
+static void refuse(struct http_exchange *x, enum http_unauthorized why, const char *text)
+{
+    if (x->config->unauthorized)
+        x->config->unauthorized(x->config->ctx, why);
+    http_reply_error(&x->reply, 401, "unauthorized", "%s", text);
+}
+
 void http_auth_check(struct http_exchange *x)
 {
     const struct http_origin origin = find_origin(x->connection);
@@ -83,8 +90,8 @@ void http_auth_check(struct http_exchange *x)
     if (r < 0 && r != -EACCES)
         http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
     else if (r < 0)
-        http_reply_error(&x->reply, 401, "unauthorized",
-                         "this needs a key: Authorization: Bearer sk-…");
+        refuse(x, bearer.headers > 0 ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
+               "this needs a key: Authorization: Bearer sk-…");
     else if (access == HTTP_ACCESS_OPERATOR && !x->request.caller.is_operator)
-        http_reply_error(&x->reply, 401, "unauthorized", "this is the operator's");
+        refuse(x, HTTP_UNAUTHORIZED_ROLE, "this is the operator's");
 }

@@ -171,6 +171,22 @@ static int append_head(struct buf *out, const struct result *result)
     return r < 0 ? r : json_append_cstr(out, result->error);
 }
 
+/*
+ * The CPU time of the skill is the guest's claim, and a guest may lie. What its machine took is
+ * the host's knowledge and what counts against quotas: no claim is larger.
+ */
+static int append_usage(struct buf *out, const struct result *result)
+{
+    double host_us = (double)result->host_cpu_us;
+    double us = (double)result->exit.user_us + (double)result->exit.system_us;
+
+    return buf_printf(out,
+                      ",\"usage\":{\"cpu_ms\":%.3f,\"peak_memory_bytes\":%llu,"
+                      "\"host_cpu_ms\":%.3f}",
+                      (us < host_us ? us : host_us) / 1e3,
+                      (unsigned long long)result->exit.peak_memory_bytes, host_us / 1e3);
+}
+
 static int append_exit(struct buf *out, const struct result *result)
 {
     const struct guest_exit *e = &result->exit;
@@ -192,11 +208,7 @@ static int append_exit(struct buf *out, const struct result *result)
         r = append_stream(out, result->log, GUEST_STDERR);
     if (r == 0)
         r = buf_printf(out, ",\"truncated\":%s", result->truncated ? "true" : "false");
-    if (r == 0)
-        r = buf_printf(out, ",\"usage\":{\"cpu_ms\":%.3f,\"peak_memory_bytes\":%llu}",
-                       ((double)e->user_us + (double)e->system_us) / 1e3,
-                       (unsigned long long)e->peak_memory_bytes);
-    return r;
+    return r < 0 ? r : append_usage(out, result);
 }
 
 static int append_tail(struct buf *out, const struct result *result)

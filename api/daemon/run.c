@@ -30,6 +30,8 @@ struct run {
     char error[ERR_MESSAGE_MAX + 64];
     uint64_t collected_ns;
     uint64_t reaped_ns;
+    bool started;    /* there was a machine */
+    uint64_t cpu_us; /* of its process */
 };
 
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
@@ -226,6 +228,7 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
 
     run->report.times.start_ns = start_ns;
     r = vm_start_restore(&how, &vm, &err);
+    run->started = r == 0;
     if (r == 0)
         r = guest_session_run(&vm, &session, &events, run, start_ns, &run->report, &err);
     /* It dies while its files are looked at. */
@@ -235,6 +238,9 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
     run->collected_ns = clock_monotonic_ns();
     vm_finish(&vm);
     run->reaped_ns = clock_monotonic_ns();
+    run->cpu_us = vm.cpu_us;
+    if (run->started)
+        metrics_count_death(run->env->metrics, vm_death(&vm));
     if (r < 0 && r != -ECANCELED) {
         log_fault(run, &vm, &err);
         metrics_count_fault(run->env->metrics, r);
@@ -334,6 +340,7 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
         .snapshot = snapshot->key,
         .exited = run->report.times.exit_ns != 0,
         .exit = run->report.exit,
+        .host_cpu_us = run->cpu_us,
         .output_file = &run->output,
         .log = e,
         .warnings = &plan->warnings,
@@ -362,7 +369,7 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
         result.error = err.message;
         r = store_result(run, &result, &json, &again);
     }
-    metrics_count_execution(run->env->metrics, &result);
+    metrics_count_execution(run->env->metrics, e->tenant, &result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, plan->skill_name,
              result_status_name(result.status), (double)result.duration_ns / 1e6);
     run_plan_finish(plan);

@@ -87,6 +87,18 @@ static int authorize(void *ctx, const struct http_origin *origin, const char *be
     return 0;
 }
 
+static void count_unauthorized(void *ctx, enum http_unauthorized why)
+{
+    static const enum metrics_auth_failure reasons[] = {
+        [HTTP_UNAUTHORIZED_NO_KEY] = METRICS_AUTH_NO_KEY,
+        [HTTP_UNAUTHORIZED_KEY] = METRICS_AUTH_BAD_KEY,
+        [HTTP_UNAUTHORIZED_ROLE] = METRICS_AUTH_NO_OPERATOR,
+    };
+    const struct daemon *d = ctx;
+
+    metrics_count_auth_failure(d->metrics, reasons[why]);
+}
+
 static int start_http(struct daemon *d, const struct config *config, struct http_server **ret,
                       struct err *err)
 {
@@ -95,6 +107,7 @@ static int start_http(struct daemon *d, const struct config *config, struct http
                                      .tmp_fd = d->tmp_fd,
                                      .routes = daemon_routes,
                                      .authorize = authorize,
+                                     .unauthorized = count_unauthorized,
                                      .ctx = d};
 
     return http_start(&http, ret, err);

@@ -204,7 +204,7 @@ static void tells_the_guest_everything(void **state)
     assert_non_null(strstr(a.body, "the memory limit was cut to 1024 MiB"));
     assert_non_null(strstr(a.body, "\"error\":null,\"exit_code\":0,\"signal\":null"));
     assert_non_null(
-        strstr(a.body, "\"usage\":{\"cpu_ms\":13.000,\"peak_memory_bytes\":7340032}"));
+        strstr(a.body, "\"peak_memory_bytes\":7340032,\"host_cpu_ms\":"));
     assert_non_null(strstr(a.body, "\"phases_ms\":{\"queue\":"));
     assert_non_null(strstr(a.body, "\"files_url\":null,\"files_list\":[]"));
     answer_finish(&a);

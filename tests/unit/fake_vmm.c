@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -346,6 +347,20 @@ static void behave_hostile(const struct fake *f, const char *how)
     pause();
 }
 
+/* Takes this much CPU time, whatever EXIT says. */
+static void behave_burn(const struct fake *f)
+{
+    uint64_t us = (uint64_t)atoi(f->payload) * 1000;
+    struct rusage used;
+
+    do
+        getrusage(RUSAGE_SELF, &used);
+    while ((uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000u +
+               (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) <
+           us);
+    finish(f, 0, 0, 0);
+}
+
 static void behave(struct fake *f)
 {
     const char *how = f->behaviour;
@@ -386,6 +401,13 @@ static void behave(struct fake *f)
         behave_ticks(f, true);
     } else if (strcmp(how, "deaf") == 0) {
         behave_ticks(f, false);
+    } else if (strcmp(how, "burn") == 0) {
+        behave_burn(f);
+    } else if (strcmp(how, "sleep") == 0) {
+        usleep((unsigned)atoi(f->payload) * 1000u);
+        finish(f, 0, 0, 0);
+    } else if (strcmp(how, "abort") == 0) {
+        abort();
     } else if (strcmp(how, "flood") == 0) {
         behave_flood(f);
     } else if (strcmp(how, "hang") == 0) {

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/metrics_internal.h"
+#include "api/daemon/process_stats.h"
+
+#include <stdio.h>
+
+static const char *const phase_names[METRICS_PHASES] = {
+    "queue", "restore", "connect", "inject", "run", "collect", "teardown"};
+static const char *const fault_names[METRICS_FAULTS] = {"protocol", "deadline", "vmm_died",
+                                                        "guest", "other"};
+static const char *const auth_names[METRICS_AUTH_FAILURES] = {"no_key", "bad_key",
+                                                              "no_operator"};
+static const char *const refusal_names[METRICS_REFUSALS] = {"rate_limited", "quota_exceeded",
+                                                            "overloaded"};
+
+static int write_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* label is "" or 'name="value"'. */
+static int write_histogram(struct buf *out, const char *name, const char *label,
+                           const struct metrics_histogram *h)
+{
+    const char *comma = label[0] ? "," : "";
+    const char *open = label[0] ? "{" : "", *close = label[0] ? "}" : "";
+    uint64_t below = 0;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < METRICS_BOUNDS; i++) {
+        below += h->buckets[i];
+        r = buf_printf(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, label, comma,
+                       (double)metrics_bounds_us[i] / 1e6, (unsigned long long)below);
+    }
+    if (r == 0)
+        r = buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma,
+                       (unsigned long long)h->count);
+    if (r == 0)
+        r = buf_printf(out, "%s_sum%s%s%s %.9f\n%s_count%s%s%s %llu\n", name, open, label,
+                       close, (double)h->sum_ns / 1e9, name, open, label, close,
+                       (unsigned long long)h->count);
+    return r;
+}
+
+static int write_phases(struct buf *out, const struct metrics *m)
+{
+    char label[32];
+    int r = write_head(out, "skillvm_execution_phase_seconds", "histogram",
+                       "How long the phases of executions took.");
+
+    for (int i = 0; r == 0 && i < METRICS_PHASES; i++) {
+        (void)snprintf(label, sizeof(label), "phase=\"%s\"", phase_names[i]);
+        r = write_histogram(out, "skillvm_execution_phase_seconds", label, &m->phases[i]);
+    }
+    if (r == 0)
+        r = write_head(out, "skillvm_execution_seconds", "histogram",
+                       "How long executions took from acceptance to their result.");
+    return r < 0 ? r : write_histogram(out, "skillvm_execution_seconds", "", &m->whole);
+}
+
+/* One counter with one label, of which names has the n values. */
+static int write_labelled(struct buf *out, const char *name, const char *help,
+                          const char *label, const char *const *names, const uint64_t *values,
+                          size_t n)
+{
+    int r = write_head(out, name, "counter", help);
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = buf_printf(out, "%s{%s=\"%s\"} %llu\n", name, label, names[i],
+                       (unsigned long long)values[i]);
+    return r;
+}
+
+static int write_counters(struct buf *out, const struct metrics *m)
+{
+    const char *statuses[METRICS_STATUSES];
+    const char *deaths[VM_DEATHS];
+    int r;
+
+    for (int i = 0; i < METRICS_STATUSES; i++)
+        statuses[i] = result_status_name((enum result_status)i);
+    for (int i = 0; i < VM_DEATHS; i++)
+        deaths[i] = vm_death_name((enum vm_death)i);
+    r = write_labelled(out, "skillvm_executions_total", "Executions that ended, by status.",
+                       "status", statuses, m->executions, METRICS_STATUSES);
+    if (r == 0)
+        r = write_labelled(out, "skillvm_vmm_faults_total",
+                           "Machines that did not do their work, by cause.", "cause",
+                           fault_names, m->faults, METRICS_FAULTS);
+    if (r == 0)
+        r = write_labelled(out, "skillvm_vmm_deaths_total",
+                           "Ends of the processes of machines, by how they ended. killed is "
+                           "the ordinary one: by the daemon, once the result was there.",
+                           "cause", deaths, m->deaths, VM_DEATHS);
+    if (r == 0)
+        r = write_labelled(out, "skillvm_auth_failures_total",
+                           "Requests answered with 401, by reason.", "reason", auth_names,
+                           m->auth_failures, METRICS_AUTH_FAILURES);
+    if (r == 0)
+        r = write_head(out, "skillvm_execution_cpu_seconds_total", "counter",
+                       "CPU time of the processes of machines, as the host measured it.");
+    return r < 0 ? r
+                 : buf_printf(out, "skillvm_execution_cpu_seconds_total %.6f\n",
+                              (double)m->cpu_us / 1e6);
+}
+
+/* The i-th tenant that has counters; the one after the last is the others together. */
+static const struct metrics_tenant *tenant_at(const struct metrics *m, size_t i)
+{
+    return i < m->n_tenants ? &m->tenants[i] : &m->other;
+}
+
+static int write_tenant_counters(struct buf *out, const struct metrics *m)
+{
+    /* The others are there once there are any. */
+    size_t n = m->n_tenants + (m->n_tenants == METRICS_TENANTS);
+    int r = write_head(out, "skillvm_tenant_executions_total", "counter",
+                       "Executions that ended, by tenant and status.");
+
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; r == 0 && k < METRICS_STATUSES; k++)
+            r = buf_printf(
+                out, "skillvm_tenant_executions_total{tenant=\"%s\",status=\"%s\"} %llu\n",
+                tenant_at(m, i)->id, result_status_name((enum result_status)k),
+                (unsigned long long)tenant_at(m, i)->executions[k]);
+    }
+    if (r == 0)
+        r = write_head(out, "skillvm_tenant_refusals_total", "counter",
+                       "Executions that were not accepted, by tenant and reason.");
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; r == 0 && k < METRICS_REFUSALS; k++)
+            r = buf_printf(out,
+                           "skillvm_tenant_refusals_total{tenant=\"%s\",reason=\"%s\"} %llu\n",
+                           tenant_at(m, i)->id, refusal_names[k],
+                           (unsigned long long)tenant_at(m, i)->refusals[k]);
+    }
+    if (r == 0)
+        r = write_head(out, "skillvm_tenant_cpu_seconds_total", "counter",
+                       "CPU time of the processes of machines, by tenant.");
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = buf_printf(out, "skillvm_tenant_cpu_seconds_total{tenant=\"%s\"} %.6f\n",
+                       tenant_at(m, i)->id, (double)tenant_at(m, i)->cpu_us / 1e6);
+    return r;
+}
+
+static int write_tenant_gauges(struct buf *out, const struct metrics_gauges *g)
+{
+    int r = write_head(out, "skillvm_tenant_executions_queued", "gauge",
+                       "Executions that wait now, by tenant.");
+
+    for (size_t i = 0; r == 0 && i < g->n_tenants; i++)
+        r = buf_printf(out, "skillvm_tenant_executions_queued{tenant=\"%s\"} %u\n",
+                       g->tenants[i].tenant, g->tenants[i].queued);
+    if (r == 0)
+        r = write_head(out, "skillvm_tenant_executions_running", "gauge",
+                       "Executions that run now, by tenant.");
+    for (size_t i = 0; r == 0 && i < g->n_tenants; i++)
+        r = buf_printf(out, "skillvm_tenant_executions_running{tenant=\"%s\"} %u\n",
+                       g->tenants[i].tenant, g->tenants[i].running);
+    return r;
+}
+
+static int write_value(struct buf *out, const char *name, const char *type, const char *help,
+                       double value)
+{
+    int r = write_head(out, name, type, help);
+
+    return r < 0 ? r : buf_printf(out, "%s %.15g\n", name, value);
+}
+
+static int write_gauges(struct buf *out, const struct metrics_gauges *g)
+{
+    const struct {
+        const char *name, *help;
+        double value;
+    } gauges[] = {
+        {"skillvm_execution_slots", "Executions that may run at the same time.", g->slots},
+        {"skillvm_executions_running", "Executions that run now.", g->running},
+        {"skillvm_executions_queued", "Executions that wait now.", g->queued},
+        {"skillvm_queue_oldest_wait_seconds", "How long the one waits that waits longest.",
+         (double)g->oldest_wait_ns / 1e9},
+        {"skillvm_snapshot_ready", "1 once the snapshot is loaded.", g->snapshot_ready},
+        {"skillvm_machines", "Processes of machines now.", g->machines},
+        {"skillvm_machines_resident_memory_bytes",
+         "Memory of the machines, each with the snapshot's pages that they share.",
+         (double)g->machines_resident_bytes},
+        {"skillvm_machines_private_memory_bytes", "Memory of the machines that none shares.",
+         (double)g->machines_private_bytes},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(gauges) / sizeof(gauges[0]); i++)
+        r = write_value(out, gauges[i].name, "gauge", gauges[i].help, gauges[i].value);
+    return r < 0 ? r : write_tenant_gauges(out, g);
+}
+
+static int write_process(struct buf *out, const struct metrics *m)
+{
+    const struct process_memory memory = process_memory(0);
+    const struct {
+        const char *name, *type, *help;
+        double value;
+    } values[] = {
+        {"process_cpu_seconds_total", "counter", "CPU time of the daemon.",
+         (double)process_cpu_us() / 1e6},
+        {"process_resident_memory_bytes", "gauge", "Resident memory of the daemon.",
+         (double)memory.resident_bytes},
+        {"process_virtual_memory_bytes", "gauge", "Address space of the daemon.",
+         (double)memory.virtual_bytes},
+        {"process_open_fds", "gauge", "Descriptors the daemon has.",
+         (double)process_open_fds()},
+        {"process_max_fds", "gauge", "Descriptors the daemon may have.",
+         (double)process_max_fds()},
+        {"process_start_time_seconds", "gauge", "When the daemon started.",
+         (double)m->started_ns / 1e9},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(values) / sizeof(values[0]); i++)
+        r = write_value(out, values[i].name, values[i].type, values[i].help, values[i].value);
+    return r;
+}
+
+int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct buf *out)
+{
+    int r = write_head(out, "skillvm_build_info", "gauge", "The version that runs.");
+
+    if (r == 0)
+        r = buf_printf(out, "skillvm_build_info{version=\"" SKILLVM_VERSION "\"} 1\n");
+    if (r == 0)
+        r = write_gauges(out, gauges);
+    if (r == 0)
+        r = write_process(out, m);
+    (void)pthread_mutex_lock(&m->lock);
+    if (r == 0)
+        r = write_counters(out, m);
+    if (r == 0)
+        r = write_tenant_counters(out, m);
+    if (r == 0)
+        r = write_phases(out, m);
+    (void)pthread_mutex_unlock(&m->lock);
+    return r;
+}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Admission and workers: a bounded queue of accepted executions, a fixed number that run at
- * once. What was accepted is in the registry before it is in the queue.
+ * Admission and workers: executions are accepted within the limits of their tenants, wait in a
+ * bounded queue that is fair between tenants, and a fixed number runs at once. What was
+ * accepted is in the registry before it is in the queue.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_H
 #define SKILLVM_API_DAEMON_ENGINE_H
 
 #include "api/daemon/execution.h"
+#include "api/daemon/quota.h"
 #include "api/daemon/run.h"
 #include "base/err.h"
 
@@ -24,25 +26,46 @@ struct engine_config {
 int engine_create(const struct engine_config *config, struct engine **ret, struct err *err);
 
 /*
+ * Looks whether the tenant of a plan may begin an execution now, takes it off the tenant's rate
+ * and notes the tenant's limits in the plan. To be called before anything costly is done for a
+ * request; engine_submit and engine_refuse do it for a plan that was not admitted. 0; -EBUSY
+ * with *ret_refusal; -ENOENT: the tenant is gone; -ESHUTDOWN; -EIO; -ENOMEM.
+ */
+int engine_admit(struct engine *engine, struct run_plan *plan, struct refusal *ret_refusal,
+                 struct err *err);
+
+/*
  * Accepts an execution: durable in the registry when this returns 0, and *ret is the caller's
- * reference. The plan is taken over on success only. -EBUSY: the queue is full; -ESHUTDOWN;
- * -EEXIST: its idempotency key is in use; -ENOENT: its tenant is gone; -EIO.
+ * reference. The plan is taken over on success only. -EEXIST: its idempotency key is in use;
+ * else as engine_admit.
  */
 int engine_submit(struct engine *engine, struct run_plan *plan, struct execution **ret,
-                  struct err *err);
+                  struct refusal *ret_refusal, struct err *err);
 
 /*
  * Accepts and ends an execution that cannot run (its skill has no such version): it gets an id
- * and a failed result like any other. 0, -EEXIST, -ENOENT, -EIO or -ENOMEM.
+ * and a failed result like any other. As engine_submit.
  */
 int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reason,
-                  struct execution **ret, struct err *err);
+                  struct execution **ret, struct refusal *ret_refusal, struct err *err);
 
-/* A new reference to a tenant's execution that is queued or running, or NULL. */
+/* A new reference to a tenant's execution that waits or runs, or NULL. */
 struct execution *engine_find(struct engine *engine, const char *tenant, const char *id);
+
+/*
+ * Ends a tenant's execution before its time. One that waits has ended with the status
+ * "cancelled" on return (*ret_ended), one that runs will. 0; -ENOENT when it neither waits nor
+ * runs, or its skill has ended.
+ */
+int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended);
+
+/* The limits of a tenant were changed: those for what waits hold from now on. */
+void engine_limits_changed(struct engine *engine, const char *tenant);
 
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
+/* All that is so now of the queue, the slots and the machines. Other gauges are left alone. */
+void engine_measure(struct engine *engine, struct metrics_gauges *ret);
 
 /* How many may wait from now on. Those that wait already stay. */
 void engine_set_max_queued(struct engine *engine, unsigned max_queued);
@@ -51,7 +74,7 @@ void engine_set_max_queued(struct engine *engine, unsigned max_queued);
 void engine_hurry(struct engine *engine);
 
 /*
- * Takes no more, ends what is queued, lets what runs go on for wait_ms, cancels the rest, and
+ * Takes no more, ends what waits, lets what runs go on for wait_ms, cancels the rest, and
  * returns when every worker has ended. Once.
  */
 void engine_stop(struct engine *engine, uint64_t wait_ms);

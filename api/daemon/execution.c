@@ -189,6 +189,26 @@ void execution_end(struct execution *e, struct buf *result, const char *lost)
     (void)pthread_mutex_unlock(&e->lock);
 }
 
+void execution_set_machine(struct execution *e, pid_t machine)
+{
+    (void)pthread_mutex_lock(&e->lock);
+    e->machine = machine;
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+bool execution_machine_memory(struct execution *e, struct process_memory *ret)
+{
+    bool there;
+
+    (void)pthread_mutex_lock(&e->lock);
+    /* Under the lock: nobody reaps it, and its number is nobody else's. */
+    there = e->machine > 0;
+    if (there)
+        *ret = process_memory(e->machine);
+    (void)pthread_mutex_unlock(&e->lock);
+    return there;
+}
+
 enum execution_state execution_get_state(struct execution *e)
 {
     enum execution_state state;

@@ -7,8 +7,10 @@
 #ifndef SKILLVM_API_DAEMON_EXECUTION_H
 #define SKILLVM_API_DAEMON_EXECUTION_H
 
+#include "api/daemon/fair_queue.h"
 #include "api/daemon/guest_decoder.h"
 #include "api/daemon/input_files.h"
+#include "api/daemon/process_stats.h"
 #include "api/daemon/spool.h"
 #include "api/daemon/tenant.h"
 #include "api/skill/skill.h"
@@ -36,6 +38,8 @@ enum execution_state {
 /* What to run. Everything is owned by whoever holds the plan. */
 struct run_plan {
     char tenant[TENANT_ID_SIZE]; /* whose execution it is */
+    bool admitted;               /* by engine_admit, which set the limits */
+    struct tenant_limits limits; /* of the tenant, when it was */
     char *skill_name;
     char *skill_version;
     char *skill_digest;
@@ -79,7 +83,11 @@ struct execution {
     struct buf result;          /* the result JSON, complete once ended */
     char lost[ERR_MESSAGE_MAX]; /* why the result is not in the registry; "" when it is */
 
-    struct execution *next; /* the engine's list; under the engine's lock */
+    pid_t machine; /* the process it runs in, until that is reaped; 0: none */
+
+    /* The engine's, under its lock. */
+    struct execution *next;
+    struct fair_entry place;
 };
 
 /* A new execution with a fresh id and one reference. Takes the plan over. NULL: no memory. */
@@ -102,6 +110,10 @@ int execution_copy_log(struct execution *e, struct buf *out);
  * stored, NULL when it was.
  */
 void execution_end(struct execution *e, struct buf *result, const char *lost);
+/* Notes the process of its machine, which must not be reaped before this was called with 0. */
+void execution_set_machine(struct execution *e, pid_t machine);
+/* What its machine takes now. False when there is none. */
+bool execution_machine_memory(struct execution *e, struct process_memory *ret);
 enum execution_state execution_get_state(struct execution *e);
 /* Waits for the end. The result is then constant and may be read without the lock. */
 void execution_wait(struct execution *e);

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-static const char *const phase_names[METRICS_PHASES] = {
-    "queue", "restore", "connect", "inject", "run", "collect", "teardown"};
+static const char *const phase_names[METRICS_PHASES] = {"queue", "restore", "connect", "inject",
+                                                        "run",   "collect", "teardown"};
 static const char *const fault_names[METRICS_FAULTS] = {"protocol", "deadline", "vmm_died",
                                                         "guest", "other"};
 static const char *const auth_names[METRICS_AUTH_FAILURES] = {"no_key", "bad_key",

@@ -203,17 +203,28 @@ int registry_transaction_end(struct registry *registry, int result, struct err *
     return result;
 }
 
-int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
-                      const char *text, const char *what, struct err *err)
+sqlite3_stmt *registry_statement(struct registry *registry, enum registry_part part,
+                                 unsigned which)
 {
-    sqlite3_stmt *s = registry->statements[part][which];
-    int r;
+    return registry->statements[part][which];
+}
 
-    registry_bind_text(s, 1, text);
-    r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
+int registry_step(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
+{
+    int r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
+
     (void)sqlite3_reset(s);
     (void)sqlite3_clear_bindings(s);
     return r;
+}
+
+int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
+                      const char *text, const char *what, struct err *err)
+{
+    sqlite3_stmt *s = registry_statement(registry, part, which);
+
+    registry_bind_text(s, 1, text);
+    return registry_step(registry, s, what, err);
 }
 
 int registry_changes(struct registry *registry)

@@ -127,9 +127,10 @@ struct registry_ending {
     uint64_t finished_ns;
     const char *artifact_digest; /* NULL: no files */
     uint64_t artifact_bytes;
+    uint64_t cpu_ms; /* it took: counts as used by its tenant on the day it finished */
 };
 
-/* Stores it; durable on return. 0 or -EIO. */
+/* Stores it, and what it used, or neither; durable on return. 0 or -EIO. */
 int registry_execution_end(struct registry *registry, const char *id,
                            const struct registry_ending *ending, struct err *err);
 /* 0; -ENOENT also for another tenant's; -EIO. */

@@ -3,6 +3,7 @@
 #include "api/daemon/registry.h"
 
 #include "api/daemon/registry_internal.h"
+#include "api/daemon/registry_usage.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -22,6 +23,7 @@
 enum statement {
     INSERT,
     END,
+    CHARGE,
     BY_ID,
     BY_KEY,
     UNFINISHED,
@@ -42,6 +44,9 @@ static const char *const text[N_STATEMENTS] = {
                " SELECT ?1, 'accepted', ?2, ?3, ?4, ?5, ?6, ?7, id FROM tenants WHERE id = ?8",
     [END] = "UPDATE executions SET status = ?2, result = ?3, finished_ns = ?4,"
             " artifact_digest = ?5, artifact_bytes = ?6, result_bytes = ?7 WHERE id = ?1",
+    [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms)"
+               " SELECT tenant_id, ?2, ?3 FROM executions WHERE id = ?1"
+               " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
     [BY_ID] = "SELECT " COLUMNS ", result FROM executions WHERE id = ?1 AND tenant_id = ?2",
     [BY_KEY] = "SELECT id, request_digest FROM executions"
                " WHERE tenant_id = ?1 AND idempotency_key = ?2",
@@ -144,8 +149,12 @@ int registry_execution_by_key(struct registry *registry, const char *tenant, con
 int registry_execution_end(struct registry *registry, const char *id,
                            const struct registry_ending *ending, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, END);
+    sqlite3_stmt *s;
+    int r = registry_transaction_begin(registry, err);
 
+    if (r < 0)
+        return r;
+    s = registry_statement(registry, REGISTRY_EXECUTIONS, END);
     registry_bind_text(s, 1, id);
     registry_bind_text(s, 2, ending->status);
     (void)sqlite3_bind_text64(s, 3, ending->result, ending->result_len, SQLITE_STATIC,
@@ -154,7 +163,15 @@ int registry_execution_end(struct registry *registry, const char *id,
     registry_bind_text(s, 5, ending->artifact_digest);
     registry_bind_u64(s, 6, ending->artifact_bytes);
     registry_bind_u64(s, 7, ending->result_len);
-    return registry_run(registry, s, "store a result", err);
+    r = registry_step(registry, s, "store a result", err);
+    if (r == 0 && ending->cpu_ms > 0) {
+        s = registry_statement(registry, REGISTRY_EXECUTIONS, CHARGE);
+        registry_bind_text(s, 1, id);
+        registry_bind_u64(s, 2, registry_usage_day(ending->finished_ns));
+        registry_bind_u64(s, 3, ending->cpu_ms);
+        r = registry_step(registry, s, "store usage", err);
+    }
+    return registry_transaction_end(registry, r, err);
 }
 
 /* Copies the row a statement stands on. False without memory. */

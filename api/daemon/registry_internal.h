@@ -53,7 +53,12 @@ int registry_run_on_row(struct registry *registry, struct sqlite3_stmt *s, const
 int registry_transaction_begin(struct registry *registry, struct err *err);
 /* Commits where result is 0, else undoes; gives the lock back. result, or -EIO. */
 int registry_transaction_end(struct registry *registry, int result, struct err *err);
-/* Within a transaction: a statement with this text bound to ?1, which gives no rows. */
+/* Within a transaction: a statement ready to bind; runs one that gives no rows. */
+struct sqlite3_stmt *registry_statement(struct registry *registry, enum registry_part part,
+                                        unsigned which);
+int registry_step(struct registry *registry, struct sqlite3_stmt *s, const char *what,
+                  struct err *err);
+/* Both, with this text bound to ?1. */
 int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
                       const char *text, const char *what, struct err *err);
 

@@ -54,6 +54,26 @@ static bool step(struct http_reply *reply, int result, const struct err *err)
     }
 }
 
+/* The replies of what the engine does not accept; true when it did. */
+static bool check_admission(struct http_reply *reply, int result, const struct refusal *refusal,
+                            const struct err *err)
+{
+    switch (result) {
+    case -EBUSY:
+        http_reply_error(reply, 429, refusal->code, "%s", err->message);
+        reply->retry_after_s = refusal->retry_after_s;
+        return false;
+    case -ENOENT:
+        http_reply_error(reply, 401, "unauthorized", "%s", err->message);
+        return false;
+    case -ESHUTDOWN:
+        http_reply_error(reply, 503, "stopping", "%s", err->message);
+        return false;
+    default:
+        return step(reply, result < 0 ? -EIO : 0, err);
+    }
+}
+
 static bool set_names(struct run_plan *plan, const char *name, const char *version,
                       const char *digest, struct http_reply *reply)
 {
@@ -211,6 +231,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     struct spool *json = http->is_multipart ? &http->parts[0].content : &http->body;
     struct spool *upload =
         http->is_multipart && http->parts[1].seen ? &http->parts[1].content : NULL;
+    struct refusal refusal = {0};
     struct err err = {0};
     struct stat tar;
     const char *text = "{}";
@@ -228,6 +249,12 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return false;
     if (c->repeated)
         return true;
+    /* Before an archive is looked at. */
+    if (!daemon_admit(c->daemon, reply))
+        return false;
+    r = engine_admit(c->daemon->engine, &c->plan, &refusal, &err);
+    if (!check_admission(reply, r, &refusal, &err))
+        return false;
     if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
         return false;
     if (c->refusal)
@@ -269,32 +296,17 @@ static void reply_result(struct http_reply *reply, struct execution *e)
 static bool submit(struct creation *c, struct execution **ret, struct http_reply *reply)
 {
     struct err err = {0};
-    int r;
-
-    if (!daemon_admit(c->daemon, reply))
-        return false;
-    r = c->refusal ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &err)
-                   : engine_submit(c->daemon->engine, &c->plan, ret, &err);
+    struct refusal refusal = {0};
+    int r = c->refusal
+                ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &refusal, &err)
+                : engine_submit(c->daemon->engine, &c->plan, ret, &refusal, &err);
 
     /* Another request with the same key was quicker. */
     if (r == -EEXIST && !find_repeated(c, reply))
         return false;
     if (c->repeated)
         return true;
-    if (r == -EBUSY) {
-        http_reply_error(reply, 429, "overloaded", "%s", err.message);
-        reply->retry_after_s = 1;
-        return false;
-    }
-    if (r == -ENOENT) {
-        http_reply_error(reply, 401, "unauthorized", "%s", err.message);
-        return false;
-    }
-    if (r == -ESHUTDOWN) {
-        http_reply_error(reply, 503, "stopping", "%s", err.message);
-        return false;
-    }
-    return step(reply, r < 0 ? -EIO : 0, &err);
+    return check_admission(reply, r, &refusal, &err);
 }
 
 static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
@@ -368,20 +380,17 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
     struct daemon *d = ctx;
     const char *id = request->params[0];
     struct registry_execution row;
-    struct execution *e;
     struct buf body = buf_init(256);
+    bool ended = false;
 
     if (!lookup_row(d, request->caller.tenant, id, &row, reply))
         return;
     registry_execution_finish(&row);
-    e = engine_find(d->engine, request->caller.tenant, id);
-    if (!e || execution_get_state(e) >= EXECUTION_COLLECTING) {
-        execution_unref(e);
+    if (engine_cancel(d->engine, request->caller.tenant, id, &ended) < 0) {
         http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
         return;
     }
-    execution_cancel(e);
-    execution_unref(e);
-    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"cancelling\"}\n", id);
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id,
+                     ended ? "cancelled" : "cancelling");
     http_reply_json(reply, 202, &body);
 }

@@ -5,8 +5,6 @@
 
 #include <stdio.h>
 
-#define METRICS_MAX (256u * 1024u)
-
 const struct http_route daemon_routes[] = {
     {.method = "GET", .path = "/health", .handle = route_health, .access = HTTP_ACCESS_OPEN},
     {.method = "GET", .path = "/ready", .handle = route_ready, .access = HTTP_ACCESS_OPEN},
@@ -83,11 +81,11 @@ void route_metrics(void *ctx, struct http_request *request, struct http_reply *r
 {
     struct daemon *d = ctx;
     struct metrics_gauges gauges = {0};
-    struct buf body = buf_init(METRICS_MAX);
+    struct buf body = buf_init(METRICS_BYTES_MAX);
     char text[ERR_MESSAGE_MAX];
 
     (void)request;
-    engine_count(d->engine, &gauges.queued, &gauges.running);
+    engine_measure(d->engine, &gauges);
     gauges.snapshot_ready =
         snapshots_get_state(d->snapshots, text, sizeof(text)) == SNAPSHOTS_READY;
     if (metrics_write(d->metrics, &gauges, &body) < 0) {

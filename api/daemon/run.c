@@ -230,12 +230,15 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
     r = vm_start_restore(&how, &vm, &err);
     run->started = r == 0;
     if (r == 0)
+        execution_set_machine(run->e, vm.pid);
+    if (r == 0)
         r = guest_session_run(&vm, &session, &events, run, start_ns, &run->report, &err);
     /* It dies while its files are looked at. */
     vm_kill(&vm);
     judge(run, r, &err);
     finish_artifacts(run);
     run->collected_ns = clock_monotonic_ns();
+    execution_set_machine(run->e, 0);
     vm_finish(&vm);
     run->reaped_ns = clock_monotonic_ns();
     run->cpu_us = vm.cpu_us;
@@ -315,7 +318,8 @@ static int store_result(struct run *run, const struct result *result, struct buf
     ending = (struct registry_ending){.status = result_status_name(result->status),
                                       .result = (const char *)json->data,
                                       .result_len = json->len,
-                                      .finished_ns = clock_realtime_ns()};
+                                      .finished_ns = clock_realtime_ns(),
+                                      .cpu_ms = (result->host_cpu_us + 999) / 1000};
     r = registry_execution_end(run->env->registry, run->e->id, &ending, err);
     if (r < 0) {
         buf_finish(json);
@@ -410,13 +414,25 @@ void run_execution(const struct run_env *env, struct execution *e)
     run_finish(&run);
 }
 
-void run_refuse(const struct run_env *env, struct execution *e, const char *reason)
+static void end_unrun(const struct run_env *env, struct execution *e, enum result_status status,
+                      const char *reason)
 {
     const struct snapshot_view none = {0};
     struct run run;
 
     run_init(&run, env, e);
+    run.status = status;
     (void)snprintf(run.error, sizeof(run.error), "%s", reason);
     publish(&run, &none);
     run_finish(&run);
+}
+
+void run_cancel(const struct run_env *env, struct execution *e)
+{
+    end_unrun(env, e, RESULT_CANCELLED, "cancelled");
+}
+
+void run_refuse(const struct run_env *env, struct execution *e, const char *reason)
+{
+    end_unrun(env, e, RESULT_FAILED, reason);
 }

@@ -28,7 +28,9 @@ struct run_env {
 /* Runs it. The execution has ended on return; its plan is spent. */
 void run_execution(const struct run_env *env, struct execution *e);
 
-/* Ends an execution that will not run, with this reason. */
+/* Ends an execution that waited, as cancelled. */
+void run_cancel(const struct run_env *env, struct execution *e);
+/* Ends an execution that will not run, as failed with this reason. */
 void run_refuse(const struct run_env *env, struct execution *e, const char *reason);
 
 #endif

@@ -137,24 +137,32 @@ static int write_run(const struct skill *skill, const struct skill_entry *entry,
     return r;
 }
 
+/* The lower of the daemon's ceiling and the tenant's, where that has one. */
+static uint64_t ceiling(uint64_t of_daemon, uint64_t of_tenant)
+{
+    return of_tenant > 0 && of_tenant < of_daemon ? of_tenant : of_daemon;
+}
+
 static int choose_limits(const struct skill *skill, const struct request *request,
                          struct run_plan *plan)
 {
     uint64_t timeout = request->timeout_ms ? request->timeout_ms : skill->timeout_ms;
     uint64_t memory = request->memory_bytes ? request->memory_bytes : skill->memory_bytes;
+    uint64_t max_timeout = ceiling(LIMIT_TIMEOUT_MS, plan->limits.max_timeout_ms);
+    uint64_t max_memory = ceiling(LIMIT_MEMORY_MAX, plan->limits.max_memory_bytes);
     int r = 0;
 
     plan->timeout_ms = timeout ? timeout : DEFAULT_TIMEOUT_MS;
     plan->memory_bytes = memory ? memory : DEFAULT_MEMORY_BYTES;
-    if (plan->timeout_ms > LIMIT_TIMEOUT_MS) {
-        plan->timeout_ms = LIMIT_TIMEOUT_MS;
-        r = skill_strings_add(&plan->warnings, "the timeout was cut to %u s",
-                              LIMIT_TIMEOUT_MS / 1000);
+    if (plan->timeout_ms > max_timeout) {
+        plan->timeout_ms = max_timeout;
+        r = skill_strings_add(&plan->warnings, "the timeout was cut to %g s",
+                              (double)max_timeout / 1000);
     }
-    if (r == 0 && plan->memory_bytes > LIMIT_MEMORY_MAX) {
-        plan->memory_bytes = LIMIT_MEMORY_MAX;
+    if (r == 0 && plan->memory_bytes > max_memory) {
+        plan->memory_bytes = max_memory;
         r = skill_strings_add(&plan->warnings, "the memory limit was cut to %llu MiB",
-                              LIMIT_MEMORY_MAX / LIMIT_MIB);
+                              (unsigned long long)(max_memory / LIMIT_MIB));
     }
     if (r == 0 && plan->memory_bytes < LIMIT_MEMORY_MIN) {
         plan->memory_bytes = LIMIT_MEMORY_MIN;

@@ -278,8 +278,7 @@ void vm_kill(struct vm *vm)
     if (vm->pid <= 0)
         return;
     /* Not reaped yet, so the number is still this process's. */
-    if (!vm->killed &&
-        waitid(P_PID, (id_t)vm->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0)
+    if (!vm->killed && waitid(P_PID, (id_t)vm->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0)
         vm->killed = ended.si_pid == 0;
     (void)kill(vm->pid, SIGKILL);
 }

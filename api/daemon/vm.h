@@ -16,11 +16,11 @@
 #include <sys/types.h>
 
 struct vm {
-    pid_t pid;      /* -1 when there is no process */
-    int control_fd; /* owned: SEQPACKET */
-    int vsock_fd;   /* owned: the host end of the one connection, non-blocking */
-    bool killed;    /* it was alive when vm_kill ended it */
-    int status;     /* of wait4(2), once vm_finish has reaped it */
+    pid_t pid;       /* -1 when there is no process */
+    int control_fd;  /* owned: SEQPACKET */
+    int vsock_fd;    /* owned: the host end of the one connection, non-blocking */
+    bool killed;     /* it was alive when vm_kill ended it */
+    int status;      /* of wait4(2), once vm_finish has reaped it */
     uint64_t cpu_us; /* user and system time of the process, guest included; as status */
 };
 

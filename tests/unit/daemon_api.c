@@ -203,8 +203,7 @@ static void tells_the_guest_everything(void **state)
     assert_true(strtoul(strstr(a.body, "\"skill_bytes\":") + 14, NULL, 10) >= 3072);
     assert_non_null(strstr(a.body, "the memory limit was cut to 1024 MiB"));
     assert_non_null(strstr(a.body, "\"error\":null,\"exit_code\":0,\"signal\":null"));
-    assert_non_null(
-        strstr(a.body, "\"peak_memory_bytes\":7340032,\"host_cpu_ms\":"));
+    assert_non_null(strstr(a.body, "\"peak_memory_bytes\":7340032,\"host_cpu_ms\":"));
     assert_non_null(strstr(a.body, "\"phases_ms\":{\"queue\":"));
     assert_non_null(strstr(a.body, "\"files_url\":null,\"files_list\":[]"));
     answer_finish(&a);

@@ -557,6 +557,12 @@ int main(int argc, char **argv)
                      .run_text = buf_init(1u << 20),
                      .input = buf_init(1u << 25),
                      .files_in = buf_init(1u << 28)};
+    const struct {
+        int option;
+        int *fd;
+    } fds[] = {{'c', &f.control_fd},     {'v', &f.vsock_fd}, {'k', &f.kernel_fd},
+               {'i', &f.image_fd},       {'s', &f.state_fd}, {'m', &f.memory_fd},
+               {'w', &f.working_set_fd}, {'r', &f.record_fd}};
     int option;
 
     if (argc == 2 && strcmp(argv[1], "fingerprint") == 0) {
@@ -565,36 +571,11 @@ int main(int argc, char **argv)
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            f.control_fd = number(optarg);
-            break;
-        case 'v':
-            f.vsock_fd = number(optarg);
-            break;
-        case 'k':
-            f.kernel_fd = number(optarg);
-            break;
-        case 'i':
-            f.image_fd = number(optarg);
-            break;
-        case 's':
-            f.state_fd = number(optarg);
-            break;
-        case 'm':
-            f.memory_fd = number(optarg);
-            break;
-        case 'w':
-            f.working_set_fd = number(optarg);
-            break;
-        case 'r':
-            f.record_fd = number(optarg);
-            break;
-        case 'o':
-        case 'M':
-            break;
-        default:
+        if (option == '?')
             return 2;
+        for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+            if (fds[i].option == option)
+                *fds[i].fd = number(optarg);
         }
     }
     if (optind >= argc)

@@ -244,7 +244,8 @@ size_t config_n_keys(void)
 
 struct config_key config_key_at(size_t index)
 {
-    return (struct config_key){.name = keys[index].name, .live = keys[index].live};
+    return (struct config_key){
+        .name = keys[index].name, .initial = keys[index].initial, .live = keys[index].live};
 }
 
 bool config_key_equal(const struct config *a, const struct config *b, size_t index)

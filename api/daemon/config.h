@@ -93,8 +93,9 @@ int config_write(const struct config *config, struct buf *out);
 
 /* A key of the table. */
 struct config_key {
-    const char *name; /* "limits.max_running" */
-    bool live;        /* a reload can change it */
+    const char *name;    /* "limits.max_running" */
+    const char *initial; /* the default, as it is written */
+    bool live;           /* a reload can change it */
 };
 
 /* The number of keys, and each of them by index. */

@@ -2,6 +2,7 @@
 #include "api/daemon/config_value.h"
 
 #include "api/daemon/json_text.h"
+#include "api/daemon/utf8.h"
 #include "api/skill/duration.h"
 #include "base/log.h"
 
@@ -114,11 +115,31 @@ static int check_address(const char *text)
     return inet_pton(family, host, raw) == 1 ? 0 : -EINVAL;
 }
 
+/*
+ * UTF-8 that YAML takes as it is: no control characters, line separators, byte order marks and
+ * code points that are no characters.
+ */
+static bool is_printable(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (!utf8_valid(text, len))
+        return false;
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < 0x20 || *c == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0) ||
+            (c[0] == 0xe2 && c[1] == 0x80 && (c[2] == 0xa8 || c[2] == 0xa9)) ||
+            (c[0] == 0xef && c[1] == 0xbb && c[2] == 0xbf) ||
+            (c[0] == 0xef && c[1] == 0xbf && c[2] >= 0xbe))
+            return false;
+    }
+    return true;
+}
+
 static int take_text(const char *text, size_t max, char **value)
 {
     char *copy;
 
-    if (strlen(text) > max)
+    if (strlen(text) > max || !is_printable(text))
         return -EINVAL;
     copy = strdup(text);
     if (!copy)
@@ -199,7 +220,7 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
 
     switch (type) {
     case CONFIG_TEXT:
-        (void)snprintf(text, size, "a path of at most %u bytes", TEXT_MAX);
+        (void)snprintf(text, size, "printable text of at most %u bytes", TEXT_MAX);
         break;
     case CONFIG_ADDRESS:
         (void)snprintf(text, size,

@@ -177,6 +177,8 @@ static void refuses_what_is_not_allowed(void **state)
         {"data: [\n", "f:2: "},
         {"\tdata: x\n", "f:1: "},
         {"data: \xff\n", "f"},
+        {"data: \"\\u2028\"\n", "printable text"},
+        {"data: \"\\n\"\n", "printable text"},
     };
 
     (void)state;
@@ -312,6 +314,90 @@ static void what_is_written_reads_the_same(void **state)
     buf_finish(&text);
 }
 
+static FILE *open_source(const char *name)
+{
+    const char *root = getenv("SKILLVM_TEST_SOURCE");
+    char path[512];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", root ? root : ".", name);
+    f = fopen(path, "re");
+    if (!f)
+        fail_msg("%s cannot be read", path);
+    return f;
+}
+
+/* Counts a key of a document; one that the code does not have fails the test. */
+static size_t count_key(const char *name, unsigned seen[64])
+{
+    assert_true(config_n_keys() < 64);
+    for (size_t i = 0; i < config_n_keys(); i++) {
+        if (strcmp(config_key_at(i).name, name) == 0) {
+            seen[i]++;
+            return i;
+        }
+    }
+    fail_msg("the code has no key %s", name);
+    return 0;
+}
+
+static void expect_all(const unsigned seen[64], const char *where)
+{
+    for (size_t i = 0; i < config_n_keys(); i++) {
+        if (seen[i] != 1)
+            fail_msg("%s is %u times in %s", config_key_at(i).name, seen[i], where);
+    }
+}
+
+/* "section:", "  key: value" and "key: value", as the sample is written. */
+static void the_sample_has_every_key(void **state)
+{
+    FILE *f = open_source("api/service/skillvmd.yaml");
+    char line[512], section[64] = "", name[64], full[160];
+    unsigned seen[64] = {0};
+
+    (void)state;
+    while (fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "  %63[a-z_]: %*s", name) == 1 && line[0] == ' ') {
+            snprintf(full, sizeof(full), "%s.%s", section, name);
+            (void)count_key(full, seen);
+        } else if (sscanf(line, "%63[a-z_]:", name) == 1) {
+            if (strchr(line, ':')[1] == '\n')
+                snprintf(section, sizeof(section), "%s", name);
+            else
+                (void)count_key(name, seen);
+        }
+    }
+    fclose(f);
+    expect_all(seen, "api/service/skillvmd.yaml");
+}
+
+/* Rows "| `key` | `default` | yes | …". */
+static void the_docs_have_every_key(void **state)
+{
+    FILE *f = open_source("docs/config.md");
+    char line[512], name[64], initial[64], live[8];
+    unsigned seen[64] = {0};
+
+    (void)state;
+    while (fgets(line, sizeof(line), f)) {
+        struct config_key key;
+        char written[64];
+        const char *quote;
+
+        if (sscanf(line, "| `%63[a-z_.]` | `%63[^`]` | %7[a-z] |", name, initial, live) != 3)
+            continue;
+        key = config_key_at(count_key(name, seen));
+        /* As YAML has it: no text, and octal digits, are in quotes. */
+        quote = key.initial[0] == '\0' || key.initial[0] == '0' ? "\"" : "";
+        snprintf(written, sizeof(written), "%s%s%s", quote, key.initial, quote);
+        assert_string_equal(initial, written);
+        assert_string_equal(live, key.live ? "yes" : "no");
+    }
+    fclose(f);
+    expect_all(seen, "docs/config.md");
+}
+
 static void amounts_are_of_a_whole(void **state)
 {
     const struct config_amount bytes = {.bytes = 100}, half = {.percent = 50},
@@ -334,6 +420,8 @@ int main(void)
         cmocka_unit_test(the_origin_of_a_wrong_value_is_named),
         cmocka_unit_test(unknown_variables_are_a_warning),
         cmocka_unit_test(what_is_written_reads_the_same),
+        cmocka_unit_test(the_sample_has_every_key),
+        cmocka_unit_test(the_docs_have_every_key),
         cmocka_unit_test(amounts_are_of_a_whole),
     };
 

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Checks what makes skillvmd a service: its units by systemd-analyze, its manual by mandoc and
+# against `skillvmd --help`, and the sample settings by skillvmd itself.
+#   check-service.sh PROGRAM    the skillvmd to check with
+# Without systemd-analyze or mandoc their part is left out, and the exit status is 77.
+
+set -euo pipefail
+program=$(realpath "$1")
+cd "$(dirname "$0")/.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+left_out=()
+complain() {
+    printf '%s\n' "$1" >&2
+    failed=1
+}
+
+# systemd-analyze wants the programs of a unit to exist.
+sed -e "s#@BINDIR@#$(dirname "$program")#" -e 's#@SYSCONFDIR@#/etc#' \
+    api/service/skillvmd.service.in >"$work/skillvmd.service"
+cp api/service/skillvmd.socket "$work/"
+if grep -qE '@[A-Z]+@' "$work/skillvmd.service"; then
+    complain 'skillvmd.service.in has a placeholder that nobody fills'
+fi
+if command -v systemd-analyze >/dev/null; then
+    systemd-analyze verify --man=no "$work/skillvmd.service" "$work/skillvmd.socket" \
+        >"$work/verify" 2>&1 || complain "systemd-analyze verify fails: $(cat "$work/verify")"
+    # Only of our units: the machine's own may have faults too.
+    if grep -q "skillvmd\." "$work/verify"; then
+        complain "systemd-analyze verify: $(grep "skillvmd\." "$work/verify")"
+    fi
+else
+    left_out+=('units: no systemd-analyze')
+fi
+
+manual=api/service/skillvmd.8
+if command -v mandoc >/dev/null; then
+    mandoc -Tlint -Wwarning "$manual" >"$work/lint" || complain "mandoc: $(cat "$work/lint")"
+else
+    left_out+=('manual: no mandoc')
+fi
+"$program" --help | grep -oE '^  --[a-z-]+(, --[a-z-]+)*' | grep -oE '[a-z-]+[a-z]' | sort >"$work/help"
+grep -oE '^\.It Fl -[a-z-]+' "$manual" | sed 's/^.It Fl -/--/' | sort >"$work/manual"
+if ! diff "$work/help" "$work/manual" >"$work/diff"; then
+    complain "the options of --help (<) and of $manual (>) differ: $(cat "$work/diff")"
+fi
+
+# The sample is good as it is, and says what is the default but for where things are.
+env -i "$program" --config api/service/skillvmd.yaml --check-config >/dev/null ||
+    complain 'the sample settings are not good'
+env -i "$program" --print-config >"$work/default"
+env -i "$program" --config api/service/skillvmd.yaml --print-config >"$work/sample"
+diff "$work/default" "$work/sample" | grep '^>' | cut -c3- >"$work/other" || true
+if ! printf '  path: "/run/skillvm/skillvmd.sock"\ndata: "/var/lib/skillvm"\n' | diff - "$work/other"; then
+    complain 'the sample settings are not the defaults'
+fi
+
+((failed)) && exit 1
+if ((${#left_out[@]})); then
+    printf 'skipped: %s\n' "${left_out[@]}"
+    exit 77
+fi
+echo 'units, manual and sample settings checked'

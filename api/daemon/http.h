@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/1.1: routes and who may use them, request bodies within their limits (spooled, never
- * held whole in memory), replies, streams. One thread per connection, so a handler may block.
- * libmicrohttpd stays inside http*.c.
+ * held whole in memory), replies, streams. One thread per request on its way, so a handler may
+ * block; connections without one wait in http_lobby.h. libmicrohttpd stays inside http*.c.
  */
 #ifndef SKILLVM_API_DAEMON_HTTP_H
 #define SKILLVM_API_DAEMON_HTTP_H
@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define HTTP_LISTENERS_MAX 4u
 
 #define HTTP_PARAMS_MAX 3u
 #define HTTP_PARTS_MAX  3u
@@ -39,7 +41,8 @@ enum http_body {
 /* Where a request comes from. */
 struct http_origin {
     bool is_unix;
-    uid_t uid; /* of a unix peer; (uid_t)-1 for any other */
+    uid_t uid;                 /* of a unix peer; (uid_t)-1 for any other */
+    const char *tenant_header; /* X-Tenant-ID, or NULL; borrowed */
 };
 
 /*
@@ -70,6 +73,8 @@ struct http_request {
     char *query[HTTP_QUERY_MAX];   /* by the route's names; NULL where absent; owned */
     bool is_multipart;
     bool wants_events; /* Accept: text/event-stream */
+    bool is_tcp;       /* else it came over a unix socket */
+    char host[256];    /* the Host header, a name or address with or without a port; or "" */
     struct spool body; /* empty for multipart */
     struct http_part parts[HTTP_PARTS_MAX];
 };
@@ -108,9 +113,28 @@ struct http_route {
     const char *query[HTTP_QUERY_MAX]; /* parameters it looks at; others are ignored */
 };
 
-struct http_config {
-    const char *socket_path;
+/* One place to listen at: the first of these that is set. */
+struct http_listen {
+    const char
+        *socket_path; /* of a unix socket, bound with socket_mode; a stale one is replaced */
     mode_t socket_mode;
+    const char *address; /* ADDRESS:PORT of TCP, numbers only */
+    int fd; /* listens already; the server's from http_start on, whatever it returns */
+};
+
+/* How long a connection may take, in milliseconds; 0: the default. */
+struct http_deadlines {
+    unsigned idle_ms; /* without a request: 60 s */
+    unsigned head_ms; /* from a request's first byte to the end of its headers: 20 s */
+    unsigned body_ms; /* 30 s, and one more second for each KiB of a body that came */
+    unsigned send_ms; /* without taking anything of its answer, rounded up to seconds: 60 s */
+};
+
+struct http_config {
+    struct http_listen listeners[HTTP_LISTENERS_MAX];
+    size_t n_listeners;
+    unsigned max_connections; /* 0: 1100; where all are taken the idlest one goes */
+    struct http_deadlines deadlines;
     int tmp_fd;                      /* directory of spools; borrowed */
     const struct http_route *routes; /* ended by a NULL method; borrowed */
     http_authorize_fn *authorize;
@@ -122,11 +146,11 @@ struct http_config {
 struct http_server;
 
 /*
- * Binds the socket, replacing a stale one, and serves. 0; -EADDRINUSE when somebody listens
- * there; -errno.
+ * Listens everywhere and serves. 0; -EADDRINUSE when somebody listens there; -EINVAL for an
+ * address that is none or a descriptor that does not listen; -errno.
  */
 int http_start(const struct http_config *config, struct http_server **ret, struct err *err);
-/* Accepts no more connections and removes the socket. */
+/* Accepts no more connections and removes the sockets it made. */
 void http_quiesce(struct http_server *server);
 /* Gives answers a moment to arrive, ends every connection, waits for its thread. NULL is fine.
  */

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 struct bearer {
     unsigned headers;
@@ -47,26 +45,6 @@ static enum MHD_Result take_header(void *ctx, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-static struct http_origin find_origin(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct http_origin origin = {.uid = (uid_t)-1};
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
-    int domain = 0;
-    socklen_t domain_len = sizeof(domain);
-
-    if (!info ||
-        getsockopt(info->connect_fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_len) < 0 ||
-        domain != AF_UNIX)
-        return origin;
-    origin.is_unix = true;
-    if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
-        origin.uid = peer.uid;
-    return origin;
-}
-
 static void refuse(struct http_exchange *x, enum http_unauthorized why, const char *text)
 {
     if (x->config->unauthorized)
@@ -76,8 +54,11 @@ static void refuse(struct http_exchange *x, enum http_unauthorized why, const ch
 
 void http_auth_check(struct http_exchange *x)
 {
-    const struct http_origin origin = find_origin(x->connection);
+    const struct http_origin origin = {.is_unix = !x->request.is_tcp,
+                                       .uid = x->conn ? x->conn->uid : (uid_t)-1,
+                                       .tenant_header = http_header(x, "X-Tenant-ID")};
     enum http_access access = x->route->access;
+    struct caller *caller = &x->request.caller;
     struct bearer bearer = {0};
     int r;
 
@@ -85,13 +66,18 @@ void http_auth_check(struct http_exchange *x)
         return;
     (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, take_header, &bearer);
     r = x->config->authorize(x->config->ctx, &origin, bearer.headers > 0 ? bearer.key : NULL,
-                             &x->request.caller);
+                             caller);
     explicit_bzero(&bearer, sizeof(bearer));
-    if (r < 0 && r != -EACCES)
+    if (r < 0 && r != -EACCES) {
         http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
-    else if (r < 0)
+    } else if (r < 0) {
         refuse(x, bearer.headers > 0 ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
                "this needs a key: Authorization: Bearer sk-…");
-    else if (access == HTTP_ACCESS_OPERATOR && !x->request.caller.is_operator)
+    } else if (access == HTTP_ACCESS_OPERATOR && !caller->is_operator) {
         refuse(x, HTTP_UNAUTHORIZED_ROLE, "this is the operator's");
+    } else if (!caller->is_operator && !http_conns_claim(x->conns, x->conn, caller->tenant)) {
+        http_reply_error(&x->reply, 429, "overloaded",
+                         "too many requests of this tenant are at work");
+        x->reply.retry_after_s = 1;
+    }
 }

@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_HTTP_INTERNAL_H
 #define SKILLVM_API_DAEMON_HTTP_INTERNAL_H
 
-#include "api/daemon/http.h"
+#include "api/daemon/http_conns.h"
 
 #define HTTP_BEARER_MAX 256u
 
@@ -16,12 +16,16 @@ struct MHD_PostProcessor;
 struct http_exchange {
     const struct http_config *config; /* borrowed */
     struct http_server *server;
+    struct http_conns *conns; /* borrowed */
+    struct http_conn *conn;   /* the entry of its connection; NULL where memory ran out */
     struct MHD_Connection *connection;
     char *target;                   /* the request line's, as sent; owned */
     const struct http_route *route; /* NULL: none, and there is a reply already */
     struct http_request request;
     struct http_reply reply; /* status 0 until it is known */
     bool begun;              /* its headers were looked at */
+    bool draining;           /* its body comes and is not wanted */
+    bool must_close;         /* nothing that follows on the connection can be trusted */
     char allow[64];
     struct MHD_PostProcessor *form;
     uint64_t drained; /* bytes of a body that nobody wants */
@@ -32,6 +36,12 @@ struct http_reply http_reply_init(void);
 void http_reply_finish(struct http_reply *reply);
 /* Queues the reply. False: the connection has to be closed. */
 bool http_reply_send(struct http_exchange *x);
+
+/* http_framing.c */
+/* Refuses what two readers could take for different requests; else notes Host and Accept. */
+void http_framing_check(struct http_exchange *x, const char *version);
+/* True for a name or an address with or without a port, and nothing else. */
+bool http_framing_is_host(const char *value);
 
 /* http_auth.c: who calls, and may they? Else there is a reply. */
 void http_auth_check(struct http_exchange *x);

@@ -78,6 +78,19 @@ static int take_param(const char *text, size_t len, bool is_rest, char **ret)
     return 0;
 }
 
+const char *http_match_target(const char *target)
+{
+    size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
+                    : strncasecmp(target, "https://", 8) == 0 ? 8
+                                                              : 0;
+
+    if (scheme == 0)
+        return target;
+    target += scheme;
+    target += strcspn(target, "/?");
+    return *target == '/' ? target : "/";
+}
+
 int http_match_path(const char *pattern, const char *target, char *params[HTTP_PARAMS_MAX])
 {
     const char *end = target + strcspn(target, "?");

@@ -9,6 +9,8 @@
 
 #include "api/daemon/http.h"
 
+/* Path and query of a request line's target, which may begin with scheme and authority. */
+const char *http_match_target(const char *target);
 /* 0: params are filled, owned by the caller; -ENOENT: another path; -ENOMEM. */
 int http_match_path(const char *pattern, const char *target, char *params[HTTP_PARAMS_MAX]);
 /*

@@ -141,6 +141,8 @@ bool http_reply_send(struct http_exchange *x)
         add_header(response, MHD_HTTP_HEADER_ALLOW, x->allow);
     if (status == 401)
         add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"skillvm\"");
+    if (x->must_close)
+        add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (retry_after_s > 0) {
         (void)snprintf(text, sizeof(text), "%u", retry_after_s);
         add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);

@@ -102,14 +102,22 @@ static void count_unauthorized(void *ctx, enum http_unauthorized why)
 static int start_http(struct daemon *d, const struct config *config, struct http_server **ret,
                       struct err *err)
 {
-    const struct http_config http = {.socket_path = config->socket_path,
-                                     .socket_mode = (mode_t)config->socket_mode,
-                                     .tmp_fd = d->tmp_fd,
-                                     .routes = daemon_routes,
-                                     .authorize = authorize,
-                                     .unauthorized = count_unauthorized,
-                                     .ctx = d};
+    struct http_config http = {
+        .listeners = {{.socket_path = config->socket_path,
+                       .socket_mode = (mode_t)config->socket_mode,
+                       .fd = -1}},
+        .n_listeners = 1,
+        .max_connections = (unsigned)config->max_connections,
+        .tmp_fd = d->tmp_fd,
+        .routes = daemon_routes,
+        .authorize = authorize,
+        .unauthorized = count_unauthorized,
+        .ctx = d,
+    };
 
+    if (*config->listen_address)
+        http.listeners[http.n_listeners++] =
+            (struct http_listen){.address = config->listen_address, .fd = -1};
     return http_start(&http, ret, err);
 }
 

@@ -2,10 +2,12 @@
 /* The HTTP server's parts on their own: request targets, and the keys of headers. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/http_head.h"
 #include "api/daemon/http_internal.h"
 #include "api/daemon/http_match.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int match(const char *pattern, const char *target, const char *first, const char *second)
@@ -77,6 +79,18 @@ static void other_paths_match_nothing(void **state)
     assert_int_equal(match("/f/*", "/f/%2fetc", "", ""), -ENOENT);
 }
 
+static void targets_may_name_a_host(void **state)
+{
+    (void)state;
+    assert_string_equal(http_match_target("/a?b"), "/a?b");
+    assert_string_equal(http_match_target("http://x:1/a?b"), "/a?b");
+    assert_string_equal(http_match_target("HTTPS://[::1]/a"), "/a");
+    assert_string_equal(http_match_target("http://x"), "/");
+    assert_string_equal(http_match_target("http://x?a"), "/");
+    assert_string_equal(http_match_target("ftp://x/a"), "ftp://x/a");
+    assert_string_equal(http_match_target("*"), "*");
+}
+
 static void queries_give_their_parameters(void **state)
 {
     static const char *const names[HTTP_QUERY_MAX] = {"limit", "skill"};
@@ -137,12 +151,125 @@ static void bearers_are_taken_as_they_are_written(void **state)
     assert_string_equal(key, "");
 }
 
+static void hosts_are_names_or_addresses(void **state)
+{
+    char name[300];
+
+    (void)state;
+    assert_true(http_framing_is_host("localhost"));
+    assert_true(http_framing_is_host("a.example:8080"));
+    assert_true(http_framing_is_host("[::1]:80"));
+    assert_false(http_framing_is_host(""));
+    assert_false(http_framing_is_host("a/b"));
+    assert_false(http_framing_is_host("a@b"));
+    assert_false(http_framing_is_host("a b"));
+    assert_false(http_framing_is_host("a\"b"));
+    memset(name, 'a', sizeof(name));
+    name[256] = '\0';
+    assert_false(http_framing_is_host(name));
+    name[255] = '\0';
+    assert_true(http_framing_is_host(name));
+}
+
+#define GET "GET / HTTP/1.1\r\n"
+
+/* Each with what it is as a whole; every beginning of a good head is a beginning. */
+static void heads_are_whole_or_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        int result;
+    } cases[] = {
+        {GET "\r\n", 0},
+        {"\r\n" GET "\r\n", 0},
+        {"GET / HTTP/1.0\r\nA: b\r\n\r\nmore", 0},
+        {"M-SEARCH * HTTP/1.1\r\nA:\r\nB:\tc \r\n\r\n", 0},
+        {GET "A: \xc3\xa4\r\n\r\n", 0},
+        {"GET /\xc3\xa4 HTTP/1.1\r\n\r\n", 0},
+        {"", -EAGAIN},
+        {GET, -EAGAIN},
+        {GET "A: b\r\n", -EAGAIN},
+        {"\r\n\r\n" GET "\r\n", 400},
+        {"GET /\r\n\r\n", 400},
+        {"GET  / HTTP/1.1\r\n\r\n", 400},
+        {"GET /  HTTP/1.1\r\n\r\n", 400},
+        {"GET / a HTTP/1.1\r\n\r\n", 400},
+        {" GET / HTTP/1.1\r\n\r\n", 400},
+        {"GET / HTTP/1.1 \r\n\r\n", 400},
+        {"GET / HTTP/11\r\n\r\n", 400},
+        {"GET / http/1.1\r\n\r\n", 400},
+        {"GET / HTTP/2.0\r\n\r\n", 505},
+        {"GET / HTTP/0.9\r\n\r\n", 505},
+        {"GET /\x01 HTTP/1.1\r\n\r\n", 400},
+        {"GET /\x7f HTTP/1.1\r\n\r\n", 400},
+        {"G\xc3\xa4T / HTTP/1.1\r\n\r\n", 400},
+        {"ABCDEFGHIJKLMNOPQ / HTTP/1.1\r\n\r\n", 400},
+        {"\x16\x03\x01", 400},
+        {"GET / HTTP/1.1\n\r\n", 400},
+        {GET "\n", 400},
+        {GET "A: b\nC: d\r\n\r\n", 400},
+        {GET "A: b\rC: d\r\n\r\n", 400},
+        {GET "A : b\r\n\r\n", 400},
+        {GET " A: b\r\n\r\n", 400},
+        {GET "A: b\r\n c\r\n\r\n", 400},
+        {GET "A\r\n\r\n", 400},
+        {GET ": b\r\n\r\n", 400},
+        {GET "A: \x01\r\n\r\n", 400},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *text = cases[i].text;
+        size_t len = strlen(text);
+        const char *end = strstr(text, "\r\n\r\n");
+
+        if (http_head_check(text, len) != cases[i].result)
+            fail_msg("%s: %d", text, http_head_check(text, len));
+        for (size_t n = 0; cases[i].result == 0 && text + n < end + 4; n++)
+            assert_int_equal(http_head_check(text, n), -EAGAIN);
+    }
+    assert_int_equal(http_head_check("GET /\0 HTTP/1.1\r\n\r\n", 19), 400);
+    assert_int_equal(http_head_check(GET "A: \0\r\n\r\n", 23), 400);
+}
+
+static void heads_have_a_limit(void **state)
+{
+    char *text = malloc(2 * HTTP_HEAD_MAX);
+    size_t len;
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, 'a', 2 * HTTP_HEAD_MAX);
+    memcpy(text, "GET /", 5);
+    assert_int_equal(http_head_check(text, HTTP_TARGET_MAX), -EAGAIN);
+    assert_int_equal(http_head_check(text, HTTP_TARGET_MAX + 6), 414);
+    memcpy(text, GET "A: ", 19);
+    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX - 1), -EAGAIN);
+    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX), 431);
+    memcpy(text + HTTP_HEAD_MAX - 4, "\r\n\r\n", 4);
+    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX), 0);
+    memcpy(text + HTTP_HEAD_MAX - 4, "a\r\n\r\n", 5);
+    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX + 1), 431);
+    len = (size_t)snprintf(text, 100, GET);
+    for (unsigned i = 0; i < HTTP_HEADERS_MAX; i++)
+        len += (size_t)snprintf(text + len, 10, "A: b\r\n");
+    memcpy(text + len, "\r\n", 2);
+    assert_int_equal(http_head_check(text, len + 2), 0);
+    memcpy(text + len, "A: b\r\n\r\n", 8);
+    assert_int_equal(http_head_check(text, len + 8), 431);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_match_their_route),
         cmocka_unit_test(other_paths_match_nothing),
+        cmocka_unit_test(targets_may_name_a_host),
         cmocka_unit_test(queries_give_their_parameters),
+        cmocka_unit_test(hosts_are_names_or_addresses),
+        cmocka_unit_test(heads_are_whole_or_refused),
+        cmocka_unit_test(heads_have_a_limit),
         cmocka_unit_test(bearers_are_taken_as_they_are_written),
     };
 

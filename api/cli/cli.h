@@ -22,12 +22,19 @@ enum cli_exit {
     CLI_FAILED = 125,  /* skillvm itself failed */
 };
 
+#define CLI_SERVER_MAX 2048u
+#define CLI_KEY_MAX    1024u
+
 struct cli {
     char data_dir[PATH_MAX];
     char socket_path[108]; /* what sockaddr_un can hold */
     char share_dir[PATH_MAX];
-    char bin_dir[PATH_MAX]; /* where this executable and its siblings are */
-    struct skillvm *client; /* of the commands with verbs; borrowed; NULL: not asked for */
+    char bin_dir[PATH_MAX];      /* where this executable and its siblings are */
+    char server[CLI_SERVER_MAX]; /* a URL; "" where the daemon is behind the socket */
+    char key[CLI_KEY_MAX];       /* "" where there is none */
+    const char *server_from;     /* what named the server, "--server" or a variable */
+    const char *key_from;        /* what gave the key; NULL: nothing did */
+    struct skillvm *client;      /* of that daemon; NULL: not asked for */
 };
 
 /*
@@ -37,6 +44,20 @@ struct cli {
  */
 int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
                     struct err *err);
+
+struct cli_globals;
+
+/*
+ * Finds the daemon that a command speaks with (docs: which daemon): a server's URL, and then
+ * nothing of this machine, or the places of one on this machine; and the key. 0, or -errno with
+ * err.
+ */
+int cli_find_daemon(struct cli *cli, const struct cli_globals *globals, struct err *err);
+/*
+ * For what concerns this machine alone. A --server is refused: an exit status. One of the
+ * environment is left alone, and that is said: -1, go on. what is what the command does.
+ */
+int cli_refuse_server(const struct cli_globals *globals, const char *command, const char *what);
 
 /* Fills in bin_dir and share_dir alone, and makes nothing. 0, or -errno with err. */
 int cli_find_programs(struct cli *cli, struct err *err);
@@ -58,10 +79,14 @@ int cli_interrupted(void);
 /* Options that every command takes. getopt_long values from 1000 on. */
 #define CLI_OPTION_SOCKET 1000
 #define CLI_OPTION_DATA   1001
+#define CLI_OPTION_SERVER 1002
+#define CLI_OPTION_KEY    1003
 #define CLI_OPTION_HELP   'h'
 #define CLI_GLOBAL_OPTIONS                                                                     \
     {"socket", required_argument, NULL, CLI_OPTION_SOCKET},                                    \
         {"data", required_argument, NULL, CLI_OPTION_DATA},                                    \
+        {"server", required_argument, NULL, CLI_OPTION_SERVER},                                \
+        {"key", required_argument, NULL, CLI_OPTION_KEY},                                      \
     {                                                                                          \
         "help", no_argument, NULL, CLI_OPTION_HELP                                             \
     }
@@ -69,6 +94,8 @@ int cli_interrupted(void);
 struct cli_globals {
     const char *data_dir;
     const char *socket_path;
+    const char *server;
+    const char *key; /* itself, or "@" and the name of a file */
 };
 
 /*
@@ -88,6 +115,9 @@ int cmd_doctor(struct cli_globals *globals, int argc, char **argv);
 int cmd_health(struct cli_globals *globals, int argc, char **argv);
 int cmd_skill(struct cli_globals *globals, int argc, char **argv);
 int cmd_exec(struct cli_globals *globals, int argc, char **argv);
+int cmd_tenant(struct cli_globals *globals, int argc, char **argv);
+int cmd_key(struct cli_globals *globals, int argc, char **argv);
+int cmd_version(struct cli_globals *globals, int argc, char **argv);
 
 /* Prints a command's help ("" for the program's) to standard output. Returns CLI_OK. */
 int help_print(const char *command);

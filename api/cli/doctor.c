@@ -2,13 +2,15 @@
 /* `skillvm doctor`: the findings of machine.h, for people and as JSON. */
 #include "api/cli/cli.h"
 #include "api/cli/machine.h"
+#include "api/cli/options.h"
 #include "api/cli/probe.h"
+#include "api/cli/show.h"
 
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int print_json(const struct machine_report *report)
 {
@@ -44,9 +46,13 @@ static int print_json(const struct machine_report *report)
 
 static int print_text(const struct machine_report *report)
 {
+    bool colours = show_colours(STDOUT_FILENO);
+
     for (size_t i = 0; i < report->n; i++) {
         const struct machine_check *check = &report->checks[i];
-        printf("%-4s  %-16s %s\n", machine_level_name(check->level), check->name, check->found);
+        const char *level = machine_level_name(check->level);
+        printf("%s%-4s%s  %-16s %s\n", colours ? show_colour_of(level) : "", level,
+               colours ? "\033[0m" : "", check->name, check->found);
         if (check->advice[0])
             printf("%-4s  %-16s -> %s\n", "", "", check->advice);
     }
@@ -56,30 +62,15 @@ static int print_text(const struct machine_report *report)
 
 int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"json", no_argument, NULL, 'j'},
-        CLI_GLOBAL_OPTIONS,
-        {0},
-    };
+    struct options options = {0};
     struct machine_report report;
-    struct cli cli;
+    struct cli cli = {0};
     struct err err = {0};
-    bool json = false;
-    int c, status;
+    int status = options_parse_simple(globals, "doctor", OPTION_FORMAT | OPTION_JSON, argc,
+                                      argv, &options);
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        switch (c) {
-        case 'j':
-            json = true;
-            break;
-        default:
-            status = cli_take_global(c, globals, "doctor");
-            if (status >= 0)
-                return status;
-        }
-    }
-    status = cli_refuse_arguments(argc, argv, "doctor");
+    if (status < 0)
+        status = cli_refuse_server(globals, "doctor", "looks at this machine alone");
     if (status >= 0)
         return status;
     if (cli_find_programs(&cli, &err)) {
@@ -87,5 +78,5 @@ int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
         return CLI_FAILED;
     }
     machine_examine(&cli, &report);
-    return json ? print_json(&report) : print_text(&report);
+    return options.json ? print_json(&report) : print_text(&report);
 }

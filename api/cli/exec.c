@@ -2,6 +2,7 @@
 /* `skillvm exec`: executions that were, or that run. */
 #include "api/cli/files.h"
 #include "api/cli/remote.h"
+#include "api/cli/show.h"
 #include "api/cli/table.h"
 #include "api/cli/verbs.h"
 #include "base/fd.h"
@@ -18,31 +19,30 @@
 
 static void print_list(const cJSON *json)
 {
-    static const char *const header[] = {"EXECUTION", "STATUS", "CREATED", "MS", "SKILL"};
+    static const char *const header[] = {"EXECUTION", "STATUS", "AGE", "TOOK", "SKILL"};
     struct table table = table_begin(header, 5);
+    time_t now = time(NULL);
     const cJSON *item;
 
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "executions"))
     {
         const cJSON *skill = cJSON_GetObjectItemCaseSensitive(item, "skill");
-        const char *created = verbs_text(item, "created_at");
-        const char *name = verbs_text(skill, "name"), *version = verbs_text(skill, "version");
-        char time[20], ms[32], full[512];
+        const char *name = verbs_text(skill, "name");
+        const char *version = verbs_text(skill, "version");
+        char age[SHOW_SIZE], took[SHOW_SIZE], full[512];
 
-        (void)snprintf(time, sizeof(time), "%s", created ? created : "");
-        (void)snprintf(
-            ms, sizeof(ms), "%.0f",
-            cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(item, "duration_ms")));
         (void)snprintf(full, sizeof(full), "%s@%s", name ? name : "", version ? version : "");
-        table_add(&table, (const char *const[]){verbs_text(item, "execution_id"),
-                                                verbs_text(item, "status"), time, ms, full});
+        table_add(&table, (const char *const[]){
+                              verbs_text(item, "execution_id"), verbs_text(item, "status"),
+                              show_age(verbs_text(item, "created_at"), now, age),
+                              show_ms(verbs_number(item, "duration_ms"), took), full});
     }
     (void)table_end(&table, 0);
     if (verbs_text(json, "next_cursor"))
         cli_say("there are more; --limit (up to 200), --skill and --status choose");
 }
 
-static int exec_list(const struct cli *cli, const struct verb_options *options)
+static int exec_list(const struct cli *cli, const struct options *options)
 {
     struct skillvm_filter filter = {.skill = options->skill, .status = options->status};
     struct skillvm_error error;
@@ -69,8 +69,7 @@ static void print_execution(const cJSON *json)
     if (verbs_text(json, "error"))
         printf("error      %s\n", verbs_text(json, "error"));
     printf("duration   %.0f ms, %.0f ms of them on the processor\n",
-           cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(json, "duration_ms")),
-           cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(usage, "cpu_ms")));
+           verbs_number(json, "duration_ms"), verbs_number(usage, "cpu_ms"));
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "files_list"))
     {
         printf("file       %s\n", cJSON_GetStringValue(item));
@@ -84,7 +83,7 @@ static void print_execution(const cJSON *json)
     free(output);
 }
 
-static int exec_show(const struct cli *cli, const struct verb_options *options)
+static int exec_show(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     char *json = NULL;
@@ -105,7 +104,7 @@ static int print_stderr(void *ctx, const char *data, size_t len)
     return fd_write_full(STDERR_FILENO, data, len);
 }
 
-static int exec_logs(const struct cli *cli, const struct verb_options *options)
+static int exec_logs(const struct cli *cli, const struct options *options)
 {
     static const struct skillvm_events events = {.on_stdout = print_stdout,
                                                  .on_stderr = print_stderr};
@@ -123,7 +122,7 @@ static int exec_logs(const struct cli *cli, const struct verb_options *options)
     return result < 0 ? CLI_FAILED : CLI_OK;
 }
 
-static int exec_cancel(const struct cli *cli, const struct verb_options *options)
+static int exec_cancel(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
 
@@ -167,9 +166,9 @@ static void print_files(const cJSON *json)
     }
 }
 
-static int exec_files(const struct cli *cli, const struct verb_options *options)
+static int exec_files(const struct cli *cli, const struct options *options)
 {
-    static const struct verb_options as_table;
+    static const struct options as_table;
     struct skillvm_error error;
     char *json = NULL;
     int result;
@@ -198,7 +197,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm exec list --status failed -n 10\n",
-     VERB_FORMAT | VERB_FILTER, 0, 0, exec_list},
+     OPTION_FORMAT | OPTION_FILTER, 0, 0, exec_list},
     {"show",
      "usage: skillvm exec show ID [-o json|table]\n"
      "\n"
@@ -206,7 +205,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm exec show exec_0123456789abcdef0123456789abcdef -o json\n",
-     VERB_FORMAT, 1, 1, exec_show},
+     OPTION_FORMAT, 1, 1, exec_show},
     {"logs",
      "usage: skillvm exec logs ID [-f]\n"
      "\n"
@@ -217,7 +216,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm exec logs -f exec_0123456789abcdef0123456789abcdef\n",
-     VERB_FOLLOW, 1, 1, exec_logs},
+     OPTION_FOLLOW, 1, 1, exec_logs},
     {"cancel",
      "usage: skillvm exec cancel ID\n"
      "\n"
@@ -235,7 +234,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm exec files exec_0123456789abcdef0123456789abcdef report.csv > report.csv\n",
-     VERB_DIR, 1, 2, exec_files},
+     OPTION_DIR, 1, 2, exec_files},
     {.name = NULL},
 };
 

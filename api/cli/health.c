@@ -1,40 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `skillvm health`: one question to the daemon, for scripts. */
-#include "api/cli/cli.h"
+/* `skillvm health`: one question to the daemon, for scripts; and `skillvm version`. */
 #include "api/cli/remote.h"
+#include "api/cli/verbs.h"
 
-#include <getopt.h>
+#include <cjson/cJSON.h>
 #include <stdio.h>
 
 int cmd_health(struct cli_globals *globals, int argc, char **argv)
 {
-    static const struct option longs[] = {CLI_GLOBAL_OPTIONS, {0}};
+    struct options options = {0};
     struct skillvm_error error;
-    struct skillvm *client;
     struct cli cli = {0};
     struct err err = {0};
-    int c, r, status;
+    cJSON *json;
+    int status = options_parse_simple(globals, "health", OPTION_FORMAT, argc, argv, &options);
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        status = cli_take_global(c, globals, "health");
-        if (status >= 0)
-            return status;
-    }
-    status = cli_refuse_arguments(argc, argv, "health");
     if (status >= 0)
         return status;
-    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0 ||
-        remote_open(&cli, &client, &err) < 0) {
-        cli_say("%s", err.message);
-        return CLI_FAILED;
-    }
-    r = skillvm_ready(client, &error);
-    skillvm_close(client);
-    if (r < 0) {
+    if (cli_find_daemon(&cli, globals, &err) < 0 || remote_open(&cli, &cli.client, &err) < 0)
+        return verbs_failed(&err);
+    status = skillvm_ready(cli.client, &error) < 0 ? CLI_NO : CLI_OK;
+    skillvm_close(cli.client);
+    if (status == CLI_NO && !options.json)
         (void)remote_failed(&cli, &error);
-        return CLI_NO;
-    }
-    puts("ready");
+    else if (!options.json)
+        puts("ready");
+    if (!options.json)
+        return status;
+    json = cJSON_CreateObject();
+    cJSON_AddBoolToObject(json, "ready", status == CLI_OK);
+    if (status == CLI_NO)
+        cJSON_AddStringToObject(json, "detail", error.message);
+    return verbs_print_tree(json) == CLI_OK ? status : CLI_FAILED;
+}
+
+int cmd_version(struct cli_globals *globals, int argc, char **argv)
+{
+    struct options options = {0};
+    int status = options_parse_simple(globals, "version", OPTION_FORMAT, argc, argv, &options);
+
+    if (status >= 0)
+        return status;
+    if (options.json)
+        return verbs_print_json("{\"version\":\"" SKILLVM_VERSION "\"}");
+    puts("skillvm " SKILLVM_VERSION);
     return CLI_OK;
 }

@@ -225,6 +225,12 @@ int cli_take_global(int option, struct cli_globals *globals, const char *command
     case CLI_OPTION_DATA:
         globals->data_dir = optarg;
         return -1;
+    case CLI_OPTION_SERVER:
+        globals->server = optarg;
+        return -1;
+    case CLI_OPTION_KEY:
+        globals->key = optarg;
+        return -1;
     case CLI_OPTION_HELP:
         return help_print(command);
     default:

@@ -12,17 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int cmd_version(struct cli_globals *globals, int argc, char **argv)
-{
-    (void)globals;
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-        return help_print("version");
-    if (argc > 1)
-        return help_usage_error("version", "\"%s\" is one argument too many", argv[1]);
-    puts("skillvm " SKILLVM_VERSION);
-    return CLI_OK;
-}
-
 static int cmd_help(struct cli_globals *globals, int argc, char **argv)
 {
     (void)globals;
@@ -49,19 +38,11 @@ static const struct {
     const char *name;
     int (*run)(struct cli_globals *globals, int argc, char **argv);
 } commands[] = {
-    {"run", cmd_run},
-    {"up", cmd_up},
-    {"down", cmd_down},
-    {"status", cmd_status},
-    {"doctor", cmd_doctor},
-    {"version", cmd_version},
-    {"skill", cmd_skill},
-    {"exec", cmd_exec},
-    {"health", cmd_health},
-    {"mcp", cmd_mcp},
-    {"help", cmd_help},
-    {"relay", cmd_relay},
-    {"host-soft", cmd_host_soft},
+    {"run", cmd_run},       {"up", cmd_up},         {"down", cmd_down},
+    {"status", cmd_status}, {"doctor", cmd_doctor}, {"version", cmd_version},
+    {"skill", cmd_skill},   {"exec", cmd_exec},     {"tenant", cmd_tenant},
+    {"key", cmd_key},       {"health", cmd_health}, {"mcp", cmd_mcp},
+    {"help", cmd_help},     {"relay", cmd_relay},   {"host-soft", cmd_host_soft},
 };
 
 int main(int argc, char **argv)
@@ -72,27 +53,18 @@ int main(int argc, char **argv)
         {0},
     };
     struct cli_globals globals = {0};
-    char *none[] = {NULL, NULL};
+    char version[] = "version";
+    char *none[] = {version, NULL};
     int c;
 
     /* File names are UTF-8 in archives; the user's locale decides nothing else. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
     while ((c = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
-        switch (c) {
-        case CLI_OPTION_SOCKET:
-            globals.socket_path = optarg;
-            break;
-        case CLI_OPTION_DATA:
-            globals.data_dir = optarg;
-            break;
-        case 'V':
-            return cmd_version(&globals, 1, none);
-        case 'h':
-            return help_print("");
-        default:
-            return help_usage_error("", NULL);
-        }
+        int status =
+            c == 'V' ? cmd_version(&globals, 1, none) : cli_take_global(c, &globals, "");
+        if (status >= 0)
+            return status;
     }
     if (optind == argc)
         return help_usage_error("", "name a command");

@@ -271,13 +271,15 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
         goto out;
     if (build_request(options, &input, &archive_fd, &request, &err))
         goto out;
-    if (!buf_cstr(&request) ||
-        cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) ||
-        remote_open(&cli, &cli.client, &err) ||
-        daemon_use_begin(&cli, options->host, &use, &err))
+    if (!buf_cstr(&request) || cli_find_daemon(&cli, globals, &err) ||
+        remote_open(&cli, &cli.client, &err))
+        goto out;
+    /* A server is neither started nor stopped. */
+    if (!cli.server[0] && daemon_use_begin(&cli, options->host, &use, &err))
         goto out;
     status = call_daemon(&cli, options, (const char *)request.data, archive_fd);
-    daemon_use_end(&cli, &use);
+    if (!cli.server[0])
+        daemon_use_end(&cli, &use);
 out:
     skillvm_close(cli.client);
     if (err.code)

@@ -30,7 +30,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm skill push examples/word-counter\n",
-     VERB_FORMAT, 1, 1, skill_push},
+     OPTION_FORMAT, 1, 1, skill_push},
     {"list",
      "usage: skillvm skill list [-o json|table]\n"
      "\n"
@@ -38,7 +38,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm skill list -o json\n",
-     VERB_FORMAT, 0, 0, skill_list},
+     OPTION_FORMAT, 0, 0, skill_list},
     {"show",
      "usage: skillvm skill show NAME[@VERSION] [-o json|table]\n"
      "\n"
@@ -47,7 +47,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm skill show word-counter@1.0.0\n",
-     VERB_FORMAT, 1, 1, skill_show},
+     OPTION_FORMAT, 1, 1, skill_show},
     {"rm",
      "usage: skillvm skill rm NAME@VERSION\n"
      "\n"
@@ -69,7 +69,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm skill lint my-skill --strict\n",
-     VERB_FORMAT | VERB_STRICT | VERB_OFFLINE, 1, 1, skill_lint},
+     OPTION_FORMAT | OPTION_STRICT | OPTION_OFFLINE, 1, 1, skill_lint},
     {"package",
      "usage: skillvm skill package PATH [-d DIR]\n"
      "\n"
@@ -79,7 +79,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm skill package examples/word-counter\n",
-     VERB_DIR | VERB_OFFLINE, 1, 1, skill_package},
+     OPTION_DIR | OPTION_OFFLINE, 1, 1, skill_package},
     {"init",
      "usage: skillvm skill init NAME\n"
      "\n"
@@ -87,7 +87,7 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm skill init my-skill && skillvm run ./my-skill\n",
-     VERB_OFFLINE, 1, 1, skill_init},
+     OPTION_OFFLINE, 1, 1, skill_init},
     {.name = NULL},
 };
 
@@ -193,7 +193,7 @@ static int add_strict(struct skill *skill)
     return r;
 }
 
-int skill_lint(const struct cli *cli, const struct verb_options *options)
+int skill_lint(const struct cli *cli, const struct options *options)
 {
     struct skill skill = {0};
     struct err err = {0};
@@ -229,7 +229,7 @@ static char *zip_name(const struct skill *skill, const char *dir)
     return name;
 }
 
-int skill_package(const struct cli *cli, const struct verb_options *options)
+int skill_package(const struct cli *cli, const struct options *options)
 {
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     _cleanup_fd_ int zip = -1;
@@ -288,7 +288,7 @@ static bool good_name(const char *name)
            name[len - 1] != '-' && !strstr(name, "--");
 }
 
-int skill_init(const struct cli *cli, const struct verb_options *options)
+int skill_init(const struct cli *cli, const struct options *options)
 {
     static const char skill_md[] =
         "---\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm skill`: the verbs that speak with the daemon. */
 #include "api/cli/remote.h"
+#include "api/cli/show.h"
 #include "api/cli/skill_verbs.h"
 #include "api/cli/table.h"
 #include "base/fd.h"
@@ -30,40 +31,43 @@ static void print_pushed(const cJSON *json)
            digest ? digest : "");
 }
 
-int skill_push(const struct cli *cli, const struct verb_options *options)
+int skill_push(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     _cleanup_fd_ int fd = -1;
     char *json = NULL;
     int result = skillvm_open_skill(options->args[0], &fd, &error);
 
-    if (result == 0)
-        result = skillvm_push_skill(cli->client, fd, &json, &error);
+    if (result < 0) {
+        cli_say("%s", error.message);
+        return CLI_FAILED;
+    }
+    result = skillvm_push_skill(cli->client, fd, &json, &error);
     return verbs_print(cli, options, result, &error, json, print_pushed);
 }
 
 static void print_list(const cJSON *json)
 {
-    static const char *const header[] = {"NAME", "VERSION", "DIGEST", "CREATED", "DESCRIPTION"};
+    static const char *const header[] = {"NAME", "VERSION", "DIGEST", "AGE", "DESCRIPTION"};
     struct table table = table_begin(header, 5);
+    time_t now = time(NULL);
     const cJSON *item;
 
     cJSON_ArrayForEach(item, json)
     {
         const char *digest = verbs_text(item, "digest");
-        const char *created = verbs_text(item, "created_at");
-        char short_digest[13], day[17];
+        char short_digest[13], age[SHOW_SIZE];
 
         (void)snprintf(short_digest, sizeof(short_digest), "%s", digest ? digest : "");
-        (void)snprintf(day, sizeof(day), "%s", created ? created : "");
-        table_add(&table,
-                  (const char *const[]){verbs_text(item, "name"), verbs_text(item, "version"),
-                                        short_digest, day, verbs_text(item, "description")});
+        table_add(&table, (const char *const[]){
+                              verbs_text(item, "name"), verbs_text(item, "version"),
+                              short_digest, show_age(verbs_text(item, "created_at"), now, age),
+                              verbs_text(item, "description")});
     }
     (void)table_end(&table, 0);
 }
 
-int skill_list(const struct cli *cli, const struct verb_options *options)
+int skill_list(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     char *json = NULL;
@@ -101,7 +105,7 @@ static void print_skill(const cJSON *json)
         printf("\n%s\n", instructions);
 }
 
-int skill_show(const struct cli *cli, const struct verb_options *options)
+int skill_show(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     const char *version;
@@ -117,7 +121,7 @@ int skill_show(const struct cli *cli, const struct verb_options *options)
     return verbs_print(cli, options, result, &error, json, print_skill);
 }
 
-int skill_rm(const struct cli *cli, const struct verb_options *options)
+int skill_rm(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     const char *version;

@@ -5,12 +5,12 @@
 
 #include "api/cli/verbs.h"
 
-int skill_push(const struct cli *cli, const struct verb_options *options);
-int skill_list(const struct cli *cli, const struct verb_options *options);
-int skill_show(const struct cli *cli, const struct verb_options *options);
-int skill_rm(const struct cli *cli, const struct verb_options *options);
-int skill_lint(const struct cli *cli, const struct verb_options *options);
-int skill_package(const struct cli *cli, const struct verb_options *options);
-int skill_init(const struct cli *cli, const struct verb_options *options);
+int skill_push(const struct cli *cli, const struct options *options);
+int skill_list(const struct cli *cli, const struct options *options);
+int skill_show(const struct cli *cli, const struct options *options);
+int skill_rm(const struct cli *cli, const struct options *options);
+int skill_lint(const struct cli *cli, const struct options *options);
+int skill_package(const struct cli *cli, const struct options *options);
+int skill_init(const struct cli *cli, const struct options *options);
 
 #endif

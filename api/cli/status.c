@@ -3,6 +3,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
 #include "api/cli/remote.h"
+#include "api/cli/verbs.h"
 #include "api/host/host.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -10,7 +11,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,40 +145,50 @@ static int print_text(const struct cli *cli, const struct status *s)
     return s->daemon.up ? CLI_OK : CLI_NO;
 }
 
+/* Of a server only its answer is known. */
+static int server_status(const struct cli *cli, bool json)
+{
+    struct skillvm_error error = {0};
+    struct skillvm *client;
+    struct err err = {0};
+    cJSON *tree;
+
+    if (remote_open(cli, &client, &err) < 0)
+        return verbs_failed(&err);
+    bool ready = skillvm_ready(client, &error) == 0;
+    bool up = ready || error.http_status > 0;
+    skillvm_close(client);
+    if (json) {
+        tree = cJSON_CreateObject();
+        cJSON_AddBoolToObject(tree, "up", up);
+        cJSON_AddBoolToObject(tree, "ready", ready);
+        if (!ready)
+            cJSON_AddStringToObject(tree, "detail", error.message);
+        cJSON_AddStringToObject(tree, "server", cli->server);
+        cJSON_AddStringToObject(tree, "version", SKILLVM_VERSION);
+        return verbs_print_tree(tree) != CLI_OK ? CLI_FAILED : up ? CLI_OK : CLI_NO;
+    }
+    printf("%-8s %s\n", up ? "up" : "not up", ready ? "and ready" : error.message);
+    printf("server   %s (%s)\n", cli->server, cli->server_from);
+    return up ? CLI_OK : CLI_NO;
+}
+
 int cmd_status(struct cli_globals *globals, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"json", no_argument, NULL, 'j'},
-        CLI_GLOBAL_OPTIONS,
-        {0},
-    };
+    struct options options = {0};
     struct status s = {0};
-    struct cli cli;
+    struct cli cli = {0};
     struct err err = {0};
-    bool json = false;
-    int c, status;
+    int status = options_parse_simple(globals, "status", OPTION_FORMAT | OPTION_JSON, argc,
+                                      argv, &options);
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        switch (c) {
-        case 'j':
-            json = true;
-            break;
-        default:
-            status = cli_take_global(c, globals, "status");
-            if (status >= 0)
-                return status;
-        }
-    }
-    status = cli_refuse_arguments(argc, argv, "status");
     if (status >= 0)
         return status;
-    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
-    if (!result)
-        result = read_status(&cli, &s, &err);
-    if (result) {
-        cli_say("%s", err.message);
-        return CLI_FAILED;
-    }
-    return json ? print_json(&cli, &s) : print_text(&cli, &s);
+    if (cli_find_daemon(&cli, globals, &err) < 0)
+        return verbs_failed(&err);
+    if (cli.server[0])
+        return server_status(&cli, options.json);
+    if (read_status(&cli, &s, &err) < 0)
+        return verbs_failed(&err);
+    return options.json ? print_json(&cli, &s) : print_text(&cli, &s);
 }

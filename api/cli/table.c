@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/table.h"
 
+#include "api/cli/show.h"
 #include "api/skill/names.h"
 
 #include <stdio.h>
@@ -12,7 +13,8 @@
 
 #define CELLS_MAX (64u << 20)
 #define GAP       2u
-#define CUT_MIN   8u /* the last column is never narrower */
+#define CUT_MIN   6u /* no column is cut to less */
+#define BOLD      "\033[1m"
 
 struct table table_begin(const char *const *header, size_t n_columns)
 {
@@ -93,44 +95,73 @@ static void measure(const struct table *t, size_t widths[TABLE_COLUMNS_MAX])
     }
 }
 
-static void print_last(const char *cell, size_t room)
+/* The widest column that may still be cut, or n_columns. */
+static size_t find_widest(const struct table *t, const size_t widths[TABLE_COLUMNS_MAX])
 {
-    size_t width;
-    size_t len = fit(cell, room, &width);
+    size_t last = t->n_columns - 1, found = t->n_columns;
 
-    if (!cell[len]) {
-        printf("%s\n", cell);
-        return;
+    if (widths[last] > CUT_MIN)
+        return last;
+    for (size_t i = 1; i < last; i++) {
+        if (widths[i] > CUT_MIN && (found == t->n_columns || widths[i] > widths[found]))
+            found = i;
     }
-    len = fit(cell, room - 1, &width);
-    printf("%.*s…\n", (int)len, cell);
+    return found == t->n_columns && widths[0] > CUT_MIN ? 0 : found;
+}
+
+static void fit_columns(const struct table *t, size_t width, size_t widths[TABLE_COLUMNS_MAX])
+{
+    size_t total = GAP * (t->n_columns - 1);
+
+    for (size_t i = 0; i < t->n_columns; i++)
+        total += widths[i];
+    while (total > width) {
+        size_t column = find_widest(t, widths);
+        if (column == t->n_columns)
+            return;
+        widths[column]--;
+        total--;
+    }
+}
+
+/* Prints a cell in its column; what fills the rest of the last one is left out. */
+static void print_cell(const char *cell, size_t width, bool is_last, const char *colour)
+{
+    size_t filled, len = fit(cell, width, &filled);
+    const char *end = *colour ? "\033[0m" : "", *mark = "";
+
+    if (cell[len]) {
+        len = fit(cell, width - 1, &filled);
+        filled++;
+        mark = "…";
+    }
+    printf("%s%.*s%s%s", colour, (int)len, cell, mark, end);
+    if (is_last)
+        printf("\n");
+    else
+        printf("%*s", (int)(width - filled + GAP), "");
 }
 
 int table_end(struct table *t, size_t width)
 {
     const char *cell = (const char *)t->cells.data;
     size_t widths[TABLE_COLUMNS_MAX] = {0};
-    size_t before = 0, room = SIZE_MAX;
+    bool colours = show_colours(STDOUT_FILENO);
     int result = t->result;
 
     if (width == 0)
         width = terminal_width();
     if (result == 0)
         measure(t, widths);
-    for (size_t i = 0; i + 1 < t->n_columns; i++)
-        before += widths[i] + GAP;
     if (width > 0)
-        room = width > before + CUT_MIN ? width - before : CUT_MIN;
+        fit_columns(t, width, widths);
     for (size_t i = 0; result == 0 && i < t->n_rows; i++) {
-        for (size_t column = 0; column + 1 < t->n_columns; column++) {
-            size_t filled;
-            size_t len = fit(cell, SIZE_MAX, &filled);
+        for (size_t column = 0; column < t->n_columns; column++) {
+            const char *colour = !colours ? "" : i == 0 ? BOLD : show_colour_of(cell);
 
-            printf("%.*s%*s", (int)len, cell, (int)(widths[column] - filled + GAP), "");
+            print_cell(cell, widths[column], column + 1 == t->n_columns, colour);
             cell += strlen(cell) + 1;
         }
-        print_last(cell, room);
-        cell += strlen(cell) + 1;
     }
     buf_finish(&t->cells);
     return result;

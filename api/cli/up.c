@@ -69,7 +69,7 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
         {0},
     };
     struct up_options options = {0};
-    struct cli cli;
+    struct cli cli = {0};
     struct err err = {0};
     int c, status;
 
@@ -90,6 +90,8 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
         }
     }
     status = cli_refuse_arguments(argc, argv, "up");
+    if (status < 0)
+        status = cli_refuse_server(globals, "up", "starts a daemon on this machine");
     if (status >= 0)
         return status;
 
@@ -106,7 +108,7 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
 int cmd_down(struct cli_globals *globals, int argc, char **argv)
 {
     static const struct option longs[] = {CLI_GLOBAL_OPTIONS, {0}};
-    struct cli cli;
+    struct cli cli = {0};
     struct err err = {0};
     int c, status;
 
@@ -117,6 +119,8 @@ int cmd_down(struct cli_globals *globals, int argc, char **argv)
             return status;
     }
     status = cli_refuse_arguments(argc, argv, "down");
+    if (status < 0)
+        status = cli_refuse_server(globals, "down", "stops the daemon of this machine");
     if (status >= 0)
         return status;
 

@@ -5,137 +5,54 @@
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_STRICT = 2000, OPTION_SKILL, OPTION_STATUS };
-
-/* Which verb_option an option is one of; 0 for those that every verb takes. */
-static unsigned kind_of(int option)
+static int refuse_count(const char *command, const struct verb *verb, int n)
 {
-    switch (option) {
-    case 'o':
-        return VERB_FORMAT;
-    case 'f':
-        return VERB_FOLLOW;
-    case OPTION_STRICT:
-        return VERB_STRICT;
-    case 'd':
-        return VERB_DIR;
-    case 'n':
-    case OPTION_SKILL:
-    case OPTION_STATUS:
-        return VERB_FILTER;
-    default:
-        return 0;
-    }
+    bool few = n < verb->min_args;
+    int bound = few ? verb->min_args : verb->max_args;
+
+    return help_usage_error(command, "`skillvm %s %s` takes %s than %d argument%s", command,
+                            verb->name, few ? "no fewer" : "no more", bound,
+                            bound == 1 ? "" : "s");
 }
 
-static void take_option(int option, struct cli_globals *globals, struct verb_options *o)
+static int run_verb(struct cli_globals *globals, const char *command, const struct verb *verb,
+                    int argc, char **argv)
 {
-    switch (option) {
-    case CLI_OPTION_SOCKET:
-        globals->socket_path = optarg;
-        break;
-    case CLI_OPTION_DATA:
-        globals->data_dir = optarg;
-        break;
-    case 'f':
-        o->follow = true;
-        break;
-    case OPTION_STRICT:
-        o->strict = true;
-        break;
-    case 'd':
-        o->output_dir = optarg;
-        break;
-    case 'n':
-        o->limit = optarg;
-        break;
-    case OPTION_SKILL:
-        o->skill = optarg;
-        break;
-    case OPTION_STATUS:
-        o->status = optarg;
-        break;
-    default:
-        break;
-    }
-}
+    struct options options = {0};
+    struct cli cli = {0};
+    struct err err = {0};
+    char shown[64];
+    int status;
 
-/* -1: go on; else the exit status. */
-static int parse(struct cli_globals *globals, const char *command, const struct verb *verb,
-                 int argc, char **argv, struct verb_options *o)
-{
-    static const struct option longs[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"follow", no_argument, NULL, 'f'},
-        {"strict", no_argument, NULL, OPTION_STRICT},
-        {"output-dir", required_argument, NULL, 'd'},
-        {"limit", required_argument, NULL, 'n'},
-        {"skill", required_argument, NULL, OPTION_SKILL},
-        {"status", required_argument, NULL, OPTION_STATUS},
-        CLI_GLOBAL_OPTIONS,
-        {0},
-    };
-    int c;
-
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "o:fd:n:h", longs, NULL)) != -1) {
-        if (c == 'h') {
-            (void)fputs(verb->help, stdout);
-            return CLI_OK;
-        }
-        if (c == '?')
-            return help_usage_error(command, NULL);
-        if (kind_of(c) && !(kind_of(c) & verb->options))
-            return help_usage_error(command, "`skillvm %s %s` has no such option", command,
-                                    verb->name);
-        if (c != 'o')
-            take_option(c, globals, o);
-        else if (strcmp(optarg, "json") == 0 || strcmp(optarg, "table") == 0)
-            o->json = optarg[0] == 'j';
-        else
-            return help_usage_error(command, "--output is json or table, not \"%s\"", optarg);
-    }
-    o->args = argv + optind;
-    o->n_args = argc - optind;
-    if (o->n_args < verb->min_args || o->n_args > verb->max_args)
-        return help_usage_error(command, "`skillvm %s %s` takes %s than %d argument%s", command,
-                                verb->name, o->n_args < verb->min_args ? "no fewer" : "no more",
-                                o->n_args < verb->min_args ? verb->min_args : verb->max_args,
-                                verb->max_args == 1 ? "" : "s");
-    return -1;
+    (void)snprintf(shown, sizeof(shown), "%s %s", command, verb->name);
+    status =
+        options_parse(globals, command, shown, verb->help, verb->options, argc, argv, &options);
+    if (status >= 0)
+        return status;
+    if (options.n_args < verb->min_args || options.n_args > verb->max_args)
+        return refuse_count(command, verb, options.n_args);
+    if (!(verb->options & OPTION_OFFLINE) &&
+        (cli_find_daemon(&cli, globals, &err) < 0 || remote_open(&cli, &cli.client, &err) < 0))
+        return verbs_failed(&err);
+    status = verb->run(&cli, &options);
+    skillvm_close(cli.client);
+    return status;
 }
 
 int verbs_main(struct cli_globals *globals, const char *command, const struct verb *verbs,
                int argc, char **argv)
 {
-    struct verb_options options = {0};
-    struct cli cli = {0};
-    struct err err = {0};
-    int status;
-
     if (argc < 2)
         return help_usage_error(command, "say what to do");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return help_print(command);
     for (const struct verb *v = verbs; v->name; v++) {
-        if (strcmp(v->name, argv[1]) != 0)
-            continue;
-        status = parse(globals, command, v, argc - 1, argv + 1, &options);
-        if (status >= 0)
-            return status;
-        if (!(v->options & VERB_OFFLINE) &&
-            (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0 ||
-             remote_open(&cli, &cli.client, &err) < 0))
-            return verbs_failed(&err);
-        status = v->run(&cli, &options);
-        skillvm_close(cli.client);
-        return status;
+        if (strcmp(v->name, argv[1]) == 0)
+            return run_verb(globals, command, v, argc - 1, argv + 1);
     }
     return help_usage_error(command, "there is no `skillvm %s %s`", command, argv[1]);
 }
@@ -158,7 +75,7 @@ int verbs_print_json(const char *json)
     return CLI_OK;
 }
 
-int verbs_print(const struct cli *cli, const struct verb_options *options, int result,
+int verbs_print(const struct cli *cli, const struct options *options, int result,
                 const struct skillvm_error *error, char *json,
                 void (*print_table)(const struct cJSON *json))
 {
@@ -186,4 +103,25 @@ int verbs_print(const struct cli *cli, const struct verb_options *options, int r
 const char *verbs_text(const struct cJSON *json, const char *key)
 {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+}
+
+double verbs_number(const struct cJSON *json, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+int verbs_print_tree(struct cJSON *json)
+{
+    char *text = cJSON_PrintUnformatted(json);
+    int status = CLI_FAILED;
+
+    if (text)
+        status = verbs_print_json(text);
+    else
+        cli_say("out of memory");
+    cJSON_free(text);
+    cJSON_Delete(json);
+    return status;
 }

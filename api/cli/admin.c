@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/admin.h"
+
+#include "api/cli/remote.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PAGE_MAX  200
+#define PAGES_MAX 10000 /* a daemon that never ends its list ends here */
+
+static int no_memory(void)
+{
+    cli_say("out of memory");
+    return CLI_FAILED;
+}
+
+char *admin_path(const char *collection, const char *id)
+{
+    char *encoded = skillvm_escape(id), *path = NULL;
+
+    if (!encoded || asprintf(&path, "/v1/admin/%s/%s", collection, encoded) < 0)
+        path = NULL;
+    skillvm_free(encoded);
+    return path;
+}
+
+int admin_send(const struct cli *cli, const struct options *options, const char *method,
+               const char *path, struct cJSON *body,
+               void (*print_table)(const struct cJSON *json))
+{
+    struct skillvm_error error;
+    char *text = body ? cJSON_PrintUnformatted(body) : NULL, *json = NULL;
+    int result;
+
+    bool failed = !path || (body && !text);
+    cJSON_Delete(body);
+    if (failed) {
+        cJSON_free(text);
+        return no_memory();
+    }
+    result = skillvm_request(cli->client, method, path, text, &json, &error);
+    cJSON_free(text);
+    return verbs_print(cli, options, result, &error, json, print_table);
+}
+
+int admin_remove(const struct cli *cli, const char *collection, const char *id)
+{
+    struct skillvm_error error;
+    char *path = admin_path(collection, id);
+    int result;
+
+    if (!path)
+        return no_memory();
+    result = skillvm_request(cli->client, "DELETE", path, NULL, NULL, &error);
+    free(path);
+    return result < 0 ? remote_failed(cli, &error) : CLI_OK;
+}
+
+/* Moves a page's entries to all. The next page's cursor, which the caller frees, or NULL. */
+static char *take_page(cJSON *page, const char *collection, cJSON *all)
+{
+    cJSON *entries = cJSON_GetObjectItemCaseSensitive(page, collection);
+    const char *cursor = verbs_text(page, "next_cursor");
+
+    while (entries && entries->child)
+        cJSON_AddItemToArray(all, cJSON_DetachItemViaPointer(entries, entries->child));
+    return cursor ? skillvm_escape(cursor) : NULL;
+}
+
+/* Gets the page behind *cursor, which becomes that of the next one. 0 or an exit status. */
+static int get_page(const struct cli *cli, const char *collection, const char *query,
+                    char **cursor, cJSON *all)
+{
+    struct skillvm_error error;
+    char *path = NULL, *text = NULL;
+    cJSON *page;
+    int result;
+
+    if (asprintf(&path, "/v1/admin/%s?limit=%d%s%s%s%s", collection, PAGE_MAX, query ? "&" : "",
+                 query ? query : "", *cursor ? "&cursor=" : "", *cursor ? *cursor : "") < 0)
+        return no_memory();
+    skillvm_free(*cursor);
+    *cursor = NULL;
+    result = skillvm_request(cli->client, "GET", path, NULL, &text, &error);
+    free(path);
+    if (result < 0)
+        return remote_failed(cli, &error);
+    page = cJSON_Parse(text);
+    skillvm_free(text);
+    skillvm_free(text);
+    if (!page) {
+        cli_say("the daemon's answer cannot be read");
+        return CLI_FAILED;
+    }
+    *cursor = take_page(page, collection, all);
+    cJSON_Delete(page);
+    return 0;
+}
+
+int admin_list(const struct cli *cli, const struct options *options, const char *collection,
+               const char *query, void (*print_table)(const struct cJSON *json))
+{
+    cJSON *json = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(json, collection);
+    char *cursor = NULL;
+    int status = all ? 0 : no_memory();
+
+    for (unsigned i = 0; status == 0 && i < PAGES_MAX && (i == 0 || cursor); i++)
+        status = get_page(cli, collection, query, &cursor, all);
+    skillvm_free(cursor);
+    if (status == 0 && options->json)
+        return verbs_print_tree(json);
+    if (status == 0)
+        print_table(all);
+    cJSON_Delete(json);
+    return status;
+}

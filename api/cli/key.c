@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm key`: the API keys of tenants and operators. */
+#include "api/cli/admin.h"
+#include "api/cli/remote.h"
+#include "api/cli/show.h"
+#include "api/cli/table.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_created(const cJSON *json)
+{
+    const char *key = verbs_text(json, "key");
+
+    cli_say("key %s, a%s's, of tenant %s; it is shown this once:", verbs_text(json, "id"),
+            strcmp(verbs_text(json, "role") ? verbs_text(json, "role") : "", "operator") == 0
+                ? "n operator"
+                : " tenant",
+            verbs_text(json, "tenant_id"));
+    puts(key ? key : "");
+}
+
+static void print_keys(const cJSON *json)
+{
+    static const char *const header[] = {"KEY", "ROLE",   "STATE", "USED",
+                                         "AGE", "TENANT", "NAME"};
+    struct table table = table_begin(header, sizeof(header) / sizeof(header[0]));
+    time_t now = time(NULL);
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, json)
+    {
+        char used[SHOW_SIZE], age[SHOW_SIZE];
+
+        table_add(&table, (const char *const[]){
+                              verbs_text(item, "id"), verbs_text(item, "role"),
+                              verbs_text(item, "revoked_at") ? "revoked" : "active",
+                              show_age(verbs_text(item, "last_used_at"), now, used),
+                              show_age(verbs_text(item, "created_at"), now, age),
+                              verbs_text(item, "tenant_id"), verbs_text(item, "name")});
+    }
+    (void)table_end(&table, 0);
+}
+
+static int key_create(const struct cli *cli, const struct options *options)
+{
+    cJSON *body;
+
+    if (options->role && strcmp(options->role, "tenant") != 0 &&
+        strcmp(options->role, "operator") != 0)
+        return help_usage_error("key", "--role is tenant or operator, not \"%s\"",
+                                options->role);
+    body = cJSON_CreateObject();
+    if (options->tenant)
+        cJSON_AddStringToObject(body, "tenant", options->tenant);
+    if (options->name)
+        cJSON_AddStringToObject(body, "name", options->name);
+    if (options->role)
+        cJSON_AddStringToObject(body, "role", options->role);
+    return admin_send(cli, options, "POST", "/v1/admin/keys", body, print_created);
+}
+
+static int key_list(const struct cli *cli, const struct options *options)
+{
+    char *tenant = options->tenant ? skillvm_escape(options->tenant) : NULL, *query = NULL;
+    int status = CLI_FAILED;
+
+    if (options->tenant && (!tenant || asprintf(&query, "tenant=%s", tenant) < 0))
+        cli_say("out of memory");
+    else
+        status = admin_list(cli, options, "keys", query, print_keys);
+    skillvm_free(tenant);
+    free(query);
+    return status;
+}
+
+static int key_revoke(const struct cli *cli, const struct options *options)
+{
+    return admin_remove(cli, "keys", options->args[0]);
+}
+
+static const struct verb verbs[] = {
+    {"create",
+     "usage: skillvm key create [--tenant TENANT] [--name NAME] [--role tenant|operator] [-o "
+     "json]\n"
+     "\n"
+     "Makes an API key and prints it to standard output. It is shown this once: the daemon "
+     "keeps\n"
+     "only a digest of it.\n"
+     "\n"
+     "  --tenant TENANT         whose it is, by id or name (default)\n"
+     "  --name NAME             what it is for, for people\n"
+     "  --role tenant|operator  whether it may administer the daemon (tenant)\n"
+     "\n"
+     "example:\n"
+     "  (umask 077; skillvm key create --tenant acme --name ci > acme.key)\n",
+     OPTION_FORMAT | OPTION_TENANT | OPTION_NAME | OPTION_ROLE, 0, 0, key_create},
+    {"list",
+     "usage: skillvm key list [--tenant TENANT] [-o json|table]\n"
+     "\n"
+     "Lists the keys, of one tenant or of all, without the keys themselves.\n"
+     "\n"
+     "  --tenant TENANT  of this one alone, by id or name\n"
+     "\n"
+     "example:\n"
+     "  skillvm key list --tenant acme\n",
+     OPTION_FORMAT | OPTION_TENANT, 0, 0, key_list},
+    {"revoke",
+     "usage: skillvm key revoke KEY_ID\n"
+     "\n"
+     "Ends what a key may do, at once and for good.\n"
+     "\n"
+     "example:\n"
+     "  skillvm key revoke key_0123456789abcdef0123456789abcdef\n",
+     0, 1, 1, key_revoke},
+    {.name = NULL},
+};
+
+int cmd_key(struct cli_globals *globals, int argc, char **argv)
+{
+    return verbs_main(globals, "key", verbs, argc, argv);
+}

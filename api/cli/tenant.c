@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm tenant`: who owns skills and executions, and what each may use. */
+#include "api/cli/admin.h"
+#include "api/cli/show.h"
+#include "api/cli/table.h"
+#include "api/skill/duration.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum amount { AMOUNT_COUNT, AMOUNT_TIME, AMOUNT_SIZE };
+
+/* A limit by its names here and in the daemon's JSON. */
+static const struct limit {
+    const char *option;
+    const char *member;
+    const char *shown;
+    enum amount amount;
+    size_t offset;
+} limits[] = {
+    {"weight", "weight", "weight", AMOUNT_COUNT, offsetof(struct options, weight)},
+    {"max-running", "max_running", "max running", AMOUNT_COUNT,
+     offsetof(struct options, max_running)},
+    {"max-queued", "max_queued", "max queued", AMOUNT_COUNT,
+     offsetof(struct options, max_queued)},
+    {"rate", "rate_per_minute", "per minute", AMOUNT_COUNT, offsetof(struct options, rate)},
+    {"cpu-per-day", "cpu_ms_per_day", "CPU per day", AMOUNT_TIME,
+     offsetof(struct options, cpu_per_day)},
+    {"storage", "storage_bytes", "storage", AMOUNT_SIZE, offsetof(struct options, storage)},
+    {"max-timeout", "max_timeout_ms", "max timeout", AMOUNT_TIME,
+     offsetof(struct options, max_timeout)},
+    {"max-memory", "max_memory_bytes", "max memory", AMOUNT_SIZE,
+     offsetof(struct options, max_memory)},
+};
+
+#define N_LIMITS (sizeof(limits) / sizeof(limits[0]))
+
+/* "none" is 0. 0 or -EINVAL. */
+static int parse_amount(enum amount amount, const char *text, double *ret)
+{
+    uint64_t value = 0;
+    char *end;
+    int result = 0;
+
+    if (strcmp(text, "none") == 0) {
+        *ret = 0;
+        return 0;
+    }
+    if (amount == AMOUNT_TIME) {
+        result = duration_parse(text, &value);
+    } else if (amount == AMOUNT_SIZE) {
+        result = size_parse(text, &value);
+    } else {
+        value = strtoul(text, &end, 10);
+        result = *text >= '0' && *text <= '9' && !*end && value <= 1000000000 ? 0 : -EINVAL;
+    }
+    *ret = (double)value;
+    return result;
+}
+
+/* Adds what was given as "limits". -1: go on; else the exit status. */
+static int add_limits(const struct options *options, cJSON *body)
+{
+    static const char *const hints[] = {
+        [AMOUNT_COUNT] = "a number",
+        [AMOUNT_TIME] = "an amount such as 30s, 10m or 2h",
+        [AMOUNT_SIZE] = "an amount such as 512Mi or 10Gi",
+    };
+    cJSON *object = NULL;
+
+    for (size_t i = 0; i < N_LIMITS; i++) {
+        const char *text;
+        double value;
+
+        memcpy(&text, (const char *)options + limits[i].offset, sizeof(text));
+        if (!text)
+            continue;
+        if (parse_amount(limits[i].amount, text, &value))
+            return help_usage_error("tenant", "--%s %s: use %s, or none", limits[i].option,
+                                    text, hints[limits[i].amount]);
+        if (!object)
+            object = cJSON_AddObjectToObject(body, "limits");
+        cJSON_AddNumberToObject(object, limits[i].member, value);
+    }
+    return -1;
+}
+
+static const char *show_amount(enum amount amount, double value, char out[SHOW_SIZE])
+{
+    if (amount == AMOUNT_TIME)
+        return show_ms(value, out);
+    if (amount == AMOUNT_SIZE)
+        return show_bytes(value, out);
+    (void)snprintf(out, SHOW_SIZE, "%.0f", value);
+    return out;
+}
+
+static const char *state_of(const cJSON *json)
+{
+    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "disabled")) ? "disabled"
+                                                                            : "active";
+}
+
+static void print_tenant(const cJSON *json)
+{
+    const cJSON *given = cJSON_GetObjectItemCaseSensitive(json, "limits");
+    const cJSON *usage = cJSON_GetObjectItemCaseSensitive(json, "usage");
+    const char *created = verbs_text(json, "created_at");
+    char text[SHOW_SIZE];
+
+    printf("tenant       %s\n", verbs_text(json, "id"));
+    printf("name         %s\n", verbs_text(json, "name"));
+    printf("state        %s\n", state_of(json));
+    printf("created      %s\n", created ? created : "-");
+    printf("stored       %s\n", show_bytes(verbs_number(usage, "stored_bytes"), text));
+    printf("CPU today    %s\n", show_ms(verbs_number(usage, "cpu_ms_today"), text));
+    for (size_t i = 0; i < N_LIMITS; i++) {
+        double value = verbs_number(given, limits[i].member);
+
+        printf("%-12s %s\n", limits[i].shown,
+               value > 0 ? show_amount(limits[i].amount, value, text) : "no limit");
+    }
+}
+
+static void print_tenants(const cJSON *json)
+{
+    static const char *const header[] = {"TENANT",    "STATE", "WEIGHT", "STORED",
+                                         "CPU TODAY", "AGE",   "NAME"};
+    struct table table = table_begin(header, sizeof(header) / sizeof(header[0]));
+    time_t now = time(NULL);
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, json)
+    {
+        const cJSON *given = cJSON_GetObjectItemCaseSensitive(item, "limits");
+        const cJSON *usage = cJSON_GetObjectItemCaseSensitive(item, "usage");
+        char weight[SHOW_SIZE], stored[SHOW_SIZE], cpu[SHOW_SIZE], age[SHOW_SIZE];
+
+        (void)snprintf(weight, sizeof(weight), "%.0f", verbs_number(given, "weight"));
+        table_add(&table,
+                  (const char *const[]){verbs_text(item, "id"), state_of(item), weight,
+                                        show_bytes(verbs_number(usage, "stored_bytes"), stored),
+                                        show_ms(verbs_number(usage, "cpu_ms_today"), cpu),
+                                        show_age(verbs_text(item, "created_at"), now, age),
+                                        verbs_text(item, "name")});
+    }
+    (void)table_end(&table, 0);
+}
+
+static int tenant_create(const struct cli *cli, const struct options *options)
+{
+    cJSON *body = cJSON_CreateObject();
+    int status;
+
+    cJSON_AddStringToObject(body, "name", options->args[0]);
+    status = add_limits(options, body);
+    if (status >= 0) {
+        cJSON_Delete(body);
+        return status;
+    }
+    return admin_send(cli, options, "POST", "/v1/admin/tenants", body, print_tenant);
+}
+
+static int tenant_list(const struct cli *cli, const struct options *options)
+{
+    return admin_list(cli, options, "tenants", NULL, print_tenants);
+}
+
+/* Sends to one tenant, or only asks for it where body is NULL. */
+static int tenant_one(const struct cli *cli, const struct options *options, const char *method,
+                      cJSON *body)
+{
+    char *path = admin_path("tenants", options->args[0]);
+    int status = admin_send(cli, options, method, path, body, print_tenant);
+
+    free(path);
+    return status;
+}
+
+static int tenant_show(const struct cli *cli, const struct options *options)
+{
+    return tenant_one(cli, options, "GET", NULL);
+}
+
+static int tenant_set(const struct cli *cli, const struct options *options)
+{
+    cJSON *body;
+    int status;
+
+    if (options->enable && options->disable)
+        return help_usage_error("tenant", "give --enable or --disable, not both");
+    body = cJSON_CreateObject();
+    if (options->name)
+        cJSON_AddStringToObject(body, "name", options->name);
+    if (options->enable || options->disable)
+        cJSON_AddBoolToObject(body, "disabled", options->disable);
+    status = add_limits(options, body);
+    if (status < 0 && body && !body->child)
+        status = help_usage_error("tenant", "say what to set");
+    if (status >= 0) {
+        cJSON_Delete(body);
+        return status;
+    }
+    return tenant_one(cli, options, "PATCH", body);
+}
+
+static int tenant_rm(const struct cli *cli, const struct options *options)
+{
+    return admin_remove(cli, "tenants", options->args[0]);
+}
+
+#define LIMITS_HELP                                                                            \
+    "  --weight N             its share where tenants wait for each other, 1 to 100 (10)\n"    \
+    "  --max-running N        executions at a time\n"                                          \
+    "  --max-queued N         executions that wait\n"                                          \
+    "  --rate N               executions begun in a minute\n"                                  \
+    "  --cpu-per-day 2h       processor time in a day\n"                                       \
+    "  --storage 10Gi         what skills, files and results take\n"                           \
+    "  --max-timeout 60s      the longest an execution may run\n"                              \
+    "  --max-memory 512Mi     the most memory an execution gets\n"
+
+static const struct verb verbs[] = {
+    {"create",
+     "usage: skillvm tenant create NAME [limits] [-o json|table]\n"
+     "\n"
+     "Makes a tenant: an owner of skills and executions that no other tenant sees. Give it a "
+     "key\n"
+     "with `skillvm key create --tenant NAME`. A limit that is not given is none of its own.\n"
+     "\n" LIMITS_HELP "\n"
+     "example:\n"
+     "  skillvm tenant create acme --max-running 4 --storage 5Gi\n",
+     OPTION_FORMAT | OPTION_LIMITS, 1, 1, tenant_create},
+    {"list",
+     "usage: skillvm tenant list [-o json|table]\n"
+     "\n"
+     "Lists the tenants with what they use.\n"
+     "\n"
+     "example:\n"
+     "  skillvm tenant list\n",
+     OPTION_FORMAT, 0, 0, tenant_list},
+    {"show",
+     "usage: skillvm tenant show TENANT [-o json|table]\n"
+     "\n"
+     "Shows a tenant, its limits and what it uses. TENANT is an id or a name.\n"
+     "\n"
+     "example:\n"
+     "  skillvm tenant show acme\n",
+     OPTION_FORMAT, 1, 1, tenant_show},
+    {"set",
+     "usage: skillvm tenant set TENANT [--name NAME] [--enable|--disable] [limits] [-o "
+     "json|table]\n"
+     "\n"
+     "Changes what is given and nothing else. \"none\" takes a limit away. A disabled tenant's "
+     "keys\n"
+     "are refused; what it has stays.\n"
+     "\n"
+     "  --name NAME            another name\n"
+     "  --enable, --disable    whether its keys work\n" LIMITS_HELP "\n"
+     "example:\n"
+     "  skillvm tenant set acme --max-running 8 --storage none\n",
+     OPTION_FORMAT | OPTION_LIMITS | OPTION_NAME | OPTION_SWITCH, 1, 1, tenant_set},
+    {"rm",
+     "usage: skillvm tenant rm TENANT\n"
+     "\n"
+     "Removes a tenant with its keys, skills, executions and files. It must not have "
+     "executions\n"
+     "that wait or run.\n"
+     "\n"
+     "example:\n"
+     "  skillvm tenant rm acme\n",
+     0, 1, 1, tenant_rm},
+    {.name = NULL},
+};
+
+int cmd_tenant(struct cli_globals *globals, int argc, char **argv)
+{
+    return verbs_main(globals, "tenant", verbs, argc, argv);
+}

@@ -7,6 +7,8 @@ skillvm_unit(cli_files apicli PkgConfig::ARCHIVE)
 skillvm_unit(cli_json apicli)
 skillvm_unit(cli_daemon apicli)
 skillvm_unit(cli_table apicli)
+skillvm_unit(cli_server apicli)
+skillvm_unit(cli_show apicli)
 
 # The command line whole, against a daemon with a stand-in for the VMM.
 if(TARGET fake_vmm)

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 
 #include <locale.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,11 +64,34 @@ static void fits_the_terminal(void **state)
         "1  2     \xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0\xe5\xa5\xbd\xe2\x80\xa6\n");
 }
 
+/* Whatever the width, no line is wider, down to what every column needs at least. */
+static void every_width_is_kept(void **state)
+{
+    (void)state;
+    for (size_t width = 22; width < 90; width++) {
+        struct table t = table_begin(header, 3);
+
+        table_add(&t, (const char *const[]){"exec_0123456789abcdef0123456789abcdef", "12345678",
+                                            "something@1.0"});
+        (void)print(&t, width);
+        char *line = strtok(printed, "\n");
+        for (; line; line = strtok(NULL, "\n")) {
+            size_t columns = mbstowcs(NULL, line, 0);
+            if (columns > width)
+                fail_msg("%zu columns instead of %zu: %s", columns, width, line);
+            /* What names a row is the last to be cut. */
+            if (width >= 37 + 2 + 6 + 2 + 6 && strncmp(line, "exec", 4) == 0)
+                assert_non_null(strstr(line, "abcdef  "));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(aligns_columns),
         cmocka_unit_test(fits_the_terminal),
+        cmocka_unit_test(every_width_is_kept),
     };
 
     setlocale(LC_CTYPE, "C.UTF-8");

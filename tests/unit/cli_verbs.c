@@ -145,20 +145,31 @@ static void says_what_is_wrong(void **state)
 
     expect(s, "health", 0, "ready");
     expect(s, "--socket /nowhere/sock health", 1, "skillvm up");
+    expect(s, "health -o json", 0, "{\"ready\":true}\n");
+    expect(s, "--socket /nowhere/sock health -o json", 1, "{\"ready\":false,\"detail\":");
+    expect(s, "version -o json", 0, "{\"version\":\"");
+    expect(s, "status --json", 0, "\"ready\":\ttrue");
+    expect(s, "skill push /nowhere", 125,
+           "cannot open \"/nowhere\": No such file or directory\n");
     expect(s, "skill", 2, "say what to do");
     expect(s, "skill fly", 2, "no `skillvm skill fly`");
     expect(s, "skill list extra", 2, "no more than 0");
     expect(s, "skill show", 2, "no fewer than 1");
-    expect(s, "skill list --follow", 2, "no such option");
+    expect(s, "skill list --follow", 2, "has no option --follow");
     expect(s, "skill list -o xml", 2, "json or table");
 }
 
 static void every_verb_helps(void **state)
 {
     static const char *const verbs[] = {
-        "skill push",  "skill list",    "skill show", "skill rm",  "skill lint",
-        "skill init",  "skill package", "exec list",  "exec show", "exec logs",
-        "exec cancel", "exec files",    "skill",      "exec",      "health"};
+        "skill push",  "skill list",  "skill show",    "skill rm",
+        "skill lint",  "skill init",  "skill package", "exec list",
+        "exec show",   "exec logs",   "exec cancel",   "exec files",
+        "skill",       "exec",        "health",        "tenant create",
+        "tenant list", "tenant show", "tenant set",    "tenant rm",
+        "tenant",      "key create",  "key list",      "key revoke",
+        "key",         "version",     "status",        "doctor",
+        "up",          "down",        "run",           "mcp"};
     struct setting *s = *state;
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {

@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 {
     struct config_sources sources = {.environment = (const char *const *)environ};
     struct activation sockets = activation_init();
-    struct options options;
+    struct options options = {.action = OPTIONS_SERVE};
     struct config config = {0};
     struct err err = {0};
     int r = activation_take(&sockets, &err);

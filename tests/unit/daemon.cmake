@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # skillvmd: its parts on their own, then whole with a stand-in for the VMM and the guest.
 if(TARGET apidaemon)
-    foreach(name config http json request decoder store registry tenants migration routes snapshot execution)
+    foreach(name config http manager json request decoder store registry tenants migration routes snapshot execution)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
     foreach(name download_link fair_queue rate input_files)

@@ -48,6 +48,7 @@ static const struct key keys[] = {
      "10GiB", true},
     {"retention.files_age", CONFIG_DURATION, AT(retention.files_age_ms), 0, 3650 * DAYS, "7d",
      true},
+    {"retention.interval", CONFIG_DURATION, AT(retention.interval_ms), 100, DAYS, "1m", true},
     {"watermarks.disk_free", CONFIG_AMOUNT, AT(watermarks.disk_free), 0, 0, "256MiB", true},
     {"watermarks.memory_free", CONFIG_AMOUNT, AT(watermarks.memory_free), 0, 0, "64MiB", true},
     {"stop_timeout", CONFIG_DURATION, AT(stop_timeout_ms), 0, 3600000, "10s", true},

@@ -23,11 +23,11 @@ struct daemon {
     struct engine *engine;
     struct metrics *metrics;
     struct resources *resources;
+    struct retention *retention;
     bool stopping;     /* atomic: nothing new is accepted any more */
     sem_t ingest_gate; /* DAEMON_INGESTS archives are checked at once */
     int tmp_fd;        /* directories of the data folder */
     int objects_fd;
-    int artifacts_fd;
     pthread_mutex_t store_lock; /* held while an object and its row come or go together */
 };
 
@@ -48,6 +48,11 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
 void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_upload(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_delete(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply);

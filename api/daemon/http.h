@@ -63,7 +63,9 @@ enum http_unauthorized {
 struct http_part {
     const char *name; /* of the route's part rule */
     bool seen;
-    char *file_name; /* as the sender put it; owned, NULL where it did not */
+    /* As the sender put them; owned, NULL where it did not. */
+    char *file_name;
+    char *content_type;
     struct spool content;
 };
 
@@ -71,6 +73,7 @@ struct http_request {
     struct caller caller;
     char *params[HTTP_PARAMS_MAX]; /* what stood for ':' and '*' in the path; owned */
     char *query[HTTP_QUERY_MAX];   /* by the route's names; NULL where absent; owned */
+    const char *content_type;      /* of the body, or NULL; borrowed */
     bool is_multipart;
     bool wants_events; /* Accept: text/event-stream */
     bool is_tcp;       /* else it came over a unix socket */

@@ -69,6 +69,14 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
     return r == 0;
 }
 
+/* Copies a text, once. False without memory. */
+static bool keep_text(char **at, const char *text)
+{
+    if (text && !*at)
+        *at = strdup(text);
+    return !text || *at;
+}
+
 static enum MHD_Result take_form_data(void *ctx, enum MHD_ValueKind kind, const char *key,
                                       const char *file_name, const char *content_type,
                                       const char *transfer_encoding, const char *data,
@@ -77,7 +85,6 @@ static enum MHD_Result take_form_data(void *ctx, enum MHD_ValueKind kind, const 
     struct http_exchange *x = ctx;
 
     (void)kind;
-    (void)content_type;
     (void)transfer_encoding;
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         struct http_part *part = &x->request.parts[i];
@@ -89,7 +96,8 @@ static enum MHD_Result take_form_data(void *ctx, enum MHD_ValueKind kind, const 
             return MHD_NO;
         }
         part->seen = true;
-        if (file_name && !part->file_name && !(part->file_name = strdup(file_name))) {
+        if (!keep_text(&part->file_name, file_name) ||
+            !keep_text(&part->content_type, content_type)) {
             http_reply_error(&x->reply, 500, "internal_error", "out of memory");
             return MHD_NO;
         }
@@ -104,6 +112,7 @@ void http_body_begin(struct http_exchange *x)
     const struct http_route *route = x->route;
     const char *type = http_header(x, MHD_HTTP_HEADER_CONTENT_TYPE);
 
+    x->request.content_type = type;
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         x->request.parts[i].name = route->parts[i].name;
         x->request.parts[i].content = spool_init(x->config->tmp_fd, route->parts[i].max_bytes);
@@ -194,6 +203,7 @@ void http_body_finish(struct http_exchange *x)
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         spool_finish(&x->request.parts[i].content);
         free(x->request.parts[i].file_name);
-        x->request.parts[i].file_name = NULL;
+        free(x->request.parts[i].content_type);
+        x->request.parts[i].file_name = x->request.parts[i].content_type = NULL;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/lifecycle.h"
 
+#include "api/daemon/retention.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -59,6 +60,7 @@ static void apply(const struct lifecycle *l)
     log_set_level((enum log_level)config->log_level);
     engine_set_max_queued(l->daemon->engine, (unsigned)config->max_queued);
     resources_set(l->daemon->resources, &config->watermarks);
+    retention_set(l->daemon->retention, &config->retention);
 }
 
 static void reload(const struct lifecycle *l)

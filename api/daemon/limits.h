@@ -29,6 +29,7 @@
 #define LIMIT_OUTPUT_BYTES   (4 * LIMIT_MIB)
 #define LIMIT_INPUT_FILES    64u               /* of an execution */
 #define LIMIT_INFILE_BYTES   (100 * LIMIT_MIB) /* of one, and of an execution's together */
+#define LIMIT_AUDIT_ROWS     100000u           /* kept */
 #define LIMIT_FILES          10000u
 #define LIMIT_NAMES_BYTES    LIMIT_MIB /* of the names in files_list */
 #define LIMIT_FILES_BYTES    (100 * LIMIT_MIB)

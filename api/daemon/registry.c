@@ -26,6 +26,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_USAGE] = &registry_usage_statements,
     [REGISTRY_AUDIT] = &registry_audit_statements,
     [REGISTRY_TOOLS] = &registry_tool_statements,
+    [REGISTRY_RETENTION] = &registry_retention_statements,
 };
 
 int registry_error(struct registry *registry, struct err *err, const char *what)
@@ -45,12 +46,12 @@ static int execute(struct registry *registry, const char *sql, struct err *err)
     return 0;
 }
 
-static int read_schema_version(struct registry *registry, int *ret, struct err *err)
+static int read_number(struct registry *registry, const char *pragma, int *ret, struct err *err)
 {
     sqlite3_stmt *s;
     int r;
 
-    if (sqlite3_prepare_v2(registry->db, "PRAGMA user_version", -1, &s, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(registry->db, pragma, -1, &s, NULL) != SQLITE_OK)
         return registry_error(registry, err, "read its version");
     r = sqlite3_step(s) == SQLITE_ROW ? 0 : registry_error(registry, err, "read its version");
     if (r == 0)
@@ -59,10 +60,25 @@ static int read_schema_version(struct registry *registry, int *ret, struct err *
     return r;
 }
 
+/*
+ * Pages that are free can be given back to the file system; a database of an older skillvm is
+ * written anew once for that. Where there is no room to do so it stays as it is.
+ */
+static int allow_vacuum(struct registry *registry, struct err *err)
+{
+    int mode = 0;
+    int r = read_number(registry, "PRAGMA auto_vacuum", &mode, err);
+
+    if (r == 0 && mode == 0)
+        (void)sqlite3_exec(registry->db, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM", NULL, NULL,
+                           NULL);
+    return r;
+}
+
 static int migrate(struct registry *registry, struct err *err)
 {
     int version = 0;
-    int r = read_schema_version(registry, &version, err);
+    int r = read_number(registry, "PRAGMA user_version", &version, err);
 
     if (r < 0)
         return r;
@@ -118,12 +134,15 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
     }
     (void)sqlite3_busy_timeout(registry->db, 5000);
     r = execute(registry,
+                "PRAGMA auto_vacuum = INCREMENTAL;" /* before anything is in it */
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                 "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
                 "PRAGMA cache_size = -512;", /* KiB */
                 err);
     if (r == 0)
         r = migrate(registry, err);
+    if (r == 0)
+        r = allow_vacuum(registry, err);
     for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++)
         r = prepare(registry, (enum registry_part)i, err);
     if (r < 0)
@@ -225,6 +244,18 @@ int registry_step_for(struct registry *registry, enum registry_part part, unsign
 
     registry_bind_text(s, 1, text);
     return registry_step(registry, s, what, err);
+}
+
+int registry_execute(struct registry *registry, const char *sql, const char *what,
+                     struct err *err)
+{
+    int r = 0;
+
+    (void)pthread_mutex_lock(&registry->lock);
+    if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        r = registry_error(registry, err, what);
+    (void)pthread_mutex_unlock(&registry->lock);
+    return r;
 }
 
 int registry_changes(struct registry *registry)

@@ -19,8 +19,8 @@ static const char *const text[N_STATEMENTS] = {
                "content_type)"
                " SELECT ?1, ?2, ?3, ?4, ?5, ?6, id, ?8 FROM tenants WHERE id = ?7",
     [BY_ID] = SELECT "id = ?1 AND tenant_id = ?2",
-    [LIST] = SELECT "tenant_id = ?4 AND (created_ns, id) < (?1, ?2)"
-                    " ORDER BY created_ns DESC, id DESC LIMIT ?3",
+    [LIST] = SELECT "tenant_id = ?1 AND expires_ns > ?2"
+                    " ORDER BY created_ns DESC, id DESC LIMIT ?3 OFFSET ?4",
     [DELETE] = "DELETE FROM files WHERE id = ?1 AND tenant_id = ?2",
     [EXPIRED] = SELECT "expires_ns <= ?1 ORDER BY expires_ns, id LIMIT ?2",
 };
@@ -102,15 +102,16 @@ int registry_file_get(struct registry *registry, const char *tenant, const char 
     return r == 0 && n == 0 ? -ENOENT : r;
 }
 
-int registry_file_list(struct registry *registry, const char *tenant, uint64_t after_ns,
-                       const char *after_id, size_t max, struct registry_file *rows,
-                       size_t *ret_n, struct err *err)
+int registry_file_list(struct registry *registry, const char *tenant, uint64_t now_ns,
+                       size_t offset, size_t max, struct registry_file *rows, size_t *ret_n,
+                       struct err *err)
 {
     sqlite3_stmt *s = begin(registry, LIST);
 
-    registry_bind_place(s, after_ns, after_id);
+    registry_bind_text(s, 1, tenant);
+    registry_bind_u64(s, 2, now_ns);
     registry_bind_u64(s, 3, max);
-    registry_bind_text(s, 4, tenant);
+    registry_bind_u64(s, 4, offset);
     return read_rows(registry, s, max, rows, ret_n, err);
 }
 

@@ -30,12 +30,12 @@ int registry_file_create(struct registry *registry, const char *tenant,
 int registry_file_get(struct registry *registry, const char *tenant, const char *id,
                       struct registry_file *ret, struct err *err);
 /*
- * Reads up to max files of a tenant to rows, the newest first, from after a place (after_id
- * NULL: the beginning). *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
+ * Reads up to max files of a tenant that have not expired to rows, the newest first, without
+ * the first offset of them. *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
  */
-int registry_file_list(struct registry *registry, const char *tenant, uint64_t after_ns,
-                       const char *after_id, size_t max, struct registry_file *rows,
-                       size_t *ret_n, struct err *err);
+int registry_file_list(struct registry *registry, const char *tenant, uint64_t now_ns,
+                       size_t offset, size_t max, struct registry_file *rows, size_t *ret_n,
+                       struct err *err);
 /* Durable on return. 0; -ENOENT also for another tenant's; -EIO. */
 int registry_file_delete(struct registry *registry, const char *tenant, const char *id,
                          struct err *err);

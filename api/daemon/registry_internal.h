@@ -19,6 +19,7 @@ enum registry_part {
     REGISTRY_USAGE,
     REGISTRY_AUDIT,
     REGISTRY_TOOLS,
+    REGISTRY_RETENTION,
     REGISTRY_PARTS,
 };
 
@@ -36,6 +37,7 @@ extern const struct registry_statements registry_file_statements;
 extern const struct registry_statements registry_usage_statements;
 extern const struct registry_statements registry_audit_statements;
 extern const struct registry_statements registry_tool_statements;
+extern const struct registry_statements registry_retention_statements;
 
 /* Takes the lock and gives a statement ready to bind. */
 struct sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
@@ -61,6 +63,10 @@ int registry_step(struct registry *registry, struct sqlite3_stmt *s, const char 
 /* Both, with this text bound to ?1. */
 int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
                       const char *text, const char *what, struct err *err);
+
+/* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
+int registry_execute(struct registry *registry, const char *sql, const char *what,
+                     struct err *err);
 
 /* -EIO with SQLite's words. */
 int registry_error(struct registry *registry, struct err *err, const char *what);

@@ -54,12 +54,12 @@ bool request_file_id_valid(const char *id)
 int request_file_name(const char *raw, char ret_name[REQUEST_FILE_NAME_SIZE], struct err *err)
 {
     char clean[NAMES_PATH_MAX + 1];
-    int r = names_clean(raw, clean, err);
 
-    if (r < 0)
-        return r;
-    if (!clean[0] || strchr(raw, '/') || strlen(clean) >= REQUEST_FILE_NAME_SIZE)
-        return err_set(err, EINVAL, "a file's name is up to %u bytes without a slash",
+    if (names_clean(raw, clean, NULL) < 0 || !clean[0] || strchr(raw, '/') ||
+        strlen(clean) >= REQUEST_FILE_NAME_SIZE)
+        return err_set(err, EINVAL,
+                       "a file's name is UTF-8 of up to %u bytes, no path, without control "
+                       "characters",
                        REQUEST_FILE_NAME_SIZE - 1);
     memcpy(ret_name, clean, strlen(clean) + 1);
     return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/daemon.h"
+#include "api/daemon/files.h"
 #include "api/daemon/lookup.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/request.h"
@@ -262,7 +263,9 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (fstat(c->plan.skill_fd, &tar) < 0)
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->plan.skill_bytes = (uint64_t)tar.st_size;
-    r = skills_plan(&c->skill, &c->archive, &c->request, &c->plan, &err);
+    r = files_open_inputs(c->daemon, c->plan.tenant, &c->request, &c->plan.files, &err);
+    if (r == 0)
+        r = skills_plan(&c->skill, &c->archive, &c->request, &c->plan, &err);
     if (!step(reply, r, &err))
         return false;
     c->plan.has_input = c->request.has_input;

@@ -5,6 +5,7 @@
 #include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/lookup.h"
+#include "api/daemon/objects.h"
 #include "api/daemon/request.h"
 #include "api/daemon/result.h"
 #include "api/daemon/sse.h"
@@ -288,29 +289,34 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     registry_execution_finish(&row);
 }
 
-/* Opens the archive of files. A descriptor, or -1 when *reply says why not. */
+/*
+ * Opens the archive of files, under the store lock: retention may be about to remove it. A
+ * descriptor, or -1 when *reply says why not.
+ */
 static int open_files(struct daemon *d, const struct http_request *request,
                       struct http_reply *reply)
 {
     const char *id = request->params[0];
     struct registry_execution row;
-    _cleanup_fd_ int dir = -1;
-    int fd = -1;
-    bool ended;
+    struct err err = {0};
+    bool known;
+    int fd = -ENOENT;
 
-    if (!lookup_row(d, request->caller.tenant, id, &row, reply))
+    (void)pthread_mutex_lock(&d->store_lock);
+    known = lookup_row(d, request->caller.tenant, id, &row, reply);
+    if (known && row.artifact_digest)
+        fd = objects_open(d->objects_fd, row.artifact_digest, &err);
+    (void)pthread_mutex_unlock(&d->store_lock);
+    if (!known)
         return -1;
-    ended = row.result != NULL;
-    registry_execution_finish(&row);
-    if (ended)
-        dir = openat(d->artifacts_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0)
-        fd = openat(dir, "files.tar.gz", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
+    if (err.code)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    else if (fd < 0)
         http_reply_error(
             reply, 404, "not_found",
-            ended ? "execution %s left no files" : "execution %s has not ended yet", id);
-    return fd;
+            row.result ? "execution %s left no files" : "execution %s has not ended yet", id);
+    registry_execution_finish(&row);
+    return fd < 0 ? -1 : fd;
 }
 
 void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)

@@ -5,6 +5,7 @@
 #include "api/daemon/objects.h"
 #include "api/daemon/request.h"
 #include "api/daemon/skills.h"
+#include "api/daemon/storage.h"
 #include "api/skill/archive.h"
 
 #include <errno.h>
@@ -69,6 +70,10 @@ static int store_skill(struct daemon *d, const char *tenant, struct objects_draf
         registry_skill_finish(&known);
     if (r < 0 && r != -ENOENT)
         return r;
+    /* What is there already takes nothing more. */
+    r = r == 0 ? 0 : storage_check_quota(d->registry, tenant, registration->bytes, err);
+    if (r < 0)
+        return r;
     r = objects_put(d->objects_fd, draft, registration->digest, &new_object, err);
     if (r == 0)
         r = registry_skill_put(d->registry, tenant, registration, ret_existing, err);
@@ -101,6 +106,8 @@ static void register_skill(struct daemon *d, const char *tenant, struct objects_
         http_reply_error(reply, 409, "conflict",
                          "%s %s is registered already with other content (digest %.12s)",
                          skill->name, skill->version, existing);
+    else if (r == -EDQUOT)
+        http_reply_error(reply, 413, "quota_exceeded", "%s", err.message);
     else if (r < 0)
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     else

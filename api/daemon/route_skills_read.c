@@ -5,6 +5,7 @@
 #include "api/daemon/limits.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/request.h"
+#include "api/daemon/storage.h"
 #include "api/skill/archive.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -184,15 +185,12 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
 static int delete_skill(struct daemon *d, const char *tenant, const struct registry_skill *row,
                         struct err *err)
 {
-    bool used = true;
     int r;
 
     (void)pthread_mutex_lock(&d->store_lock);
     r = registry_skill_delete(d->registry, tenant, row->name, row->version, err);
     if (r == 0)
-        r = registry_digest_used(d->registry, row->digest, &used, err);
-    if (r == 0 && !used)
-        objects_remove(d->objects_fd, row->digest);
+        r = storage_release(d->registry, d->objects_fd, row->digest, err);
     (void)pthread_mutex_unlock(&d->store_lock);
     return r;
 }

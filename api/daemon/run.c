@@ -7,6 +7,7 @@
 #include "api/daemon/result.h"
 #include "api/daemon/vm.h"
 #include "api/skill/artifacts.h"
+#include "api/skill/sha256.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -25,6 +26,8 @@ struct run {
     struct buf output;
     struct objects_draft draft;
     struct artifacts *artifacts;
+    char artifact_digest[SHA256_HEX_SIZE]; /* "" where there are no files */
+    uint64_t artifact_bytes;
     struct guest_session_report report;
     enum result_status status;
     char error[ERR_MESSAGE_MAX + 64];
@@ -145,10 +148,10 @@ static void log_fault(const struct run *run, const struct vm *vm, const struct e
     log_warn("engine", "execution=%s fault=\"%s\" vmm=\"%s\"", run->e->id, err->message, end);
 }
 
-/* Completes the archive of files and puts it in its place. */
-static int store_artifacts(struct run *run, struct err *err)
+/* Completes the archive of files: on disk, its digest known, but not yet in the store. */
+static int complete_artifacts(struct run *run, struct err *err)
 {
-    _cleanup_fd_ int dir = -1;
+    struct stat st;
     size_t n = 0;
     int r = artifacts_end(run->artifacts, err);
 
@@ -156,19 +159,31 @@ static int store_artifacts(struct run *run, struct err *err)
         (void)artifacts_list(run->artifacts, &n);
     if (r < 0 || n == 0)
         return r;
-    if (mkdirat(run->env->artifacts_fd, run->e->id, 0700) < 0)
-        return err_set_errno(err, errno, "cannot create the folder of the artifacts");
-    dir = openat(run->env->artifacts_fd, run->e->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return err_set_errno(err, errno, "cannot open the folder of the artifacts");
-    r = objects_draft_publish(&run->draft, dir, "files.tar.gz", err);
-    if (r == 0 && fsync(run->env->artifacts_fd) < 0)
-        r = err_set_errno(err, errno, "cannot write the artifacts to disk");
-    if (r < 0) {
-        (void)unlinkat(dir, "files.tar.gz", 0);
-        (void)unlinkat(run->env->artifacts_fd, run->e->id, AT_REMOVEDIR);
+    /* Before the store lock is taken: under it, where it is due, it then takes no time. */
+    if (fsync(run->draft.fd) < 0 || fstat(run->draft.fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot write the files to disk");
+    r = sha256_of_fd(run->draft.fd, run->artifact_digest);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot read the files back");
+    run->artifact_bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* What is said when the files of an execution cannot be kept. */
+static void lose_artifacts(struct run *run, const struct err *err)
+{
+    log_error("engine", "execution=%s artifacts=\"%s\"", run->e->id, err->message);
+    artifacts_destroy(run->artifacts);
+    run->artifacts = NULL;
+    run->artifact_digest[0] = '\0';
+    /* Now: the result may need the room on disk. */
+    objects_draft_discard(&run->draft);
+    if (run->status == RESULT_SUCCESS) {
+        run->status = RESULT_FAILED;
+        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+    } else {
+        warn(run, err->message);
     }
-    return r;
 }
 
 static void finish_artifacts(struct run *run)
@@ -178,18 +193,8 @@ static void finish_artifacts(struct run *run)
 
     if (!run->artifacts)
         return;
-    if (store_artifacts(run, &err) < 0) {
-        log_error("engine", "execution=%s artifacts=\"%s\"", run->e->id, err.message);
-        artifacts_destroy(run->artifacts);
-        run->artifacts = NULL;
-        /* Now: the result may need the room on disk. */
-        objects_draft_discard(&run->draft);
-        if (run->status == RESULT_SUCCESS) {
-            run->status = RESULT_FAILED;
-            (void)snprintf(run->error, sizeof(run->error), "%s", err.message);
-        } else {
-            warn(run, err.message);
-        }
+    if (complete_artifacts(run, &err) < 0) {
+        lose_artifacts(run, &err);
         return;
     }
     warnings = artifacts_warnings(run->artifacts);
@@ -320,6 +325,10 @@ static int store_result(struct run *run, const struct result *result, struct buf
                                       .result_len = json->len,
                                       .finished_ns = clock_realtime_ns(),
                                       .cpu_ms = (result->host_cpu_us + 999) / 1000};
+    if (run->artifact_digest[0]) {
+        ending.artifact_digest = run->artifact_digest;
+        ending.artifact_bytes = run->artifact_bytes;
+    }
     r = registry_execution_end(run->env->registry, run->e->id, &ending, err);
     if (r < 0) {
         buf_finish(json);
@@ -328,16 +337,16 @@ static int store_result(struct run *run, const struct result *result, struct buf
     return r;
 }
 
-/* Writes the result to the registry and ends the execution with it. */
-static void publish(struct run *run, const struct snapshot_view *snapshot)
+/* Fills in all that is known, of files and streams too. */
+static void fill_result(struct run *run, const struct snapshot_view *snapshot,
+                        struct result *ret)
 {
-    struct execution *e = run->e;
-    struct run_plan *plan = &e->plan;
-    struct err err = {0};
-    struct buf json;
-    int r;
-    struct result result = {
-        .execution_id = e->id,
+    const struct run_plan *plan = &run->e->plan;
+    const uint32_t cut =
+        PROTO_EXIT_LOGS_TRUNCATED | PROTO_EXIT_FILES_TRUNCATED | PROTO_EXIT_OUTPUT_TOO_LARGE;
+
+    *ret = (struct result){
+        .execution_id = run->e->id,
         .status = run->status,
         .error = run->status == RESULT_SUCCESS ? NULL : run->error,
         .skill = {plan->skill_name, plan->skill_version, plan->skill_digest},
@@ -346,37 +355,71 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
         .exit = run->report.exit,
         .host_cpu_us = run->cpu_us,
         .output_file = &run->output,
-        .log = e,
+        .log = run->e,
         .warnings = &plan->warnings,
     };
-
-    warn_truncations(run);
     if (run->artifacts) {
-        result.files = artifacts_list(run->artifacts, &result.n_files);
-        result.truncated = artifacts_truncated(run->artifacts);
-        clip_names(run, &result);
+        ret->files = artifacts_list(run->artifacts, &ret->n_files);
+        ret->truncated = artifacts_truncated(run->artifacts);
+        clip_names(run, ret);
     }
-    result.truncated |= e->log_clipped;
-    result.truncated |=
-        (run->report.exit.flags & (PROTO_EXIT_LOGS_TRUNCATED | PROTO_EXIT_FILES_TRUNCATED |
-                                   PROTO_EXIT_OUTPUT_TOO_LARGE)) != 0;
-    fill_phases(run, &result);
-    r = store_result(run, &result, &json, &err);
+    ret->truncated |= run->e->log_clipped || (run->report.exit.flags & cut) != 0;
+    fill_phases(run, ret);
+}
+
+/*
+ * Stores the result, and the files before it, so that a row never names what is not there; the
+ * lock keeps others from removing the files for want of a row. As of store_result.
+ */
+static int store_all(struct run *run, const struct snapshot_view *snapshot,
+                     struct result *result, struct buf *json, struct err *err)
+{
+    const bool has_files = run->artifact_digest[0] != '\0';
+    bool new_object = false;
+    struct err put_err = {0};
+    int r;
+
+    if (has_files) {
+        (void)pthread_mutex_lock(run->env->store_lock);
+        if (objects_put(run->env->objects_fd, &run->draft, run->artifact_digest, &new_object,
+                        &put_err) < 0)
+            lose_artifacts(run, &put_err);
+    }
+    fill_result(run, snapshot, result);
+    r = store_result(run, result, json, err);
     if (r < 0) {
         struct err again = {0};
 
         /* Without everything that can be large it may fit where it did not. */
-        log_error("engine", "execution=%s lost=\"%s\"", e->id, err.message);
-        result.output_file = NULL;
-        result.log = NULL;
-        result.status = RESULT_FAILED;
-        result.error = err.message;
-        r = store_result(run, &result, &json, &again);
+        log_error("engine", "execution=%s lost=\"%s\"", run->e->id, err->message);
+        result->output_file = NULL;
+        result->log = NULL;
+        result->status = RESULT_FAILED;
+        result->error = err->message;
+        r = store_result(run, result, json, &again);
     }
+    if (r < 0 && new_object)
+        objects_remove(run->env->objects_fd, run->artifact_digest);
+    if (has_files)
+        (void)pthread_mutex_unlock(run->env->store_lock);
+    return r;
+}
+
+/* Writes the result to the registry and ends the execution with it. */
+static void publish(struct run *run, const struct snapshot_view *snapshot)
+{
+    struct execution *e = run->e;
+    struct result result;
+    struct err err = {0};
+    struct buf json;
+    int r;
+
+    warn_truncations(run);
+    r = store_all(run, snapshot, &result, &json, &err);
     metrics_count_execution(run->env->metrics, e->tenant, &result);
-    log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, plan->skill_name,
+    log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->plan.skill_name,
              result_status_name(result.status), (double)result.duration_ns / 1e6);
-    run_plan_finish(plan);
+    run_plan_finish(&e->plan);
     execution_end(e, &json, r < 0 ? err.message : NULL);
 }
 

@@ -12,6 +12,7 @@
 #include "api/daemon/registry.h"
 #include "api/daemon/snapshots.h"
 
+#include <pthread.h>
 #include <stdint.h>
 
 /* Borrowed. */
@@ -20,8 +21,9 @@ struct run_env {
     struct snapshots *snapshots;
     struct metrics *metrics;
     const char *vmm_program;
-    int tmp_fd;       /* directory */
-    int artifacts_fd; /* directory */
+    int tmp_fd;                  /* directory */
+    int objects_fd;              /* directory */
+    pthread_mutex_t *store_lock; /* held while an object and its row come */
     uint64_t grace_ms;
 };
 

@@ -4,6 +4,7 @@
 #include "api/daemon/daemon.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/limits.h"
+#include "api/daemon/retention.h"
 #include "api/daemon/store.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -55,6 +56,15 @@ static int find_places(const struct config *config, struct places *ret, struct e
     return 0;
 }
 
+static int start_retention(struct daemon *d, const struct config *config, struct err *err)
+{
+    const struct retention_env env = {
+        .registry = d->registry, .objects_fd = d->objects_fd, .store_lock = &d->store_lock};
+    int r = retention_create(&env, &config->retention, &d->retention, err);
+
+    return r < 0 ? r : retention_start(d->retention, err);
+}
+
 static int start_engine(struct daemon *d, const struct config *config,
                         const struct places *places, struct err *err)
 {
@@ -64,7 +74,8 @@ static int start_engine(struct daemon *d, const struct config *config,
                 .metrics = d->metrics,
                 .vmm_program = places->vmm,
                 .tmp_fd = d->tmp_fd,
-                .artifacts_fd = d->artifacts_fd,
+                .objects_fd = d->objects_fd,
+                .store_lock = &d->store_lock,
                 .grace_ms = config->grace_ms},
         .max_running = (unsigned)config->max_running,
         .max_queued = (unsigned)config->max_queued,
@@ -143,10 +154,7 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
 int serve_run(const struct serve *serve, struct err *err)
 {
     const struct config *config = serve->config;
-    struct daemon d = {.tmp_fd = -1,
-                       .objects_fd = -1,
-                       .artifacts_fd = -1,
-                       .store_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .store_lock = PTHREAD_MUTEX_INITIALIZER};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms =
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
@@ -163,12 +171,13 @@ int serve_run(const struct serve *serve, struct err *err)
         return r;
     d.tmp_fd = store.tmp_fd;
     d.objects_fd = store.objects_fd;
-    d.artifacts_fd = store.artifacts_fd;
     (void)sem_init(&d.ingest_gate, 0, DAEMON_INGESTS);
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)
         r = store_recover(&store, d.registry, err);
+    if (r == 0)
+        r = store_migrate(&store, d.registry, err);
     if (r == 0)
         r = store_sweep(&store, d.registry, err);
     snapshots.vmm_program = places.vmm;
@@ -183,6 +192,8 @@ int serve_run(const struct serve *serve, struct err *err)
     if (r == 0)
         r = snapshots_create(&snapshots, &d.snapshots, err);
     if (r == 0)
+        r = start_retention(&d, config, err);
+    if (r == 0)
         r = start_engine(&d, config, &places, err);
     if (r == 0) {
         r = start(&d, serve, err);
@@ -191,6 +202,7 @@ int serve_run(const struct serve *serve, struct err *err)
             engine_stop(d.engine, 0);
     }
     engine_destroy(d.engine);
+    retention_destroy(d.retention);
     resources_destroy(d.resources);
     metrics_destroy(d.metrics);
     snapshots_destroy(d.snapshots);

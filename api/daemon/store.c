@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/store.h"
 
-#include "api/daemon/objects.h"
 #include "api/daemon/result.h"
 #include "api/daemon/snapshot_files.h"
+#include "api/daemon/storage.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -100,7 +100,8 @@ int store_open(const char *path, struct store *ret, struct err *err)
     if (r == 0)
         r = open_folder(&store, "objects", &store.objects_fd, err);
     if (r == 0)
-        r = open_folder(&store, "artifacts", &store.artifacts_fd, err);
+        /* Only of an older skillvm: store_migrate. */
+        store.artifacts_fd = openat(store.dir_fd, "artifacts", DIR_FLAGS | O_NOFOLLOW);
     if (r == 0)
         r = open_folder(&store, "snapshots", &store.snapshots_fd, err);
     if (r < 0) {
@@ -124,38 +125,13 @@ void store_close(struct store *store)
 
 int store_sweep(struct store *store, struct registry *registry, struct err *err)
 {
-    int fd = openat(store->objects_fd, ".", DIR_FLAGS);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *entry;
-    int r = 0;
+    pthread_mutex_t nobody_else = PTHREAD_MUTEX_INITIALIZER;
+    unsigned n;
 
-    if (!dir) {
-        r = err_set_errno(err, errno, "cannot read the folder of objects");
-        fd_close(&fd);
-        return r;
-    }
-    while (r == 0 && (entry = readdir(dir))) {
-        bool used = true;
-
-        if (objects_is_digest(entry->d_name))
-            r = registry_digest_used(registry, entry->d_name, &used, err);
-        if (used)
-            continue;
-        objects_remove(store->objects_fd, entry->d_name);
-        log_info("store", "removed object=%.12s reason=\"no skill names it\"", entry->d_name);
-    }
-    (void)closedir(dir);
-    return r;
-}
-
-static void remove_artifacts(struct store *store, const char *id)
-{
-    _cleanup_fd_ int dir = openat(store->artifacts_fd, id, DIR_FLAGS | O_NOFOLLOW);
-
-    if (dir < 0)
-        return;
-    (void)unlinkat(dir, "files.tar.gz", 0);
-    (void)unlinkat(store->artifacts_fd, id, AT_REMOVEDIR);
+    /* A name that a daemon gave and did not live to fsync is not given again: now it lasts. */
+    if (fsync(store->objects_fd) < 0)
+        return err_set_errno(err, errno, "cannot write the folder of objects to disk");
+    return storage_sweep(registry, store->objects_fd, &nobody_else, &n, err);
 }
 
 static int end_lost(struct registry *registry, const struct registry_execution *row,
@@ -192,7 +168,7 @@ int store_recover(struct store *store, struct registry *registry, struct err *er
     while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
         struct err full = {0};
 
-        remove_artifacts(store, row.id);
+        store_forget_artifacts(store, row.id);
         r = end_lost(registry, &row, &full);
         if (r < 0)
             /* A full disk is no reason not to start: what is there can be read and removed. */

@@ -228,6 +228,28 @@ class Api(unittest.TestCase):
         self.assertEqual(self.http.get(f"{where}/{result['files_list'][0]}").status, 200)
         self.expect_error(self.http.get(f"{where}/none"), 404)
 
+    # Input files
+
+    def test_files(self):
+        raw = self.http.post("/v1/files?name=a.csv", b"1,2\n", headers={"Content-Type": "text/csv"})
+        form = self.http.form("/v1/files", [("file", "b.txt", b"beta")])
+        self.assertEqual((raw.status, form.status), (201, 201))
+        self.assertEqual((raw.json["name"], raw.json["size_bytes"]), ("a.csv", 4))
+        self.assertEqual((form.json["name"], form.json["content_type"]),
+                         ("b.txt", "application/octet-stream"))
+        where = f"/v1/files/{raw.json['id']}"
+        self.assertEqual(self.http.get(where).json, raw.json)
+        self.assertEqual(self.http.get(f"{where}/download").body, b"1,2\n")
+        self.assertIn(raw.json, self.http.get("/v1/files?limit=1000&offset=0").json)
+        for key in ("files", "input_files"):
+            result = self.run_skill(**{key: [raw.json["id"], form.json["id"]]}).json
+            self.assertEqual({name: seen[0] for name, seen in result["output"]["files_in"].items()},
+                             {"a.csv": 4, "b.txt": 4})
+        self.assertEqual(self.http.delete(where).status, 204)
+        for method, tail in (("GET", ""), ("DELETE", ""), ("GET", "/download")):
+            self.expect_error(self.http.request(method, where + tail), 404, "not_found")
+        self.expect_error(self.run_skill(files=[raw.json["id"]]), 400, "bad_request")
+
     def test_inline_skill(self):
         answer = self.http.form("/v1/executions", [("request", None, b'{"input":1}'),
                                                    ("skill_archive", "s.zip", skill("inline"))])

@@ -152,7 +152,7 @@ static void rows_belong_to_one_tenant(void **state)
     put_file(registry, ONE);
     assert_int_equal(registry_file_get(registry, TWO, FILE_1, &file, NULL), -ENOENT);
     assert_int_equal(registry_file_delete(registry, TWO, FILE_1, NULL), -ENOENT);
-    assert_int_equal(registry_file_list(registry, TWO, 0, NULL, 1, &file, &n, NULL), 0);
+    assert_int_equal(registry_file_list(registry, TWO, 0, 0, 1, &file, &n, NULL), 0);
     assert_int_equal(n, 0);
     assert_int_equal(registry_file_get(registry, ONE, FILE_1, &file, NULL), 0);
     assert_string_equal(file.name, "in.csv");

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is forgotten when, what is kept, what the disk gets back; data of older versions. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/objects.h"
+#include "api/daemon/registry_files.h"
+#include "api/daemon/registry_retention.h"
+#include "api/daemon/registry_tenants.h"
+#include "api/daemon/retention.h"
+#include "api/daemon/storage.h"
+#include "api/daemon/store.h"
+#include "api/skill/sha256.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "tests/unit/registry_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DAY_NS     (24 * 3600 * 1000000000ull)
+#define DAY_MS     (24 * 3600 * 1000ull)
+#define DIGEST_A   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+/* A data folder with a retention that has no thread. */
+struct fixture {
+    const char *dir;
+    struct store store;
+    struct registry *registry;
+    struct retention *retention;
+};
+
+static struct fixture open_all(const char *dir, const struct config_retention *settings)
+{
+    struct fixture f = {.dir = dir};
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct retention_env env;
+
+    assert_int_equal(store_open(dir, &f.store, NULL), 0);
+    f.registry = open_registry(dir);
+    env = (struct retention_env){
+        .registry = f.registry, .objects_fd = f.store.objects_fd, .store_lock = &lock};
+    assert_int_equal(retention_create(&env, settings, &f.retention, NULL), 0);
+    return f;
+}
+
+static void close_all(struct fixture *f)
+{
+    retention_destroy(f->retention);
+    registry_close(f->registry);
+    store_close(&f->store);
+}
+
+static void make_object(struct fixture *f, const char *text, char ret_digest[SHA256_HEX_SIZE])
+{
+    struct objects_draft draft;
+    bool is_new;
+
+    assert_int_equal(objects_draft_open(f->store.tmp_fd, &draft, NULL), 0);
+    assert_int_equal(fd_write_full(draft.fd, text, strlen(text)), 0);
+    assert_int_equal(sha256_of(text, strlen(text), ret_digest), 0);
+    assert_int_equal(objects_put(f->store.objects_fd, &draft, ret_digest, &is_new, NULL), 0);
+    objects_draft_discard(&draft);
+}
+
+static bool has_object(const struct fixture *f, const char *digest)
+{
+    return faccessat(f->store.objects_fd, digest, F_OK, 0) == 0;
+}
+
+/* An execution that ended at a time, with or without files. */
+static void add_execution(struct fixture *f, unsigned number, uint64_t end_ns,
+                          const char *digest, uint64_t bytes)
+{
+    char id[38];
+    const struct registry_acceptance a = {.id = id,
+                                          .skill_name = "x",
+                                          .skill_version = "1",
+                                          .skill_digest = DIGEST_A,
+                                          .accepted_ns = end_ns ? end_ns - 1 : 1};
+    const struct registry_ending e = {.status = "success",
+                                      .result = "{}",
+                                      .result_len = 2,
+                                      .finished_ns = end_ns,
+                                      .artifact_digest = digest,
+                                      .artifact_bytes = bytes};
+
+    snprintf(id, sizeof(id), "exec_%032x", number);
+    assert_int_equal(registry_execution_accept(f->registry, TENANT_DEFAULT, &a, NULL), 0);
+    if (end_ns)
+        assert_int_equal(registry_execution_end(f->registry, id, &e, NULL), 0);
+}
+
+static bool has_execution(struct fixture *f, unsigned number)
+{
+    struct registry_execution row;
+    char id[38];
+    int r;
+
+    snprintf(id, sizeof(id), "exec_%032x", number);
+    r = registry_execution_get(f->registry, TENANT_DEFAULT, id, &row, NULL);
+    if (r == 0)
+        registry_execution_finish(&row);
+    else
+        assert_int_equal(r, -ENOENT);
+    return r == 0;
+}
+
+static uint64_t stored(struct fixture *f)
+{
+    struct registry_tenant tenant;
+    uint64_t bytes;
+
+    assert_int_equal(registry_tenant_get(f->registry, TENANT_DEFAULT, &tenant, NULL), 0);
+    bytes = tenant.stored_bytes;
+    registry_tenant_finish(&tenant);
+    return bytes;
+}
+
+static struct retention_report pass(struct fixture *f, uint64_t now_ns)
+{
+    struct retention_report report;
+    struct err err = {0};
+
+    if (retention_pass(f->retention, now_ns, &report, &err) < 0)
+        fail_msg("%s", err.message);
+    return report;
+}
+
+static void old_executions_go(void **state)
+{
+    const struct config_retention settings = {.executions_age_ms = 10 * DAY_MS};
+    struct fixture f = open_all(*state, &settings);
+    char own[SHA256_HEX_SIZE], shared[SHA256_HEX_SIZE];
+    struct retention_report report;
+    char text[16] = {0};
+    int reader;
+
+    make_object(&f, "of one", own);
+    make_object(&f, "of both", shared);
+    add_execution(&f, 1, 5 * DAY_NS, own, 6);
+    add_execution(&f, 2, 5 * DAY_NS, shared, 7);
+    add_execution(&f, 3, 15 * DAY_NS, shared, 7);
+    add_execution(&f, 4, 0, NULL, 0); /* still runs, since ever */
+    assert_int_equal(stored(&f), 3 * 2 + 6 + 7 + 7);
+    report = pass(&f, 14 * DAY_NS);
+    assert_int_equal(report.executions, 0);
+    reader = objects_open(f.store.objects_fd, own, NULL);
+    report = pass(&f, 20 * DAY_NS);
+    assert_int_equal(report.executions, 2);
+    assert_false(has_execution(&f, 1));
+    assert_false(has_execution(&f, 2));
+    assert_true(has_execution(&f, 3));
+    assert_true(has_execution(&f, 4));
+    assert_false(has_object(&f, own));
+    assert_true(has_object(&f, shared));
+    assert_int_equal(stored(&f), 2 + 7);
+    /* Who has it open reads on. */
+    assert_int_equal(fd_read_full(reader, text, sizeof(text)), 6);
+    assert_string_equal(text, "of one");
+    close(reader);
+    report = pass(&f, 1000 * DAY_NS);
+    assert_false(has_object(&f, shared));
+    assert_true(has_execution(&f, 4));
+    close_all(&f);
+}
+
+static void the_oldest_go_first(void **state)
+{
+    struct config_retention settings = {.executions_bytes = 1000};
+    struct fixture f = open_all(*state, &settings);
+    char digest[SHA256_HEX_SIZE];
+
+    make_object(&f, "some", digest);
+    for (unsigned i = 1; i <= 200; i++)
+        add_execution(&f, i, 1000 - i, digest, 98);
+    /* 100 bytes each, 10 of them fit; the ones that ended last stay. */
+    assert_int_equal(pass(&f, 2000).executions, 190);
+    for (unsigned i = 1; i <= 200; i++)
+        assert_int_equal(has_execution(&f, i), i <= 10);
+    assert_int_equal(pass(&f, 2000).executions, 0);
+    settings.executions_bytes = 0;
+    retention_set(f.retention, &settings);
+    assert_int_equal(pass(&f, 2000).executions, 0);
+    settings.executions_bytes = 1;
+    retention_set(f.retention, &settings);
+    assert_int_equal(pass(&f, 2000).executions, 10);
+    assert_false(has_object(&f, digest));
+    assert_int_equal(stored(&f), 0);
+    close_all(&f);
+}
+
+static void add_file(struct fixture *f, unsigned number, const char *digest,
+                     uint64_t expires_ns)
+{
+    struct registry_file row = {.bytes = 4, .created_ns = 1, .expires_ns = expires_ns};
+    char name[] = "name", type[] = "text/plain", copy[SHA256_HEX_SIZE];
+
+    snprintf(row.id, sizeof(row.id), "file_%032x", number);
+    snprintf(copy, sizeof(copy), "%s", digest);
+    row.name = name;
+    row.content_type = type;
+    row.digest = copy;
+    assert_int_equal(registry_file_create(f->registry, TENANT_DEFAULT, &row, NULL), 0);
+}
+
+static void files_expire(void **state)
+{
+    struct config_retention settings = {.files_age_ms = 7 * DAY_MS};
+    struct fixture f = open_all(*state, &settings);
+    char digest[SHA256_HEX_SIZE];
+
+    assert_int_equal(retention_file_expiry(f.retention, 100), 100 + 7 * DAY_NS);
+    settings.files_age_ms = 0;
+    retention_set(f.retention, &settings);
+    assert_int_equal(retention_file_expiry(f.retention, 100), INT64_MAX);
+    make_object(&f, "file", digest);
+    for (unsigned i = 1; i <= 150; i++)
+        add_file(&f, i, digest, 10 * i);
+    assert_int_equal(pass(&f, 1400).files, 140);
+    assert_int_equal(stored(&f), 10 * 4);
+    assert_true(has_object(&f, digest));
+    assert_int_equal(pass(&f, 1500).files, 10);
+    assert_false(has_object(&f, digest));
+    close_all(&f);
+}
+
+static void orphans_are_swept(void **state)
+{
+    const struct config_retention settings = {0};
+    struct fixture f = open_all(*state, &settings);
+    char orphan[SHA256_HEX_SIZE], kept[SHA256_HEX_SIZE];
+
+    make_object(&f, "orphan", orphan);
+    make_object(&f, "kept", kept);
+    add_execution(&f, 1, 1, kept, 4);
+    assert_int_equal(pass(&f, 2).objects, 1);
+    assert_false(has_object(&f, orphan));
+    assert_true(has_object(&f, kept));
+    close_all(&f);
+}
+
+static void storage_has_a_limit(void **state)
+{
+    const struct config_retention settings = {0};
+    struct fixture f = open_all(*state, &settings);
+    struct tenant_limits limits = tenant_limits_default();
+    struct err err = {0};
+
+    add_execution(&f, 1, 1, DIGEST_A, 98);
+    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 1ull << 50, NULL), 0);
+    limits.storage_bytes = 200;
+    assert_int_equal(
+        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 100, NULL), 0);
+    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 101, &err), -EDQUOT);
+    assert_non_null(strstr(err.message, "100 of 200 bytes"));
+    limits.storage_bytes = 50;
+    assert_int_equal(
+        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 0, NULL), 0);
+    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 1, NULL), -EDQUOT);
+    close_all(&f);
+}
+
+static off_t size_of(const char *dir, const char *name)
+{
+    char path[128];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+static void fill(struct fixture *f, unsigned from, unsigned n)
+{
+    static char result[64 * 1024];
+
+    memset(result, ' ', sizeof(result));
+    for (unsigned i = from; i < from + n; i++) {
+        char id[38];
+        const struct registry_ending e = {.status = "success",
+                                          .result = result,
+                                          .result_len = sizeof(result),
+                                          .finished_ns = 1};
+
+        snprintf(id, sizeof(id), "exec_%032x", i);
+        add_execution(f, i, 0, NULL, 0);
+        assert_int_equal(registry_execution_end(f->registry, id, &e, NULL), 0);
+    }
+}
+
+static void the_disk_gets_its_room_back(void **state)
+{
+    const struct config_retention settings = {.executions_age_ms = DAY_MS};
+    struct fixture f = open_all(*state, &settings);
+    off_t full;
+
+    fill(&f, 1, 300);
+    assert_int_equal(registry_checkpoint(f.registry, NULL), 0);
+    full = size_of(f.dir, "skillvm.db");
+    assert_true(full > 300 * 64 * 1024);
+    assert_int_equal(pass(&f, 10 * DAY_NS).executions, 300);
+    assert_true(size_of(f.dir, "skillvm.db") < full / 4);
+    assert_int_equal(size_of(f.dir, "skillvm.db-wal"), 0);
+    close_all(&f);
+}
+
+static void run_sql(const char *dir, const char *sql)
+{
+    char path[128];
+    sqlite3 *db = NULL;
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+/* A database that was made before pages could be given back. */
+static void an_old_database_learns_it(void **state)
+{
+    const struct config_retention settings = {.executions_age_ms = DAY_MS};
+    struct fixture f = open_all(*state, &settings);
+    off_t full;
+
+    fill(&f, 1, 100);
+    close_all(&f);
+    run_sql(*state, "PRAGMA auto_vacuum = NONE; VACUUM;");
+    f = open_all(*state, &settings);
+    fill(&f, 101, 100);
+    assert_int_equal(registry_checkpoint(f.registry, NULL), 0);
+    full = size_of(f.dir, "skillvm.db");
+    assert_int_equal(pass(&f, 10 * DAY_NS).executions, 200);
+    assert_true(size_of(f.dir, "skillvm.db") < full / 4);
+    close_all(&f);
+}
+
+#define OLD_SCHEMA_1                                                                           \
+    "CREATE TABLE skills(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,"            \
+    " version TEXT NOT NULL, digest TEXT NOT NULL, description TEXT NOT NULL,"                 \
+    " created_ns INTEGER NOT NULL, UNIQUE(name, version));"                                    \
+    "CREATE TABLE executions(id TEXT PRIMARY KEY, status TEXT NOT NULL,"                       \
+    " skill_name TEXT NOT NULL, skill_version TEXT NOT NULL, skill_digest TEXT NOT NULL,"      \
+    " accepted_ns INTEGER NOT NULL, finished_ns INTEGER, result TEXT) WITHOUT ROWID;"          \
+    "CREATE INDEX executions_unfinished ON executions(id) WHERE finished_ns IS NULL;"          \
+    "INSERT INTO skills VALUES(1, 'x', '1', '" EMPTY_HASH "', 'd', 5);"                        \
+    "INSERT INTO executions VALUES('exec_00000000000000000000000000000001', 'success', 'x',"   \
+    " '1', '" EMPTY_HASH "', 6, 7, '{}');"                                                     \
+    "INSERT INTO executions VALUES('exec_00000000000000000000000000000002', 'failed', 'x',"    \
+    " '1', '" EMPTY_HASH "', 6, 7, '{}');"                                                     \
+    "INSERT INTO executions VALUES('exec_00000000000000000000000000000003', 'accepted', 'x',"  \
+    " '1', '" EMPTY_HASH "', 6, NULL, NULL);"                                                  \
+    "PRAGMA user_version = 1;"
+#define OLD_SCHEMA_2                                                                           \
+    "CREATE INDEX skills_digest ON skills(digest);"                                            \
+    "ALTER TABLE executions ADD COLUMN idempotency_key TEXT;"                                  \
+    "ALTER TABLE executions ADD COLUMN request_digest TEXT;"                                   \
+    "CREATE UNIQUE INDEX executions_key ON executions(idempotency_key)"                        \
+    " WHERE idempotency_key IS NOT NULL;"                                                      \
+    "CREATE INDEX executions_newest ON executions(accepted_ns, id);"                           \
+    "CREATE INDEX executions_by_skill ON executions(skill_name, accepted_ns, id);"             \
+    "CREATE INDEX executions_by_status ON executions(status, accepted_ns, id);"                \
+    "PRAGMA user_version = 2;"
+
+static void write_in(const char *dir, const char *name, const char *text)
+{
+    char path[256];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+    close(fd);
+}
+
+static void make_folder(const char *dir, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* A data folder as it was when every execution had a folder of files. */
+static void make_old_data(const char *dir)
+{
+    static const char *const left[] = {"1", "2", "3", "4"};
+
+    make_folder(dir, "objects");
+    write_in(dir, "objects/" EMPTY_HASH, "");
+    make_folder(dir, "artifacts");
+    for (size_t i = 0; i < 4; i++) {
+        char name[96];
+
+        snprintf(name, sizeof(name), "artifacts/exec_%031d%s", 0, left[i]);
+        make_folder(dir, name);
+        snprintf(name, sizeof(name), "artifacts/exec_%031d%s/files.tar.gz", 0, left[i]);
+        write_in(dir, name, i < 2 ? "equal files" : "lost files");
+    }
+}
+
+static void expect_artifact(struct fixture *f, unsigned number, const char *digest)
+{
+    struct registry_execution row;
+    char id[38];
+
+    snprintf(id, sizeof(id), "exec_%032x", number);
+    assert_int_equal(registry_execution_get(f->registry, TENANT_DEFAULT, id, &row, NULL), 0);
+    if (digest) {
+        assert_string_equal(row.artifact_digest, digest);
+        assert_int_equal(row.artifact_bytes, strlen("equal files"));
+    } else {
+        assert_null(row.artifact_digest);
+    }
+    registry_execution_finish(&row);
+}
+
+static void migrate(const char *dir, const char *sql)
+{
+    const struct config_retention settings = {0};
+    char digest[SHA256_HEX_SIZE], path[160];
+    struct registry_skill skill;
+    struct fixture f;
+    bool known;
+
+    make_old_data(dir);
+    run_sql(dir, sql);
+    f = open_all(dir, &settings);
+    assert_int_equal(store_recover(&f.store, f.registry, NULL), 0);
+    assert_int_equal(store_migrate(&f.store, f.registry, NULL), 0);
+    assert_int_equal(store_sweep(&f.store, f.registry, NULL), 0);
+    assert_int_equal(sha256_of("equal files", 11, digest), 0);
+    expect_artifact(&f, 1, digest);
+    expect_artifact(&f, 2, digest);
+    /* It had not ended, so its files are of no use; of 4 nobody knows. */
+    expect_artifact(&f, 3, NULL);
+    assert_true(has_object(&f, digest));
+    assert_true(has_object(&f, EMPTY_HASH));
+    snprintf(path, sizeof(path), "%s/artifacts", dir);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(
+        registry_skill_get(f.registry, TENANT_DEFAULT, "x", "1", &skill, &known, NULL), 0);
+    registry_skill_finish(&skill);
+    close_all(&f);
+    /* And once more: nothing is left to do. */
+    f = open_all(dir, &settings);
+    assert_int_equal(store_migrate(&f.store, f.registry, NULL), 0);
+    assert_int_equal(store_sweep(&f.store, f.registry, NULL), 0);
+    expect_artifact(&f, 1, digest);
+    close_all(&f);
+}
+
+static void data_of_version_1(void **state)
+{
+    migrate(*state, OLD_SCHEMA_1);
+}
+
+static void data_of_version_2(void **state)
+{
+    migrate(*state, OLD_SCHEMA_1 OLD_SCHEMA_2);
+}
+
+/* The thread works by itself, and at once when it is told of other settings. */
+static void the_thread_works(void **state)
+{
+    struct config_retention settings = {.executions_bytes = 1ull << 30, .interval_ms = 3600000};
+    struct fixture f = open_all(*state, &settings);
+
+    for (unsigned i = 1; i <= 100; i++)
+        add_execution(&f, i, i, NULL, 100);
+    assert_int_equal(retention_start(f.retention, NULL), 0);
+    usleep(50000);
+    assert_true(has_execution(&f, 1));
+    settings.executions_bytes = 1;
+    retention_set(f.retention, &settings);
+    for (int i = 0; i < 500 && has_execution(&f, 100); i++)
+        usleep(10000);
+    assert_false(has_execution(&f, 100));
+    close_all(&f);
+}
+
+int main(void)
+{
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
+    const struct CMUnitTest tests[] = {
+        IN_DIR(old_executions_go),
+        IN_DIR(the_oldest_go_first),
+        IN_DIR(files_expire),
+        IN_DIR(orphans_are_swept),
+        IN_DIR(storage_has_a_limit),
+        IN_DIR(the_disk_gets_its_room_back),
+        IN_DIR(an_old_database_learns_it),
+        IN_DIR(data_of_version_1),
+        IN_DIR(data_of_version_2),
+        IN_DIR(the_thread_works),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # skillvmd: its parts on their own, then whole with a stand-in for the VMM and the guest.
 if(TARGET apidaemon)
-    foreach(name config http manager json request decoder store registry tenants migration routes snapshot execution)
-        skillvm_unit(daemon_${name} apidaemon)
-    endforeach()
-    foreach(name download_link fair_queue rate input_files retention)
+    foreach(name
+        config
+        decoder
+        download_link
+        execution
+        fair_queue
+        http
+        input_files
+        json
+        manager
+        metrics
+        migration
+        quota
+        rate
+        registry
+        request
+        retention
+        routes
+        snapshot
+        store
+        tenants)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
 
+    target_sources(unit_daemon_metrics PRIVATE prometheus_text.c)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
     target_link_libraries(unit_daemon_retention PRIVATE sqlite3)
 

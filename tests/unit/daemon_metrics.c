@@ -248,6 +248,48 @@ static void processes_are_measured(void **state)
     assert_true(process_max_fds() > before);
 }
 
+static char *read_page(void)
+{
+    const char *source = getenv("SKILLVM_TEST_SOURCE");
+    char *page = calloc(1, 65536);
+    char path[512];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/docs/metrics.md", source ? source : ".");
+    f = fopen(path, "re");
+    assert_non_null(page);
+    assert_non_null(f);
+    assert_true(fread(page, 1, 65535, f) > 0);
+    (void)fclose(f);
+    return page;
+}
+
+/* Every family stands in docs/metrics.md, and nothing that is not there. */
+static void the_page_has_them_all(void **state)
+{
+    const struct metrics_gauges none = {0};
+    struct metrics *m = metrics_create();
+    char *text = write_text(m, &none), *page = read_page();
+    char name[128], part[160];
+
+    (void)state;
+    for (const char *at = text; (at = strstr(at, "# HELP ")); at++) {
+        assert_int_equal(sscanf(at, "# HELP %127s", name), 1);
+        snprintf(part, sizeof(part), "`%s`", name);
+        if (!strstr(page, part))
+            fail_msg("docs/metrics.md does not have %s", name);
+    }
+    for (const char *at = page; (at = strstr(at, "\n| `")); at++) {
+        assert_int_equal(sscanf(at, "\n| `%127[a-z_]", name), 1);
+        snprintf(part, sizeof(part), "# TYPE %s ", name);
+        if (!strstr(text, part))
+            fail_msg("docs/metrics.md has %s, which is none", name);
+    }
+    free(text);
+    free(page);
+    metrics_destroy(m);
+}
+
 /* The reader itself: what it must not let pass. */
 static void the_reader_is_strict(void **state)
 {
@@ -299,6 +341,7 @@ int main(void)
         cmocka_unit_test(gauges_are_written),
         cmocka_unit_test(a_full_buffer_is_an_error),
         cmocka_unit_test(processes_are_measured),
+        cmocka_unit_test(the_page_has_them_all),
         cmocka_unit_test(the_reader_is_strict),
     };
 

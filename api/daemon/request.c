@@ -212,7 +212,7 @@ static int take_file(const cJSON *json, struct request_file *ret, struct err *er
                 return err_set(err, EINVAL, "unknown key \"files.%.64s\"", item->string);
         }
     }
-    if (!cJSON_IsString(id) || (path && !cJSON_IsString(path)))
+    if (!id || !cJSON_IsString(id) || (path && !cJSON_IsString(path)))
         return err_set(err, EINVAL, "\"files\" must be an array of ids, or {id, path}");
     if (!request_file_id_valid(id->valuestring))
         return err_set(err, EINVAL, "there is no file %.64s", id->valuestring);

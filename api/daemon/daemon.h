@@ -22,6 +22,7 @@ struct daemon {
     struct snapshots *snapshots;
     struct engine *engine;
     struct metrics *metrics;
+    struct audit *audit;
     struct resources *resources;
     struct retention *retention;
     bool stopping;     /* atomic: nothing new is accepted any more */
@@ -43,6 +44,18 @@ bool daemon_admit(struct daemon *d, struct http_reply *reply);
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_tenant_create(void *ctx, struct http_request *request,
+                               struct http_reply *reply);
+void route_admin_tenant_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_tenant_update(void *ctx, struct http_request *request,
+                               struct http_reply *reply);
+void route_admin_tenant_delete(void *ctx, struct http_request *request,
+                               struct http_reply *reply);
+void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_key_revoke(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_audit(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);

@@ -47,7 +47,8 @@ struct http_origin {
 
 /*
  * Tells who calls. bearer is the key of an Authorization header, "" for a header that has none,
- * NULL without one. 0, -EACCES for nobody we know, -EIO. Called by several threads at once,
+ * NULL without one. 0, -EACCES for nobody we know, -EPERM and -ENOENT where tenant_header names
+ * another's tenant or none, -EIO. Called by several threads at once,
  * before a body is read.
  */
 typedef int http_authorize_fn(void *ctx, const struct http_origin *origin, const char *bearer,

@@ -68,7 +68,11 @@ void http_auth_check(struct http_exchange *x)
     r = x->config->authorize(x->config->ctx, &origin, bearer.headers > 0 ? bearer.key : NULL,
                              caller);
     explicit_bzero(&bearer, sizeof(bearer));
-    if (r < 0 && r != -EACCES) {
+    if (r == -EPERM) {
+        http_reply_error(&x->reply, 403, "forbidden", "X-Tenant-ID names another tenant");
+    } else if (r == -ENOENT) {
+        http_reply_error(&x->reply, 404, "not_found", "X-Tenant-ID names no tenant");
+    } else if (r < 0 && r != -EACCES) {
         http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
     } else if (r < 0) {
         refuse(x, bearer.headers > 0 ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,

@@ -270,6 +270,11 @@ bool registry_is_duplicate(struct registry *registry)
     return code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY;
 }
 
+bool registry_is_orphan(struct registry *registry)
+{
+    return sqlite3_extended_errcode(registry->db) == SQLITE_CONSTRAINT_FOREIGNKEY;
+}
+
 void registry_bind_text(sqlite3_stmt *s, int at, const char *text)
 {
     (void)sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);

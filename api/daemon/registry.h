@@ -66,7 +66,8 @@ struct registry_registration {
 
 /*
  * Registers a skill; durable on return. 0 also when it is there with the same digest; -EEXIST
- * when it is there with another one, which *ret_existing gets (caller frees); -EIO.
+ * when it is there with another one, which *ret_existing gets (caller frees); -ENOENT when
+ * there is no such tenant any more; -EIO.
  */
 int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_registration *registration, char **ret_existing,

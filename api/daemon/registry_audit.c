@@ -8,7 +8,7 @@
 
 #define SELECT "SELECT id, at_ns, tenant_id, actor, action, target, detail FROM audit WHERE "
 
-enum statement { INSERT, LIST, LIST_TENANT, PRUNE, N_STATEMENTS };
+enum statement { INSERT, LIST, LIST_TENANT, PRUNE, PRUNE_TENANT, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO audit(at_ns, tenant_id, actor, action, target, detail)"
@@ -16,6 +16,8 @@ static const char *const text[N_STATEMENTS] = {
     [LIST] = SELECT "id < ?1 ORDER BY id DESC LIMIT ?2",
     [LIST_TENANT] = SELECT "tenant_id = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2",
     [PRUNE] = "DELETE FROM audit WHERE id <= (SELECT MAX(id) FROM audit) - ?1",
+    [PRUNE_TENANT] = "DELETE FROM audit WHERE tenant_id = ?1 AND id <= (SELECT id FROM audit"
+                     " WHERE tenant_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
 };
 
 const struct registry_statements registry_audit_statements = {text, N_STATEMENTS};
@@ -84,4 +86,14 @@ int registry_audit_prune(struct registry *registry, uint64_t keep, struct err *e
 
     registry_bind_u64(s, 1, keep);
     return registry_run(registry, s, "prune the audit", err);
+}
+
+int registry_audit_prune_tenant(struct registry *registry, const char *tenant, uint64_t keep,
+                                struct err *err)
+{
+    sqlite3_stmt *s = registry_begin(registry, REGISTRY_AUDIT, PRUNE_TENANT);
+
+    registry_bind_text(s, 1, tenant);
+    registry_bind_u64(s, 2, keep);
+    return registry_run(registry, s, "prune the audit of a tenant", err);
 }

@@ -40,5 +40,8 @@ int registry_audit_list(struct registry *registry, const char *tenant, uint64_t 
                         struct err *err);
 /* Keeps the newest rows only. 0 or -EIO. */
 int registry_audit_prune(struct registry *registry, uint64_t keep, struct err *err);
+/* Keeps the newest rows of a tenant only. 0 or -EIO. */
+int registry_audit_prune_tenant(struct registry *registry, const char *tenant, uint64_t keep,
+                                struct err *err);
 
 #endif

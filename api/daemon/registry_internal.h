@@ -71,10 +71,11 @@ int registry_execute(struct registry *registry, const char *sql, const char *wha
 /* -EIO with SQLite's words. */
 int registry_error(struct registry *registry, struct err *err, const char *what);
 int registry_no_memory(struct err *err);
-/* How many rows the last statement changed, and whether it broke a uniqueness. Under the lock.
- */
+/* Of the last statement, under the lock: how many rows it changed, whether it broke a
+ * uniqueness, whether it named a tenant that is not there. */
 int registry_changes(struct registry *registry);
 bool registry_is_duplicate(struct registry *registry);
+bool registry_is_orphan(struct registry *registry);
 
 void registry_bind_text(struct sqlite3_stmt *s, int at, const char *text);
 void registry_bind_u64(struct sqlite3_stmt *s, int at, uint64_t value);

@@ -130,7 +130,9 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     registry_bind_u64(s, 6, clock_realtime_ns());
     registry_bind_u64(s, 7, registration->bytes);
     duplicate = sqlite3_step(s) != SQLITE_DONE;
-    if (duplicate && !registry_is_duplicate(registry))
+    if (duplicate && registry_is_orphan(registry))
+        r = err_set(err, ENOENT, "the tenant was deleted");
+    else if (duplicate && !registry_is_duplicate(registry))
         r = registry_error(registry, err, "register a skill");
     registry_end(registry, s);
     if (r < 0 || !duplicate)

@@ -12,16 +12,31 @@
     " max_timeout_ms, max_memory_bytes"
 #define COLUMNS "id, name, is_disabled, created_ns, stored_bytes, " LIMIT_COLUMNS
 
-enum statement { INSERT, BY_ID, LIST, UPDATE, DELETE_EXECUTIONS, DELETE, N_STATEMENTS };
+enum statement {
+    INSERT,
+    BY_ID,
+    BY_NAME,
+    LIST,
+    UPDATE,
+    DIGESTS,
+    DELETE_EXECUTIONS,
+    DELETE,
+    N_STATEMENTS
+};
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO tenants(id, name, created_ns, " LIMIT_COLUMNS ")"
                " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [BY_ID] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1",
+    [BY_NAME] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1 OR name = ?1",
     [LIST] = "SELECT " COLUMNS " FROM tenants WHERE (created_ns, id) < (?1, ?2)"
              " ORDER BY created_ns DESC, id DESC LIMIT ?3",
     [UPDATE] = "UPDATE tenants SET name = ?2, is_disabled = ?3, (" LIMIT_COLUMNS ") ="
                " (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) WHERE id = ?1",
+    [DIGESTS] = "SELECT digest FROM skills WHERE tenant_id = ?1"
+                " UNION SELECT digest FROM files WHERE tenant_id = ?1"
+                " UNION SELECT artifact_digest FROM executions"
+                " WHERE tenant_id = ?1 AND artifact_digest IS NOT NULL",
     [DELETE_EXECUTIONS] = "DELETE FROM executions WHERE tenant_id = ?1",
     /* The rest goes with it (ON DELETE CASCADE). */
     [DELETE] = ("DELETE FROM tenants WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM executions"
@@ -90,10 +105,10 @@ int registry_tenant_create(struct registry *registry, const char *id, const char
     return r;
 }
 
-int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
-                        struct err *err)
+static int find(struct registry *registry, enum statement which, const char *id,
+                struct registry_tenant *ret, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, BY_ID);
+    sqlite3_stmt *s = begin(registry, which);
     struct registry_tenant tenant = {0};
     int r = 0;
 
@@ -113,6 +128,18 @@ int registry_tenant_get(struct registry *registry, const char *id, struct regist
     if (r == 0)
         *ret = tenant;
     return r;
+}
+
+int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
+                        struct err *err)
+{
+    return find(registry, BY_ID, id, ret, err);
+}
+
+int registry_tenant_find(struct registry *registry, const char *id_or_name,
+                         struct registry_tenant *ret, struct err *err)
+{
+    return find(registry, BY_NAME, id_or_name, ret, err);
 }
 
 int registry_tenant_list(struct registry *registry, uint64_t after_ns, const char *after_id,
@@ -161,9 +188,24 @@ int registry_tenant_update(struct registry *registry, const char *id, const char
     return r;
 }
 
+int registry_tenant_digests(struct registry *registry, const char *id,
+                            registry_digest_visit *visit, void *ctx, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, DIGESTS);
+    int step = SQLITE_DONE, r = 0;
+
+    registry_bind_text(s, 1, id);
+    while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
+        r = visit(ctx, (const char *)sqlite3_column_text(s, 0));
+    if (r == 0 && step != SQLITE_DONE)
+        r = registry_error(registry, err, "list the objects of a tenant");
+    registry_end(registry, s);
+    return r;
+}
+
 int registry_tenant_delete(struct registry *registry, const char *id, struct err *err)
 {
-    struct registry_tenant tenant;
+    struct registry_tenant tenant = {0};
     int r = registry_tenant_get(registry, id, &tenant, err);
 
     if (r < 0)

@@ -25,6 +25,9 @@ int registry_tenant_create(struct registry *registry, const char *id, const char
 /* 0, -ENOENT, -ENOMEM or -EIO. */
 int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
                         struct err *err);
+/* The same by id or by name. */
+int registry_tenant_find(struct registry *registry, const char *id_or_name,
+                         struct registry_tenant *ret, struct err *err);
 /*
  * Reads up to max tenants to rows, the newest first, from after a place (after_id NULL: the
  * beginning). *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
@@ -37,6 +40,14 @@ int registry_tenant_list(struct registry *registry, uint64_t after_ns, const cha
 int registry_tenant_update(struct registry *registry, const char *id, const char *name,
                            bool is_disabled, const struct tenant_limits *limits,
                            struct err *err);
+/*
+ * Calls visit for the digest of every object that a tenant's skills, executions and files name.
+ * visit must not use the registry, and a negative result of its ends the walk. 0, that result,
+ * or -EIO.
+ */
+typedef int registry_digest_visit(void *ctx, const char *digest);
+int registry_tenant_digests(struct registry *registry, const char *id,
+                            registry_digest_visit *visit, void *ctx, struct err *err);
 /*
  * Forgets a tenant, its keys, skills, executions, files and usage; its audit stays. 0; -ENOENT;
  * -EBUSY while one of its executions has not ended; -EIO. The objects it named are the caller's

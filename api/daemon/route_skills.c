@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/audit.h"
 #include "api/daemon/daemon.h"
 #include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
@@ -52,8 +53,8 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
  * what is refused leaves nothing. As of registry_skill_put.
  */
 static int store_skill(struct daemon *d, const char *tenant, struct objects_draft *draft,
-                       const struct registry_registration *registration, char **ret_existing,
-                       struct err *err)
+                       const struct registry_registration *registration, bool *ret_new,
+                       char **ret_existing, struct err *err)
 {
     struct registry_skill known;
     bool name_known;
@@ -66,6 +67,7 @@ static int store_skill(struct daemon *d, const char *tenant, struct objects_draf
         known.digest = NULL;
         r = -EEXIST;
     }
+    *ret_new = r == -ENOENT;
     if (r == 0 || r == -EEXIST)
         registry_skill_finish(&known);
     if (r < 0 && r != -ENOENT)
@@ -82,12 +84,13 @@ static int store_skill(struct daemon *d, const char *tenant, struct objects_draf
     return r;
 }
 
-static void register_skill(struct daemon *d, const char *tenant, struct objects_draft *draft,
-                           const struct skill *skill, const struct skill_archive *archive,
-                           struct http_reply *reply)
+static void register_skill(struct daemon *d, const struct caller *caller,
+                           struct objects_draft *draft, const struct skill *skill,
+                           const struct skill_archive *archive, struct http_reply *reply)
 {
     struct err err = {0};
     char *existing = NULL;
+    bool is_new = false;
     struct stat tar = {0};
     const struct registry_registration registration = {
         .name = skill->name,
@@ -100,7 +103,7 @@ static void register_skill(struct daemon *d, const char *tenant, struct objects_
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(draft->fd);
     (void)pthread_mutex_lock(&d->store_lock);
-    r = store_skill(d, tenant, draft, &registration, &existing, &err);
+    r = store_skill(d, caller->tenant, draft, &registration, &is_new, &existing, &err);
     (void)pthread_mutex_unlock(&d->store_lock);
     if (r == -EEXIST)
         http_reply_error(reply, 409, "conflict",
@@ -108,10 +111,15 @@ static void register_skill(struct daemon *d, const char *tenant, struct objects_
                          skill->name, skill->version, existing);
     else if (r == -EDQUOT)
         http_reply_error(reply, 413, "quota_exceeded", "%s", err.message);
+    else if (r == -ENOENT)
+        http_reply_error(reply, 401, "unauthorized", "%s", err.message);
     else if (r < 0)
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     else
         reply_accepted(reply, 201, skill, archive);
+    if (r == 0 && is_new)
+        audit_note(d->audit, caller, "skill.push", skill->name, "version %s digest %s",
+                   skill->version, archive->digest);
     free(existing);
 }
 
@@ -147,7 +155,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
     } else {
-        register_skill(d, request->caller.tenant, &draft, &skill, &archive, reply);
+        register_skill(d, &request->caller, &draft, &skill, &archive, reply);
         skill_archive_finish(&archive);
         skill_finish(&skill);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registered skills: the list, one of them, and its removal. */
+#include "api/daemon/audit.h"
 #include "api/daemon/daemon.h"
 #include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
@@ -213,6 +214,8 @@ void route_skill_delete(void *ctx, struct http_request *request, struct http_rep
     else {
         log_info("skills", "deleted name=\"%s\" version=\"%s\" digest=%.12s", row.name,
                  row.version, row.digest);
+        audit_note(d->audit, &request->caller, "skill.delete", row.name, "version %s digest %s",
+                   row.version, row.digest);
         http_reply_empty(reply, 204);
     }
     registry_skill_finish(&row);

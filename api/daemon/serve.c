@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/serve.h"
 
+#include "api/daemon/audit.h"
+#include "api/daemon/auth.h"
 #include "api/daemon/daemon.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/limits.h"
@@ -84,20 +86,6 @@ static int start_engine(struct daemon *d, const struct config *config,
     return engine_create(&engine, &d->engine, err);
 }
 
-/* Until keys are: the unix socket's mode decides, and who may connect is the operator. */
-static int authorize(void *ctx, const struct http_origin *origin, const char *bearer,
-                     struct caller *ret)
-{
-    char actor[CALLER_ACTOR_SIZE];
-
-    (void)ctx;
-    if (!origin->is_unix || bearer)
-        return -EACCES;
-    (void)snprintf(actor, sizeof(actor), "uid:%u", origin->uid);
-    *ret = caller_operator(actor);
-    return 0;
-}
-
 static void count_unauthorized(void *ctx, enum http_unauthorized why)
 {
     static const enum metrics_auth_failure reasons[] = {
@@ -121,7 +109,7 @@ static int start_http(struct daemon *d, const struct config *config, struct http
         .max_connections = (unsigned)config->max_connections,
         .tmp_fd = d->tmp_fd,
         .routes = daemon_routes,
-        .authorize = authorize,
+        .authorize = auth_authorize,
         .unauthorized = count_unauthorized,
         .ctx = d,
     };
@@ -185,6 +173,8 @@ int serve_run(const struct serve *serve, struct err *err)
     snapshots.image_path = places.image;
     snapshots.snapshots_fd = store.snapshots_fd;
     snapshots.tmp_fd = store.tmp_fd;
+    if (r == 0 && !(d.audit = audit_create(d.registry)))
+        r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.metrics = metrics_create()))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
@@ -205,6 +195,7 @@ int serve_run(const struct serve *serve, struct err *err)
     retention_destroy(d.retention);
     resources_destroy(d.resources);
     metrics_destroy(d.metrics);
+    audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
     registry_close(d.registry);
     store_close(&store);

@@ -140,7 +140,7 @@ static void rows_belong_to_one_tenant(void **state)
     assert_false(known);
     assert_int_equal(put_skill(registry, TWO, DIGEST_B), 0);
     assert_int_equal(put_skill(registry, TWO, DIGEST_A), -EEXIST);
-    assert_int_equal(put_skill(registry, "ten_none", DIGEST_A), -EIO);
+    assert_int_equal(put_skill(registry, "ten_none", DIGEST_A), -ENOENT);
     assert_int_equal(registry_skill_delete(registry, TENANT_DEFAULT, "x", "1", NULL), -ENOENT);
     assert_int_equal(accept(registry, ONE, ID_1, "k"), 0);
     assert_int_equal(accept(registry, TWO, ID_2, "k"), 0);
@@ -301,12 +301,24 @@ static void audit_is_bounded(void **state)
     assert_string_equal(rows[0].detail, "");
     assert_int_equal(rows[1].at_ns, 3);
     registry_audit_finish(&rows[0]);
-    assert_int_equal(registry_audit_prune(registry, 4, NULL), 0);
-    assert_int_equal(registry_audit_list(registry, NULL, rows[1].id, 8, &rows[2], &n, NULL), 0);
     registry_audit_finish(&rows[1]);
-    assert_int_equal(n, 1);
-    assert_int_equal(rows[2].at_ns, 2);
-    registry_audit_finish(&rows[2]);
+    assert_int_equal(registry_audit_prune_tenant(registry, ONE, 2, NULL), 0);
+    assert_int_equal(registry_audit_prune_tenant(registry, TWO, 3, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, ONE, 0, 8, rows, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(rows[1].at_ns, 3);
+    registry_audit_finish(&rows[0]);
+    registry_audit_finish(&rows[1]);
+    assert_int_equal(registry_audit_list(registry, NULL, rows[1].id, 8, rows, &n, NULL), 0);
+    assert_int_equal(n, 5);
+    for (size_t i = 0; i < n; i++)
+        registry_audit_finish(&rows[i]);
+    assert_int_equal(registry_audit_prune(registry, 2, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, NULL, 0, 8, rows, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(rows[1].at_ns, 4);
+    registry_audit_finish(&rows[0]);
+    registry_audit_finish(&rows[1]);
     registry_close(registry);
 }
 

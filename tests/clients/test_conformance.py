@@ -256,6 +256,64 @@ class Api(unittest.TestCase):
         self.assertEqual((answer.status, answer.json["skill"]["name"]), (200, "inline"))
         self.expect_error(self.http.post("/v1/executions", {"skill": "inline"}), 404)
 
+    # Tenants, keys, audit
+
+    def test_tenants(self):
+        made = self.http.post("/v1/admin/tenants", {"name": "acme", "limits": {"max_running": 3}})
+        self.assertEqual(made.status, 201)
+        where = made.headers["Location"]
+        self.assertEqual(where, "/v1/admin/tenants/" + made.json["id"])
+        self.assertEqual(made.json["limits"]["max_running"], 3)
+        self.expect_error(self.http.post("/v1/admin/tenants", {"name": "acme"}), 409, "conflict")
+        for body in ({}, {"name": ""}, {"name": "ten_x"}, {"name": "a/b"}, {"name": 7},
+                     {"name": "x", "limits": {"weight": 101}}, {"name": "x", "unknown": 1},
+                     {"name": "x", "limits": {"max_running": -1}}, {"name": "x" * 65},
+                     {"name": "x", "limits": {"max_queued": 1.5}},
+                     {"name": "x", "limits": {"unknown": 1}}):
+            self.expect_error(self.http.post("/v1/admin/tenants", body), 400, "bad_request")
+        changed = self.http.request("PATCH", "/v1/admin/tenants/acme", {
+            "disabled": True, "limits": {"storage_bytes": 1 << 40, "max_running": None}})
+        self.assertEqual((changed.status, changed.json["disabled"]), (200, True))
+        self.assertEqual(changed.json["limits"]["storage_bytes"], 1 << 40)
+        self.assertEqual(changed.json["limits"]["max_running"], 0)
+        self.assertEqual(self.http.get(where).json, changed.json)
+        page = self.http.get("/v1/admin/tenants?limit=1").json
+        self.assertEqual(page["tenants"], [changed.json])
+        page = self.http.get(f"/v1/admin/tenants?cursor={page['next_cursor']}").json
+        self.assertEqual([t["id"] for t in page["tenants"]], ["default"])
+        self.assertEqual(self.http.delete(where).status, 204)
+        self.expect_error(self.http.get(where), 404, "not_found")
+        self.expect_error(self.http.delete(where), 404, "not_found")
+        self.expect_error(self.http.delete("/v1/admin/tenants/default"), 409, "conflict")
+        self.expect_error(self.http.request("PATCH", "/v1/admin/tenants/default",
+                                            {"disabled": True}), 409, "conflict")
+
+    def test_keys_and_audit(self):
+        made = self.http.post("/v1/admin/keys", {"name": "ci"})
+        self.assertEqual(made.status, 201)
+        self.assertEqual((made.json["tenant_id"], made.json["role"]), ("default", "tenant"))
+        headers = {"Authorization": f"Bearer {made.json['key']}"}
+        self.assertEqual(self.http.request("GET", "/v1/skills", headers=headers).status, 200)
+        self.expect_error(self.http.request("GET", "/v1/admin/keys", headers=headers), 401)
+        self.expect_error(self.http.request("GET", "/v1/skills", headers={
+            **headers, "X-Tenant-ID": "other"}), 403, "forbidden")
+        row = self.http.get("/v1/admin/keys?tenant=default&limit=1").json["keys"][0]
+        self.assertEqual(row["id"], made.json["id"])
+        self.assertNotIn("key", row)
+        where = f"/v1/admin/keys/{row['id']}"
+        self.assertEqual(self.http.delete(where).status, 204)
+        self.expect_error(self.http.request("GET", "/v1/skills", headers=headers), 401,
+                          "unauthorized")
+        self.expect_error(self.http.delete("/v1/admin/keys/none"), 404, "not_found")
+        for body in ({"tenant": "nobody"}, {"role": "root"}, {"name": "x" * 65}, {"x": 1}):
+            self.expect_error(self.http.post("/v1/admin/keys", body), 400, "bad_request")
+        entries = self.http.get("/v1/admin/audit?limit=200").json["entries"]
+        self.assertIn(("key.revoke", row["id"]), [(e["action"], e["target"]) for e in entries])
+        self.assertNotIn(made.json["key"], str(entries))
+        page = self.http.get("/v1/admin/audit?limit=1").json
+        older = self.http.get(f"/v1/admin/audit?limit=1&cursor={page['next_cursor']}").json
+        self.assertLess(older["entries"][0]["id"], page["entries"][0]["id"])
+
     def test_unknown_addresses(self):
         self.expect_error(self.http.get("/v2/skills"), 404)
         answer = self.http.request("PUT", "/v1/skills")

@@ -6,10 +6,10 @@
 #include "api/daemon/daemon.h"
 #include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
-#include "api/daemon/objects.h"
 #include "api/daemon/page.h"
 #include "api/daemon/registry_tenants.h"
 #include "api/daemon/registry_usage.h"
+#include "api/daemon/storage.h"
 #include "api/skill/skill.h"
 #include "base/clock.h"
 
@@ -251,7 +251,7 @@ static int note_digest(void *ctx, const char *digest)
 
 /*
  * Removes the rows of a tenant, and the objects that nobody else names. What a daemon that dies
- * in between leaves of these is swept at the next start.
+ * in between leaves of these is swept later.
  */
 static int delete_tenant(struct daemon *d, const char *id, struct err *err)
 {
@@ -262,12 +262,8 @@ static int delete_tenant(struct daemon *d, const char *id, struct err *err)
     r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
     if (r == 0)
         r = registry_tenant_delete(d->registry, id, err);
-    for (size_t i = 0; r == 0 && i < digests.len; i++) {
-        bool used = true;
-
-        if (registry_digest_used(d->registry, digests.items[i], &used, NULL) == 0 && !used)
-            objects_remove(d->objects_fd, digests.items[i]);
-    }
+    for (size_t i = 0; r == 0 && i < digests.len; i++)
+        (void)storage_release(d->registry, d->objects_fd, digests.items[i], NULL);
     (void)pthread_mutex_unlock(&d->store_lock);
     skill_strings_finish(&digests);
     return r;

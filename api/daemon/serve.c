@@ -98,15 +98,33 @@ static void count_unauthorized(void *ctx, enum http_unauthorized why)
     metrics_count_auth_failure(d->metrics, reasons[why]);
 }
 
-static int start_http(struct daemon *d, const struct config *config, struct http_server **ret,
+/* A socket that was handed over takes the place of the one in the settings. */
+static void add_listeners(const struct serve *serve, struct http_config *http)
+{
+    const struct config *config = serve->config;
+    struct activation *sockets = serve->sockets;
+
+    if (sockets->unix_fd >= 0)
+        http->listeners[http->n_listeners++] =
+            (struct http_listen){.fd = fd_steal(&sockets->unix_fd)};
+    else if (*config->socket_path)
+        http->listeners[http->n_listeners++] =
+            (struct http_listen){.socket_path = config->socket_path,
+                                 .socket_mode = (mode_t)config->socket_mode,
+                                 .fd = -1};
+    if (sockets->tcp_fd >= 0)
+        http->listeners[http->n_listeners++] =
+            (struct http_listen){.fd = fd_steal(&sockets->tcp_fd)};
+    else if (*config->listen_address)
+        http->listeners[http->n_listeners++] =
+            (struct http_listen){.address = config->listen_address, .fd = -1};
+}
+
+static int start_http(struct daemon *d, const struct serve *serve, struct http_server **ret,
                       struct err *err)
 {
     struct http_config http = {
-        .listeners = {{.socket_path = config->socket_path,
-                       .socket_mode = (mode_t)config->socket_mode,
-                       .fd = -1}},
-        .n_listeners = 1,
-        .max_connections = (unsigned)config->max_connections,
+        .max_connections = (unsigned)serve->config->max_connections,
         .tmp_fd = d->tmp_fd,
         .routes = daemon_routes,
         .authorize = auth_authorize,
@@ -114,9 +132,7 @@ static int start_http(struct daemon *d, const struct config *config, struct http
         .ctx = d,
     };
 
-    if (*config->listen_address)
-        http.listeners[http.n_listeners++] =
-            (struct http_listen){.address = config->listen_address, .fd = -1};
+    add_listeners(serve, &http);
     return http_start(&http, ret, err);
 }
 
@@ -127,12 +143,14 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
                                   .config = serve->config,
                                   .notify = serve->notify,
                                   .signals = serve->signals};
-    int r = start_http(d, serve->config, &lifecycle.http, err);
+    bool has_unix = serve->sockets->unix_fd >= 0, has_tcp = serve->sockets->tcp_fd >= 0;
+    int r = start_http(d, serve, &lifecycle.http, err);
 
     if (r < 0)
         return r;
-    log_info("skillvmd", "listening socket=\"%s\" version=" SKILLVM_VERSION,
-             serve->config->socket_path);
+    log_info("skillvmd", "listening socket=\"%s\" address=\"%s\" version=" SKILLVM_VERSION,
+             has_unix ? "(handed over)" : serve->config->socket_path,
+             has_tcp ? "(handed over)" : serve->config->listen_address);
     lifecycle_run(&lifecycle);
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");

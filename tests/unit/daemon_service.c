@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -293,6 +294,108 @@ static void a_second_signal_shortens(void **state)
     end(&s);
 }
 
+static int listen_unix(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", path);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    return fd;
+}
+
+static int listen_tcp(struct sockaddr_in *ret)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(*ret);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)ret, &len), 0);
+    return fd;
+}
+
+/* Starts the daemon as a manager does that holds its sockets; it is not told of any itself. */
+static void start_activated(struct harness *h, int unix_fd, int tcp_fd)
+{
+    h->pid = fork();
+    assert_true(h->pid >= 0);
+    if (h->pid == 0) {
+        char pid[16];
+
+        unix_fd = fcntl(unix_fd, F_DUPFD, 10);
+        tcp_fd = fcntl(tcp_fd, F_DUPFD, 10);
+        dup2(unix_fd, 3);
+        dup2(tcp_fd, 4);
+        snprintf(pid, sizeof(pid), "%d", getpid());
+        setenv("LISTEN_PID", pid, 1);
+        setenv("LISTEN_FDS", "2", 1);
+        execl(SKILLVMD, "skillvmd", "--data", h->data, "--share", h->dir, "--vmm", FAKE_VMM,
+              "--grace", "1", NULL);
+        _exit(127);
+    }
+}
+
+static struct answer ask(int fd, const char *path)
+{
+    char text[256];
+    int n = snprintf(text, sizeof(text),
+                     "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+
+    assert_int_equal(fd_write_full(fd, text, (size_t)n), 0);
+    return harness_read_answer(fd);
+}
+
+static int connect_tcp(const struct sockaddr_in *address)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)address, sizeof(*address)), 0);
+    return fd;
+}
+
+/* Sockets outlive the daemon: who comes while none runs is served by the next one. */
+static void sockets_can_be_handed_over(void **state)
+{
+    struct service s = {.manager = -1};
+    struct sockaddr_in address;
+    int unix_fd, tcp_fd, early, fd;
+
+    (void)state;
+    harness_init(&s.h, "boot", "restore");
+    unix_fd = listen_unix(s.h.socket);
+    tcp_fd = listen_tcp(&address);
+    early = harness_connect(&s.h);
+    start_activated(&s.h, unix_fd, tcp_fd);
+    expect(ask(early, "/health"), 200, "ok");
+    close(early);
+    harness_wait_ready(&s.h);
+    fd = connect_tcp(&address);
+    expect(ask(fd, "/health"), 200, "ok");
+    close(fd);
+    fd = connect_tcp(&address);
+    expect(ask(fd, "/v1/skills"), 401, "unauthorized");
+    close(fd);
+    assert_int_equal(harness_push(&s.h, "demo", "1.0", "print(1)"), 201);
+    expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
+    early = harness_connect(&s.h);
+    assert_true(early >= 0);
+    start_activated(&s.h, unix_fd, tcp_fd);
+    expect(ask(early, "/health"), 200, "ok");
+    close(early);
+    assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
+    close(unix_fd);
+    close(tcp_fd);
+    harness_finish(&s.h);
+}
+
 /* Runs the daemon for its exit status and what it says. */
 static int run_daemon(const char *arguments, char *text, size_t size)
 {
@@ -350,6 +453,7 @@ int main(void)
         cmocka_unit_test(what_cannot_change_stays),
         cmocka_unit_test(stopping_loses_nothing),
         cmocka_unit_test(a_second_signal_shortens),
+        cmocka_unit_test(sockets_can_be_handed_over),
         cmocka_unit_test(settings_are_checked_and_printed),
     };
 

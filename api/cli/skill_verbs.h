@@ -4,6 +4,7 @@
 #define SKILLVM_API_CLI_SKILL_VERBS_H
 
 #include "api/cli/verbs.h"
+#include "api/skill/archive.h"
 
 int skill_push(const struct cli *cli, const struct options *options);
 int skill_list(const struct cli *cli, const struct options *options);
@@ -12,5 +13,12 @@ int skill_rm(const struct cli *cli, const struct options *options);
 int skill_lint(const struct cli *cli, const struct options *options);
 int skill_package(const struct cli *cli, const struct options *options);
 int skill_init(const struct cli *cli, const struct options *options);
+
+/*
+ * Loads a skill of this machine as the daemon would; its canonical tar goes to tar_fd unless
+ * that is -1. ret_archive may be NULL. 0 with both the caller's to finish, or -errno with err.
+ */
+int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
+               struct skill *ret_skill, struct err *err);
 
 #endif

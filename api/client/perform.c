@@ -231,7 +231,7 @@ static int set_options(struct transfer *t, const struct skillvm *client)
 }
 
 /* The first check of {"status","checks"} that does not say ok, or NULL. */
-static const char *find_check(const cJSON *json)
+static const cJSON *find_check(const cJSON *json)
 {
     const cJSON *check;
 
@@ -239,7 +239,7 @@ static const char *find_check(const cJSON *json)
     {
         const char *text = cJSON_GetStringValue(check);
         if (text && strcmp(text, "ok") != 0)
-            return text;
+            return check;
     }
     return NULL;
 }
@@ -258,14 +258,16 @@ static int explain_status(struct transfer *t, long status, struct skillvm_error 
     const char *body = buf_cstr(&t->error_body);
     cJSON *json = body ? cJSON_Parse(body) : NULL;
     const char *code = text_of(json, "error"), *message = text_of(json, "message");
-    const char *state = text_of(json, "status"), *check = find_check(json);
+    const char *state = text_of(json, "status");
+    const cJSON *check = find_check(json);
     curl_off_t retry_after = 0;
     int result;
 
     if (check && state && strcmp(state, "failed") == 0)
-        result = client_fail(error, ENOTRECOVERABLE, "%s", check);
+        result =
+            client_fail(error, ENOTRECOVERABLE, "%s: %s", check->string, check->valuestring);
     else if (check)
-        result = client_fail(error, EREMOTEIO, "%s", check);
+        result = client_fail(error, EREMOTEIO, "%s: %s", check->string, check->valuestring);
     else if (message)
         result = client_fail(error, EREMOTEIO, "%s%s%s%s", message, code ? " (" : "",
                              code ? code : "", code ? ")" : "");

@@ -82,6 +82,19 @@ static int split(const char *text, size_t len, struct span *ret_yaml, struct spa
     return err_set(err, EINVAL, "the front matter has no closing line \"---\"");
 }
 
+int frontmatter_find(const char *text, size_t len, const char **ret_yaml, size_t *ret_len,
+                     struct err *err)
+{
+    struct span yaml, body;
+    int result = split(text, len, &yaml, &body, err);
+
+    if (result)
+        return result;
+    *ret_yaml = yaml.text;
+    *ret_len = yaml.len;
+    return 0;
+}
+
 static size_t code_points(const char *text)
 {
     size_t n = 0;

@@ -23,4 +23,11 @@
  */
 int frontmatter_parse(const char *text, size_t len, struct skill *ret_skill, struct err *err);
 
+/*
+ * Finds the YAML between the `---` lines, the first of which is line 1; borrowed from text. 0
+ * or -EINVAL.
+ */
+int frontmatter_find(const char *text, size_t len, const char **ret_yaml, size_t *ret_len,
+                     struct err *err);
+
 #endif

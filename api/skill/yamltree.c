@@ -130,6 +130,8 @@ static int build(struct builder *b, const yaml_event_t *event, unsigned depth,
     struct yamltree *node = new_node(b, is_map ? YAMLTREE_MAP : YAMLTREE_LIST, event, &result);
     if (!node)
         return result;
+    node->flow = is_map ? event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
+                        : event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
     result = add_children(b, node, is_map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,
                           depth + 1);
     if (result) {

@@ -22,6 +22,7 @@ struct yamltree {
     enum yamltree_kind kind;
     unsigned line; /* from 1 */
     bool plain;    /* a scalar without quotes: "~", "null" and "" then mean nothing */
+    bool flow;     /* a list or map in brackets */
     char *text;    /* scalars: owned, valid UTF-8, no NUL */
     size_t len;
     struct yamltree **children; /* lists: the items; maps: key, value, key, value… */

@@ -78,7 +78,7 @@ static void skills_come_and_go(void **state)
     expect(s, "skill init fresh", 125, "cannot make the folder fresh");
     expect(s, "skill init Not--Good", 2, "single hyphens");
     expect(s, "skill lint fresh", 0, "fresh is a good skill");
-    expect(s, "skill lint fresh --strict -o json", 0, "\"valid\":\ttrue");
+    expect(s, "skill lint fresh --strict -o json", 0, "\"valid\":true");
     expect(s, "skill package fresh", 0, "./fresh-0.1.0.zip");
     expect(s, "skill lint fresh-0.1.0.zip --strict", 0, "fresh is a good skill");
     expect(

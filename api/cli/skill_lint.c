@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm skill lint`: what a push would say, and with --strict what the specification says.
+ */
+#include "api/cli/skill_verbs.h"
+#include "api/client/skillvm.h"
+#include "api/skill/specification.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
+               struct skill *ret_skill, struct err *err)
+{
+    struct skill_archive archive;
+    struct skillvm_error error;
+    _cleanup_fd_ int fd = -1;
+    int result = skillvm_open_skill(path, &fd, &error);
+
+    if (result < 0)
+        return err_set(err, error.code, "%s", error.message);
+    result = skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, ret_skill, err);
+    if (result < 0)
+        return result;
+    if (ret_archive)
+        *ret_archive = archive;
+    else
+        skill_archive_finish(&archive);
+    return 0;
+}
+
+static void add_strings(cJSON *json, const char *key, const struct skill_strings *strings)
+{
+    cJSON *array = cJSON_AddArrayToObject(json, key);
+
+    for (size_t i = 0; i < strings->len; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
+}
+
+static int print_json(const struct skill *skill, const struct skill_strings *errors)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    cJSON_AddBoolToObject(json, "valid", errors->len == 0);
+    if (skill->name)
+        cJSON_AddStringToObject(json, "name", skill->name);
+    if (skill->version)
+        cJSON_AddStringToObject(json, "version", skill->version);
+    add_strings(json, "warnings", &skill->warnings);
+    add_strings(json, "errors", errors);
+    return verbs_print_tree(json);
+}
+
+static void print_text(const struct skill *skill, const struct skill_strings *errors)
+{
+    /* What the specification refuses is not also said as loading's warning. */
+    for (size_t i = 0; errors->len == 0 && i < skill->warnings.len; i++)
+        cli_say("warning: %s", skill->warnings.items[i]);
+    for (size_t i = 0; i < errors->len; i++)
+        cli_say("error: %s", errors->items[i]);
+    if (errors->len == 0)
+        printf("%s is a good skill\n", skill->name);
+}
+
+int skill_lint(const struct cli *cli, const struct options *options)
+{
+    struct skill_archive archive = {0};
+    struct skill skill = {0};
+    struct skill_strings errors = {0};
+    struct err err = {0};
+    int result = skill_load(options->args[0], -1, &archive, &skill, &err), status = CLI_OK;
+
+    (void)cli;
+    if (result < 0)
+        result = skill_strings_add(&errors, "%s", err.message);
+    else if (options->strict)
+        result = specification_check(archive.skill_md, archive.skill_md_len, archive.folder,
+                                     &errors);
+    if (result < 0) {
+        cli_say("out of memory");
+        status = CLI_FAILED;
+    } else if (options->json) {
+        status = print_json(&skill, &errors);
+    } else {
+        print_text(&skill, &errors);
+    }
+    if (status == CLI_OK && errors.len > 0)
+        status = CLI_NO;
+    skill_strings_finish(&errors);
+    skill_archive_finish(&archive);
+    skill_finish(&skill);
+    return status;
+}

@@ -5,10 +5,13 @@
 #include "api/daemon/http_head.h"
 #include "api/daemon/http_internal.h"
 #include "api/daemon/http_match.h"
+#include "api/daemon/listener.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static int match(const char *pattern, const char *target, const char *first, const char *second)
 {
@@ -260,6 +263,52 @@ static void heads_have_a_limit(void **state)
     free(text);
 }
 
+static void addresses_are_numbers(void **state)
+{
+    static const char *const bad[] = {
+        "",           ":80",        "127.0.0.1",  "127.0.0.1:", "1.2.3:80",     "localhost:80",
+        "::1:80",     "[::1]",      "[::1:80",    "[]:80",      "[1.2.3.4]:80", "1.2.3.4:65536",
+        "1.2.3.4:-1", "1.2.3.4:8a", "1.2.3.4: 80"};
+    struct listener l;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct err err = {0};
+
+        if (listener_open_tcp(&l, bad[i], &err) != -EINVAL)
+            fail_msg("%s is an address", bad[i]);
+        assert_non_null(strstr(err.message, "no address"));
+    }
+    assert_int_equal(listener_open_tcp(&l, "127.0.0.1:0", NULL), 0);
+    assert_false(l.is_unix);
+    listener_close(&l);
+    /* Where this machine has IPv6 at all. */
+    if (listener_open_tcp(&l, "[::]:0", NULL) == 0)
+        listener_close(&l);
+}
+
+static void only_listening_sockets_are_adopted(void **state)
+{
+    struct listener bound, adopted;
+    int pair[2];
+
+    (void)state;
+    assert_int_equal(pipe(pair), 0);
+    assert_int_equal(listener_adopt(&adopted, pair[0], NULL), -EINVAL);
+    assert_int_equal(close(pair[0]), -1);
+    close(pair[1]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(listener_adopt(&adopted, pair[0], NULL), -EINVAL);
+    close(pair[1]);
+    assert_int_equal(listener_adopt(&adopted, -1, NULL), -EINVAL);
+    assert_int_equal(listener_open_tcp(&bound, "127.0.0.1:0", NULL), 0);
+    assert_int_equal(listener_adopt(&adopted, dup(bound.fd), NULL), 0);
+    assert_false(adopted.is_unix);
+    assert_string_equal(adopted.path, "");
+    listener_close(&adopted);
+    listener_close(&bound);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +319,8 @@ int main(void)
         cmocka_unit_test(hosts_are_names_or_addresses),
         cmocka_unit_test(heads_are_whole_or_refused),
         cmocka_unit_test(heads_have_a_limit),
+        cmocka_unit_test(addresses_are_numbers),
+        cmocka_unit_test(only_listening_sockets_are_adopted),
         cmocka_unit_test(bearers_are_taken_as_they_are_written),
     };
 

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients that are slow, silent, deaf or too many, against the HTTP server in this process with
+ * short deadlines: their connections end, and others are served meanwhile.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/daemon_harness.h"
+#include "tests/unit/http_fixture.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define NS_PER_MS 1000000ull
+#define CROWD     20u
+
+static const struct http_deadlines short_deadlines = {
+    .idle_ms = 600, .head_ms = 400, .body_ms = 500, .send_ms = 1000};
+static const struct http_deadlines patient = {0};
+
+static void say(int fd, const char *text)
+{
+    (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
+static int connect_and_say(const struct http_fixture *f, bool tcp, const char *text)
+{
+    int fd = http_fixture_connect(f, tcp);
+
+    assert_true(fd >= 0);
+    say(fd, text);
+    return fd;
+}
+
+/* Milliseconds until the server ends the connection, while bytes are sent to it. */
+static uint64_t ms_until_end(int fd, const char *bytes, useconds_t every_us)
+{
+    const uint64_t begin_ns = clock_monotonic_ns();
+    struct pollfd pfd = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    size_t at = 0;
+
+    for (;;) {
+        if (bytes && bytes[at])
+            (void)!send(fd, bytes + at++, 1, MSG_NOSIGNAL);
+        if (poll(&pfd, 1, (int)(every_us / 1000)) > 0 &&
+            (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR)))
+            return (clock_monotonic_ns() - begin_ns) / NS_PER_MS;
+        if (clock_monotonic_ns() - begin_ns > 20000 * NS_PER_MS)
+            fail_msg("the connection does not end");
+    }
+}
+
+static void expect_hello(const struct http_fixture *f, bool tcp)
+{
+    int fd =
+        connect_and_say(f, tcp, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+
+    harness_expect(harness_read_answer(fd), 200, "hello");
+    close(fd);
+}
+
+static void read_one(int fd, char *text, size_t size)
+{
+    ssize_t n = recv(fd, text, size - 1, 0);
+
+    assert_true(n > 0);
+    text[n] = '\0';
+}
+
+static void silent_connections_end(void **state)
+{
+    struct http_fixture f;
+
+    (void)state;
+    http_fixture_start(&f, &short_deadlines, 0);
+    for (int tcp = 0; tcp < 2; tcp++) {
+        int fd = http_fixture_connect(&f, tcp);
+
+        assert_in_range(ms_until_end(fd, NULL, 10000), 500, 10000);
+        close(fd);
+        expect_hello(&f, tcp);
+    }
+    http_fixture_stop(&f);
+}
+
+/* However often a byte comes, the headers as a whole have their time. */
+static void slow_heads_end(void **state)
+{
+    char slow[600] = "GET /hello HTTP/1.1\r\nHost: x\r\nX: ";
+    struct http_fixture f;
+
+    (void)state;
+    memset(slow + strlen(slow), 'a', 500);
+    http_fixture_start(&f, &short_deadlines, 0);
+    for (int tcp = 0; tcp < 2; tcp++) {
+        int fd = http_fixture_connect(&f, tcp);
+
+        assert_in_range(ms_until_end(fd, slow, 20000), 300, 10000);
+        harness_expect(harness_read_answer(fd), 408, "\"error\":\"timeout\"");
+        close(fd);
+    }
+    http_fixture_stop(&f);
+}
+
+/* The same after a first request, in the connection's thread. */
+static void slow_heads_on_kept_connections_end(void **state)
+{
+    char slow[600] = "GET /hello HTTP/1.1\r\nHost: x\r\nX: ";
+    struct http_fixture f;
+    char text[512];
+
+    (void)state;
+    memset(slow + strlen(slow), 'a', 500);
+    http_fixture_start(&f, &short_deadlines, 0);
+    for (int tcp = 0; tcp < 2; tcp++) {
+        int fd = connect_and_say(&f, tcp, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+
+        read_one(fd, text, sizeof(text));
+        assert_non_null(strstr(text, "200 OK"));
+        assert_in_range(ms_until_end(fd, slow, 20000), 300, 10000);
+        close(fd);
+        fd = connect_and_say(&f, tcp, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+        read_one(fd, text, sizeof(text));
+        assert_in_range(ms_until_end(fd, NULL, 10000), 400, 10000);
+        close(fd);
+    }
+    http_fixture_stop(&f);
+}
+
+/* Slow is not too slow: a head in many pieces is put together. */
+static void heads_in_pieces_are_read(void **state)
+{
+    static const char head[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct http_fixture f;
+
+    (void)state;
+    http_fixture_start(&f, &patient, 0);
+    for (int tcp = 0; tcp < 2; tcp++) {
+        int fd = http_fixture_connect(&f, tcp);
+
+        for (size_t i = 0; head[i]; i++) {
+            assert_int_equal(send(fd, head + i, 1, MSG_NOSIGNAL), 1);
+            usleep(500);
+        }
+        harness_expect(harness_read_answer(fd), 200, "hello");
+        close(fd);
+    }
+    http_fixture_stop(&f);
+}
+
+static void slow_bodies_end(void **state)
+{
+    static const char *const heads[] = {
+        "POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
+        "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
+        "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"};
+    char slow[300];
+    struct http_fixture f;
+
+    (void)state;
+    memset(slow, ' ', sizeof(slow));
+    slow[sizeof(slow) - 1] = '\0';
+    http_fixture_start(&f, &short_deadlines, 0);
+    for (size_t i = 0; i < 6; i++) {
+        int fd = connect_and_say(&f, i % 2, heads[i / 2]);
+
+        assert_in_range(ms_until_end(fd, slow, 30000), 400, 10000);
+        close(fd);
+        expect_hello(&f, i % 2);
+    }
+    http_fixture_stop(&f);
+}
+
+/* A body that takes longer than the grace, with more than a KiB a second. */
+static void steady_bodies_are_taken(void **state)
+{
+    struct http_fixture f;
+    char piece[4096];
+    int fd;
+
+    (void)state;
+    memset(piece, ' ', sizeof(piece));
+    http_fixture_start(&f, &short_deadlines, 0);
+    fd = connect_and_say(&f, true,
+                         "POST /json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                         "Content-Length: 81920\r\n\r\n");
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(fd_write_full(fd, piece, sizeof(piece)), 0);
+        usleep(50000);
+    }
+    harness_expect(harness_read_answer(fd), 200, "\"a\":\"81920\"");
+    close(fd);
+    http_fixture_stop(&f);
+}
+
+static void readers_that_never_read_end(void **state)
+{
+    struct http_fixture f;
+    int fds[10];
+
+    (void)state;
+    http_fixture_start(&f, &short_deadlines, 0);
+    for (size_t i = 0; i < 10; i++)
+        fds[i] = connect_and_say(&f, i % 2, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    for (int i = 0; i < 500 && atomic_load(&f.streams) < 10; i++)
+        usleep(2000);
+    expect_hello(&f, false);
+    for (int i = 0; i < 1000 && atomic_load(&f.streams) > 0; i++)
+        usleep(10000);
+    assert_int_equal(atomic_load(&f.streams), 0);
+    /* What the sockets hold and no more. */
+    assert_true(atomic_load(&f.given) < (64u << 20));
+    for (size_t i = 0; i < 10; i++)
+        close(fds[i]);
+    http_fixture_stop(&f);
+}
+
+static void readers_that_leave_end_their_stream(void **state)
+{
+    struct http_fixture f;
+    char text[4096];
+
+    (void)state;
+    http_fixture_start(&f, &patient, 0);
+    for (int tcp = 0; tcp < 2; tcp++) {
+        int fd = connect_and_say(&f, tcp, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+
+        read_one(fd, text, sizeof(text));
+        assert_int_equal(atomic_load(&f.streams), 1);
+        close(fd);
+        for (int i = 0; i < 500 && atomic_load(&f.streams) > 0; i++)
+            usleep(10000);
+        assert_int_equal(atomic_load(&f.streams), 0);
+    }
+    http_fixture_stop(&f);
+}
+
+static bool has_ended(int fd)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLRDHUP};
+
+    return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+/* All places are taken by those who do nothing: the newcomer is served, the idlest goes. */
+static void idle_connections_give_way(void **state)
+{
+    static const char *const texts[] = {
+        "", "GET /hel", "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n",
+        "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"};
+    struct http_fixture f;
+    int fds[CROWD];
+
+    (void)state;
+    for (size_t t = 0; t < 4; t++) {
+        unsigned ended = 0;
+
+        http_fixture_start(&f, &patient, CROWD);
+        for (size_t i = 0; i < CROWD; i++) {
+            fds[i] = connect_and_say(&f, i % 2, texts[t]);
+            usleep(2000);
+        }
+        usleep(50000);
+        for (unsigned i = 0; i < 5; i++)
+            expect_hello(&f, i % 2);
+        usleep(50000);
+        for (size_t i = 0; i < CROWD; i++)
+            ended += has_ended(fds[i]);
+        assert_in_range(ended, 1, 6);
+        /* The oldest of TCP went first; the operator's side stays. */
+        assert_true(has_ended(fds[1]));
+        assert_false(has_ended(fds[0]));
+        assert_false(has_ended(fds[CROWD - 1]));
+        for (size_t i = 0; i < CROWD; i++)
+            close(fds[i]);
+        http_fixture_stop(&f);
+    }
+}
+
+static void wait_blocked(struct http_fixture *f, unsigned n)
+{
+    for (int i = 0; i < 1000 && atomic_load(&f->blocked) != n; i++)
+        usleep(5000);
+    assert_int_equal(atomic_load(&f->blocked), n);
+}
+
+/* All are at work: nobody is thrown out, and the newcomer is told to come again. */
+static void busy_connections_stay(void **state)
+{
+    struct http_fixture f;
+    struct answer a;
+    int fds[CROWD], fd;
+
+    (void)state;
+    http_fixture_start(&f, &patient, CROWD);
+    for (size_t i = 0; i < CROWD; i++)
+        fds[i] = connect_and_say(&f, i % 2,
+                                 "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    wait_blocked(&f, CROWD);
+    for (int tcp = 0; tcp < 2; tcp++) {
+        fd = http_fixture_connect(&f, tcp);
+        a = harness_read_answer(fd);
+        assert_int_equal(a.status, 503);
+        assert_non_null(strstr(a.headers, "Retry-After: 1"));
+        assert_non_null(strstr(a.body, "\"error\":\"overloaded\""));
+        answer_finish(&a);
+        close(fd);
+    }
+    atomic_store(&f.released, true);
+    for (size_t i = 0; i < CROWD; i++) {
+        harness_expect(harness_read_answer(fds[i]), 200, "released");
+        close(fds[i]);
+    }
+    expect_hello(&f, true);
+    http_fixture_stop(&f);
+}
+
+/* One tenant's requests take half of the places at most. */
+static void a_tenant_leaves_room_for_others(void **state)
+{
+    static const char of_a[] = "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                               "Authorization: Bearer a\r\n\r\n";
+    static const char of_b[] = "GET /files/1/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                               "Authorization: Bearer b\r\n\r\n";
+    struct http_fixture f;
+    int fds[CROWD / 2], fd;
+
+    (void)state;
+    http_fixture_start(&f, &patient, CROWD);
+    for (size_t i = 0; i < CROWD / 2; i++)
+        fds[i] = connect_and_say(&f, true, of_a);
+    wait_blocked(&f, CROWD / 2);
+    fd = connect_and_say(&f, true, of_a);
+    harness_expect(harness_read_answer(fd), 429, "\"error\":\"overloaded\"");
+    close(fd);
+    fd = connect_and_say(&f, true, of_b);
+    harness_expect(harness_read_answer(fd), 200, "\"a\":\"1\",\"b\":\"2\"");
+    close(fd);
+    atomic_store(&f.released, true);
+    for (size_t i = 0; i < CROWD / 2; i++) {
+        harness_expect(harness_read_answer(fds[i]), 200, "released");
+        close(fds[i]);
+    }
+    http_fixture_stop(&f);
+}
+
+/* Stopping waits for answers on their way, and not for those who do not read or write. */
+static void stopping_waits_for_nobody_idle(void **state)
+{
+    struct http_fixture f;
+    uint64_t begin_ns;
+    int fds[4];
+
+    (void)state;
+    http_fixture_start(&f, &patient, 0);
+    fds[0] = connect_and_say(&f, true, "");
+    fds[1] = connect_and_say(&f, false, "GET /hel");
+    fds[2] = connect_and_say(&f, true, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    fds[3] = connect_and_say(&f, false,
+                             "POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
+    usleep(100000);
+    begin_ns = clock_monotonic_ns();
+    http_fixture_stop(&f);
+    assert_true(clock_monotonic_ns() - begin_ns < 8000 * NS_PER_MS);
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(has_ended(fds[i]));
+        close(fds[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silent_connections_end),
+        cmocka_unit_test(slow_heads_end),
+        cmocka_unit_test(slow_heads_on_kept_connections_end),
+        cmocka_unit_test(heads_in_pieces_are_read),
+        cmocka_unit_test(slow_bodies_end),
+        cmocka_unit_test(steady_bodies_are_taken),
+        cmocka_unit_test(readers_that_never_read_end),
+        cmocka_unit_test(readers_that_leave_end_their_stream),
+        cmocka_unit_test(idle_connections_give_way),
+        cmocka_unit_test(busy_connections_stay),
+        cmocka_unit_test(a_tenant_leaves_room_for_others),
+        cmocka_unit_test(stopping_waits_for_nobody_idle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -45,6 +45,8 @@ struct config {
     uint64_t max_running;
     uint64_t max_queued;
     uint64_t max_connections;
+    uint64_t archive_bytes;
+    uint64_t archive_entries;
     struct config_retention retention;
     struct config_watermarks watermarks;
     uint64_t stop_timeout_ms;

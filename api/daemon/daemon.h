@@ -11,6 +11,7 @@
 #include "api/daemon/registry.h"
 #include "api/daemon/resources.h"
 #include "api/daemon/snapshots.h"
+#include "api/skill/archive.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -25,7 +26,8 @@ struct daemon {
     struct audit *audit;
     struct resources *resources;
     struct retention *retention;
-    bool stopping;     /* atomic: nothing new is accepted any more */
+    bool stopping; /* atomic: nothing new is accepted any more */
+    struct archive_limits archive_limits;
     sem_t ingest_gate; /* DAEMON_INGESTS archives are checked at once */
     int tmp_fd;        /* directories of the data folder */
     int objects_fd;
@@ -34,6 +36,10 @@ struct daemon {
 
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
 extern const struct http_route daemon_routes[];
+/*
+ * A copy of them that takes archives of so many bytes; the caller frees it. NULL: no memory.
+ */
+struct http_route *daemon_routes_for(uint64_t archive_bytes);
 
 /*
  * Whether something new may be accepted: false with a 503 and Retry-After in *reply when disk

@@ -108,7 +108,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     struct err err = {0};
     int r;
 
-    if (!find_upload(request, &upload, &name, &type, reply))
+    if (!find_upload(request, &upload, &name, &type, reply) || !daemon_admit(d, reply))
         return;
     if (name && request_file_name(name, clean, &err) < 0) {
         http_reply_error(reply, 400, "bad_request", "%s", err.message);

@@ -144,14 +144,15 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     struct err err = {0};
     int r;
 
-    if (!body)
+    if (!body || !daemon_admit(d, reply))
         return;
     r = objects_draft_open(d->tmp_fd, &draft, &err);
     if (r < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
         return;
     }
-    r = skills_ingest(&d->ingest_gate, body, draft.fd, &archive, &skill, &err);
+    r = skills_ingest(&d->ingest_gate, &d->archive_limits, body, draft.fd, &archive, &skill,
+                      &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
     } else {
@@ -173,7 +174,7 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
 
     if (!body)
         return;
-    r = skills_ingest(&d->ingest_gate, body, -1, &archive, &skill, &err);
+    r = skills_ingest(&d->ingest_gate, &d->archive_limits, body, -1, &archive, &skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
         return;

@@ -4,6 +4,8 @@
 #include "api/daemon/limits.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 const struct http_route daemon_routes[] = {
     {.method = "GET", .path = "/health", .handle = route_health, .access = HTTP_ACCESS_OPEN},
@@ -131,6 +133,27 @@ const struct http_route daemon_routes[] = {
      .query = {"limit", "cursor", "tenant"}},
     {.method = NULL},
 };
+
+struct http_route *daemon_routes_for(uint64_t archive_bytes)
+{
+    struct http_route *routes = malloc(sizeof(daemon_routes));
+
+    if (!routes)
+        return NULL;
+    memcpy(routes, daemon_routes, sizeof(daemon_routes));
+    for (struct http_route *route = routes; route->method; route++) {
+        if (route->body == HTTP_BODY_ARCHIVE)
+            route->max_bytes = archive_bytes;
+        for (size_t i = 0; i < HTTP_PARTS_MAX && route->parts[i].name; i++) {
+            const char *name = route->parts[i].name;
+
+            if (strcmp(name, "skill_archive") == 0 ||
+                (route->body == HTTP_BODY_ARCHIVE && strcmp(name, "file") == 0))
+                route->parts[i].max_bytes = archive_bytes;
+        }
+    }
+    return routes;
+}
 
 void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
 {

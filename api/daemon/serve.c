@@ -15,6 +15,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -120,13 +121,14 @@ static void add_listeners(const struct serve *serve, struct http_config *http)
             (struct http_listen){.address = config->listen_address, .fd = -1};
 }
 
-static int start_http(struct daemon *d, const struct serve *serve, struct http_server **ret,
+static int start_http(struct daemon *d, const struct serve *serve,
+                      const struct http_route *routes, struct http_server **ret,
                       struct err *err)
 {
     struct http_config http = {
         .max_connections = (unsigned)serve->config->max_connections,
         .tmp_fd = d->tmp_fd,
-        .routes = daemon_routes,
+        .routes = routes,
         .authorize = auth_authorize,
         .unauthorized = count_unauthorized,
         .ctx = d,
@@ -136,7 +138,8 @@ static int start_http(struct daemon *d, const struct serve *serve, struct http_s
     return http_start(&http, ret, err);
 }
 
-static int start(struct daemon *d, const struct serve *serve, struct err *err)
+static int serve_requests(struct daemon *d, const struct serve *serve,
+                          const struct http_route *routes, struct err *err)
 {
     struct lifecycle lifecycle = {.daemon = d,
                                   .sources = serve->sources,
@@ -144,7 +147,7 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
                                   .notify = serve->notify,
                                   .signals = serve->signals};
     bool has_unix = serve->sockets->unix_fd >= 0, has_tcp = serve->sockets->tcp_fd >= 0;
-    int r = start_http(d, serve, &lifecycle.http, err);
+    int r = start_http(d, serve, routes, &lifecycle.http, err);
 
     if (r < 0)
         return r;
@@ -155,6 +158,16 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;
+}
+
+static int start(struct daemon *d, const struct serve *serve, struct err *err)
+{
+    struct http_route *routes = daemon_routes_for(serve->config->archive_bytes);
+    int r =
+        routes ? serve_requests(d, serve, routes, err) : err_set(err, ENOMEM, "out of memory");
+
+    free(routes);
+    return r;
 }
 
 int serve_run(const struct serve *serve, struct err *err)
@@ -178,6 +191,10 @@ int serve_run(const struct serve *serve, struct err *err)
     d.tmp_fd = store.tmp_fd;
     d.objects_fd = store.objects_fd;
     (void)sem_init(&d.ingest_gate, 0, DAEMON_INGESTS);
+    d.archive_limits = archive_limits_default;
+    d.archive_limits.archive_bytes = config->archive_bytes;
+    d.archive_limits.expanded_bytes = config->archive_bytes;
+    d.archive_limits.entries = (uint32_t)config->archive_entries;
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)

@@ -46,12 +46,12 @@ static int enter_gate(sem_t *gate, struct err *err)
     return 0;
 }
 
-static int load(int fd, int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
-                struct err *err)
+static int load(int fd, const struct archive_limits *limits, int tar_fd,
+                struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
 {
     int r;
 
-    r = skill_archive_load(fd, &archive_limits_default, tar_fd, ret_archive, ret_skill, err);
+    r = skill_archive_load(fd, limits, tar_fd, ret_archive, ret_skill, err);
     if (r < 0)
         return r;
     r = check_names(ret_skill, err);
@@ -62,8 +62,9 @@ static int load(int fd, int tar_fd, struct skill_archive *ret_archive, struct sk
     return r;
 }
 
-int skills_ingest(sem_t *gate, struct spool *upload, int tar_fd,
-                  struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
+int skills_ingest(sem_t *gate, const struct archive_limits *limits, struct spool *upload,
+                  int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
+                  struct err *err)
 {
     int fd = spool_to_fd(upload);
     int r;
@@ -73,7 +74,7 @@ int skills_ingest(sem_t *gate, struct spool *upload, int tar_fd,
     r = enter_gate(gate, err);
     if (r < 0)
         return r;
-    r = load(fd, tar_fd, ret_archive, ret_skill, err);
+    r = load(fd, limits, tar_fd, ret_archive, ret_skill, err);
     (void)sem_post(gate);
     return r;
 }

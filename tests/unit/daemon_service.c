@@ -182,6 +182,7 @@ static void a_watermark_refuses_what_is_new(void **state)
         assert_non_null(strstr(a.headers, "Retry-After: 5"));
         assert_non_null(strstr(a.body, cases[i].reason));
         expect(a, 503, "\"error\":\"overloaded\"");
+        assert_int_equal(harness_push(&s.h, "other", "1.0", "print(1)"), 503);
         hear(&s, "STATUS=accepting nothing new");
         for (int tries = 0; tries < 250; tries++) {
             a = harness_get(&s.h, path);
@@ -291,6 +292,37 @@ static void a_second_signal_shortens(void **state)
     assert_true(clock_monotonic_ns() - start < 60ull * 1000000000);
     harness_start(&s.h, NULL);
     expect(harness_get(&s.h, path), 200, "\"status\":\"cancelled\"");
+    end(&s);
+}
+
+/* Archives are held to the settings, on their way in and unpacked. */
+static void archives_have_their_limits(void **state)
+{
+    static const char type[] = "Content-Type: application/octet-stream\r\n";
+    struct service s;
+    size_t len;
+    char *script, *tar;
+
+    (void)state;
+    begin(&s, "limits: {archive_bytes: 1MiB, archive_entries: 2}\n", NULL);
+    script = malloc(2u << 20);
+    assert_non_null(script);
+    memset(script, '#', 2u << 20);
+    script[(2u << 20) - 1] = '\0';
+    tar = harness_skill("large", "1.0", script, &len);
+    expect(harness_request(&s.h, "POST", "/v1/skills", type, tar, len), 413,
+           "larger than 1 MiB");
+    free(tar);
+    free(script);
+    write_config(&s, "limits: {archive_entries: 1}\n");
+    assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
+    harness_start(&s.h, (const char *const[]){"--config", s.config, NULL});
+    harness_wait_ready(&s.h);
+    tar = harness_skill("many", "1.0", "print(1)", &len);
+    expect(harness_request(&s.h, "POST", "/v1/skills", type, tar, len), 413, "too_large");
+    free(tar);
+    /* What was registered under other limits still runs. */
+    expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     end(&s);
 }
 
@@ -453,6 +485,7 @@ int main(void)
         cmocka_unit_test(what_cannot_change_stays),
         cmocka_unit_test(stopping_loses_nothing),
         cmocka_unit_test(a_second_signal_shortens),
+        cmocka_unit_test(archives_have_their_limits),
         cmocka_unit_test(sockets_can_be_handed_over),
         cmocka_unit_test(settings_are_checked_and_printed),
     };

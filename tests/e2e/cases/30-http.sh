@@ -153,3 +153,40 @@ case_curl_without_a_body() {
     [[ $STATUS == 4* ]] || fail "HTTP $STATUS"
     http_expect 200 /health
 }
+
+case_http_input_files() {
+    skill reader main.py <<'S'
+import hashlib, json, os, pathlib
+folder = pathlib.Path(os.environ["SANDBOX_INPUT_DIR"])
+seen = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*")) if path.is_file()}
+try:
+    (folder / "mine").write_text("x")
+    seen["writable"] = "yes"
+except OSError:
+    pass
+assert pathlib.Path("/sandbox/input/big.bin").samefile(folder / "big.bin")
+json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
+S
+    zip_of reader
+    head -c 5000000 /dev/urandom >big.bin
+    echo 'a,b' >in.csv
+    http_expect 201 "/v1/files?name=big.bin" -H 'Content-Type: application/octet-stream' -T big.bin -X POST
+    local big csv digest
+    big=$(jq -r .id <<<"$BODY")
+    digest=$(sha256sum big.bin | cut -d' ' -f1)
+    equal "$(jq -r .digest <<<"$BODY")" "$digest" digest
+    http_expect 201 /v1/files -F file=@in.csv
+    csv=$(jq -r .id <<<"$BODY")
+    equal "$(jq -r .name <<<"$BODY")" in.csv name
+    http_expect 200 /v1/executions -F skill_archive=@reader.zip \
+        -F "request={\"files\": [\"$big\", {\"id\": \"$csv\", \"path\": \"data/in.csv\"}]}"
+    equal "$(jq -r .error <<<"$BODY")" null error
+    equal "$(jq -c .output <<<"$BODY")" \
+        "{\"big.bin\":\"$digest\",\"data/in.csv\":\"$(sha256sum in.csv | cut -d' ' -f1)\"}" output
+    http_expect 204 "/v1/files/$big" -X DELETE
+    http_expect 404 "/v1/files/$big"
+    http_expect 200 "/v1/files/$csv/download"
+    equal "$BODY" "a,b" download
+    http_expect 204 "/v1/files/$csv" -X DELETE
+}

@@ -36,6 +36,7 @@ static const struct key keys[] = {
     {"socket.path", CONFIG_TEXT, AT(socket_path), 0, 0, "", false},
     {"socket.mode", CONFIG_MODE, AT(socket_mode), 0, 0777, "0660", false},
     {"listen.address", CONFIG_ADDRESS, AT(listen_address), 0, 0, "", false},
+    {"listen.public_url", CONFIG_URL, AT(public_url), 0, 0, "", false},
     {"data", CONFIG_TEXT, AT(data_path), 0, 0, "", false},
     {"share", CONFIG_TEXT, AT(share_path), 0, 0, "", false},
     {"vmm", CONFIG_TEXT, AT(vmm_path), 0, 0, "", false},
@@ -86,7 +87,7 @@ static const struct key *find_key(const char *name)
 void config_finish(struct config *config)
 {
     for (size_t i = 0; i < N_KEYS; i++) {
-        if (keys[i].type == CONFIG_TEXT || keys[i].type == CONFIG_ADDRESS)
+        if (config_type_is_text(keys[i].type))
             free(*(char **)place(config, &keys[i]));
     }
     *config = (struct config){0};
@@ -263,6 +264,6 @@ void config_key_adopt(struct config *config, const struct config *from, size_t i
     size_t size = key->type == CONFIG_AMOUNT ? sizeof(struct config_amount) : sizeof(uint64_t);
 
     /* A text has an owner, and none is live. */
-    if (key->live && key->type != CONFIG_TEXT && key->type != CONFIG_ADDRESS)
+    if (key->live && !config_type_is_text(key->type))
         memcpy(place(config, key), look(from, key), size);
 }

@@ -39,6 +39,7 @@ struct config {
     char *socket_path;
     uint64_t socket_mode;
     char *listen_address;
+    char *public_url;
     char *data_path;
     char *share_path;
     char *vmm_path;

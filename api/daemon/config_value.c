@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define TEXT_MAX    4000u /* a path of the system, less what is added to some */
+#define URL_MAX     256u
 #define ADDRESS_MAX 64u
 #define DAY_MS      86400000ull
 
@@ -88,6 +89,24 @@ static int parse_level(const char *text, uint64_t *ret)
 }
 
 /* A numeric host, since a name could mean another one tomorrow, and a port. */
+/* http or https, a host, perhaps a path; what JSON takes as it is, and no slash at the end. */
+static int check_url(const char *text)
+{
+    size_t scheme = strncmp(text, "https://", 8) == 0 ? 8 : 7;
+    size_t len = strlen(text);
+
+    if (!*text)
+        return 0;
+    if ((scheme == 7 && strncmp(text, "http://", 7) != 0) || len == scheme || len >= URL_MAX ||
+        text[scheme] == '/' || text[len - 1] == '/')
+        return -EINVAL;
+    for (; *text; text++) {
+        if (*text <= ' ' || *text >= 0x7f || strchr("\"\\<>?#", *text))
+            return -EINVAL;
+    }
+    return 0;
+}
+
 static int check_address(const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -165,15 +184,21 @@ static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
     }
 }
 
+bool config_type_is_text(enum config_type type)
+{
+    return type == CONFIG_TEXT || type == CONFIG_ADDRESS || type == CONFIG_URL;
+}
+
 int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const char *text,
                        void *value)
 {
     uint64_t number;
     int r;
 
-    if (type == CONFIG_ADDRESS && check_address(text) < 0)
+    if ((type == CONFIG_ADDRESS && check_address(text) < 0) ||
+        (type == CONFIG_URL && check_url(text) < 0))
         return -EINVAL;
-    if (type == CONFIG_TEXT || type == CONFIG_ADDRESS)
+    if (config_type_is_text(type))
         return take_text(text, TEXT_MAX, value);
     if (type == CONFIG_AMOUNT)
         return parse_amount(text, value);
@@ -226,6 +251,11 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
         (void)snprintf(text, size,
                        "an address and port such as 127.0.0.1:8080 or [::1]:8080, or \"\"");
         break;
+    case CONFIG_URL:
+        (void)snprintf(text, size,
+                       "an URL such as https://skills.example.org without a slash at its end, "
+                       "or \"\"");
+        break;
     case CONFIG_COUNT:
         (void)snprintf(text, size, "a whole number from %llu to %llu", (unsigned long long)min,
                        (unsigned long long)max);
@@ -263,6 +293,7 @@ int config_value_write(enum config_type type, const void *value, struct buf *out
     switch (type) {
     case CONFIG_TEXT:
     case CONFIG_ADDRESS:
+    case CONFIG_URL:
         return json_append_cstr(out, *(char *const *)value);
     case CONFIG_COUNT:
         return buf_printf(out, "%llu", (unsigned long long)*number);
@@ -289,7 +320,7 @@ bool config_value_equal(enum config_type type, const void *a, const void *b)
 {
     const struct config_amount *x = a, *y = b;
 
-    if (type == CONFIG_TEXT || type == CONFIG_ADDRESS)
+    if (config_type_is_text(type))
         return strcmp(*(char *const *)a, *(char *const *)b) == 0;
     if (type == CONFIG_AMOUNT)
         return x->bytes == y->bytes && x->percent == y->percent;

@@ -14,6 +14,7 @@
 enum config_type {
     CONFIG_TEXT,     /* char *: a path, "" for none */
     CONFIG_ADDRESS,  /* char *: 127.0.0.1:8080, [::1]:8080, "" for none */
+    CONFIG_URL,      /* char *: https://host, "" for none */
     CONFIG_COUNT,    /* uint64_t */
     CONFIG_MODE,     /* uint64_t: octal permissions */
     CONFIG_BYTES,    /* uint64_t: 10GiB */
@@ -22,6 +23,8 @@ enum config_type {
     CONFIG_LEVEL,    /* uint64_t: a log level */
 };
 
+/* True for those that are a char *, which its struct owns. */
+bool config_type_is_text(enum config_type type);
 /*
  * Reads text to value, a place for what the type says. 0; -EINVAL when the text is no such
  * value or out of range (bytes and ms are the range's units); -ENOMEM. Text that was there is

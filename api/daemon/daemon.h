@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_DAEMON_H
 #define SKILLVM_API_DAEMON_DAEMON_H
 
+#include "api/daemon/download_link.h"
 #include "api/daemon/engine.h"
 #include "api/daemon/http.h"
 #include "api/daemon/registry.h"
@@ -26,7 +27,9 @@ struct daemon {
     struct audit *audit;
     struct resources *resources;
     struct retention *retention;
-    bool stopping; /* atomic: nothing new is accepted any more */
+    struct download_links links;
+    const char *public_url; /* before paths in answers over TCP; "": the Host header says */
+    bool stopping;          /* atomic: nothing new is accepted any more */
     struct archive_limits archive_limits;
     sem_t ingest_gate; /* DAEMON_INGESTS archives are checked at once */
     int tmp_fd;        /* directories of the data folder */
@@ -46,6 +49,13 @@ struct http_route *daemon_routes_for(uint64_t archive_bytes);
  * space or memory is below its watermark.
  */
 bool daemon_admit(struct daemon *d, struct http_reply *reply);
+
+/*
+ * Replies with a result (taken over), in which files_url is an address that needs no key where
+ * the request came over TCP.
+ */
+void daemon_reply_result(struct daemon *d, const struct http_request *request,
+                         struct http_reply *reply, struct buf *result);
 
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
@@ -79,6 +89,7 @@ void route_execution_file(void *ctx, struct http_request *request, struct http_r
 void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_download(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply);
 
 #endif

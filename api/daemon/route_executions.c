@@ -278,7 +278,8 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     return true;
 }
 
-static void reply_result(struct http_reply *reply, struct execution *e)
+static void reply_result(struct daemon *d, const struct http_request *http,
+                         struct http_reply *reply, struct execution *e)
 {
     struct buf body = buf_init(SIZE_MAX / 2);
 
@@ -293,7 +294,7 @@ static void reply_result(struct http_reply *reply, struct execution *e)
         http_reply_error(reply, 500, "internal_error", "out of memory");
         return;
     }
-    http_reply_json(reply, 200, &body);
+    daemon_reply_result(d, http, reply, &body);
 }
 
 static bool submit(struct creation *c, struct execution **ret, struct http_reply *reply)
@@ -322,29 +323,30 @@ static void reply_accepted(struct http_reply *reply, const char *id, const char 
 }
 
 /* Answers with a stored result in the way that was asked for. */
-static void reply_stored(struct http_reply *reply, const struct registry_execution *row,
-                         bool is_async, bool wants_events)
+static void reply_stored(struct daemon *d, const struct http_request *http,
+                         struct http_reply *reply, const struct registry_execution *row,
+                         bool is_async)
 {
     struct buf body = buf_init(SIZE_MAX / 2);
 
     if (is_async)
         reply_accepted(reply, row->id, row->status);
-    else if (wants_events)
+    else if (http->wants_events)
         sse_reply_stored(row, reply);
     else if (!row->result)
         http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
     else if (buf_append(&body, row->result, strlen(row->result)) < 0)
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
-        http_reply_json(reply, 200, &body);
+        daemon_reply_result(d, http, reply, &body);
     buf_finish(&body);
 }
 
 /* Answers with an execution in the way that was asked for; takes the reference over. */
-static void reply_execution(struct http_reply *reply, struct execution *e, bool is_async,
-                            bool wants_events)
+static void reply_execution(struct daemon *d, const struct http_request *http,
+                            struct http_reply *reply, struct execution *e, bool is_async)
 {
-    if (wants_events && !is_async) {
+    if (http->wants_events && !is_async) {
         sse_reply(e, reply);
         return;
     }
@@ -352,7 +354,7 @@ static void reply_execution(struct http_reply *reply, struct execution *e, bool 
         reply_accepted(reply, e->id, "accepted");
     } else {
         execution_wait(e);
-        reply_result(reply, e);
+        reply_result(d, http, reply, e);
     }
     execution_unref(e);
 }
@@ -371,10 +373,10 @@ void route_execution_create(void *ctx, struct http_request *http, struct http_re
     if (!accepted)
         return;
     if (e) {
-        reply_execution(reply, e, is_async, http->wants_events);
+        reply_execution(c.daemon, http, reply, e, is_async);
         return;
     }
-    reply_stored(reply, &row, is_async, http->wants_events);
+    reply_stored(c.daemon, http, reply, &row, is_async);
     registry_execution_finish(&row);
 }
 

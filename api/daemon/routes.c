@@ -131,6 +131,10 @@ const struct http_route daemon_routes[] = {
      .path = "/v1/admin/audit",
      .handle = route_admin_audit,
      .query = {"limit", "cursor", "tenant"}},
+    {.method = "GET",
+     .path = DOWNLOAD_LINK_PATH ":",
+     .handle = route_download,
+     .access = HTTP_ACCESS_OPEN},
     {.method = NULL},
 };
 

@@ -188,6 +188,7 @@ int serve_run(const struct serve *serve, struct err *err)
     r = store_open(config->data_path, &store, err);
     if (r < 0)
         return r;
+    d.public_url = config->public_url;
     d.tmp_fd = store.tmp_fd;
     d.objects_fd = store.objects_fd;
     (void)sem_init(&d.ingest_gate, 0, DAEMON_INGESTS);
@@ -216,6 +217,8 @@ int serve_run(const struct serve *serve, struct err *err)
         r = resources_create(store.dir_fd, &config->watermarks, &d.resources, err);
     if (r == 0)
         r = snapshots_create(&snapshots, &d.snapshots, err);
+    if (r == 0)
+        r = download_links_init(&d.links, err);
     if (r == 0)
         r = start_retention(&d, config, err);
     if (r == 0)

@@ -250,6 +250,31 @@ class Api(unittest.TestCase):
             self.expect_error(self.http.request(method, where + tail), 404, "not_found")
         self.expect_error(self.run_skill(files=[raw.json["id"]]), 400, "bad_request")
 
+    # Input files
+
+    def test_files(self):
+        answer = self.http.post("/v1/files?name=in.csv", b"a,b\n1,2\n",
+                                headers={"Content-Type": "text/csv"})
+        self.assertEqual(answer.status, 201)
+        kept = answer.json
+        self.assertEqual((kept["name"], kept["size_bytes"], kept["content_type"]),
+                         ("in.csv", 8, "text/csv"))
+        form = self.http.form("/v1/files", [("file", "two.bin", bytes(range(256)))])
+        self.assertEqual((form.status, form.json["name"]), (201, "two.bin"))
+        where = f"/v1/files/{kept['id']}"
+        self.assertEqual(self.http.get(where).json, kept)
+        self.assertEqual(self.http.get(where + "/download").body, b"a,b\n1,2\n")
+        self.assertIn(kept["id"], [f["id"] for f in self.http.get("/v1/files").json])
+        for files in ({"files": [kept["id"], {"id": form.json["id"], "path": "d/2"}]},
+                      {"input_files": [kept["id"]]}):
+            self.assertEqual(self.run_skill(**files).json["status"], "success")
+        self.expect_error(self.run_skill(files=["file_" + "0" * 32]), 400, "bad_request")
+        self.assertEqual(self.http.delete(where).status, 204)
+        for unknown in (where, where + "/download", "/v1/files/x"):
+            self.expect_error(self.http.get(unknown), 404, "not_found")
+        self.expect_error(self.http.delete(where), 404, "not_found")
+        self.expect_error(self.http.post("/v1/files?name=../x", b""), 400)
+
     def test_inline_skill(self):
         answer = self.http.form("/v1/executions", [("request", None, b'{"input":1}'),
                                                    ("skill_archive", "s.zip", skill("inline"))])

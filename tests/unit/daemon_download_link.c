@@ -12,48 +12,51 @@
 #define OTHER "exec_1123456789abcdef0123456789abcdef"
 #define NOW   1700000000u
 
+static const struct download_link mine = {.tenant = "ten_x", .id = ID};
+
 static void good_until_its_time(void **state)
 {
     struct download_links links, after_restart;
     char name[DOWNLOAD_LINK_NAME_SIZE];
-    char id[EXECUTION_ID_SIZE] = "";
+    struct download_link link;
 
     (void)state;
     assert_int_equal(download_links_init(&links, NULL), 0);
     assert_int_equal(download_links_init(&after_restart, NULL), 0);
-    assert_int_equal(download_links_name(&links, ID, NOW + 5, name), 0);
-    assert_true(download_links_check(&links, name, NOW, id));
-    assert_string_equal(id, ID);
-    assert_true(download_links_check(&links, name, NOW + 4, id));
-    assert_false(download_links_check(&links, name, NOW + 5, id));
-    assert_false(download_links_check(&after_restart, name, NOW, id));
+    assert_int_equal(download_links_name(&links, &mine, NOW + 5, name), 0);
+    assert_true(download_links_check(&links, name, NOW, &link));
+    assert_string_equal(link.id, ID);
+    assert_string_equal(link.tenant, "ten_x");
+    assert_true(download_links_check(&links, name, NOW + 4, &link));
+    assert_false(download_links_check(&links, name, NOW + 5, &link));
+    assert_false(download_links_check(&after_restart, name, NOW, &link));
 }
 
 static void nothing_may_change(void **state)
 {
     struct download_links links;
     char name[DOWNLOAD_LINK_NAME_SIZE], other[DOWNLOAD_LINK_NAME_SIZE];
-    char id[EXECUTION_ID_SIZE] = "";
+    struct download_link link;
 
     (void)state;
     assert_int_equal(download_links_init(&links, NULL), 0);
-    assert_int_equal(download_links_name(&links, ID, NOW + 5, name), 0);
+    assert_int_equal(download_links_name(&links, &mine, NOW + 5, name), 0);
     for (size_t i = 0; i < strlen(name); i++) {
         memcpy(other, name, sizeof(other));
         other[i] = (char)(other[i] == 'a' ? 'b' : 'a');
-        assert_false(download_links_check(&links, other, NOW, id));
+        assert_false(download_links_check(&links, other, NOW, &link));
     }
-    assert_false(download_links_check(&links, "", NOW, id));
-    assert_false(download_links_check(&links, "x", NOW, id));
+    assert_false(download_links_check(&links, "", NOW, &link));
+    assert_false(download_links_check(&links, "x", NOW, &link));
     name[strlen(name) - 1] = '\0';
-    assert_false(download_links_check(&links, name, NOW, id));
+    assert_false(download_links_check(&links, name, NOW, &link));
 }
 
 static void present(const struct download_links *links, const char *text, struct buf *out)
 {
     buf_clear(out);
-    assert_int_equal(download_links_present(links, "http://h:1", text, strlen(text), NOW, out),
-                     0);
+    assert_int_equal(
+        download_links_present(links, "http://h:1", "ten_x", text, strlen(text), NOW, out), 0);
     assert_non_null(buf_cstr(out));
 }
 
@@ -69,7 +72,7 @@ static void only_files_url_is_replaced(void **state)
 
     (void)state;
     assert_int_equal(download_links_init(&links, NULL), 0);
-    assert_int_equal(download_links_name(&links, ID, NOW + DOWNLOAD_LINK_SECONDS, name), 0);
+    assert_int_equal(download_links_name(&links, &mine, NOW + DOWNLOAD_LINK_SECONDS, name), 0);
     snprintf(expected, sizeof(expected),
              "{\"execution_id\":\"" ID "\",\"output\":{\"files_url\":\"/v1/executions/" OTHER
              "/files\"},\"files_url\":\"http://h:1/v1/downloads/%s\",\"logs\":\"x\"}\n",
@@ -78,8 +81,10 @@ static void only_files_url_is_replaced(void **state)
     assert_string_equal((const char *)out.data, expected);
     present(&links, without, &out);
     assert_string_equal((const char *)out.data, without);
-    assert_int_equal(download_links_present(&links, "http://h", "{}", 2, NOW, &out), -EINVAL);
-    assert_int_equal(download_links_present(&links, "http://h", "[", 1, NOW, &out), -EINVAL);
+    assert_int_equal(download_links_present(&links, "http://h", "ten_x", "{}", 2, NOW, &out),
+                     -EINVAL);
+    assert_int_equal(download_links_present(&links, "http://h", "ten_x", "[", 1, NOW, &out),
+                     -EINVAL);
     buf_finish(&out);
 }
 

@@ -8,6 +8,7 @@ described was never seen, so a new endpoint needs a test here.
 import gzip
 import io
 import os
+import socket
 import tarfile
 import unittest
 import zipfile
@@ -39,9 +40,12 @@ def events_of(text):
 class Api(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.daemon = stand_in.Daemon()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            cls.address = free.getsockname()
+        cls.daemon = stand_in.Daemon("--listen", "{}:{}".format(*cls.address))
         cls.described = described.Description()
         cls.http = described.Session(cls.described, socket_path=cls.daemon.socket)
+        cls.tcp = described.Session(cls.described, address=cls.address)
         assert cls.push(skill("demo")).status == 201
 
     @classmethod
@@ -305,7 +309,7 @@ class Api(unittest.TestCase):
         page = self.http.get("/v1/admin/tenants?limit=1").json
         self.assertEqual(page["tenants"], [changed.json])
         page = self.http.get(f"/v1/admin/tenants?cursor={page['next_cursor']}").json
-        self.assertEqual([t["id"] for t in page["tenants"]], ["default"])
+        self.assertEqual(page["tenants"][-1]["id"], "default")
         self.assertEqual(self.http.delete(where).status, 204)
         self.expect_error(self.http.get(where), 404, "not_found")
         self.expect_error(self.http.delete(where), 404, "not_found")
@@ -344,6 +348,52 @@ class Api(unittest.TestCase):
         answer = self.http.request("PUT", "/v1/skills")
         self.expect_error(answer, 405)
         self.assertIn("POST", answer.headers["Allow"])
+
+    # TCP, with keys
+
+    def key_of(self, name):
+        tenant = self.http.post("/v1/admin/tenants", {"name": name}).json["id"]
+        return tenant, self.http.post("/v1/admin/keys", {"tenant": tenant, "name": "t"}).json["key"]
+
+    def test_tcp_needs_a_key(self):
+        for headers in ({}, {"Authorization": "Bearer "}, {"Authorization": "Bearer wrong-key-12345"},
+                        {"Authorization": "Basic dXNlcjpwYXNz"}, {"Authorization": "Bearertoken"}):
+            answer = self.tcp.get("/v1/skills", headers=headers)
+            self.expect_error(answer, 401, "unauthorized")
+            self.assertTrue(answer.headers["WWW-Authenticate"].startswith("Bearer"))
+        for method, path in (("POST", "/v1/executions"), ("GET", "/v1/executions/x"),
+                             ("DELETE", "/v1/skills/x/1.0.0"), ("GET", "/v1/admin/tenants"),
+                             ("GET", "/metrics")):
+            self.expect_error(self.tcp.request(method, path), 401, "unauthorized")
+        self.assertEqual(self.tcp.get("/health").status, 200)
+        self.assertEqual(self.tcp.get("/ready").status, 200)
+
+    def test_tcp_with_a_key(self):
+        tenant, key = self.key_of("skillbox")
+        mine = described.Session(self.described, address=self.address, key=key)
+        self.assertEqual(mine.get("/v1/skills").json, [])
+        self.assertEqual(mine.form("/v1/skills", [("file", "demo.zip", skill("demo"))]).status, 201)
+        result = mine.post("/v1/executions", {"skill": "demo", "env": {"FAKE": "files"}}).json
+        self.assertEqual(mine.get(f"/v1/executions/{result['execution_id']}").json["output"],
+                         result["output"])
+        # Skillbox's clients fetch files_url as it is, without their key.
+        base = f"http://{self.address[0]}:{self.address[1]}"
+        self.assertTrue(result["files_url"].startswith(base + "/"), result["files_url"])
+        link = result["files_url"][len(base):]
+        answer = self.tcp.get(link)
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(answer.body))) as archive:
+            self.assertEqual(sorted(archive.getnames()), sorted(result["files_list"]))
+        self.expect_error(self.tcp.get(link[:-1] + ("0" if link[-1] != "0" else "1")), 404)
+        # The tenant's name or id may be said, another's may not.
+        for name in (tenant, "skillbox"):
+            self.assertEqual(mine.get("/v1/skills", headers={"X-Tenant-ID": name}).status, 200)
+        self.expect_error(mine.get("/v1/skills", headers={"X-Tenant-ID": "default"}), 403)
+        # What one tenant has, no other sees.
+        _, other = self.key_of("neighbour")
+        where = f"/v1/executions/{result['execution_id']}"
+        for path in (where, where + "/logs", where + "/events", where + "/files"):
+            self.expect_error(self.tcp.get(path, key=other), 404, "not_found")
+        self.assertEqual(self.tcp.get("/v1/executions", key=other).json["executions"], [])
 
     def test_zz_every_described_success_was_seen(self):
         self.assertEqual(self.described.unseen(), [])

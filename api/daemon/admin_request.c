@@ -30,6 +30,7 @@ static int take_text(const struct json_member *m, size_t max, char **ret, struct
     if (r == 0 && text.len > max)
         r = -E2BIG;
     if (r == 0) {
+        free(*ret);
         *ret = strndup(text.data ? (const char *)text.data : "", text.len);
         r = *ret ? 0 : -ENOMEM;
     }
@@ -103,10 +104,10 @@ static int take_limit(const struct json_member *m, struct tenant_limits *limits,
             value = TENANT_WEIGHT_DEFAULT;
         if (known[i].small == &limits->weight && value > TENANT_WEIGHT_MAX)
             return refuse_member(m, "must be from 1 to 100", err);
-        if (known[i].small)
-            *known[i].small = (uint32_t)value;
-        else
+        if (known[i].large)
             *known[i].large = value;
+        else if (known[i].small)
+            *known[i].small = (uint32_t)value;
         return 0;
     }
     return refuse_member(m, "is no limit", err);

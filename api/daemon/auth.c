@@ -95,7 +95,7 @@ static void touch(struct daemon *d, const struct registry_key *key)
 
 static int take_key(struct daemon *d, const char *from, const char *bearer, struct caller *ret)
 {
-    struct registry_key key;
+    struct registry_key key = {0};
     int r = is_key(bearer) ? find_key(d, bearer, &key) : -ENOENT;
 
     if (r == -ENOENT)

@@ -57,6 +57,14 @@ int mcp_tools_list(struct mcp_call *call, struct mcp_answer *answer)
     return r;
 }
 
+/* Becomes part of a path. */
+static bool is_execution_id(const char *text)
+{
+    return text && *text &&
+           !text[strspn(text,
+                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")];
+}
+
 static void take_status(struct run *run, struct json_slice event)
 {
     struct json_slice value;
@@ -65,7 +73,7 @@ static void take_status(struct run *run, struct json_slice event)
     id = json_find(event, "execution_id", &value) ? json_strdup(value, 64) : NULL;
     status =
         json_find(event, "status", &value) ? json_strdup(value, sizeof(run->status) - 1) : NULL;
-    if (id)
+    if (is_execution_id(id))
         snprintf(run->path, sizeof(run->path), "/v1/executions/%s", id);
     if (status && strcmp(status, run->status) != 0) {
         snprintf(run->status, sizeof(run->status), "%s", status);

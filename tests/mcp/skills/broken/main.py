@@ -1,0 +1,5 @@
+import sys
+
+print("before the end")
+print("this is why", file=sys.stderr)
+sys.exit(3)

@@ -124,7 +124,7 @@ static void interrupt_start(const sigset_t *set)
     pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
-static int run_session(const struct cli *cli, bool local, enum daemon_host host)
+static int run_session(const struct cli *cli, enum daemon_host host)
 {
     struct session s = {.output = {.fd = -1}, .in_fd = STDIN_FILENO};
     const struct mcp_config config = {.perform = perform,
@@ -144,7 +144,7 @@ static int run_session(const struct cli *cli, bool local, enum daemon_host host)
         cli_say("cannot prepare standard output: %s", strerror(errno));
         return CLI_FAILED;
     }
-    if (upstream_open(cli, local, host, &s.upstream, &err) < 0 ||
+    if (upstream_open(cli, host, &s.upstream, &err) < 0 ||
         (mcp_server_create(&config, &s.server) < 0 && err_set(&err, ENOMEM, "out of memory"))) {
         cli_say("%s", err.message);
         return CLI_FAILED;
@@ -191,9 +191,9 @@ int cmd_mcp(struct cli_globals *globals, int argc, char **argv)
     status = cli_refuse_arguments(argc, argv, "mcp");
     if (status >= 0)
         return status;
-    if (cli_find_places(&cli, globals->data_dir, globals->socket_path, &err) < 0) {
+    if (cli_find_daemon(&cli, globals, &err) < 0) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }
-    return run_session(&cli, true, host);
+    return run_session(&cli, host);
 }

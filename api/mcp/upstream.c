@@ -15,7 +15,6 @@
 struct upstream {
     const struct cli *cli;
     struct skillvm *client;
-    bool local;
     enum daemon_host host;
     pthread_mutex_t lock; /* of all below; held while a daemon is being started */
     bool using;
@@ -25,14 +24,14 @@ struct upstream {
     uint64_t failed_ns;
 };
 
-int upstream_open(const struct cli *cli, bool local, enum daemon_host host,
-                  struct upstream **ret_upstream, struct err *err)
+int upstream_open(const struct cli *cli, enum daemon_host host, struct upstream **ret_upstream,
+                  struct err *err)
 {
     struct upstream *u = calloc(1, sizeof(*u));
 
     if (!u)
         return err_set(err, ENOMEM, "out of memory");
-    *u = (struct upstream){.cli = cli, .local = local, .host = host};
+    *u = (struct upstream){.cli = cli, .host = host};
     int r = remote_open(cli, &u->client, err);
     if (r < 0) {
         free(u);
@@ -92,7 +91,7 @@ int upstream_perform(struct upstream *u, const struct skillvm_request *request,
     unsigned use;
     int r;
 
-    if (!u->local)
+    if (u->cli->server[0])
         return skillvm_perform(u->client, request, NULL, error);
     /* Nobody listened, so nothing was sent, and it can be sent again. */
     for (int tries = 0; tries < 2; tries++) {

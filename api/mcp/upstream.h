@@ -13,11 +13,11 @@
 struct upstream;
 
 /*
- * Nothing is started yet. cli is borrowed for its lifetime; local: a daemon may be started, on
- * this host. 0 or -errno with err.
+ * Nothing is started yet. cli is borrowed for its lifetime; where it names no server, a daemon
+ * may be started, on this host. 0 or -errno with err.
  */
-int upstream_open(const struct cli *cli, bool local, enum daemon_host host,
-                  struct upstream **ret_upstream, struct err *err);
+int upstream_open(const struct cli *cli, enum daemon_host host, struct upstream **ret_upstream,
+                  struct err *err);
 /* As skillvm_perform(), from any thread; it waits while a daemon is being started. */
 int upstream_perform(struct upstream *upstream, const struct skillvm_request *request,
                      struct skillvm_error *error);

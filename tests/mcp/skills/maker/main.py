@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import os
 
 folder = os.environ["SANDBOX_FILES_DIR"]

@@ -9,6 +9,7 @@
 #include "api/daemon/download_link.h"
 #include "api/daemon/engine.h"
 #include "api/daemon/http.h"
+#include "api/daemon/prober.h"
 #include "api/daemon/registry.h"
 #include "api/daemon/resources.h"
 #include "api/daemon/snapshots.h"
@@ -25,6 +26,7 @@ struct daemon {
     struct engine *engine;
     struct metrics *metrics;
     struct audit *audit;
+    struct prober *prober;
     struct resources *resources;
     struct retention *retention;
     struct download_links links;
@@ -57,6 +59,13 @@ bool daemon_admit(struct daemon *d, struct http_reply *reply);
 void daemon_reply_result(struct daemon *d, const struct http_request *request,
                          struct http_reply *reply, struct buf *result);
 
+/*
+ * What POST /v1/executions does, for a body that was made of what the caller said: that is what
+ * an idempotency key belongs to.
+ */
+void execution_answer(struct daemon *d, struct http_request *request, const char *said,
+                      size_t said_len, struct http_reply *reply);
+
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply);
@@ -87,6 +96,8 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
 void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_tool_call(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);
 void route_download(void *ctx, struct http_request *request, struct http_reply *reply);

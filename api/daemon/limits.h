@@ -43,6 +43,10 @@
  */
 #define LIMIT_FILES_STREAM (LIMIT_FILES_BYTES + LIMIT_FILES * 6144ull + LIMIT_MIB)
 
+#define LIMIT_TOOLS        2000u     /* of a tenant: skills and scripts after these are none */
+#define LIMIT_TOOL_SCRIPTS 64u       /* of one skill */
+#define LIMIT_ARGUMENTS    LIMIT_MIB /* of a tool that become a command line, as JSON */
+
 #define GUEST_MEMORY_MIB 1024u
 
 #endif

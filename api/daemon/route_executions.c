@@ -17,6 +17,8 @@
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
     struct daemon *daemon;
+    const char *said; /* what an idempotency key belongs to; NULL: the JSON of the request */
+    size_t said_len;
     struct request request;
     struct run_plan plan;
     struct skill skill;
@@ -216,7 +218,7 @@ static bool check_key(struct creation *c, const char *text, size_t len, struct s
 
     if (!c->request.idempotency_key)
         return true;
-    r = digest_request(text, len, upload, digest);
+    r = digest_request(c->said ? c->said : text, c->said ? c->said_len : len, upload, digest);
     if (!step(reply, r < 0 ? -EIO : 0, &err))
         return false;
     c->plan.idempotency_key = strdup(c->request.idempotency_key);
@@ -359,9 +361,11 @@ static void reply_execution(struct daemon *d, const struct http_request *http,
     execution_unref(e);
 }
 
-void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
+void execution_answer(struct daemon *d, struct http_request *http, const char *said,
+                      size_t said_len, struct http_reply *reply)
 {
-    struct creation c = {.daemon = ctx, .plan = run_plan_init()};
+    struct creation c = {
+        .daemon = d, .said = said, .said_len = said_len, .plan = run_plan_init()};
     struct registry_execution row = {0};
     struct execution *e = NULL;
     bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, &e, reply));
@@ -378,6 +382,11 @@ void route_execution_create(void *ctx, struct http_request *http, struct http_re
     }
     reply_stored(c.daemon, http, reply, &row, is_async);
     registry_execution_finish(&row);
+}
+
+void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
+{
+    execution_answer(ctx, http, NULL, 0, reply);
 }
 
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply)

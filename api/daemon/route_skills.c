@@ -7,6 +7,7 @@
 #include "api/daemon/request.h"
 #include "api/daemon/skills.h"
 #include "api/daemon/storage.h"
+#include "api/daemon/tools.h"
 #include "api/skill/archive.h"
 
 #include <errno.h>
@@ -117,6 +118,8 @@ static void register_skill(struct daemon *d, const struct caller *caller,
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     else
         reply_accepted(reply, 201, skill, archive);
+    if (r == 0)
+        tools_prepare(d, caller->tenant, skill, archive);
     if (r == 0 && is_new)
         audit_note(d->audit, caller, "skill.push", skill->name, "version %s digest %s",
                    skill->version, archive->digest);

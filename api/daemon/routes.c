@@ -135,6 +135,17 @@ const struct http_route daemon_routes[] = {
      .path = DOWNLOAD_LINK_PATH ":",
      .handle = route_download,
      .access = HTTP_ACCESS_OPEN},
+    {.method = "GET",
+     .path = "/v1/tools",
+     .handle = route_tool_list,
+     .access = HTTP_ACCESS_TENANT,
+     .query = {"format"}},
+    {.method = "POST",
+     .path = "/v1/tools/call",
+     .handle = route_tool_call,
+     .access = HTTP_ACCESS_TENANT,
+     .body = HTTP_BODY_JSON,
+     .max_bytes = LIMIT_REQUEST_BYTES},
     {.method = NULL},
 };
 

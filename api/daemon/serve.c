@@ -99,6 +99,20 @@ static void count_unauthorized(void *ctx, enum http_unauthorized why)
     metrics_count_auth_failure(d->metrics, reasons[why]);
 }
 
+/* What looks at the parsers of scripts. */
+static int start_prober(struct daemon *d, const struct config *config,
+                        const struct places *places, struct err *err)
+{
+    const struct prober_config prober = {.env = {.snapshots = d->snapshots,
+                                                 .vmm_program = places->vmm,
+                                                 .tmp_fd = d->tmp_fd,
+                                                 .objects_fd = d->objects_fd,
+                                                 .grace_ms = config->grace_ms},
+                                         .registry = d->registry};
+
+    return prober_create(&prober, &d->prober, err);
+}
+
 /* A socket that was handed over takes the place of the one in the settings. */
 static void add_listeners(const struct serve *serve, struct http_config *http)
 {
@@ -155,6 +169,7 @@ static int serve_requests(struct daemon *d, const struct serve *serve,
              has_unix ? "(handed over)" : serve->config->socket_path,
              has_tcp ? "(handed over)" : serve->config->listen_address);
     lifecycle_run(&lifecycle);
+    prober_stop(d->prober);
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;
@@ -222,6 +237,8 @@ int serve_run(const struct serve *serve, struct err *err)
     if (r == 0)
         r = start_retention(&d, config, err);
     if (r == 0)
+        r = start_prober(&d, config, &places, err);
+    if (r == 0)
         r = start_engine(&d, config, &places, err);
     if (r == 0) {
         r = start(&d, serve, err);
@@ -231,6 +248,7 @@ int serve_run(const struct serve *serve, struct err *err)
     }
     engine_destroy(d.engine);
     retention_destroy(d.retention);
+    prober_destroy(d.prober);
     resources_destroy(d.resources);
     metrics_destroy(d.metrics);
     audit_destroy(d.audit);

@@ -60,12 +60,12 @@ static bool is_runnable(const struct skill_archive *archive, const char *path)
     return entry && entry->type != ARCHIVE_ENTRY_DIR;
 }
 
-/* Scripts in the root and in scripts/, without packages' own files. */
-static bool is_script(const struct archive_entry_info *entry)
+bool skill_entry_is_script(const struct archive_entry_info *entry, const char **ret_lang)
 {
     const char *name = entry->path;
 
-    if (entry->type != ARCHIVE_ENTRY_FILE || !lang_of_path(entry->path))
+    *ret_lang = lang_of_path(entry->path);
+    if (entry->type != ARCHIVE_ENTRY_FILE || !*ret_lang)
         return false;
     if (strncmp(name, "scripts/", 8) == 0)
         name += 8;
@@ -198,7 +198,9 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
             return finish(skill, PROTO_MODE_ENTRY, names[i], ret, err);
     }
     for (size_t i = 0; i < archive->n_entries; i++) {
-        if (is_script(&archive->entries[i])) {
+        const char *lang;
+
+        if (skill_entry_is_script(&archive->entries[i], &lang)) {
             only = archive->entries[i].path;
             n++;
         }

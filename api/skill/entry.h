@@ -27,6 +27,11 @@ struct skill_entry {
 int skill_entry_resolve(const struct skill *skill, const struct skill_archive *archive,
                         const char *script, const char *module, struct skill_entry *ret,
                         struct err *err);
+/*
+ * True for a file that can be run by itself: in the root or in scripts/, with an extension of a
+ * language, and not one of a package's own files. *ret_lang gets the language (static).
+ */
+bool skill_entry_is_script(const struct archive_entry_info *entry, const char **ret_lang);
 void skill_entry_finish(struct skill_entry *entry);
 
 #endif

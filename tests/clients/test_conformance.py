@@ -343,6 +343,28 @@ class Api(unittest.TestCase):
         older = self.http.get(f"/v1/admin/audit?limit=1&cursor={page['next_cursor']}").json
         self.assertLess(older["entries"][0]["id"], page["entries"][0]["id"])
 
+    def test_tools(self):
+        for path, key, schema in (("/v1/tools", "function", "parameters"),
+                                  ("/v1/tools?format=openai", "function", "parameters"),
+                                  ("/v1/tools?format=anthropic", None, "input_schema"),
+                                  ("/v1/tools?format=mcp", "tools", "inputSchema")):
+            tools = self.http.get(path).json
+            tools = tools["tools"] if key == "tools" else tools
+            tools = [t[key] if key == "function" else t for t in tools]
+            demo = next(tool for tool in tools if tool["name"] == "demo")
+            self.assertEqual(demo["description"], "Does demo.")
+            self.assertEqual(demo[schema]["type"], "object")
+        self.expect_error(self.http.get("/v1/tools?format=other"), 400, "bad_request")
+        call = {"name": "demo", "arguments": {"text": "hi"}}
+        answer = self.http.post("/v1/tools/call", call)
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.json["output"]["input"], {"text": "hi"})
+        answer = self.http.post("/v1/tools/call", {**call, "async": True})
+        self.assertEqual(answer.status, 202)
+        self.assertIn(answer.json["execution_id"], answer.headers["Location"])
+        self.expect_error(self.http.post("/v1/tools/call", {"name": "none"}), 404, "not_found")
+        self.expect_error(self.http.post("/v1/tools/call", {}), 400, "bad_request")
+
     def test_unknown_addresses(self):
         self.expect_error(self.http.get("/v2/skills"), 404)
         answer = self.http.request("PUT", "/v1/skills")

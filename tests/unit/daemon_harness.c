@@ -284,6 +284,21 @@ int harness_push(const struct harness *h, const char *name, const char *version,
     return status;
 }
 
+struct answer harness_push_files(const struct harness *h, const struct harness_file *files)
+{
+    struct buf tar = buf_init(ANSWER_MAX);
+    static const char zeros[1024];
+    struct answer a;
+
+    for (; files->path; files++)
+        add_file(&tar, files->path, files->content);
+    assert_int_equal(buf_append(&tar, zeros, sizeof(zeros)), 0);
+    a = harness_request(h, "POST", "/v1/skills", "Content-Type: application/octet-stream\r\n",
+                        tar.data, tar.len);
+    buf_finish(&tar);
+    return a;
+}
+
 static unsigned count_entries(const char *path)
 {
     DIR *dir = opendir(path);

@@ -55,6 +55,14 @@ int harness_push(const struct harness *h, const char *name, const char *version,
 /* A tar with SKILL.md and main.py. The caller frees it. */
 char *harness_skill(const char *name, const char *version, const char *script, size_t *ret_len);
 
+/* A file of a skill. */
+struct harness_file {
+    const char *path; /* NULL ends a list */
+    const char *content;
+};
+/* Registers a skill of these files. Its answer. */
+struct answer harness_push_files(const struct harness *h, const struct harness_file *files);
+
 /* How many processes have the daemon as their parent. */
 unsigned harness_count_children(const struct harness *h);
 /* One of them; -1 when there is none. */

@@ -27,6 +27,7 @@
 #include "base/fd.h"
 #include "guest-init/proto.h"
 #include "tests/unit/fake_files_in.h"
+#include "tests/unit/fake_tar.h"
 #include "vmm/control.h"
 
 #define MEMORY_SIZE (8u << 20)
@@ -38,6 +39,8 @@ struct fake {
     struct buf run_text; /* the RUN fields as JSON members */
     char behaviour[64];  /* FAKE */
     char payload[4096];  /* FAKE_DATA */
+    bool is_probe;       /* it looks at the parser of a script */
+    struct buf skill;    /* its tar, then */
     uint64_t skill_bytes;
     uint32_t skill_crc;
     struct buf input;
@@ -134,6 +137,7 @@ static void note_field(struct fake *f, uint16_t tag, const uint8_t *data, uint32
     } else {
         buf_printf(&f->run_text, "\"%.*s\"", (int)(len < 200 ? len : 200), (const char *)data);
     }
+    f->is_probe |= tag == PROTO_F_ENTRY && fake_tar_is_probe(data, len);
     if (tag == PROTO_F_ENV && len > 5 && memcmp(data, "FAKE=", 5) == 0)
         snprintf(f->behaviour, sizeof(f->behaviour), "%.*s", (int)len - 5,
                  (const char *)data + 5);
@@ -178,6 +182,8 @@ static void take_injection(struct fake *f)
             break;
         case PROTO_SKILL:
             f->skill_bytes += len;
+            if (f->is_probe)
+                buf_append(&f->skill, data, len);
             f->skill_crc = crc32_update(f->skill_crc, data, len);
             break;
         case PROTO_INPUT:
@@ -199,24 +205,9 @@ static void take_injection(struct fake *f)
 /* One file of a ustar stream. */
 static void send_file(const struct fake *f, const char *name, const char *content, char type)
 {
-    uint8_t block[1024] = {0};
-    char *h = (char *)block;
-    unsigned sum = 0;
+    uint8_t block[1024];
 
-    snprintf(h, 100, "%s", name);
-    snprintf(h + 100, 8, "0000644");
-    snprintf(h + 108, 8, "0000000");
-    snprintf(h + 116, 8, "0000000");
-    snprintf(h + 124, 12, "%011o", (unsigned)strlen(content));
-    snprintf(h + 136, 12, "00000000000");
-    h[156] = type;
-    memcpy(h + 257, "ustar\00000", 8);
-    memset(h + 148, ' ', 8);
-    for (int i = 0; i < 512; i++)
-        sum += block[i];
-    snprintf(h + 148, 8, "%06o", sum);
-    memcpy(block + 512, content, strlen(content));
-    send_frame(f, PROTO_FILES, block, content[0] ? 1024 : 512);
+    send_frame(f, PROTO_FILES, block, fake_tar_file(block, name, content, type));
 }
 
 static void send_files_end(const struct fake *f)
@@ -361,10 +352,31 @@ static void behave_burn(const struct fake *f)
     finish(f, 0, 0, 0);
 }
 
+/* A look at a parser: the skill says what comes of it. */
+static void behave_probe(struct fake *f)
+{
+    const char *text = fake_tar_probe(&f->skill);
+
+    if (!text)
+        die("probe");
+    if (text[0] == '=') {
+        snprintf(f->behaviour, sizeof(f->behaviour), "%s", text + 1);
+        return;
+    }
+    send_frame(f, PROTO_STARTED, NULL, 0);
+    send_exit(f, 0, 0, 0);
+    send_output(f, text);
+    send_files_end(f);
+    send_frame(f, PROTO_DONE, NULL, 0);
+    pause();
+}
+
 static void behave(struct fake *f)
 {
     const char *how = f->behaviour;
 
+    if (f->is_probe)
+        behave_probe(f);
     if (strcmp(how, "before") == 0) {
         send_exit(f, 0, 0, 0);
         pause();
@@ -397,10 +409,8 @@ static void behave(struct fake *f)
         send_text(f, PROTO_STDOUT, "\xac\xff!");
         send_text(f, PROTO_STDERR, "\xf0\x9f");
         finish(f, 0, 0, 0);
-    } else if (strcmp(how, "ticks") == 0) {
-        behave_ticks(f, true);
-    } else if (strcmp(how, "deaf") == 0) {
-        behave_ticks(f, false);
+    } else if (strcmp(how, "ticks") == 0 || strcmp(how, "deaf") == 0) {
+        behave_ticks(f, how[0] == 't');
     } else if (strcmp(how, "burn") == 0) {
         behave_burn(f);
     } else if (strcmp(how, "sleep") == 0) {
@@ -528,11 +538,6 @@ static void boot(struct fake *f)
     _exit(0);
 }
 
-static int number(const char *text)
-{
-    return (int)strtol(text, NULL, 10);
-}
-
 int main(int argc, char **argv)
 {
     static const struct option known[] = {{"control-fd", required_argument, NULL, 'c'},
@@ -555,6 +560,7 @@ int main(int argc, char **argv)
                      .working_set_fd = -1,
                      .record_fd = -1,
                      .run_text = buf_init(1u << 20),
+                     .skill = buf_init(1u << 24),
                      .input = buf_init(1u << 25),
                      .files_in = buf_init(1u << 28)};
     const struct {
@@ -575,7 +581,7 @@ int main(int argc, char **argv)
             return 2;
         for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
             if (fds[i].option == option)
-                *fds[i].fd = number(optarg);
+                *fds[i].fd = atoi(optarg);
         }
     }
     if (optind >= argc)

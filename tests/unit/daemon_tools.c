@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Skills as tools, through a real daemon: definitions in every shape, and calls. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/daemon_harness.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRONT(name, version, more)                                                             \
+    "---\nname: " name "\ndescription: Does " name ".\nversion: \"" version "\"\n" more        \
+    "---\nBody.\n"
+
+/* What the stand-in's guest says of a parser: see fake_vmm.c. */
+#define PROBE(text) "import argparse\n#probe:" text "\n"
+#define PARSER(actions)                                                                        \
+    "{\"version\":1,\"doc\":\"Own "                                                            \
+    "words.\",\"parser\":{\"description\":null,\"actions\":[" actions "]}}"
+#define COUNT                                                                                  \
+    "{\"kind\":\"store\",\"dest\":\"count\",\"options\":[\"--count\"],\"nargs\":null,"         \
+    "\"type\":\"integer\",\"required\":false,\"help\":\"how often\"}"
+#define SOURCE                                                                                 \
+    "{\"kind\":\"store\",\"dest\":\"source\",\"options\":[],\"nargs\":null,"                   \
+    "\"type\":\"string\",\"required\":true,\"help\":null}"
+
+static struct harness h;
+
+static int start(void **state)
+{
+    (void)state;
+    harness_init(&h, "boot", "restore");
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    harness_finish(&h);
+    return 0;
+}
+
+static void push(const struct harness_file *files)
+{
+    harness_expect(harness_push_files(&h, files), 201, "\"digest\"");
+}
+
+static struct answer call(const char *json)
+{
+    return harness_request(&h, "POST", "/v1/tools/call", "Content-Type: application/json\r\n",
+                           json, strlen(json));
+}
+
+static void expect_absent(const char *path, const char *text)
+{
+    struct answer a = harness_get(&h, path);
+
+    assert_int_equal(a.status, 200);
+    if (strstr(a.body, text))
+        fail_msg("%s is in %s", text, a.body);
+    answer_finish(&a);
+}
+
+static void nothing_yet(void **state)
+{
+    (void)state;
+    harness_expect(harness_get(&h, "/v1/tools"), 200, "[]");
+    harness_expect(harness_get(&h, "/v1/tools?format=anthropic"), 200, "[]");
+    harness_expect(harness_get(&h, "/v1/tools?format=mcp"), 200, "{\"tools\":[]}");
+    harness_expect(harness_get(&h, "/v1/tools?format=xml"), 400, "openai, anthropic or mcp");
+}
+
+static void schema_of_the_front_matter(void **state)
+{
+    static const char *const schema = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":"
+                                      "\"integer\"}},\"required\":[\"n\"]}";
+    const struct harness_file files[] = {
+        {"SKILL.md", FRONT("plain", "1",
+                           "input_schema:\n  type: object\n  properties:\n"
+                           "    n: {type: integer}\n  required: [n]\n")},
+        {"main.py", PROBE("=die")},
+        {NULL, NULL}};
+    char text[1024];
+
+    (void)state;
+    push(files);
+    snprintf(text, sizeof(text),
+             "{\"type\":\"function\",\"function\":{\"name\":\"plain\",\"description\":"
+             "\"Does plain.\",\"parameters\":%s}}",
+             schema);
+    harness_expect(harness_get(&h, "/v1/tools"), 200, text);
+    harness_expect(harness_get(&h, "/v1/tools?format=openai"), 200, text);
+    snprintf(text, sizeof(text),
+             "{\"name\":\"plain\",\"description\":\"Does plain.\",\"input_schema\":%s}",
+             schema);
+    harness_expect(harness_get(&h, "/v1/tools?format=anthropic"), 200, text);
+    snprintf(
+        text, sizeof(text),
+        "{\"tools\":[{\"name\":\"plain\",\"description\":\"Does plain.\",\"inputSchema\":%s}",
+        schema);
+    harness_expect(harness_get(&h, "/v1/tools?format=mcp"), 200, text);
+    /* Numbers arrive as they were written. */
+    harness_expect(call("{\"name\":\"plain\",\"arguments\":{\"n\": 12345678901234567890}}"),
+                   200, "\"input\":{\"n\":12345678901234567890}");
+    harness_expect(call("{\"name\":\"plain\",\"arguments\":\"{\\\"n\\\": 7}\"}"), 200,
+                   "\"input\":{\"n\":7}");
+    harness_expect(call("{\"name\":\"plain\",\"arguments\":{}}"), 400, "\\\"n\\\" is missing");
+    harness_expect(call("{\"name\":\"plain\"}"), 400, "\\\"n\\\" is missing");
+    harness_expect(call("{\"name\":\"plain\",\"arguments\":{\"n\":\"1\"}}"), 400,
+                   "\\\"n\\\" must be of type");
+}
+
+static void a_parser_of_the_entry(void **state)
+{
+    const struct harness_file files[] = {{"SKILL.md", FRONT("parsed", "1", "")},
+                                         {"main.py", PROBE(PARSER(SOURCE "," COUNT))},
+                                         {NULL, NULL}};
+
+    (void)state;
+    push(files);
+    harness_expect(
+        harness_get(&h, "/v1/tools?format=anthropic"), 200,
+        "{\"name\":\"parsed\",\"description\":\"Does parsed.\\n\\nOwn words.\","
+        "\"input_schema\":{\"type\":\"object\",\"properties\":{\"source\":{\"type\":"
+        "\"string\"},\"count\":{\"type\":\"integer\",\"description\":\"how often\"}},"
+        "\"required\":[\"source\"],\"additionalProperties\":false}}");
+    /* RUN: two arguments, and no more input than there always is. */
+    harness_expect(call("{\"name\":\"parsed\",\"arguments\":{\"source\":\"a b\",\"count\":4}}"),
+                   200, ":\"--count=4\",");
+    harness_expect(call("{\"name\":\"parsed\",\"arguments\":{\"source\":\"a b\"}}"), 200,
+                   "\"input\":{}");
+    harness_expect(call("{\"name\":\"parsed\",\"arguments\":{\"count\":4}}"), 400,
+                   "\\\"source\\\" is missing");
+    harness_expect(
+        call("{\"name\":\"parsed\",\"arguments\":{\"source\":\"\",\"count\":\"x\"}}"), 400,
+        "\\\"count\\\" must be a whole number");
+    harness_expect(call("{\"name\":\"parsed\",\"arguments\":{\"source\":\"\",\"odd\":1}}"), 400,
+                   "no argument \\\"odd\\\"");
+    /* What was found once is known from now on, also to a daemon that starts anew. */
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    harness_expect(call("{\"name\":\"parsed\",\"arguments\":{\"source\":\"-x\"}}"), 200,
+                   ":\"--\",");
+}
+
+static void scripts_of_a_skill_without_an_entry(void **state)
+{
+    const struct harness_file files[] = {{"SKILL.md", FRONT("many tools", "1", "")},
+                                         {"helpers/inner.py", "pass\n"},
+                                         {"scripts/__init__.py", ""},
+                                         {"scripts/count.py", PROBE(PARSER(COUNT))},
+                                         {"scripts/count.sh", "echo\n"},
+                                         {"scripts/open.py", "print(1)\n"},
+                                         {NULL, NULL}};
+    struct answer a;
+
+    (void)state;
+    push(files);
+    a = harness_get(&h, "/v1/tools?format=mcp");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body,
+                           "{\"name\":\"many_tools__open\",\"description\":\"Runs "
+                           "scripts/open.py of the skill many tools: Does many tools.\","
+                           "\"inputSchema\":{\"type\":\"object\",\"properties\":{},"
+                           "\"additionalProperties\":true}}"));
+    assert_non_null(
+        strstr(a.body, "\"description\":\"Own words.\\n\\nRuns scripts/count.py of"));
+    /* Two that would be called the same. */
+    assert_null(strstr(a.body, "\"many_tools__count\""));
+    assert_non_null(strstr(a.body, "\"many_tools__count_"));
+    assert_null(strstr(a.body, "inner"));
+    assert_null(strstr(a.body, "init"));
+    answer_finish(&a);
+    harness_expect(call("{\"name\":\"many_tools__open\",\"arguments\":{\"a\":[1]}}"), 200,
+                   "\"input\":{\"a\":[1]}");
+    harness_expect(call("{\"name\":\"many_tools__open\"}"), 200, ":\"scripts/open.py\",");
+    harness_expect(call("{\"name\":\"many_tools\"}"), 404, "no tool named many_tools");
+    harness_expect(call("{\"name\":\"many tools\"}"), 404, "no tool named");
+}
+
+static void the_latest_version_counts(void **state)
+{
+    const struct harness_file first[] = {
+        {"SKILL.md", FRONT("twice", "1", "input_schema: {properties: {old: {}}}\n")},
+        {"main.py", "pass\n"},
+        {NULL, NULL}};
+    const struct harness_file second[] = {
+        {"SKILL.md", FRONT("twice", "2", "input_schema: {properties: {new: {}}}\n")},
+        {"main.py", "pass\n"},
+        {NULL, NULL}};
+
+    (void)state;
+    push(first);
+    push(second);
+    harness_expect(harness_get(&h, "/v1/tools"), 200, "{\"new\":{}}");
+    expect_absent("/v1/tools", "\"old\"");
+    harness_expect(call("{\"name\":\"twice\"}"), 200, "\"version\":\"2\"");
+    harness_expect(harness_request(&h, "DELETE", "/v1/skills/twice/2", "", NULL, 0), 204, "");
+    harness_expect(harness_get(&h, "/v1/tools"), 200, "{\"old\":{}}");
+    harness_expect(harness_request(&h, "DELETE", "/v1/skills/twice/1", "", NULL, 0), 204, "");
+    expect_absent("/v1/tools", "twice");
+    harness_expect(call("{\"name\":\"twice\"}"), 404, "no tool");
+}
+
+/* Whatever a guest says, there is a definition. */
+static void hostile_descriptions(void **state)
+{
+    static const char *const lies[] = {
+        "{",
+        "[]",
+        "null",
+        "\"text\"",
+        "{\"version\":1,\"parser\":{\"actions\":[7]}}",
+        "{\"version\":1,\"doc\":\"\\u0000\",\"parser\":null}",
+        "=timeout",
+        "=die",
+        PARSER("{\"kind\":\"store\",\"dest\":\"x\",\"options\":[\"; rm\"],\"type\":\"string\","
+               "\"required\":true}"),
+    };
+    char name[32], front[256], script[1024], text[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        struct harness_file files[] = {{"SKILL.md", front}, {"main.py", script}, {NULL, NULL}};
+
+        snprintf(name, sizeof(name), "liar-%zu", i);
+        snprintf(front, sizeof(front), "---\nname: %s\ndescription: Lies.\n---\n", name);
+        snprintf(script, sizeof(script), "import argparse\n#probe:%s\n", lies[i]);
+        push(files);
+        snprintf(
+            text, sizeof(text),
+            "\"name\":\"%s\",\"description\":\"Lies.\",\"parameters\":{\"type\":\"object\","
+            "\"properties\":{},\"additionalProperties\":true}}",
+            name);
+        harness_expect(harness_get(&h, "/v1/tools"), 200, text);
+        snprintf(text, sizeof(text), "{\"name\":\"%s\",\"arguments\":{\"a\":1}}", name);
+        harness_expect(call(text), 200, "\"input\":{\"a\":1}");
+    }
+}
+
+static void every_way_to_call(void **state)
+{
+    const struct harness_file files[] = {
+        {"SKILL.md", FRONT("ways", "1", "")}, {"main.py", "pass\n"}, {NULL, NULL}};
+    struct answer a;
+    char *id;
+
+    (void)state;
+    push(files);
+    a = call("{\"name\":\"ways\",\"async\":true}");
+    assert_int_equal(a.status, 202);
+    assert_non_null(strstr(a.headers, "Location: /v1/executions/exec_"));
+    answer_finish(&a);
+    harness_expect(harness_request(&h, "POST", "/v1/tools/call",
+                                   "Content-Type: application/json\r\n"
+                                   "Accept: text/event-stream\r\n",
+                                   "{\"name\":\"ways\"}", 15),
+                   200, "event: result");
+    harness_expect(call("{\"name\":\"ways\",\"timeout\":\"7s\",\"env\":{\"A\":\"b\"},"
+                        "\"limits\":{\"pids\":5}}"),
+                   200, ":\"A=b\",");
+    harness_expect(call("{\"name\":\"ways\",\"env\":{\"PATH\":\"b\"}}"), 400, "PATH");
+    harness_expect(call("{\"name\":\"ways\",\"timeout\":[]}"), 400, "timeout");
+    harness_expect(call("{\"name\":\"ways\",\"env\":{\"FAKE\":\"exit\",\"FAKE_DATA\":\"3\"}}"),
+                   200, "\"exit_code\":3");
+    /* The same call under a key is one execution, also when the skill is pushed anew. */
+    a = call("{\"name\":\"ways\",\"arguments\":{\"a\":1},\"idempotency_key\":\"k\"}");
+    assert_int_equal(a.status, 200);
+    id = strndup(strstr(a.body, "exec_"), 37);
+    answer_finish(&a);
+    {
+        const struct harness_file next[] = {
+            {"SKILL.md", FRONT("ways", "2", "")}, {"main.py", "pass\n"}, {NULL, NULL}};
+
+        push(next);
+    }
+    harness_expect(
+        call("{\"name\":\"ways\",\"arguments\":{\"a\":1},\"idempotency_key\":\"k\"}"), 200, id);
+    harness_expect(
+        call("{\"name\":\"ways\",\"arguments\":{\"a\":2},\"idempotency_key\":\"k\"}"), 409,
+        "conflict");
+    free(id);
+}
+
+static void bad_calls(void **state)
+{
+    (void)state;
+    harness_expect(call(""), 400, "bad_request");
+    harness_expect(call("[]"), 400, "bad_request");
+    harness_expect(call("{}"), 400, "\\\"name\\\" is missing");
+    harness_expect(call("{\"name\":7}"), 400, "\\\"name\\\" must be");
+    harness_expect(call("{\"name\":\"\"}"), 404, "not_found");
+    harness_expect(call("{\"name\":\"../x\"}"), 404, "not_found");
+    harness_expect(call("{\"name\":\"nobody\"}"), 404, "no tool named nobody");
+    harness_expect(call("{\"name\":\"ways\",\"arguments\":[]}"), 400, "must be an object");
+    harness_expect(call("{\"name\":\"ways\",\"arguments\":\"{\"}"), 400, "must be an object");
+    harness_expect(call("{\"name\":\"ways\",\"arguments\":7}"), 400, "must be an object");
+    harness_expect(call("{\"name\":\"ways\",\"input\":{}}"), 400, "unknown key \\\"input\\\"");
+    harness_expect(call("{\"name\":\"ways\",\"script\":\"x\"}"), 400, "unknown key");
+    harness_expect(harness_request(&h, "POST", "/v1/tools/call",
+                                   "Content-Type: multipart/form-data; boundary=part\r\n",
+                                   "--part--\r\n", 10),
+                   415, "unsupported_type");
+    harness_expect(
+        harness_request(&h, "POST", "/v1/tools/call", "Content-Type: text/plain\r\n", "{}", 2),
+        415, "unsupported_type");
+    harness_expect(harness_get(&h, "/v1/tools/call"), 405, "method_not_allowed");
+}
+
+/* Nobody waits for a script that never asks for its arguments longer than that. */
+static void a_script_that_hangs(void **state)
+{
+    const struct harness_file files[] = {
+        {"SKILL.md", FRONT("hangs", "1", "")}, {"main.py", PROBE("=hang")}, {NULL, NULL}};
+    struct answer a;
+    time_t begin;
+
+    (void)state;
+    push(files);
+    begin = time(NULL);
+    a = harness_get(&h, "/v1/tools");
+    assert_int_equal(a.status, 200);
+    assert_in_range(time(NULL) - begin, 0, 30);
+    assert_non_null(strstr(a.body, "\"hangs\""));
+    answer_finish(&a);
+    /* And the daemon ends although a machine is looking. */
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    harness_assert_clean(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_yet),
+        cmocka_unit_test(schema_of_the_front_matter),
+        cmocka_unit_test(a_parser_of_the_entry),
+        cmocka_unit_test(scripts_of_a_skill_without_an_entry),
+        cmocka_unit_test(the_latest_version_counts),
+        cmocka_unit_test(hostile_descriptions),
+        cmocka_unit_test(every_way_to_call),
+        cmocka_unit_test(bad_calls),
+        cmocka_unit_test(a_script_that_hangs),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}

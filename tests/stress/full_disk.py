@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that fills up: what does not fit is refused with the reason and leaves nothing behind,
+what was there stays, and everything works again once there is room.
+
+The data folder is a small file system in a mount namespace of the daemon's own; where the kernel
+does not allow that, the test is skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import checked
+import stand_in
+
+ROOM_MIB = 24
+WRAPPER = """#!/bin/sh
+exec unshare --map-root-user --mount sh -c '
+    real=$1 && shift
+    for word in "$@"; do
+        [ "$last" = --data ] && data=$word
+        last=$word
+    done
+    mkdir -p "$data" && mount -t tmpfs -o size={room}m,mode=0700 tmpfs "$data" &&
+        exec "$real" "$@"' sh {real} "$@"
+"""
+
+
+def start():
+    wrapper = tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False)
+    with wrapper:
+        wrapper.write(WRAPPER.format(room=ROOM_MIB, real=os.environ["SKILLVMD"]))
+    os.chmod(wrapper.name, 0o700)
+    os.environ["SKILLVMD"] = wrapper.name
+    os.environ["SKILLVM_WATERMARKS_DISK_FREE"] = "0"
+    os.environ["SKILLVM_WATERMARKS_MEMORY_FREE"] = "0"
+    try:
+        return stand_in.Daemon()
+    finally:
+        os.unlink(wrapper.name)
+
+
+def fill(data):
+    """Takes every block there is."""
+    with open(data / "filler", "wb") as filler:
+        try:
+            while True:
+                filler.write(bytes(65536))
+                filler.flush()
+        except OSError:
+            pass
+
+
+class Api:
+    def __init__(self, daemon, failures):
+        self.socket = daemon.socket
+        self.failures = failures
+
+    def expect(self, expected, method, path, body=None, kind="application/json"):
+        status, text = checked.request(self.socket, method, path, body, kind)
+        self.failures.unless(status in expected, f"{method} {path}: {status} {text[:200]}")
+        return text
+
+    def upload(self, expected, size, name="f"):
+        return self.expect(expected, "POST", f"/v1/files?name={name}", os.urandom(size),
+                           "application/octet-stream")
+
+
+def main():
+    if subprocess.run(["unshare", "--map-root-user", "--mount", "true"], check=False,
+                      capture_output=True).returncode != 0:
+        print("SKIP: no mount namespaces here")
+        return 77
+    failures = checked.Failures()
+    daemon = start()
+    api = Api(daemon, failures)
+    data = Path(f"/proc/{daemon.process.pid}/root{daemon.dir}/data")
+    store = checked.Store(data)
+    api.expect([201], "POST", "/v1/skills", checked.skill_tar("demo", "1"),
+               "application/octet-stream")
+    kept = json.loads(api.upload([201], 1 << 20))
+    # Twice what is left: refused while it comes.
+    error = json.loads(api.upload([500], 2 * ROOM_MIB << 20))
+    failures.unless("No space left" in error["message"], f"the reason is {error}")
+    before = store.objects()
+    fill(data)
+    for size in (0, 10, 70000, 1 << 20):
+        api.upload([201, 500], size)
+    api.expect([201, 500], "POST", "/v1/skills", checked.skill_tar("demo", "2", 200000),
+               "application/octet-stream")
+    for _ in range(3):
+        api.expect([200, 500], "POST", "/v1/executions",
+                   {"skill": "demo", "env": {"FAKE": "files"}})
+    api.expect([200], "GET", "/health")
+    api.expect([200], "GET", f"/v1/files/{kept['id']}/download")
+    failures.unless(checked.wait_until(lambda: os.listdir(data / "tmp") == [], 5),
+                    f"left in tmp: {os.listdir(data / 'tmp')}")
+    failures.unless(before <= store.objects(), "an object was lost")
+    os.unlink(data / "filler")
+    api.upload([201], 1 << 20)
+    result = json.loads(api.expect([200], "POST", "/v1/executions",
+                                   {"skill": "demo", "files": [kept["id"]]}))
+    failures.unless(result["status"] == "success", f"an execution ended as {result['error']}")
+    # SQLite follows links, and this one leads back here: it gets a copy.
+    copy = checked.Store(shutil.copytree(data, daemon.dir / "copy",
+                                         ignore=shutil.ignore_patterns("*-shm", "snapshots")))
+    copy.check(failures)
+    unfinished = copy.query("SELECT COUNT(*) FROM executions WHERE finished_ns IS NULL")[0][0]
+    print(f"{len(store.objects())} objects, {unfinished} executions whose end had no room")
+    failures.unless(daemon.stop() == 0, "the daemon did not stop well")
+    daemon.close()
+    return failures.report()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -85,8 +85,10 @@ void take(const struct answer *a, const char *key, char *ret, size_t size)
 
     snprintf(quoted, sizeof(quoted), "\"%s\":\"", key);
     at = a->body ? strstr(a->body, quoted) : NULL;
-    if (!at)
+    if (!at) {
         fail_msg("no %s in %d %s", key, a->status, a->body);
+        return;
+    }
     at += strlen(quoted);
     snprintf(ret, size, "%.*s", (int)strcspn(at, "\""), at);
 }

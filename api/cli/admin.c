@@ -90,7 +90,6 @@ static int get_page(const struct cli *cli, const char *collection, const char *q
         return remote_failed(cli, &error);
     page = cJSON_Parse(text);
     skillvm_free(text);
-    skillvm_free(text);
     if (!page) {
         cli_say("the daemon's answer cannot be read");
         return CLI_FAILED;

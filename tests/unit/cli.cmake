@@ -12,9 +12,12 @@ skillvm_unit(cli_show apicli)
 
 # The command line whole, against a daemon with a stand-in for the VMM.
 if(TARGET fake_vmm)
-    skillvm_unit(cli_verbs Threads::Threads)
-    target_sources(unit_cli_verbs PRIVATE daemon_harness.c)
-    target_compile_definitions(unit_cli_verbs PRIVATE SKILLVM="$<TARGET_FILE:skillvm>"
-        SKILLVMD="$<TARGET_FILE:skillvmd>" FAKE_VMM="$<TARGET_FILE:fake_vmm>")
-    add_dependencies(unit_cli_verbs skillvm skillvmd fake_vmm)
+    foreach(name verbs admin)
+        skillvm_unit(cli_${name} Threads::Threads)
+        target_sources(unit_cli_${name} PRIVATE daemon_harness.c)
+        target_compile_definitions(unit_cli_${name} PRIVATE SKILLVM="$<TARGET_FILE:skillvm>"
+            SKILLVM_DIR="$<TARGET_FILE_DIR:skillvm>" SKILLVMD="$<TARGET_FILE:skillvmd>"
+            FAKE_VMM="$<TARGET_FILE:fake_vmm>")
+        add_dependencies(unit_cli_${name} skillvm skillvmd fake_vmm)
+    endforeach()
 endif()

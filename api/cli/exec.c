@@ -133,12 +133,16 @@ static int exec_cancel(const struct cli *cli, const struct options *options)
 
 static void print_file(void *ctx, const char *path)
 {
-    (void)ctx;
-    printf("%s\n", path);
+    cJSON *array = ctx;
+
+    if (array)
+        cJSON_AddItemToArray(array, cJSON_CreateString(path));
+    else
+        puts(path);
 }
 
-/* Gets all files and puts them below the folder. */
-static int extract_files(const struct cli *cli, const char *id, const char *dir)
+/* Gets all files and puts them below the folder; says their paths as print_file does. */
+static int extract_files(const struct cli *cli, const char *id, const char *dir, cJSON *array)
 {
     _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
     struct skillvm_error error;
@@ -150,56 +154,68 @@ static int extract_files(const struct cli *cli, const char *id, const char *dir)
     }
     if (skillvm_download(cli->client, id, NULL, fd, FILES_MAX, &error) < 0)
         return remote_failed(cli, &error);
-    if (files_extract(fd, dir, print_file, NULL, &err) < 0)
+    if (files_extract(fd, dir, print_file, array, &err) < 0)
         return verbs_failed(&err);
     return CLI_OK;
 }
 
-static void print_files(const cJSON *json)
+static int list_files(const struct cli *cli, const char *id, cJSON *array)
 {
+    struct skillvm_error error;
+    char *text = NULL;
     const cJSON *item;
+    cJSON *json;
 
+    if (skillvm_get_execution(cli->client, id, &text, &error) < 0)
+        return remote_failed(cli, &error);
+    json = cJSON_Parse(text);
+    skillvm_free(text);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "files_list"))
     {
         if (cJSON_IsString(item))
-            print_file(NULL, item->valuestring);
+            print_file(array, item->valuestring);
     }
+    cJSON_Delete(json);
+    return CLI_OK;
 }
 
 static int exec_files(const struct cli *cli, const struct options *options)
 {
-    static const struct options as_table;
+    const char *id = options->args[0];
     struct skillvm_error error;
-    char *json = NULL;
-    int result;
+    cJSON *array;
+    int status;
 
     if (options->output_dir && options->n_args == 2)
         return help_usage_error("exec", "name a file or a folder for all of them, not both");
-    if (options->output_dir)
-        return extract_files(cli, options->args[0], options->output_dir);
-    if (options->n_args == 1) {
-        result = skillvm_get_execution(cli->client, options->args[0], &json, &error);
-        return verbs_print(cli, &as_table, result, &error, json, print_files);
+    if (options->n_args == 2) {
+        if (skillvm_download(cli->client, id, options->args[1], STDOUT_FILENO, FILES_MAX,
+                             &error) < 0)
+            return remote_failed(cli, &error);
+        return CLI_OK;
     }
-    if (skillvm_download(cli->client, options->args[0], options->args[1], STDOUT_FILENO,
-                         FILES_MAX, &error) < 0)
-        return remote_failed(cli, &error);
-    return CLI_OK;
+    array = options->json ? cJSON_CreateArray() : NULL;
+    status = options->output_dir ? extract_files(cli, id, options->output_dir, array)
+                                 : list_files(cli, id, array);
+    if (status == CLI_OK && options->json)
+        return verbs_print_tree(array);
+    cJSON_Delete(array);
+    return status;
 }
 
 static const struct verb verbs[] = {
     {"list",
-     "usage: skillvm exec list [--skill NAME] [--status WORD] [-n LIMIT] [-o json|table]\n"
+     "usage: skillvm exec list [--skill NAME] [--status WORD] [-n N]\n"
      "\n"
      "Lists executions, the newest first. WORD is accepted, running, success, failed, timeout "
      "or\n"
-     "cancelled; LIMIT is at most 200 (50).\n"
+     "cancelled.\n"
      "\n"
      "example:\n"
      "  skillvm exec list --status failed -n 10\n",
      OPTION_FORMAT | OPTION_FILTER, 0, 0, exec_list},
     {"show",
-     "usage: skillvm exec show ID [-o json|table]\n"
+     "usage: skillvm exec show ID\n"
      "\n"
      "Shows an execution's result, or how far it is.\n"
      "\n"
@@ -230,11 +246,11 @@ static const struct verb verbs[] = {
      "\n"
      "Lists the files an execution left; with PATH prints that one to standard output, with "
      "-d\n"
-     "(--output-dir) puts all of them below DIR.\n"
+     "puts all of them below DIR.\n"
      "\n"
      "example:\n"
      "  skillvm exec files exec_0123456789abcdef0123456789abcdef report.csv > report.csv\n",
-     OPTION_DIR, 1, 2, exec_files},
+     OPTION_DIR | OPTION_FORMAT, 1, 2, exec_files},
     {.name = NULL},
 };
 

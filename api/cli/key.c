@@ -83,26 +83,19 @@ static int key_revoke(const struct cli *cli, const struct options *options)
 
 static const struct verb verbs[] = {
     {"create",
-     "usage: skillvm key create [--tenant TENANT] [--name NAME] [--role tenant|operator] [-o "
-     "json]\n"
+     "usage: skillvm key create [options]\n"
      "\n"
      "Makes an API key and prints it to standard output. It is shown this once: the daemon "
      "keeps\n"
      "only a digest of it.\n"
      "\n"
-     "  --tenant TENANT         whose it is, by id or name (default)\n"
-     "  --name NAME             what it is for, for people\n"
-     "  --role tenant|operator  whether it may administer the daemon (tenant)\n"
-     "\n"
      "example:\n"
      "  (umask 077; skillvm key create --tenant acme --name ci > acme.key)\n",
      OPTION_FORMAT | OPTION_TENANT | OPTION_NAME | OPTION_ROLE, 0, 0, key_create},
     {"list",
-     "usage: skillvm key list [--tenant TENANT] [-o json|table]\n"
+     "usage: skillvm key list [--tenant TENANT]\n"
      "\n"
      "Lists the keys, of one tenant or of all, without the keys themselves.\n"
-     "\n"
-     "  --tenant TENANT  of this one alone, by id or name\n"
      "\n"
      "example:\n"
      "  skillvm key list --tenant acme\n",

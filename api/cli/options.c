@@ -12,31 +12,34 @@
 static const struct rule {
     unsigned kind; /* of enum option_kind */
     char letter;   /* 0: none */
-    bool is_flag;
     const char *name;
-    size_t offset; /* of its member in struct options: a bool, or a text */
+    const char *argument; /* what it takes, for the help; NULL: it is a flag */
+    size_t offset;        /* of its member in struct options: a bool, or a text */
+    const char *help;
 } rules[] = {
-    {OPTION_FORMAT, 'o', false, "output", offsetof(struct options, output)},
-    {OPTION_JSON, 0, true, "json", offsetof(struct options, json)},
-    {OPTION_FOLLOW, 'f', true, "follow", offsetof(struct options, follow)},
-    {OPTION_STRICT, 0, true, "strict", offsetof(struct options, strict)},
-    {OPTION_DIR, 'd', false, "output-dir", offsetof(struct options, output_dir)},
-    {OPTION_FILTER, 0, false, "skill", offsetof(struct options, skill)},
-    {OPTION_FILTER, 0, false, "status", offsetof(struct options, status)},
-    {OPTION_FILTER, 'n', false, "limit", offsetof(struct options, limit)},
-    {OPTION_TENANT, 0, false, "tenant", offsetof(struct options, tenant)},
-    {OPTION_NAME, 0, false, "name", offsetof(struct options, name)},
-    {OPTION_ROLE, 0, false, "role", offsetof(struct options, role)},
-    {OPTION_LIMITS, 0, false, "weight", offsetof(struct options, weight)},
-    {OPTION_LIMITS, 0, false, "max-running", offsetof(struct options, max_running)},
-    {OPTION_LIMITS, 0, false, "max-queued", offsetof(struct options, max_queued)},
-    {OPTION_LIMITS, 0, false, "rate", offsetof(struct options, rate)},
-    {OPTION_LIMITS, 0, false, "cpu-per-day", offsetof(struct options, cpu_per_day)},
-    {OPTION_LIMITS, 0, false, "storage", offsetof(struct options, storage)},
-    {OPTION_LIMITS, 0, false, "max-timeout", offsetof(struct options, max_timeout)},
-    {OPTION_LIMITS, 0, false, "max-memory", offsetof(struct options, max_memory)},
-    {OPTION_SWITCH, 0, true, "enable", offsetof(struct options, enable)},
-    {OPTION_SWITCH, 0, true, "disable", offsetof(struct options, disable)},
+#define MEMBER(member) offsetof(struct options, member)
+    {OPTION_FORMAT, 'o', "output", "json|table", MEMBER(output), "how to print"},
+    {OPTION_JSON, 0, "json", NULL, MEMBER(json), "the same as -o json"},
+    {OPTION_FOLLOW, 'f', "follow", NULL, MEMBER(follow), "go on until it ends"},
+    {OPTION_STRICT, 0, "strict", NULL, MEMBER(strict), "by the specification's validator"},
+    {OPTION_DIR, 'd', "output-dir", "DIR", MEMBER(output_dir), "where to put it"},
+    {OPTION_FILTER, 0, "skill", "NAME", MEMBER(skill), "of this skill alone"},
+    {OPTION_FILTER, 0, "status", "WORD", MEMBER(status), "of this status alone"},
+    {OPTION_FILTER, 'n', "limit", "N", MEMBER(limit), "at most so many, up to 200 (50)"},
+    {OPTION_TENANT, 0, "tenant", "TENANT", MEMBER(tenant), "whose, by id or name"},
+    {OPTION_NAME, 0, "name", "NAME", MEMBER(name), "its name, for people"},
+    {OPTION_ROLE, 0, "role", "tenant|operator", MEMBER(role), "what it may do (tenant)"},
+    {OPTION_SWITCH, 0, "enable", NULL, MEMBER(enable), "its keys work again"},
+    {OPTION_SWITCH, 0, "disable", NULL, MEMBER(disable), "its keys are refused"},
+    {OPTION_LIMITS, 0, "weight", "N", MEMBER(weight), "share of the machines, 1 to 100 (10)"},
+    {OPTION_LIMITS, 0, "max-running", "N", MEMBER(max_running), "executions at a time"},
+    {OPTION_LIMITS, 0, "max-queued", "N", MEMBER(max_queued), "executions that wait"},
+    {OPTION_LIMITS, 0, "rate", "N", MEMBER(rate), "executions begun in a minute"},
+    {OPTION_LIMITS, 0, "cpu-per-day", "2h", MEMBER(cpu_per_day), "processor time in a day"},
+    {OPTION_LIMITS, 0, "storage", "10Gi", MEMBER(storage), "of skills, files and results"},
+    {OPTION_LIMITS, 0, "max-timeout", "60s", MEMBER(max_timeout), "longest execution"},
+    {OPTION_LIMITS, 0, "max-memory", "512Mi", MEMBER(max_memory), "memory of an execution"},
+#undef MEMBER
 };
 
 #define N_RULES (sizeof(rules) / sizeof(rules[0]))
@@ -65,12 +68,12 @@ static void make_tables(struct option *longs, char *shorts)
     for (size_t i = 0; i < N_RULES; i++) {
         longs[n++] = (struct option){
             .name = rules[i].name,
-            .has_arg = rules[i].is_flag ? no_argument : required_argument,
+            .has_arg = rules[i].argument ? required_argument : no_argument,
             .val = number_of(i),
         };
         if (rules[i].letter)
             *shorts++ = rules[i].letter;
-        if (rules[i].letter && !rules[i].is_flag)
+        if (rules[i].letter && rules[i].argument)
             *shorts++ = ':';
     }
     *shorts = '\0';
@@ -82,10 +85,34 @@ static void keep(const struct rule *rule, struct options *o)
     char *member = (char *)o + rule->offset;
     bool yes = true;
 
-    if (rule->is_flag)
-        memcpy(member, &yes, sizeof(yes));
-    else
+    if (rule->argument)
         memcpy(member, &optarg, sizeof(optarg));
+    else
+        memcpy(member, &yes, sizeof(yes));
+}
+
+/* The help with a line for each option before its example. */
+static void print_help(const char *help, unsigned kinds)
+{
+    const char *example = strstr(help, "example");
+
+    if (!example)
+        example = help + strlen(help);
+    printf("%.*s", (int)(example - help), help);
+    for (size_t i = 0; i < N_RULES; i++) {
+        const struct rule *r = &rules[i];
+        char left[64];
+
+        if (!(r->kind & kinds))
+            continue;
+        (void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s", r->letter ? '-' : ' ',
+                       r->letter ? r->letter : ' ', r->letter ? ", " : "  ", r->name,
+                       r->argument ? " " : "", r->argument ? r->argument : "");
+        printf("  %-28s %s\n", left, r->help);
+    }
+    if (!(kinds & OPTION_OFFLINE))
+        printf("  --server, --key, --socket, --data  as in `skillvm help`\n");
+    printf("%s%s", kinds == OPTION_OFFLINE ? "" : "\n", example);
 }
 
 int options_parse(struct cli_globals *globals, const char *command, const char *shown,
@@ -109,7 +136,7 @@ int options_parse(struct cli_globals *globals, const char *command, const char *
             continue;
         }
         if (c == 'h' && help) {
-            (void)fputs(help, stdout);
+            print_help(help, kinds);
             return CLI_OK;
         }
         status = cli_take_global(c, globals, command);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of commands, each described once in options.c: a command names those that it
- * takes. A new option is a row there, a member here and a bit.
+ * The options of commands, each described once in options.c with its help: a command names
+ * those that it takes. A new option is a row there, a member here and a bit.
  */
 #ifndef SKILLVM_API_CLI_OPTIONS_H
 #define SKILLVM_API_CLI_OPTIONS_H
@@ -54,8 +54,9 @@ struct options {
 
 /*
  * Takes the options of a command (argv[0] is its name) that are in kinds, and the global ones.
- * shown is the command as it is called, help what --help prints, command what `skillvm help`
- * knows it by. -1: go on; else the exit status.
+ * shown is the command as it is called, command what `skillvm help` knows it by; help has a
+ * line that begins with "example", and --help prints the options before it. -1: go on; else the
+ * exit status.
  */
 int options_parse(struct cli_globals *globals, const char *command, const char *shown,
                   const char *help, unsigned kinds, int argc, char **argv, struct options *o);

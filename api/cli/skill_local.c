@@ -5,6 +5,7 @@
 #include "api/cli/zip.h"
 #include "base/fd.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 static const struct verb verbs[] = {
     {"push",
-     "usage: skillvm skill push PATH [-o json]\n"
+     "usage: skillvm skill push PATH\n"
      "\n"
      "Registers a skill at the daemon: a folder with a SKILL.md, or a zip or tar of one. The "
      "same\n"
@@ -27,7 +28,7 @@ static const struct verb verbs[] = {
      "  skillvm skill push examples/word-counter\n",
      OPTION_FORMAT, 1, 1, skill_push},
     {"list",
-     "usage: skillvm skill list [-o json|table]\n"
+     "usage: skillvm skill list\n"
      "\n"
      "Lists the registered skills, by name, the version registered last first.\n"
      "\n"
@@ -35,7 +36,7 @@ static const struct verb verbs[] = {
      "  skillvm skill list -o json\n",
      OPTION_FORMAT, 0, 0, skill_list},
     {"show",
-     "usage: skillvm skill show NAME[@VERSION] [-o json|table]\n"
+     "usage: skillvm skill show NAME[@VERSION]\n"
      "\n"
      "Shows a registered skill with its files and instructions; without a version the one\n"
      "registered last.\n"
@@ -53,7 +54,7 @@ static const struct verb verbs[] = {
      "  skillvm skill rm word-counter@1.0.0\n",
      0, 1, 1, skill_rm},
     {"lint",
-     "usage: skillvm skill lint PATH [--strict] [-o json]\n"
+     "usage: skillvm skill lint PATH [--strict]\n"
      "\n"
      "Checks a skill as a push would, without a daemon. Exit status 1 when it would be "
      "refused.\n"
@@ -70,13 +71,13 @@ static const struct verb verbs[] = {
     {"package",
      "usage: skillvm skill package PATH [-d DIR]\n"
      "\n"
-     "Checks a skill and makes NAME-VERSION.zip of it, here or in DIR (--output-dir). The same "
+     "Checks a skill and makes NAME-VERSION.zip of it, here or in DIR. The same "
      "skill\n"
      "always gives the same zip.\n"
      "\n"
      "example:\n"
      "  skillvm skill package examples/word-counter\n",
-     OPTION_DIR | OPTION_OFFLINE, 1, 1, skill_package},
+     OPTION_DIR | OPTION_FORMAT | OPTION_OFFLINE, 1, 1, skill_package},
     {"init",
      "usage: skillvm skill init NAME\n"
      "\n"
@@ -84,13 +85,27 @@ static const struct verb verbs[] = {
      "\n"
      "example:\n"
      "  skillvm skill init my-skill && skillvm run ./my-skill\n",
-     OPTION_OFFLINE, 1, 1, skill_init},
+     OPTION_FORMAT | OPTION_OFFLINE, 1, 1, skill_init},
     {.name = NULL},
 };
 
 int cmd_skill(struct cli_globals *globals, int argc, char **argv)
 {
     return verbs_main(globals, "skill", verbs, argc, argv);
+}
+
+/* Prints what was made, as lines or as a JSON array. */
+static int print_paths(const struct options *options, char *const *paths, int n)
+{
+    cJSON *json = options->json ? cJSON_CreateArray() : NULL;
+
+    for (int i = 0; i < n; i++) {
+        if (options->json)
+            cJSON_AddItemToArray(json, cJSON_CreateString(paths[i]));
+        else
+            puts(paths[i]);
+    }
+    return options->json ? verbs_print_tree(json) : CLI_OK;
 }
 
 /* The zip's name in the folder it goes to, or NULL without memory. */
@@ -129,11 +144,10 @@ int skill_package(const struct cli *cli, const struct options *options)
         r = err_set_errno(&err, errno, "cannot read the skill");
     if (r == 0)
         r = zip_write(tar, skill.name, zip, &err);
-    if (r == 0)
-        printf("%s\n", name);
+    int status = r < 0 ? verbs_failed(&err) : print_paths(options, &name, 1);
     free(name);
     skill_finish(&skill);
-    return r < 0 ? verbs_failed(&err) : CLI_OK;
+    return status;
 }
 
 static int write_file(int dir_fd, const char *name, const char *text, const char *skill_name,
@@ -200,6 +214,13 @@ int skill_init(const struct cli *cli, const struct options *options)
         (void)write_file(dir, "main.py", main_py, name, &err);
     if (err.code)
         return verbs_failed(&err);
+    if (options->json) {
+        char skill_path[128], main_path[128];
+
+        (void)snprintf(skill_path, sizeof(skill_path), "%s/SKILL.md", name);
+        (void)snprintf(main_path, sizeof(main_path), "%s/main.py", name);
+        return print_paths(options, (char *[]){skill_path, main_path}, 2);
+    }
     printf("made %s/SKILL.md and %s/main.py; try it:\n"
            "  skillvm run ./%s --input '{\"name\": \"Ada\"}'\n",
            name, name, name);

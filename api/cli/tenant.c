@@ -212,29 +212,19 @@ static int tenant_rm(const struct cli *cli, const struct options *options)
     return admin_remove(cli, "tenants", options->args[0]);
 }
 
-#define LIMITS_HELP                                                                            \
-    "  --weight N             its share where tenants wait for each other, 1 to 100 (10)\n"    \
-    "  --max-running N        executions at a time\n"                                          \
-    "  --max-queued N         executions that wait\n"                                          \
-    "  --rate N               executions begun in a minute\n"                                  \
-    "  --cpu-per-day 2h       processor time in a day\n"                                       \
-    "  --storage 10Gi         what skills, files and results take\n"                           \
-    "  --max-timeout 60s      the longest an execution may run\n"                              \
-    "  --max-memory 512Mi     the most memory an execution gets\n"
-
 static const struct verb verbs[] = {
     {"create",
-     "usage: skillvm tenant create NAME [limits] [-o json|table]\n"
+     "usage: skillvm tenant create NAME [limits]\n"
      "\n"
      "Makes a tenant: an owner of skills and executions that no other tenant sees. Give it a "
      "key\n"
      "with `skillvm key create --tenant NAME`. A limit that is not given is none of its own.\n"
-     "\n" LIMITS_HELP "\n"
+     "\n"
      "example:\n"
      "  skillvm tenant create acme --max-running 4 --storage 5Gi\n",
      OPTION_FORMAT | OPTION_LIMITS, 1, 1, tenant_create},
     {"list",
-     "usage: skillvm tenant list [-o json|table]\n"
+     "usage: skillvm tenant list\n"
      "\n"
      "Lists the tenants with what they use.\n"
      "\n"
@@ -242,7 +232,7 @@ static const struct verb verbs[] = {
      "  skillvm tenant list\n",
      OPTION_FORMAT, 0, 0, tenant_list},
     {"show",
-     "usage: skillvm tenant show TENANT [-o json|table]\n"
+     "usage: skillvm tenant show TENANT \n"
      "\n"
      "Shows a tenant, its limits and what it uses. TENANT is an id or a name.\n"
      "\n"
@@ -250,15 +240,12 @@ static const struct verb verbs[] = {
      "  skillvm tenant show acme\n",
      OPTION_FORMAT, 1, 1, tenant_show},
     {"set",
-     "usage: skillvm tenant set TENANT [--name NAME] [--enable|--disable] [limits] [-o "
-     "json|table]\n"
+     "usage: skillvm tenant set TENANT [options]\n"
      "\n"
      "Changes what is given and nothing else. \"none\" takes a limit away. A disabled tenant's "
      "keys\n"
      "are refused; what it has stays.\n"
      "\n"
-     "  --name NAME            another name\n"
-     "  --enable, --disable    whether its keys work\n" LIMITS_HELP "\n"
      "example:\n"
      "  skillvm tenant set acme --max-running 8 --storage none\n",
      OPTION_FORMAT | OPTION_LIMITS | OPTION_NAME | OPTION_SWITCH, 1, 1, tenant_set},

@@ -15,7 +15,7 @@ struct skillvm_error;
 
 struct verb {
     const char *name;
-    const char *help; /* all of it, with its usage line */
+    const char *help; /* usage, what it does, "example:"; its options are added before that */
     unsigned options; /* of enum option_kind */
     int min_args;
     int max_args;

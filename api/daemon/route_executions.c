@@ -147,12 +147,16 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     bool ok;
     int r = open_registered(c, &found, &name_known, &err);
 
-    if (r == -ENOENT && !name_known) {
+    if (r == -ENOENT && !q->version) {
         http_reply_error(reply, 404, "not_found", "there is no skill named %s", q->skill);
         return false;
     }
+    /* Skillbox accepts what names a version, and so does its example suite. */
     if (r == -ENOENT) {
-        if (asprintf(&c->refusal, "skill %s has no version %s", q->skill, q->version) < 0) {
+        if (asprintf(&c->refusal,
+                     name_known ? "skill %s has no version %s"
+                                : "there is no skill named %s, nor its version %s",
+                     q->skill, q->version) < 0) {
             c->refusal = NULL;
             return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
         }

@@ -152,6 +152,10 @@ class Api(unittest.TestCase):
         answer = self.run_skill(version="99.99.99")
         self.assertEqual((answer.status, answer.json["status"]), (200, "failed"))
         self.assertIn("99.99.99", answer.json["error"])
+        # A skill that is gone: with a version an execution that fails, without one a 404.
+        answer = self.http.post("/v1/executions", {"skill": "gone", "version": "1.0.0"})
+        self.assertEqual((answer.status, answer.json["status"]), (200, "failed"))
+        self.expect_error(self.http.post("/v1/executions", {"skill": "gone"}), 404)
 
     def test_outcomes_are_200(self):
         for fake, data, status in (("exit", "42", "failed"), ("timeout", "", "timeout"),

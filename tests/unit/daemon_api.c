@@ -178,6 +178,8 @@ static void a_missing_version_is_a_failed_execution(void **state)
     snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
     expect(harness_get(*state, path), 200, "has no version 9");
     answer_finish(&a);
+    expect(harness_run(*state, "{\"skill\":\"nobody\",\"version\":\"9\"}"), 200,
+           "there is no skill named nobody");
 }
 
 /* What the guest is told, byte for byte. */

@@ -13,6 +13,7 @@
 #include "api/daemon/registry.h"
 #include "api/daemon/resources.h"
 #include "api/daemon/snapshots.h"
+#include "api/daemon/starts.h"
 #include "api/skill/archive.h"
 
 #include <pthread.h>
@@ -28,6 +29,7 @@ struct daemon {
     struct audit *audit;
     struct prober *prober;
     struct resources *resources;
+    struct starts starts;
     struct retention *retention;
     struct download_links links;
     const char *public_url; /* before paths in answers over TCP; "": the Host header says */

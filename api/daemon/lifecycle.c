@@ -42,6 +42,8 @@ static void tell_status(const struct lifecycle *l)
     else if (resources_check(l->daemon->resources, &short_of) < 0)
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=accepting nothing new: %s",
                     short_of.message);
+    else if (starts_check(&l->daemon->starts, clock_monotonic_ns(), &short_of) < 0)
+        notify_send(l->notify, "WATCHDOG=1\nSTATUS=%s", short_of.message);
     else
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=%u running, %u waiting", running, queued);
 }

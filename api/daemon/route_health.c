@@ -2,7 +2,9 @@
 /* Whether the daemon lives, and whether it can take an execution now. */
 #include "api/daemon/daemon.h"
 #include "api/daemon/json_text.h"
+#include "base/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define BODY_MAX        8192u
@@ -39,20 +41,25 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     struct buf body = buf_init(BODY_MAX);
     char text[ERR_MESSAGE_MAX];
     enum snapshots_state state = snapshots_get_state(d->snapshots, text, sizeof(text));
-    bool stopping = __atomic_load_n(&d->stopping, __ATOMIC_RELAXED);
     struct resources_state resources;
+    struct err pool = {0};
     bool ready;
 
     (void)request;
     resources_look(d->resources, &resources);
-    ready =
-        state == SNAPSHOTS_READY && !stopping && !resources.disk.low && !resources.memory.low;
+    if (__atomic_load_n(&d->stopping, __ATOMIC_RELAXED))
+        (void)err_set(&pool, ESHUTDOWN, "the daemon is stopping");
+    else
+        (void)starts_check(&d->starts, clock_monotonic_ns(), &pool);
+    ready = state == SNAPSHOTS_READY && pool.code == 0 && !resources.disk.low &&
+            !resources.memory.low;
     (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":",
                      ready                       ? "ready"
                      : state == SNAPSHOTS_FAILED ? "failed"
                                                  : "not_ready");
     (void)json_append_cstr(&body, text);
-    (void)buf_printf(&body, ",\"pool\":\"%s\"", stopping ? "the daemon is stopping" : "ok");
+    (void)buf_printf(&body, ",\"pool\":");
+    (void)json_append_cstr(&body, pool.code ? pool.message : "ok");
     append_level(&body, "disk", &resources.disk);
     append_level(&body, "memory", &resources.memory);
     (void)buf_printf(&body, "}}\n");

@@ -238,6 +238,9 @@ static void run_machine(struct run *run, const struct snapshot_view *snapshot)
         execution_set_machine(run->e, vm.pid);
     if (r == 0)
         r = guest_session_run(&vm, &session, &events, run, start_ns, &run->report, &err);
+    if (run->report.times.ready_ns != 0 || (r < 0 && r != -ECANCELED))
+        starts_note(run->env->starts, clock_monotonic_ns(),
+                    run->report.times.ready_ns != 0 ? NULL : &err);
     /* It dies while its files are looked at. */
     vm_kill(&vm);
     judge(run, r, &err);

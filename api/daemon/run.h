@@ -11,6 +11,7 @@
 #include "api/daemon/metrics.h"
 #include "api/daemon/registry.h"
 #include "api/daemon/snapshots.h"
+#include "api/daemon/starts.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ struct run_env {
     struct registry *registry;
     struct snapshots *snapshots;
     struct metrics *metrics;
+    struct starts *starts;
     const char *vmm_program;
     int tmp_fd;                  /* directory */
     int objects_fd;              /* directory */

@@ -75,6 +75,7 @@ static int start_engine(struct daemon *d, const struct config *config,
         .env = {.registry = d->registry,
                 .snapshots = d->snapshots,
                 .metrics = d->metrics,
+                .starts = &d->starts,
                 .vmm_program = places->vmm,
                 .tmp_fd = d->tmp_fd,
                 .objects_fd = d->objects_fd,
@@ -188,7 +189,10 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
 int serve_run(const struct serve *serve, struct err *err)
 {
     const struct config *config = serve->config;
-    struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .store_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct daemon d = {.tmp_fd = -1,
+                       .objects_fd = -1,
+                       .store_lock = PTHREAD_MUTEX_INITIALIZER,
+                       .starts = STARTS_INIT};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms =
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,

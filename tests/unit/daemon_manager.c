@@ -8,6 +8,7 @@
 #include "api/daemon/activation.h"
 #include "api/daemon/notify.h"
 #include "api/daemon/resources.h"
+#include "api/daemon/starts.h"
 #include "base/fd.h"
 
 #include <arpa/inet.h>
@@ -299,6 +300,34 @@ static void what_cannot_be_read_is_enough(void **state)
     resources_destroy(r);
 }
 
+static void starts_are_forgotten_in_time(void **state)
+{
+    const struct err no = {EIO, "no KVM"};
+    struct starts s = STARTS_INIT;
+    struct err why = {0}, none = {0};
+    uint64_t now = 1000;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        starts_note(&s, now, &no);
+        assert_int_equal(starts_check(&s, now, &none), 0);
+    }
+    starts_note(&s, now, NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(starts_check(&s, now, &none), 0);
+        starts_note(&s, now, &no);
+    }
+    assert_int_equal(starts_check(&s, now + STARTS_WHILE_NS - 1, &why), -EIO);
+    assert_string_equal(why.message, "the last 3 machines did not start: no KVM");
+    assert_int_equal(starts_check(&s, now + STARTS_WHILE_NS, &none), 0);
+    starts_note(&s, now + 1, &no);
+    why = (struct err){0};
+    assert_int_equal(starts_check(&s, now + 2, &why), -EIO);
+    starts_note(&s, now + 3, NULL);
+    assert_int_equal(starts_check(&s, now + 4, &none), 0);
+    assert_int_equal(none.code, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +336,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_no_listener),
         cmocka_unit_test(notifications_arrive),
         cmocka_unit_test(without_a_manager_nothing_is_sent),
+        cmocka_unit_test(starts_are_forgotten_in_time),
         cmocka_unit_test(resources_are_compared),
         cmocka_unit_test(what_cannot_be_read_is_enough),
     };

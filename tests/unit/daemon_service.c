@@ -295,6 +295,29 @@ static void a_second_signal_shortens(void **state)
     end(&s);
 }
 
+/* Several machines in a row that do not start are more than one execution's bad luck. */
+static void a_host_that_starts_no_machine_is_not_ready(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    harness_init(&h, "boot", "restore=failed");
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    assert_int_equal(harness_push(&h, "demo", "1.0", "print(1)"), 201);
+    for (int i = 0; i < 3; i++) {
+        expect(harness_get(&h, "/ready"), 200, "\"pool\":\"ok\"");
+        expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "made-up refusal");
+    }
+    expect(harness_get(&h, "/ready"), 503,
+           "\"pool\":\"the last 3 machines did not start: the microVM failed");
+    /* It is still tried: nothing that was asked for is refused for it. */
+    expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "made-up refusal");
+    harness_assert_clean(&h);
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_finish(&h);
+}
+
 /* Archives are held to the settings, on their way in and unpacked. */
 static void archives_have_their_limits(void **state)
 {
@@ -485,6 +508,7 @@ int main(void)
         cmocka_unit_test(what_cannot_change_stays),
         cmocka_unit_test(stopping_loses_nothing),
         cmocka_unit_test(a_second_signal_shortens),
+        cmocka_unit_test(a_host_that_starts_no_machine_is_not_ready),
         cmocka_unit_test(archives_have_their_limits),
         cmocka_unit_test(sockets_can_be_handed_over),
         cmocka_unit_test(settings_are_checked_and_printed),

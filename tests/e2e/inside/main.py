@@ -23,6 +23,7 @@ SUITES = {
         "cases_interpreter",
         "cases_edges",
         "cases_lifetime",
+        "cases_network",
     ),
     "hostile": ("cases_guest", "cases_caller", "cases_machine"),
 }

@@ -2,6 +2,7 @@
 // `skillvm mcp` as the command line of the official inspector sees it.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { resolve } from "node:path";
 import { after, before } from "node:test";
 import { promisify } from "node:util";
 
@@ -11,11 +12,13 @@ const daemon = new Daemon();
 before(() => daemon.start());
 after(() => daemon.stop());
 
+// It looks for its package.json from the working directory.
+const folder = resolve("node_modules/@modelcontextprotocol/inspector-cli/build");
+
 async function inspect(...args) {
     const { stdout } = await promisify(execFile)(
-        process.execPath,
-        ["node_modules/@modelcontextprotocol/inspector-cli/build/cli.js", "--cli", skillvm, "mcp", ...args],
-        { env: daemon.env });
+        process.execPath, ["cli.js", "--cli", skillvm, "mcp", ...args],
+        { cwd: folder, env: daemon.env });
     return JSON.parse(stdout);
 }
 

@@ -90,6 +90,8 @@ export class Raw {
         this.lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
         this.log = "";
         this.process.stderr.on("data", (data) => { this.log += data; });
+        // It may end before it has read everything.
+        this.process.stdin.on("error", () => {});
     }
 
     send(message) {

@@ -11,9 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * Two connections, each with its lock: what only reads does not wait for another's commit,
+ * which takes as long as the disk takes (WAL lets it read on). What was committed is read at
+ * once.
+ */
 struct registry {
     pthread_mutex_t lock;
     sqlite3 *db;
+    pthread_mutex_t reader_lock; /* taken after lock where both are */
+    sqlite3 *reader;
     sqlite3_stmt **statements[REGISTRY_PARTS];
 };
 
@@ -31,7 +38,12 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
 
 int registry_error(struct registry *registry, struct err *err, const char *what)
 {
-    return err_set(err, EIO, "database: cannot %s: %s", what, sqlite3_errmsg(registry->db));
+    /* A read that failed stays the reader's last one until the next; reads fail rarely. */
+    int code = registry->reader ? sqlite3_errcode(registry->reader) : SQLITE_OK;
+    bool read = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
+
+    return err_set(err, EIO, "database: cannot %s: %s", what,
+                   sqlite3_errmsg(read ? registry->reader : registry->db));
 }
 
 int registry_no_memory(struct err *err)
@@ -110,11 +122,32 @@ static int prepare(struct registry *registry, enum registry_part part, struct er
     if (!registry->statements[part])
         return registry_no_memory(err);
     for (size_t i = 0; i < n; i++) {
-        if (sqlite3_prepare_v3(registry->db, parts[part]->text[i], -1,
-                               SQLITE_PREPARE_PERSISTENT, &registry->statements[part][i],
-                               NULL) != SQLITE_OK)
+        const char *text = parts[part]->text[i];
+        sqlite3_stmt **s = &registry->statements[part][i];
+        int r = sqlite3_prepare_v3(registry->db, text, -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
+
+        if (r == SQLITE_OK && sqlite3_stmt_readonly(*s)) {
+            (void)sqlite3_finalize(*s);
+            *s = NULL;
+            r = sqlite3_prepare_v3(registry->reader, text, -1, SQLITE_PREPARE_PERSISTENT, s,
+                                   NULL);
+        }
+        if (r != SQLITE_OK)
             return registry_error(registry, err, "prepare a statement");
     }
+    return 0;
+}
+
+static int open_connection(struct registry *registry, const char *path, sqlite3 **ret,
+                           const char *settings, struct err *err)
+{
+    if (sqlite3_open_v2(path, ret,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
+                        NULL) != SQLITE_OK)
+        return registry_error(registry, err, "open it");
+    (void)sqlite3_busy_timeout(*ret, 5000);
+    if (sqlite3_exec(*ret, settings, NULL, NULL, NULL) != SQLITE_OK)
+        return registry_error(registry, err, "set it up");
     return 0;
 }
 
@@ -126,23 +159,22 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
     if (!registry)
         return registry_no_memory(err);
     (void)pthread_mutex_init(&registry->lock, NULL);
-    if (sqlite3_open_v2(path, &registry->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
-                        NULL) != SQLITE_OK) {
-        r = registry_error(registry, err, "open it");
-        goto fail;
-    }
-    (void)sqlite3_busy_timeout(registry->db, 5000);
-    r = execute(registry,
-                "PRAGMA auto_vacuum = INCREMENTAL;" /* before anything is in it */
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
-                "PRAGMA cache_size = -512;", /* KiB */
-                err);
+    (void)pthread_mutex_init(&registry->reader_lock, NULL);
+    r = open_connection(registry, path, &registry->db,
+                        "PRAGMA auto_vacuum = INCREMENTAL;" /* before anything is in it */
+                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
+                        "PRAGMA cache_size = -512;", /* KiB */
+                        err);
     if (r == 0)
         r = migrate(registry, err);
     if (r == 0)
         r = allow_vacuum(registry, err);
+    if (r == 0)
+        r = open_connection(registry, path, &registry->reader,
+                            "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
+                            "PRAGMA cache_size = -512;",
+                            err);
     for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++)
         r = prepare(registry, (enum registry_part)i, err);
     if (r < 0)
@@ -163,22 +195,31 @@ void registry_close(struct registry *registry)
             (void)sqlite3_finalize(registry->statements[i][k]);
         free(registry->statements[i]);
     }
+    (void)sqlite3_close(registry->reader);
     (void)sqlite3_close(registry->db);
+    (void)pthread_mutex_destroy(&registry->reader_lock);
     (void)pthread_mutex_destroy(&registry->lock);
     free(registry);
 }
 
+static pthread_mutex_t *lock_of(struct registry *registry, sqlite3_stmt *s)
+{
+    return sqlite3_db_handle(s) == registry->reader ? &registry->reader_lock : &registry->lock;
+}
+
 sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part, unsigned which)
 {
-    (void)pthread_mutex_lock(&registry->lock);
-    return registry->statements[part][which];
+    sqlite3_stmt *s = registry->statements[part][which];
+
+    (void)pthread_mutex_lock(lock_of(registry, s));
+    return s;
 }
 
 void registry_end(struct registry *registry, sqlite3_stmt *s)
 {
     (void)sqlite3_reset(s);
     (void)sqlite3_clear_bindings(s);
-    (void)pthread_mutex_unlock(&registry->lock);
+    (void)pthread_mutex_unlock(lock_of(registry, s));
 }
 
 int registry_run(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
@@ -252,8 +293,11 @@ int registry_execute(struct registry *registry, const char *sql, const char *wha
     int r = 0;
 
     (void)pthread_mutex_lock(&registry->lock);
+    /* Writing back the log has to wait for readers, so there shall be none. */
+    (void)pthread_mutex_lock(&registry->reader_lock);
     if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
         r = registry_error(registry, err, what);
+    (void)pthread_mutex_unlock(&registry->reader_lock);
     (void)pthread_mutex_unlock(&registry->lock);
     return r;
 }

@@ -2,9 +2,9 @@
 /*
  * What the daemon must not forget, in SQLite (WAL, synchronous=FULL, so that a row that was
  * acknowledged survives a power loss): skills and executions here; tenants, keys, files, usage,
- * audit and tool schemas in registry_*.h. One connection, one lock; every call may be made from
- * any thread. SQL is fixed text with bound values. What belongs to a tenant is only found with
- * its id.
+ * audit and tool schemas in registry_*.h. One connection writes, one reads, each with its lock;
+ * every call may be made from any thread. SQL is fixed text with bound values. What belongs to
+ * a tenant is only found with its id.
  */
 #ifndef SKILLVM_API_DAEMON_REGISTRY_H
 #define SKILLVM_API_DAEMON_REGISTRY_H

@@ -39,7 +39,10 @@ extern const struct registry_statements registry_audit_statements;
 extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
 
-/* Takes the lock and gives a statement ready to bind. */
+/*
+ * Takes the lock of its connection and gives a statement ready to bind. One that only reads has
+ * a connection of its own: it sees what was committed, never what a transaction is about.
+ */
 struct sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
                                     unsigned which);
 /* Gives the statement and the lock back. */

@@ -156,26 +156,4 @@ int registry_execution_list(struct registry *registry, const char *tenant,
                             const struct registry_page *page, struct registry_execution *rows,
                             size_t *ret_n, struct err *err);
 
-/* An execution that has ended, as retention looks at it. The string is owned. */
-struct registry_spent {
-    char *id;
-    char tenant[TENANT_ID_SIZE];
-    char *artifact_digest; /* or NULL */
-    uint64_t bytes;        /* of its result and its files */
-    uint64_t finished_ns;
-};
-
-void registry_spent_finish(struct registry_spent *spent);
-
-/*
- * Reads up to max executions of any tenant that ended before a time, the longest ago first.
- * *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
- */
-int registry_execution_spent(struct registry *registry, uint64_t before_ns, size_t max,
-                             struct registry_spent *rows, size_t *ret_n, struct err *err);
-/* What the results and files of all executions take. 0 or -EIO. */
-int registry_execution_bytes(struct registry *registry, uint64_t *ret, struct err *err);
-/* Forgets an execution that has ended; durable on return. 0, -ENOENT or -EIO. */
-int registry_execution_delete(struct registry *registry, const char *id, struct err *err);
-
 #endif

@@ -31,9 +31,6 @@ enum statement {
     LIST_SKILL,
     LIST_STATUS,
     LIST_BOTH,
-    SPENT,
-    SUM_BYTES,
-    DELETE,
     N_STATEMENTS,
 };
 
@@ -57,11 +54,6 @@ static const char *const text[N_STATEMENTS] = {
     [LIST_STATUS] = "SELECT " COLUMNS " FROM executions WHERE status = ?6 AND" PAGE,
     [LIST_BOTH] = "SELECT " COLUMNS " FROM executions"
                   " WHERE skill_name = ?5 AND status = ?6 AND" PAGE,
-    [SPENT] = "SELECT id, tenant_id, artifact_digest, result_bytes + artifact_bytes,"
-              " finished_ns FROM executions WHERE finished_ns IS NOT NULL AND finished_ns < ?1"
-              " ORDER BY finished_ns, id LIMIT ?2",
-    [SUM_BYTES] = "SELECT COALESCE(SUM(result_bytes + artifact_bytes), 0) FROM executions",
-    [DELETE] = "DELETE FROM executions WHERE id = ?1 AND finished_ns IS NOT NULL",
 };
 
 const struct registry_statements registry_execution_statements = {text, N_STATEMENTS};
@@ -81,13 +73,6 @@ void registry_execution_finish(struct registry_execution *execution)
     free(execution->result);
     free(execution->artifact_digest);
     *execution = (struct registry_execution){0};
-}
-
-void registry_spent_finish(struct registry_spent *spent)
-{
-    free(spent->id);
-    free(spent->artifact_digest);
-    *spent = (struct registry_spent){0};
 }
 
 int registry_execution_accept(struct registry *registry, const char *tenant,
@@ -260,54 +245,4 @@ int registry_execution_list(struct registry *registry, const char *tenant,
     if (r == 0)
         *ret_n = n;
     return r;
-}
-
-int registry_execution_spent(struct registry *registry, uint64_t before_ns, size_t max,
-                             struct registry_spent *rows, size_t *ret_n, struct err *err)
-{
-    sqlite3_stmt *s = begin(registry, SPENT);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
-
-    registry_bind_u64(s, 1, before_ns);
-    registry_bind_u64(s, 2, max);
-    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        struct registry_spent *row = &rows[n++];
-
-        *row = (struct registry_spent){.bytes = registry_column_u64(s, 3),
-                                       .finished_ns = registry_column_u64(s, 4)};
-        registry_column_copy(s, 1, row->tenant, sizeof(row->tenant));
-        if (!registry_column(s, 0, &row->id) ||
-            !registry_column_or_null(s, 2, &row->artifact_digest))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list old executions");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_spent_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
-    return r;
-}
-
-int registry_execution_bytes(struct registry *registry, uint64_t *ret, struct err *err)
-{
-    sqlite3_stmt *s = begin(registry, SUM_BYTES);
-    int r = 0;
-
-    if (sqlite3_step(s) == SQLITE_ROW)
-        *ret = registry_column_u64(s, 0);
-    else
-        r = registry_error(registry, err, "add up what executions take");
-    registry_end(registry, s);
-    return r;
-}
-
-int registry_execution_delete(struct registry *registry, const char *id, struct err *err)
-{
-    sqlite3_stmt *s = begin(registry, DELETE);
-
-    registry_bind_text(s, 1, id);
-    return registry_run_on_row(registry, s, "delete an execution", err);
 }

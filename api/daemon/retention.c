@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define MS           1000000ull
@@ -18,7 +19,8 @@
 #define VACUUM_PAGES 256u
 #define VACUUM_FROM  1024u    /* free pages that are worth giving back */
 #define PAUSE_NS     (2 * MS) /* between batches: locks are not fair by themselves */
-#define SWEEP_PASSES 60u      /* objects that nothing names are rare: each so many passes */
+#define FRESH_NS     (600 * 1000 * MS)
+#define SWEEP_PASSES 60u /* objects that nothing names are rare: each so many passes */
 
 struct retention {
     struct retention_env env;
@@ -112,11 +114,11 @@ static int forget_executions(struct retention *r, const struct registry_spent *r
 }
 
 /*
- * Forgets executions that ended before a time, and at least excess bytes of them, the longest
- * ago first. One of both limits is left open by its caller.
+ * Forgets executions of a tenant (NULL: of all) that ended before a time, the oldest first,
+ * until they were excess bytes together.
  */
-static int expire_executions(struct retention *r, uint64_t before_ns, uint64_t excess,
-                             unsigned *ret_n, struct err *err)
+static int expire_executions(struct retention *r, const char *tenant, uint64_t before_ns,
+                             uint64_t excess, unsigned *ret_n, struct err *err)
 {
     struct registry_spent rows[BATCH];
     bool stop = false;
@@ -125,7 +127,8 @@ static int expire_executions(struct retention *r, uint64_t before_ns, uint64_t e
     while (result == 0 && excess > 0 && !stop) {
         size_t n = 0, due = 0;
 
-        result = registry_execution_spent(r->env.registry, before_ns, BATCH, rows, &n, err);
+        result =
+            registry_execution_spent(r->env.registry, tenant, before_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
         while (due < n && excess > 0) {
@@ -191,8 +194,8 @@ static int by_age(struct retention *r, struct pass *pass, struct err *err)
 
     if (age_ns == 0 || age_ns > pass->now_ns)
         return 0;
-    return expire_executions(r, pass->now_ns - age_ns, UINT64_MAX, &pass->report.executions,
-                             err);
+    return expire_executions(r, NULL, pass->now_ns - age_ns, UINT64_MAX,
+                             &pass->report.executions, err);
 }
 
 static int by_size(struct retention *r, struct pass *pass, struct err *err)
@@ -205,7 +208,30 @@ static int by_size(struct retention *r, struct pass *pass, struct err *err)
     result = registry_execution_bytes(r->env.registry, &bytes, err);
     if (result < 0 || bytes <= max)
         return result;
-    return expire_executions(r, INT64_MAX, bytes - max, &pass->report.executions, err);
+    return expire_executions(r, NULL, INT64_MAX, bytes - max, &pass->report.executions, err);
+}
+
+/*
+ * Pushes and uploads stop at a tenant's storage limit, what its executions leave does not: of
+ * those the oldest go, but none that may just have been answered.
+ */
+static int by_tenant(struct retention *r, struct pass *pass, struct err *err)
+{
+    uint64_t before_ns = pass->now_ns > FRESH_NS ? pass->now_ns - FRESH_NS : 0;
+    struct registry_excess over[BATCH];
+    char after[TENANT_ID_SIZE] = "";
+    size_t n = BATCH;
+    int result = 0;
+
+    while (result == 0 && n == BATCH) {
+        result = registry_tenants_over(r->env.registry, after, BATCH, over, &n, err);
+        for (size_t i = 0; result == 0 && i < n; i++)
+            result = expire_executions(r, over[i].tenant, before_ns, over[i].bytes,
+                                       &pass->report.executions, err);
+        if (result == 0 && n > 0)
+            memcpy(after, over[n - 1].tenant, sizeof(after));
+    }
+    return result;
 }
 
 static int files(struct retention *r, struct pass *pass, struct err *err)
@@ -253,7 +279,7 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
                    struct err *err)
 {
     static int (*const steps[])(struct retention *, struct pass *, struct err *) = {
-        by_age, by_size, files, audit, objects, shrink, checkpoint};
+        by_age, by_tenant, by_size, files, audit, objects, shrink, checkpoint};
     struct pass pass = {.settings = get_settings(r), .now_ns = now_ns};
     int result = 0;
 

@@ -34,9 +34,9 @@ int storage_check_quota(struct registry *registry, const char *tenant, uint64_t 
     left = row.stored_bytes < limit ? limit - row.stored_bytes : 0;
     if (limit > 0 && bytes > left)
         r = err_set(err, EDQUOT,
-                    "%llu bytes are over the tenant's storage: %llu of %llu bytes are in use",
-                    (unsigned long long)bytes, (unsigned long long)row.stored_bytes,
-                    (unsigned long long)limit);
+                    "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit",
+                    (unsigned long long)row.stored_bytes, (unsigned long long)limit,
+                    (unsigned long long)bytes);
     registry_tenant_finish(&row);
     return r;
 }

@@ -356,6 +356,37 @@ static void equal_artifacts_share_an_object(void **state)
     assert_int_equal(harness_count_files(*state, "artifacts"), 0);
 }
 
+static void limit_storage(const struct harness *h, unsigned long long bytes)
+{
+    char json[128];
+    struct answer a;
+
+    snprintf(json, sizeof(json), "{\"limits\":{\"storage_bytes\":%llu}}", bytes);
+    a = harness_request(h, "PATCH", "/v1/admin/tenants/default",
+                        "Content-Type: application/json\r\n", json, strlen(json));
+    assert_int_equal(a.status, 200);
+    answer_finish(&a);
+}
+
+/* Over its storage a tenant can neither upload nor push anything new. */
+static void storage_is_limited(void **state)
+{
+    char content[1000] = "";
+
+    limit_storage(*state, 1);
+    expect(harness_request(*state, "POST", "/v1/files", RAW, content, sizeof(content)), 413,
+           "{\"error\":\"quota_exceeded\",\"message\":\"storage_bytes: ");
+    assert_int_equal(harness_push(*state, "other", "1", "print(1)"), 413);
+    /* What is there already takes nothing more. */
+    assert_int_equal(harness_push(*state, "demo", "1", "print(1)"), 201);
+    expect(harness_run(*state, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    harness_assert_clean(*state);
+    limit_storage(*state, 0);
+    assert_int_equal(harness_push(*state, "other", "1", "print(1)"), 201);
+    expect(harness_request(*state, "POST", "/v1/files", RAW, content, sizeof(content)), 201,
+           "\"size_bytes\":1000,");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +400,7 @@ int main(void)
         cmocka_unit_test(files_are_bounded_together),
         cmocka_unit_test(what_waits_has_its_files),
         cmocka_unit_test(equal_artifacts_share_an_object),
+        cmocka_unit_test(storage_is_limited),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

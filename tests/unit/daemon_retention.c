@@ -259,12 +259,41 @@ static void storage_has_a_limit(void **state)
         registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
     assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 100, NULL), 0);
     assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 101, &err), -EDQUOT);
-    assert_non_null(strstr(err.message, "100 of 200 bytes"));
+    assert_non_null(strstr(err.message, "storage_bytes: 100 of 200 bytes"));
     limits.storage_bytes = 50;
     assert_int_equal(
         registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
     assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 0, NULL), 0);
     assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 1, NULL), -EDQUOT);
+    close_all(&f);
+}
+
+/* What executions leave beyond a tenant's storage goes, the oldest first; another's stays. */
+static void tenants_keep_to_their_storage(void **state)
+{
+    const struct config_retention settings = {0};
+    struct fixture f = open_all(*state, &settings);
+    struct tenant_limits limits = tenant_limits_default();
+    const uint64_t hour_ns = 3600 * 1000000000ull;
+
+    for (unsigned i = 1; i <= 100; i++)
+        add_execution(&f, i, i, NULL, 98);
+    add_execution(&f, 101, hour_ns, NULL, 98);
+    assert_int_equal(pass(&f, hour_ns).executions, 0);
+    limits.storage_bytes = 1000;
+    assert_int_equal(
+        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(pass(&f, hour_ns).executions, 91);
+    assert_false(has_execution(&f, 91));
+    assert_true(has_execution(&f, 92));
+    assert_int_equal(stored(&f), 1000);
+    /* What ended a moment ago stays a while, whatever it takes. */
+    limits.storage_bytes = 10;
+    assert_int_equal(
+        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(pass(&f, hour_ns).executions, 9);
+    assert_true(has_execution(&f, 101));
+    assert_int_equal(pass(&f, 2 * hour_ns).executions, 1);
     close_all(&f);
 }
 
@@ -496,6 +525,7 @@ int main(void)
         IN_DIR(files_expire),
         IN_DIR(orphans_are_swept),
         IN_DIR(storage_has_a_limit),
+        IN_DIR(tenants_keep_to_their_storage),
         IN_DIR(the_disk_gets_its_room_back),
         IN_DIR(an_old_database_learns_it),
         IN_DIR(data_of_version_1),

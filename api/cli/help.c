@@ -24,6 +24,7 @@ static const struct help helps[] = {
      "  status   say whether it is up, and where\n"
      "  skill    register, list, show, remove, check and begin skills\n"
      "  exec     list and show executions, their logs and files; cancel them\n"
+     "  tools    list the skills as tools of a model, and call one\n"
      "  tenant   make, list, change and remove tenants and their limits\n"
      "  key      make, list and revoke API keys\n"
      "  mcp      serve the skills to an agent as tools\n"
@@ -184,6 +185,20 @@ static const struct help helps[] = {
              "examples:\n"
              "  skillvm exec list --status failed\n"
              "  skillvm exec logs -f exec_0123456789abcdef0123456789abcdef\n"},
+    {"tools",
+     "usage: skillvm tools VERB …\n"
+     "\n"
+     "The skills as a model gets them: each with an entry is a tool, and of the others "
+     "each script.\n"
+     "\n"
+     "  list       list them, or print their definitions for an API\n"
+     "  call TOOL  run one\n"
+     "\n"
+     "`skillvm tools VERB --help` says more.\n"
+     "\n"
+     "examples:\n"
+     "  skillvm tools list\n"
+     "  skillvm tools call word-counter '{\"text\": \"to be or not to be\"}'\n"},
     {"tenant",
      "usage: skillvm tenant VERB …\n"
      "\n"

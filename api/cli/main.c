@@ -38,11 +38,14 @@ static const struct {
     const char *name;
     int (*run)(struct cli_globals *globals, int argc, char **argv);
 } commands[] = {
-    {"run", cmd_run},       {"up", cmd_up},         {"down", cmd_down},
-    {"status", cmd_status}, {"doctor", cmd_doctor}, {"version", cmd_version},
-    {"skill", cmd_skill},   {"exec", cmd_exec},     {"tenant", cmd_tenant},
-    {"key", cmd_key},       {"health", cmd_health}, {"mcp", cmd_mcp},
-    {"help", cmd_help},     {"relay", cmd_relay},   {"host-soft", cmd_host_soft},
+    {"run", cmd_run},       {"up", cmd_up},
+    {"down", cmd_down},     {"status", cmd_status},
+    {"doctor", cmd_doctor}, {"version", cmd_version},
+    {"skill", cmd_skill},   {"exec", cmd_exec},
+    {"tenant", cmd_tenant}, {"tools", cmd_tools},
+    {"key", cmd_key},       {"health", cmd_health},
+    {"mcp", cmd_mcp},       {"help", cmd_help},
+    {"relay", cmd_relay},   {"host-soft", cmd_host_soft},
 };
 
 int main(int argc, char **argv)

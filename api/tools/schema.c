@@ -180,12 +180,20 @@ static struct property *find(struct writing *w, const char *name)
     return NULL;
 }
 
+/* Ends what there is with a full stop, so that another sentence may follow. */
+static void end_sentence(struct buf *text)
+{
+    if (text->len > 0)
+        (void)buf_printf(text, strchr(".!?:;)", text->data[text->len - 1]) ? " " : ". ");
+}
+
 /* The words of a property for commands: what each of them does. */
 static const char *write_command_help(struct writing *w, const struct parser_action *a,
                                       struct buf *text)
 {
     if (a->help)
-        (void)buf_printf(text, "%s ", a->help);
+        (void)buf_printf(text, "%s", a->help);
+    end_sentence(text);
     for (size_t i = 0; i < a->n_commands; i++) {
         const struct parser_command *c = &a->commands[i];
         const char *help = c->help ? c->help : c->parser.description;
@@ -276,9 +284,11 @@ static void write_description(struct writing *w, const struct parser *parser,
 
     if (words)
         (void)buf_printf(&text, "%s", words);
-    if (!p->is_everywhere && p->where.len > 0)
-        (void)buf_printf(&text, "%sWith the command %.*s.", text.len ? " " : "",
-                         (int)p->where.len, (const char *)p->where.data);
+    if (!p->is_everywhere && p->where.len > 0) {
+        end_sentence(&text);
+        (void)buf_printf(&text, "With the command %.*s.", (int)p->where.len,
+                         (const char *)p->where.data);
+    }
     if (text.len > 0)
         add(w, json, "description",
             cJSON_CreateString(buf_cstr(&text) ? (char *)text.data : ""));

@@ -162,14 +162,13 @@ static void says_what_is_wrong(void **state)
 static void every_verb_helps(void **state)
 {
     static const char *const verbs[] = {
-        "skill push",  "skill list",  "skill show",    "skill rm",
-        "skill lint",  "skill init",  "skill package", "exec list",
-        "exec show",   "exec logs",   "exec cancel",   "exec files",
-        "skill",       "exec",        "health",        "tenant create",
-        "tenant list", "tenant show", "tenant set",    "tenant rm",
-        "tenant",      "key create",  "key list",      "key revoke",
-        "key",         "version",     "status",        "doctor",
-        "up",          "down",        "run",           "mcp"};
+        "skill push",    "skill list",    "skill show",  "skill rm",   "skill lint",
+        "skill init",    "skill package", "exec list",   "exec show",  "exec logs",
+        "exec cancel",   "exec files",    "skill",       "exec",       "health",
+        "tenant create", "tenant list",   "tenant show", "tenant set", "tenant rm",
+        "tenant",        "key create",    "key list",    "key revoke", "key",
+        "version",       "status",        "doctor",      "up",         "down",
+        "run",           "mcp",           "tools list",  "tools call", "tools"};
     struct setting *s = *state;
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {

@@ -22,7 +22,7 @@ _skillvm_options() {
     'exec files' | 'skill package') echo -o --output -d --output-dir ;;
     'skill lint') echo -o --output --strict ;;
     'skill push' | 'skill list' | 'skill show' | 'skill init') echo -o --output ;;
-    'exec show' | 'tenant list' | 'tenant show') echo -o --output ;;
+    'exec show' | 'tools list' | 'tools call' | 'tenant list' | 'tenant show') echo -o --output ;;
     'tenant create') echo -o --output "$limits" ;;
     'tenant set') echo -o --output --name --enable --disable "$limits" ;;
     'key create') echo -o --output --tenant --name --role ;;
@@ -34,6 +34,7 @@ _skillvm_verbs() {
     case $1 in
     skill) echo push list show rm lint package init ;;
     exec) echo list show logs cancel files ;;
+    tools) echo list call ;;
     tenant) echo create list show set rm ;;
     key) echo create list revoke ;;
     esac
@@ -110,13 +111,13 @@ _skillvm_argument() {
     local words=()
     case $1 in
     '')
-        _skillvm_add run up down status skill exec tenant key mcp health doctor version help
+        _skillvm_add run up down status skill exec tools tenant key mcp health doctor version help
         ;;
-    skill | exec | tenant | key)
+    skill | exec | tools | tenant | key)
         # shellcheck disable=SC2046 # words
         _skillvm_add $(_skillvm_verbs "$1")
         ;;
-    help) _skillvm_add run up down status skill exec tenant key mcp health doctor version help ;;
+    help) _skillvm_add run up down status skill exec tools tenant key mcp health doctor version help ;;
     run)
         _skillvm_files
         mapfile -t words < <(_skillvm_ask skill list)
@@ -125,6 +126,11 @@ _skillvm_argument() {
     'skill push' | 'skill lint' | 'skill package') _skillvm_files ;;
     'skill show' | 'skill rm')
         mapfile -t words < <(_skillvm_ask skill list)
+        _skillvm_add "${words[@]}"
+        ;;
+    'tools list') _skillvm_add openai anthropic mcp ;;
+    'tools call')
+        mapfile -t words < <(_skillvm_ask tools list)
         _skillvm_add "${words[@]}"
         ;;
     'exec show' | 'exec logs' | 'exec cancel' | 'exec files')

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm tools`: the skills as a model sees them, and one of them called as a model would. */
+#include "api/cli/files.h"
+#include "api/cli/remote.h"
+#include "api/cli/result.h"
+#include "api/cli/table.h"
+#include "api/cli/verbs.h"
+#include "api/daemon/json_walk.h"
+#include "base/buf.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ARGUMENTS_SHOWN 512u
+#define STDOUT_MAX      (16u << 20)
+
+struct call {
+    bool json;
+    char id[128]; /* of the execution once the daemon has said it, else "" */
+};
+
+static bool is_required(const cJSON *schema, const char *name)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(schema, "required"))
+    {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "command [level]", or "…" where it takes any. */
+static const char *show_arguments(const cJSON *schema, struct buf *out)
+{
+    const cJSON *item;
+
+    buf_clear(out);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(schema, "properties"))
+    {
+        (void)buf_printf(out, is_required(schema, item->string) ? "%s%s" : "%s[%s]",
+                         out->len ? " " : "", item->string);
+    }
+    if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(schema, "additionalProperties")))
+        (void)buf_printf(out, "%s…", out->len ? " " : "");
+    return buf_cstr(out);
+}
+
+static void print_list(const cJSON *json)
+{
+    static const char *const header[] = {"TOOL", "ARGUMENTS", "DESCRIPTION"};
+    struct buf arguments = buf_init(ARGUMENTS_SHOWN);
+    struct table table = table_begin(header, 3);
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "tools"))
+    {
+        const char *text = verbs_text(item, "description");
+        char line[256];
+
+        (void)snprintf(line, sizeof(line), "%.*s", (int)strcspn(text ? text : "", "\n"),
+                       text ? text : "");
+        table_add(&table, (const char *const[]){verbs_text(item, "name"),
+                                                show_arguments(cJSON_GetObjectItemCaseSensitive(
+                                                                   item, "inputSchema"),
+                                                               &arguments),
+                                                line});
+    }
+    (void)table_end(&table, 0);
+    buf_finish(&arguments);
+}
+
+static int tools_list(const struct cli *cli, const struct options *options)
+{
+    static const struct options as_json = {.json = true};
+    const char *format = options->n_args ? options->args[0] : "mcp";
+    struct skillvm_error error;
+    char *json = NULL;
+    int result = skillvm_list_tools(cli->client, format, &json, &error);
+
+    return verbs_print(cli, options->n_args ? &as_json : options, result, &error, json,
+                       print_list);
+}
+
+static int should_stop(void *ctx)
+{
+    (void)ctx;
+    return cli_interrupted() != 0;
+}
+
+static int on_status(void *ctx, const char *execution_id, const char *status)
+{
+    struct call *call = ctx;
+
+    (void)status;
+    (void)snprintf(call->id, sizeof(call->id), "%s", execution_id);
+    return 0;
+}
+
+static int on_stderr(void *ctx, const char *data, size_t len)
+{
+    const struct call *call = ctx;
+
+    return call->json ? 0 : fd_write_full(STDERR_FILENO, data, len);
+}
+
+/* What the model would get: the output, else what was printed. Nothing is rounded on the way.
+ */
+static int print_answer(const char *json)
+{
+    struct json_slice result, value;
+    struct buf text = buf_init(STDOUT_MAX);
+    int r = json_text_check(json, strlen(json), &result, NULL);
+
+    if (r == 0 && json_find(result, "output", &value) && !json_slice_is(value, "null")) {
+        r = buf_append(&text, value.data, value.len);
+        if (r == 0)
+            r = buf_append(&text, "\n", 1);
+    } else if (r == 0 && json_find(result, "stdout", &value)) {
+        r = json_append_decoded(&text, value);
+    }
+    if (r == 0)
+        r = fd_write_full(STDOUT_FILENO, text.data, text.len);
+    buf_finish(&text);
+    return r;
+}
+
+static int finish_call(const struct call *call, const char *json)
+{
+    struct result result;
+    struct err err = {0};
+    int status;
+
+    if (result_parse(json, strlen(json), &result, &err))
+        return verbs_failed(&err);
+    status = result_exit_status(&result);
+    if (call->json ? verbs_print_json(json) != CLI_OK : print_answer(json) < 0)
+        status = CLI_FAILED;
+    if (!call->json && result.error)
+        cli_say("%s", result.error);
+    result_finish(&result);
+    return status;
+}
+
+static int tools_call(const struct cli *cli, const struct options *options)
+{
+    struct buf arguments = buf_init(FILES_INPUT_MAX);
+    struct call call = {.json = options->json};
+    const struct skillvm_events events = {.on_status = on_status,
+                                          .on_stderr = on_stderr,
+                                          .should_stop = should_stop,
+                                          .ctx = &call};
+    struct skillvm_error error;
+    struct err err = {0};
+    char *json = NULL;
+    int result, status;
+
+    if (options->n_args == 2 && files_read_input(options->args[1], &arguments, &err))
+        return verbs_failed(&err);
+    cli_catch_interrupts();
+    result =
+        skillvm_call_tool(cli->client, options->args[0],
+                          arguments.len ? buf_cstr(&arguments) : NULL, &events, &json, &error);
+    if (cli_interrupted()) {
+        if (call.id[0])
+            (void)skillvm_cancel(cli->client, call.id, NULL);
+        status = 128 + cli_interrupted();
+    } else {
+        status = result < 0 ? remote_failed(cli, &error) : finish_call(&call, json);
+    }
+    if (result == 0)
+        skillvm_free(json);
+    buf_finish(&arguments);
+    return status;
+}
+
+static const struct verb verbs[] = {
+    {"list",
+     "usage: skillvm tools list [openai|anthropic|mcp]\n"
+     "\n"
+     "Lists the skills as tools: what each is called and what it takes, [in brackets] what may "
+     "be\n"
+     "left out. With the name of an API the definitions are printed as JSON in its shape.\n"
+     "\n"
+     "examples:\n"
+     "  skillvm tools list\n"
+     "  skillvm tools list openai > tools.json\n",
+     OPTION_FORMAT, 0, 1, tools_list},
+    {"call",
+     "usage: skillvm tools call TOOL [ARGUMENTS]\n"
+     "\n"
+     "Runs a tool as a model would call it. ARGUMENTS is a JSON object ({}); @FILE reads a "
+     "file, -\n"
+     "standard input. Prints the skill's output, or what it printed where it has none; -o json "
+     "the\n"
+     "whole result. The exit status is that of `skillvm run`.\n"
+     "\n"
+     "example:\n"
+     "  skillvm tools call word-counter '{\"text\": \"to be or not to be\"}'\n",
+     OPTION_FORMAT, 1, 2, tools_call},
+    {.name = NULL},
+};
+
+int cmd_tools(struct cli_globals *globals, int argc, char **argv)
+{
+    return verbs_main(globals, "tools", verbs, argc, argv);
+}

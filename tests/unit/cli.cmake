@@ -12,7 +12,7 @@ skillvm_unit(cli_show apicli)
 
 # The command line whole, against a daemon with a stand-in for the VMM.
 if(TARGET fake_vmm)
-    foreach(name verbs admin)
+    foreach(name verbs admin remote)
         skillvm_unit(cli_${name} Threads::Threads)
         target_sources(unit_cli_${name} PRIVATE daemon_harness.c)
         target_compile_definitions(unit_cli_${name} PRIVATE SKILLVM="$<TARGET_FILE:skillvm>"

@@ -6,6 +6,7 @@
 #include "api/cli/progress.h"
 #include "api/cli/remote.h"
 #include "api/cli/result.h"
+#include "api/cli/run_files.h"
 #include "api/cli/verbs.h"
 #include "api/skill/duration.h"
 #include "api/skill/names.h"
@@ -32,6 +33,7 @@ struct run_options {
     const char *timeout;
     const char *script;
     const char *module;
+    struct run_files files;
     enum daemon_host host;
     bool json;
     cJSON *env;  /* owned; an object, or NULL */
@@ -118,6 +120,7 @@ static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err 
     return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
+/* Builds the request but for the files and the brace at its end. */
 static int build_request(struct run_options *options, const struct buf *input, int *ret_fd,
                          struct buf *out, struct err *err)
 {
@@ -154,8 +157,6 @@ static int build_request(struct run_options *options, const struct buf *input, i
         if (!result)
             result = buf_append(out, input->data, input->len);
     }
-    if (!result)
-        result = buf_append(out, "}", 1);
 out:
     free(text);
     cJSON_Delete(request);
@@ -258,6 +259,23 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     return status;
 }
 
+/* Sends the files and ends the request with them. 0 or -errno with err. */
+static int send_files(struct run_options *options, const struct cli *cli, struct buf *request,
+                      struct err *err)
+{
+    int result = run_files_upload(&options->files, cli, err);
+
+    if (result)
+        return result;
+    result = run_files_put(&options->files, request);
+    if (result == 0)
+        result = buf_append(request, "}", 1);
+    if (result == 0 && !buf_cstr(request))
+        result = -ENOMEM;
+    return result ? err_set(err, -result, "the request is too large for the memory there is")
+                  : 0;
+}
+
 static int run_skill(const struct cli_globals *globals, struct run_options *options)
 {
     struct buf input = buf_init(FILES_INPUT_MAX), request = buf_init(REQUEST_MAX);
@@ -271,13 +289,14 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
         goto out;
     if (build_request(options, &input, &archive_fd, &request, &err))
         goto out;
-    if (!buf_cstr(&request) || cli_find_daemon(&cli, globals, &err) ||
-        remote_open(&cli, &cli.client, &err))
+    if (cli_find_daemon(&cli, globals, &err) || remote_open(&cli, &cli.client, &err))
         goto out;
     /* A server is neither started nor stopped. */
     if (!cli.server[0] && daemon_use_begin(&cli, options->host, &use, &err))
         goto out;
-    status = call_daemon(&cli, options, (const char *)request.data, archive_fd);
+    if (send_files(options, &cli, &request, &err) == 0)
+        status = call_daemon(&cli, options, (const char *)request.data, archive_fd);
+    run_files_finish(&options->files, &cli);
     if (!cli.server[0])
         daemon_use_end(&cli, &use);
 out:
@@ -332,6 +351,7 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
 {
     static const struct option longs[] = {
         {"input", required_argument, NULL, 'i'},
+        {"file", required_argument, NULL, 'f'},
         {"output-dir", required_argument, NULL, 'o'},
         {"timeout", required_argument, NULL, 't'},
         {"script", required_argument, NULL, 's'},
@@ -342,14 +362,19 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
         CLI_GLOBAL_OPTIONS,
         {0},
     };
+    struct err err = {0};
     uint64_t ms;
     int c, status;
 
     optind = 0;
-    while ((c = getopt_long(argc, argv, "i:o:t:s:m:e:h", longs, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "i:f:o:t:s:m:e:h", longs, NULL)) != -1) {
         switch (c) {
         case 'i':
             options->input = optarg;
+            break;
+        case 'f':
+            if (run_files_add(&options->files, optarg, &err) < 0)
+                return verbs_failed(&err);
             break;
         case 'o':
             options->output_dir = optarg;
@@ -425,6 +450,7 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
     cli_catch_interrupts();
     status = run_skill(globals, &options);
 out:
+    run_files_finish(&options.files, NULL);
     cJSON_Delete(options.env);
     cJSON_Delete(options.args);
     return status;

@@ -120,6 +120,14 @@ static void executions(void **state)
            "beta");
     expect("skillvm exec cancel $(jq -r .execution_id result)", 125, "(conflict)");
     expect("skillvm run nothing", 125, "(not_found)");
+    /* Input files are uploaded, found by their names, and not left behind. */
+    expect("skillvm run mine --file key -f data/in.txt=result --json", 0,
+           "\"status\":\"success\"");
+    expect("curl -s -H \"Authorization: Bearer $SKILLVM_API_KEY\" $SKILLVM_SERVER\"v1/files\"",
+           0, "[]");
+    expect("skillvm run mine --file nowhere", 125, "cannot open the file \"nowhere\"");
+    expect("skillvm run mine --file mine", 125, "is a folder");
+    expect("skillvm run mine -f key -f key", 125, "key");
 }
 
 static void its_state(void **state)

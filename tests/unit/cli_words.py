@@ -14,7 +14,8 @@ import tempfile
 program, completion, page = map(os.path.abspath, sys.argv[1:])
 GLOBALS = {"--server", "--key", "--socket", "--data"}
 # Options of these that need a value of a certain form to be taken.
-VALUES = {"--env": "A=1", "-e": "A=1", "--host": "auto"}
+VALUES = {"--env": "A=1", "-e": "A=1", "--host": "auto", "--file": "/dev/null",
+          "-f": "/dev/null"}
 failures = []
 
 

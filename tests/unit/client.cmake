@@ -10,7 +10,7 @@ if(TARGET fake_vmm)
         set(client_user_flags "-fsanitize=address,undefined")
     endif()
     target_compile_definitions(unit_client_install PRIVATE BUILD="${CMAKE_BINARY_DIR}"
-        SOURCE="${CMAKE_CURRENT_SOURCE_DIR}/client_user" FLAGS="${client_user_flags}"
+        SOURCE="${CMAKE_CURRENT_SOURCE_DIR}/client_user" DOCS="${CMAKE_SOURCE_DIR}/docs" FLAGS="${client_user_flags}"
         SKILLVMD="$<TARGET_FILE:skillvmd>" FAKE_VMM="$<TARGET_FILE:fake_vmm>")
     add_dependencies(unit_client_install skillvmd fake_vmm libskillvm_shared libskillvm_static)
 endif()

@@ -107,6 +107,17 @@ static void stands_alone(void **state)
     expect(shell("grep -c '#include \"' \"$p/include/skillvm.h\" || echo none"), "none");
 }
 
+/* The example of the documentation is a program. */
+static void is_documented(void **state)
+{
+    (void)state;
+    assert_int_equal(shell("sed -n '/^```c$/,/^```$/p' '" DOCS "/client.md' | grep -v '^```' "
+                           ">\"$p/example.c\" && cc -std=c11 -Wall -Wextra -Werror " FLAGS
+                           " -o \"$p/example\" \"$p/example.c\" "
+                           "$(pkg-config --cflags --libs skillvm)"),
+                     0);
+}
+
 static void works(const char *compiler, const char *libraries, const char *name)
 {
     assert_int_equal(shell("%s -Wall -Wextra -Werror " FLAGS " -D_GNU_SOURCE "
@@ -148,9 +159,10 @@ static void works_static(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_versioned), cmocka_unit_test(shows_its_header_alone),
-        cmocka_unit_test(stands_alone), cmocka_unit_test(works_in_c),
-        cmocka_unit_test(works_in_cpp), cmocka_unit_test(works_static),
+        cmocka_unit_test(is_versioned),  cmocka_unit_test(shows_its_header_alone),
+        cmocka_unit_test(stands_alone),  cmocka_unit_test(works_in_c),
+        cmocka_unit_test(is_documented), cmocka_unit_test(works_in_cpp),
+        cmocka_unit_test(works_static),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

@@ -12,7 +12,7 @@ _skillvm_options() {
         --max-timeout --max-memory'
     case $1 in
     '') echo --version ;;
-    run) echo -i --input -o --output-dir -t --timeout -s --script -m --module -e --env --json --host ;;
+    run) echo -i --input -f --file -o --output-dir -t --timeout -s --script -m --module -e --env --json --host ;;
     up) echo --host -f --foreground ;;
     mcp) echo --host ;;
     status | doctor) echo -o --output --json ;;
@@ -42,10 +42,11 @@ _skillvm_verbs() {
 
 # Whether an option takes the word after it; command option.
 _skillvm_takes() {
+    [[ $1:$2 != run:-f ]] || return 0
     case $2 in
     --server | --key | --socket | --data) ;;
     -o | --output | --output-dir | --host | --input | --timeout | --script | --module | --env) ;;
-    -[itsmednH] | --skill | --status | --limit | --tenant | --name | --role | --weight) ;;
+    -[itsmedn] | --file | --skill | --status | --limit | --tenant | --name | --role | --weight) ;;
     --max-* | --rate | --cpu-per-day | --storage) ;;
     *) return 1 ;;
     esac
@@ -92,6 +93,7 @@ _skillvm_at_files() {
 _skillvm_value() {
     local words=()
     case $1:$2 in
+    run:-f | *:--file) _skillvm_files ;;
     run:-o | *:--output-dir | *:-d | *:--data) _skillvm_files -d ;;
     *:-o | *:--output) _skillvm_add json table ;;
     *:--host) _skillvm_add auto native soft ;;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The input files of `skillvm run --file`: opened before anything is started, uploaded when
+ * there is a daemon, named in the request, and forgotten there when the run is over.
+ */
+#ifndef SKILLVM_API_CLI_RUN_FILES_H
+#define SKILLVM_API_CLI_RUN_FILES_H
+
+#include "api/cli/cli.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stddef.h>
+
+struct run_file {
+    int fd;      /* owned */
+    char *name;  /* owned; what the skill finds it by */
+    char id[64]; /* at the daemon, or "" */
+};
+
+struct run_files {
+    struct run_file *items; /* owned */
+    size_t n;
+};
+
+/*
+ * Opens PATH, or of NAME=PATH the path, for another name than its last part. 0 or -errno with
+ * err.
+ */
+int run_files_add(struct run_files *files, const char *argument, struct err *err);
+/* Uploads them. 0 or -errno with err. */
+int run_files_upload(struct run_files *files, const struct cli *cli, struct err *err);
+/* Adds ,"files":[…] to a JSON object that is still open, where there are any. 0 or of buf.h. */
+int run_files_put(const struct run_files *files, struct buf *request);
+/* Removes them from the daemon (cli NULL: none) as far as it can, and closes them. */
+void run_files_finish(struct run_files *files, const struct cli *cli);
+
+#endif

@@ -331,13 +331,15 @@ int http_lobby_start(const struct http_lobby_config *config, struct http_lobby *
         r = watch(l, EPOLL_CTL_ADD, l->wake_fd, EPOLLIN, &wake_mark);
     for (size_t i = 0; r == 0 && i < config->n_listeners; i++)
         r = watch(l, EPOLL_CTL_ADD, config->listeners[i].fd, EPOLLIN, &listener_mark);
+    /* The threads that it gives connections may wake it at once. */
+    *ret = l;
     if (r == 0)
         r = -pthread_create(&l->thread, NULL, run, l);
     if (r < 0) {
+        *ret = NULL;
         http_lobby_destroy(l);
         return err_set_errno(err, -r, "cannot start to accept connections");
     }
-    *ret = l;
     return 0;
 }
 

@@ -137,7 +137,7 @@ struct http_deadlines {
 struct http_config {
     struct http_listen listeners[HTTP_LISTENERS_MAX];
     size_t n_listeners;
-    unsigned max_connections; /* 0: 1100; where all are taken the idlest one goes */
+    unsigned max_connections; /* 0: 1100; an eighth is not for TCP; the idlest gives way */
     struct http_deadlines deadlines;
     int tmp_fd;                      /* directory of spools; borrowed */
     const struct http_route *routes; /* ended by a NULL method; borrowed */

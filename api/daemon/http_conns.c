@@ -18,6 +18,7 @@
 #define PASSED_MS   30000u /* a thread that never came: memory ran out */
 #define BODY_RATE   1024u  /* bytes a second that a body has to come with, on average */
 #define MAX_DEFAULT 1100u
+#define RESERVE     8u /* one place of so many is not for TCP */
 
 void http_conns_init(struct http_conns *conns, unsigned max,
                      const struct http_deadlines *deadlines)
@@ -59,6 +60,7 @@ struct http_conn *http_conns_add(struct http_conns *conns, int fd, bool is_tcp, 
         c->next->previous = c;
     conns->first = c;
     conns->n++;
+    conns->n_tcp += is_tcp;
     (void)pthread_mutex_unlock(&conns->lock);
     return c;
 }
@@ -74,6 +76,7 @@ static void forget(struct http_conns *conns, struct http_conn *c)
         c->next->previous = c->previous;
     conns->n--;
     conns->n_ended -= c->ended;
+    conns->n_tcp -= c->is_tcp && !c->ended;
     free(c);
 }
 
@@ -146,6 +149,17 @@ unsigned http_conns_count(struct http_conns *conns, unsigned *ret_living)
     return n;
 }
 
+bool http_conns_full(struct http_conns *conns, bool is_tcp)
+{
+    bool full;
+
+    (void)pthread_mutex_lock(&conns->lock);
+    full = conns->n - conns->n_ended >= conns->max ||
+           (is_tcp && conns->n_tcp >= conns->max - conns->max / RESERVE);
+    (void)pthread_mutex_unlock(&conns->lock);
+    return full;
+}
+
 size_t http_conns_due(struct http_conns *conns, uint64_t now_ns, struct http_conn **ret,
                       size_t max, uint64_t *ret_next_ns)
 {
@@ -202,6 +216,7 @@ static void end(struct http_conns *conns, struct http_conn *c)
     (void)shutdown(c->fd, SHUT_RDWR);
     c->ended = true;
     conns->n_ended++;
+    conns->n_tcp -= c->is_tcp;
 }
 
 struct http_conn *http_conns_expire(struct http_conns *conns, uint64_t now_ns)
@@ -242,7 +257,7 @@ static unsigned eviction_rank(const struct http_conn *c)
     }
 }
 
-bool http_conns_evict(struct http_conns *conns, struct http_conn **ret)
+bool http_conns_evict(struct http_conns *conns, bool is_tcp, struct http_conn **ret)
 {
     struct http_conn *victim = NULL;
     unsigned best = 0;
@@ -250,7 +265,7 @@ bool http_conns_evict(struct http_conns *conns, struct http_conn **ret)
     *ret = NULL;
     (void)pthread_mutex_lock(&conns->lock);
     for (struct http_conn *c = conns->first; c; c = c->next) {
-        unsigned rank = c->ended ? 0 : eviction_rank(c);
+        unsigned rank = c->ended || (is_tcp && !c->is_tcp) ? 0 : eviction_rank(c);
 
         if (rank > best || (rank > 0 && rank == best && c->since_ns < victim->since_ns)) {
             best = rank;

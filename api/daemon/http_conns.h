@@ -45,6 +45,7 @@ struct http_conns {
     struct http_conn *first; /* the newest */
     unsigned n;
     unsigned n_ended; /* of them */
+    unsigned n_tcp;   /* of them, without those that were told to end */
     unsigned max;
     struct http_deadlines deadlines;
 };
@@ -71,6 +72,8 @@ bool http_conns_claim(struct http_conns *conns, struct http_conn *conn, const ch
 
 /* How many there are, and without those that were told to end. */
 unsigned http_conns_count(struct http_conns *conns, unsigned *ret_living);
+/* True when one more needs room; an eighth of all places is the unix sockets'. */
+bool http_conns_full(struct http_conns *conns, bool is_tcp);
 /*
  * The lobby's own whose next look is due: how many of them are in ret. *ret_next_ns is when the
  * first of the others is due; 0: there are none.
@@ -83,8 +86,9 @@ size_t http_conns_due(struct http_conns *conns, uint64_t now_ns, struct http_con
  */
 struct http_conn *http_conns_expire(struct http_conns *conns, uint64_t now_ns);
 /*
- * Makes room: ends the connection that has done nothing for the longest, TCP first. False when
- * every one is at work. *ret gets it where it is the lobby's own, for it to close, else NULL.
+ * Makes room: ends the connection that has done nothing for the longest, TCP first, and of TCP
+ * only for a newcomer by TCP. False when every one is at work. *ret gets it where it is the
+ * lobby's own, for it to close, else NULL.
  */
-bool http_conns_evict(struct http_conns *conns, struct http_conn **ret);
+bool http_conns_evict(struct http_conns *conns, bool is_tcp, struct http_conn **ret);
 #endif

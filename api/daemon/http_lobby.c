@@ -189,10 +189,10 @@ static void watch_listeners(struct http_lobby *l, bool on)
     l->paused = !on;
 }
 
-static bool evict(struct http_lobby *l)
+static bool evict(struct http_lobby *l, bool is_tcp)
 {
     struct http_conn *own;
-    bool found = http_conns_evict(l->config.conns, &own);
+    bool found = http_conns_evict(l->config.conns, is_tcp, &own);
 
     if (own)
         drop(l, own);
@@ -220,6 +220,8 @@ static void welcome(struct http_lobby *l, int fd, bool is_tcp)
 /* Under the lock. */
 static void accept_from(struct http_lobby *l, const struct listener *listener, uint64_t now_ns)
 {
+    const bool is_tcp = !listener->is_unix;
+
     for (unsigned i = 0; i < ACCEPTS && listener->fd >= 0; i++) {
         unsigned living, n = http_conns_count(l->config.conns, &living);
         int fd = -1;
@@ -227,15 +229,15 @@ static void accept_from(struct http_lobby *l, const struct listener *listener, u
         errno = EMFILE;
         if (n < l->config.conns->max + OVERFLOW)
             fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0 && (living < l->config.conns->max || evict(l))) {
-            welcome(l, fd, !listener->is_unix);
+        if (fd >= 0 && (!http_conns_full(l->config.conns, is_tcp) || evict(l, is_tcp))) {
+            welcome(l, fd, is_tcp);
         } else if (fd >= 0) {
             http_refusal_send(fd, 503);
             (void)close(fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* Whoever was told to end makes room in a moment. */
             if (living == n)
-                (void)evict(l);
+                (void)evict(l, false);
             watch_listeners(l, false);
             l->resume_ns = now_ns + FULL_PAUSE_NS;
             return;

@@ -12,6 +12,8 @@
 
 #define STREAM_BLOCK   (16u * 1024u)
 #define ERROR_BODY_MAX 8192u
+/* Larger bodies wait for their reader on disk: a slow one costs no memory. */
+#define MEMORY_BODY_MAX (256u * 1024u)
 
 struct http_reply http_reply_init(void)
 {
@@ -109,6 +111,23 @@ static struct MHD_Response *make_response(struct http_reply *reply)
     return response;
 }
 
+/* Where that fails the body stays where it is. */
+static void move_to_file(const struct http_config *config, struct http_reply *reply)
+{
+    int fd;
+
+    if (reply->read || reply->file_fd >= 0 || reply->body.len <= MEMORY_BODY_MAX)
+        return;
+    fd = spool_open_nameless(config->tmp_fd);
+    if (fd < 0 || fd_pwrite_full(fd, reply->body.data, reply->body.len, 0) < 0) {
+        fd_close(&fd);
+        return;
+    }
+    reply->file_fd = fd;
+    reply->file_bytes = reply->body.len;
+    buf_finish(&reply->body);
+}
+
 static void add_header(struct MHD_Response *response, const char *name, const char *value)
 {
     (void)MHD_add_response_header(response, name, value);
@@ -127,6 +146,7 @@ bool http_reply_send(struct http_exchange *x)
     char text[96];
 
     memcpy(location, reply->location, sizeof(location));
+    move_to_file(x->config, reply);
     response = make_response(reply);
     if (!response)
         return false;

@@ -12,7 +12,9 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -242,6 +244,53 @@ static void readers_that_leave_end_their_stream(void **state)
     http_fixture_stop(&f);
 }
 
+static long memory_kib(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    long size, resident, shared;
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld %ld %ld", &size, &resident, &shared), 3);
+    fclose(f);
+    return (resident - shared) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Large answers wait for their readers on disk. */
+static void large_answers_cost_no_memory(void **state)
+{
+    struct http_fixture f;
+    struct answer a;
+    int fds[40], last;
+    long before_kib;
+
+    (void)state;
+    /* As in the daemon: what is freed goes back to the system. */
+    (void)mallopt(M_MMAP_THRESHOLD, 512 * 1024);
+    http_fixture_start(&f, &patient, 0);
+    before_kib = memory_kib();
+    for (size_t i = 0; i < 40; i++)
+        fds[i] = connect_and_say(&f, i % 2,
+                                 "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    for (size_t i = 0; i < 40; i++) {
+        struct pollfd pfd = {.fd = fds[i], .events = POLLIN};
+
+        assert_int_equal(poll(&pfd, 1, 20000), 1);
+    }
+    print_message("memory: %ld KiB more with 40 answers of 8 MiB unread\n",
+                  memory_kib() - before_kib);
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
+    assert_true(memory_kib() - before_kib < 100 * 1024);
+#endif
+    last = fds[39];
+    a = harness_read_answer(last);
+    assert_int_equal(a.status, 200);
+    assert_int_equal(a.len, HTTP_FIXTURE_LARGE);
+    answer_finish(&a);
+    for (size_t i = 0; i < 40; i++)
+        close(fds[i]);
+    http_fixture_stop(&f);
+}
+
 static bool has_ended(int fd)
 {
     struct pollfd pfd = {.fd = fd, .events = POLLRDHUP};
@@ -322,6 +371,33 @@ static void busy_connections_stay(void **state)
     http_fixture_stop(&f);
 }
 
+/* Tenants at work on TCP never take the last places from the unix socket. */
+static void tcp_leaves_room_for_the_operator(void **state)
+{
+    static const char *const of[] = {"GET /block HTTP/1.1\r\nHost: x\r\nConnection: "
+                                     "close\r\nAuthorization: Bearer a\r\n\r\n",
+                                     "GET /block HTTP/1.1\r\nHost: x\r\nConnection: "
+                                     "close\r\nAuthorization: Bearer b\r\n\r\n"};
+    struct http_fixture f;
+    int fds[CROWD - CROWD / 8], fd;
+
+    (void)state;
+    http_fixture_start(&f, &patient, CROWD);
+    for (size_t i = 0; i < CROWD - CROWD / 8; i++)
+        fds[i] = connect_and_say(&f, true, of[i % 2]);
+    wait_blocked(&f, CROWD - CROWD / 8);
+    fd = http_fixture_connect(&f, true);
+    harness_expect(harness_read_answer(fd), 503, "\"error\":\"overloaded\"");
+    close(fd);
+    expect_hello(&f, false);
+    atomic_store(&f.released, true);
+    for (size_t i = 0; i < CROWD - CROWD / 8; i++) {
+        harness_expect(harness_read_answer(fds[i]), 200, "released");
+        close(fds[i]);
+    }
+    http_fixture_stop(&f);
+}
+
 /* One tenant's requests take half of the places at most. */
 static void a_tenant_leaves_room_for_others(void **state)
 {
@@ -386,8 +462,10 @@ int main(void)
         cmocka_unit_test(steady_bodies_are_taken),
         cmocka_unit_test(readers_that_never_read_end),
         cmocka_unit_test(readers_that_leave_end_their_stream),
+        cmocka_unit_test(large_answers_cost_no_memory),
         cmocka_unit_test(idle_connections_give_way),
         cmocka_unit_test(busy_connections_stay),
+        cmocka_unit_test(tcp_leaves_room_for_the_operator),
         cmocka_unit_test(a_tenant_leaves_room_for_others),
         cmocka_unit_test(stopping_waits_for_nobody_idle),
     };

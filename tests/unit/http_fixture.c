@@ -111,6 +111,21 @@ static void stream(void *ctx, struct http_request *request, struct http_reply *r
     reply->stream_ctx = s;
 }
 
+static void large(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct buf body = buf_init(HTTP_FIXTURE_LARGE);
+
+    (void)ctx;
+    (void)request;
+    if (buf_reserve(&body, HTTP_FIXTURE_LARGE) < 0) {
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+        return;
+    }
+    memset(body.data, ' ', HTTP_FIXTURE_LARGE);
+    body.len = HTTP_FIXTURE_LARGE;
+    http_reply_json(reply, 200, &body);
+}
+
 static void block(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct http_fixture *f = ctx;
@@ -149,6 +164,7 @@ static const struct http_route routes[] = {
      .handle = stream,
      .access = HTTP_ACCESS_TENANT,
      .query = {"short"}},
+    {.method = "GET", .path = "/large", .handle = large, .access = HTTP_ACCESS_TENANT},
     {.method = "GET", .path = "/block", .handle = block, .access = HTTP_ACCESS_TENANT},
     {.method = NULL},
 };

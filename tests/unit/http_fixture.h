@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#define HTTP_FIXTURE_LARGE (8u << 20)
+
 struct http_fixture {
     char dir[64];
     char socket[96];
@@ -30,6 +32,7 @@ struct http_fixture {
  * POST /json          the length of a body of at most 1 MiB, or of the parts "a" and "b"
  * POST /file          the same of at most 64 MiB of any type, or of the part "file"
  * GET /stream         events without an end; ten with "?short"
+ * GET /large          HTTP_FIXTURE_LARGE bytes of spaces
  * GET /block          answers when released is set
  * Bearer keys are the names of tenants; who has none is the operator.
  */

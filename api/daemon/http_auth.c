@@ -60,13 +60,14 @@ void http_auth_check(struct http_exchange *x)
     enum http_access access = x->route->access;
     struct caller *caller = &x->request.caller;
     struct bearer bearer = {0};
+    bool has_key;
     int r;
 
     if (access == HTTP_ACCESS_OPEN)
         return;
     (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, take_header, &bearer);
-    r = x->config->authorize(x->config->ctx, &origin, bearer.headers > 0 ? bearer.key : NULL,
-                             caller);
+    has_key = bearer.headers > 0;
+    r = x->config->authorize(x->config->ctx, &origin, has_key ? bearer.key : NULL, caller);
     explicit_bzero(&bearer, sizeof(bearer));
     if (r == -EPERM) {
         http_reply_error(&x->reply, 403, "forbidden", "X-Tenant-ID names another tenant");
@@ -75,7 +76,7 @@ void http_auth_check(struct http_exchange *x)
     } else if (r < 0 && r != -EACCES) {
         http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
     } else if (r < 0) {
-        refuse(x, bearer.headers > 0 ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
+        refuse(x, has_key ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
                "this needs a key: Authorization: Bearer sk-…");
     } else if (access == HTTP_ACCESS_OPERATOR && !caller->is_operator) {
         refuse(x, HTTP_UNAUTHORIZED_ROLE, "this is the operator's");

@@ -236,6 +236,7 @@ void route_admin_tenant_update(void *ctx, struct http_request *request,
     else if (r < 0)
         reply_failed(reply, r, &err);
     if (r == 0) {
+        engine_limits_changed(d->engine, tenant.id);
         audit_note(d->audit, &request->caller, "tenant.update", tenant.id, "%.*s",
                    (int)(request->body.size < 300 ? request->body.size : 300), text);
         reply_tenant(d, reply, 200, tenant.id);

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shares and limits of tenants, through a whole daemon: each refusal, and how it ends. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/tenants_world.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define expect harness_expect
+
+static void slots_are_shared_by_weight(void **state)
+{
+    struct world w;
+    char id[ID_SIZE];
+    double a = 0, b = 0;
+
+    (void)state;
+    begin(&w, "2", "0");
+    set_limits(&w, &w.a, "\"weight\":10");
+    set_limits(&w, &w.b, "\"weight\":30");
+    for (int i = 0; i < 80; i++) {
+        submit(&w, &w.a, ASYNC("sleep", "60"), id);
+        submit(&w, &w.b, ASYNC("sleep", "60"), id);
+    }
+    while (a + b < 40) {
+        usleep(50000);
+        a = ended(&w, &w.a);
+        b = ended(&w, &w.b);
+    }
+    /* While they were submitted one after the other there was no choice. */
+    assert_true(b > 1.7 * a);
+    assert_true(a >= 5);
+    end(&w);
+}
+
+/* Many executions of one tenant do not keep another from its turn. */
+static void a_flood_holds_up_nobody_else(void **state)
+{
+    struct world w;
+    char id[ID_SIZE];
+
+    (void)state;
+    begin(&w, "1", "0");
+    for (int i = 0; i < 60; i++)
+        submit(&w, &w.a, ASYNC("sleep", "100"), id);
+    for (int i = 0; i < 3; i++) {
+        double before = ended(&w, &w.a);
+
+        expect(run_as(&w, &w.b, SLEEP("10")), 200, "\"status\":\"success\"");
+        /* The one that ran when it came, and perhaps one that was quicker. */
+        assert_true(ended(&w, &w.a) - before <= 4);
+    }
+    assert_true(metric_of(&w, &w.a, "skillvm_tenant_executions_queued", "") > 10);
+    assert_true(metric(&w, "skillvm_queue_oldest_wait_seconds") > 0);
+    end(&w);
+}
+
+static void max_running_caps_one_tenant_only(void **state)
+{
+    struct world w;
+    char id[ID_SIZE], ids[4][ID_SIZE];
+
+    (void)state;
+    begin(&w, "3", "0");
+    set_limits(&w, &w.a, "\"max_running\":1");
+    for (int i = 0; i < 4; i++)
+        submit(&w, &w.a, ASYNC("ticks", ""), ids[i]);
+    wait_status(&w, &w.a, ids[0], "running");
+    submit(&w, &w.b, ASYNC("ticks", ""), id);
+    wait_status(&w, &w.b, id, "running");
+    assert_true(metric_of(&w, &w.a, "skillvm_tenant_executions_running", "") == 1);
+    assert_true(metric_of(&w, &w.a, "skillvm_tenant_executions_queued", "") == 3);
+    assert_true(metric(&w, "skillvm_executions_running") == 2);
+    assert_true(metric(&w, "skillvm_machines") == 2);
+    assert_true(metric(&w, "skillvm_machines_private_memory_bytes") > 0);
+    /* The next one of it once the first has ended. */
+    expect(cancel(&w, &w.a, ids[0]), 202, "cancelling");
+    wait_status(&w, &w.a, ids[1], "running");
+    assert_true(metric_of(&w, &w.a, "skillvm_tenant_executions_running", "") == 1);
+    /* A higher cap lets one that waits run at once. */
+    set_limits(&w, &w.a, "\"max_running\":2");
+    wait_status(&w, &w.a, ids[2], "running");
+    assert_true(metric_of(&w, &w.a, "skillvm_tenant_executions_queued", "") == 1);
+    end(&w);
+}
+
+static void max_queued_is_refused_until_there_is_room(void **state)
+{
+    struct world w;
+    char running[ID_SIZE], first[ID_SIZE], id[ID_SIZE];
+
+    (void)state;
+    begin(&w, "1", "0");
+    set_limits(&w, &w.a, "\"max_queued\":2");
+    submit(&w, &w.a, ASYNC("ticks", ""), running);
+    wait_status(&w, &w.a, running, "running");
+    submit(&w, &w.a, ASYNC("ticks", ""), first);
+    submit(&w, &w.a, ASYNC("ticks", ""), id);
+    assert_true(expect_refused(run_as(&w, &w.a, ASYNC("ticks", "")), "overloaded",
+                               "max_queued: 2 of the tenant's executions") <= 60);
+    submit(&w, &w.b, ASYNC("ticks", ""), id);
+    expect(cancel(&w, &w.a, first), 202, "\"status\":\"cancelled\"");
+    submit(&w, &w.a, ASYNC("ticks", ""), id);
+    expect_refused(run_as(&w, &w.a, ASYNC("ticks", "")), "overloaded", "max_queued");
+    set_limits(&w, &w.a, "\"max_queued\":3");
+    submit(&w, &w.a, ASYNC("ticks", ""), id);
+    assert_true(
+        metric_of(&w, &w.a, "skillvm_tenant_refusals_total", ",reason=\"overloaded\"") == 2);
+    end(&w);
+}
+
+static void a_rate_recovers_when_it_says(void **state)
+{
+    static const char keyed[] = "{\"skill\":\"demo\",\"idempotency_key\":\"k\"}";
+    struct world w;
+    unsigned seconds;
+    struct answer a;
+
+    (void)state;
+    begin(&w, "2", "0");
+    set_limits(&w, &w.a, "\"rate_per_minute\":30");
+    expect(run_as(&w, &w.a, keyed), 200, "success");
+    a = run_as(&w, &w.a, SLEEP("0"));
+    for (int i = 0; a.status == 200; i++) {
+        /* Some come back while it runs. */
+        assert_true(i < 60);
+        answer_finish(&a);
+        a = run_as(&w, &w.a, SLEEP("0"));
+    }
+    seconds = expect_refused(a, "rate_limited", "rate_per_minute: the tenant may begin 30");
+    assert_true(seconds <= 2);
+    /* A request that repeats one costs nothing, and another tenant has its own. */
+    expect(run_as(&w, &w.a, keyed), 200, "success");
+    expect(run_as(&w, &w.b, SLEEP("0")), 200, "success");
+    sleep(seconds);
+    expect(run_as(&w, &w.a, SLEEP("0")), 200, "success");
+    expect_refused(run_as(&w, &w.a, SLEEP("0")), "rate_limited", "the next in");
+    set_limits(&w, &w.a, "\"rate_per_minute\":0");
+    expect(run_as(&w, &w.a, SLEEP("0")), 200, "success");
+    end(&w);
+}
+
+/* Makes today's usage yesterday's, as if midnight had passed. */
+static void pass_midnight(const struct world *w)
+{
+    char path[160];
+    sqlite3 *db;
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", w->h.data);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_busy_timeout(db, 5000), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE usage SET day = day - 1", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void cpu_time_is_what_the_host_measured(void **state)
+{
+    struct world w;
+    char path[128];
+    struct answer a;
+    double host_ms;
+    const char *at;
+
+    (void)state;
+    begin(&w, "1", "0");
+    /* The guest burns 200 ms and says 13. */
+    a = run_as(&w, &w.a,
+               "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"burn\",\"FAKE_DATA\":\"200\"}}");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "\"usage\":{\"cpu_ms\":13.000,"));
+    at = strstr(a.body, "\"host_cpu_ms\":");
+    assert_non_null(at);
+    host_ms = strtod(at + 14, NULL);
+    assert_true(host_ms >= 200 && host_ms < 2000);
+    answer_finish(&a);
+    /* One that claims more than there was is cut to it. */
+    a = run_as(&w, &w.b, SLEEP("0"));
+    at = strstr(a.body, "\"cpu_ms\":");
+    assert_non_null(at);
+    assert_true(strtod(at + 9, NULL) <= strtod(strstr(a.body, "\"host_cpu_ms\":") + 14, NULL));
+    answer_finish(&a);
+    snprintf(path, sizeof(path), "/v1/admin/tenants/%s", w.a.id);
+    a = admin(&w.h, "GET", path, "");
+    at = strstr(a.body, "\"cpu_ms_today\":");
+    assert_non_null(at);
+    assert_true(strtod(at + 15, NULL) >= host_ms && strtod(at + 15, NULL) < host_ms + 2);
+    answer_finish(&a);
+    assert_true(metric_of(&w, &w.a, "skillvm_tenant_cpu_seconds_total", "") >= 0.2);
+    end(&w);
+}
+
+static void a_day_of_cpu_time_is_refused_until_midnight(void **state)
+{
+    struct world w;
+    char burning[ID_SIZE], waiting[ID_SIZE];
+    unsigned seconds;
+    time_t now;
+
+    (void)state;
+    begin(&w, "1", "0");
+    set_limits(&w, &w.a, "\"cpu_ms_per_day\":150");
+    submit(&w, &w.a, ASYNC("burn", "200"), burning);
+    submit(&w, &w.a, ASYNC("sleep", "0"), waiting);
+    wait_status(&w, &w.a, burning, "success");
+    /* What waited was accepted, so it has a result, and that names the limit. */
+    wait_status(&w, &w.a, waiting, "failed");
+    expect(show(&w, &w.a, waiting), 200, "\"error\":\"cpu_ms_per_day: ");
+    now = time(NULL);
+    seconds = expect_refused(run_as(&w, &w.a, SLEEP("0")), "quota_exceeded",
+                             "of the tenant's 150; the day ends at 00:00 UTC");
+    assert_true(labs((long)seconds - (86400 - now % 86400)) <= 2);
+    expect(run_as(&w, &w.b, SLEEP("0")), 200, "success");
+    pass_midnight(&w);
+    expect(run_as(&w, &w.a, SLEEP("0")), 200, "success");
+    end(&w);
+}
+
+static void ceilings_cut_what_is_asked_for(void **state)
+{
+    struct world w;
+    struct answer a;
+
+    (void)state;
+    begin(&w, "2", "0");
+    set_limits(&w, &w.a, "\"max_timeout_ms\":500,\"max_memory_bytes\":67108864");
+    a = run_as(&w, &w.a,
+               "{\"skill\":\"demo\",\"timeout\":60,\"limits\":{\"memory\":\"512Mi\"}}");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "the timeout was cut to 0.5 s"));
+    assert_non_null(strstr(a.body, "the memory limit was cut to 64 MiB"));
+    assert_non_null(strstr(a.body, ":500,"));
+    assert_non_null(strstr(a.body, ":67108864,"));
+    answer_finish(&a);
+    /* Also what nobody asked for. */
+    expect(run_as(&w, &w.a, "{\"skill\":\"demo\"}"), 200, "the timeout was cut to 0.5 s");
+    a = run_as(&w, &w.b, "{\"skill\":\"demo\"}");
+    assert_null(strstr(a.body, "was cut"));
+    expect(a, 200, "success");
+    end(&w);
+}
+
+/* The same key is another one in the hands of another tenant. */
+static void idempotency_keys_are_the_tenants_own(void **state)
+{
+    static const char keyed[] = "{\"skill\":\"demo\",\"idempotency_key\":\"k\",\"async\":true}";
+    static const char other[] =
+        "{\"skill\":\"demo\",\"idempotency_key\":\"k\",\"async\":true,\"args\":[\"x\"]}";
+    struct world w;
+    char a[ID_SIZE], b[ID_SIZE], again[ID_SIZE];
+
+    (void)state;
+    begin(&w, "2", "0");
+    submit(&w, &w.a, keyed, a);
+    submit(&w, &w.b, keyed, b);
+    assert_string_not_equal(a, b);
+    submit(&w, &w.a, keyed, again);
+    assert_string_equal(a, again);
+    submit(&w, &w.b, keyed, again);
+    assert_string_equal(b, again);
+    expect(run_as(&w, &w.b, other), 409, b);
+    wait_status(&w, &w.a, a, "success");
+    expect(show(&w, &w.a, b), 404, "not_found");
+    expect(cancel(&w, &w.a, b), 404, "not_found");
+    end(&w);
+}
+
+/* One that waits has ended when the answer comes, whatever holds the slot. */
+static void what_waits_is_cancelled_at_once(void **state)
+{
+    struct world w;
+    char running[ID_SIZE], waiting[ID_SIZE], path[64];
+
+    (void)state;
+    begin(&w, "1", "0");
+    submit(&w, &w.a, ASYNC("ticks", ""), running);
+    wait_status(&w, &w.a, running, "running");
+    submit(&w, &w.b, ASYNC("ticks", ""), waiting);
+    expect(show(&w, &w.b, waiting), 200, "\"status\":\"accepted\"");
+    expect(cancel(&w, &w.a, waiting), 404, "not_found");
+    expect(cancel(&w, &w.b, waiting), 202, "\"status\":\"cancelled\"");
+    expect(show(&w, &w.b, waiting), 200,
+           "\"status\":\"cancelled\",\"output\":null,\"files_url\":null");
+    snprintf(path, sizeof(path), "/v1/executions/%.37s/events", waiting);
+    expect(as(&w, &w.b, "GET", path, ""), 200, "event: result\ndata: {");
+    expect(cancel(&w, &w.b, waiting), 409, "has ended already");
+    expect(show(&w, &w.a, running), 200, "\"status\":\"running\"");
+    assert_true(metric(&w, "skillvm_executions_queued") == 0);
+    assert_true(metric(&w, "skillvm_executions_total{status=\"cancelled\"}") == 1);
+    end(&w);
+}
+
+/* Whatever waits when it stops has a result, and nothing of it ever runs. */
+static void stopping_ends_every_queue(void **state)
+{
+    struct world w;
+    char ids[2][3][ID_SIZE], running[ID_SIZE];
+
+    (void)state;
+    begin(&w, "1", "0");
+    submit(&w, &w.a, ASYNC("ticks", ""), running);
+    wait_status(&w, &w.a, running, "running");
+    for (int i = 0; i < 3; i++) {
+        submit(&w, &w.a, ASYNC("ticks", ""), ids[0][i]);
+        submit(&w, &w.b, ASYNC("ticks", ""), ids[1][i]);
+    }
+    assert_int_equal(harness_stop(&w.h, SIGTERM), 0);
+    harness_start(&w.h, NULL);
+    harness_wait_ready(&w.h);
+    expect(show(&w, &w.a, running), 200, "\"status\":\"cancelled\"");
+    for (int i = 0; i < 3; i++) {
+        expect(show(&w, &w.a, ids[0][i]), 200, "the daemon stopped before this execution ran");
+        expect(show(&w, &w.b, ids[1][i]), 200, "the daemon stopped before this execution ran");
+    }
+    expect(run_as(&w, &w.b, SLEEP("0")), 200, "success");
+    end(&w);
+}
+
+static unsigned count_rows(const struct world *w, const struct tenant *t, const char *status)
+{
+    char path[128];
+    struct answer a;
+    unsigned n = 0;
+
+    snprintf(path, sizeof(path), "/v1/executions?limit=200&status=%s", status);
+    a = as(w, t, "GET", path, "");
+    assert_int_equal(a.status, 200);
+    for (const char *at = a.body; (at = strstr(at, "\"execution_id\"")); at++)
+        n++;
+    answer_finish(&a);
+    return n;
+}
+
+static void counters_equal_rows(void **state)
+{
+    static const char *const statuses[] = {"success", "failed", "timeout", "cancelled"};
+    static const char *const how[] = {"exit", "exit", "timeout", "die", "abort", "vmm-failed"};
+    struct world w;
+    double sum = 0;
+
+    (void)state;
+    begin(&w, "3", "0");
+    for (int i = 0; i < 36; i++) {
+        const struct tenant *t = i % 3 ? &w.a : &w.b;
+        char json[160], id[ID_SIZE];
+        struct answer a;
+
+        snprintf(json, sizeof(json),
+                 "{\"skill\":\"demo\",\"async\":true,\"env\":{\"FAKE\":\"%s\","
+                 "\"FAKE_DATA\":\"%d\"}}",
+                 how[i % 6], i % 4);
+        submit(&w, t, json, id);
+        if (i % 9 != 0)
+            continue;
+        /* Some come too late, and that is as good. */
+        a = cancel(&w, t, id);
+        answer_finish(&a);
+    }
+    for (int i = 0; i < 500 && sum < 36; i++) {
+        char series[80];
+
+        sum = 0;
+        for (int k = 0; k < 4; k++) {
+            snprintf(series, sizeof(series), "skillvm_executions_total{status=\"%s\"}",
+                     statuses[k]);
+            sum += metric(&w, series);
+        }
+        usleep(20000);
+    }
+    assert_true(sum == 36);
+    for (int k = 0; k < 4; k++) {
+        char label[64];
+
+        snprintf(label, sizeof(label), ",status=\"%s\"", statuses[k]);
+        assert_int_equal(metric_of(&w, &w.a, "skillvm_tenant_executions_total", label),
+                         count_rows(&w, &w.a, statuses[k]));
+        assert_int_equal(metric_of(&w, &w.b, "skillvm_tenant_executions_total", label),
+                         count_rows(&w, &w.b, statuses[k]));
+    }
+    assert_true(metric(&w, "skillvm_execution_seconds_count") == 36);
+    assert_true(metric(&w, "skillvm_vmm_deaths_total{cause=\"sigabrt\"}") > 0);
+    assert_true(metric(&w, "skillvm_vmm_deaths_total{cause=\"exit_1\"}") > 0);
+    assert_true(metric(&w, "skillvm_vmm_deaths_total{cause=\"killed\"}") > 0);
+    assert_true(metric(&w, "skillvm_vmm_deaths_total{cause=\"sigkill\"}") == 0);
+    assert_true(metric(&w, "skillvm_machines") == 0);
+    end(&w);
+}
+
+static void failed_authorisation_is_counted(void **state)
+{
+    struct tenant nobody = {.headers = "Authorization: Bearer sk-none\r\n"};
+    struct world w;
+
+    (void)state;
+    begin(&w, "1", "0");
+    expect(as(&w, &nobody, "GET", "/v1/executions", ""), 401, "unauthorized");
+    expect(as(&w, &nobody, "GET", "/metrics", ""), 401, "unauthorized");
+    expect(as(&w, &w.a, "GET", "/metrics", ""), 401, "unauthorized");
+    assert_true(metric(&w, "skillvm_auth_failures_total{reason=\"bad_key\"}") == 2);
+    assert_true(metric(&w, "skillvm_auth_failures_total{reason=\"no_operator\"}") == 1);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_are_shared_by_weight),
+        cmocka_unit_test(a_flood_holds_up_nobody_else),
+        cmocka_unit_test(max_running_caps_one_tenant_only),
+        cmocka_unit_test(max_queued_is_refused_until_there_is_room),
+        cmocka_unit_test(a_rate_recovers_when_it_says),
+        cmocka_unit_test(cpu_time_is_what_the_host_measured),
+        cmocka_unit_test(a_day_of_cpu_time_is_refused_until_midnight),
+        cmocka_unit_test(ceilings_cut_what_is_asked_for),
+        cmocka_unit_test(idempotency_keys_are_the_tenants_own),
+        cmocka_unit_test(what_waits_is_cancelled_at_once),
+        cmocka_unit_test(stopping_ends_every_queue),
+        cmocka_unit_test(counters_equal_rows),
+        cmocka_unit_test(failed_authorisation_is_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -16,9 +16,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define LOCK_ATTEMPTS 50u
+#define LOCK_PAUSE_NS 20000000
 
 /* Creates every folder on the way. */
 static int make_folders(const char *path, struct err *err)
@@ -56,11 +59,17 @@ static int take_lock(struct store *store, const char *path, struct err *err)
         openat(store->dir_fd, "skillvmd.lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (store->lock_fd < 0)
         return err_set_errno(err, errno, "cannot open the lock of the data folder");
-    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    if (errno == EWOULDBLOCK)
-        return err_set(err, EBUSY, "another skillvmd uses the data folder %s", path);
-    return err_set_errno(err, errno, "cannot lock the data folder");
+    for (unsigned i = 0; flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+        if (errno != EWOULDBLOCK)
+            return err_set_errno(err, errno, "cannot lock the data folder");
+        /* A daemon that was killed holds it until its last child is past exec, or dead too. */
+        if (i == LOCK_ATTEMPTS)
+            return err_set(err, EBUSY, "another skillvmd uses the data folder %s", path);
+        (void)nanosleep(&pause, NULL);
+    }
+    return 0;
 }
 
 static void empty_folder(int dir_fd)

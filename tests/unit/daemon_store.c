@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,35 @@ static void one_daemon_per_folder(void **state)
     store_close(&first);
 }
 
+struct killed {
+    int lock_fd;
+    pthread_t thread;
+};
+
+static void *let_go(void *arg)
+{
+    struct killed *k = arg;
+
+    usleep(100000);
+    close(k->lock_fd);
+    return NULL;
+}
+
+/* The lock of a daemon that was killed goes with its last child, a moment later. */
+static void a_lock_may_outlive_its_daemon(void **state)
+{
+    struct store first, second;
+    struct killed killed;
+
+    assert_int_equal(store_open(*state, &first, NULL), 0);
+    killed.lock_fd = dup(first.lock_fd);
+    store_close(&first);
+    assert_int_equal(pthread_create(&killed.thread, NULL, let_go, &killed), 0);
+    assert_int_equal(store_open(*state, &second, NULL), 0);
+    store_close(&second);
+    pthread_join(killed.thread, NULL);
+}
+
 static void objects_are_whole_or_absent(void **state)
 {
     struct objects_draft draft;
@@ -336,6 +366,7 @@ int main(void)
         IN_DIR(recovery_survives_a_full_disk),
         IN_DIR(a_busy_listener_is_alive),
         IN_DIR(one_daemon_per_folder),
+        IN_DIR(a_lock_may_outlive_its_daemon),
         IN_DIR(objects_are_whole_or_absent),
         IN_DIR(spools_move_to_disk),
         IN_DIR(spools_become_objects),

@@ -24,8 +24,11 @@ static int wait_signal(const sigset_t *signals, uint64_t wait_ms)
     return r > 0 ? r : 0;
 }
 
-/* Says that the daemon is alive, which it is when the engine's lock can be had. */
-static void tell_status(const struct lifecycle *l)
+/*
+ * Says that the daemon is alive, which it is when the engine's lock can be had, and how it is.
+ * refused is why the last reload was, where it was.
+ */
+static void tell_status(const struct lifecycle *l, const struct err *refused)
 {
     char text[ERR_MESSAGE_MAX];
     enum snapshots_state state;
@@ -45,7 +48,8 @@ static void tell_status(const struct lifecycle *l)
     else if (starts_check(&l->daemon->starts, clock_monotonic_ns(), &short_of) < 0)
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=%s", short_of.message);
     else
-        notify_send(l->notify, "WATCHDOG=1\nSTATUS=%u running, %u waiting", running, queued);
+        notify_send(l->notify, "WATCHDOG=1\nSTATUS=%u running, %u waiting%s%s", running, queued,
+                    refused->code ? "; settings not reloaded: " : "", refused->message);
 }
 
 static void warn(void *ctx, const char *text)
@@ -65,17 +69,18 @@ static void apply(const struct lifecycle *l)
     retention_set(l->daemon->retention, &config->retention);
 }
 
-static void reload(const struct lifecycle *l)
+/* *refused gets why it was refused, or nothing. */
+static void reload(const struct lifecycle *l, struct err *refused)
 {
     struct config fresh;
-    struct err err = {0};
     unsigned changed = 0, waiting = 0;
 
     notify_send(l->notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
                 (unsigned long long)(clock_monotonic_ns() / 1000));
-    if (config_read(l->sources, warn, NULL, &fresh, &err) < 0) {
-        log_warn("config", "reload=refused reason=\"%s\"", err.message);
-        notify_send(l->notify, "READY=1\nSTATUS=settings not reloaded: %s", err.message);
+    *refused = (struct err){0};
+    if (config_read(l->sources, warn, NULL, &fresh, refused) < 0) {
+        log_warn("config", "reload=refused reason=\"%s\"", refused->message);
+        notify_send(l->notify, "READY=1");
         return;
     }
     for (size_t i = 0; i < config_n_keys(); i++) {
@@ -94,7 +99,7 @@ static void reload(const struct lifecycle *l)
     config_finish(&fresh);
     apply(l);
     log_info("config", "reload=done changed=%u need_restart=%u", changed, waiting);
-    notify_send(l->notify, "READY=1\nSTATUS=settings reloaded");
+    notify_send(l->notify, "READY=1");
 }
 
 struct stopper {
@@ -152,6 +157,7 @@ static void stop(const struct lifecycle *l, int number)
 
 void lifecycle_run(const struct lifecycle *l)
 {
+    struct err refused = {0};
     uint64_t wait_ms = 0;
     int number;
 
@@ -161,10 +167,10 @@ void lifecycle_run(const struct lifecycle *l)
                       : STATUS_MS;
     notify_send(l->notify, "READY=1");
     for (;;) {
-        tell_status(l);
+        tell_status(l, &refused);
         number = wait_signal(l->signals, wait_ms);
         if (number == SIGHUP)
-            reload(l);
+            reload(l, &refused);
         else if (number != 0)
             break;
     }

@@ -128,7 +128,8 @@ static void the_manager_is_told(void **state)
     hear(&s, "WATCHDOG=1");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     hear(&s, "RELOADING=1\nMONOTONIC_USEC=");
-    hear(&s, "READY=1\nSTATUS=settings reloaded");
+    hear(&s, "READY=1");
+    hear(&s, "STATUS=0 running, 0 waiting");
     assert_int_equal(kill(s.h.pid, SIGTERM), 0);
     hear(&s, "STOPPING=1");
     assert_int_equal(waitpid(s.h.pid, NULL, 0), s.h.pid);
@@ -209,12 +210,18 @@ static void a_bad_file_is_refused_whole(void **state)
     /* The first key of it is good and must not count. */
     write_config(&s, "watermarks:\n  disk_free: 100%\nlimits:\n  max_queued: -1\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
-    hear(&s, "READY=1\nSTATUS=settings not reloaded: ");
+    hear(&s, "RELOADING=1");
+    hear(&s, "READY=1");
+    hear(&s, "0 waiting; settings not reloaded: ");
     expect(harness_get(&s.h, "/ready"), 200, "ready");
     unlink(s.config);
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     hear(&s, "not reloaded: cannot open");
     expect(harness_get(&s.h, "/ready"), 200, "ready");
+    write_config(&s, "");
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+    hear(&s, "RELOADING=1");
+    hear(&s, "STATUS=0 running, 0 waiting");
     end(&s);
 }
 
@@ -228,7 +235,8 @@ static void what_cannot_change_stays(void **state)
     begin(&s, "limits: {max_running: 1, max_queued: 8}\n", NULL);
     write_config(&s, "limits: {max_running: 4, max_queued: 1}\nsocket: {path: /nowhere}\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
-    hear(&s, "settings reloaded");
+    hear(&s, "RELOADING=1");
+    hear(&s, "READY=1");
     running = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
                                 "\"env\":{\"FAKE\":\"hang\"}}");
     expect(running, 202, "accepted");

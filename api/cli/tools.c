@@ -159,8 +159,10 @@ static int tools_call(const struct cli *cli, const struct options *options)
     char *json = NULL;
     int result, status;
 
-    if (options->n_args == 2 && files_read_input(options->args[1], &arguments, &err))
+    if (options->n_args == 2 && files_read_input(options->args[1], &arguments, &err)) {
+        buf_finish(&arguments);
         return verbs_failed(&err);
+    }
     cli_catch_interrupts();
     result =
         skillvm_call_tool(cli->client, options->args[0],

@@ -35,7 +35,8 @@ static int refuse(struct filling *f, const char *name, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return err_set(f->err, EINVAL, "the argument \"%.*s\" %s", SHOWN, name, text);
+    (void)err_set(f->err, EINVAL, "the argument \"%.*s\" %s", SHOWN, name, text);
+    return -EINVAL;
 }
 
 static int put(struct filling *f, const char *text)
@@ -160,22 +161,23 @@ static int write_text(struct filling *f, const struct parser_action *a, const cJ
                       char **ret)
 {
     const char *string = cJSON_GetStringValue(value);
+    char *text = NULL;
     int r = 0;
 
     if (a->type == PARSER_JSON) {
-        *ret = cJSON_PrintUnformatted(value);
+        text = cJSON_PrintUnformatted(value);
     } else if (a->type == PARSER_BOOLEAN) {
         /* argparse asks bool() of the text. */
         if (!cJSON_IsBool(value))
             return refuse(f, a->property, "must be true or false");
-        *ret = strdup(cJSON_IsTrue(value) ? "True" : "");
+        text = strdup(cJSON_IsTrue(value) ? "True" : "");
     } else if (cJSON_IsNumber(value)) {
-        r = write_number(f, a->property, value->valuedouble, a->type == PARSER_INTEGER, ret);
+        r = write_number(f, a->property, value->valuedouble, a->type == PARSER_INTEGER, &text);
     } else if (string && (a->type == PARSER_STRING ||
                           is_number_text(string, a->type == PARSER_INTEGER))) {
-        *ret = strdup(string);
+        text = strdup(string);
     } else if (a->type == PARSER_STRING && cJSON_IsBool(value)) {
-        *ret = strdup(cJSON_IsTrue(value) ? "true" : "false");
+        text = strdup(cJSON_IsTrue(value) ? "true" : "false");
     } else {
         return refuse(f, a->property, "must be %s",
                       a->type == PARSER_STRING    ? "text"
@@ -184,9 +186,12 @@ static int write_text(struct filling *f, const struct parser_action *a, const cJ
     }
     if (r < 0)
         return r;
-    if (!*ret)
-        return err_set(f->err, ENOMEM, "out of memory");
-    return check_choice(f, a, value, *ret);
+    if (!text) {
+        (void)err_set(f->err, ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    *ret = text;
+    return check_choice(f, a, value, text);
 }
 
 /* "--option=value": however the value begins, it is one. */
@@ -375,7 +380,7 @@ static int write_positional(struct filling *f, const struct parser_action *a,
         char *text = NULL;
 
         r = write_text(f, a, item, &text);
-        if (r == 0 && strcmp(text, "--") == 0)
+        if (r == 0 && text && strcmp(text, "--") == 0)
             r = refuse(f, a->property, "cannot be \"--\"");
         if (r == 0 && skill_strings_add(texts, "%s", text) < 0)
             r = err_set(f->err, ENOMEM, "out of memory");

@@ -119,7 +119,7 @@ case_bad_requests() {
     error_is not_found there-is-no-such-skill
     http_expect 404 "/v1/executions/exec_00000000000000000000000000000000"
     error_is not_found exec_
-    http_expect 400 /v1/executions/not-an-id
+    http_expect 404 /v1/executions/not-an-id
     error_is bad_request id
     http_expect 404 /v1/executions/exec_00000000000000000000000000000000/files
     http_expect 404 /nowhere

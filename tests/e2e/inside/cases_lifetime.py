@@ -177,6 +177,10 @@ def a_full_disk_is_said(world):
         raise Skipped("tmpfs cannot be mounted here")
     daemon = world.new_daemon("small/data")
     daemon.log = world.root / "small.log"
+    # The watermark would keep the disk from ever filling up.
+    settings = world.root / "small.yaml"
+    settings.write_text("watermarks: {disk_free: 0}\n")
+    daemon.options += ["--config", str(settings)]
     try:
         # The snapshot is not on the small disk: restoring it is not what has to fail.
         snapshots = daemon.data / "snapshots"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks what makes skillvmd a service: its units by systemd-analyze, its manual by mandoc and
-# against `skillvmd --help`, and the sample settings by skillvmd itself.
+# against `skillvmd --help`, the sample settings by skillvmd itself, and what is installed.
 #   check-service.sh PROGRAM    the skillvmd to check with
 # Without systemd-analyze or mandoc their part is left out, and the exit status is 77.
 
@@ -58,6 +58,22 @@ diff "$work/default" "$work/sample" | grep '^>' | cut -c3- >"$work/other" || tru
 if ! printf '  path: "/run/skillvm/skillvmd.sock"\ndata: "/var/lib/skillvm"\n' | diff - "$work/other"; then
     complain 'the sample settings are not the defaults'
 fi
+
+# An install has what the unit names, and leaves settings alone that are there.
+build=$(dirname "$program")/..
+install() {
+    DESTDIR=$work/root cmake --install "$build" --component service >"$work/install" 2>&1 ||
+        complain "cmake --install: $(tail -n 5 "$work/install")"
+}
+install
+unit=$(find "$work/root" -name skillvmd.service)
+read -r start settings < <(sed -n 's/^ExecStart=\([^ ]*\) --config /\1 /p' "$unit")
+for file in "$start" "$settings" "$(dirname "$start")/skillvm-vmm" "$(dirname "$start")/skillvm"; do
+    [[ -e $work/root/$file ]] || complain "not installed: $file"
+done
+echo 'grace: 7s' >"$work/root/$settings"
+install
+grep -qx 'grace: 7s' "$work/root/$settings" || complain 'an install overwrites the settings'
 
 ((failed)) && exit 1
 if ((${#left_out[@]})); then

@@ -153,6 +153,14 @@ static int start_http(struct daemon *d, const struct serve *serve,
     return http_start(&http, ret, err);
 }
 
+/* Keys and everything else pass as they are: that is for the loopback interface only. */
+static void warn_of_plain_http(const char *address)
+{
+    if (*address && strncmp(address, "127.", 4) != 0 && strncmp(address, "[::1]:", 6) != 0)
+        log_warn("skillvmd", "address=\"%s\" is=unencrypted needs=\"a proxy with TLS\"",
+                 address);
+}
+
 static int serve_requests(struct daemon *d, const struct serve *serve,
                           const struct http_route *routes, struct err *err)
 {
@@ -169,6 +177,8 @@ static int serve_requests(struct daemon *d, const struct serve *serve,
     log_info("skillvmd", "listening socket=\"%s\" address=\"%s\" version=" SKILLVM_VERSION,
              has_unix ? "(handed over)" : serve->config->socket_path,
              has_tcp ? "(handed over)" : serve->config->listen_address);
+    if (!has_tcp)
+        warn_of_plain_http(serve->config->listen_address);
     lifecycle_run(&lifecycle);
     prober_stop(d->prober);
     http_stop(lifecycle.http);

@@ -34,6 +34,7 @@ struct cli {
     char key[CLI_KEY_MAX];       /* "" where there is none */
     const char *server_from;     /* what named the server, "--server" or a variable */
     const char *key_from;        /* what gave the key; NULL: nothing did */
+    const char *tenant;          /* to work for; borrowed; NULL: the caller's own */
     struct skillvm *client;      /* of that daemon; NULL: not asked for */
 };
 
@@ -81,12 +82,14 @@ int cli_interrupted(void);
 #define CLI_OPTION_DATA   1001
 #define CLI_OPTION_SERVER 1002
 #define CLI_OPTION_KEY    1003
+#define CLI_OPTION_AS     1004
 #define CLI_OPTION_HELP   'h'
 #define CLI_GLOBAL_OPTIONS                                                                     \
     {"socket", required_argument, NULL, CLI_OPTION_SOCKET},                                    \
         {"data", required_argument, NULL, CLI_OPTION_DATA},                                    \
         {"server", required_argument, NULL, CLI_OPTION_SERVER},                                \
         {"key", required_argument, NULL, CLI_OPTION_KEY},                                      \
+        {"as", required_argument, NULL, CLI_OPTION_AS},                                        \
     {                                                                                          \
         "help", no_argument, NULL, CLI_OPTION_HELP                                             \
     }
@@ -95,7 +98,8 @@ struct cli_globals {
     const char *data_dir;
     const char *socket_path;
     const char *server;
-    const char *key; /* itself, or "@" and the name of a file */
+    const char *key;    /* itself, or "@" and the name of a file */
+    const char *tenant; /* whom the operator works for; NULL: its own */
 };
 
 /*

@@ -39,12 +39,13 @@ static void print_list(const cJSON *json)
     }
     (void)table_end(&table, 0);
     if (verbs_text(json, "next_cursor"))
-        cli_say("there are more; --limit (up to 200), --skill and --status choose");
+        cli_say("there are more: --cursor %s", verbs_text(json, "next_cursor"));
 }
 
 static int exec_list(const struct cli *cli, const struct options *options)
 {
-    struct skillvm_filter filter = {.skill = options->skill, .status = options->status};
+    struct skillvm_filter filter = {
+        .skill = options->skill, .status = options->status, .cursor = options->cursor};
     struct skillvm_error error;
     char *json = NULL, *end;
     unsigned long limit = options->limit ? strtoul(options->limit, &end, 10) : 0;

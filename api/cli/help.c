@@ -42,6 +42,7 @@ static const struct help helps[] = {
      "  --socket PATH  the unix socket of one            (SKILLVM_SOCKET)\n"
      "  --data DIR     the data directory of this machine's, with its socket in it\n"
      "                 (SKILLVM_DATA; else ~/.local/state/skillvm)\n"
+     "  --as TENANT    the operator works for this tenant, by id or name\n"
      "An option counts before a variable, then the order is SKILLVM_SOCKET, SKILLVM_SERVER,\n"
      "SKILLBOX_SERVER_URL, and last the daemon of the data directory. SKILLBOX_API_KEY is "
      "shown\n"
@@ -75,7 +76,7 @@ static const struct help helps[] = {
      "  -e, --env NAME=VALUE   set a variable; NAME alone takes it from here; may be repeated\n"
      "      --json             print the result as JSON instead of the skill's output\n"
      "      --host auto|native|soft   where to start a daemon if there is none\n"
-     "      --server, --key, --socket, --data  as in `skillvm help`\n"
+     "      --server, --key, --as, --socket, --data  as in `skillvm help`\n"
      "\n"
      "exit status: 0 success; the skill's own when it failed (128 + the signal that ended it); "
      "124\n"
@@ -121,7 +122,7 @@ static const struct help helps[] = {
      "\n"
      "  -o, --output json|table  how to print\n"
      "      --json               the same as -o json\n"
-     "  --server, --key, --socket, --data  as in `skillvm help`\n"
+     "  --server, --key, --as, --socket, --data  as in `skillvm help`\n"
      "\n"
      "examples:\n"
      "  skillvm status\n"
@@ -151,7 +152,7 @@ static const struct help helps[] = {
      "Without a daemon one is started, used and stopped.\n"
      "\n"
      "  --host auto|native|soft    where to start a daemon if there is none\n"
-     "  --server, --key, --socket, --data  as in `skillvm help`\n"
+     "  --server, --key, --as, --socket, --data  as in `skillvm help`\n"
      "\n"
      "example:\n"
      "  skillvm mcp\n"},
@@ -166,7 +167,7 @@ static const struct help helps[] = {
               "  init NAME            begin a new one\n"
               "\n"
               "  -o, --output json|table  how to print\n"
-              "  --server, --key, --socket, --data  as in `skillvm help`\n"
+              "  --server, --key, --as, --socket, --data  as in `skillvm help`\n"
               "\n"
               "`skillvm skill VERB --help` says more.\n"
               "\n"
@@ -182,7 +183,7 @@ static const struct help helps[] = {
              "  files ID    list its files, print one, or extract all\n"
              "\n"
              "  -o, --output json|table  how to print\n"
-             "  --server, --key, --socket, --data  as in `skillvm help`\n"
+             "  --server, --key, --as, --socket, --data  as in `skillvm help`\n"
              "\n"
              "`skillvm exec VERB --help` says more.\n"
              "\n"
@@ -216,7 +217,7 @@ static const struct help helps[] = {
      "key.\n"
      "\n"
      "  -o, --output json|table  how to print\n"
-     "  --server, --key, --socket, --data  as in `skillvm help`\n"
+     "  --server, --key, --as, --socket, --data  as in `skillvm help`\n"
      "\n"
      "`skillvm tenant VERB --help` says more.\n"
      "\n"
@@ -233,7 +234,7 @@ static const struct help helps[] = {
             "key.\n"
             "\n"
             "  -o, --output json|table  how to print\n"
-            "  --server, --key, --socket, --data  as in `skillvm help`\n"
+            "  --server, --key, --as, --socket, --data  as in `skillvm help`\n"
             "\n"
             "`skillvm key VERB --help` says more.\n"
             "\n"
@@ -248,7 +249,7 @@ static const struct help helps[] = {
      "there is none.\n"
      "\n"
      "  -o, --output json|table  how to print\n"
-     "  --server, --key, --socket, --data  as in `skillvm help`\n"
+     "  --server, --key, --as, --socket, --data  as in `skillvm help`\n"
      "\n"
      "example:\n"
      "  skillvm health && skillvm run my-skill\n"},
@@ -308,6 +309,9 @@ int cli_take_global(int option, struct cli_globals *globals, const char *command
         return -1;
     case CLI_OPTION_KEY:
         globals->key = optarg;
+        return -1;
+    case CLI_OPTION_AS:
+        globals->tenant = optarg;
         return -1;
     case CLI_OPTION_HELP:
         return help_print(command);

@@ -26,6 +26,7 @@ static const struct rule {
     {OPTION_FILTER, 0, "skill", "NAME", MEMBER(skill), "of this skill alone"},
     {OPTION_FILTER, 0, "status", "WORD", MEMBER(status), "of this status alone"},
     {OPTION_FILTER, 'n', "limit", "N", MEMBER(limit), "at most so many, up to 200 (50)"},
+    {OPTION_FILTER, 0, "cursor", "CURSOR", MEMBER(cursor), "from where a page before ended"},
     {OPTION_TENANT, 0, "tenant", "TENANT", MEMBER(tenant), "whose, by id or name"},
     {OPTION_NAME, 0, "name", "NAME", MEMBER(name), "its name, for people"},
     {OPTION_ROLE, 0, "role", "tenant|operator", MEMBER(role), "what it may do (tenant)"},
@@ -111,7 +112,7 @@ static void print_help(const char *help, unsigned kinds)
         printf("  %-28s %s\n", left, r->help);
     }
     if (!(kinds & OPTION_OFFLINE))
-        printf("  --server, --key, --socket, --data  as in `skillvm help`\n");
+        printf("  --server, --key, --as, --socket, --data  as in `skillvm help`\n");
     printf("%s%s", kinds == OPTION_OFFLINE ? "" : "\n", example);
 }
 

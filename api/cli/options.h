@@ -15,7 +15,7 @@ enum option_kind {
     OPTION_FOLLOW = 1u << 1,  /* -f, --follow */
     OPTION_STRICT = 1u << 2,  /* --strict */
     OPTION_DIR = 1u << 3,     /* -d, --output-dir DIR */
-    OPTION_FILTER = 1u << 4,  /* --skill NAME, --status WORD, -n, --limit N */
+    OPTION_FILTER = 1u << 4,  /* --skill, --status, -n, --limit, --cursor */
     OPTION_JSON = 1u << 5,    /* --json, as -o json */
     OPTION_TENANT = 1u << 6,  /* --tenant TENANT */
     OPTION_NAME = 1u << 7,    /* --name NAME */
@@ -37,6 +37,7 @@ struct options {
     const char *skill;
     const char *status;
     const char *limit;
+    const char *cursor;
     const char *tenant;
     const char *name;
     const char *role;

@@ -8,11 +8,18 @@
 int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *err)
 {
     struct skillvm_error error;
+    struct skillvm *client;
+    int result = skillvm_open(cli->server[0] ? cli->server : cli->socket_path,
+                              cli->key[0] ? cli->key : NULL, &client, &error);
 
-    if (skillvm_open(cli->server[0] ? cli->server : cli->socket_path,
-                     cli->key[0] ? cli->key : NULL, ret_client, &error) == 0)
-        return 0;
-    return err_set(err, error.code, "%s", error.message);
+    if (result == 0 && skillvm_set_tenant(client, cli->tenant, &error) < 0) {
+        result = -error.code;
+        skillvm_close(client);
+    }
+    if (result < 0)
+        return err_set(err, error.code, "%s", error.message);
+    *ret_client = client;
+    return 0;
 }
 
 /* What to do about it, with "; " before it, or "". */

@@ -85,6 +85,7 @@ int cli_find_daemon(struct cli *cli, const struct cli_globals *globals, struct e
     const char *from, *server = find_server(globals, &from);
     int result = 0;
 
+    cli->tenant = globals->tenant;
     if (globals->server && globals->socket_path)
         return err_set(err, EINVAL, "give --server or --socket, not both");
     if (server && strlen(server) >= sizeof(cli->server))

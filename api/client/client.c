@@ -112,9 +112,23 @@ void skillvm_close(struct skillvm *client)
     if (client->auth)
         explicit_bzero(client->auth, strlen(client->auth));
     free(client->auth);
+    free(client->tenant);
     free(client->socket_path);
     free(client->url);
     free(client);
+}
+
+int skillvm_set_tenant(struct skillvm *client, const char *tenant, struct skillvm_error *error)
+{
+    char *line = NULL;
+
+    if (tenant && (!*tenant || strpbrk(tenant, "\r\n") || strlen(tenant) > TEXT_MAX))
+        return client_fail(error, EINVAL, "that is no tenant's id or name");
+    if (tenant && asprintf(&line, "X-Tenant-ID: %s", tenant) < 0)
+        return client_fail(error, ENOMEM, "out of memory");
+    free(client->tenant);
+    client->tenant = line;
+    return 0;
 }
 
 void skillvm_free(void *text)

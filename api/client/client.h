@@ -20,6 +20,7 @@ struct skillvm {
     char *socket_path; /* owned; NULL: the URL says where */
     char *url;         /* owned, without a slash at its end */
     char *auth;        /* owned header line with the key, or NULL */
+    char *tenant;      /* owned header line, or NULL */
     pthread_mutex_t lock;
     void *idle; /* a transfer of perform.c with a live connection, or NULL */
 };

@@ -201,6 +201,8 @@ static int set_options(struct transfer *t, const struct skillvm *client)
         result = add_typed(t, "Accept", request->accept ? request->accept : "*/*");
     if (result == 0 && client->auth)
         result = add_header(t, client->auth);
+    if (result == 0 && client->tenant)
+        result = add_header(t, client->tenant);
     if (result == 0)
         result = set_body(t);
     if (result < 0)

@@ -69,6 +69,12 @@ const char *skillvm_version(void);
  */
 int skillvm_open(const char *where, const char *key, struct skillvm **ret_client,
                  struct skillvm_error *error);
+/*
+ * From here on every request is for this tenant, by id or name (NULL: for the key's own again).
+ * An operator may ask for any tenant, others for their own alone. Not while another thread uses
+ * the handle.
+ */
+int skillvm_set_tenant(struct skillvm *client, const char *tenant, struct skillvm_error *error);
 /* Ends its connections. NULL is fine. */
 void skillvm_close(struct skillvm *client);
 /* Frees what a ret_ parameter gave. NULL is fine. */

@@ -115,6 +115,7 @@ static void executions_are_seen(void **state)
 
     expect(s, "exec list", 0, "EXECUTION");
     expect(s, "exec list", 0, "demo@1.0");
+    expect(s, "exec list -n 1 --cursor nonsense", 125, "cursor");
     expect(s, "exec list --status failed -o json", 0, "\"executions\":[]");
     expect(s, "exec list -n 999", 2, "1 to 200");
     expect(s, "exec list -n x", 2, "1 to 200");

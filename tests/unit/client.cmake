@@ -4,6 +4,12 @@ skillvm_unit(client_sse apiclient)
 skillvm_unit(client_http apicli)
 
 if(TARGET fake_vmm)
+    skillvm_unit(client_daemon apiclient Threads::Threads)
+    target_sources(unit_client_daemon PRIVATE daemon_harness.c)
+    target_compile_definitions(unit_client_daemon PRIVATE SKILLVMD="$<TARGET_FILE:skillvmd>"
+        FAKE_VMM="$<TARGET_FILE:fake_vmm>")
+    add_dependencies(unit_client_daemon skillvmd fake_vmm)
+
     skillvm_unit(client_install Threads::Threads)
     target_sources(unit_client_install PRIVATE daemon_harness.c)
     if(SKILLVM_SANITIZE)

@@ -17,7 +17,7 @@ _skillvm_options() {
     mcp) echo --host ;;
     status | doctor) echo -o --output --json ;;
     version | health) echo -o --output ;;
-    'exec list') echo -o --output --skill --status -n --limit ;;
+    'exec list') echo -o --output --skill --status -n --limit --cursor ;;
     'exec logs') echo -f --follow ;;
     'exec files' | 'skill package') echo -o --output -d --output-dir ;;
     'skill lint') echo -o --output --strict ;;
@@ -44,9 +44,9 @@ _skillvm_verbs() {
 _skillvm_takes() {
     [[ $1:$2 != run:-f ]] || return 0
     case $2 in
-    --server | --key | --socket | --data) ;;
+    --server | --key | --as | --socket | --data) ;;
     -o | --output | --output-dir | --host | --input | --timeout | --script | --module | --env) ;;
-    -[itsmedn] | --file | --skill | --status | --limit | --tenant | --name | --role | --weight) ;;
+    -[itsmedn] | --file | --skill | --status | --limit | --cursor | --tenant | --name | --role | --weight) ;;
     --max-* | --rate | --cpu-per-day | --storage) ;;
     *) return 1 ;;
     esac
@@ -167,7 +167,7 @@ _skillvm() {
                 break
             fi
             case $word:${line[i]} in
-            --server:* | --socket:* | --data:* | --key:@*)
+            --server:* | --as:* | --socket:* | --data:* | --key:@*)
                 _skillvm_program+=("$word" "${line[i]}")
                 ;;
             esac
@@ -183,7 +183,7 @@ _skillvm() {
     done
     if [[ -z $is_value && $cur == -* ]]; then
         # shellcheck disable=SC2046 # words
-        _skillvm_add $(_skillvm_options "$command") --server --key --socket --data -h --help
+        _skillvm_add $(_skillvm_options "$command") --server --key --as --socket --data -h --help
     elif [[ -z $is_value ]]; then
         _skillvm_argument "$command"
     fi

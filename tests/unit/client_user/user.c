@@ -93,6 +93,19 @@ int main(int argc, char **argv)
     r = skillvm_download(client, first_id, NULL, fileno(f), 0, &error);
     check(r == 0, "all files", &error);
 
+    r = skillvm_list_tools(client, "openai", &json, &error);
+    check(r == 0 && strstr(json, "\"name\":\"demo\""), "list tools", &error);
+    skillvm_free(json);
+    r = skillvm_call_tool(client, "demo", "{\"n\":1}", &events, &json, &error);
+    check(r == 0 && strstr(json, "\"status\":\"success\""), "call a tool", &error);
+    skillvm_free(json);
+    r = skillvm_call_tool(client, "no\"ne", NULL, NULL, NULL, &error);
+    check(r < 0 && error.http_status == 404, "call no tool", &error);
+    check(fseek(f, 0, SEEK_SET) == 0, "seek", &error);
+    r = skillvm_upload(client, fileno(f), "in.txt", &json, &error);
+    check(r == 0 && strstr(json, "\"id\":\"file_"), "upload", &error);
+    skillvm_free(json);
+
     r = skillvm_cancel(client, first_id, &error);
     check(r < 0 && error.http_status == 409, "cancel what has ended", &error);
     r = skillvm_request(client, "GET", "/v1/nothing", NULL, &json, &error);

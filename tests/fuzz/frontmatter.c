@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SKILL.md from any bytes: what is taken is text without NUL, with a description. */
+/*
+ * SKILL.md from any bytes: what is taken is text without NUL, with a description. What loading
+ * refuses the specification's validator refuses too.
+ */
 #include "api/skill/frontmatter.h"
 #include "api/skill/names.h"
+#include "api/skill/specification.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +22,19 @@ static void check_text(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct skill_strings errors = {0};
     struct skill skill;
     struct err err = {0};
 
+    if (specification_check((const char *)data, size, NULL, &errors) < 0)
+        abort();
+    bool is_strict = errors.len == 0;
+    for (size_t i = 0; i < errors.len; i++)
+        check_text(errors.items[i]);
+    skill_strings_finish(&errors);
+
     if (frontmatter_parse((const char *)data, size, &skill, &err)) {
-        if (!err.code || !err.message[0])
+        if (!err.code || !err.message[0] || (is_strict && err.code == EINVAL))
             abort();
         return 0;
     }

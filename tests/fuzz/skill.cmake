@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-skillvm_fuzz(frontmatter apiskill)
+skillvm_fuzz(frontmatter apispecification)
 skillvm_fuzz(archive apiskill)
 skillvm_fuzz(artifacts apiskill)
 skillvm_fuzz(sse apicli apiclient)

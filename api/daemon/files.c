@@ -32,8 +32,14 @@ static int store_locked(struct daemon *d, const char *tenant, int fd,
                         const struct registry_file *row, struct err *err)
 {
     bool new_object = false;
+    uint64_t n = 0;
     int r = storage_check_quota(d->registry, tenant, row->bytes, err);
 
+    if (r == 0)
+        r = registry_file_count(d->registry, tenant, &n, err);
+    if (r == 0 && n >= LIMIT_STORED_FILES)
+        r = err_set(err, EDQUOT, "files: %llu are kept already, which is the limit",
+                    (unsigned long long)n);
     if (r == 0)
         r = objects_put_fd(d->objects_fd, d->tmp_fd, fd, row->digest, &new_object, err);
     if (r == 0)

@@ -27,6 +27,7 @@
 #define LIMIT_PIDS              128u
 #define LIMIT_LOG_BYTES         LIMIT_MIB
 #define LIMIT_OUTPUT_BYTES      (4 * LIMIT_MIB)
+#define LIMIT_STORED_FILES      10000u            /* of a tenant: an empty one takes room too */
 #define LIMIT_INPUT_FILES       64u               /* of an execution */
 #define LIMIT_INFILE_BYTES      (100 * LIMIT_MIB) /* of one, and of an execution's together */
 #define LIMIT_AUDIT_ROWS        1000000u          /* kept */

@@ -12,7 +12,7 @@
     "files"                                                                                    \
     " WHERE "
 
-enum statement { INSERT, BY_ID, LIST, DELETE, EXPIRED, N_STATEMENTS };
+enum statement { INSERT, BY_ID, LIST, DELETE, EXPIRED, COUNT, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO files(id, name, digest, bytes, created_ns, expires_ns, tenant_id, "
@@ -22,6 +22,7 @@ static const char *const text[N_STATEMENTS] = {
     [LIST] = SELECT "tenant_id = ?1 AND expires_ns > ?2"
                     " ORDER BY created_ns DESC, id DESC LIMIT ?3 OFFSET ?4",
     [DELETE] = "DELETE FROM files WHERE id = ?1 AND tenant_id = ?2",
+    [COUNT] = "SELECT COUNT(*) FROM files WHERE tenant_id = ?1",
     [EXPIRED] = SELECT "expires_ns <= ?1 ORDER BY expires_ns, id LIMIT ?2",
 };
 
@@ -133,4 +134,19 @@ int registry_file_expired(struct registry *registry, uint64_t now_ns, size_t max
     registry_bind_u64(s, 1, now_ns);
     registry_bind_u64(s, 2, max);
     return read_rows(registry, s, max, rows, ret_n, err);
+}
+
+int registry_file_count(struct registry *registry, const char *tenant, uint64_t *ret,
+                        struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, COUNT);
+    int r = 0;
+
+    registry_bind_text(s, 1, tenant);
+    if (sqlite3_step(s) == SQLITE_ROW)
+        *ret = registry_column_u64(s, 0);
+    else
+        r = registry_error(registry, err, "count files");
+    registry_end(registry, s);
+    return r;
 }

@@ -43,4 +43,8 @@ int registry_file_delete(struct registry *registry, const char *tenant, const ch
 int registry_file_expired(struct registry *registry, uint64_t now_ns, size_t max,
                           struct registry_file *rows, size_t *ret_n, struct err *err);
 
+/* How many files a tenant has. 0 or -EIO. */
+int registry_file_count(struct registry *registry, const char *tenant, uint64_t *ret,
+                        struct err *err);
+
 #endif

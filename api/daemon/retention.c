@@ -339,8 +339,11 @@ static void *run(void *arg)
 
 int retention_start(struct retention *r, struct err *err)
 {
-    int result = pthread_create(&r->thread, NULL, run, r);
+    int result;
 
+    /* A start has just swept the objects. */
+    r->passes = 1;
+    result = pthread_create(&r->thread, NULL, run, r);
     if (result != 0)
         return err_set_errno(err, result, "cannot start the thread of retention");
     r->started = true;

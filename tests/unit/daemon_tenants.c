@@ -177,6 +177,10 @@ static void stored_bytes_are_counted(void **state)
     assert_int_equal(registry_skill_set_bytes(registry, DIGEST_A, 70, NULL), 0);
     put_file(registry, ONE);
     assert_int_equal(stored(registry, ONE), 1070);
+    assert_int_equal(registry_file_count(registry, ONE, &total, NULL), 0);
+    assert_int_equal(total, 1);
+    assert_int_equal(registry_file_count(registry, TWO, &total, NULL), 0);
+    assert_int_equal(total, 0);
     assert_int_equal(accept(registry, ONE, ID_1, NULL), 0);
     end(registry, ID_1, 20);
     assert_int_equal(stored(registry, ONE), 1112);

@@ -56,6 +56,8 @@ static void drop(struct http_lobby *l, struct http_conn *c)
 {
     int fd = c->fd;
 
+    /* Closing is not enough: a child that has not called exec yet has it open too. */
+    (void)watch(l, EPOLL_CTL_DEL, fd, 0, NULL);
     http_conns_remove(l->config.conns, c);
     (void)close(fd);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 struct refusal {
     unsigned status;
@@ -27,19 +28,24 @@ static const struct refusal refusals[] = {
 void http_refusal_send(int fd, unsigned status)
 {
     const struct refusal *r = &refusals[0];
-    char body[256], text[512];
+    char body[256], date[64] = "", text[768];
+    const time_t now = time(NULL);
+    struct tm utc;
     int len;
 
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         if (refusals[i].status == status)
             r = &refusals[i];
     }
+    if (gmtime_r(&now, &utc))
+        (void)strftime(date, sizeof(date), "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &utc);
     (void)snprintf(body, sizeof(body), "{\"error\":\"%s\",\"message\":\"%s\"}\n", r->code,
                    r->message);
     len = snprintf(text, sizeof(text),
-                   "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+                   "HTTP/1.1 %u %s\r\n%sContent-Type: application/json\r\n"
+                   "X-Content-Type-Options: nosniff\r\nContent-Length: %zu\r\n"
                    "Connection: close\r\n%s\r\n%s",
-                   r->status, r->reason, strlen(body),
+                   r->status, r->reason, date, strlen(body),
                    r->status == 503 ? "Retry-After: 1\r\n" : "", body);
     (void)send(fd, text, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

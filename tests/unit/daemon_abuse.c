@@ -15,6 +15,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -489,6 +490,56 @@ static void a_thousand_idle_connections_harm_nobody(void **state)
     probe_health(h, "1,000 connections end");
 }
 
+/* Until told to stop: requests, halves of them and what is none, cut off at once. */
+static void *misbehave(void *arg)
+{
+    static const char *const texts[] = {
+        "GET /health HTTP/1.1" CRLF HOST CRLF, "\x16\x03\x01\x02", "GET /hea",
+        "POST /v1/executions HTTP/1.1" CRLF HOST "Content-Length: 16" CRLF CRLF
+        "{\"skill\":\"demo\"}",
+        "POST /v1/executions HTTP/1.1" CRLF HOST "Accept: text/event-stream" CRLF
+        "Content-Length: 16" CRLF CRLF "{\"skill\":\"demo\"}"};
+    const struct harness *h = &daemon_under_test;
+    atomic_bool *stop = arg;
+
+    for (unsigned i = 0; !atomic_load(stop); i++) {
+        const char *text = texts[i % 5];
+        int fd = connect_by(h, i % 2);
+
+        (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+        if (i % 3 == 0)
+            (void)usleep(1000);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* Connections end while machines start, and the other way round. */
+static void callers_that_leave_at_once_harm_nobody(void **state)
+{
+    struct harness *h = *state;
+    const unsigned fds = harness_count_fds(h);
+    pthread_t threads[6];
+    atomic_bool stop = false;
+
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, misbehave, &stop), 0);
+    for (int i = 0; i < 50; i++) {
+        struct answer a = harness_run(h, "{\"skill\":\"demo\"}");
+
+        assert_true(a.status == 200 || a.status == 429);
+        answer_finish(&a);
+        expect(harness_get(h, "/health"), 200, "ok");
+    }
+    atomic_store(&stop, true);
+    for (size_t i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    harness_assert_clean(h);
+    for (int i = 0; i < 300 && harness_count_fds(h) > fds + 1; i++)
+        usleep(20000);
+    assert_true(harness_count_fds(h) <= fds + 1);
+}
+
 static void *run_one(void *arg)
 {
     struct answer a =
@@ -524,6 +575,7 @@ int main(void)
         cmocka_unit_test(paths_cannot_be_bent),
         cmocka_unit_test(head_and_options_are_answered),
         cmocka_unit_test(tcp_needs_a_key),
+        cmocka_unit_test(callers_that_leave_at_once_harm_nobody),
         cmocka_unit_test(a_thousand_idle_connections_harm_nobody),
         cmocka_unit_test(executions_do_not_slow_health),
     };

@@ -269,9 +269,11 @@ const char *script_next(void)
     bool there = wait_for_line(5000);
     const char *line = there ? script.lines[script.taken++] : NULL;
     pthread_mutex_unlock(&script.lock);
-    assert_non_null(line);
-    assert_true(strlen(line) > 0 && line[strlen(line) - 1] == '\n');
-    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+    size_t len = line ? strlen(line) : 0;
+    if (len == 0 || memchr(line, '\n', len) != line + len - 1) {
+        fail_msg("no line came, or it does not end once");
+        return "";
+    }
     return line;
 }
 

@@ -29,6 +29,7 @@ with open(os.environ["SANDBOX_OUTPUT"], "w") as f:
 with open(os.path.join(os.environ["SANDBOX_FILES_DIR"], "sum.txt"), "w") as f:
     f.write("the sum\n")
 S
+    expect 0 skillvm up
     expect 0 skillvm skill push adder
     coproc MCP { exec skillvm mcp 2>mcp.log; }
     local pid=$MCP_PID input=${MCP[1]} uri

@@ -34,13 +34,20 @@ int mcp_answer_fail(struct mcp_answer *answer, int code, const char *format, ...
 
 /* The request's parameters; empty where there are none. */
 struct json_slice mcp_call_params(const struct mcp_call *call);
+/* Its id as it was written. */
+struct json_slice mcp_call_id(const struct mcp_call *call);
 const struct mcp_config *mcp_call_config(const struct mcp_call *call);
 /* The client does not want an answer any more. */
 bool mcp_call_cancelled(const struct mcp_call *call);
-/* True when the protocol that was agreed on is this version or a later one. */
+/* True when the request is of this version of the protocol or a later one. */
 bool mcp_call_speaks(const struct mcp_call *call, const char *version);
 /* Sends a notification that belongs to the request, unless it was cancelled. */
 void mcp_call_notify(struct mcp_call *call, const char *method, const struct buf *params);
+
+/* How often the lists of tools and resources have changed. */
+unsigned long mcp_call_changes(const struct mcp_call *call);
+/* Waits for another number of changes than *seen, and sets it. False when it was cancelled. */
+bool mcp_call_wait_change(struct mcp_call *call, unsigned long *seen);
 
 /*
  * GET of something of the daemon's into body, which bounds it. type (64 bytes, or NULL) gets
@@ -58,5 +65,6 @@ int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer);
 int mcp_resources_list(struct mcp_call *call, struct mcp_answer *answer);
 int mcp_resources_templates(struct mcp_call *call, struct mcp_answer *answer);
 int mcp_resources_read(struct mcp_call *call, struct mcp_answer *answer);
+int mcp_listen(struct mcp_call *call, struct mcp_answer *answer);
 
 #endif

@@ -92,7 +92,8 @@ int message_append_result(struct buf *out, struct json_slice id, const struct bu
     return r < 0 ? r : buf_append(out, "}", 1);
 }
 
-int message_append_error(struct buf *out, struct json_slice id, int code, const char *text)
+int message_append_error(struct buf *out, struct json_slice id, int code, const char *text,
+                         const struct buf *data)
 {
     int r = begin(out, id);
 
@@ -100,6 +101,11 @@ int message_append_error(struct buf *out, struct json_slice id, int code, const 
         r = buf_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
     if (r == 0)
         r = json_append_cstr(out, text);
+    if (r == 0 && data) {
+        r = buf_printf(out, ",\"data\":");
+        if (r == 0)
+            r = buf_append(out, data->data, data->len);
+    }
     return r < 0 ? r : buf_append(out, "}}", 2);
 }
 

@@ -16,14 +16,15 @@
 
 enum message_kind { MESSAGE_REQUEST, MESSAGE_NOTIFICATION, MESSAGE_RESPONSE };
 
-/* Error codes of JSON-RPC, and the protocol's own for a resource that is not there. */
+/* Error codes of JSON-RPC, and the protocol's own. */
 enum message_error {
     MESSAGE_PARSE_ERROR = -32700,
     MESSAGE_INVALID_REQUEST = -32600,
     MESSAGE_METHOD_NOT_FOUND = -32601,
     MESSAGE_INVALID_PARAMS = -32602,
     MESSAGE_INTERNAL_ERROR = -32603,
-    MESSAGE_RESOURCE_NOT_FOUND = -32002,
+    MESSAGE_RESOURCE_NOT_FOUND = -32002, /* before 2026-07-28 */
+    MESSAGE_UNSUPPORTED_VERSION = -32022,
 };
 
 struct message {
@@ -43,11 +44,12 @@ int message_parse(struct json_slice value, struct message *ret, struct err *err)
 bool message_same_id(struct json_slice a, struct json_slice b);
 
 /*
- * Append one message without a line end. id may be empty, which reads as null; result and
- * params are JSON without line ends. 0, -E2BIG or -ENOMEM.
+ * Append one message without a line end. id may be empty, which reads as null; result,
+ * data (NULL: none) and params are JSON without line ends. 0, -E2BIG or -ENOMEM.
  */
 int message_append_result(struct buf *out, struct json_slice id, const struct buf *result);
-int message_append_error(struct buf *out, struct json_slice id, int code, const char *text);
+int message_append_error(struct buf *out, struct json_slice id, int code, const char *text,
+                         const struct buf *data);
 int message_append_notification(struct buf *out, const char *method, const struct buf *params);
 
 #endif

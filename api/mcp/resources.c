@@ -3,6 +3,7 @@
 #include "api/daemon/json_walk.h"
 #include "api/daemon/utf8.h"
 #include "api/mcp/call.h"
+#include "api/mcp/hello.h"
 #include "api/mcp/page.h"
 #include "api/mcp/uri.h"
 
@@ -179,6 +180,12 @@ static int read_skill(struct mcp_answer *answer, const char *uri, const struct b
     return r;
 }
 
+static int not_found(const struct mcp_call *call)
+{
+    return mcp_call_speaks(call, HELLO_STATELESS) ? MESSAGE_INVALID_PARAMS
+                                                  : MESSAGE_RESOURCE_NOT_FOUND;
+}
+
 static int read_resource(struct mcp_call *call, const char *uri, struct mcp_answer *answer)
 {
     char path[URI_MAX], type[64];
@@ -199,7 +206,7 @@ static int read_resource(struct mcp_call *call, const char *uri, struct mcp_answ
     else if (r < 0)
         r = mcp_answer_fail(answer,
                             error.http_status == 404 || error.http_status == 400
-                                ? MESSAGE_RESOURCE_NOT_FOUND
+                                ? not_found(call)
                                 : MESSAGE_INTERNAL_ERROR,
                             "%s", error.message);
     else if (kind == URI_SKILL)

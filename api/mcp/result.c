@@ -2,6 +2,7 @@
 #include "api/mcp/result.h"
 
 #include "api/daemon/json_walk.h"
+#include "api/mcp/hello.h"
 #include "api/mcp/uri.h"
 
 #include <stdlib.h>
@@ -122,7 +123,8 @@ static void write_files(const struct mcp_call *call, struct json_writer *w,
     free(execution);
 }
 
-static void write_meta(struct json_writer *w, struct json_slice result)
+static void write_meta(const struct mcp_call *call, struct json_writer *w,
+                       struct json_slice result)
 {
     static const char *const keys[] = {"execution_id", "status", "exit_code", "duration_ms",
                                        "truncated"};
@@ -135,13 +137,15 @@ static void write_meta(struct json_writer *w, struct json_slice result)
             json_write_value(w, keys[i], value);
     }
     json_write_close(w, '}');
+    if (mcp_call_speaks(call, HELLO_STATELESS))
+        hello_write_server(w);
     json_write_close(w, '}');
 }
 
 int mcp_result_write(const struct mcp_call *call, struct json_slice result,
                      struct json_writer *w)
 {
-    struct json_slice status, output;
+    struct json_slice status, output = {0};
     bool ok = json_find(result, "status", &status) && json_slice_is(status, "\"success\"");
     bool has_output = json_find(result, "output", &output) && !json_slice_is(output, "null");
 
@@ -155,11 +159,12 @@ int mcp_result_write(const struct mcp_call *call, struct json_slice result,
         write_printed(w, result);
     write_files(call, w, result);
     json_write_close(w, ']');
-    if (has_output && json_is_object(output) && output.len <= MCP_TEXT_MAX &&
-        mcp_call_speaks(call, "2025-06-18"))
+    /* An object at first, since 2026-07-28 any value. */
+    const char *since = json_is_object(output) ? "2025-06-18" : HELLO_STATELESS;
+    if (has_output && output.len <= MCP_TEXT_MAX && mcp_call_speaks(call, since))
         json_write_value(w, "structuredContent", output);
     json_write_bool(w, "isError", !ok);
-    write_meta(w, result);
+    write_meta(call, w, result);
     json_write_close(w, '}');
     return 0;
 }

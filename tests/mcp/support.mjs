@@ -18,7 +18,8 @@ export const here = process.env.SKILLVM_TESTS;
 export const skillvm = join(build, "bin", "skillvm");
 
 // A test that ends, one way or the other.
-export const test = (name, run) => nodeTest(name, { timeout: 60000 }, run);
+export const test = (name, ...rest) =>
+    nodeTest(name, { timeout: 60000, ...(rest.length > 1 ? rest[0] : {}) }, rest.at(-1));
 
 export class Daemon {
     async start() {

@@ -178,7 +178,7 @@ static void answers_are_written(void **state)
     assert_int_equal(message_append_result(&out, slice("\"x\""), &result), 0);
     assert_string_equal(buf_cstr(&out), "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}");
     buf_clear(&out);
-    assert_int_equal(message_append_error(&out, slice(""), -32700, "a \"b\"\n"), 0);
+    assert_int_equal(message_append_error(&out, slice(""), -32700, "a \"b\"\n", NULL), 0);
     assert_string_equal(buf_cstr(&out), "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":"
                                         "-32700,\"message\":\"a \\\"b\\\"\\n\"}}");
     buf_clear(&out);

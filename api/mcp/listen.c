@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `subscriptions/listen`: changes of the lists, told until the request is cancelled. */
+#include "api/daemon/json_walk.h"
+#include "api/mcp/call.h"
+
+struct wanted {
+    bool tools;
+    bool resources;
+};
+
+static bool asks_for(struct json_slice filter, const char *name)
+{
+    struct json_slice value;
+
+    return json_find(filter, name, &value) && json_slice_is(value, "true");
+}
+
+/* Begins parameters with the subscription they belong to. */
+static struct json_writer begin(struct mcp_call *call)
+{
+    struct json_writer w = json_writer_init(4096);
+
+    json_write_open(&w, NULL, '{');
+    json_write_open(&w, "_meta", '{');
+    json_write_value(&w, "io.modelcontextprotocol/subscriptionId", mcp_call_id(call));
+    json_write_close(&w, '}');
+    return w;
+}
+
+static void send(struct mcp_call *call, const char *method, struct json_writer *w)
+{
+    json_write_close(w, '}');
+    if (w->result == 0)
+        mcp_call_notify(call, method, &w->out);
+    buf_finish(&w->out);
+}
+
+static void acknowledge(struct mcp_call *call, const struct wanted *wanted)
+{
+    struct json_writer w = begin(call);
+
+    json_write_open(&w, "notifications", '{');
+    if (wanted->tools)
+        json_write_bool(&w, "toolsListChanged", true);
+    if (wanted->resources)
+        json_write_bool(&w, "resourcesListChanged", true);
+    json_write_close(&w, '}');
+    send(call, "notifications/subscriptions/acknowledged", &w);
+}
+
+static void tell(struct mcp_call *call, const char *method)
+{
+    struct json_writer w = begin(call);
+
+    send(call, method, &w);
+}
+
+int mcp_listen(struct mcp_call *call, struct mcp_answer *answer)
+{
+    bool watched = mcp_call_config(call)->watch_ms > 0;
+    unsigned long seen = mcp_call_changes(call);
+    struct wanted wanted = {0};
+    struct json_slice filter;
+
+    if (!json_find(mcp_call_params(call), "notifications", &filter) || !json_is_object(filter))
+        return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
+                               "\"notifications\" must be an object");
+    wanted.tools = watched && asks_for(filter, "toolsListChanged");
+    wanted.resources = watched && asks_for(filter, "resourcesListChanged");
+    acknowledge(call, &wanted);
+    while (mcp_call_wait_change(call, &seen)) {
+        if (wanted.tools)
+            tell(call, "notifications/tools/list_changed");
+        if (wanted.resources)
+            tell(call, "notifications/resources/list_changed");
+    }
+    /* It was cancelled: nobody is answered. */
+    return 0;
+}

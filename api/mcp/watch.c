@@ -18,7 +18,8 @@ struct watch {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool stopping; /* under the lock */
+    bool stopping; /* this and the next under the lock */
+    bool ended;
     atomic_bool abandon;
     char digest[SHA256_HEX_SIZE]; /* of the list as it was last seen; "" before */
 };
@@ -81,6 +82,8 @@ static void *run(void *ctx)
         while (!w->stopping && pthread_cond_timedwait(&w->wake, &w->lock, &next) == 0)
             ;
     }
+    w->ended = true;
+    pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
@@ -121,9 +124,13 @@ bool watch_stop(struct watch *w, const struct timespec *end)
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
     pthread_cond_signal(&w->wake);
+    while (!w->ended && pthread_cond_timedwait(&w->wake, &w->lock, end) == 0)
+        ;
+    bool ended = w->ended;
     pthread_mutex_unlock(&w->lock);
-    if (pthread_clockjoin_np(w->thread, NULL, CLOCK_MONOTONIC, end) != 0)
+    if (!ended)
         return false;
+    pthread_join(w->thread, NULL);
     free_watch(w);
     return true;
 }

@@ -17,9 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a look that failed is not tried again; as many are remembered. */
+/* How long a look that failed is not tried again, and one that took too long; as many are
+ * remembered. */
 #define FAILURES   64u
 #define FAILURE_NS 60000000000ull
+#define TIMEOUT_NS 600000000000ull
 
 struct job {
     struct job *next;
@@ -122,7 +124,7 @@ static void finish(struct prober *p, struct job *job, int r)
 
         memcpy(f->digest, job->digest, sizeof(f->digest));
         f->key_hash = hash(job->key);
-        f->until_ns = clock_monotonic_ns() + FAILURE_NS;
+        f->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
     }
     while (*at != job)
         at = &(*at)->next;
@@ -251,7 +253,7 @@ void prober_destroy(struct prober *p)
 
 uint64_t prober_timeout_ms(const struct prober *p)
 {
-    return tool_probe_timeout_ms(&p->config.env) + p->config.env.grace_ms;
+    return tool_probe_timeout_ms(&p->config.env) + 1000;
 }
 
 /* Adds a job at the end. With the lock held. */

@@ -37,7 +37,7 @@ struct reading {
 
 uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env)
 {
-    return env->grace_ms > TIMEOUT_MS ? env->grace_ms : TIMEOUT_MS;
+    return TIMEOUT_MS + env->grace_ms / 3;
 }
 
 int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err)

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What a route must answer to another tenant that knows everything about this one. */
 enum kind {
@@ -54,8 +55,7 @@ static const struct probe probes[] = {
     {"GET /v1/executions/:/files", SECRET, "/v1/executions/{ended}/files", NULL, "", 200},
     {"GET /v1/executions/:/files/*", SECRET, "/v1/executions/{ended}/files/a.txt", NULL, "",
      200},
-    {"GET /v1/downloads/*", OPEN, "/v1/downloads/{ended}.0.0", NULL, "", 0},
-    {"GET /v1/downloads/:", OPEN, "/v1/downloads/{ended}.0.0", NULL, "", 0},
+    {"GET /v1/downloads/:", OPEN, "/v1/downloads/{ended}-0-first-0", NULL, "", 404},
     {"GET /v1/tools", LIST, "/v1/tools", NULL, "", 200},
     {"POST /v1/tools/call", SECRET, "/v1/tools/call", JSON,
      "{\"name\":\"{skill}\",\"arguments\":{}}", 200},
@@ -203,10 +203,12 @@ static void expect_unmarked(const struct place *p, const struct probe *probe, st
 static void other_tenants_get_nothing(void **state)
 {
     const struct place *p = *state;
+    size_t n = 0;
 
     for (const struct http_route *r = daemon_routes; r->method; r++) {
         const struct probe *probe = find_probe(r);
 
+        n++;
         if (probe->owner) {
             struct answer a = probe_as(p, probe, p->first, &p->things);
 
@@ -230,6 +232,8 @@ static void other_tenants_get_nothing(void **state)
             break;
         }
     }
+    /* And no probe is of a route that is no more. */
+    assert_int_equal(n, sizeof(probes) / sizeof(probes[0]));
 }
 
 /* Whatever is sent in place of a good key: 401, and the same whether a thing is there or not.
@@ -318,6 +322,52 @@ static void bodies_name_only_their_own(void **state)
     answer_finish(&a);
 }
 
+/* Writes to over from's place in a text; both are as long. */
+static void forge(const char *text, const char *from, const char *to, char ret[256])
+{
+    char *at;
+
+    snprintf(ret, 256, "%s", text);
+    at = strstr(ret, from);
+    assert_non_null(at);
+    assert_int_equal(strlen(from), strlen(to));
+    memcpy(at, to, strlen(to));
+}
+
+/* An address without a key opens the files of one execution, and no name made from it
+ * another's.
+ */
+static void links_open_one_execution(void **state)
+{
+    const struct place *p = *state;
+    const char *digits = p->things.ended + strlen("exec_");
+    char path[256], url[256], forged[256], ids[2][64];
+    struct answer a;
+    const char *link;
+
+    for (int i = 0; i < 2; i++) {
+        a = admin(p, "GET", i == 0 ? "/v1/admin/tenants/first" : "/v1/admin/tenants/second",
+                  "");
+        take(&a, "id", ids[i], sizeof(ids[i]));
+        answer_finish(&a);
+    }
+    snprintf(path, sizeof(path), "/v1/executions/%s", p->things.ended);
+    a = ask_as(p, p->first, "", "GET", path, "");
+    take(&a, "files_url", url, sizeof(url));
+    answer_finish(&a);
+    link = strstr(url, "/v1/downloads/");
+    assert_non_null(link);
+    a = ask(p, "", "GET", link, NULL, "", 0);
+    assert_int_equal(a.status, 200);
+    answer_finish(&a);
+    forge(link, digits, nothing.ended + strlen("exec_"), forged);
+    harness_expect(ask(p, "", "GET", forged, NULL, "", 0), 404, "never good");
+    forge(link, ids[0], ids[1], forged);
+    harness_expect(ask_as(p, p->second, "", "GET", forged, ""), 404, "never good");
+    snprintf(forged, sizeof(forged), "%.*s", (int)strlen(link) - 1, link);
+    harness_expect(ask(p, "", "GET", forged, NULL, "", 0), 404, "never good");
+}
+
 static void the_operator_names_a_tenant(void **state)
 {
     const struct place *p = *state;
@@ -386,13 +436,63 @@ static void a_deleted_tenant_leaves_nothing(void **state)
     harness_expect(admin(p, "GET", "/v1/admin/tenants/gone", ""), 404, "not_found");
 }
 
+static void expect_status(const struct place *p, const char *headers, const char *path,
+                          const char *part)
+{
+    for (int i = 0; i < 250; i++) {
+        struct answer a = harness_request(&p->h, "GET", path, headers, NULL, 0);
+        bool there = strstr(a.body, part);
+
+        assert_int_equal(a.status, 200);
+        answer_finish(&a);
+        if (there)
+            return;
+        usleep(20000);
+    }
+    fail_msg("%s never has %s", path, part);
+}
+
+/* It is let in no more; what it began goes on, and is there when it is enabled again. */
+static void a_disabled_tenant_ends_what_it_began(void **state)
+{
+    const struct place *p = *state;
+    const char *headers = "X-Tenant-ID: paused\r\n";
+    char key[80], id[64], path[128], auth[160];
+    struct answer a;
+
+    harness_expect(admin(p, "POST", "/v1/admin/tenants", "{\"name\":\"paused\"}"), 201,
+                   "paused");
+    make_key(p, "{\"tenant\":\"paused\"}", key, NULL);
+    bearer(key, auth);
+    harness_expect(ask(p, auth, "POST", "/v1/skills", RAW, p->skill, p->skill_len), 201,
+                   "another");
+    a = ask_as(p, key, "", "POST", "/v1/executions",
+               "{\"skill\":\"another\",\"env\":{\"FAKE\":\"ticks\"},\"async\":true}");
+    take(&a, "execution_id", id, sizeof(id));
+    answer_finish(&a);
+    snprintf(path, sizeof(path), "/v1/executions/%s", id);
+    harness_expect(admin(p, "PATCH", "/v1/admin/tenants/paused", "{\"disabled\":true}"), 200,
+                   "true");
+    harness_expect(ask_as(p, key, "", "GET", path, ""), 401, "unauthorized");
+    expect_status(p, headers, path, "\"status\":\"running\"");
+    harness_expect(harness_request(&p->h, "DELETE", path, headers, NULL, 0), 202, "cancelling");
+    expect_status(p, headers, path, "\"status\":\"cancelled\"");
+    harness_expect(admin(p, "PATCH", "/v1/admin/tenants/paused", "{\"disabled\":false}"), 200,
+                   "false");
+    harness_expect(ask_as(p, key, "", "GET", path, ""), 200, "cancelled");
+    harness_expect(ask_as(p, key, "", "GET", "/v1/skills", ""), 200, "another");
+    harness_expect(admin(p, "DELETE", "/v1/admin/tenants/paused", ""), 204, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_tenants_get_nothing),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(bodies_name_only_their_own),
+        cmocka_unit_test(links_open_one_execution),
         cmocka_unit_test(the_operator_names_a_tenant),
+        cmocka_unit_test(a_disabled_tenant_ends_what_it_began),
         cmocka_unit_test(a_deleted_tenant_leaves_nothing),
         cmocka_unit_test(the_audit_tells_it),
     };

@@ -64,23 +64,29 @@ static void print_execution(const cJSON *json)
     const cJSON *usage = cJSON_GetObjectItemCaseSensitive(json, "usage");
     char *output = cJSON_Print(cJSON_GetObjectItemCaseSensitive(json, "output"));
 
-    printf("execution  %s\n", verbs_text(json, "execution_id"));
-    printf("skill      %s@%s\n", verbs_text(skill, "name"), verbs_text(skill, "version"));
-    printf("status     %s\n", verbs_text(json, "status"));
+    char full[512], took[SHOW_SIZE], used[SHOW_SIZE], line[128];
+    const char *name = verbs_text(skill, "name"), *version = verbs_text(skill, "version");
+
+    (void)snprintf(full, sizeof(full), "%s@%s", name ? name : "", version ? version : "");
+    (void)snprintf(line, sizeof(line), "%s, %s of the processor's",
+                   show_ms(verbs_number(json, "duration_ms"), took),
+                   show_ms(verbs_number(usage, "cpu_ms"), used));
+    show_field("execution", 9, verbs_text(json, "execution_id"));
+    show_field("skill", 9, full);
+    show_field("status", 9, verbs_text(json, "status"));
     if (verbs_text(json, "error"))
-        printf("error      %s\n", verbs_text(json, "error"));
-    printf("duration   %.0f ms, %.0f ms of them on the processor\n",
-           verbs_number(json, "duration_ms"), verbs_number(usage, "cpu_ms"));
+        show_field("error", 9, verbs_text(json, "error"));
+    show_field("duration", 9, line);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "files_list"))
     {
-        printf("file       %s\n", cJSON_GetStringValue(item));
+        show_field("file", 9, cJSON_GetStringValue(item));
     }
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "warnings"))
     {
-        printf("warning    %s\n", cJSON_GetStringValue(item));
+        show_field("warning", 9, cJSON_GetStringValue(item));
     }
     if (output)
-        printf("output     %s\n", output);
+        show_field("output", 9, output);
     free(output);
 }
 

@@ -14,12 +14,14 @@ static void print_created(const cJSON *json)
 {
     const char *key = verbs_text(json, "key");
 
-    cli_say("key %s, a%s's, of tenant %s; it is shown this once:", verbs_text(json, "id"),
-            strcmp(verbs_text(json, "role") ? verbs_text(json, "role") : "", "operator") == 0
-                ? "n operator"
-                : " tenant",
-            verbs_text(json, "tenant_id"));
-    puts(key ? key : "");
+    const char *id = verbs_text(json, "id"), *tenant = verbs_text(json, "tenant_id");
+    const char *role = verbs_text(json, "role");
+
+    cli_say("key %s, a%s's, of tenant %s; it is shown this once:", id ? id : "-",
+            role && strcmp(role, "operator") == 0 ? "n operator" : " tenant",
+            tenant ? tenant : "-");
+    show_text(stdout, key ? key : "");
+    (void)fputc('\n', stdout);
 }
 
 static void print_keys(const cJSON *json)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where things are, and how an interrupt is noticed. */
 #include "api/cli/cli.h"
+#include "api/cli/show.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,12 +14,14 @@
 
 void cli_say(const char *format, ...)
 {
+    char text[4096];
     va_list args;
 
-    fputs("skillvm: ", stderr);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    fputs("skillvm: ", stderr);
+    show_text(stderr, text);
     fputc('\n', stderr);
 }
 

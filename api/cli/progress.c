@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/progress.h"
 
+#include "api/cli/show.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -27,8 +28,9 @@ void progress_tick(struct progress *p, const char *text)
         (p->shown_ns && now - p->shown_ns < (p->terminal ? TTY_EVERY_NS : LINE_EVERY_NS)))
         return;
     p->shown_ns = now;
-    fprintf(stderr, "%sskillvm: %s, %llu s%s", p->terminal ? "\r" : "", text,
-            (unsigned long long)((now - p->began_ns) / NS_PER_S),
+    fprintf(stderr, "%sskillvm: ", p->terminal ? "\r" : "");
+    show_text(stderr, text);
+    fprintf(stderr, ", %llu s%s", (unsigned long long)((now - p->began_ns) / NS_PER_S),
             p->terminal ? "\033[K" : "\n");
     fflush(stderr);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/show.h"
 
+#include "api/skill/names.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,32 @@ const char *show_ms(double ms, char out[SHOW_SIZE])
     else
         (void)snprintf(out, SHOW_SIZE, "%llu h %llu m", s / 3600, s / 60 % 60);
     return out;
+}
+
+void show_text(FILE *to, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left) {
+        uint32_t code = 0;
+        size_t n = names_utf8_decode(text, left, &code);
+        bool is_control =
+            code < 0x20 ? code != '\n' && code != '\t' : code >= 0x7f && code < 0xa0;
+
+        if (n == 0 || is_control)
+            (void)fputc('?', to);
+        else
+            (void)fwrite(text, 1, n, to);
+        text += n ? n : 1;
+        left -= n ? n : 1;
+    }
+}
+
+void show_field(const char *label, int width, const char *text)
+{
+    printf("%-*s  ", width, label);
+    show_text(stdout, text ? text : "-");
+    (void)fputc('\n', stdout);
 }
 
 bool show_colours(int fd)

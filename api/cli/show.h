@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 #define SHOW_SIZE 32u
@@ -16,6 +17,14 @@ const char *show_age(const char *time_text, time_t now, char out[SHOW_SIZE]);
 const char *show_bytes(double bytes, char out[SHOW_SIZE]);
 /* "250 ms", "12.3 s", "5 m 20 s", "3 h 5 m". Returns out. */
 const char *show_ms(double ms, char out[SHOW_SIZE]);
+
+/*
+ * Prints a text of somebody else's without what a terminal would obey: control characters but
+ * line ends and tabs, and bytes that are no UTF-8, become "?".
+ */
+void show_text(FILE *to, const char *text);
+/* Prints "LABEL  TEXT" to standard output by show_text(); NULL shows as "-". */
+void show_field(const char *label, int width, const char *text);
 
 /* Whether colours go to a descriptor: a terminal, no NO_COLOR, and not TERM=dumb. */
 bool show_colours(int fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm skill lint`: what a push would say, and with --strict what the specification says.
  */
+#include "api/cli/show.h"
 #include "api/cli/skill_verbs.h"
 #include "api/client/skillvm.h"
 #include "api/skill/specification.h"
@@ -58,8 +59,10 @@ static void print_text(const struct skill *skill, const struct skill_strings *er
         cli_say("warning: %s", skill->warnings.items[i]);
     for (size_t i = 0; i < errors->len; i++)
         cli_say("error: %s", errors->items[i]);
-    if (errors->len == 0)
-        printf("%s is a good skill\n", skill->name);
+    if (errors->len == 0) {
+        show_text(stdout, skill->name);
+        puts(" is a good skill");
+    }
 }
 
 int skill_lint(const struct cli *cli, const struct options *options)

@@ -26,9 +26,13 @@ static void print_pushed(const cJSON *json)
 {
     const char *digest = verbs_text(json, "digest");
 
+    const char *name = verbs_text(json, "name"), *version = verbs_text(json, "version");
+    char line[512];
+
     print_warnings(json);
-    printf("%s@%s  %.12s\n", verbs_text(json, "name"), verbs_text(json, "version"),
-           digest ? digest : "");
+    (void)snprintf(line, sizeof(line), "%s@%s  %.12s\n", name ? name : "",
+                   version ? version : "", digest ? digest : "");
+    show_text(stdout, line);
 }
 
 int skill_push(const struct cli *cli, const struct options *options)
@@ -95,14 +99,17 @@ static void print_skill(const cJSON *json)
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (verbs_text(json, keys[i]))
-            printf("%-14s %s\n", keys[i], verbs_text(json, keys[i]));
+            show_field(keys[i], 13, verbs_text(json, keys[i]));
     }
     cJSON_ArrayForEach(item, files)
     {
-        printf("%-14s %s\n", item == files->child ? "files" : "", verbs_text(item, "path"));
+        show_field(item == files->child ? "files" : "", 13, verbs_text(item, "path"));
     }
-    if (instructions && *instructions)
-        printf("\n%s\n", instructions);
+    if (instructions && *instructions) {
+        (void)fputc('\n', stdout);
+        show_text(stdout, instructions);
+        (void)fputc('\n', stdout);
+    }
 }
 
 int skill_show(const struct cli *cli, const struct options *options)

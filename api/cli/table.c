@@ -32,8 +32,12 @@ static void add_cell(struct table *t, const char *text)
     if (t->result == 0)
         t->result = buf_append(&t->cells, text, strlen(text) + 1);
     for (; t->result == 0 && at + 1 < t->cells.len; at++) {
-        if (t->cells.data[at] < 0x20 || t->cells.data[at] == 0x7f)
-            t->cells.data[at] = ' ';
+        uint8_t *c = t->cells.data + at;
+
+        if (*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+        else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) /* U+0080 to U+009F */
+            c[0] = c[1] = ' ';
     }
 }
 

@@ -108,20 +108,19 @@ static void print_tenant(const cJSON *json)
 {
     const cJSON *given = cJSON_GetObjectItemCaseSensitive(json, "limits");
     const cJSON *usage = cJSON_GetObjectItemCaseSensitive(json, "usage");
-    const char *created = verbs_text(json, "created_at");
     char text[SHOW_SIZE];
 
-    printf("tenant       %s\n", verbs_text(json, "id"));
-    printf("name         %s\n", verbs_text(json, "name"));
-    printf("state        %s\n", state_of(json));
-    printf("created      %s\n", created ? created : "-");
-    printf("stored       %s\n", show_bytes(verbs_number(usage, "stored_bytes"), text));
-    printf("CPU today    %s\n", show_ms(verbs_number(usage, "cpu_ms_today"), text));
+    show_field("tenant", 11, verbs_text(json, "id"));
+    show_field("name", 11, verbs_text(json, "name"));
+    show_field("state", 11, state_of(json));
+    show_field("created", 11, verbs_text(json, "created_at"));
+    show_field("stored", 11, show_bytes(verbs_number(usage, "stored_bytes"), text));
+    show_field("CPU today", 11, show_ms(verbs_number(usage, "cpu_ms_today"), text));
     for (size_t i = 0; i < N_LIMITS; i++) {
         double value = verbs_number(given, limits[i].member);
 
-        printf("%-12s %s\n", limits[i].shown,
-               value > 0 ? show_amount(limits[i].amount, value, text) : "no limit");
+        show_field(limits[i].shown, 11,
+                   value > 0 ? show_amount(limits[i].amount, value, text) : "no limit");
     }
 }
 

@@ -45,6 +45,18 @@ static void amounts(void **state)
     assert_string_equal(show_ms(7260000, out), "2 h 1 m");
 }
 
+static void texts(void **state)
+{
+    char printed[256] = "";
+    FILE *f = fmemopen(printed, sizeof(printed), "w");
+
+    (void)state;
+    show_text(f, "a\tb\n\x1b[31mred\x07 \xc3\xa4 \xc2\x9b"
+                 "2J \xff\x7f \xf0\x9f\x98\x80");
+    (void)fclose(f);
+    assert_string_equal(printed, "a\tb\n?[31mred? \xc3\xa4 ?2J ?? \xf0\x9f\x98\x80");
+}
+
 static void colours(void **state)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), ends[2];
@@ -76,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ages),
         cmocka_unit_test(amounts),
+        cmocka_unit_test(texts),
         cmocka_unit_test(colours),
     };
 

@@ -42,10 +42,11 @@ static void aligns_columns(void **state)
 
     (void)state;
     table_add(&t, (const char *const[]){"1", NULL, "x"});
-    table_add(&t, (const char *const[]){"\xc3\xa4\xc3\xb6", "a\nb\x1b[0m", "a very long text"});
+    table_add(&t, (const char *const[]){"\xc3\xa4\xc3\xb6", "a\nb\x1b[0m",
+                                        "a very\xc2\x9blong text"});
     assert_string_equal(print(&t, 1000), "A   LONG     TEXT\n"
                                          "1   -        x\n"
-                                         "\xc3\xa4\xc3\xb6  a b [0m  a very long text\n");
+                                         "\xc3\xa4\xc3\xb6  a b [0m  a very  long text\n");
 }
 
 static void fits_the_terminal(void **state)

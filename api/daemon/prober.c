@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/prober.h"
 
+#include "api/daemon/quota.h"
 #include "api/daemon/registry_tools.h"
+#include "api/daemon/registry_usage.h"
 #include "api/skill/sha256.h"
 #include "api/tools/parser.h"
 #include "base/clock.h"
@@ -41,6 +43,7 @@ struct failure {
 
 struct prober {
     struct prober_config config;
+    struct quota *quota;
     int stop_fd; /* eventfd: readable once it shall end */
     pthread_t workers[PROBER_WORKERS];
     unsigned n_workers;
@@ -134,6 +137,28 @@ static void finish(struct prober *p, struct job *job, int r)
     job_free(job);
 }
 
+/* What a look takes counts as the tenant's, and without time left there is none. */
+static int check_quota(const struct prober *p, const struct job *job, struct err *err)
+{
+    struct tenant_limits limits;
+    struct refusal refusal;
+    int r = quota_limits(p->quota, job->tenant, &limits, err);
+
+    return r < 0 ? r
+                 : quota_check_cpu(p->quota, job->tenant, &limits, clock_realtime_ns(),
+                                   &refusal, err);
+}
+
+static void charge(const struct prober *p, const struct job *job, uint64_t cpu_us)
+{
+    struct err err = {0};
+
+    if (cpu_us > 0 && registry_usage_add(p->config.registry, job->tenant,
+                                         registry_usage_day(clock_realtime_ns()),
+                                         (cpu_us + 999) / 1000, &err) < 0)
+        log_error("tools", "tenant=%s usage=\"%s\"", job->tenant, err.message);
+}
+
 /* Looks at a script and writes down what there is. */
 static int look(struct prober *p, const struct job *job)
 {
@@ -142,8 +167,12 @@ static int look(struct prober *p, const struct job *job)
     struct buf text = buf_init(PARSER_BYTES_MAX + 1);
     uint64_t start_ns = clock_monotonic_ns();
     struct err err = {0}, lost = {0};
-    int r = tool_probe_run(&p->config.env, &script, p->stop_fd, &text, &err);
+    uint64_t cpu_us = 0;
+    int r = check_quota(p, job, &err);
 
+    if (r == 0)
+        r = tool_probe_run(&p->config.env, &script, p->stop_fd, &cpu_us, &text, &err);
+    charge(p, job, cpu_us);
     log_info("tools", "looked digest=%.12s script=\"%s\" result=\"%s\" ms=%.1f", job->digest,
              job->path, r < 0 ? err.message : "described",
              (double)(clock_monotonic_ns() - start_ns) / 1e6);
@@ -193,6 +222,11 @@ int prober_create(const struct prober_config *config, struct prober **ret, struc
     if (!p)
         return err_set(err, ENOMEM, "out of memory");
     p->config = *config;
+    p->quota = quota_create(config->registry);
+    if (!p->quota) {
+        free(p);
+        return err_set(err, ENOMEM, "out of memory");
+    }
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->work, NULL);
     (void)pthread_condattr_init(&attr);
@@ -245,6 +279,7 @@ void prober_destroy(struct prober *p)
         p->jobs = next;
     }
     fd_close(&p->stop_fd);
+    quota_destroy(p->quota);
     (void)pthread_cond_destroy(&p->done);
     (void)pthread_cond_destroy(&p->work);
     (void)pthread_mutex_destroy(&p->lock);

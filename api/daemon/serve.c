@@ -105,6 +105,7 @@ static int start_prober(struct daemon *d, const struct config *config,
                         const struct places *places, struct err *err)
 {
     const struct prober_config prober = {.env = {.snapshots = d->snapshots,
+                                                 .metrics = d->metrics,
                                                  .vmm_program = places->vmm,
                                                  .tmp_fd = d->tmp_fd,
                                                  .objects_fd = d->objects_fd,

@@ -140,7 +140,7 @@ static bool is_cancelled(void *ctx)
 /* Runs it and reads what it leaves. */
 static int run_machine(const struct tool_probe_env *env, const struct guest_session_plan *plan,
                        struct reading *reading, struct guest_session_report *report,
-                       struct err *err)
+                       uint64_t *ret_cpu_us, struct err *err)
 {
     static const struct guest_session_events events = {
         .log = ignore_log, .output = take_output, .files = ignore_files};
@@ -158,10 +158,12 @@ static int run_machine(const struct tool_probe_env *env, const struct guest_sess
     how.memory_fd = snapshot.memory_fd;
     how.working_set_fd = snapshot.working_set_fd;
     r = vm_start_restore(&how, &vm, err);
-    if (r == 0)
-        r = guest_session_run(&vm, plan, &events, reading, start_ns, report, err);
-    vm_kill(&vm);
+    if (r < 0)
+        return r;
+    r = guest_session_run(&vm, plan, &events, reading, start_ns, report, err);
     vm_finish(&vm);
+    metrics_count_death(env->metrics, vm_death(&vm));
+    *ret_cpu_us = vm.cpu_us;
     return r;
 }
 
@@ -190,7 +192,7 @@ static int judge(int r, const struct guest_session_report *report, struct readin
 }
 
 int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *script,
-                   int cancel_fd, struct buf *ret, struct err *err)
+                   int cancel_fd, uint64_t *ret_cpu_us, struct buf *ret, struct err *err)
 {
     _cleanup_fd_ int skill = objects_open(env->objects_fd, script->digest, err);
     _cleanup_fd_ int tar = spool_open_nameless(env->tmp_fd);
@@ -209,6 +211,7 @@ int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *s
     };
     int r = skill < 0 ? skill : tar < 0 ? tar : 0;
 
+    *ret_cpu_us = 0;
     if (r == 0)
         r = write_tar(skill, tar, &plan.skill_bytes, err);
     if (r == 0)
@@ -216,7 +219,8 @@ int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *s
     if (r < 0)
         (void)err_set_errno(err, -r, "cannot prepare the look at a script");
     else
-        r = judge(run_machine(env, &plan, &reading, &report, err), &report, &reading, err);
+        r = judge(run_machine(env, &plan, &reading, &report, ret_cpu_us, err), &report,
+                  &reading, err);
     if (r == 0)
         r = buf_append(ret, reading.output.data, reading.output.len);
     buf_finish(&reading.output);

@@ -7,6 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_TOOL_PROBE_H
 #define SKILLVM_API_DAEMON_TOOL_PROBE_H
 
+#include "api/daemon/metrics.h"
 #include "api/daemon/snapshots.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,6 +19,7 @@
 /* Borrowed. */
 struct tool_probe_env {
     struct snapshots *snapshots;
+    struct metrics *metrics;
     const char *vmm_program;
     int tmp_fd;     /* directory */
     int objects_fd; /* directory */
@@ -40,11 +42,12 @@ uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env);
 int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err);
 
 /*
- * Looks. 0 with the description appended to ret (PARSER_BYTES_MAX is enough); -ENODATA where
+ * Looks. *ret_cpu_us is what the machine took, 0 without one, in any case. 0 with the
+ * description appended to ret (PARSER_BYTES_MAX is enough); -ENODATA where
  * the script has none; -ETIME where it took too long; -ECANCELED once cancel_fd is readable;
  * else a failure of ours or of the machine.
  */
 int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *script,
-                   int cancel_fd, struct buf *ret, struct err *err);
+                   int cancel_fd, uint64_t *ret_cpu_us, struct buf *ret, struct err *err);
 
 #endif

@@ -144,7 +144,12 @@ struct http_config {
     http_authorize_fn *authorize;
     /* Told of every 401; by several threads at once. May be NULL. */
     void (*unauthorized)(void *ctx, enum http_unauthorized why);
-    void *ctx; /* of the handlers and of the two above */
+    /*
+     * Asked now and then while a large body comes whether there is room for more; false with a
+     * reply where there is not. By several threads at once. May be NULL.
+     */
+    bool (*room)(void *ctx, struct http_reply *reply);
+    void *ctx; /* of the handlers and of the three above */
 };
 
 struct http_server;

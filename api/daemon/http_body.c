@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ROOM_STEP   (4ull * 1024 * 1024)
 #define FORM_BUFFER (16u * 1024u)
 /* A body over its limit is read to its end, up to here, so that its sender hears why. */
 #define DRAIN_MAX (64ull * 1024 * 1024)
@@ -59,6 +60,7 @@ static void reply_too_large(struct http_exchange *x, uint64_t limit)
 /* Adds bytes to what is kept of the body. False: there is a reply. */
 static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
 {
+    uint64_t before = spool->size;
     int r = spool_append(spool, data, size);
 
     if (r == -EFBIG)
@@ -66,7 +68,12 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
     else if (r < 0)
         http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
                          strerror(-r));
-    return r == 0;
+    else if (before / ROOM_STEP == spool->size / ROOM_STEP || !x->config->room ||
+             x->config->room(x->config->ctx, &x->reply))
+        return true;
+    /* The rest is not kept, and what came gives its room back at once. */
+    spool_finish(spool);
+    return false;
 }
 
 /* Copies a text, once. False without memory. */

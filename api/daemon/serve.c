@@ -137,6 +137,11 @@ static void add_listeners(const struct serve *serve, struct http_config *http)
             (struct http_listen){.address = config->listen_address, .fd = -1};
 }
 
+static bool has_room(void *ctx, struct http_reply *reply)
+{
+    return daemon_admit(ctx, reply);
+}
+
 static int start_http(struct daemon *d, const struct serve *serve,
                       const struct http_route *routes, struct http_server **ret,
                       struct err *err)
@@ -147,6 +152,7 @@ static int start_http(struct daemon *d, const struct serve *serve,
         .routes = routes,
         .authorize = auth_authorize,
         .unauthorized = count_unauthorized,
+        .room = has_room,
         .ctx = d,
     };
 

@@ -34,7 +34,7 @@ class Connection(http.client.HTTPConnection):
 
 def request(path_of_socket, method, path, body=None, kind="application/json"):
     """The status and the body; raises OSError or HTTPException when nobody answers."""
-    if body is not None and not isinstance(body, bytes):
+    if isinstance(body, (dict, list)):
         body = json.dumps(body).encode()
     connection = Connection(path_of_socket)
     try:

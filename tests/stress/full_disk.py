@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import checked
@@ -30,18 +31,42 @@ exec unshare --map-root-user --mount sh -c '
 """
 
 
-def start():
+def start(watermark):
     wrapper = tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False)
     with wrapper:
         wrapper.write(WRAPPER.format(room=ROOM_MIB, real=os.environ["SKILLVMD"]))
     os.chmod(wrapper.name, 0o700)
-    os.environ["SKILLVMD"] = wrapper.name
-    os.environ["SKILLVM_WATERMARKS_DISK_FREE"] = "0"
+    real, os.environ["SKILLVMD"] = os.environ["SKILLVMD"], wrapper.name
+    os.environ["SKILLVM_WATERMARKS_DISK_FREE"] = watermark
     os.environ["SKILLVM_WATERMARKS_MEMORY_FREE"] = "0"
     try:
         return stand_in.Daemon()
     finally:
         os.unlink(wrapper.name)
+        os.environ["SKILLVMD"] = real
+
+
+def check_watermark(failures):
+    """Below a watermark a body is refused while it comes, and keeps none of the room it took."""
+    daemon = start(f"{ROOM_MIB // 2}MiB")
+    api = Api(daemon, failures)
+    data = Path(f"/proc/{daemon.process.pid}/root{daemon.dir}/data")
+    api.upload([201], 1 << 20)
+
+    def slowly():
+        # The daemon looks at its disk once in a while, not at every byte.
+        for _ in range(2 * ROOM_MIB):
+            yield bytes(1 << 20)
+            time.sleep(0.1)
+
+    error = json.loads(api.expect([503], "POST", "/v1/files", slowly(),
+                                  "application/octet-stream"))
+    failures.unless(error["error"] == "overloaded", f"the reason is {error}")
+    free = os.statvfs(data)
+    failures.unless(free.f_bavail * free.f_bsize > ROOM_MIB * 3 // 4 << 20,
+                    f"{free.f_bavail * free.f_bsize} bytes are free afterwards")
+    api.upload([201], 1 << 20)
+    daemon.close()
 
 
 def fill(data):
@@ -76,7 +101,8 @@ def main():
         print("SKIP: no mount namespaces here")
         return 77
     failures = checked.Failures()
-    daemon = start()
+    check_watermark(failures)
+    daemon = start("0")
     api = Api(daemon, failures)
     data = Path(f"/proc/{daemon.process.pid}/root{daemon.dir}/data")
     store = checked.Store(data)

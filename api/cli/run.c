@@ -352,7 +352,8 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
     static const struct option longs[] = {
         {"input", required_argument, NULL, 'i'},
         {"file", required_argument, NULL, 'f'},
-        {"output-dir", required_argument, NULL, 'o'},
+        {"output", required_argument, NULL, 'o'},
+        {"output-dir", required_argument, NULL, 'd'},
         {"timeout", required_argument, NULL, 't'},
         {"script", required_argument, NULL, 's'},
         {"module", required_argument, NULL, 'm'},
@@ -367,7 +368,7 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
     int c, status;
 
     optind = 0;
-    while ((c = getopt_long(argc, argv, "i:f:o:t:s:m:e:h", longs, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "i:f:o:d:t:s:m:e:h", longs, NULL)) != -1) {
         switch (c) {
         case 'i':
             options->input = optarg;
@@ -377,6 +378,14 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
                 return verbs_failed(&err);
             break;
         case 'o':
+            if (strcmp(optarg, "json") != 0 && strcmp(optarg, "table") != 0)
+                return help_usage_error("run",
+                                        "--output is json or table, not \"%s\"; a folder for "
+                                        "files is --output-dir",
+                                        optarg);
+            options->json = optarg[0] == 'j';
+            break;
+        case 'd':
             options->output_dir = optarg;
             break;
         case 't':

@@ -110,6 +110,8 @@ static void executions(void **state)
     expect("skillvm run mine --json --env FAKE=files >result && jq -r .status result", 0,
            "success\n");
     expect("skillvm run ./mine", 0, "");
+    expect("skillvm run mine -o json", 0, "\"status\":\"success\"");
+    expect("skillvm run mine -o out", 2, "a folder for files is --output-dir");
     expect("skillvm exec list", 0, "mine@0.1.0");
     expect("skillvm exec show $(jq -r .execution_id result)", 0, "status     success\n");
     expect("skillvm exec logs -f $(jq -r .execution_id result)", 0, "");

@@ -15,7 +15,7 @@ program, completion, page = map(os.path.abspath, sys.argv[1:])
 GLOBALS = {"--server", "--key", "--as", "--socket", "--data"}
 # Options of these that need a value of a certain form to be taken.
 VALUES = {"--env": "A=1", "-e": "A=1", "--host": "auto", "--file": "/dev/null",
-          "-f": "/dev/null"}
+          "-f": "/dev/null", "--output": "json", "-o": "json"}
 # Each way of reading options: these are tried with the options of all others too.
 OTHERS = {("run",), ("up",), ("mcp",), ("status",), ("exec", "list"), ("key", "create")}
 failures = []

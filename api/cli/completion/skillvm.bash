@@ -12,7 +12,7 @@ _skillvm_options() {
         --max-timeout --max-memory'
     case $1 in
     '') echo --version ;;
-    run) echo -i --input -f --file -o --output-dir -t --timeout -s --script -m --module -e --env --json --host ;;
+    run) echo -i --input -f --file -o --output -d --output-dir -t --timeout -s --script -m --module -e --env --json --host ;;
     up) echo --host -f --foreground ;;
     mcp) echo --host ;;
     status | doctor) echo -o --output --json ;;
@@ -94,7 +94,7 @@ _skillvm_value() {
     local words=()
     case $1:$2 in
     run:-f | *:--file) _skillvm_files ;;
-    run:-o | *:--output-dir | *:-d | *:--data) _skillvm_files -d ;;
+    *:--output-dir | *:-d | *:--data) _skillvm_files -d ;;
     *:-o | *:--output) _skillvm_add json table ;;
     *:--host) _skillvm_add auto native soft ;;
     *:--status) _skillvm_add accepted running success failed timeout cancelled ;;

@@ -122,6 +122,8 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
     if (r == -EDQUOT) {
         http_reply_error(reply, 413, "quota_exceeded", "%s", err.message);
+    } else if (r == -ENOENT) {
+        http_reply_error(reply, 401, "unauthorized", "the tenant was deleted");
     } else if (r < 0) {
         http_reply_error(reply, 500, "internal_error", "%s",
                          err.code ? err.message : strerror(-r));

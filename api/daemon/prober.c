@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,21 +319,26 @@ static bool enqueue(struct prober *p, const char *tenant, const struct tool_scri
     return true;
 }
 
-bool prober_ask(struct prober *p, const char *tenant, const struct tool_script *script,
-                const char *key)
+int prober_ask(struct prober *p, const char *tenant, const struct tool_script *script,
+               const char *key)
 {
+    struct err ignored = {0};
+    bool short_of = resources_check(p->config.resources, &ignored) < 0;
     unsigned of_tenant = 0;
-    bool asked;
+    int r = -EAGAIN;
 
     (void)pthread_mutex_lock(&p->lock);
     for (const struct job *j = p->jobs; j; j = j->next)
         of_tenant += strcmp(j->tenant, tenant) == 0;
-    asked = find(p, script->digest, key) != NULL;
-    if (!asked && !p->stopping && p->n_jobs < PROBER_QUEUE_MAX &&
-        of_tenant < PROBER_TENANT_MAX && !failed_lately(p, script->digest, key))
-        asked = enqueue(p, tenant, script, key);
+    if (find(p, script->digest, key))
+        r = 0;
+    else if (failed_lately(p, script->digest, key))
+        r = -ENODATA;
+    else if (!short_of && !p->stopping && p->n_jobs < PROBER_QUEUE_MAX &&
+             of_tenant < PROBER_TENANT_MAX && enqueue(p, tenant, script, key))
+        r = 0;
     (void)pthread_mutex_unlock(&p->lock);
-    return asked;
+    return r;
 }
 
 void prober_wait(struct prober *p, const char *digest, const char *key, uint64_t deadline_ns)

@@ -8,10 +8,10 @@
 #define SKILLVM_API_DAEMON_PROBER_H
 
 #include "api/daemon/registry.h"
+#include "api/daemon/resources.h"
 #include "api/daemon/tool_probe.h"
 #include "base/err.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define PROBER_WORKERS    2u
@@ -24,6 +24,7 @@ struct prober;
 struct prober_config {
     struct tool_probe_env env;
     struct registry *registry;
+    struct resources *resources;
 };
 
 int prober_create(const struct prober_config *config, struct prober **ret, struct err *err);
@@ -33,11 +34,12 @@ void prober_stop(struct prober *prober);
 void prober_destroy(struct prober *prober);
 
 /*
- * Asks for a look at a script of a registered skill, whose row in the registry has this key.
- * False when it will not be looked at now: the queue is full, or it failed a moment ago.
+ * Asks for a look at a script of a registered skill, whose row in the registry has this key. 0
+ * when it is or will be looked at; -EAGAIN when it cannot be now: the queue is full, disk or
+ * memory is short, or the daemon stops; -ENODATA when it failed a moment ago.
  */
-bool prober_ask(struct prober *prober, const char *tenant, const struct tool_script *script,
-                const char *key);
+int prober_ask(struct prober *prober, const char *tenant, const struct tool_script *script,
+               const char *key);
 /* How long a look takes at most, about. */
 uint64_t prober_timeout_ms(const struct prober *prober);
 /* Waits until nobody is looking at it nor going to, at most until deadline_ns (monotonic). */

@@ -110,7 +110,8 @@ static int start_prober(struct daemon *d, const struct config *config,
                                                  .tmp_fd = d->tmp_fd,
                                                  .objects_fd = d->objects_fd,
                                                  .grace_ms = config->grace_ms},
-                                         .registry = d->registry};
+                                         .registry = d->registry,
+                                         .resources = d->resources};
 
     return prober_create(&prober, &d->prober, err);
 }

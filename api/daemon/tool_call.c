@@ -28,6 +28,9 @@ static int take_arguments(struct tool_call *call, struct json_slice value, struc
                        LIMIT_INPUT_BYTES / LIMIT_MIB);
     if (r < 0)
         return err_set(err, -r, "out of memory");
+    /* Some models say nothing at all where there is nothing to say. */
+    if (call->arguments.len == 0)
+        return 0;
     if (json_text_check((char *)call->arguments.data, call->arguments.len, &object, NULL) < 0 ||
         !json_is_object(object))
         return err_set(err, EINVAL, "\"arguments\" must be an object");

@@ -307,8 +307,11 @@ int tools_describe(struct daemon *d, const char *tenant, struct tool *tool,
     r = take_known(d, tool, err);
     if (r != -ENOENT)
         return r;
-    if (!promises(d, tool) || !prober_ask(d->prober, tenant, &script, key))
+    if (!promises(d, tool))
         return 0;
+    r = prober_ask(d->prober, tenant, &script, key);
+    if (r < 0)
+        return r == -ENODATA ? 0 : r;
     tool->is_pending = true;
     if (deadline_ns == 0)
         return -EAGAIN;
@@ -316,7 +319,7 @@ int tools_describe(struct daemon *d, const char *tenant, struct tool *tool,
     r = take_known(d, tool, err);
     if (r != -ENOENT)
         return r;
-    return prober_ask(d->prober, tenant, &script, key) ? -EAGAIN : 0;
+    return prober_ask(d->prober, tenant, &script, key) == -ENODATA ? 0 : -EAGAIN;
 }
 
 bool tool_takes_argv(const struct tool *tool)

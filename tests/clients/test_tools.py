@@ -48,6 +48,7 @@ SEVERAL = {
                       'p.add_argument("numbers", nargs="+", type=int)\n'
                       'print(sum(p.parse_args().numbers))\n',
     "scripts/shout.sh": "tr a-z A-Z\n",
+    "scripts/files.sh": 'cat "$SANDBOX_INPUT_DIR/words.txt"\n',
     "scripts/helper.py": 'import sys, helping\nprint(helping.word())\n',
     "scripts/helping/__init__.py": 'def word():\n    return "helped"\n',
 }
@@ -84,8 +85,8 @@ class Tools(unittest.TestCase):
         self.assertEqual(openai["unit-converter"], CONVERTER)
         self.assertEqual(openai, anthropic)
         self.assertEqual(openai, mcp)
-        self.assertEqual(sorted(openai), ["several__add", "several__helper", "several__shout",
-                                          "text-stats-bash", "unit-converter", "word-counter"])
+        self.assertEqual(sorted(openai), ["several__add", "several__files", "several__helper",
+                                          "several__shout", "text-stats-bash", "unit-converter", "word-counter"])
         self.assertEqual(openai["several__add"]["properties"], {
             "numbers": {"type": "array", "items": {"type": "integer"}, "minItems": 1}})
         for name in ("several__shout", "several__helper", "text-stats-bash"):
@@ -105,6 +106,13 @@ class Tools(unittest.TestCase):
         self.assertEqual(call("several__helper", {}).stdout, "helped\n")
         self.assertEqual(call("several__shout", {"a": "b"}).output, {"A": "B"})
         self.assertEqual(call("word-counter", {"text": "to be or not"}).output["words"], 4)
+
+    def test_input_files(self):
+        path = self.daemon.dir / "words.txt"
+        path.write_text("one two three")
+        sent = self.client.upload(path)
+        answer = self.client.call_tool("several__files", {}, files=[sent["id"]])
+        self.assertEqual(answer.stdout, "one two three")
 
     def test_refusals_name_the_argument(self):
         for arguments, reason in (

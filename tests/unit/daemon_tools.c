@@ -265,6 +265,7 @@ static void every_way_to_call(void **state)
                         "\"limits\":{\"pids\":5}}"),
                    200, ":\"A=b\",");
     harness_expect(call("{\"name\":\"ways\",\"env\":{\"PATH\":\"b\"}}"), 400, "PATH");
+    harness_expect(call("{\"name\":\"ways\",\"arguments\":\"\"}"), 200, "\"input\":{}");
     harness_expect(call("{\"name\":\"ways\",\"timeout\":[]}"), 400, "timeout");
     harness_expect(call("{\"name\":\"ways\",\"env\":{\"FAKE\":\"exit\",\"FAKE_DATA\":\"3\"}}"),
                    200, "\"exit_code\":3");

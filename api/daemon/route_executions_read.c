@@ -5,81 +5,35 @@
 #include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/lookup.h"
-#include "api/daemon/objects.h"
-#include "api/daemon/request.h"
+#include "api/daemon/page.h"
 #include "api/daemon/result.h"
 #include "api/daemon/sse.h"
 #include "api/daemon/utf8.h"
-#include "api/skill/artifacts_read.h"
 #include "base/clock.h"
-#include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
-#define LIST_DEFAULT   50u
-#define LIST_MAX       200u
 #define LIST_BYTES_MAX (2 * LIMIT_MIB)
 #define MEMBERS_MAX    32u /* of a result */
-#define CURSOR_FORMAT  "%016" PRIx64 "%.32s"
-#define CURSOR_LEN     48u
 
 enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_SKILL, QUERY_STATUS };
 
-/* A place in the list as the client carries it: the time and the digits of the id. */
-struct place {
-    uint64_t after_ns;
-    char after_id[EXECUTION_ID_SIZE];
-};
-
-static bool parse_cursor(const char *text, struct place *ret)
-{
-    char time[17] = "";
-
-    if (strlen(text) != CURSOR_LEN || strspn(text, "0123456789abcdef") != CURSOR_LEN)
-        return false;
-    memcpy(time, text, 16);
-    ret->after_ns = strtoull(time, NULL, 16);
-    (void)snprintf(ret->after_id, sizeof(ret->after_id), "exec_%.32s", text + 16);
-    return ret->after_ns <= INT64_MAX;
-}
-
 /* Which page the query asks for. False when *reply says what is wrong with it. */
 static bool parse_query(const struct http_request *request, struct registry_page *page,
-                        struct place *place, struct http_reply *reply)
+                        struct page *place, struct http_reply *reply)
 {
     static const char *const words[] = {"success",   "failed",   "timeout",
                                         "cancelled", "accepted", "running"};
-    const char *limit = request->query[QUERY_LIMIT];
-    const char *cursor = request->query[QUERY_CURSOR];
     const char *status = request->query[QUERY_STATUS];
     size_t n = sizeof(words) / sizeof(words[0]), i = 0;
 
-    page->max = LIST_DEFAULT;
-    if (limit) {
-        char *end;
-        unsigned long value = strtoul(limit, &end, 10);
-
-        if (limit[0] < '0' || limit[0] > '9' || *end || value < 1 || value > LIST_MAX) {
-            http_reply_error(reply, 400, "bad_request", "limit must be from 1 to %u", LIST_MAX);
-            return false;
-        }
-        page->max = value;
-    }
-    if (cursor) {
-        if (!parse_cursor(cursor, place)) {
-            http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");
-            return false;
-        }
-        page->after_ns = place->after_ns;
-        page->after_id = place->after_id;
-    }
+    if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], place, reply))
+        return false;
+    page->max = place->max;
+    page->after_ns = place->after;
+    page->after_id = place->has_place ? place->after_id : NULL;
     while (status && i < n && strcmp(status, words[i]) != 0)
         i++;
     if (i == n) {
@@ -130,10 +84,10 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     struct registry_page page = {0};
     struct registry_execution *rows;
-    struct place place;
+    struct page place;
     struct err err = {0};
     struct buf body;
-    char cursor[CURSOR_LEN + 1];
+    char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
     int r;
 
@@ -153,8 +107,7 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     }
     json_write_close(&w, ']');
     if (n == page.max)
-        (void)snprintf(cursor, sizeof(cursor), CURSOR_FORMAT, rows[n - 1].accepted_ns,
-                       rows[n - 1].id + strlen("exec_"));
+        page_cursor(cursor, rows[n - 1].accepted_ns, rows[n - 1].id);
     json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
     json_write_close(&w, '}');
     for (size_t i = 0; i < n; i++)

@@ -96,7 +96,7 @@ static void lists_executions(void **state)
     assert_non_null(strstr(a.body, "\"finished_at\":\"20"));
     at = strstr(a.body, "\"next_cursor\":\"");
     assert_non_null(at);
-    snprintf(cursor, sizeof(cursor), "%.48s", at + 15);
+    snprintf(cursor, sizeof(cursor), "%.53s", at + 15);
     answer_finish(&a);
     snprintf(path, sizeof(path), "/v1/executions?limit=200&cursor=%s", cursor);
     a = harness_get(*state, path);

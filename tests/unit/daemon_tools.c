@@ -336,6 +336,38 @@ static void a_script_that_hangs(void **state)
     harness_assert_clean(&h);
 }
 
+/* Fifty of them take no longer than one, for who asks; and a call does not guess. */
+static void many_that_hang(void **state)
+{
+    static char paths[50][32];
+    struct harness_file files[52] = {{"SKILL.md", FRONT("many", "1", "")}};
+    struct answer a;
+    time_t begin = time(NULL);
+
+    (void)state;
+    for (size_t i = 0; i < 50; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "scripts/s%02zu.py", i);
+        files[i + 1] = (struct harness_file){paths[i], PROBE("=hang")};
+    }
+    push(files);
+    a = harness_get(&h, "/v1/tools");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "\"many__s00\""));
+    assert_non_null(strstr(a.body, "\"many__s49\""));
+    answer_finish(&a);
+    assert_true(harness_count_children(&h) <= 2);
+    a = call("{\"name\":\"many__s49\",\"arguments\":{\"a\":1}}");
+    assert_int_equal(a.status, 503);
+    assert_non_null(strstr(a.body, "\"not_ready\""));
+    assert_non_null(strcasestr(a.headers, "Retry-After:"));
+    answer_finish(&a);
+    assert_in_range(time(NULL) - begin, 0, 60);
+    harness_expect(harness_request(&h, "DELETE", "/v1/skills/many/1", "", NULL, 0), 204, "");
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_start(&h, NULL);
+    harness_assert_clean(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +380,7 @@ int main(void)
         cmocka_unit_test(every_way_to_call),
         cmocka_unit_test(bad_calls),
         cmocka_unit_test(a_script_that_hangs),
+        cmocka_unit_test(many_that_hang),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

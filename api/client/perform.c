@@ -301,6 +301,9 @@ static int explain_curl(const struct transfer *t, const struct skillvm *client, 
         return client_fail(error, ENOENT, "there is no such host: %s", where);
     if (code == CURLE_OPERATION_TIMEDOUT)
         return client_fail(error, ETIMEDOUT, "the daemon did not answer in time");
+    if (code == CURLE_SEND_ERROR && t->request->upload)
+        return client_fail(error, EPIPE,
+                           "the daemon stopped taking what was sent, which may be too large");
     return client_fail(error, EIO, "talking to the daemon failed: %s",
                        t->detail[0] ? t->detail : curl_easy_strerror(code));
 }

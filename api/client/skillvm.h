@@ -15,8 +15,9 @@
  * which may be NULL. What the daemon refused is -EREMOTEIO, with the HTTP status and the
  * daemon's stable code in the error. -ENOENT or -ECONNREFUSED: nobody listens there.
  * -ETIMEDOUT, -E2BIG (an answer over a limit), -EINTR (should_stop said so), -EINVAL (an
- * argument), -ENOMEM, -EPROTO (an answer that cannot be read) and -EIO say what their names
- * say. A callback's negative result ends the call, which returns it.
+ * argument), -ENOMEM, -EPIPE (the daemon took the beginning of an upload alone), -EPROTO (an
+ * answer that cannot be read) and -EIO say what their names say. A callback's negative result
+ * ends the call, which returns it.
  *
  * Texts. JSON is passed and given as text, in UTF-8 with a NUL at its end; docs/api.md has the
  * shapes. What a ret_ parameter gives belongs to the caller, who frees it with skillvm_free();
@@ -24,8 +25,8 @@
  *
  * Threads. One struct skillvm may be used by many threads at once, each call with an error of
  * its own; callbacks run in the thread of the call. Only skillvm_close() must come last and
- * alone. No call starts a thread or changes a signal's handling; with an https URL ignore
- * SIGPIPE.
+ * alone. No call changes a signal's handling; with an https URL ignore SIGPIPE. A host's name
+ * is looked up in a thread of libcurl's.
  *
  * Stability. Only names that begin with skillvm_ or SKILLVM_ are used. A change that breaks a
  * program changes the library's soname.

@@ -127,6 +127,9 @@ static void executions(void **state)
            "\"status\":\"success\"");
     expect("curl -s -H \"Authorization: Bearer $SKILLVM_API_KEY\" $SKILLVM_SERVER\"v1/files\"",
            0, "[]");
+    /* One that is refused before all of it is sent: the reason arrives. */
+    expect("truncate -s 300M big && skillvm run mine --file big; rm big", 0, "(too_large)");
+    expect("head -c 300M /dev/zero | skillvm run mine --file /dev/stdin", 125, "too");
     expect("skillvm run mine --file nowhere", 125, "cannot open the file \"nowhere\"");
     expect("skillvm run mine --file mine", 125, "is a folder");
     expect("skillvm run mine -f key -f key", 125, "key");

@@ -17,6 +17,7 @@
 #define URL_MAX         65536u
 #define TYPE_MAX        128u
 #define CONNECT_WAIT_MS 15000L
+#define EXPECT_MIN      (2u << 20) /* above what libcurl asks for itself */
 
 struct transfer {
     const struct skillvm_request *request;
@@ -196,8 +197,6 @@ static int set_options(struct transfer *t, const struct skillvm *client)
     int result = buf_printf(&t->url, "%s%s", client->url, request->path);
 
     if (result == 0)
-        result = add_header(t, "Expect:"); /* no round trip before a body */
-    if (result == 0)
         result = add_typed(t, "Accept", request->accept ? request->accept : "*/*");
     if (result == 0 && client->auth)
         result = add_header(t, client->auth);
@@ -205,6 +204,9 @@ static int set_options(struct transfer *t, const struct skillvm *client)
         result = add_header(t, client->tenant);
     if (result == 0)
         result = set_body(t);
+    /* A round trip before a body only where it is large: then a refusal costs no sending. */
+    if (result == 0 && !(request->upload && t->is_regular && t->upload_len >= EXPECT_MIN))
+        result = add_header(t, "Expect:");
     if (result < 0)
         return result;
     if (!buf_cstr(&t->url) || curl_easy_setopt(curl, CURLOPT_URL, t->url.data) ||

@@ -127,6 +127,10 @@ static void executions(void **state)
            "\"status\":\"success\"");
     expect("curl -s -H \"Authorization: Bearer $SKILLVM_API_KEY\" $SKILLVM_SERVER\"v1/files\"",
            0, "[]");
+    expect("head -c 9M /dev/urandom >bulk && mkdir big && cp mine/* big/ && mv bulk big/ && "
+           "sed -i s/mine/big/ big/SKILL.md && skillvm run ./big --file big/bulk -o json && "
+           "skillvm skill push big && rm -r big",
+           0, "\"status\":\"success\"");
     /* One that is refused before all of it is sent: the reason arrives. */
     expect("truncate -s 300M big && skillvm run mine --file big; rm big", 0, "(too_large)");
     expect("head -c 300M /dev/zero | skillvm run mine --file /dev/stdin", 125, "too");

@@ -262,6 +262,9 @@ def main(arguments):
     if arguments == ["fingerprint"]:
         print("no cpu")
         return
+    if arguments[:1] == ["probe"]:
+        print("result=usable")
+        return
     options, verb = {}, None
     rest = iter(arguments)
     for argument in rest:

@@ -42,4 +42,4 @@ ln -s "$packages/node_modules" "$work/node_modules"
 cd "$work"
 export SKILLVM_BUILD=$build SKILLVM_TESTS=$here
 unset SKILLVM_SOCKET SKILLVM_DATA SKILLVM_SHARE SKILLVM_SERVER SKILLVM_API_KEY
-exec node --test client.test.mjs protocol.test.mjs inspector.test.mjs tutorial.test.mjs stateless.test.mjs
+exec node --test ./*.test.mjs

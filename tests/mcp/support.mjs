@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A daemon with a stand-in for its machines, and clients of `skillvm mcp` that belongs to it.
 import { spawn, execFile } from "node:child_process";
-import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,19 +22,38 @@ export const test = (name, ...rest) =>
     nodeTest(name, { timeout: 60000, ...(rest.length > 1 ? rest[0] : {}) }, rest.at(-1));
 
 export class Daemon {
-    async start() {
+    program = skillvm;
+
+    // The folder of one that is not started.
+    async prepare() {
         this.folder = await mkdtemp(join(tmpdir(), "skillvm-mcp."));
         this.socket = join(this.folder, "socket");
         this.data = join(this.folder, "data");
-        const share = join(this.folder, "share");
-        await mkdir(share);
-        await writeFile(join(share, "vmlinux"), "boot");
-        await writeFile(join(share, "python.erofs"), "restore");
+        this.share = join(this.folder, "share");
+        await mkdir(this.share);
+        await writeFile(join(this.share, "vmlinux"), "boot");
+        await writeFile(join(this.share, "python.erofs"), "restore");
         this.env = { ...process.env, SKILLVM_SOCKET: this.socket, SKILLVM_DATA: this.data };
+    }
+
+    // Programs of its own, of which the machine is the stand-in: they can start a daemon.
+    async prepareAlone() {
+        await this.prepare();
+        const bin = join(this.folder, "bin");
+        await mkdir(bin);
+        for (const name of ["skillvm", "skillvmd"])
+            await copyFile(join(build, "bin", name), join(bin, name));
+        await copyFile(join(here, "host_vmm.py"), join(bin, "skillvm-vmm"));
+        this.env.SKILLVM_SHARE = this.share;
+        this.program = join(bin, "skillvm");
+    }
+
+    async start(...options) {
+        await this.prepare();
         this.process = spawn(
             join(build, "bin", "skillvmd"),
-            ["--socket", this.socket, "--data", this.data, "--share", share,
-             "--vmm", join(here, "host_vmm.py"), "--max-running", "8", "--grace", "2"],
+            ["--socket", this.socket, "--data", this.data, "--share", this.share,
+             "--vmm", join(here, "host_vmm.py"), "--max-running", "8", "--grace", "2", ...options],
             { env: this.env, stdio: ["ignore", "ignore", "pipe"] });
         this.log = "";
         this.process.stderr.on("data", (data) => { this.log += data; });
@@ -57,7 +76,7 @@ export class Daemon {
 
     // The standard output of a command.
     async skillvm(...args) {
-        return (await run(skillvm, args, { env: this.env })).stdout;
+        return (await run(this.program, args, { env: this.env })).stdout;
     }
 
     push(folder) {
@@ -74,7 +93,7 @@ export class Daemon {
 export async function connect(daemon, ...args) {
     const client = new Client({ name: "tests", version: "1" }, { capabilities: {} });
     const transport = new StdioClientTransport({
-        command: skillvm, args: ["mcp", ...args], env: daemon.env, stderr: "pipe",
+        command: daemon.program ?? skillvm, args: ["mcp", ...args], env: daemon.env, stderr: "pipe",
     });
     let log = "";
     transport.stderr.on("data", (data) => { log += data; });
@@ -84,8 +103,8 @@ export async function connect(daemon, ...args) {
 
 // `skillvm mcp` spoken to line by line, for what the client library never does.
 export class Raw {
-    constructor(daemon) {
-        this.process = spawn(skillvm, ["mcp"], { env: daemon.env, stdio: "pipe" });
+    constructor(daemon, ...options) {
+        this.process = spawn(daemon.program, ["mcp", ...options], { env: daemon.env, stdio: "pipe" });
         this.exited = new Promise((resolve) =>
             this.process.on("exit", (code, signal) => resolve({ code, signal })));
         this.lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();

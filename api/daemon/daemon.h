@@ -17,7 +17,6 @@
 #include "api/skill/archive.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 
 #define DAEMON_INGESTS 4u
 
@@ -35,8 +34,8 @@ struct daemon {
     const char *public_url; /* before paths in answers over TCP; "": the Host header says */
     bool stopping;          /* atomic: nothing new is accepted any more */
     struct archive_limits archive_limits;
-    sem_t ingest_gate; /* DAEMON_INGESTS archives are checked at once */
-    int tmp_fd;        /* directories of the data folder */
+    struct fair_gate *ingest_gate; /* DAEMON_INGESTS archives are checked at once */
+    int tmp_fd;                    /* directories of the data folder */
     int objects_fd;
     pthread_mutex_t store_lock; /* held while an object and its row come or go together */
 };

@@ -102,8 +102,8 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     if (c->plan.skill_fd < 0)
         return step(reply, err_set_errno(&err, -c->plan.skill_fd, "cannot keep the skill"),
                     &err);
-    r = skills_ingest(&c->daemon->ingest_gate, &c->daemon->archive_limits, upload,
-                      c->plan.skill_fd, &c->archive, &c->skill, &err);
+    r = skills_ingest(c->daemon->ingest_gate, c->plan.tenant, &c->daemon->archive_limits,
+                      upload, c->plan.skill_fd, &c->archive, &c->skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
         return false;

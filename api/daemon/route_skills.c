@@ -154,8 +154,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
         return;
     }
-    r = skills_ingest(&d->ingest_gate, &d->archive_limits, body, draft.fd, &archive, &skill,
-                      &err);
+    r = skills_ingest(d->ingest_gate, request->caller.tenant, &d->archive_limits, body,
+                      draft.fd, &archive, &skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
     } else {
@@ -177,7 +177,8 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
 
     if (!body)
         return;
-    r = skills_ingest(&d->ingest_gate, &d->archive_limits, body, -1, &archive, &skill, &err);
+    r = skills_ingest(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, -1,
+                      &archive, &skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
         return;

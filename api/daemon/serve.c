@@ -4,6 +4,7 @@
 #include "api/daemon/audit.h"
 #include "api/daemon/auth.h"
 #include "api/daemon/daemon.h"
+#include "api/daemon/fair_gate.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/retention.h"
@@ -228,7 +229,6 @@ int serve_run(const struct serve *serve, struct err *err)
     d.public_url = config->public_url;
     d.tmp_fd = store.tmp_fd;
     d.objects_fd = store.objects_fd;
-    (void)sem_init(&d.ingest_gate, 0, DAEMON_INGESTS);
     d.archive_limits = archive_limits_default;
     d.archive_limits.archive_bytes = config->archive_bytes;
     d.archive_limits.expanded_bytes = config->archive_bytes;
@@ -247,6 +247,8 @@ int serve_run(const struct serve *serve, struct err *err)
     snapshots.snapshots_fd = store.snapshots_fd;
     snapshots.tmp_fd = store.tmp_fd;
     if (r == 0 && !(d.audit = audit_create(d.registry)))
+        r = err_set(err, ENOMEM, "out of memory");
+    if (r == 0 && !(d.ingest_gate = fair_gate_create(DAEMON_INGESTS)))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.metrics = metrics_create()))
         r = err_set(err, ENOMEM, "out of memory");
@@ -273,6 +275,7 @@ int serve_run(const struct serve *serve, struct err *err)
     prober_destroy(d.prober);
     resources_destroy(d.resources);
     metrics_destroy(d.metrics);
+    fair_gate_destroy(d.ingest_gate);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
     registry_close(d.registry);

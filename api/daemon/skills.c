@@ -4,16 +4,16 @@
 #include "api/daemon/limits.h"
 #include "api/daemon/run_payload.h"
 #include "api/skill/entry.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* What a skill without a version is registered as. */
 #define VERSION_NONE "0.0.0"
 /* How long an archive waits for its turn. */
-#define GATE_SECONDS 10
+#define GATE_NS 10000000000ull
 
 static int check_names(struct skill *skill, struct err *err)
 {
@@ -29,20 +29,6 @@ static int check_names(struct skill *skill, struct err *err)
         strcmp(skill->version, "latest") == 0)
         return err_set(err, EINVAL, "\"%.64s\" cannot be the version of a skill",
                        skill->version);
-    return 0;
-}
-
-/* Waits for a place. 0 or -EBUSY. */
-static int enter_gate(sem_t *gate, struct err *err)
-{
-    struct timespec until;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += GATE_SECONDS;
-    while (sem_clockwait(gate, CLOCK_MONOTONIC, &until) < 0) {
-        if (errno != EINTR)
-            return err_set(err, EBUSY, "too many archives are being checked already");
-    }
     return 0;
 }
 
@@ -62,20 +48,25 @@ static int load(int fd, const struct archive_limits *limits, int tar_fd,
     return r;
 }
 
-int skills_ingest(sem_t *gate, const struct archive_limits *limits, struct spool *upload,
-                  int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
-                  struct err *err)
+int skills_ingest(struct fair_gate *gate, const char *tenant,
+                  const struct archive_limits *limits, struct spool *upload, int tar_fd,
+                  struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
 {
+    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
+    struct fair_entry entry;
+    struct err late = {0};
     int fd = spool_to_fd(upload);
     int r;
 
     if (fd < 0)
         return err_set(err, EIO, "cannot keep the archive: %s", strerror(-fd));
-    r = enter_gate(gate, err);
+    r = fair_gate_enter(gate, tenant, &entry, deadline_ns, &late);
+    if (r == -EBUSY)
+        return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
-        return r;
+        return err_set(err, -r, "%s", late.message);
     r = load(fd, limits, tar_fd, ret_archive, ret_skill, err);
-    (void)sem_post(gate);
+    fair_gate_leave(gate, &entry);
     return r;
 }
 

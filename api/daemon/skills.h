@@ -6,23 +6,22 @@
 #define SKILLVM_API_DAEMON_SKILLS_H
 
 #include "api/daemon/execution.h"
+#include "api/daemon/fair_gate.h"
 #include "api/daemon/http.h"
 #include "api/daemon/request.h"
 #include "api/daemon/spool.h"
 #include "api/skill/archive.h"
 #include "base/err.h"
 
-#include <semaphore.h>
-
 /*
  * Checks an uploaded archive against limits and writes its canonical tar to tar_fd. On success
  * name and version of the skill are set and may be stored. gate bounds how many do so at once,
- * for each takes memory and time of its own. Errors as of skill_archive_load, and -EBUSY when
- * the gate did not open in time.
+ * for each takes memory and time of its own, and lets tenants in by turns. Errors as of
+ * skill_archive_load, and -EBUSY when the gate did not open in time.
  */
-int skills_ingest(sem_t *gate, const struct archive_limits *limits, struct spool *upload,
-                  int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
-                  struct err *err);
+int skills_ingest(struct fair_gate *gate, const char *tenant,
+                  const struct archive_limits *limits, struct spool *upload, int tar_fd,
+                  struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err);
 
 /* The HTTP answer for what skills_ingest or skill_archive_load refused. */
 void skills_reply_refused(struct http_reply *reply, int result, const struct err *err);

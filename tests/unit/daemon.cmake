@@ -6,6 +6,7 @@ if(TARGET apidaemon)
         decoder
         download_link
         execution
+        fair_gate
         fair_queue
         http
         input_files

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -354,6 +355,16 @@ static void destroy(struct http_server *server)
     free(server);
 }
 
+/* Connections leave half of the descriptors to what is done for them. */
+static unsigned bound_connections(unsigned wanted)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < wanted)
+        return limit.rlim_cur > 2 ? (unsigned)(limit.rlim_cur / 2) : 1;
+    return wanted;
+}
+
 int http_start(const struct http_config *config, struct http_server **ret, struct err *err)
 {
     struct http_server *server = calloc(1, sizeof(*server));
@@ -368,7 +379,10 @@ int http_start(const struct http_config *config, struct http_server **ret, struc
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&server->idle, &attr);
     (void)pthread_condattr_destroy(&attr);
-    http_conns_init(&server->conns, config->max_connections, &config->deadlines);
+    http_conns_init(&server->conns,
+                    bound_connections(config->max_connections ? config->max_connections
+                                                              : HTTP_CONNECTIONS_DEFAULT),
+                    &config->deadlines);
     server->send_s = (server->conns.deadlines.send_ms + 999) / 1000;
     r = open_listeners(server, err);
     if (r == 0)

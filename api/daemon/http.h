@@ -17,7 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HTTP_LISTENERS_MAX 4u
+#define HTTP_LISTENERS_MAX       4u
+#define HTTP_CONNECTIONS_DEFAULT 1100u
 
 #define HTTP_PARAMS_MAX 3u
 #define HTTP_PARTS_MAX  3u
@@ -137,7 +138,11 @@ struct http_deadlines {
 struct http_config {
     struct http_listen listeners[HTTP_LISTENERS_MAX];
     size_t n_listeners;
-    unsigned max_connections; /* 0: 1100; an eighth is not for TCP; the idlest gives way */
+    /*
+     * 0: the default. At most half as many as the process may open files; an eighth of them is
+     * not for TCP; where all are taken the idlest gives way.
+     */
+    unsigned max_connections;
     struct http_deadlines deadlines;
     int tmp_fd;                      /* directory of spools; borrowed */
     const struct http_route *routes; /* ended by a NULL method; borrowed */

@@ -10,20 +10,20 @@
 
 #define NS_PER_MS 1000000ull
 
-#define IDLE_MS     60000u
-#define HEAD_MS     20000u
-#define BODY_MS     30000u
-#define SEND_MS     60000u
-#define LINGER_MS   2000u
-#define PASSED_MS   30000u /* a thread that never came: memory ran out */
-#define BODY_RATE   1024u  /* bytes a second that a body has to come with, on average */
-#define MAX_DEFAULT 1100u
-#define RESERVE     8u /* one place of so many is not for TCP */
+#define IDLE_MS   60000u
+#define HEAD_MS   20000u
+#define BODY_MS   30000u
+#define SEND_MS   60000u
+#define LINGER_MS 2000u
+#define PASSED_MS 30000u /* a thread that never came: memory ran out */
+#define BODY_RATE 1024u  /* bytes a second that a body has to come with, on average */
+#define YOUNG_MS  250u   /* too young to give way */
+#define RESERVE   8u     /* one place of so many is not for TCP */
 
 void http_conns_init(struct http_conns *conns, unsigned max,
                      const struct http_deadlines *deadlines)
 {
-    *conns = (struct http_conns){.max = max ? max : MAX_DEFAULT, .deadlines = *deadlines};
+    *conns = (struct http_conns){.max = max, .deadlines = *deadlines};
     (void)pthread_mutex_init(&conns->lock, NULL);
     if (conns->deadlines.idle_ms == 0)
         conns->deadlines.idle_ms = IDLE_MS;
@@ -257,8 +257,10 @@ static unsigned eviction_rank(const struct http_conn *c)
     }
 }
 
-bool http_conns_evict(struct http_conns *conns, bool is_tcp, struct http_conn **ret)
+enum http_room http_conns_evict(struct http_conns *conns, bool is_tcp, uint64_t now_ns,
+                                struct http_conn **ret)
 {
+    enum http_room room = HTTP_ROOM_NONE;
     struct http_conn *victim = NULL;
     unsigned best = 0;
 
@@ -267,15 +269,21 @@ bool http_conns_evict(struct http_conns *conns, bool is_tcp, struct http_conn **
     for (struct http_conn *c = conns->first; c; c = c->next) {
         unsigned rank = c->ended || (is_tcp && !c->is_tcp) ? 0 : eviction_rank(c);
 
+        if (rank > 0)
+            room = HTTP_ROOM_SOON;
+        if (now_ns < c->since_ns + YOUNG_MS * NS_PER_MS)
+            continue;
         if (rank > best || (rank > 0 && rank == best && c->since_ns < victim->since_ns)) {
             best = rank;
             victim = c;
         }
     }
+    if (victim)
+        room = HTTP_ROOM_MADE;
     if (victim && is_lobbys(victim))
         *ret = victim;
     else if (victim)
         end(conns, victim);
     (void)pthread_mutex_unlock(&conns->lock);
-    return victim;
+    return room;
 }

@@ -85,10 +85,19 @@ size_t http_conns_due(struct http_conns *conns, uint64_t now_ns, struct http_con
  * and to ask again; NULL when there is none.
  */
 struct http_conn *http_conns_expire(struct http_conns *conns, uint64_t now_ns);
+/* What came of making room. */
+enum http_room {
+    HTTP_ROOM_MADE,
+    HTTP_ROOM_SOON, /* who does nothing has only just come: it gets a moment to speak */
+    HTTP_ROOM_NONE, /* every one is at work */
+};
+
 /*
  * Makes room: ends the connection that has done nothing for the longest, TCP first, and of TCP
- * only for a newcomer by TCP. False when every one is at work. *ret gets it where it is the
- * lobby's own, for it to close, else NULL.
+ * only for a newcomer by TCP. *ret gets it where it is the lobby's own, for it to close, else
+ * NULL.
  */
-bool http_conns_evict(struct http_conns *conns, bool is_tcp, struct http_conn **ret);
+enum http_room http_conns_evict(struct http_conns *conns, bool is_tcp, uint64_t now_ns,
+                                struct http_conn **ret);
+
 #endif

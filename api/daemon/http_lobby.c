@@ -16,14 +16,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NS_PER_MS     1000000ull
-#define EVENTS        64
-#define ACCEPTS       32 /* of one listener before the others' turn */
-#define TICK_MS       1000u
-#define LOOK_SHIFT    9u  /* at most half a second between two looks at a slow head */
-#define OVERFLOW      32u /* connections that end make room a moment later */
-#define LINGER_BYTES  (64u * 1024u)
-#define FULL_PAUSE_NS (100 * NS_PER_MS)
+#define NS_PER_MS    1000000ull
+#define EVENTS       64
+#define ACCEPTS      32 /* of one listener before the others' turn */
+#define TICK_MS      1000u
+#define LOOK_SHIFT   9u  /* at most half a second between two looks at a slow head */
+#define OVERFLOW     32u /* connections that end make room a moment later */
+#define LINGER_BYTES (64u * 1024u)
+#define PAUSE_NS     (50 * NS_PER_MS)
 
 struct http_lobby {
     struct http_lobby_config config;
@@ -180,25 +180,35 @@ static void expire(struct http_lobby *l, uint64_t now_ns)
     }
 }
 
-/* Under the lock: whether new connections are waited for. */
-static void watch_listeners(struct http_lobby *l, bool on)
+/* Nobody new for a moment. Under the lock. */
+static void pause_listener(struct http_lobby *l, const struct listener *listener,
+                           uint64_t now_ns)
 {
-    for (size_t i = 0; i < l->config.n_listeners; i++) {
-        if (l->config.listeners[i].fd >= 0)
-            (void)watch(l, EPOLL_CTL_MOD, l->config.listeners[i].fd, on ? EPOLLIN : 0,
-                        &listener_mark);
-    }
-    l->paused = !on;
+    (void)watch(l, EPOLL_CTL_MOD, listener->fd, 0, &listener_mark);
+    if (!l->paused)
+        l->resume_ns = now_ns + PAUSE_NS;
+    l->paused = true;
 }
 
-static bool evict(struct http_lobby *l, bool is_tcp)
+static void resume(struct http_lobby *l)
+{
+    (void)pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < l->config.n_listeners; i++) {
+        if (l->config.listeners[i].fd >= 0)
+            (void)watch(l, EPOLL_CTL_MOD, l->config.listeners[i].fd, EPOLLIN, &listener_mark);
+    }
+    (void)pthread_mutex_unlock(&l->lock);
+    l->paused = false;
+}
+
+static enum http_room evict(struct http_lobby *l, bool is_tcp, uint64_t now_ns)
 {
     struct http_conn *own;
-    bool found = http_conns_evict(l->config.conns, is_tcp, &own);
+    enum http_room room = http_conns_evict(l->config.conns, is_tcp, now_ns, &own);
 
     if (own)
         drop(l, own);
-    return found;
+    return room;
 }
 
 static void welcome(struct http_lobby *l, int fd, bool is_tcp)
@@ -219,48 +229,50 @@ static void welcome(struct http_lobby *l, int fd, bool is_tcp)
         drop(l, c);
 }
 
-/* Under the lock. */
-static void accept_from(struct http_lobby *l, const struct listener *listener, uint64_t now_ns)
+/* Accepts one. False: no more for now. Under the lock. */
+static bool accept_one(struct http_lobby *l, const struct listener *listener, uint64_t now_ns)
 {
     const bool is_tcp = !listener->is_unix;
+    unsigned living, n = http_conns_count(l->config.conns, &living);
+    enum http_room room = HTTP_ROOM_MADE;
+    int fd = -1;
 
-    for (unsigned i = 0; i < ACCEPTS && listener->fd >= 0; i++) {
-        unsigned living, n = http_conns_count(l->config.conns, &living);
-        int fd = -1;
-
-        errno = EMFILE;
-        if (n < l->config.conns->max + OVERFLOW)
-            fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0 && (!http_conns_full(l->config.conns, is_tcp) || evict(l, is_tcp))) {
-            welcome(l, fd, is_tcp);
-        } else if (fd >= 0) {
-            http_refusal_send(fd, 503);
-            (void)close(fd);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* Whoever was told to end makes room in a moment. */
-            if (living == n)
-                (void)evict(l, false);
-            watch_listeners(l, false);
-            l->resume_ns = now_ns + FULL_PAUSE_NS;
-            return;
-        } else if (errno != ECONNABORTED && errno != EINTR) {
-            return;
-        }
+    /* Those that were told to end make room in a moment. */
+    if (n >= l->config.conns->max + OVERFLOW)
+        room = HTTP_ROOM_SOON;
+    else if (http_conns_full(l->config.conns, is_tcp))
+        room = evict(l, is_tcp, now_ns);
+    if (room != HTTP_ROOM_SOON)
+        fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0 && room == HTTP_ROOM_MADE) {
+        welcome(l, fd, is_tcp);
+        return true;
     }
+    if (fd >= 0) {
+        http_refusal_send(fd, 503);
+        (void)close(fd);
+        return true;
+    }
+    if (room != HTTP_ROOM_SOON && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
+        return errno != EAGAIN;
+    /* Descriptors or memory ran out, which is not for this thread to solve. */
+    if (room != HTTP_ROOM_SOON && living == n)
+        (void)evict(l, false, now_ns);
+    pause_listener(l, listener, now_ns);
+    return false;
 }
 
 static void accept_all(struct http_lobby *l, uint64_t now_ns)
 {
     (void)pthread_mutex_lock(&l->lock);
-    for (size_t i = 0; i < l->config.n_listeners && !l->paused; i++)
-        accept_from(l, &l->config.listeners[i], now_ns);
-    (void)pthread_mutex_unlock(&l->lock);
-}
+    for (size_t i = 0; i < l->config.n_listeners; i++) {
+        const struct listener *listener = &l->config.listeners[i];
 
-static void resume(struct http_lobby *l)
-{
-    (void)pthread_mutex_lock(&l->lock);
-    watch_listeners(l, true);
+        for (unsigned n = 0; n < ACCEPTS && listener->fd >= 0; n++) {
+            if (!accept_one(l, listener, now_ns))
+                break;
+        }
+    }
     (void)pthread_mutex_unlock(&l->lock);
 }
 

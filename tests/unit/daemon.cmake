@@ -33,7 +33,7 @@ if(TARGET apidaemon)
     add_executable(fake_vmm fake_vmm.c fake_files_in.c fake_tar.c)
     target_link_libraries(fake_vmm PRIVATE base)
     set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    foreach(name abuse abuse_slow api executions faults files isolation limits service skills tools)
+    foreach(name abuse abuse_crowd abuse_slow api executions faults files isolation limits service skills tools)
         skillvm_unit(daemon_${name} Threads::Threads)
         target_sources(unit_daemon_${name} PRIVATE daemon_harness.c)
         target_compile_definitions(unit_daemon_${name} PRIVATE

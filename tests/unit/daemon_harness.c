@@ -6,9 +6,11 @@
 #include "base/buf.h"
 #include "base/fd.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -57,6 +59,18 @@ int harness_connect(const struct harness *h)
         close(fd);
         return -1;
     }
+    return fd;
+}
+
+int harness_connect_tcp(uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(port),
+                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     return fd;
 }
 
@@ -297,6 +311,43 @@ struct answer harness_push_files(const struct harness *h, const struct harness_f
                         tar.data, tar.len);
     buf_finish(&tar);
     return a;
+}
+
+static uint16_t find_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+uint16_t harness_start_tcp(struct harness *h)
+{
+    const uint16_t port = find_port();
+    char address[32];
+    const char *const extra[] = {"--listen", address, "--max-running", "8", NULL};
+
+    snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+    harness_init(h, "boot", "restore");
+    harness_start(h, extra);
+    harness_wait_ready(h);
+    assert_int_equal(harness_push(h, "demo", "1.0", "print(1)"), 201);
+    return port;
+}
+
+int harness_end(struct harness *h)
+{
+    int status;
+
+    harness_assert_clean(h);
+    status = harness_stop(h, SIGTERM);
+    harness_finish(h);
+    return status;
 }
 
 static unsigned count_entries(const char *path)

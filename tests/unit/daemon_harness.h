@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct harness {
@@ -37,6 +38,15 @@ void harness_finish(struct harness *h);
 
 /* A connection to the socket. */
 int harness_connect(const struct harness *h);
+/*
+ * Creates the folder and starts a daemon that also listens on 127.0.0.1, may run eight
+ * executions at once and has the skill "demo". Its port.
+ */
+uint16_t harness_start_tcp(struct harness *h);
+/* A connection to it by TCP. */
+int harness_connect_tcp(uint16_t port);
+/* Checks that it is clean, stops it and removes the folder. Its exit status. */
+int harness_end(struct harness *h);
 /* Sends a request (with Connection: close) and reads the whole answer. */
 struct answer harness_request(const struct harness *h, const char *method, const char *path,
                               const char *headers, const void *body, size_t len);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many callers at once, against a real skillvmd on its unix socket and on TCP: idle, slow, gone
+ * again, or with executions of their own. Others are served at once, and memory stays.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/daemon_harness.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CRLF "\r\n"
+#define HOST "Host: x" CRLF
+
+#define expect harness_expect
+
+#define CROWD  1000u
+#define PROBES 400u
+
+/* What 1,000 idle connections may cost the daemon. */
+#ifdef __SANITIZE_ADDRESS__
+#define CROWD_KIB (128 * 1024)
+#else
+#define CROWD_KIB (32 * 1024)
+#endif
+
+static struct harness daemon_under_test;
+static uint16_t tcp_port;
+
+static int start(void **state)
+{
+    *state = &daemon_under_test;
+    (void)signal(SIGPIPE, SIG_IGN);
+    tcp_port = harness_start_tcp(&daemon_under_test);
+    return 0;
+}
+
+static int finish(void **state)
+{
+    return harness_end(*state);
+}
+
+static int connect_by(const struct harness *h, bool tcp)
+{
+    int fd = tcp ? harness_connect_tcp(tcp_port) : harness_connect(h);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* A figure of /proc/PID/status in KiB. */
+static long memory_kib(const struct harness *h)
+{
+    char path[64], line[256];
+    long kib = -1;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", h->pid);
+    f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            kib = strtol(line + 6, NULL, 10);
+    }
+    fclose(f);
+    return kib;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* GET /health again and again, connecting each time; prints and checks what it took. */
+static void probe_health(const struct harness *h, const char *while_what)
+{
+    uint64_t took_us[PROBES];
+
+    for (size_t i = 0; i < PROBES; i++) {
+        const uint64_t begin_ns = clock_monotonic_ns();
+
+        expect(harness_get(h, "/health"), 200, "ok");
+        took_us[i] = (clock_monotonic_ns() - begin_ns) / 1000;
+    }
+    qsort(took_us, PROBES, sizeof(took_us[0]), compare);
+    print_message("health while %s: p50 %.2f ms, p99 %.2f ms, max %.2f ms\n", while_what,
+                  (double)took_us[PROBES / 2] / 1000, (double)took_us[PROBES * 99 / 100] / 1000,
+                  (double)took_us[PROBES - 1] / 1000);
+    assert_true(took_us[PROBES * 99 / 100] < 50000);
+}
+
+static void allow_files(void)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (limit.rlim_cur < CROWD + 100)
+        skip();
+}
+
+/* Silent ones, halves of heads, and kept ones that had an answer. */
+static void a_thousand_idle_connections_harm_nobody(void **state)
+{
+    static const char whole[] = "GET /health HTTP/1.1" CRLF HOST CRLF;
+    struct harness *h = *state;
+    int fds[CROWD];
+    long before_kib;
+    char text[512];
+
+    allow_files();
+    probe_health(h, "alone");
+    before_kib = memory_kib(h);
+    for (size_t i = 0; i < CROWD; i++) {
+        const size_t len = i % 4 == 0 ? sizeof(whole) - 1 : i % 4 == 1 ? sizeof(whole) / 2 : 0;
+
+        fds[i] = connect_by(h, i % 2);
+        assert_int_equal(fd_write_full(fds[i], whole, len), 0);
+        if (i % 4 == 0)
+            assert_true(recv(fds[i], text, sizeof(text), 0) > 0);
+    }
+    print_message("memory: %ld KiB, %ld KiB with %u idle connections\n", before_kib,
+                  memory_kib(h), CROWD);
+    assert_true(memory_kib(h) - before_kib < CROWD_KIB);
+    probe_health(h, "1,000 connections are idle");
+    expect(harness_run(h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    for (size_t i = 0; i < CROWD; i++)
+        close(fds[i]);
+    probe_health(h, "1,000 connections end");
+}
+
+struct trickle {
+    int fds[CROWD];
+    atomic_bool stop;
+};
+
+/* A byte of a header to each, over and over. */
+static void *send_bytes(void *arg)
+{
+    struct trickle *t = arg;
+
+    while (!atomic_load(&t->stop)) {
+        for (size_t i = 0; i < CROWD; i++)
+            (void)!send(t->fds[i], "a", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)usleep(50000);
+    }
+    return NULL;
+}
+
+static void a_thousand_slow_connections_harm_nobody(void **state)
+{
+    static const char head[] = "GET /health HTTP/1.1" CRLF HOST "X: ";
+    struct harness *h = *state;
+    struct trickle t = {.stop = false};
+    pthread_t thread;
+
+    allow_files();
+    for (size_t i = 0; i < CROWD; i++) {
+        t.fds[i] = connect_by(h, i % 2);
+        assert_int_equal(fd_write_full(t.fds[i], head, sizeof(head) - 1), 0);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, send_bytes, &t), 0);
+    (void)usleep(500000);
+    probe_health(h, "1,000 connections send by the byte");
+    atomic_store(&t.stop, true);
+    pthread_join(thread, NULL);
+    for (size_t i = 0; i < CROWD; i++)
+        close(t.fds[i]);
+}
+
+/* Until told to stop: requests, halves of them and what is none, cut off at once. */
+static void *misbehave(void *arg)
+{
+    static const char *const texts[] = {
+        "GET /health HTTP/1.1" CRLF HOST CRLF, "\x16\x03\x01\x02", "GET /hea",
+        "POST /v1/executions HTTP/1.1" CRLF HOST "Content-Length: 16" CRLF CRLF
+        "{\"skill\":\"demo\"}",
+        "POST /v1/executions HTTP/1.1" CRLF HOST "Accept: text/event-stream" CRLF
+        "Content-Length: 16" CRLF CRLF "{\"skill\":\"demo\"}"};
+    const struct harness *h = &daemon_under_test;
+    atomic_bool *stop = arg;
+
+    for (unsigned i = 0; !atomic_load(stop); i++) {
+        const char *text = texts[i % 5];
+        int fd = connect_by(h, i % 2);
+
+        (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+        if (i % 3 == 0)
+            (void)usleep(1000);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* Connections end while machines start, and the other way round. */
+static void callers_that_leave_at_once_harm_nobody(void **state)
+{
+    struct harness *h = *state;
+    const unsigned fds = harness_count_fds(h);
+    pthread_t threads[6];
+    atomic_bool stop = false;
+
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, misbehave, &stop), 0);
+    for (int i = 0; i < 50; i++) {
+        struct answer a = harness_run(h, "{\"skill\":\"demo\"}");
+
+        assert_true(a.status == 200 || a.status == 429);
+        answer_finish(&a);
+        expect(harness_get(h, "/health"), 200, "ok");
+    }
+    atomic_store(&stop, true);
+    for (size_t i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    harness_assert_clean(h);
+    for (int i = 0; i < 300 && harness_count_fds(h) > fds + 1; i++)
+        usleep(20000);
+    assert_true(harness_count_fds(h) <= fds + 1);
+}
+
+static void *run_one(void *arg)
+{
+    struct answer a =
+        harness_run(arg, "{\"skill\":\"demo\",\"timeout\":3,\"env\":{\"FAKE\":\"ticks\"}}");
+
+    answer_finish(&a);
+    return NULL;
+}
+
+static void executions_do_not_slow_health(void **state)
+{
+    pthread_t threads[8];
+
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_one, *state), 0);
+    for (int i = 0; i < 500 && harness_count_children(*state) < 8; i++)
+        usleep(5000);
+    probe_health(*state, "8 executions run");
+    for (size_t i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callers_that_leave_at_once_harm_nobody),
+        cmocka_unit_test(a_thousand_idle_connections_harm_nobody),
+        cmocka_unit_test(a_thousand_slow_connections_harm_nobody),
+        cmocka_unit_test(executions_do_not_slow_health),
+    };
+
+    return cmocka_run_group_tests(tests, start, finish);
+}

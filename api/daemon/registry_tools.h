@@ -9,8 +9,9 @@
 #include "api/daemon/registry.h"
 
 /*
- * Stores the JSON schema of a script's parameters, or that there is none (NULL). script is ""
- * for the skill's own entry. 0 also when no skill has that digest any more; -EIO.
+ * Stores the description of a script's parameters (JSON, api/tools/parser.h), or that there is
+ * none (NULL). script is "" for the skill's own entry. 0 also when no skill has that digest any
+ * more; -EIO.
  */
 int registry_tool_schema_put(struct registry *registry, const char *skill_digest,
                              const char *script, const char *schema, struct err *err);

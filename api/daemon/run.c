@@ -157,8 +157,13 @@ static int complete_artifacts(struct run *run, struct err *err)
 
     if (r == 0)
         (void)artifacts_list(run->artifacts, &n);
-    if (r < 0 || n == 0)
+    if (r < 0)
         return r;
+    if (n == 0) {
+        /* Now: an answer means that nothing of the execution is left. */
+        objects_draft_discard(&run->draft);
+        return 0;
+    }
     /* Before the store lock is taken: under it, where it is due, it then takes no time. */
     if (fsync(run->draft.fd) < 0 || fstat(run->draft.fd, &st) < 0)
         return err_set_errno(err, errno, "cannot write the files to disk");

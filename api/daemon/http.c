@@ -6,10 +6,12 @@
 #include "api/daemon/http_match.h"
 #include "api/daemon/http_refusal.h"
 #include "api/daemon/listener.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@
 #define CONNECTIONS_SPARE 64u           /* that end while others begin */
 #define THREAD_STACK      (512u * 1024u)
 #define FAREWELL_SECONDS  2
+#define LINGER_MS         2000u
 
 struct http_server {
     struct http_config config;
@@ -142,6 +145,24 @@ static void *on_target(void *ctx, const char *target, struct MHD_Connection *con
     return x;
 }
 
+/* Swallows what a peer still sends for a moment, so that it gets to read its answer. */
+static void linger(struct http_exchange *x)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + LINGER_MS * 1000000ull;
+    struct pollfd pfd = {.events = POLLIN};
+    char block[4096];
+    ssize_t n = 1;
+
+    if (!x->conn)
+        return;
+    http_conns_enter(x->conns, x->conn, HTTP_PHASE_REFUSED);
+    pfd.fd = x->conn->fd;
+    (void)shutdown(pfd.fd, SHUT_WR);
+    while (n > 0 && clock_monotonic_ns() < until_ns &&
+           poll(&pfd, 1, clock_timeout_ms(until_ns)) > 0)
+        n = recv(pfd.fd, block, sizeof(block), MSG_DONTWAIT);
+}
+
 /* The headers are there. False: the connection has to be closed. */
 static bool begin(struct http_exchange *x, const char *method, const char *version)
 {
@@ -157,6 +178,7 @@ static bool begin(struct http_exchange *x, const char *method, const char *versi
         http_body_begin(x);
     refused = http_body_refused(x) || x->must_close;
     x->draining = x->reply.status != 0;
+    x->early = refused;
     http_conns_enter(x->conns, x->conn,
                      refused       ? HTTP_PHASE_ANSWER
                      : x->draining ? HTTP_PHASE_REFUSED
@@ -173,6 +195,10 @@ static bool take(struct http_exchange *x, const char *data, size_t size)
     if (x->reply.status != 0 && !x->draining) {
         x->draining = true;
         http_conns_enter(x->conns, x->conn, HTTP_PHASE_REFUSED);
+    }
+    if (!keep && x->conn) {
+        http_refusal_send(x->conn->fd, 413);
+        linger(x);
     }
     return keep;
 }
@@ -208,9 +234,10 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **sl
 
     (void)ctx;
     (void)connection;
-    (void)code;
     if (!x)
         return;
+    if (x->early && code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        linger(x);
     http_body_finish(x);
     http_match_free(x->request.params, HTTP_PARAMS_MAX);
     http_match_free(x->request.query, HTTP_QUERY_MAX);

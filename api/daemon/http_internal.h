@@ -25,6 +25,7 @@ struct http_exchange {
     struct http_reply reply; /* status 0 until it is known */
     bool begun;              /* its headers were looked at */
     bool draining;           /* its body comes and is not wanted */
+    bool early;              /* answered before its body had come */
     bool must_close;         /* nothing that follows on the connection can be trusted */
     char allow[64];
     struct MHD_PostProcessor *form;

@@ -115,8 +115,8 @@ static void *run_call(void *ctx)
 
     pthread_mutex_lock(&s->lock);
     s->n_calls--;
-    s->held -= call->len;
-    free(call);
+    call->next = s->done;
+    s->done = call;
     pthread_cond_signal(&s->ended);
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -131,18 +131,6 @@ struct mcp_call *calls_find(struct mcp_server *s, struct json_slice id)
     return call;
 }
 
-static const char *start_thread(struct mcp_call *call)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int r = pthread_create(&thread, &attributes, run_call, call);
-    pthread_attr_destroy(&attributes);
-    return r ? "no thread could be started for it" : NULL;
-}
-
 /* Under the lock: why the call cannot begin, or NULL when it has begun. */
 static const char *begin_call(struct mcp_server *s, struct mcp_call *call)
 {
@@ -150,18 +138,32 @@ static const char *begin_call(struct mcp_server *s, struct mcp_call *call)
         return "a request with this id is under way";
     if (s->n_calls >= MCP_CALLS_MAX || call->len > HELD_MAX - s->held)
         return "too many requests are under way; try again when one has ended";
+    /* It cannot look for itself in the list before the lock is free. */
+    if (pthread_create(&call->thread, NULL, run_call, call))
+        return "no thread could be started for it";
     call->next = s->calls;
     s->calls = call;
-    const char *why = start_thread(call);
-    if (why) {
-        s->calls = call->next;
-        return why;
-    }
     s->n_calls++;
     s->held += call->len;
     if (call->batch)
         call->batch->waiting++;
     return NULL;
+}
+
+void calls_reap(struct mcp_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct mcp_call *done = s->done;
+    s->done = NULL;
+    for (struct mcp_call *call = done; call; call = call->next)
+        s->held -= call->len;
+    pthread_mutex_unlock(&s->lock);
+    while (done) {
+        struct mcp_call *call = done;
+        done = call->next;
+        pthread_join(call->thread, NULL);
+        free(call);
+    }
 }
 
 void calls_start(struct mcp_server *s, struct batch *batch, struct json_slice value,
@@ -170,6 +172,7 @@ void calls_start(struct mcp_server *s, struct batch *batch, struct json_slice va
     struct mcp_call *call = calloc(1, sizeof(*call) + value.len);
     const char *why = "out of memory";
 
+    calls_reap(s);
     if (call) {
         *call = (struct mcp_call){.server = s,
                                   .batch = batch,

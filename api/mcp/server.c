@@ -283,6 +283,7 @@ bool mcp_server_stop(struct mcp_server *s)
         ;
     stopped = s->n_calls == 0;
     pthread_mutex_unlock(&s->lock);
+    calls_reap(s);
     if (s->watch && !watch_stop(s->watch, &end))
         stopped = false;
     else

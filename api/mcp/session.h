@@ -24,6 +24,7 @@ struct method;
 struct mcp_call {
     struct mcp_server *server;
     struct mcp_call *next;
+    pthread_t thread;
     struct batch *batch; /* NULL: a message of its own */
     const char *version;
     const struct method *method;
@@ -39,6 +40,7 @@ struct mcp_server {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t ended; /* a call */
     struct mcp_call *calls;
+    struct mcp_call *done; /* their threads are about to end, and are to be joined */
     unsigned n_calls;
     size_t held;
     const char *version;    /* of the session; NULL until it is agreed on */
@@ -77,5 +79,7 @@ struct mcp_call *calls_find(struct mcp_server *s, struct json_slice id);
  */
 void calls_start(struct mcp_server *s, struct batch *batch, struct json_slice value,
                  const struct message *m, const struct method *method, const char *version);
+/* Joins the threads of requests that are done. */
+void calls_reap(struct mcp_server *s);
 
 #endif

@@ -195,29 +195,32 @@ def execute(guest, found, skill_tar, data, files_tar):
         flags = follow(guest, child, began + number(found, 6) / 1000)
         status = child.wait()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        guest.send(
-            EXIT,
-            struct.pack(
-                "<IIIIQQQQ",
-                max(status, 0),
-                max(-status, 0),
-                flags,
-                0,
-                int(usage.ru_utime * 1e6),
-                int(usage.ru_stime * 1e6),
-                usage.ru_maxrss * 1024,
-                int((time.monotonic() - began) * 1e6),
-            ),
-        )
+        took = time.monotonic() - began
         output = b""
         if os.path.isfile(os.path.join(box, "out", "output.json")):
             with open(os.path.join(box, "out", "output.json"), "rb") as file:
                 output = file.read()
-        guest.send_chunks(OUTPUT, output)
-        guest.send_chunks(FILES, artifacts(os.path.join(box, "out")))
-        guest.send(DONE)
+        files = artifacts(os.path.join(box, "out"))
     finally:
+        # The daemon kills this process as soon as it has what it wants.
         shutil.rmtree(box, ignore_errors=True)
+    guest.send(
+        EXIT,
+        struct.pack(
+            "<IIIIQQQQ",
+            max(status, 0),
+            max(-status, 0),
+            flags,
+            0,
+            int(usage.ru_utime * 1e6),
+            int(usage.ru_stime * 1e6),
+            usage.ru_maxrss * 1024,
+            int(took * 1e6),
+        ),
+    )
+    guest.send_chunks(OUTPUT, output)
+    guest.send_chunks(FILES, files)
+    guest.send(DONE)
 
 
 def restore(options):

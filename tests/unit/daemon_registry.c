@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -165,14 +166,63 @@ static void unnamed_objects_are_swept(void **state)
     registry_close(registry);
 }
 
+/* Bytes that this process has read from files so far. */
+static long bytes_read(void)
+{
+    FILE *f = fopen("/proc/self/io", "re");
+    long n = 0;
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "rchar: %ld", &n), 1);
+    fclose(f);
+    return n;
+}
+
+/* One tenant's large results are not read where another row is looked for. */
+static void large_results_cost_others_nothing(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    const size_t size = 1u << 20;
+    struct registry_ending ending = {.status = "success", .finished_ns = 9};
+    struct registry_execution rows[30], row;
+    const struct registry_page page = {.max = 30};
+    char id[sizeof(ID_1)], *large = malloc(size);
+    size_t n = 0;
+    long before;
+
+    assert_non_null(large);
+    memset(large, 'x', size);
+    ending.result = large;
+    ending.result_len = size;
+    for (unsigned i = 0; i < 30; i++) {
+        snprintf(id, sizeof(id), "exec_%032x", i);
+        assert_int_equal(accept(registry, id, "s", i + 1, NULL), 0);
+        if (i % 3 > 0)
+            assert_int_equal(registry_execution_end(registry, id, &ending, NULL), 0);
+    }
+    before = bytes_read();
+    for (unsigned i = 0; i < 30; i += 3) {
+        snprintf(id, sizeof(id), "exec_%032x", i);
+        assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, id, &row, NULL), 0);
+        registry_execution_finish(&row);
+    }
+    assert_int_equal(registry_execution_list(registry, TENANT_DEFAULT, &page, rows, &n, NULL),
+                     0);
+    assert_int_equal(n, 30);
+    assert_true(bytes_read() - before < (long)size);
+    for (size_t i = 0; i < n; i++)
+        registry_execution_finish(&rows[i]);
+    free(large);
+    registry_close(registry);
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(skills_are_listed_and_deleted),
-        IN_DIR(executions_are_listed),
-        IN_DIR(keys_are_unique),
+        IN_DIR(skills_are_listed_and_deleted),     IN_DIR(executions_are_listed),
+        IN_DIR(large_results_cost_others_nothing), IN_DIR(keys_are_unique),
         IN_DIR(unnamed_objects_are_swept),
     };
 

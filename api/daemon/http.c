@@ -155,12 +155,19 @@ static void linger(struct http_exchange *x)
 
     if (!x->conn)
         return;
-    http_conns_enter(x->conns, x->conn, HTTP_PHASE_REFUSED);
+    http_conns_enter(x->conns, x->conn, HTTP_PHASE_UNWANTED);
     pfd.fd = x->conn->fd;
     (void)shutdown(pfd.fd, SHUT_WR);
     while (n > 0 && clock_monotonic_ns() < until_ns &&
            poll(&pfd, 1, clock_timeout_ms(until_ns)) > 0)
         n = recv(pfd.fd, block, sizeof(block), MSG_DONTWAIT);
+}
+
+/* Sends the reply. Who takes it slowly and is nobody we know keeps nobody else out by that. */
+static bool answer(struct http_exchange *x)
+{
+    http_conns_enter(x->conns, x->conn, x->is_known ? HTTP_PHASE_ANSWER : HTTP_PHASE_PUBLIC);
+    return http_reply_send(x);
 }
 
 /* The headers are there. False: the connection has to be closed. */
@@ -177,13 +184,12 @@ static bool begin(struct http_exchange *x, const char *method, const char *versi
     if (x->route)
         http_body_begin(x);
     refused = http_body_refused(x) || x->must_close;
-    x->draining = x->reply.status != 0;
     x->early = refused;
-    http_conns_enter(x->conns, x->conn,
-                     refused       ? HTTP_PHASE_ANSWER
-                     : x->draining ? HTTP_PHASE_REFUSED
-                                   : HTTP_PHASE_BODY);
-    return refused ? http_reply_send(x) : true;
+    x->draining = x->reply.status != 0 || x->route->body == HTTP_BODY_NONE;
+    if (refused)
+        return answer(x);
+    http_conns_enter(x->conns, x->conn, x->draining ? HTTP_PHASE_UNWANTED : HTTP_PHASE_BODY);
+    return true;
 }
 
 /* More of the body. False: the connection has to be closed. */
@@ -194,7 +200,7 @@ static bool take(struct http_exchange *x, const char *data, size_t size)
     http_conns_progress(x->conns, x->conn, size);
     if (x->reply.status != 0 && !x->draining) {
         x->draining = true;
-        http_conns_enter(x->conns, x->conn, HTTP_PHASE_REFUSED);
+        http_conns_enter(x->conns, x->conn, HTTP_PHASE_UNWANTED);
     }
     if (!keep && x->conn) {
         http_refusal_send(x->conn->fd, 413);
@@ -222,7 +228,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection,
         *size = 0;
     } else {
         handle(x);
-        keep = http_reply_send(x);
+        keep = answer(x);
     }
     return keep ? MHD_YES : MHD_NO;
 }

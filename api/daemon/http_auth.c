@@ -84,5 +84,7 @@ void http_auth_check(struct http_exchange *x)
         http_reply_error(&x->reply, 429, "overloaded",
                          "too many requests of this tenant are at work");
         x->reply.retry_after_s = 1;
+    } else {
+        x->is_known = true;
     }
 }

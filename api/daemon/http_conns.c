@@ -198,11 +198,12 @@ static uint64_t allowed_ms(const struct http_conns *conns, const struct http_con
         return conns->deadlines.idle_ms;
     case HTTP_PHASE_HEAD:
         return conns->deadlines.head_ms;
-    case HTTP_PHASE_REFUSED:
+    case HTTP_PHASE_UNWANTED:
         return conns->deadlines.body_ms;
     case HTTP_PHASE_BODY:
         return conns->deadlines.body_ms + c->bytes * 1000 / BODY_RATE;
     case HTTP_PHASE_ANSWER:
+    case HTTP_PHASE_PUBLIC:
         break;
     }
     return 0;
@@ -246,11 +247,13 @@ static unsigned eviction_rank(const struct http_conn *c)
 {
     switch (c->phase) {
     case HTTP_PHASE_LINGERING:
-        return 3;
+        return 4;
     case HTTP_PHASE_WAITING:
     case HTTP_PHASE_IDLE:
     case HTTP_PHASE_HEAD:
-    case HTTP_PHASE_REFUSED:
+    case HTTP_PHASE_UNWANTED:
+        return c->is_tcp ? 3 : 1;
+    case HTTP_PHASE_PUBLIC:
         return c->is_tcp ? 2 : 1;
     default:
         return 0;

@@ -17,9 +17,10 @@ enum http_phase {
     HTTP_PHASE_PASSED,    /* on its way to a thread of its own */
     HTTP_PHASE_IDLE,      /* in its thread, between requests */
     HTTP_PHASE_HEAD,      /* headers come */
-    HTTP_PHASE_REFUSED,   /* a body comes that nobody wants */
+    HTTP_PHASE_UNWANTED,  /* a body comes that nobody wants */
     HTTP_PHASE_BODY,
     HTTP_PHASE_ANSWER, /* the handler is at work, or its answer goes out */
+    HTTP_PHASE_PUBLIC, /* an answer goes out to somebody who did not say who he is */
 };
 
 struct http_conn {

@@ -26,6 +26,7 @@ struct http_exchange {
     bool begun;              /* its headers were looked at */
     bool draining;           /* its body comes and is not wanted */
     bool early;              /* answered before its body had come */
+    bool is_known;           /* who calls has said who he is */
     bool must_close;         /* nothing that follows on the connection can be trusted */
     char allow[64];
     struct MHD_PostProcessor *form;

@@ -165,6 +165,7 @@ static const struct http_route routes[] = {
      .access = HTTP_ACCESS_TENANT,
      .query = {"short"}},
     {.method = "GET", .path = "/large", .handle = large, .access = HTTP_ACCESS_TENANT},
+    {.method = "GET", .path = "/public", .handle = large, .access = HTTP_ACCESS_OPEN},
     {.method = "GET", .path = "/block", .handle = block, .access = HTTP_ACCESS_TENANT},
     {.method = NULL},
 };

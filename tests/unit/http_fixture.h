@@ -33,6 +33,7 @@ struct http_fixture {
  * POST /file          the same of at most 64 MiB of any type, or of the part "file"
  * GET /stream         events without an end; ten with "?short"
  * GET /large          HTTP_FIXTURE_LARGE bytes of spaces
+ * GET /public         the same for everybody
  * GET /block          answers when released is set
  * Bearer keys are the names of tenants; who has none is the operator.
  */

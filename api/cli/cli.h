@@ -40,8 +40,8 @@ struct cli {
 
 /*
  * Fills in the places: the two arguments where they are not NULL, else the environment, else
- * the defaults (docs: --data, --socket). Makes the data directory (0700). 0, or -errno with
- * err.
+ * the defaults (docs: --data, --socket); with data_dir alone the socket is the one in it. Makes
+ * the data directory (0700). 0, or -errno with err.
  */
 int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
                     struct err *err);
@@ -100,6 +100,7 @@ struct cli_globals {
     const char *server;
     const char *key;    /* itself, or "@" and the name of a file */
     const char *tenant; /* whom the operator works for; NULL: its own */
+    const char *output; /* "json" or "table", for commands that take -o; NULL: not given */
 };
 
 /*

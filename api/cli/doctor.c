@@ -5,10 +5,10 @@
 #include "api/cli/options.h"
 #include "api/cli/probe.h"
 #include "api/cli/show.h"
+#include "api/cli/verbs.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,15 +33,9 @@ static int print_json(const struct machine_report *report)
             cJSON_AddNullToObject(item, "advice");
         cJSON_AddItemToArray(checks, item);
     }
-    char *text = cJSON_Print(json);
-    cJSON_Delete(json);
-    if (!text) {
-        cli_say("out of memory");
-        return CLI_FAILED;
-    }
-    puts(text);
-    free(text);
-    return report->kvm_usable ? CLI_OK : CLI_NO;
+    int status = verbs_print_tree(json);
+
+    return status == CLI_OK && !report->kvm_usable ? CLI_NO : status;
 }
 
 static int print_text(const struct machine_report *report)

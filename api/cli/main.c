@@ -48,34 +48,61 @@ static const struct {
     {"relay", cmd_relay},   {"host-soft", cmd_host_soft},
 };
 
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* The exit status, once what was printed is really out. */
+static int finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    cli_say("cannot write to standard output");
+    return status == CLI_OK ? CLI_FAILED : status;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
         {"version", no_argument, NULL, 'V'},
+        {"output", required_argument, NULL, 'o'},
         CLI_GLOBAL_OPTIONS,
         {0},
     };
     struct cli_globals globals = {0};
     char version[] = "version";
+    char program[] = "skillvm";
     char *none[] = {version, NULL};
+    size_t i;
     int c;
 
     /* File names are UTF-8 in archives; the user's locale decides nothing else. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
-    while ((c = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
-        int status =
-            c == 'V' ? cmd_version(&globals, 1, none) : cli_take_global(c, &globals, "");
+    while ((c = getopt_long(argc, argv, "+hVo:", longs, NULL)) != -1) {
+        int status = -1;
+
+        if (c == 'V')
+            status = cmd_version(&globals, 1, none);
+        else if (c == 'o')
+            globals.output = optarg;
+        else
+            status = cli_take_global(c, &globals, "");
         if (status >= 0)
-            return status;
+            return finish(status);
     }
+    if (globals.output && strcmp(globals.output, "json") != 0 &&
+        strcmp(globals.output, "table") != 0)
+        return help_usage_error("", "--output is json or table, not \"%s\"", globals.output);
     if (optind == argc)
         return help_usage_error("", "name a command");
     argc -= optind;
     argv += optind;
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+    for (i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i].name, argv[0]) == 0)
-            return commands[i].run(&globals, argc, argv);
+            break;
+    }
+    if (i < N_COMMANDS) {
+        argv[0] = program; /* what getopt says of an option begins with it */
+        return finish(commands[i].run(&globals, argc, argv));
     }
     return help_usage_error("", "there is no command \"%s\"", argv[0]);
 }

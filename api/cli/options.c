@@ -148,6 +148,8 @@ int options_parse(struct cli_globals *globals, const char *command, const char *
         return help_usage_error(command, "--output is json or table, not \"%s\"", o->output);
     if (o->output)
         o->json = strcmp(o->output, "json") == 0;
+    else if (globals->output && (kinds & OPTION_FORMAT))
+        o->json = o->json || strcmp(globals->output, "json") == 0;
     o->args = argv + optind;
     o->n_args = argc - optind;
     return -1;

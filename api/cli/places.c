@@ -140,7 +140,8 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
                              cli->data_dir);
     strcpy(cli->data_dir, real);
 
-    if (!socket_path)
+    /* A data directory that was asked for is that of the daemon that is meant. */
+    if (!socket_path && !data_dir)
         socket_path = env("SKILLVM_SOCKET");
     if (!socket_path) {
         snprintf(path, sizeof(path), "%s/skillvm.sock", cli->data_dir);

@@ -425,7 +425,9 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
 
 int cmd_run(struct cli_globals *globals, int argc, char **argv)
 {
-    struct run_options options = {0};
+    struct run_options options = {
+        .json = globals->output && strcmp(globals->output, "json") == 0,
+    };
     int n = 1;
 
     /* What follows "--" is the skill's, so getopt never sees it. */

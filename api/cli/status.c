@@ -108,15 +108,9 @@ static int print_json(const struct cli *cli, const struct status *s)
         cJSON_AddStringToObject(soft, "last_restart_reason", s->host.last_reason);
         cJSON_AddStringToObject(soft, "log", s->host.log_path);
     }
-    char *text = cJSON_Print(json);
-    cJSON_Delete(json);
-    if (!text) {
-        cli_say("out of memory");
-        return CLI_FAILED;
-    }
-    puts(text);
-    free(text);
-    return up ? CLI_OK : CLI_NO;
+    int status = verbs_print_tree(json);
+
+    return status == CLI_OK && !up ? CLI_NO : status;
 }
 
 static int print_text(const struct cli *cli, const struct status *s)

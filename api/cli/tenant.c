@@ -231,7 +231,7 @@ static const struct verb verbs[] = {
      "  skillvm tenant list\n",
      OPTION_FORMAT, 0, 0, tenant_list},
     {"show",
-     "usage: skillvm tenant show TENANT \n"
+     "usage: skillvm tenant show TENANT\n"
      "\n"
      "Shows a tenant, its limits and what it uses. TENANT is an id or a name.\n"
      "\n"

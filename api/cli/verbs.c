@@ -25,10 +25,11 @@ static int run_verb(struct cli_globals *globals, const char *command, const stru
     struct options options = {0};
     struct cli cli = {0};
     struct err err = {0};
-    char shown[64];
+    char program[] = "skillvm", shown[64];
     int status;
 
     (void)snprintf(shown, sizeof(shown), "%s %s", command, verb->name);
+    argv[0] = program;
     status =
         options_parse(globals, command, shown, verb->help, verb->options, argc, argv, &options);
     if (status >= 0)

@@ -79,6 +79,8 @@ static void servers(void **state)
     finds((struct cli_globals){0}, "", "/s", "");
     finds((struct cli_globals){.server = "http://a"}, "http://a", "--server", "");
     finds((struct cli_globals){.socket_path = "/t"}, "", "/t", "");
+    finds((struct cli_globals){.data_dir = dir}, "", own, "");
+    finds((struct cli_globals){.data_dir = dir, .socket_path = "/t"}, "", "/t", "");
     unsetenv("SKILLVM_SOCKET");
     finds((struct cli_globals){.socket_path = "/t"}, "", "/t", "");
     finds((struct cli_globals){.data_dir = dir}, "", own, "");

@@ -149,7 +149,7 @@ static void says_what_is_wrong(void **state)
     expect(s, "health -o json", 0, "{\"ready\":true}\n");
     expect(s, "--socket /nowhere/sock health -o json", 1, "{\"ready\":false,\"detail\":");
     expect(s, "version -o json", 0, "{\"version\":\"");
-    expect(s, "status --json", 0, "\"ready\":\ttrue");
+    expect(s, "status --json", 0, "\"ready\":true");
     expect(s, "skill push /nowhere", 125,
            "cannot open \"/nowhere\": No such file or directory\n");
     expect(s, "skill", 2, "say what to do");
@@ -158,6 +158,36 @@ static void says_what_is_wrong(void **state)
     expect(s, "skill show", 2, "no fewer than 1");
     expect(s, "skill list --follow", 2, "has no option --follow");
     expect(s, "skill list -o xml", 2, "json or table");
+}
+
+static void the_form_is_said_anywhere(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "-o json skill list", 0, "[{\"name\":\"demo\"");
+    expect(s, "--output=json health", 0, "{\"ready\":true}");
+    expect(s, "-o json status", 0, "{\"up\":true,\"ready\":true,");
+    expect(s, "-o json status | wc -l", 0, "1\n");
+    expect(s, "-o json run demo", 0, "{\"execution_id\":");
+    expect(s, "-o json skill list -o table", 0, "NAME  VERSION");
+    expect(s, "-o json skill rm demo@none", 125, "no version none");
+    expect(s, "-o yaml skill list", 2, "json or table, not \"yaml\"");
+}
+
+static void what_cannot_be_written_is_a_failure(void **state)
+{
+    static const char *const commands[] = {"skill list", "-o json skill list", "help",
+                                           "version", "exec list --help"};
+    struct setting *s = *state;
+    char command[128];
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        (void)snprintf(command, sizeof(command),
+                       "%s >/dev/full 2>said || { s=$?; cat said; (exit $s); }", commands[i]);
+        expect(s, command, 125, "skillvm: cannot write to standard output");
+    }
+    expect(s, "skill list --bogus", 2, "skillvm: unrecognized option '--bogus'");
+    expect(s, "run --bogus", 2, "skillvm: unrecognized option '--bogus'");
 }
 
 static void every_verb_helps(void **state)
@@ -188,6 +218,8 @@ int main(void)
         cmocka_unit_test(skills_come_and_go),
         cmocka_unit_test(executions_are_seen),
         cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(the_form_is_said_anywhere),
+        cmocka_unit_test(what_cannot_be_written_is_a_failure),
         cmocka_unit_test(every_verb_helps),
     };
 

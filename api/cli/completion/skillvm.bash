@@ -11,7 +11,7 @@ _skillvm_options() {
     local limits='--weight --max-running --max-queued --rate --cpu-per-day --storage
         --max-timeout --max-memory'
     case $1 in
-    '') echo --version ;;
+    '') echo -o --output --version ;;
     run) echo -i --input -f --file -o --output -d --output-dir -t --timeout -s --script -m --module -e --env --json --host ;;
     up) echo --host -f --foreground ;;
     mcp) echo --host ;;

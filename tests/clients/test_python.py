@@ -9,6 +9,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import stand_in
 import skillvm
@@ -148,6 +149,32 @@ class PythonClient(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(outputs, {i: i for i in range(8)})
+
+
+class Surroundings(unittest.TestCase):
+    """Which server and key the environment names: in the order of the command line."""
+
+    def finds(self, server, key, **env):
+        with mock.patch.dict(os.environ, env, clear=True):
+            client = skillvm.Client()
+            self.assertEqual((client.server, client.key), (server, key))
+
+    def test_order(self):
+        every = {"SKILLVM_SOCKET": "/s", "SKILLVM_SERVER": "http://b",
+                 "SKILLBOX_SERVER_URL": "http://c", "SKILLVM_DATA": "/d"}
+        self.finds("/s", None, **every)
+        del every["SKILLVM_SOCKET"]
+        self.finds("http://b", None, **every)
+        del every["SKILLVM_SERVER"]
+        self.finds("http://c", None, **every)
+        del every["SKILLBOX_SERVER_URL"]
+        self.finds("/d/skillvm.sock", None, **every)
+        self.finds("/x/skillvm/skillvm.sock", None, XDG_STATE_HOME="/x")
+
+    def test_keys(self):
+        self.finds("/s", None, SKILLVM_SOCKET="/s", SKILLBOX_API_KEY="sk-other")
+        self.finds("/s", "sk-own", SKILLVM_SOCKET="/s", SKILLVM_API_KEY="sk-own")
+        self.finds("http://c", "sk-other", SKILLBOX_SERVER_URL="http://c", SKILLBOX_API_KEY="sk-other")
 
 
 class Extraction(unittest.TestCase):

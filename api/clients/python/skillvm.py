@@ -3,7 +3,7 @@
 
     from skillvm import Client
 
-    client = Client()                      # $SKILLVM_SERVER or the local daemon's socket
+    client = Client()                      # the daemon that the command line would ask
     client.push_skill("examples/word-counter")
     result = client.run("word-counter", input={"text": "one two two"})
     print(result.status, result.output)
@@ -119,7 +119,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 def _default_server() -> str:
     env = os.environ
-    for name in ("SKILLVM_SERVER", "SKILLVM_SOCKET", "SKILLBOX_SERVER_URL"):
+    for name in ("SKILLVM_SOCKET", "SKILLVM_SERVER", "SKILLBOX_SERVER_URL"):
         if env.get(name):
             return env[name]
     data = env.get("SKILLVM_DATA")
@@ -133,15 +133,17 @@ class Client:
     """Talks to one server.
 
     server: "http://host:port", "https://…", or the path of a unix socket; by default
-        $SKILLVM_SERVER, $SKILLVM_SOCKET, $SKILLBOX_SERVER_URL, else the local daemon's socket.
-    key: the tenant's key; by default $SKILLVM_API_KEY, $SKILLBOX_API_KEY, else none.
+        $SKILLVM_SOCKET, $SKILLVM_SERVER, $SKILLBOX_SERVER_URL, else the local daemon's socket.
+    key: the tenant's key; by default $SKILLVM_API_KEY, for an URL $SKILLBOX_API_KEY, else none.
     timeout: seconds without any byte from the server before a call fails; None waits.
     """
 
     def __init__(self, server: str | None = None, key: str | None = None,
                  timeout: float | None = None):
         self.server = server or _default_server()
-        self.key = key or os.environ.get("SKILLVM_API_KEY") or os.environ.get("SKILLBOX_API_KEY")
+        self.key = key or os.environ.get("SKILLVM_API_KEY")
+        if not self.key and self.server.startswith(("http://", "https://")):
+            self.key = os.environ.get("SKILLBOX_API_KEY")
         self.timeout = timeout
         self._prefix = ""
         if "://" in self.server:

@@ -75,6 +75,19 @@ echo 'grace: 7s' >"$work/root/$settings"
 install
 grep -qx 'grace: 7s' "$work/root/$settings" || complain 'an install overwrites the settings'
 
+
+# With a prefix of its own everything is below that, and finds itself.
+DESTDIR='' cmake --install "$build" --component service --prefix "$work/prefix" >"$work/install" 2>&1 ||
+    complain "cmake --install --prefix: $(tail -n 5 "$work/install")"
+if grep 'Installing: ' "$work/install" | grep -vF "Installing: $work/prefix/" >"$work/outside"; then
+    complain "an install with a prefix writes elsewhere: $(cat "$work/outside")"
+fi
+read -r start settings < <(sed -n 's/^ExecStart=\([^ ]*\) --config /\1 /p' \
+    "$work/prefix/lib/systemd/system/skillvmd.service")
+for file in "$start" "$settings" "$work/prefix/share/skillvm"; do
+    [[ -e $file ]] || complain "not below the prefix: $file"
+done
+
 ((failed)) && exit 1
 if ((${#left_out[@]})); then
     printf 'skipped: %s\n' "${left_out[@]}"

@@ -226,9 +226,14 @@ void route_tool_call(void *ctx, struct http_request *request, struct http_reply 
         http_reply_error(reply, 500, "internal_error", "%s",
                          err.code ? err.message : strerror(-r));
     else if (make_request(d, request->caller.tenant, &call, &json, reply)) {
+        int kept;
+
         /* From here on it is an execution like any other, but for what its key belongs to. */
         request->body = spool_init(d->tmp_fd, LIMIT_REQUEST_BYTES + LIMIT_MIB);
-        if (spool_append(&request->body, json.data, json.len) < 0)
+        kept = spool_append(&request->body, json.data, json.len);
+        /* It may take as long as an execution: nothing large waits with it in memory. */
+        buf_finish(&json);
+        if (kept < 0)
             http_reply_error(reply, 500, "internal_error", "cannot keep the request");
         else
             execution_answer(d, request, text, (size_t)said.size, reply);

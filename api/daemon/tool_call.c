@@ -14,27 +14,39 @@
 
 #define MEMBERS_MAX (TOOL_CALL_OPTIONS + 2u)
 
-static int take_arguments(struct tool_call *call, struct json_slice value, struct err *err)
+/* The text of the object that the arguments are. */
+static int read_arguments(struct json_slice value, struct buf *ret, struct err *err)
 {
     struct json_slice object;
-    int r;
+    int r = 0;
 
     if (json_is_string(value))
-        r = json_append_decoded(&call->arguments, value);
-    else
-        r = buf_append(&call->arguments, value.data, value.len);
+        r = json_append_decoded(ret, value);
+    else if (value.len > 0)
+        r = buf_append(ret, value.data, value.len);
+    /* Some models say nothing at all where there is nothing to say. */
+    if (r == 0 && ret->len == 0)
+        r = buf_append(ret, "{}", 2);
     if (r == -E2BIG)
         return err_set(err, EFBIG, "\"arguments\" is larger than %llu MiB",
                        LIMIT_INPUT_BYTES / LIMIT_MIB);
     if (r < 0)
         return err_set(err, -r, "out of memory");
-    /* Some models say nothing at all where there is nothing to say. */
-    if (call->arguments.len == 0)
-        return 0;
-    if (json_text_check((char *)call->arguments.data, call->arguments.len, &object, NULL) < 0 ||
+    if (json_text_check((char *)ret->data, ret->len, &object, NULL) < 0 ||
         !json_is_object(object))
         return err_set(err, EINVAL, "\"arguments\" must be an object");
     return 0;
+}
+
+/* Only looked at: a call may wait for long, and what it says may be large. */
+static int take_arguments(struct tool_call *call, struct json_slice value, struct err *err)
+{
+    struct buf text = buf_init(LIMIT_INPUT_BYTES);
+    int r = read_arguments(value, &text, err);
+
+    buf_finish(&text);
+    call->arguments = value;
+    return r;
 }
 
 static int take_member(struct tool_call *call, const struct json_member *m, struct err *err)
@@ -61,7 +73,7 @@ static int take_member(struct tool_call *call, const struct json_member *m, stru
 
 int tool_call_parse(const char *body, size_t len, struct tool_call *ret, struct err *err)
 {
-    struct tool_call call = {.arguments = buf_init(LIMIT_INPUT_BYTES)};
+    struct tool_call call = {0};
     struct json_member members[MEMBERS_MAX];
     size_t n = 0;
     int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
@@ -70,8 +82,6 @@ int tool_call_parse(const char *body, size_t len, struct tool_call *ret, struct 
         r = take_member(&call, &members[i], err);
     if (r == 0 && !call.name)
         r = err_set(err, EINVAL, "\"name\" is missing");
-    if (r == 0 && call.arguments.len == 0 && buf_append(&call.arguments, "{}", 2) < 0)
-        r = err_set(err, ENOMEM, "out of memory");
     if (r < 0)
         tool_call_finish(&call);
     else
@@ -82,7 +92,6 @@ int tool_call_parse(const char *body, size_t len, struct tool_call *ret, struct 
 void tool_call_finish(struct tool_call *call)
 {
     free(call->name);
-    buf_finish(&call->arguments);
     *call = (struct tool_call){0};
 }
 
@@ -108,15 +117,18 @@ static int write_argv(struct json_writer *w, const struct parser *parser,
 static int write_arguments(struct json_writer *w, const struct tool_call *call,
                            const struct tool *tool, struct err *err)
 {
-    const struct buf *arguments = &call->arguments;
-    const struct json_slice input = {(char *)arguments->data, arguments->len};
-    int r = 0;
+    struct buf arguments = buf_init(LIMIT_INPUT_BYTES);
+    int r = read_arguments(call->arguments, &arguments, err);
+    const struct json_slice input = {(char *)arguments.data, arguments.len};
 
-    if (tool_takes_argv(tool))
-        return write_argv(w, &tool->about.parser, arguments, err);
-    if (tool->schema)
-        r = schema_check(tool->schema, input.data, input.len, err);
-    json_write_value(w, "input", input);
+    if (r == 0 && tool_takes_argv(tool)) {
+        r = write_argv(w, &tool->about.parser, &arguments, err);
+    } else if (r == 0) {
+        if (tool->schema)
+            r = schema_check(tool->schema, input.data, input.len, err);
+        json_write_value(w, "input", input);
+    }
+    buf_finish(&arguments);
     return r;
 }
 

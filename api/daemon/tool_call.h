@@ -15,9 +15,11 @@
 #define TOOL_CALL_OPTIONS 6u
 
 struct tool_call {
-    char *name;           /* owned */
-    struct buf arguments; /* JSON text of an object */
-    /* What goes on to the execution as it is: borrowed from the body. */
+    char *name; /* owned */
+    /* Borrowed from the body: an object, or a string that holds one; of length 0 where absent.
+     */
+    struct json_slice arguments;
+    /* What goes on to the execution as it is, borrowed too. */
     struct json_member options[TOOL_CALL_OPTIONS];
     size_t n_options;
 };

@@ -4,7 +4,10 @@
 
 #include "tests/unit/daemon_harness.h"
 
+#include "base/fd.h"
+
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -368,6 +371,67 @@ static void many_that_hang(void **state)
     harness_assert_clean(&h);
 }
 
+/* KiB of the daemon's own memory, without files that it looks at. */
+static long memory_kib(void)
+{
+    char path[64], line[256];
+    long kib = -1;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", h.pid);
+    f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "RssAnon:", 8) == 0)
+            kib = strtol(line + 8, NULL, 10);
+    }
+    fclose(f);
+    return kib;
+}
+
+/* What a call says is not held in memory for as long as its execution waits and runs. */
+static void large_calls_wait_on_disk(void **state)
+{
+    static const char head[] = "{\"name\":\"large\",\"env\":{\"FAKE\":\"ticks\"},"
+                               "\"timeout\":2,\"arguments\":{\"text\":\"";
+    const size_t size = 12u << 20, n = 4;
+    char *body = malloc(size), *request = NULL;
+    int fds[4], len;
+    long before;
+
+    (void)state;
+    assert_int_equal(harness_push(&h, "large", "1", "pass"), 201);
+    assert_non_null(body);
+    memset(body, 'x', size);
+    memcpy(body, head, sizeof(head) - 1);
+    memcpy(body + size - 3, "\"}}", 3);
+    len = asprintf(&request,
+                   "POST /v1/tools/call HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                   "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                   size);
+    assert_true(len > 0);
+    before = memory_kib();
+    for (size_t i = 0; i < n; i++) {
+        fds[i] = harness_connect(&h);
+        assert_int_equal(fd_write_full(fds[i], request, (size_t)len), 0);
+        assert_int_equal(fd_write_full(fds[i], body, size), 0);
+    }
+    for (int i = 0; i < 500 && harness_count_children(&h) == 0; i++)
+        usleep(5000);
+    for (int i = 0; i < 100 && memory_kib() - before > 16 * 1024; i++)
+        usleep(10000);
+    assert_true(harness_count_children(&h) > 0);
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
+    assert_true(memory_kib() - before <= 16 * 1024);
+#endif
+    for (size_t i = 0; i < n; i++) {
+        harness_expect(harness_read_answer(fds[i]), 200, "\"status\":\"timeout\"");
+        close(fds[i]);
+    }
+    free(request);
+    free(body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +445,7 @@ int main(void)
         cmocka_unit_test(bad_calls),
         cmocka_unit_test(a_script_that_hangs),
         cmocka_unit_test(many_that_hang),
+        cmocka_unit_test(large_calls_wait_on_disk),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

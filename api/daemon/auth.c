@@ -3,6 +3,7 @@
 
 #include "api/daemon/audit.h"
 #include "api/daemon/daemon.h"
+#include "api/daemon/ids.h"
 #include "api/daemon/registry_keys.h"
 #include "api/daemon/registry_tenants.h"
 #include "base/clock.h"
@@ -11,40 +12,20 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define KEY_DIGITS 64u
 /* last_used_ns is written at most this often: it is a write to disk. */
 #define TOUCH_NS (300ull * 1000000000ull)
 
-static void to_hex(const uint8_t *bytes, size_t n, char *ret)
-{
-    for (size_t i = 0; i < n; i++)
-        (void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-}
-
-int auth_make_id(const char *prefix, char *ret, size_t size)
-{
-    uint8_t random[16];
-    char digits[2 * sizeof(random) + 1];
-
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return -EIO;
-    to_hex(random, sizeof(random), digits);
-    return snprintf(ret, size, "%s%s", prefix, digits) < (int)size ? 0 : -EIO;
-}
-
 int auth_make_key(char ret_key[AUTH_KEY_SIZE], char ret_digest[SHA256_HEX_SIZE])
 {
-    uint8_t random[KEY_DIGITS / 2];
     int r;
 
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return -EIO;
     memcpy(ret_key, "sk-", 4);
-    to_hex(random, sizeof(random), ret_key + 3);
-    explicit_bzero(random, sizeof(random));
+    r = ids_make_digits(KEY_DIGITS / 2, ret_key + 3);
+    if (r < 0)
+        return r;
     r = sha256_of(ret_key, strlen(ret_key), ret_digest);
     return r < 0 ? -EIO : 0;
 }

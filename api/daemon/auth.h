@@ -24,7 +24,4 @@ int auth_authorize(void *ctx, const struct http_origin *origin, const char *bear
 /* Makes a key and its digest. 0 or -EIO. The caller wipes the key once it was shown. */
 int auth_make_key(char ret_key[AUTH_KEY_SIZE], char ret_digest[SHA256_HEX_SIZE]);
 
-/* Makes an id: a prefix such as "key_" and 32 hexadecimal digits. 0 or -EIO. */
-int auth_make_id(const char *prefix, char *ret, size_t size);
-
 #endif

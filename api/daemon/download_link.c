@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/download_link.h"
 
+#include "api/daemon/ids.h"
 #include "api/daemon/json_text.h"
-#include "api/daemon/request.h"
 #include "api/skill/sha256.h"
 
 #include <errno.h>
@@ -95,7 +95,7 @@ int download_links_present(const struct download_links *links, const char *base,
                            members[i].value.data + 1);
     }
     (void)snprintf(link.tenant, sizeof(link.tenant), "%s", tenant);
-    if (r == 0 && !request_id_valid(link.id))
+    if (r == 0 && !ids_valid(ID_EXECUTION, link.id))
         r = -EINVAL;
     if (r == 0)
         r = buf_append(out, result, (size_t)(url.data - result));

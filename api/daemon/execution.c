@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/execution.h"
 
+#include "api/daemon/ids.h"
 #include "api/daemon/limits.h"
 #include "base/fd.h"
 
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,18 +34,6 @@ void run_plan_finish(struct run_plan *plan)
     *plan = run_plan_init();
 }
 
-static int make_id(char id[EXECUTION_ID_SIZE])
-{
-    uint8_t random[16];
-
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return -EIO;
-    (void)snprintf(id, EXECUTION_ID_SIZE, "exec_");
-    for (size_t i = 0; i < sizeof(random); i++)
-        (void)snprintf(id + 5 + 2 * i, 3, "%02x", random[i]);
-    return 0;
-}
-
 static void init_monotonic_cond(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;
@@ -65,7 +53,7 @@ struct execution *execution_create(struct run_plan *plan, struct err *err)
         return NULL;
     }
     e->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (e->cancel_fd < 0 || make_id(e->id) < 0) {
+    if (e->cancel_fd < 0 || ids_make(ID_EXECUTION, e->id, sizeof(e->id)) < 0) {
         err_set_errno(err, errno ? errno : EIO, "cannot create an execution");
         fd_close(&e->cancel_fd);
         free(e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/files.h"
 
+#include "api/daemon/ids.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/retention.h"
@@ -12,20 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
-
-static int make_id(char id[REGISTRY_FILE_ID_SIZE], struct err *err)
-{
-    uint8_t random[16];
-
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return err_set(err, EIO, "no random bytes for an id");
-    (void)snprintf(id, REGISTRY_FILE_ID_SIZE, "file_");
-    for (size_t i = 0; i < sizeof(random); i++)
-        (void)snprintf(id + 5 + 2 * i, 3, "%02x", random[i]);
-    return 0;
-}
 
 /* Under the store lock: the object, then the row. */
 static int store_locked(struct daemon *d, const char *tenant, int fd,
@@ -64,9 +52,9 @@ int files_store(struct daemon *d, const char *tenant, struct spool *upload,
     row->bytes = upload->size;
     row->created_ns = clock_realtime_ns();
     row->expires_ns = retention_file_expiry(d->retention, row->created_ns);
-    r = make_id(row->id, err);
+    r = ids_make(ID_FILE, row->id, sizeof(row->id));
     if (r < 0)
-        return r;
+        return err_set(err, EIO, "no random bytes for an id");
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(fd);
     (void)pthread_mutex_lock(&d->store_lock);
@@ -81,7 +69,7 @@ int files_open(struct daemon *d, const char *tenant, const char *id, struct regi
     struct registry_file row;
     int fd = -1, r;
 
-    if (!request_file_id_valid(id))
+    if (!ids_valid(ID_FILE, id))
         return -ENOENT;
     (void)pthread_mutex_lock(&d->store_lock);
     r = registry_file_get(d->registry, tenant, id, &row, err);
@@ -106,7 +94,7 @@ int files_delete(struct daemon *d, const char *tenant, const char *id, struct er
     struct registry_file row;
     int r;
 
-    if (!request_file_id_valid(id))
+    if (!ids_valid(ID_FILE, id))
         return -ENOENT;
     (void)pthread_mutex_lock(&d->store_lock);
     r = registry_file_get(d->registry, tenant, id, &row, err);

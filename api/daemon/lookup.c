@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/lookup.h"
 
-#include "api/daemon/request.h"
+#include "api/daemon/ids.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
     int r;
 
     /* What cannot be an id is no different from one that nobody has. */
-    r = request_id_valid(id) ? registry_execution_get(d->registry, tenant, id, ret, &err)
-                             : -ENOENT;
+    r = ids_valid(ID_EXECUTION, id) ? registry_execution_get(d->registry, tenant, id, ret, &err)
+                                    : -ENOENT;
     if (r == -ENOENT)
         http_reply_error(reply, 404, "not_found", "there is no execution %.64s", id);
     else if (r < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/request.h"
 
+#include "api/daemon/ids.h"
 #include "api/daemon/json_text.h"
 #include "api/daemon/limits.h"
 #include "api/skill/duration.h"
@@ -31,24 +32,6 @@ bool request_name_valid(const char *name, size_t max_bytes)
             return false;
     }
     return true;
-}
-
-static bool is_id(const char *id, const char *prefix)
-{
-    size_t len = strlen(prefix);
-
-    return strncmp(id, prefix, len) == 0 && strlen(id) == len + 32 &&
-           strspn(id + len, "0123456789abcdef") == 32;
-}
-
-bool request_id_valid(const char *id)
-{
-    return is_id(id, "exec_");
-}
-
-bool request_file_id_valid(const char *id)
-{
-    return is_id(id, "file_");
 }
 
 int request_file_name(const char *raw, char ret_name[REQUEST_FILE_NAME_SIZE], struct err *err)
@@ -214,7 +197,7 @@ static int take_file(const cJSON *json, struct request_file *ret, struct err *er
     }
     if (!id || !cJSON_IsString(id) || (path && !cJSON_IsString(path)))
         return err_set(err, EINVAL, "\"files\" must be an array of ids, or {id, path}");
-    if (!request_file_id_valid(id->valuestring))
+    if (!ids_valid(ID_FILE, id->valuestring))
         return err_set(err, EINVAL, "there is no file %.64s", id->valuestring);
     if (path) {
         int r = names_clean(path->valuestring, clean, err);

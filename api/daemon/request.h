@@ -54,10 +54,6 @@ void request_finish(struct request *request);
 
 /* True for what a skill may be called: no path, no control bytes, of bounded length. */
 bool request_name_valid(const char *name, size_t max_bytes);
-/* True for exec_ and 32 lower-case hexadecimal digits. */
-bool request_id_valid(const char *id);
-/* True for file_ and 32 lower-case hexadecimal digits. */
-bool request_file_id_valid(const char *id);
 /*
  * Writes the name that a file is uploaded under: UTF-8, one component, no control bytes. 0, or
  * -EINVAL with the rule that was broken.

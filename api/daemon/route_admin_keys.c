@@ -4,6 +4,7 @@
 #include "api/daemon/audit.h"
 #include "api/daemon/auth.h"
 #include "api/daemon/daemon.h"
+#include "api/daemon/ids.h"
 #include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/page.h"
@@ -72,7 +73,7 @@ static void create_key(struct daemon *d, const struct http_request *request,
     int r = auth_make_key(text, digest);
 
     if (r == 0)
-        r = auth_make_id("key_", key->id, sizeof(key->id));
+        r = ids_make(ID_KEY, key->id, sizeof(key->id));
     if (r == 0) {
         const struct registry_new_key row = {.id = key->id,
                                              .digest = digest,

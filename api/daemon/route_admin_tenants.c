@@ -4,6 +4,7 @@
 #include "api/daemon/audit.h"
 #include "api/daemon/auth.h"
 #include "api/daemon/daemon.h"
+#include "api/daemon/ids.h"
 #include "api/daemon/json_write.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/page.h"
@@ -129,7 +130,7 @@ void route_admin_tenant_create(void *ctx, struct http_request *request,
     if (r == 0 && wanted.is_disabled)
         r = err_set(&err, EINVAL, "a new tenant is not disabled");
     if (r == 0)
-        r = auth_make_id("ten_", id, sizeof(id));
+        r = ids_make(ID_TENANT, id, sizeof(id));
     if (r == 0)
         r = registry_tenant_create(d->registry, id, wanted.name, &limits, clock_realtime_ns(),
                                    &err);

@@ -7,9 +7,9 @@
  */
 #include "api/daemon/store.h"
 
+#include "api/daemon/ids.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/registry_retention.h"
-#include "api/daemon/request.h"
 #include "api/skill/sha256.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -79,7 +79,7 @@ static int adopt_all(struct store *store, struct registry *registry, struct err 
         struct err one = {0};
         int r;
 
-        if (!request_id_valid(entry->d_name))
+        if (!ids_valid(ID_EXECUTION, entry->d_name))
             continue;
         r = adopt(store, registry, entry->d_name, &one);
         if (r < 0 && r != -ENOENT)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/tenant.h"
+#include "api/daemon/ids.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +12,7 @@ struct tenant_limits tenant_limits_default(void)
 
 bool tenant_id_valid(const char *id)
 {
-    if (strcmp(id, TENANT_DEFAULT) == 0)
-        return true;
-    return strncmp(id, "ten_", 4) == 0 && strlen(id) == TENANT_ID_SIZE - 1 &&
-           strspn(id + 4, "0123456789abcdef") == 32;
+    return strcmp(id, TENANT_DEFAULT) == 0 || ids_valid(ID_TENANT, id);
 }
 
 struct caller caller_operator(const char *actor)

@@ -3,6 +3,7 @@
  * The JSON body of an execution request, and text that is to become a JSON string. What must
  * hold: the input lies inside the body and is JSON, and what we write is JSON too.
  */
+#include "api/daemon/ids.h"
 #include "api/daemon/json_text.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/request.h"
@@ -30,7 +31,7 @@ static void check_request(const char *body, size_t len, bool with_archive)
     for (size_t i = 0; i < q.n_files; i++) {
         const char *path = q.files[i].path;
 
-        if (!request_file_id_valid(q.files[i].id) || i >= LIMIT_INPUT_FILES ||
+        if (!ids_valid(ID_FILE, q.files[i].id) || i >= LIMIT_INPUT_FILES ||
             (path && (path[0] == '/' || path[0] == '\0' || strcmp(path, "..") == 0 ||
                       strncmp(path, "../", 3) == 0 || strstr(path, "/../"))))
             abort();

@@ -2,6 +2,7 @@
 /* The body of POST /v1/executions: what it may say, and what is refused. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/ids.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/request.h"
 #include "base/buf.h"
@@ -229,12 +230,25 @@ static void refuses_what_is_too_large(void **state)
 static void knows_ids(void **state)
 {
     (void)state;
-    assert_true(request_id_valid("exec_0123456789abcdef0123456789abcdef"));
-    assert_false(request_id_valid("exec_0123456789abcdef0123456789abcde"));
-    assert_false(request_id_valid("exec_0123456789abcdef0123456789abcdeg"));
-    assert_false(request_id_valid("exec_0123456789ABCDEF0123456789abcdef"));
-    assert_false(request_id_valid("../../../../etc/passwd"));
-    assert_false(request_id_valid(""));
+    assert_true(ids_valid(ID_EXECUTION, "exec_0123456789abcdef0123456789abcdef"));
+    assert_false(ids_valid(ID_EXECUTION, "exec_0123456789abcdef0123456789abcde"));
+    assert_false(ids_valid(ID_EXECUTION, "exec_0123456789abcdef0123456789abcdeg"));
+    assert_false(ids_valid(ID_EXECUTION, "exec_0123456789ABCDEF0123456789abcdef"));
+    assert_false(ids_valid(ID_EXECUTION, "../../../../etc/passwd"));
+    assert_false(ids_valid(ID_EXECUTION, ""));
+}
+
+static void makes_ids(void **state)
+{
+    char a[4 + ID_DIGITS + 1], b[sizeof(a)], small[sizeof(a) - 1];
+
+    (void)state;
+    assert_int_equal(ids_make(ID_TENANT, a, sizeof(a)), 0);
+    assert_int_equal(ids_make(ID_TENANT, b, sizeof(b)), 0);
+    assert_true(ids_valid(ID_TENANT, a) && ids_valid(ID_TENANT, b));
+    assert_string_not_equal(a, b);
+    assert_int_equal(ids_make(ID_TENANT, small, sizeof(small)), -EIO);
+    assert_int_equal(ids_make_digits(33, NULL), -EIO);
 }
 
 static void inline_excludes_a_name(void **state)
@@ -258,6 +272,7 @@ int main(void)
         cmocka_unit_test(refuses_reserved_variables),
         cmocka_unit_test(refuses_what_is_too_large),
         cmocka_unit_test(knows_ids),
+        cmocka_unit_test(makes_ids),
         cmocka_unit_test(inline_excludes_a_name),
     };
 

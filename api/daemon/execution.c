@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* What a result may take in memory while somebody reads it. */
+#define RESULT_MEMORY_MAX (64u * 1024u)
+
 struct run_plan run_plan_init(void)
 {
     return (struct run_plan){
@@ -65,6 +68,7 @@ struct execution *execution_create(struct run_plan *plan, struct err *err)
     e->log = buf_init(LIMIT_LOG_BYTES);
     e->segments = buf_init(4 * LIMIT_LOG_BYTES);
     e->result = buf_init(0);
+    e->result_fd = -1;
     memcpy(e->tenant, plan->tenant, sizeof(e->tenant));
     e->plan = *plan;
     *plan = run_plan_init();
@@ -94,6 +98,7 @@ void execution_unref(struct execution *e)
     buf_finish(&e->log);
     buf_finish(&e->segments);
     buf_finish(&e->result);
+    fd_close(&e->result_fd);
     fd_close(&e->cancel_fd);
     (void)pthread_cond_destroy(&e->changed);
     (void)pthread_mutex_destroy(&e->lock);
@@ -166,15 +171,49 @@ int execution_copy_log(struct execution *e, struct buf *out)
     return r;
 }
 
-void execution_end(struct execution *e, struct buf *result, const char *lost)
+/* A file with a large result, or -1. */
+static int set_aside(int tmp_fd, const struct buf *result)
 {
+    int fd = result->len > RESULT_MEMORY_MAX ? spool_open_nameless(tmp_fd) : -1;
+
+    if (fd >= 0 && fd_pwrite_full(fd, result->data, result->len, 0) < 0)
+        fd_close(&fd);
+    return fd < 0 ? -1 : fd;
+}
+
+void execution_end(struct execution *e, int tmp_fd, struct buf *result, const char *lost)
+{
+    int fd = set_aside(tmp_fd, result);
+
     (void)pthread_mutex_lock(&e->lock);
-    e->result = *result;
+    e->result_fd = fd;
+    e->result_len = result->len;
+    if (fd < 0)
+        e->result = *result;
+    else
+        buf_finish(result);
     *result = buf_init(0);
     (void)snprintf(e->lost, sizeof(e->lost), "%s", lost ? lost : "");
     e->state = EXECUTION_ENDED;
     (void)pthread_cond_broadcast(&e->changed);
     (void)pthread_mutex_unlock(&e->lock);
+}
+
+int execution_read_result(const struct execution *e, size_t at, void *data, size_t len)
+{
+    ssize_t n;
+
+    if (at > e->result_len || len > e->result_len - at)
+        return -EIO;
+    if (e->result_fd < 0) {
+        if (len > 0)
+            memcpy(data, e->result.data + at, len);
+        return 0;
+    }
+    n = fd_pread_full(e->result_fd, data, len, at);
+    if (n < 0)
+        return (int)n;
+    return (size_t)n == len ? 0 : -EIO;
 }
 
 void execution_set_machine(struct execution *e, pid_t machine)

@@ -78,9 +78,13 @@ struct execution {
     enum execution_state state;
     bool ran; /* it was RUNNING once */
     bool log_clipped;
-    struct buf log;             /* the bytes of both streams, in the order they came */
-    struct buf segments;        /* u32 each, covering log: see below */
-    struct buf result;          /* the result JSON, complete once ended */
+    struct buf log;      /* the bytes of both streams, in the order they came */
+    struct buf segments; /* u32 each, covering log: see below */
+    /* The result JSON, once ended: for readers that take their time, a large one is in a file.
+     */
+    struct buf result;
+    int result_fd; /* nameless; -1: it is in memory */
+    size_t result_len;
     char lost[ERR_MESSAGE_MAX]; /* why the result is not in the registry; "" when it is */
 
     pid_t machine; /* the process it runs in, until that is reaped; 0: none */
@@ -107,9 +111,11 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
 int execution_copy_log(struct execution *e, struct buf *out);
 /*
  * Sets the result (taken over) and wakes every reader. Once. lost says why it could not be
- * stored, NULL when it was.
+ * stored, NULL when it was. tmp_fd is the folder for a large one.
  */
-void execution_end(struct execution *e, struct buf *result, const char *lost);
+void execution_end(struct execution *e, int tmp_fd, struct buf *result, const char *lost);
+/* Copies len bytes of the result of one that has ended. 0, or -errno (-EIO past its end). */
+int execution_read_result(const struct execution *e, size_t at, void *data, size_t len);
 /* Notes the process of its machine, which must not be reaped before this was called with 0. */
 void execution_set_machine(struct execution *e, pid_t machine);
 /* What its machine takes now. False when there is none. */

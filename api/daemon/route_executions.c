@@ -295,11 +295,13 @@ static void reply_result(struct daemon *d, const struct http_request *http,
                          e->lost);
         return;
     }
-    if (buf_append(&body, e->result.data, e->result.len) < 0) {
+    if (buf_reserve(&body, e->result_len) < 0 ||
+        execution_read_result(e, 0, body.data, e->result_len) < 0) {
         buf_finish(&body);
-        http_reply_error(reply, 500, "internal_error", "out of memory");
+        http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", e->id);
         return;
     }
+    body.len = e->result_len;
     daemon_reply_result(d, http, reply, &body);
 }
 

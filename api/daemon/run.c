@@ -428,7 +428,7 @@ static void publish(struct run *run, const struct snapshot_view *snapshot)
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->plan.skill_name,
              result_status_name(result.status), (double)result.duration_ns / 1e6);
     run_plan_finish(&e->plan);
-    execution_end(e, &json, r < 0 ? err.message : NULL);
+    execution_end(e, run->env->tmp_fd, &json, r < 0 ? err.message : NULL);
 }
 
 static void run_init(struct run *run, const struct run_env *env, struct execution *e)

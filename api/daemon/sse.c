@@ -108,6 +108,17 @@ static size_t copy_out(char *data, size_t size, const void *from, size_t len, si
     return n;
 }
 
+/* Bytes of the result, which is longer than what was given of it. */
+static ssize_t read_result(struct sse *s, char *data, size_t size)
+{
+    size_t left = s->e->result_len - 1 - s->result_at, n = left < size ? left : size;
+
+    if (execution_read_result(s->e, s->result_at, data, n) < 0)
+        return -1;
+    s->result_at += n;
+    return (ssize_t)n;
+}
+
 static ssize_t read_events(void *ctx, char *data, size_t size)
 {
     struct sse *s = ctx;
@@ -126,9 +137,8 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
             continue;
         }
         /* Without the end of its line, which the event brings. */
-        if (s->result_at < s->e->result.len - 1)
-            return (ssize_t)copy_out(data, size, s->e->result.data, s->e->result.len - 1,
-                                     &s->result_at);
+        if (s->result_at < s->e->result_len - 1)
+            return read_result(s, data, size);
         if (buf_append(&s->pending, "\n\n", 2) < 0)
             return -1;
         s->finished = true;

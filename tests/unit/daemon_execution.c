@@ -6,6 +6,8 @@
 #include "api/daemon/limits.h"
 #include "base/clock.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ static void end(struct execution *e)
     struct buf result = buf_init(10);
 
     assert_int_equal(buf_append(&result, "{}\n", 3), 0);
-    execution_end(e, &result, NULL);
+    execution_end(e, AT_FDCWD, &result, NULL);
 }
 
 /* A reader that looks only when everything is over sees all of it, in its order. */
@@ -134,6 +136,30 @@ static void cancelling_is_seen(void **state)
     execution_unref(e);
 }
 
+/* Whoever still reads the log keeps the execution, but not megabytes of result in memory. */
+static void large_results_are_in_a_file(void **state)
+{
+    const size_t size = 1u << 20;
+    struct execution *e = create();
+    struct buf result = buf_init(size);
+    char text[8];
+
+    (void)state;
+    assert_int_equal(buf_reserve(&result, size), 0);
+    memset(result.data, 'x', size);
+    memcpy(result.data + size - 4, "end\n", 4);
+    result.len = size;
+    execution_end(e, AT_FDCWD, &result, NULL);
+    assert_true(e->result_fd >= 0);
+    assert_null(e->result.data);
+    assert_int_equal(e->result_len, size);
+    assert_int_equal(execution_read_result(e, size - 5, text, 5), 0);
+    assert_memory_equal(text, "xend\n", 5);
+    assert_int_equal(execution_read_result(e, size - 4, text, 5), -EIO);
+    assert_int_equal(execution_read_result(e, size + 1, text, 0), -EIO);
+    execution_unref(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +168,7 @@ int main(void)
         cmocka_unit_test(what_never_ran),
         cmocka_unit_test(the_log_is_bounded),
         cmocka_unit_test(cancelling_is_seen),
+        cmocka_unit_test(large_results_are_in_a_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ struct daemon {
     const char *public_url; /* before paths in answers over TCP; "": the Host header says */
     bool stopping;          /* atomic: nothing new is accepted any more */
     struct archive_limits archive_limits;
-    struct fair_gate *ingest_gate; /* DAEMON_INGESTS archives are checked at once */
+    struct fair_gate *ingest_gate; /* DAEMON_INGESTS look at archives at once */
     int tmp_fd;                    /* directories of the data folder */
     int objects_fd;
     pthread_mutex_t store_lock; /* held while an object and its row come or go together */

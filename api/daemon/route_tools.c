@@ -120,6 +120,12 @@ static int describe_all(struct daemon *d, const char *tenant, struct tools *tool
     return 0;
 }
 
+static void reply_busy(struct http_reply *reply, const struct err *err)
+{
+    http_reply_error(reply, 429, "overloaded", "%s", err->message);
+    reply->retry_after_s = 1;
+}
+
 void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -150,7 +156,10 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     if (r < 0) {
         w.result = r;
         (void)json_writer_end(&w, &body);
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        if (r == -EBUSY)
+            reply_busy(reply, &err);
+        else
+            http_reply_error(reply, 500, "internal_error", "%s", err.message);
         return;
     }
     r = json_writer_end(&w, &body);
@@ -187,6 +196,9 @@ static bool make_request(struct daemon *d, const char *tenant, const struct tool
     case -EFBIG:
     case -E2BIG:
         http_reply_error(reply, 413, "too_large", "%s", err.message);
+        return false;
+    case -EBUSY:
+        reply_busy(reply, &err);
         return false;
     case -EAGAIN:
         http_reply_error(reply, 503, "not_ready",

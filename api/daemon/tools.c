@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/tools.h"
 
+#include "api/daemon/fair_gate.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/objects.h"
 #include "api/daemon/prober.h"
@@ -12,6 +13,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* How long a list waits for its turn. */
+#define GATE_NS 10000000000ull
 
 /* The latest version of each skill. */
 struct rows {
@@ -191,12 +195,20 @@ static int assign_names(struct tools *tools)
 
 int tools_load(struct daemon *d, const char *tenant, struct tools *ret, struct err *err)
 {
+    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct tools tools = {0};
     struct rows rows = {0};
-    int r = registry_skill_each(d->registry, tenant, keep_latest, &rows, err);
+    struct fair_entry entry;
+    int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
 
+    /* All archives of a tenant are read: many such requests at once get their turns. */
+    if (r < 0)
+        return r == -EBUSY ? err_set(err, EBUSY, "too many archives are being read already")
+                           : r;
+    r = registry_skill_each(d->registry, tenant, keep_latest, &rows, err);
     for (size_t i = 0; r == 0 && i < rows.n; i++)
         r = add_skill(d, &rows.items[i], &tools);
+    fair_gate_leave(d->ingest_gate, &entry);
     if (r == 0)
         r = assign_names(&tools);
     rows_finish(&rows);

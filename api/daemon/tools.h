@@ -43,9 +43,12 @@ struct tools {
     size_t n;
 };
 
-/* Lists the tools of a tenant, by skill and script. 0, -ENOMEM or -EIO; finish *ret. */
+/*
+ * Lists the tools of a tenant, by skill and script. 0, -ENOMEM, -EIO, or -EBUSY where too many
+ * wait for their turn; finish *ret.
+ */
 int tools_load(struct daemon *d, const char *tenant, struct tools *ret, struct err *err);
-/* Finds one by its name. 0, -ENOENT, -ENOMEM or -EIO; the caller finishes *ret. */
+/* Finds one by its name. 0, -ENOENT, or as tools_load; the caller finishes *ret. */
 int tools_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
                struct err *err);
 

@@ -6,6 +6,8 @@
 
 #include "base/fd.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -432,6 +434,82 @@ static void large_calls_wait_on_disk(void **state)
     free(body);
 }
 
+/* How many of the daemon's threads want a processor now. */
+static unsigned count_runnable(void)
+{
+    char path[64], text[512];
+    struct dirent *entry;
+    unsigned n = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", h.pid);
+    dir = opendir(path);
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        int fd = -1;
+        ssize_t len = -1;
+        const char *state;
+
+        snprintf(text, sizeof(text), "%s/stat", entry->d_name);
+        if (entry->d_name[0] != '.')
+            fd = openat(dirfd(dir), text, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            len = read(fd, text, sizeof(text) - 1);
+        fd_close(&fd);
+        if (len <= 0)
+            continue;
+        text[len] = '\0';
+        state = strrchr(text, ')');
+        n += state && state[2] == 'R';
+    }
+    closedir(dir);
+    return n;
+}
+
+/* However many ask at once for what all archives have to be read for, few of them read. */
+static void many_lists_take_turns(void **state)
+{
+    static const char body[] = "{\"name\":\"nobody_has_this\"}";
+    struct harness_file files[202] = {{NULL, NULL}};
+    char names[200][16], front[128], request[256];
+    unsigned most = 0;
+    int fds[60];
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        snprintf(names[i], sizeof(names[i]), "data/%03u", i);
+        files[i + 1] = (struct harness_file){names[i], "x"};
+    }
+    for (unsigned i = 0; i < 30; i++) {
+        snprintf(front, sizeof(front), FRONT("many%u", "1", ""), i, i);
+        files[0] = (struct harness_file){"SKILL.md", front};
+        push(files);
+    }
+    snprintf(request, sizeof(request),
+             "POST /v1/tools/call HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             sizeof(body) - 1, body);
+    for (size_t i = 0; i < 60; i++) {
+        fds[i] = harness_connect(&h);
+        assert_int_equal(fd_write_full(fds[i], request, strlen(request)), 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        unsigned n = count_runnable();
+
+        most = n > most ? n : most;
+        usleep(2000);
+    }
+    print_message("60 lists: up to %u threads at work\n", most);
+    assert_in_range(most, 0, 30);
+    for (size_t i = 0; i < 60; i++) {
+        struct answer a = harness_read_answer(fds[i]);
+
+        assert_true(a.status == 404 || a.status == 429);
+        answer_finish(&a);
+        close(fds[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +524,7 @@ int main(void)
         cmocka_unit_test(a_script_that_hangs),
         cmocka_unit_test(many_that_hang),
         cmocka_unit_test(large_calls_wait_on_disk),
+        cmocka_unit_test(many_lists_take_turns),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

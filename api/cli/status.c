@@ -56,7 +56,8 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
 
     if (result)
         return result;
-    if (host_status_read(cli->data_dir, &s->host, NULL))
+    /* A daemon that is up and no software host's has nothing to do with one. */
+    if ((s->daemon.up && !s->daemon.soft) || host_status_read(cli->data_dir, &s->host, NULL))
         s->host = (struct host_status){0};
     if (!s->daemon.up)
         return 0;

@@ -4,9 +4,12 @@
 
 #include "tests/unit/daemon_harness.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -160,6 +163,48 @@ static void says_what_is_wrong(void **state)
     expect(s, "skill list -o xml", 2, "json or table");
 }
 
+/* The lock of a software host's supervisor, in the data directory, as another process. */
+static pid_t hold_host_lock(const struct setting *s)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[512];
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    (void)snprintf(path, sizeof(path), "%s/softhost", s->harness.data);
+    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    (void)snprintf(path, sizeof(path), "%s/softhost/lock", s->harness.data);
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (fd >= 0 && fcntl(fd, F_SETLK, &whole) == 0 && write(ready[1], "1", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void a_daemon_of_no_host_is_shown_as_one(void **state)
+{
+    struct setting *s = *state;
+    pid_t host = hold_host_lock(s);
+
+    expect(s, "status", 0, "host     native (KVM)");
+    assert_null(strstr(s->printed, "restarts"));
+    expect(s, "-o json status", 0, "\"host\":\"native\"");
+    assert_null(strstr(s->printed, "software_host"));
+    kill(host, SIGKILL);
+    waitpid(host, NULL, 0);
+}
+
 static void the_form_is_said_anywhere(void **state)
 {
     struct setting *s = *state;
@@ -218,6 +263,7 @@ int main(void)
         cmocka_unit_test(skills_come_and_go),
         cmocka_unit_test(executions_are_seen),
         cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(a_daemon_of_no_host_is_shown_as_one),
         cmocka_unit_test(the_form_is_said_anywhere),
         cmocka_unit_test(what_cannot_be_written_is_a_failure),
         cmocka_unit_test(every_verb_helps),

@@ -34,7 +34,8 @@ extern char **environ;
 
 static const char *const phases[] = {"queue", "restore", "connect", "inject",
                                      "run",   "collect", "teardown"};
-#define N_PHASES (sizeof(phases) / sizeof(phases[0]))
+#define N_PHASES    (sizeof(phases) / sizeof(phases[0]))
+#define PHASE_QUEUE 0u
 
 struct series {
     double *ms;
@@ -134,8 +135,13 @@ static double number_after(const char *text, const char *key)
     return at ? strtod(at + strlen(quoted), NULL) : -1;
 }
 
+/*
+ * One execution: its whole cycle, its phases, and what is left of the cycle without those of
+ * the machine, which is what the daemon adds to driving the machine.
+ */
 static void run_skill(const char *socket_path, const struct buf *request, bool keep,
-                      struct series *cycle, struct series *phase, unsigned *failed)
+                      struct series *cycle, struct series *phase, struct series *added,
+                      unsigned *failed)
 {
     struct buf response = buf_init(RESPONSE_MAX);
     uint64_t start_ns = clock_monotonic_ns(), end_ns;
@@ -147,10 +153,19 @@ static void run_skill(const char *socket_path, const struct buf *request, bool k
         fprintf(stderr, "coldstart: failed: %.600s\n", text ? text : strerror(-r));
         (*failed)++;
     } else if (keep) {
-        cycle->ms[cycle->n++] = (double)(end_ns - start_ns) / 1e6;
+        double left = (double)(end_ns - start_ns) / 1e6;
+
+        cycle->ms[cycle->n++] = left;
         at = strstr(text, "\"phases_ms\":");
-        for (size_t i = 0; at && i < N_PHASES; i++)
-            phase[i].ms[phase[i].n++] = number_after(at, phases[i]);
+        for (size_t i = 0; at && i < N_PHASES; i++) {
+            double ms = number_after(at, phases[i]);
+
+            phase[i].ms[phase[i].n++] = ms;
+            if (i != PHASE_QUEUE)
+                left -= ms;
+        }
+        if (at)
+            added->ms[added->n++] = left;
     }
     buf_finish(&response);
 }
@@ -207,7 +222,7 @@ int main(int argc, char **argv)
     const char *socket_path = NULL, *body = NULL;
     char *peer_text[PEERS_MAX];
     struct peer peers[PEERS_MAX];
-    struct series cycle, phase[N_PHASES];
+    struct series cycle, added, phase[N_PHASES];
     struct buf request = buf_init(1u << 20);
     size_t runs = 0, warmup = 2, n_peers = 0;
     unsigned failed = 0;
@@ -230,6 +245,7 @@ int main(int argc, char **argv)
     if (!socket_path || !body || runs == 0 || runs > RUNS_MAX)
         return usage();
     cycle = series_new(runs);
+    added = series_new(runs);
     for (size_t i = 0; i < N_PHASES; i++)
         phase[i] = series_new(runs);
     for (size_t i = 0; i < n_peers; i++) {
@@ -243,7 +259,7 @@ int main(int argc, char **argv)
         return 1;
 
     for (size_t i = 0; i < warmup + runs; i++) {
-        run_skill(socket_path, &request, i >= warmup, &cycle, phase, &failed);
+        run_skill(socket_path, &request, i >= warmup, &cycle, phase, &added, &failed);
         for (size_t p = 0; p < n_peers; p++)
             run_peer(&peers[p], i >= warmup);
     }
@@ -255,7 +271,9 @@ int main(int argc, char **argv)
         printf("%s\"%s\":", i ? "," : "", phases[i]);
         series_print(&phase[i]);
     }
-    printf("},\"peers_ms\":{");
+    printf("},\"daemon_ms\":");
+    series_print(&added);
+    printf(",\"peers_ms\":{");
     for (size_t i = 0; i < n_peers; i++) {
         printf("%s\"%s\":", i ? "," : "", peers[i].name);
         series_print(&peers[i].series);

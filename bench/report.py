@@ -18,6 +18,7 @@ for line in sys.stdin:
     row("skill, whole cycle", times["cycle_ms"])
     for name, series in times["phases_ms"].items():
         row("  " + name, series)
+    row("  daemon, queue included", times["daemon_ms"])
     for name, series in times["peers_ms"].items():
         row(name, series)
     python = times["peers_ms"]["python3"]["p50"]

@@ -244,9 +244,10 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     progress_begin(&run.progress);
     result = skillvm_run(cli->client, request, archive_fd, &events, &run.result, &error);
     progress_end(&run.progress);
+    /* Nobody sees how it goes on. */
+    if (run.id[0] && (cli_interrupted() || run.err.code))
+        (void)skillvm_cancel(cli->client, run.id, NULL);
     if (cli_interrupted()) {
-        if (run.id[0])
-            (void)skillvm_cancel(cli->client, run.id, NULL);
         status = 128 + cli_interrupted();
     } else if (result && run.err.code) {
         status = verbs_failed(&run.err);

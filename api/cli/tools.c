@@ -138,8 +138,12 @@ static int finish_call(const struct call *call, const char *json)
     if (result_parse(json, strlen(json), &result, &err))
         return verbs_failed(&err);
     status = result_exit_status(&result);
-    if (call->json ? verbs_print_json(json) != CLI_OK : print_answer(json) < 0)
+    if (call->json) {
+        status = verbs_print_json(json) != CLI_OK ? CLI_FAILED : status;
+    } else if (print_answer(json) < 0) {
+        cli_say("cannot write to standard output");
         status = CLI_FAILED;
+    }
     if (!call->json && result.error)
         cli_say("%s", result.error);
     result_finish(&result);

@@ -231,6 +231,17 @@ static void what_cannot_be_written_is_a_failure(void **state)
                        "%s >/dev/full 2>said || { s=$?; cat said; (exit $s); }", commands[i]);
         expect(s, command, 125, "skillvm: cannot write to standard output");
     }
+    expect(s, "tools call demo >/dev/full 2>said || { s=$?; cat said; (exit $s); }", 125,
+           "skillvm: cannot write to standard output");
+    /* And nothing runs on that nobody will see. */
+    expect(s, "run demo -e FAKE=ticks >/dev/full 2>said || { s=$?; cat said; (exit $s); }", 125,
+           "skillvm: cannot write the skill's output");
+    for (int i = 0; i < 100; i++) {
+        if (skillvm(s, "exec list --status cancelled") == 0 && strstr(s->printed, "cancelled"))
+            break;
+        usleep(20000);
+    }
+    expect(s, "exec list --status cancelled", 0, "cancelled");
     expect(s, "skill list --bogus", 2, "skillvm: unrecognized option '--bogus'");
     expect(s, "run --bogus", 2, "skillvm: unrecognized option '--bogus'");
 }

@@ -37,6 +37,7 @@ struct job {
 };
 
 struct failure {
+    char tenant[TENANT_ID_SIZE]; /* whose limits were the reason; "": it is the script's */
     char digest[SHA256_HEX_SIZE];
     uint64_t key_hash;
     uint64_t until_ns;
@@ -78,13 +79,16 @@ static struct job *find(struct prober *p, const char *digest, const char *key)
     return NULL;
 }
 
-static bool failed_lately(const struct prober *p, const char *digest, const char *key)
+static bool failed_lately(const struct prober *p, const char *tenant, const char *digest,
+                          const char *key)
 {
     uint64_t now = clock_monotonic_ns(), key_hash = hash(key);
 
     for (size_t i = 0; i < FAILURES; i++) {
-        if (p->failures[i].until_ns > now && p->failures[i].key_hash == key_hash &&
-            strcmp(p->failures[i].digest, digest) == 0)
+        const struct failure *f = &p->failures[i];
+
+        if (f->until_ns > now && f->key_hash == key_hash && strcmp(f->digest, digest) == 0 &&
+            (!f->tenant[0] || strcmp(f->tenant, tenant) == 0))
             return true;
     }
     return false;
@@ -126,6 +130,10 @@ static void finish(struct prober *p, struct job *job, int r)
     if (r < 0 && r != -ENODATA && r != -ECANCELED) {
         struct failure *f = &p->failures[p->next_failure++ % FAILURES];
 
+        /* Others may have the same skill, and time left to look at it. */
+        f->tenant[0] = '\0';
+        if (r == -EDQUOT || r == -ENOENT)
+            memcpy(f->tenant, job->tenant, sizeof(f->tenant));
         memcpy(f->digest, job->digest, sizeof(f->digest));
         f->key_hash = hash(job->key);
         f->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
@@ -332,7 +340,7 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
         of_tenant += strcmp(j->tenant, tenant) == 0;
     if (find(p, script->digest, key))
         r = 0;
-    else if (failed_lately(p, script->digest, key))
+    else if (failed_lately(p, tenant, script->digest, key))
         r = -ENODATA;
     else if (!short_of && !p->stopping && p->n_jobs < PROBER_QUEUE_MAX &&
              of_tenant < PROBER_TENANT_MAX && enqueue(p, tenant, script, key))

@@ -514,6 +514,43 @@ static void many_lists_take_turns(void **state)
     }
 }
 
+/* A tenant without CPU time left keeps nobody else's copy of a skill from being looked at. */
+static void one_without_time_harms_nobody(void **state)
+{
+    static const char poor[] = "X-Tenant-ID: poor\r\nContent-Type: application/json\r\n";
+    static const char push_poor[] =
+        "X-Tenant-ID: poor\r\nContent-Type: application/octet-stream\r\n";
+    static const char tenant[] = "{\"name\":\"poor\",\"limits\":{\"cpu_ms_per_day\":1}}";
+    static const char burn[] =
+        "{\"skill\":\"burner\",\"env\":{\"FAKE\":\"burn\",\"FAKE_DATA\":\"100\"}}";
+    size_t burner_len = 0, shared_len = 0;
+    char *burner = harness_skill("burner", "1", "pass", &burner_len);
+    char *shared = harness_skill("shared", "1", PROBE(PARSER(COUNT)), &shared_len);
+
+    (void)state;
+    harness_expect(harness_request(&h, "POST", "/v1/admin/tenants",
+                                   "Content-Type: application/json\r\n", tenant,
+                                   sizeof(tenant) - 1),
+                   201, "ten_");
+    harness_expect(harness_request(&h, "POST", "/v1/skills", push_poor, burner, burner_len),
+                   201, "burner");
+    harness_expect(harness_request(&h, "POST", "/v1/executions", poor, burn, sizeof(burn) - 1),
+                   200, "\"status\":\"success\"");
+    harness_expect(harness_request(&h, "POST", "/v1/skills", push_poor, shared, shared_len),
+                   201, "shared");
+    harness_expect(harness_request(&h, "GET", "/v1/tools", poor, NULL, 0), 200,
+                   "\"properties\":{}");
+    harness_expect(harness_request(&h, "POST", "/v1/skills",
+                                   "Content-Type: application/octet-stream\r\n", shared,
+                                   shared_len),
+                   201, "shared");
+    harness_expect(harness_get(&h, "/v1/tools"), 200, "\"description\":\"how often\"");
+    harness_expect(call("{\"name\":\"shared\",\"arguments\":{\"nothing\":1}}"), 400,
+                   "there is no argument");
+    free(burner);
+    free(shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +566,7 @@ int main(void)
         cmocka_unit_test(many_that_hang),
         cmocka_unit_test(large_calls_wait_on_disk),
         cmocka_unit_test(many_lists_take_turns),
+        cmocka_unit_test(one_without_time_harms_nobody),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

@@ -82,8 +82,8 @@ int registry_skill_get(struct registry *registry, const char *tenant, const char
 
 /*
  * Calls visit for every skill of a tenant, by name, the newest version first. The row is
- * borrowed; visit must not use the registry, and a negative result of its ends the walk. 0,
- * that result, -ENOMEM or -EIO.
+ * borrowed, and a negative result of visit ends the walk. Others use the registry meanwhile,
+ * and so may visit. 0, that result, -ENOMEM or -EIO.
  */
 typedef int registry_skill_visit(void *ctx, const struct registry_skill *skill);
 int registry_skill_each(struct registry *registry, const char *tenant,

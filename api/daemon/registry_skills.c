@@ -12,11 +12,13 @@
 
 #define COLUMNS "name, version, digest, description, created_ns, bytes"
 
+#define PAGE_ROWS 100u
+
 enum statement {
     INSERT,
     BY_VERSION,
     LATEST,
-    ALL,
+    PAGE,
     DELETE,
     SET_BYTES,
     DIGEST_USED,
@@ -30,7 +32,8 @@ static const char *const text[N_STATEMENTS] = {
                    " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [LATEST] = "SELECT " COLUMNS " FROM skills"
                " WHERE tenant_id = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1",
-    [ALL] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 ORDER BY name, id DESC",
+    [PAGE] = "SELECT " COLUMNS ", id FROM skills WHERE tenant_id = ?1 AND name >= ?2"
+             " AND (name > ?2 OR id < ?3) ORDER BY name, id DESC LIMIT ?4",
     [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [SET_BYTES] = "UPDATE skills SET bytes = ?2 WHERE digest = ?1 AND bytes <> ?2",
     [DIGEST_USED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
@@ -149,21 +152,54 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     return r;
 }
 
+/* Reads what follows a name and an id. *ret_n rows are the caller's, also on failure. */
+static int read_page(struct registry *registry, const char *tenant, const char *name,
+                     uint64_t id, struct registry_skill *rows, size_t *ret_n, uint64_t *ret_id,
+                     struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, PAGE, tenant);
+    int step = SQLITE_DONE, r = 0;
+    size_t n = 0;
+
+    registry_bind_text(s, 2, name);
+    registry_bind_u64(s, 3, id);
+    registry_bind_u64(s, 4, PAGE_ROWS);
+    while (r == 0 && n < PAGE_ROWS && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        rows[n] = (struct registry_skill){0};
+        *ret_id = registry_column_u64(s, 6);
+        if (!read_row(s, &rows[n++]))
+            r = registry_no_memory(err);
+    }
+    if (r == 0 && n < PAGE_ROWS && step != SQLITE_DONE)
+        r = registry_error(registry, err, "list the skills");
+    registry_end(registry, s);
+    *ret_n = n;
+    return r;
+}
+
 int registry_skill_each(struct registry *registry, const char *tenant,
                         registry_skill_visit *visit, void *ctx, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, ALL, tenant);
-    int step = SQLITE_DONE, r = 0;
+    struct registry_skill rows[PAGE_ROWS];
+    char *after = strdup("");
+    uint64_t after_id = INT64_MAX;
+    size_t n = PAGE_ROWS;
+    int r = after ? 0 : registry_no_memory(err);
 
-    while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        struct registry_skill skill = {0};
-
-        r = read_row(s, &skill) ? visit(ctx, &skill) : registry_no_memory(err);
-        registry_skill_finish(&skill);
+    /* In pages: whoever has many must not keep the lock from others. */
+    while (r == 0 && n == PAGE_ROWS) {
+        r = read_page(registry, tenant, after, after_id, rows, &n, &after_id, err);
+        for (size_t i = 0; r == 0 && i < n; i++)
+            r = visit(ctx, &rows[i]);
+        if (r == 0 && n == PAGE_ROWS) {
+            free(after);
+            after = rows[n - 1].name;
+            rows[n - 1].name = NULL;
+        }
+        for (size_t i = 0; i < n; i++)
+            registry_skill_finish(&rows[i]);
     }
-    if (r == 0 && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list the skills");
-    registry_end(registry, s);
+    free(after);
     return r;
 }
 

@@ -83,6 +83,49 @@ static void skills_are_listed_and_deleted(void **state)
     registry_close(registry);
 }
 
+struct walk {
+    struct registry *registry;
+    unsigned n;
+    char last[16];
+};
+
+static int look_again(void *ctx, const struct registry_skill *skill)
+{
+    struct walk *w = ctx;
+    struct registry_skill row;
+    bool known;
+
+    assert_int_equal(registry_skill_get(w->registry, TENANT_DEFAULT, skill->name,
+                                        skill->version, &row, &known, NULL),
+                     0);
+    registry_skill_finish(&row);
+    /* Newest first within a name. */
+    assert_true(strcmp(skill->name, "m") != 0 || !w->last[0] ||
+                atoi(skill->version) < atoi(w->last));
+    snprintf(w->last, sizeof(w->last), "%s",
+             strcmp(skill->name, "m") == 0 ? skill->version : "");
+    w->n++;
+    return 0;
+}
+
+/* A walk over many skills lets others use the registry, and misses none. */
+static void a_long_walk_holds_nobody_up(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct walk w = {.registry = registry};
+    char text[16];
+
+    for (unsigned i = 0; i < 150; i++) {
+        snprintf(text, sizeof(text), "%c%u", i % 2 ? 'a' : 'z', i);
+        assert_int_equal(put_skill(registry, text, "1", DIGEST_A), 0);
+        snprintf(text, sizeof(text), "%u", i);
+        assert_int_equal(put_skill(registry, "m", text, DIGEST_A), 0);
+    }
+    assert_int_equal(registry_skill_each(registry, TENANT_DEFAULT, look_again, &w, NULL), 0);
+    assert_int_equal(w.n, 300);
+    registry_close(registry);
+}
+
 /* The last digits of the ids of a page, in its order. */
 static void expect_page(struct registry *registry, const struct registry_page *page,
                         const char *ids)
@@ -223,7 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_DIR(skills_are_listed_and_deleted),     IN_DIR(executions_are_listed),
         IN_DIR(large_results_cost_others_nothing), IN_DIR(keys_are_unique),
-        IN_DIR(unnamed_objects_are_swept),
+        IN_DIR(unnamed_objects_are_swept),         IN_DIR(a_long_walk_holds_nobody_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

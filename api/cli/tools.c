@@ -5,7 +5,7 @@
 #include "api/cli/result.h"
 #include "api/cli/table.h"
 #include "api/cli/verbs.h"
-#include "api/daemon/json_walk.h"
+#include "api/json/json_walk.h"
 #include "base/buf.h"
 #include "base/fd.h"
 

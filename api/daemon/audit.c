@@ -2,7 +2,7 @@
 #include "api/daemon/audit.h"
 
 #include "api/daemon/limits.h"
-#include "api/daemon/registry_audit.h"
+#include "api/daemon/registry/registry_audit.h"
 #include "base/clock.h"
 #include "base/log.h"
 

@@ -7,7 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_AUDIT_H
 #define SKILLVM_API_DAEMON_AUDIT_H
 
-#include "api/daemon/registry.h"
+#include "api/daemon/registry/registry.h"
 #include "api/daemon/tenant.h"
 
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_AUTH_H
 #define SKILLVM_API_DAEMON_AUTH_H
 
-#include "api/daemon/http.h"
+#include "api/daemon/http/http.h"
 #include "api/skill/sha256.h"
 
 #define AUTH_KEY_SIZE 68u /* with its NUL */

@@ -6,14 +6,14 @@
 #ifndef SKILLVM_API_DAEMON_DAEMON_H
 #define SKILLVM_API_DAEMON_DAEMON_H
 
-#include "api/daemon/download_link.h"
-#include "api/daemon/engine.h"
-#include "api/daemon/http.h"
-#include "api/daemon/prober.h"
-#include "api/daemon/registry.h"
+#include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/prober.h"
+#include "api/daemon/engine/snapshots.h"
+#include "api/daemon/engine/starts.h"
+#include "api/daemon/http/http.h"
+#include "api/daemon/registry/registry.h"
 #include "api/daemon/resources.h"
-#include "api/daemon/snapshots.h"
-#include "api/daemon/starts.h"
+#include "api/daemon/routes/download_link.h"
 #include "api/skill/archive.h"
 
 #include <pthread.h>

@@ -6,9 +6,9 @@
 #ifndef SKILLVM_API_DAEMON_LIFECYCLE_H
 #define SKILLVM_API_DAEMON_LIFECYCLE_H
 
-#include "api/daemon/config.h"
+#include "api/daemon/config/config.h"
 #include "api/daemon/daemon.h"
-#include "api/daemon/http.h"
+#include "api/daemon/http/http.h"
 #include "api/daemon/notify.h"
 
 #include <signal.h>

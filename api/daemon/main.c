@@ -3,8 +3,8 @@
  * skillvmd: prepares the process, reads the settings, serves. Only this file exits.
  */
 #include "api/daemon/activation.h"
+#include "api/daemon/config/options.h"
 #include "api/daemon/notify.h"
-#include "api/daemon/options.h"
 #include "api/daemon/serve.h"
 #include "base/fd.h"
 #include "base/log.h"

@@ -8,9 +8,9 @@
 #ifndef SKILLVM_API_DAEMON_METRICS_H
 #define SKILLVM_API_DAEMON_METRICS_H
 
-#include "api/daemon/result.h"
+#include "api/daemon/engine/result.h"
+#include "api/daemon/engine/vm.h"
 #include "api/daemon/tenant.h"
-#include "api/daemon/vm.h"
 #include "base/buf.h"
 
 #include <stdbool.h>

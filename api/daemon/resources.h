@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_RESOURCES_H
 #define SKILLVM_API_DAEMON_RESOURCES_H
 
-#include "api/daemon/config.h"
+#include "api/daemon/config/config.h"
 #include "base/err.h"
 
 #include <stdbool.h>

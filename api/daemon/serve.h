@@ -7,7 +7,7 @@
 #define SKILLVM_API_DAEMON_SERVE_H
 
 #include "api/daemon/activation.h"
-#include "api/daemon/config.h"
+#include "api/daemon/config/config.h"
 #include "api/daemon/notify.h"
 #include "base/err.h"
 

@@ -6,8 +6,8 @@
 #ifndef SKILLVM_API_MCP_CALL_H
 #define SKILLVM_API_MCP_CALL_H
 
-#include "api/daemon/json_text.h"
-#include "api/daemon/json_write.h"
+#include "api/json/json_text.h"
+#include "api/json/json_write.h"
 #include "api/mcp/message.h"
 #include "api/mcp/server.h"
 #include "base/buf.h"

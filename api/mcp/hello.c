@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/mcp/hello.h"
 
-#include "api/daemon/json_walk.h"
+#include "api/json/json_walk.h"
 
 #include <stddef.h>
 

@@ -7,8 +7,8 @@
 #ifndef SKILLVM_API_MCP_HELLO_H
 #define SKILLVM_API_MCP_HELLO_H
 
-#include "api/daemon/json_text.h"
-#include "api/daemon/json_write.h"
+#include "api/json/json_text.h"
+#include "api/json/json_write.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `subscriptions/listen`: changes of the lists, told until the request is cancelled. */
-#include "api/daemon/json_walk.h"
+#include "api/json/json_walk.h"
 #include "api/mcp/call.h"
 
 struct wanted {

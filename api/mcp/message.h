@@ -7,7 +7,7 @@
 #ifndef SKILLVM_API_MCP_MESSAGE_H
 #define SKILLVM_API_MCP_MESSAGE_H
 
-#include "api/daemon/json_text.h"
+#include "api/json/json_text.h"
 #include "base/buf.h"
 #include "base/err.h"
 

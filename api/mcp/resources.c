@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resources: the SKILL.md of every skill, and the files that executions left. */
-#include "api/daemon/json_walk.h"
-#include "api/daemon/utf8.h"
+#include "api/json/json_walk.h"
+#include "api/json/utf8.h"
 #include "api/mcp/call.h"
 #include "api/mcp/hello.h"
 #include "api/mcp/page.h"

@@ -5,8 +5,8 @@
 #ifndef SKILLVM_API_MCP_RESULT_H
 #define SKILLVM_API_MCP_RESULT_H
 
-#include "api/daemon/json_text.h"
-#include "api/daemon/json_write.h"
+#include "api/json/json_text.h"
+#include "api/json/json_write.h"
 #include "api/mcp/call.h"
 
 #define MCP_TEXT_MAX  (1u << 20)  /* bytes of output in a result; more is shortened */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's tools: listing them, and running one with its progress. */
-#include "api/daemon/json_walk.h"
+#include "api/json/json_walk.h"
 #include "api/mcp/call.h"
 #include "api/mcp/page.h"
 #include "api/mcp/progress.h"

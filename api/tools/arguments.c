@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/arguments.h"
 
-#include "api/daemon/json_text.h"
+#include "api/json/json_text.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>

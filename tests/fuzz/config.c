@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings from any bytes: refused with a reason, or written so that they read the same. */
-#include "api/daemon/config.h"
+#include "api/daemon/config/config.h"
 
 #include <stdlib.h>
 

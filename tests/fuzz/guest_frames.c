@@ -3,7 +3,7 @@
  * Frames of a hostile guest. The first byte says how the stream is cut and when the host has
  * sent everything; what must hold: limits, order, and no reading past the input.
  */
-#include "api/daemon/guest_decoder.h"
+#include "api/daemon/engine/guest_decoder.h"
 
 #include <stdlib.h>
 #include <string.h>

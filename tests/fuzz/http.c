@@ -5,7 +5,7 @@
  * connection comes to its end, and a head that is whole or refused does not become something
  * else when more comes.
  */
-#include "api/daemon/http_head.h"
+#include "api/daemon/http/http_head.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "tests/unit/http_fixture.h"

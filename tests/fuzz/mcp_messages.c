@@ -4,8 +4,8 @@
  * bytes of the same input. What must hold: every line out is one JSON value on one line, it
  * names the protocol, and the session ends.
  */
-#include "api/daemon/json_text.h"
-#include "api/daemon/json_walk.h"
+#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "api/mcp/lines.h"
 #include "api/mcp/message.h"
 #include "api/mcp/server.h"

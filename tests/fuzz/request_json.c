@@ -4,9 +4,9 @@
  * hold: the input lies inside the body and is JSON, and what we write is JSON too.
  */
 #include "api/daemon/ids.h"
-#include "api/daemon/json_text.h"
 #include "api/daemon/limits.h"
-#include "api/daemon/request.h"
+#include "api/daemon/routes/request.h"
+#include "api/json/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>

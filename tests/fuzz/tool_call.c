@@ -3,10 +3,10 @@
  * The JSON body of a call of a tool. What must hold: what it becomes is the body of an
  * execution, which is taken or refused with a reason, for a tool of every kind.
  */
-#include "api/daemon/tool_call.h"
-#include "api/daemon/json_text.h"
+#include "api/daemon/routes/tool_call.h"
 #include "api/daemon/limits.h"
-#include "api/daemon/request.h"
+#include "api/daemon/routes/request.h"
+#include "api/json/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * What must hold: the schema is JSON, names are valid and different in each parser, and a
  * command line has no more to it than what was given.
  */
-#include "api/daemon/json_text.h"
+#include "api/json/json_text.h"
 #include "api/tools/arguments.h"
 #include "api/tools/parser.h"
 #include "api/tools/schema.h"

@@ -2,7 +2,7 @@
 /* The daemon's settings: sources and their order, values, and what a wrong one is told. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/config.h"
+#include "api/daemon/config/config.h"
 #include "base/log.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Frames of a hostile guest: order, sizes, limits, and independence of how they are cut. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/guest_decoder.h"
+#include "api/daemon/engine/guest_decoder.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 

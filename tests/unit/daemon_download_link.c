@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses that need no key: nobody makes one, changes one or uses one too late. */
-#include "api/daemon/download_link.h"
+#include "api/daemon/routes/download_link.h"
 
 #include "tests/unit/cmocka_all.h"
 

@@ -2,7 +2,7 @@
 /* An execution in memory: what its readers see, whenever they look. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/execution.h"
+#include "api/daemon/engine/execution.h"
 #include "api/daemon/limits.h"
 #include "base/clock.h"
 

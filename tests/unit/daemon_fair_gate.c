@@ -2,7 +2,7 @@
 /* The gate with real threads: how many are behind it, whose turn it is, and who gives up. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/fair_gate.h"
+#include "api/daemon/engine/fair_gate.h"
 #include "base/clock.h"
 
 #include <errno.h>

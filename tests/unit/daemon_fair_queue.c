@@ -2,7 +2,7 @@
 /* The fair queue against a made-up clock: who gets the slots, and that nobody is left out. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/fair_queue.h"
+#include "api/daemon/engine/fair_queue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 /* The HTTP server's parts on their own: request targets, and the keys of headers. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/http_head.h"
-#include "api/daemon/http_internal.h"
-#include "api/daemon/http_match.h"
-#include "api/daemon/listener.h"
+#include "api/daemon/http/http_head.h"
+#include "api/daemon/http/http_internal.h"
+#include "api/daemon/http/http_match.h"
+#include "api/daemon/http/listener.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /* The strict JSON scanner, the writing of strings, and the repair of UTF-8. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/json_text.h"
-#include "api/daemon/json_write.h"
-#include "api/daemon/utf8.h"
+#include "api/json/json_text.h"
+#include "api/json/json_write.h"
+#include "api/json/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/activation.h"
+#include "api/daemon/engine/starts.h"
 #include "api/daemon/notify.h"
 #include "api/daemon/resources.h"
-#include "api/daemon/starts.h"
 #include "base/fd.h"
 
 #include <arpa/inet.h>

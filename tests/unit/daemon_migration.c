@@ -3,9 +3,9 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/registry.h"
-#include "api/daemon/registry_schema.h"
-#include "api/daemon/registry_tenants.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_schema.h"
+#include "api/daemon/registry/registry_tenants.h"
 #include "tests/unit/registry_dir.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* What a tenant may use over time, with made-up clocks over a real registry. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/quota.h"
-#include "api/daemon/registry_tenants.h"
-#include "api/daemon/registry_usage.h"
+#include "api/daemon/engine/quota.h"
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/registry/registry_usage.h"
 #include "tests/unit/registry_dir.h"
 
 #include <errno.h>

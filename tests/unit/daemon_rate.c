@@ -2,7 +2,7 @@
 /* Token buckets against a made-up clock. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/rate.h"
+#include "api/daemon/engine/rate.h"
 
 #define S      1000000000ull
 #define MINUTE (60 * S)

@@ -2,8 +2,8 @@
 /* The registry's lists, keys and deletions. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/registry.h"
-#include "api/daemon/store.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/store/store.h"
 #include "tests/unit/registry_dir.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "api/daemon/ids.h"
 #include "api/daemon/limits.h"
-#include "api/daemon/request.h"
+#include "api/daemon/routes/request.h"
 #include "base/buf.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* Snapshot folders: keys, manifests, digests over sparse memory, and what is refused. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/snapshot_files.h"
-#include "api/daemon/snapshots.h"
+#include "api/daemon/engine/snapshot_files.h"
+#include "api/daemon/engine/snapshots.h"
 #include "base/fd.h"
 
 #include <errno.h>

@@ -2,11 +2,11 @@
 /* The registry, the object store, spools, and the lock of the data folder. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/listener.h"
-#include "api/daemon/objects.h"
-#include "api/daemon/registry.h"
-#include "api/daemon/spool.h"
-#include "api/daemon/store.h"
+#include "api/daemon/http/listener.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/store/objects.h"
+#include "api/daemon/store/spool.h"
+#include "api/daemon/store/store.h"
 #include "base/fd.h"
 #include "tests/unit/registry_dir.h"
 

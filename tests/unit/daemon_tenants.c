@@ -2,14 +2,14 @@
 /* Tenants, keys, files, usage, audit and tool schemas in the registry, and whose is whose. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/registry.h"
-#include "api/daemon/registry_audit.h"
-#include "api/daemon/registry_files.h"
-#include "api/daemon/registry_keys.h"
-#include "api/daemon/registry_retention.h"
-#include "api/daemon/registry_tenants.h"
-#include "api/daemon/registry_tools.h"
-#include "api/daemon/registry_usage.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_audit.h"
+#include "api/daemon/registry/registry_files.h"
+#include "api/daemon/registry/registry_keys.h"
+#include "api/daemon/registry/registry_retention.h"
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/registry/registry_tools.h"
+#include "api/daemon/registry/registry_usage.h"
 #include "tests/unit/registry_dir.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #ifndef SKILLVM_TESTS_UNIT_HTTP_FIXTURE_H
 #define SKILLVM_TESTS_UNIT_HTTP_FIXTURE_H
 
-#include "api/daemon/http.h"
+#include "api/daemon/http/http.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

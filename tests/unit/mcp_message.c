@@ -2,7 +2,7 @@
 /* What the MCP server is made of: lines, messages, walks over JSON, addresses of resources. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/json_walk.h"
+#include "api/json/json_walk.h"
 #include "api/mcp/lines.h"
 #include "api/mcp/message.h"
 #include "api/mcp/uri.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/daemon/registry.h"
+#include "api/daemon/registry/registry.h"
 
 static inline int make_dir(void **state)
 {

@@ -8,7 +8,7 @@
 #include "api/tools/parser.h"
 #include "api/tools/schema.h"
 
-#include "api/daemon/json_text.h"
+#include "api/json/json_text.h"
 
 #include <stdio.h>
 #include <string.h>

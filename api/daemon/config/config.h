@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's settings: one table of keys, filled from defaults, a YAML file, the environment
+ * and the command line, the later over the earlier. Reading never changes anything but the
+ * struct: who puts a setting to use is told by its owner.
+ */
+#ifndef SKILLVM_API_DAEMON_CONFIG_CONFIG_H
+#define SKILLVM_API_DAEMON_CONFIG_CONFIG_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A number of bytes, or a share of a whole whose size only its user knows. */
+struct config_amount {
+    uint64_t bytes;   /* where percent is 0 */
+    unsigned percent; /* 0..100 */
+};
+
+/* How long things are kept; 0: no limit. */
+struct config_retention {
+    uint64_t executions_age_ms;
+    uint64_t executions_bytes; /* of artifacts and stored results together */
+    uint64_t files_age_ms;
+    uint64_t interval_ms; /* between two looks at all of this */
+};
+
+/* Below these no execution is accepted; 0: no such bound. */
+struct config_watermarks {
+    struct config_amount disk_free;
+    struct config_amount memory_free;
+};
+
+/* Texts are owned and never NULL; "" means not set. */
+struct config {
+    char *socket_path;
+    uint64_t socket_mode;
+    char *listen_address;
+    char *public_url;
+    char *data_path;
+    char *share_path;
+    char *vmm_path;
+    uint64_t max_running;
+    uint64_t max_queued;
+    uint64_t max_connections;
+    uint64_t archive_bytes;
+    uint64_t archive_entries;
+    struct config_retention retention;
+    struct config_watermarks watermarks;
+    uint64_t stop_timeout_ms;
+    uint64_t grace_ms;
+    uint64_t log_level; /* an enum log_level */
+};
+
+/* A key that was given outside the file: "limits.max_running", "4", "--max-running". */
+struct config_override {
+    const char *key;
+    const char *text;
+    const char *origin; /* as a person knows it, for messages */
+};
+
+/* Where settings come from. Borrowed: it must live as long as settings are read anew. */
+struct config_sources {
+    const char *file;               /* NULL: none */
+    const char *const *environment; /* "SKILLVM_LIMITS_MAX_RUNNING=4"; ended by NULL, or NULL */
+    const struct config_override *overrides;
+    size_t n_overrides;
+};
+
+/* Told of what deserves a warning and is no error. */
+typedef void config_warn(void *ctx, const char *text);
+
+/*
+ * Reads all sources. 0 with *ret, which the caller finishes; -EINVAL for a value or a key that
+ * is not allowed, with its origin (FILE:LINE, the variable or the option) and what is allowed;
+ * -errno when the file cannot be read; -ENOMEM. *ret is untouched on failure.
+ */
+int config_read(const struct config_sources *sources, config_warn *warn, void *ctx,
+                struct config *ret, struct err *err);
+/* Frees the texts. Safe on a zeroed one. */
+void config_finish(struct config *config);
+
+/* The next two are the steps of config_read, for a config of config_defaults. */
+int config_defaults(struct config *ret, struct err *err);
+/* Sets one key from text. 0; -EINVAL with the origin, the key and what is allowed; -ENOMEM. */
+int config_set(struct config *config, const char *key, const char *text, const char *origin,
+               struct err *err);
+/* Sets what a YAML text has. name is for messages. Errors as of config_read. */
+int config_parse(struct config *config, const char *text, size_t len, const char *name,
+                 struct err *err);
+
+/* Appends the settings as a file that config_parse takes. 0, -E2BIG or -ENOMEM. */
+int config_write(const struct config *config, struct buf *out);
+
+/* A key of the table. */
+struct config_key {
+    const char *name;    /* "limits.max_running" */
+    const char *initial; /* the default, as it is written */
+    bool live;           /* a reload can change it */
+};
+
+/* The number of keys, and each of them by index. */
+size_t config_n_keys(void);
+struct config_key config_key_at(size_t index);
+/* True when both have the same value for a key. */
+bool config_key_equal(const struct config *a, const struct config *b, size_t index);
+
+/* Copies a live key. */
+void config_key_adopt(struct config *config, const struct config *from, size_t index);
+
+/* The bytes an amount stands for, of a whole of so many bytes. */
+uint64_t config_amount_of(const struct config_amount *amount, uint64_t whole_bytes);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/config/config_value.h"
+
+#include "api/json/json_text.h"
+#include "api/json/utf8.h"
+#include "api/skill/duration.h"
+#include "base/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX    4000u /* a path of the system, less what is added to some */
+#define URL_MAX     256u
+#define ADDRESS_MAX 64u
+#define DAY_MS      86400000ull
+
+static const char *const levels[] = {
+    [LOG_LEVEL_ERROR] = "error",
+    [LOG_LEVEL_WARN] = "warn",
+    [LOG_LEVEL_INFO] = "info",
+    [LOG_LEVEL_DEBUG] = "debug",
+};
+#define N_LEVELS (sizeof(levels) / sizeof(levels[0]))
+
+static int parse_number(const char *text, int base, uint64_t *ret)
+{
+    unsigned long long value;
+    char *end;
+
+    errno = 0;
+    value = strtoull(text, &end, base);
+    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0')
+        return -EINVAL;
+    *ret = value;
+    return 0;
+}
+
+/* Whole days ("7d") besides what a skill may say of its timeout. */
+static int parse_duration(const char *text, uint64_t *ret_ms)
+{
+    char *end;
+    unsigned long long days;
+
+    errno = 0;
+    days = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && strcmp(end, "d") == 0) {
+        if (errno != 0 || days > UINT64_MAX / DAY_MS)
+            return -EINVAL;
+        *ret_ms = days * DAY_MS;
+        return 0;
+    }
+    return duration_parse(text, ret_ms);
+}
+
+static int parse_amount(const char *text, struct config_amount *ret)
+{
+    struct config_amount amount = {0};
+    char digits[8];
+    size_t len = strlen(text);
+    uint64_t percent;
+
+    if (len > 0 && text[len - 1] == '%') {
+        if (len > sizeof(digits))
+            return -EINVAL;
+        memcpy(digits, text, len - 1);
+        digits[len - 1] = '\0';
+        if (parse_number(digits, 10, &percent) < 0 || percent > 100)
+            return -EINVAL;
+        amount.percent = (unsigned)percent;
+    } else if (size_parse(text, &amount.bytes) < 0) {
+        return -EINVAL;
+    }
+    *ret = amount;
+    return 0;
+}
+
+static int parse_level(const char *text, uint64_t *ret)
+{
+    for (size_t i = 0; i < N_LEVELS; i++) {
+        if (strcmp(text, levels[i]) == 0) {
+            *ret = i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* A numeric host, since a name could mean another one tomorrow, and a port. */
+/* http or https, a host, perhaps a path; what JSON takes as it is, and no slash at the end. */
+static int check_url(const char *text)
+{
+    size_t scheme = strncmp(text, "https://", 8) == 0 ? 8 : 7;
+    size_t len = strlen(text);
+
+    if (!*text)
+        return 0;
+    if ((scheme == 7 && strncmp(text, "http://", 7) != 0) || len == scheme || len >= URL_MAX ||
+        text[scheme] == '/' || text[len - 1] == '/')
+        return -EINVAL;
+    for (; *text; text++) {
+        if (*text <= ' ' || *text >= 0x7f || strchr("\"\\<>?#", *text))
+            return -EINVAL;
+    }
+    return 0;
+}
+
+static int check_address(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    char host[ADDRESS_MAX];
+    unsigned char raw[sizeof(struct in6_addr)];
+    uint64_t port;
+    size_t len;
+    int family = AF_INET;
+
+    if (!*text)
+        return 0;
+    len = colon ? (size_t)(colon - text) : 0;
+    if (!colon || len == 0 || len >= sizeof(host) || parse_number(colon + 1, 10, &port) < 0 ||
+        port > 65535)
+        return -EINVAL;
+    if (text[0] == '[') {
+        if (len < 3 || text[len - 1] != ']')
+            return -EINVAL;
+        family = AF_INET6;
+        text++;
+        len -= 2;
+    }
+    memcpy(host, text, len);
+    host[len] = '\0';
+    return inet_pton(family, host, raw) == 1 ? 0 : -EINVAL;
+}
+
+/*
+ * UTF-8 that YAML takes as it is: no control characters, line separators, byte order marks and
+ * code points that are no characters.
+ */
+static bool is_printable(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (!utf8_valid(text, len))
+        return false;
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < 0x20 || *c == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0) ||
+            (c[0] == 0xe2 && c[1] == 0x80 && (c[2] == 0xa8 || c[2] == 0xa9)) ||
+            (c[0] == 0xef && c[1] == 0xbb && c[2] == 0xbf) ||
+            (c[0] == 0xef && c[1] == 0xbf && c[2] >= 0xbe))
+            return false;
+    }
+    return true;
+}
+
+static int take_text(const char *text, size_t max, char **value)
+{
+    char *copy;
+
+    if (strlen(text) > max || !is_printable(text))
+        return -EINVAL;
+    copy = strdup(text);
+    if (!copy)
+        return -ENOMEM;
+    free(*value);
+    *value = copy;
+    return 0;
+}
+
+static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
+{
+    switch (type) {
+    case CONFIG_COUNT:
+        return parse_number(text, 10, ret);
+    case CONFIG_MODE:
+        return parse_number(text, 8, ret);
+    case CONFIG_BYTES:
+        return size_parse(text, ret);
+    case CONFIG_DURATION:
+        return parse_duration(text, ret);
+    default:
+        return parse_level(text, ret);
+    }
+}
+
+bool config_type_is_text(enum config_type type)
+{
+    return type == CONFIG_TEXT || type == CONFIG_ADDRESS || type == CONFIG_URL;
+}
+
+int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const char *text,
+                       void *value)
+{
+    uint64_t number;
+    int r;
+
+    if ((type == CONFIG_ADDRESS && check_address(text) < 0) ||
+        (type == CONFIG_URL && check_url(text) < 0))
+        return -EINVAL;
+    if (config_type_is_text(type))
+        return take_text(text, TEXT_MAX, value);
+    if (type == CONFIG_AMOUNT)
+        return parse_amount(text, value);
+    r = parse_scalar(type, text, &number);
+    if (r < 0)
+        return r;
+    if (number < min || number > max)
+        return -EINVAL;
+    *(uint64_t *)value = number;
+    return 0;
+}
+
+/* Writes a number in the largest unit that divides it. */
+static void print_unit(char *text, size_t size, uint64_t value, const char *const *names,
+                       const uint64_t *units, size_t n)
+{
+    size_t i = 0;
+
+    while (i + 1 < n && (value == 0 || value % units[i] != 0))
+        i++;
+    (void)snprintf(text, size, "%llu%s", (unsigned long long)(value / units[i]), names[i]);
+}
+
+static void print_bytes(char *text, size_t size, uint64_t value)
+{
+    static const char *const names[] = {"TiB", "GiB", "MiB", "KiB", ""};
+    static const uint64_t units[] = {1ull << 40, 1ull << 30, 1ull << 20, 1ull << 10, 1};
+
+    print_unit(text, size, value, names, units, 5);
+}
+
+static void print_duration(char *text, size_t size, uint64_t value)
+{
+    static const char *const names[] = {"d", "h", "m", "s", "ms"};
+    static const uint64_t units[] = {DAY_MS, 3600000, 60000, 1000, 1};
+
+    print_unit(text, size, value, names, units, value == 0 ? 4 : 5);
+}
+
+void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, char *text,
+                          size_t size)
+{
+    char low[32], high[32];
+
+    switch (type) {
+    case CONFIG_TEXT:
+        (void)snprintf(text, size, "printable text of at most %u bytes", TEXT_MAX);
+        break;
+    case CONFIG_ADDRESS:
+        (void)snprintf(text, size,
+                       "an address and port such as 127.0.0.1:8080 or [::1]:8080, or \"\"");
+        break;
+    case CONFIG_URL:
+        (void)snprintf(text, size,
+                       "an URL such as https://skills.example.org without a slash at its end, "
+                       "or \"\"");
+        break;
+    case CONFIG_COUNT:
+        (void)snprintf(text, size, "a whole number from %llu to %llu", (unsigned long long)min,
+                       (unsigned long long)max);
+        break;
+    case CONFIG_MODE:
+        (void)snprintf(text, size, "octal permissions from 0000 to %04llo",
+                       (unsigned long long)max);
+        break;
+    case CONFIG_BYTES:
+        print_bytes(low, sizeof(low), min);
+        print_bytes(high, sizeof(high), max);
+        (void)snprintf(text, size, "a size such as 512MiB or 10GiB, from %s to %s", low, high);
+        break;
+    case CONFIG_DURATION:
+        print_duration(low, sizeof(low), min);
+        print_duration(high, sizeof(high), max);
+        (void)snprintf(text, size, "a duration such as 30s, 12h or 7d, from %s to %s", low,
+                       high);
+        break;
+    case CONFIG_AMOUNT:
+        (void)snprintf(text, size, "a size such as 512MiB, or a percentage such as 5%%");
+        break;
+    case CONFIG_LEVEL:
+        (void)snprintf(text, size, "error, warn, info or debug");
+        break;
+    }
+}
+
+int config_value_write(enum config_type type, const void *value, struct buf *out)
+{
+    const struct config_amount *amount = value;
+    const uint64_t *number = value;
+    char text[32] = "";
+
+    switch (type) {
+    case CONFIG_TEXT:
+    case CONFIG_ADDRESS:
+    case CONFIG_URL:
+        return json_append_cstr(out, *(char *const *)value);
+    case CONFIG_COUNT:
+        return buf_printf(out, "%llu", (unsigned long long)*number);
+    case CONFIG_MODE:
+        return buf_printf(out, "\"%04llo\"", (unsigned long long)*number);
+    case CONFIG_BYTES:
+        print_bytes(text, sizeof(text), *number);
+        break;
+    case CONFIG_DURATION:
+        print_duration(text, sizeof(text), *number);
+        break;
+    case CONFIG_AMOUNT:
+        if (amount->percent > 0)
+            return buf_printf(out, "%u%%", amount->percent);
+        print_bytes(text, sizeof(text), amount->bytes);
+        break;
+    case CONFIG_LEVEL:
+        return buf_printf(out, "%s", levels[*number % N_LEVELS]);
+    }
+    return buf_printf(out, "%s", text);
+}
+
+bool config_value_equal(enum config_type type, const void *a, const void *b)
+{
+    const struct config_amount *x = a, *y = b;
+
+    if (config_type_is_text(type))
+        return strcmp(*(char *const *)a, *(char *const *)b) == 0;
+    if (type == CONFIG_AMOUNT)
+        return x->bytes == y->bytes && x->percent == y->percent;
+    return *(const uint64_t *)a == *(const uint64_t *)b;
+}
+
+uint64_t config_amount_of(const struct config_amount *amount, uint64_t whole_bytes)
+{
+    if (amount->percent > 0)
+        return whole_bytes / 100 * amount->percent + whole_bytes % 100 * amount->percent / 100;
+    return amount->bytes;
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/engine.h"
+
+#include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/process_stats.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LIVE_BUCKETS      1024u
+#define RETRY_QUEUE_MAX_S 60u
+
+struct engine {
+    struct engine_config config;
+    struct quota *quota;
+    pthread_t *workers;
+    unsigned n_workers;
+
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t work;  /* something to take, or stopping */
+    pthread_cond_t idle;  /* something ended */
+    struct fair_queue *queue;
+    /* By their ids: all that wait, run, or are being ended without having run. */
+    struct execution *live[LIVE_BUCKETS];
+    unsigned n_ending;
+    bool stopping;
+};
+
+static struct execution *of_place(struct fair_entry *place)
+{
+    return (struct execution *)(void *)((char *)place - offsetof(struct execution, place));
+}
+
+/* The bucket of an id: its digits are random. */
+static struct execution **bucket(struct engine *engine, const char *id)
+{
+    unsigned long hash = 0;
+    char digits[9];
+
+    (void)snprintf(digits, sizeof(digits), "%.8s",
+                   strlen(id) > strlen("exec_") ? id + strlen("exec_") : "");
+    hash = strtoul(digits, NULL, 16);
+    return &engine->live[hash % LIVE_BUCKETS];
+}
+
+static void live_add(struct engine *engine, struct execution *e)
+{
+    struct execution **at = bucket(engine, e->id);
+
+    e->next = *at;
+    *at = e;
+}
+
+static struct execution *live_find(struct engine *engine, const char *tenant, const char *id)
+{
+    struct execution *e = *bucket(engine, id);
+
+    while (e && (strcmp(e->id, id) != 0 || strcmp(e->tenant, tenant) != 0))
+        e = e->next;
+    return e;
+}
+
+static void live_remove(struct engine *engine, struct execution *e)
+{
+    struct execution **at = bucket(engine, e->id);
+
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+    e->next = NULL;
+}
+
+/* Chooses the next to run; NULL when it is time to end. */
+static struct execution *take(struct engine *engine)
+{
+    struct fair_entry *place = NULL;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    while (!engine->stopping && !(place = fair_queue_take(engine->queue, clock_monotonic_ns())))
+        (void)pthread_cond_wait(&engine->work, &engine->lock);
+    (void)pthread_mutex_unlock(&engine->lock);
+    return place ? of_place(place) : NULL;
+}
+
+static struct fair_limits fair_limits(const struct tenant_limits *limits)
+{
+    return (struct fair_limits){.weight = limits->weight, .max_running = limits->max_running};
+}
+
+static void set_limits(struct engine *engine, const char *tenant,
+                       const struct tenant_limits *limits)
+{
+    const struct fair_limits fair = fair_limits(limits);
+
+    (void)pthread_mutex_lock(&engine->lock);
+    fair_queue_set_limits(engine->queue, tenant, &fair);
+    (void)pthread_cond_broadcast(&engine->work);
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
+/* Its turn has come: runs it, unless its tenant has nothing left to run it with. */
+static void run(struct engine *engine, struct execution *e)
+{
+    struct tenant_limits limits;
+    struct refusal refusal;
+    struct err err = {0};
+    int r = quota_limits(engine->quota, e->tenant, &limits, &err);
+
+    if (r == 0)
+        r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), &refusal,
+                            &err);
+    if (r == -EDQUOT) {
+        run_refuse(&engine->config.env, e, err.message);
+        return;
+    }
+    /* What was accepted runs, whatever keeps the limits from being read. */
+    if (r < 0)
+        log_error("engine", "execution=%s limits=\"%s\"", e->id, err.message);
+    run_execution(&engine->config.env, e);
+}
+
+static void *worker(void *arg)
+{
+    struct engine *engine = arg;
+    struct execution *e;
+
+    while ((e = take(engine))) {
+        run(engine, e);
+        (void)pthread_mutex_lock(&engine->lock);
+        fair_queue_done(engine->queue, &e->place, clock_monotonic_ns());
+        live_remove(engine, e);
+        (void)pthread_cond_broadcast(&engine->idle);
+        (void)pthread_mutex_unlock(&engine->lock);
+        execution_unref(e);
+    }
+    return NULL;
+}
+
+static struct engine *allocate(const struct engine_config *config)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+
+    if (!engine)
+        return NULL;
+    engine->config = *config;
+    engine->workers = calloc(config->max_running, sizeof(*engine->workers));
+    engine->queue = fair_queue_create();
+    engine->quota = quota_create(config->env.registry);
+    if (!engine->workers || !engine->queue || !engine->quota) {
+        fair_queue_destroy(engine->queue);
+        quota_destroy(engine->quota);
+        free(engine->workers);
+        free(engine);
+        return NULL;
+    }
+    return engine;
+}
+
+int engine_create(const struct engine_config *config, struct engine **ret, struct err *err)
+{
+    struct engine *engine = allocate(config);
+    pthread_condattr_t attr;
+
+    if (!engine)
+        return err_set(err, ENOMEM, "out of memory");
+    (void)pthread_mutex_init(&engine->lock, NULL);
+    (void)pthread_cond_init(&engine->work, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&engine->idle, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    for (unsigned i = 0; i < config->max_running; i++) {
+        int r = pthread_create(&engine->workers[i], NULL, worker, engine);
+
+        if (r != 0) {
+            engine_stop(engine, 0);
+            engine_destroy(engine);
+            return err_set_errno(err, r, "cannot start a worker");
+        }
+        engine->n_workers++;
+    }
+    *ret = engine;
+    return 0;
+}
+
+/* How long until one of n that run has ended, by what executions took lately. */
+static unsigned retry_s(const struct engine *engine, unsigned n)
+{
+    uint64_t s = fair_queue_mean_ns(engine->queue) / (n > 0 ? n : 1) / 1000000000u + 1;
+
+    return s < RETRY_QUEUE_MAX_S ? (unsigned)s : RETRY_QUEUE_MAX_S;
+}
+
+/* Looks for room in the queue. Under the lock. */
+static int check_room(struct engine *engine, const char *tenant,
+                      const struct tenant_limits *limits, struct refusal *ret, struct err *err)
+{
+    struct fair_count all = fair_queue_count(engine->queue);
+    struct fair_count own = fair_queue_count_of(engine->queue, tenant);
+
+    if (engine->stopping)
+        return err_set(err, ESHUTDOWN, "the daemon is stopping");
+    ret->code = "overloaded";
+    if (limits->max_queued > 0 && own.waiting >= limits->max_queued) {
+        ret->retry_after_s = retry_s(engine, own.running);
+        return err_set(err, EDQUOT,
+                       "max_queued: %u of the tenant's executions are waiting already",
+                       own.waiting);
+    }
+    if (all.waiting >= engine->config.max_queued) {
+        ret->retry_after_s = retry_s(engine, all.running);
+        return err_set(err, EDQUOT, "%u executions are waiting already", all.waiting);
+    }
+    return 0;
+}
+
+/* What callers get for -EDQUOT, which is counted by its code. */
+static int refused(struct engine *engine, const char *tenant, const struct refusal *refusal)
+{
+    enum metrics_refusal why = strcmp(refusal->code, "rate_limited") == 0 ? METRICS_REFUSED_RATE
+                               : strcmp(refusal->code, "quota_exceeded") == 0
+                                   ? METRICS_REFUSED_QUOTA
+                                   : METRICS_REFUSED_QUEUE;
+
+    metrics_count_refusal(engine->config.env.metrics, tenant, why);
+    return -EBUSY;
+}
+
+int engine_admit(struct engine *engine, struct run_plan *plan, struct refusal *ret_refusal,
+                 struct err *err)
+{
+    struct tenant_limits limits;
+    int r = quota_limits(engine->quota, plan->tenant, &limits, err);
+
+    if (r == 0) {
+        (void)pthread_mutex_lock(&engine->lock);
+        r = check_room(engine, plan->tenant, &limits, ret_refusal, err);
+        (void)pthread_mutex_unlock(&engine->lock);
+    }
+    if (r == 0)
+        r = quota_check_cpu(engine->quota, plan->tenant, &limits, clock_realtime_ns(),
+                            ret_refusal, err);
+    /* Last: what is refused for another reason costs nothing of the rate. */
+    if (r == 0)
+        r = quota_take_rate(engine->quota, plan->tenant, &limits, clock_monotonic_ns(),
+                            ret_refusal, err);
+    if (r == -EDQUOT)
+        return refused(engine, plan->tenant, ret_refusal);
+    if (r == 0) {
+        plan->limits = limits;
+        plan->admitted = true;
+    }
+    return r;
+}
+
+/* Keeps a place in the queue. */
+static int reserve(struct engine *engine, const struct run_plan *plan, struct fair_tenant **ret,
+                   struct refusal *ret_refusal, struct err *err)
+{
+    const struct fair_limits limits = fair_limits(&plan->limits);
+    int r;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    r = check_room(engine, plan->tenant, &plan->limits, ret_refusal, err);
+    if (r == 0) {
+        *ret = fair_queue_reserve(engine->queue, plan->tenant, &limits);
+        if (!*ret)
+            r = err_set(err, ENOMEM, "out of memory");
+    }
+    (void)pthread_mutex_unlock(&engine->lock);
+    return r == -EDQUOT ? refused(engine, plan->tenant, ret_refusal) : r;
+}
+
+static void give_back(struct engine *engine, struct fair_tenant *place)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    fair_queue_give_back(engine->queue, place);
+    (void)pthread_cond_broadcast(&engine->idle);
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
+/* Makes the execution and its durable row. */
+static int accept_execution(struct engine *engine, struct run_plan *plan,
+                            struct execution **ret, struct err *err)
+{
+    struct execution *e = execution_create(plan, err);
+    struct registry_acceptance acceptance;
+    int r;
+
+    if (!e)
+        return -ENOMEM;
+    e->accepted_ns = clock_realtime_ns();
+    e->queued_ns = clock_monotonic_ns();
+    acceptance = (struct registry_acceptance){.id = e->id,
+                                              .skill_name = e->plan.skill_name,
+                                              .skill_version = e->plan.skill_version,
+                                              .skill_digest = e->plan.skill_digest,
+                                              .accepted_ns = e->accepted_ns,
+                                              .idempotency_key = e->plan.idempotency_key,
+                                              .request_digest = e->plan.request_digest};
+    r = registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
+    if (r < 0) {
+        *plan = e->plan;
+        e->plan = run_plan_init();
+        execution_unref(e);
+        return r;
+    }
+    *ret = e;
+    return 0;
+}
+
+/* Ends one that is live and will not run. Gives the engine's reference up. */
+static void end_unrun(struct engine *engine, struct execution *e, bool cancelled)
+{
+    if (cancelled)
+        run_cancel(&engine->config.env, e);
+    else
+        run_refuse(&engine->config.env, e, "the daemon stopped before this execution ran");
+    (void)pthread_mutex_lock(&engine->lock);
+    engine->n_ending--;
+    live_remove(engine, e);
+    (void)pthread_cond_broadcast(&engine->idle);
+    (void)pthread_mutex_unlock(&engine->lock);
+    execution_unref(e);
+}
+
+int engine_submit(struct engine *engine, struct run_plan *plan, struct execution **ret,
+                  struct refusal *ret_refusal, struct err *err)
+{
+    struct fair_tenant *place = NULL;
+    struct execution *e;
+    bool stopping;
+    int r = plan->admitted ? 0 : engine_admit(engine, plan, ret_refusal, err);
+
+    if (r == 0)
+        r = reserve(engine, plan, &place, ret_refusal, err);
+    if (r < 0)
+        return r;
+    r = accept_execution(engine, plan, &e, err);
+    if (r < 0) {
+        give_back(engine, place);
+        return r;
+    }
+    *ret = execution_ref(e);
+    (void)pthread_mutex_lock(&engine->lock);
+    stopping = engine->stopping;
+    live_add(engine, e);
+    if (stopping) {
+        /* The queue was emptied meanwhile, and nobody will look at it again. */
+        fair_queue_give_back(engine->queue, place);
+        engine->n_ending++;
+    } else {
+        fair_queue_push(engine->queue, place, &e->place, e->queued_ns);
+        (void)pthread_cond_signal(&engine->work);
+    }
+    (void)pthread_mutex_unlock(&engine->lock);
+    if (stopping)
+        end_unrun(engine, e, false);
+    return 0;
+}
+
+int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reason,
+                  struct execution **ret, struct refusal *ret_refusal, struct err *err)
+{
+    int r = plan->admitted ? 0 : engine_admit(engine, plan, ret_refusal, err);
+
+    if (r == 0)
+        r = accept_execution(engine, plan, ret, err);
+    if (r == 0)
+        run_refuse(&engine->config.env, *ret, reason);
+    return r;
+}
+
+struct execution *engine_find(struct engine *engine, const char *tenant, const char *id)
+{
+    struct execution *e;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    e = live_find(engine, tenant, id);
+    if (e)
+        (void)execution_ref(e);
+    (void)pthread_mutex_unlock(&engine->lock);
+    return e;
+}
+
+/* Takes one out of the queue, to be ended. Under the lock. */
+static void take_out(struct engine *engine, struct execution *e)
+{
+    fair_queue_remove(engine->queue, &e->place);
+    engine->n_ending++;
+}
+
+int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended)
+{
+    struct execution *e;
+    bool waits = false;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    e = live_find(engine, tenant, id);
+    if (e && execution_get_state(e) >= EXECUTION_COLLECTING)
+        e = NULL;
+    waits = e && e->place.tenant && !e->place.running;
+    if (waits)
+        take_out(engine, e);
+    else if (e)
+        execution_cancel(e);
+    (void)pthread_mutex_unlock(&engine->lock);
+    if (!e)
+        return -ENOENT;
+    if (waits)
+        end_unrun(engine, e, true);
+    *ret_ended = waits;
+    return 0;
+}
+
+void engine_limits_changed(struct engine *engine, const char *tenant)
+{
+    struct tenant_limits limits;
+    struct err err = {0};
+
+    if (quota_limits(engine->quota, tenant, &limits, &err) == 0)
+        set_limits(engine, tenant, &limits);
+}
+
+void engine_set_max_queued(struct engine *engine, unsigned max_queued)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    engine->config.max_queued = max_queued;
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
+/* Under the lock. */
+static void cancel_all(struct engine *engine)
+{
+    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
+        for (struct execution *e = engine->live[i]; e; e = e->next)
+            execution_cancel(e);
+    }
+}
+
+void engine_hurry(struct engine *engine)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    cancel_all(engine);
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
+void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)
+{
+    struct fair_count count;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    count = fair_queue_count(engine->queue);
+    (void)pthread_mutex_unlock(&engine->lock);
+    *ret_queued = count.waiting;
+    *ret_running = count.running;
+}
+
+/* References to all that run. Under the lock. */
+static size_t collect_running(struct engine *engine, struct execution **ret, size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
+        for (struct execution *e = engine->live[i]; e && n < max; e = e->next) {
+            if (e->place.running)
+                ret[n++] = execution_ref(e);
+        }
+    }
+    return n;
+}
+
+static void measure_tenant(void *ctx, const char *tenant, struct fair_count count)
+{
+    struct metrics_gauges *g = ctx;
+    struct metrics_tenant_gauge *t;
+
+    if (count.waiting + count.running == 0 || g->n_tenants == METRICS_TENANTS)
+        return;
+    t = &g->tenants[g->n_tenants++];
+    (void)snprintf(t->tenant, sizeof(t->tenant), "%s", tenant);
+    t->queued = count.waiting;
+    t->running = count.running;
+}
+
+void engine_measure(struct engine *engine, struct metrics_gauges *ret)
+{
+    struct execution **running = calloc(engine->config.max_running, sizeof(struct execution *));
+    struct fair_count count;
+    uint64_t oldest_ns, now_ns;
+    size_t n = 0;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    count = fair_queue_count(engine->queue);
+    oldest_ns = fair_queue_oldest_ns(engine->queue);
+    ret->n_tenants = 0;
+    fair_queue_each(engine->queue, measure_tenant, ret);
+    if (running)
+        n = collect_running(engine, running, engine->config.max_running);
+    (void)pthread_mutex_unlock(&engine->lock);
+    now_ns = clock_monotonic_ns();
+    ret->slots = engine->config.max_running;
+    ret->queued = count.waiting;
+    ret->running = count.running;
+    ret->oldest_wait_ns = oldest_ns > 0 && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
+    ret->machines = 0;
+    ret->machines_resident_bytes = 0;
+    ret->machines_private_bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct process_memory memory;
+
+        if (execution_machine_memory(running[i], &memory)) {
+            ret->machines++;
+            ret->machines_resident_bytes += memory.resident_bytes;
+            ret->machines_private_bytes += memory.private_bytes;
+        }
+        execution_unref(running[i]);
+    }
+    free(running);
+}
+
+/* Ends all that waits. Under the lock, which it gives away meanwhile. */
+static void end_queue(struct engine *engine)
+{
+    struct fair_entry *place;
+
+    while ((place = fair_queue_drain(engine->queue))) {
+        engine->n_ending++;
+        (void)pthread_mutex_unlock(&engine->lock);
+        end_unrun(engine, of_place(place), false);
+        (void)pthread_mutex_lock(&engine->lock);
+    }
+}
+
+/* Whether something is on its way: waits, runs, or is being ended. Under the lock. */
+static bool is_busy(const struct engine *engine)
+{
+    struct fair_count count = fair_queue_count(engine->queue);
+
+    return count.waiting + count.running + engine->n_ending > 0;
+}
+
+void engine_stop(struct engine *engine, uint64_t wait_ms)
+{
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(wait_ms / 1000);
+    (void)pthread_mutex_lock(&engine->lock);
+    engine->stopping = true;
+    (void)pthread_cond_broadcast(&engine->work);
+    end_queue(engine);
+    while (is_busy(engine) &&
+           pthread_cond_timedwait(&engine->idle, &engine->lock, &until) != ETIMEDOUT)
+        ;
+    cancel_all(engine);
+    while (is_busy(engine))
+        (void)pthread_cond_wait(&engine->idle, &engine->lock);
+    (void)pthread_mutex_unlock(&engine->lock);
+    for (unsigned i = 0; i < engine->n_workers; i++)
+        (void)pthread_join(engine->workers[i], NULL);
+    engine->n_workers = 0;
+}
+
+void engine_destroy(struct engine *engine)
+{
+    if (!engine)
+        return;
+    (void)pthread_cond_destroy(&engine->work);
+    (void)pthread_cond_destroy(&engine->idle);
+    (void)pthread_mutex_destroy(&engine->lock);
+    fair_queue_destroy(engine->queue);
+    quota_destroy(engine->quota);
+    free(engine->workers);
+    free(engine);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Admission and workers: executions are accepted within the limits of their tenants, wait in a
+ * bounded queue that is fair between tenants, and a fixed number runs at once. What was
+ * accepted is in the registry before it is in the queue.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_ENGINE_H
+#define SKILLVM_API_DAEMON_ENGINE_ENGINE_H
+
+#include "api/daemon/engine/execution.h"
+#include "api/daemon/engine/quota.h"
+#include "api/daemon/engine/run.h"
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct engine;
+
+struct engine_config {
+    struct run_env env;
+    unsigned max_running;
+    unsigned max_queued;
+};
+
+/* Starts the workers. 0 or -errno. */
+int engine_create(const struct engine_config *config, struct engine **ret, struct err *err);
+
+/*
+ * Looks whether the tenant of a plan may begin an execution now, takes it off the tenant's rate
+ * and notes the tenant's limits in the plan. To be called before anything costly is done for a
+ * request; engine_submit and engine_refuse do it for a plan that was not admitted. 0; -EBUSY
+ * with *ret_refusal; -ENOENT: the tenant is gone; -ESHUTDOWN; -EIO; -ENOMEM.
+ */
+int engine_admit(struct engine *engine, struct run_plan *plan, struct refusal *ret_refusal,
+                 struct err *err);
+
+/*
+ * Accepts an execution: durable in the registry when this returns 0, and *ret is the caller's
+ * reference. The plan is taken over on success only. -EEXIST: its idempotency key is in use;
+ * else as engine_admit.
+ */
+int engine_submit(struct engine *engine, struct run_plan *plan, struct execution **ret,
+                  struct refusal *ret_refusal, struct err *err);
+
+/*
+ * Accepts and ends an execution that cannot run (its skill has no such version): it gets an id
+ * and a failed result like any other. As engine_submit.
+ */
+int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reason,
+                  struct execution **ret, struct refusal *ret_refusal, struct err *err);
+
+/* A new reference to a tenant's execution that waits or runs, or NULL. */
+struct execution *engine_find(struct engine *engine, const char *tenant, const char *id);
+
+/*
+ * Ends a tenant's execution before its time. One that waits has ended with the status
+ * "cancelled" on return (*ret_ended), one that runs will. 0; -ENOENT when it neither waits nor
+ * runs, or its skill has ended.
+ */
+int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended);
+
+/* The limits of a tenant were changed: those for what waits hold from now on. */
+void engine_limits_changed(struct engine *engine, const char *tenant);
+
+/* How many wait and how many run now. */
+void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
+/* All that is so now of the queue, the slots and the machines. Other gauges are left alone. */
+void engine_measure(struct engine *engine, struct metrics_gauges *ret);
+
+/* How many may wait from now on. Those that wait already stay. */
+void engine_set_max_queued(struct engine *engine, unsigned max_queued);
+
+/* Cancels what runs: an engine_stop under way need not wait for it. */
+void engine_hurry(struct engine *engine);
+
+/*
+ * Takes no more, ends what waits, lets what runs go on for wait_ms, cancels the rest, and
+ * returns when every worker has ended. Once.
+ */
+void engine_stop(struct engine *engine, uint64_t wait_ms);
+/* After engine_stop. NULL is fine. */
+void engine_destroy(struct engine *engine);
+
+#endif

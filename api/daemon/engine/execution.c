@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/execution.h"
+
+#include "api/daemon/ids.h"
+#include "api/daemon/limits.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What a result may take in memory while somebody reads it. */
+#define RESULT_MEMORY_MAX (64u * 1024u)
+
+struct run_plan run_plan_init(void)
+{
+    return (struct run_plan){
+        .skill_fd = -1, .run = buf_init(PROTO_PAYLOAD_MAX), .input = spool_init(-1, 0)};
+}
+
+void run_plan_finish(struct run_plan *plan)
+{
+    free(plan->skill_name);
+    free(plan->skill_version);
+    free(plan->skill_digest);
+    fd_close(&plan->skill_fd);
+    buf_finish(&plan->run);
+    spool_finish(&plan->input);
+    input_files_finish(&plan->files);
+    skill_strings_finish(&plan->warnings);
+    free(plan->idempotency_key);
+    free(plan->request_digest);
+    *plan = run_plan_init();
+}
+
+static void init_monotonic_cond(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(cond, &attr);
+    (void)pthread_condattr_destroy(&attr);
+}
+
+struct execution *execution_create(struct run_plan *plan, struct err *err)
+{
+    struct execution *e = calloc(1, sizeof(*e));
+
+    if (!e) {
+        err_set(err, ENOMEM, "out of memory");
+        return NULL;
+    }
+    e->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (e->cancel_fd < 0 || ids_make(ID_EXECUTION, e->id, sizeof(e->id)) < 0) {
+        err_set_errno(err, errno ? errno : EIO, "cannot create an execution");
+        fd_close(&e->cancel_fd);
+        free(e);
+        return NULL;
+    }
+    (void)pthread_mutex_init(&e->lock, NULL);
+    init_monotonic_cond(&e->changed);
+    e->references = 1;
+    e->log = buf_init(LIMIT_LOG_BYTES);
+    e->segments = buf_init(4 * LIMIT_LOG_BYTES);
+    e->result = buf_init(0);
+    e->result_fd = -1;
+    memcpy(e->tenant, plan->tenant, sizeof(e->tenant));
+    e->plan = *plan;
+    *plan = run_plan_init();
+    return e;
+}
+
+struct execution *execution_ref(struct execution *e)
+{
+    (void)pthread_mutex_lock(&e->lock);
+    e->references++;
+    (void)pthread_mutex_unlock(&e->lock);
+    return e;
+}
+
+void execution_unref(struct execution *e)
+{
+    unsigned left;
+
+    if (!e)
+        return;
+    (void)pthread_mutex_lock(&e->lock);
+    left = --e->references;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (left > 0)
+        return;
+    run_plan_finish(&e->plan);
+    buf_finish(&e->log);
+    buf_finish(&e->segments);
+    buf_finish(&e->result);
+    fd_close(&e->result_fd);
+    fd_close(&e->cancel_fd);
+    (void)pthread_cond_destroy(&e->changed);
+    (void)pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+void execution_cancel(struct execution *e)
+{
+    const uint64_t one = 1;
+
+    /* Fails only when the counter is full, and then it is readable already. */
+    if (write(e->cancel_fd, &one, sizeof(one)) < 0)
+        return;
+}
+
+void execution_set_state(struct execution *e, enum execution_state state)
+{
+    (void)pthread_mutex_lock(&e->lock);
+    e->state = state;
+    e->ran = true;
+    (void)pthread_cond_broadcast(&e->changed);
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+/* Adds len bytes to the last segment, or begins one. */
+static int append_segment(struct execution *e, enum guest_stream stream, size_t len)
+{
+    uint32_t tag = stream == GUEST_STDERR ? EXECUTION_SEGMENT_STDERR : 0;
+    uint32_t last;
+
+    if (e->segments.len > 0) {
+        uint8_t *at = e->segments.data + e->segments.len - sizeof(last);
+
+        memcpy(&last, at, sizeof(last));
+        if ((last & EXECUTION_SEGMENT_STDERR) == tag) {
+            last += (uint32_t)len;
+            memcpy(at, &last, sizeof(last));
+            return 0;
+        }
+    }
+    last = tag | (uint32_t)len;
+    return buf_append(&e->segments, &last, sizeof(last));
+}
+
+void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
+                          size_t len)
+{
+    size_t kept;
+
+    (void)pthread_mutex_lock(&e->lock);
+    kept = buf_append_clipped(&e->log, data, len);
+    if (kept > 0 && append_segment(e, stream, kept) < 0) {
+        e->log.len -= kept;
+        kept = 0;
+    }
+    if (kept < len)
+        e->log_clipped = true;
+    if (kept > 0)
+        (void)pthread_cond_broadcast(&e->changed);
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+int execution_copy_log(struct execution *e, struct buf *out)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&e->lock);
+    r = buf_append(out, e->log.data, e->log.len);
+    (void)pthread_mutex_unlock(&e->lock);
+    return r;
+}
+
+/* A file with a large result, or -1. */
+static int set_aside(int tmp_fd, const struct buf *result)
+{
+    int fd = result->len > RESULT_MEMORY_MAX ? spool_open_nameless(tmp_fd) : -1;
+
+    if (fd >= 0 && fd_pwrite_full(fd, result->data, result->len, 0) < 0)
+        fd_close(&fd);
+    return fd < 0 ? -1 : fd;
+}
+
+void execution_end(struct execution *e, int tmp_fd, struct buf *result, const char *lost)
+{
+    int fd = set_aside(tmp_fd, result);
+
+    (void)pthread_mutex_lock(&e->lock);
+    e->result_fd = fd;
+    e->result_len = result->len;
+    if (fd < 0)
+        e->result = *result;
+    else
+        buf_finish(result);
+    *result = buf_init(0);
+    (void)snprintf(e->lost, sizeof(e->lost), "%s", lost ? lost : "");
+    e->state = EXECUTION_ENDED;
+    (void)pthread_cond_broadcast(&e->changed);
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+int execution_read_result(const struct execution *e, size_t at, void *data, size_t len)
+{
+    ssize_t n;
+
+    if (at > e->result_len || len > e->result_len - at)
+        return -EIO;
+    if (e->result_fd < 0) {
+        if (len > 0)
+            memcpy(data, e->result.data + at, len);
+        return 0;
+    }
+    n = fd_pread_full(e->result_fd, data, len, at);
+    if (n < 0)
+        return (int)n;
+    return (size_t)n == len ? 0 : -EIO;
+}
+
+void execution_set_machine(struct execution *e, pid_t machine)
+{
+    (void)pthread_mutex_lock(&e->lock);
+    e->machine = machine;
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+bool execution_machine_memory(struct execution *e, struct process_memory *ret)
+{
+    bool there;
+
+    (void)pthread_mutex_lock(&e->lock);
+    /* Under the lock: nobody reaps it, and its number is nobody else's. */
+    there = e->machine > 0;
+    if (there)
+        *ret = process_memory(e->machine);
+    (void)pthread_mutex_unlock(&e->lock);
+    return there;
+}
+
+enum execution_state execution_get_state(struct execution *e)
+{
+    enum execution_state state;
+
+    (void)pthread_mutex_lock(&e->lock);
+    state = e->state;
+    (void)pthread_mutex_unlock(&e->lock);
+    return state;
+}
+
+void execution_wait(struct execution *e)
+{
+    (void)pthread_mutex_lock(&e->lock);
+    while (e->state != EXECUTION_ENDED)
+        (void)pthread_cond_wait(&e->changed, &e->lock);
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+/* Copies from the segment the cursor is in. False when it has read everything so far. */
+static bool copy_log(const struct execution *e, struct execution_cursor *c,
+                     enum guest_stream *ret_stream, void *data, size_t size, size_t *ret_len)
+{
+    uint32_t segment;
+    size_t n;
+
+    while (c->segment_at < e->segments.len) {
+        memcpy(&segment, e->segments.data + c->segment_at, sizeof(segment));
+        n = (segment & EXECUTION_SEGMENT_LENGTH) - c->in_segment;
+        if (n == 0) {
+            /* The last one may still grow. */
+            if (c->segment_at + sizeof(segment) == e->segments.len)
+                return false;
+            c->segment_at += sizeof(segment);
+            c->in_segment = 0;
+            continue;
+        }
+        n = n < size ? n : size;
+        memcpy(data, e->log.data + c->log_at, n);
+        c->log_at += n;
+        c->in_segment += (uint32_t)n;
+        *ret_stream = segment & EXECUTION_SEGMENT_STDERR ? GUEST_STDERR : GUEST_STDOUT;
+        *ret_len = n;
+        return true;
+    }
+    return false;
+}
+
+enum execution_news execution_next(struct execution *e, struct execution_cursor *cursor,
+                                   uint64_t deadline_ns, enum guest_stream *ret_stream,
+                                   void *data, size_t size, size_t *ret_len)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                   .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    enum execution_news news = EXECUTION_NOTHING;
+    bool waiting = true;
+
+    (void)pthread_mutex_lock(&e->lock);
+    while (news == EXECUTION_NOTHING) {
+        if (!cursor->told_ran && e->ran) {
+            cursor->told_ran = true;
+            news = EXECUTION_STATE;
+        } else if (copy_log(e, cursor, ret_stream, data, size, ret_len)) {
+            news = EXECUTION_LOG;
+        } else if (e->state == EXECUTION_ENDED) {
+            news = EXECUTION_RESULT;
+        } else if (!waiting) {
+            break;
+        } else {
+            waiting = pthread_cond_timedwait(&e->changed, &e->lock, &until) != ETIMEDOUT;
+        }
+    }
+    (void)pthread_mutex_unlock(&e->lock);
+    return news;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One execution as the daemon holds it while anybody needs it: what to run, the log so far, how
+ * it ended. Counted references; a worker writes, any number of readers follow, and a reader
+ * that reads slowly or not at all never holds up the worker: the log is bounded and kept whole.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_EXECUTION_H
+#define SKILLVM_API_DAEMON_ENGINE_EXECUTION_H
+
+#include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/engine/guest_decoder.h"
+#include "api/daemon/engine/input_files.h"
+#include "api/daemon/process_stats.h"
+#include "api/daemon/store/spool.h"
+#include "api/daemon/tenant.h"
+#include "api/skill/skill.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EXECUTION_ID_SIZE 38u
+
+/* A run of bytes of one stream in the log. */
+#define EXECUTION_SEGMENT_STDERR 0x80000000u
+#define EXECUTION_SEGMENT_LENGTH 0x7fffffffu
+
+/* COLLECTING: the skill has ended, what it left is still on its way. */
+enum execution_state {
+    EXECUTION_ACCEPTED,
+    EXECUTION_RUNNING,
+    EXECUTION_COLLECTING,
+    EXECUTION_ENDED,
+};
+
+/* What to run. Everything is owned by whoever holds the plan. */
+struct run_plan {
+    char tenant[TENANT_ID_SIZE]; /* whose execution it is */
+    bool admitted;               /* by engine_admit, which set the limits */
+    struct tenant_limits limits; /* of the tenant, when it was */
+    char *skill_name;
+    char *skill_version;
+    char *skill_digest;
+    int skill_fd; /* the canonical tar */
+    uint64_t skill_bytes;
+    struct buf run;     /* the RUN payload of guest-init/proto.h */
+    struct spool input; /* holds the input JSON from input_at on, unless there is none */
+    bool has_input;
+    uint64_t input_at;
+    uint64_t input_bytes;
+    struct input_files files;
+    uint64_t timeout_ms;
+    uint64_t memory_bytes;
+    struct skill_strings warnings;
+    char *idempotency_key; /* NULL: none */
+    char *request_digest;  /* with a key: of everything the request says */
+};
+
+/* The empty plan. */
+struct run_plan run_plan_init(void);
+/* Safe on an initialised or finished plan. */
+void run_plan_finish(struct run_plan *plan);
+
+struct execution {
+    /* Fixed from creation on. */
+    char id[EXECUTION_ID_SIZE];
+    char tenant[TENANT_ID_SIZE]; /* of the plan */
+    struct run_plan plan;        /* only its worker reads it once it was submitted */
+    uint64_t accepted_ns;        /* realtime */
+    uint64_t queued_ns;          /* monotonic */
+    int cancel_fd;               /* eventfd: readable once it shall end */
+
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t changed;
+    unsigned references;
+    enum execution_state state;
+    bool ran; /* it was RUNNING once */
+    bool log_clipped;
+    struct buf log;      /* the bytes of both streams, in the order they came */
+    struct buf segments; /* u32 each, covering log: see below */
+    /* The result JSON, once ended: for readers that take their time, a large one is in a file.
+     */
+    struct buf result;
+    int result_fd; /* nameless; -1: it is in memory */
+    size_t result_len;
+    char lost[ERR_MESSAGE_MAX]; /* why the result is not in the registry; "" when it is */
+
+    pid_t machine; /* the process it runs in, until that is reaped; 0: none */
+
+    /* The engine's, under its lock. */
+    struct execution *next;
+    struct fair_entry place;
+};
+
+/* A new execution with a fresh id and one reference. Takes the plan over. NULL: no memory. */
+struct execution *execution_create(struct run_plan *plan, struct err *err);
+struct execution *execution_ref(struct execution *e);
+/* NULL is fine. */
+void execution_unref(struct execution *e);
+
+/* Makes the cancel descriptor readable. */
+void execution_cancel(struct execution *e);
+/* Moves on to RUNNING or COLLECTING. */
+void execution_set_state(struct execution *e, enum execution_state state);
+/* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
+void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
+                          size_t len);
+/* Appends the log so far, both streams as they came, to out. 0, -E2BIG or -ENOMEM. */
+int execution_copy_log(struct execution *e, struct buf *out);
+/*
+ * Sets the result (taken over) and wakes every reader. Once. lost says why it could not be
+ * stored, NULL when it was. tmp_fd is the folder for a large one.
+ */
+void execution_end(struct execution *e, int tmp_fd, struct buf *result, const char *lost);
+/* Copies len bytes of the result of one that has ended. 0, or -errno (-EIO past its end). */
+int execution_read_result(const struct execution *e, size_t at, void *data, size_t len);
+/* Notes the process of its machine, which must not be reaped before this was called with 0. */
+void execution_set_machine(struct execution *e, pid_t machine);
+/* What its machine takes now. False when there is none. */
+bool execution_machine_memory(struct execution *e, struct process_memory *ret);
+enum execution_state execution_get_state(struct execution *e);
+/* Waits for the end. The result is then constant and may be read without the lock. */
+void execution_wait(struct execution *e);
+
+/* Where a reader of the log is. Zero-initialise. */
+struct execution_cursor {
+    size_t log_at;
+    size_t segment_at;   /* bytes of segments */
+    uint32_t in_segment; /* bytes of that segment already read */
+    bool told_ran;
+};
+
+enum execution_news {
+    EXECUTION_NOTHING, /* the time is up */
+    EXECUTION_STATE,   /* it runs, or has run; comes once, and before any of its log */
+    EXECUTION_LOG,     /* bytes of a stream */
+    EXECUTION_RESULT,  /* ended and all of the log was read */
+};
+
+/*
+ * Waits until there is news for this reader, at most until deadline_ns (monotonic). For
+ * EXECUTION_LOG up to size bytes of one stream are copied to data.
+ */
+enum execution_news execution_next(struct execution *e, struct execution_cursor *cursor,
+                                   uint64_t deadline_ns, enum guest_stream *ret_stream,
+                                   void *data, size_t size, size_t *ret_len);
+
+#endif

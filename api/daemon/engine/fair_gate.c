@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/fair_gate.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct fair_gate {
+    unsigned places;
+
+    pthread_mutex_t lock; /* for all below, and for the entries */
+    pthread_cond_t moved; /* monotonic: somebody was let in */
+    struct fair_queue *queue;
+};
+
+struct fair_gate *fair_gate_create(unsigned places)
+{
+    struct fair_gate *gate = calloc(1, sizeof(*gate));
+    pthread_condattr_t attr;
+
+    if (gate)
+        gate->queue = fair_queue_create();
+    if (!gate || !gate->queue) {
+        free(gate);
+        return NULL;
+    }
+    gate->places = places;
+    (void)pthread_mutex_init(&gate->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&gate->moved, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    return gate;
+}
+
+void fair_gate_destroy(struct fair_gate *gate)
+{
+    if (!gate)
+        return;
+    fair_queue_destroy(gate->queue);
+    (void)pthread_cond_destroy(&gate->moved);
+    (void)pthread_mutex_destroy(&gate->lock);
+    free(gate);
+}
+
+/* Lets in whoever's turn it is. Under the lock. */
+static void let_in(struct fair_gate *gate)
+{
+    while (fair_queue_count(gate->queue).running < gate->places &&
+           fair_queue_take(gate->queue, clock_monotonic_ns()))
+        (void)pthread_cond_broadcast(&gate->moved);
+}
+
+int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entry *entry,
+                    uint64_t deadline_ns, struct err *err)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                   .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    const struct fair_limits limits = {0};
+    struct fair_tenant *place;
+    int r = 0;
+
+    (void)pthread_mutex_lock(&gate->lock);
+    place = fair_queue_reserve(gate->queue, tenant, &limits);
+    if (!place) {
+        (void)pthread_mutex_unlock(&gate->lock);
+        return err_set(err, ENOMEM, "out of memory");
+    }
+    fair_queue_push(gate->queue, place, entry, clock_monotonic_ns());
+    let_in(gate);
+    while (!entry->running &&
+           pthread_cond_timedwait(&gate->moved, &gate->lock, &until) != ETIMEDOUT)
+        ;
+    if (!entry->running) {
+        fair_queue_remove(gate->queue, entry);
+        r = err_set(err, EBUSY, "others are waiting for their turn already");
+    }
+    (void)pthread_mutex_unlock(&gate->lock);
+    return r;
+}
+
+void fair_gate_leave(struct fair_gate *gate, struct fair_entry *entry)
+{
+    (void)pthread_mutex_lock(&gate->lock);
+    fair_queue_done(gate->queue, entry, clock_monotonic_ns());
+    let_in(gate);
+    (void)pthread_mutex_unlock(&gate->lock);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/fair_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Weighted time: microseconds of a slot, times this, through the weight. */
+#define SCALE       FAIR_WEIGHT_MAX
+#define MEAN_WEIGHT 8u /* the newest is an eighth of the average */
+
+struct fair_tenant {
+    struct fair_tenant *next;
+    struct fair_limits limits;
+    uint64_t had; /* weighted time */
+    bool entered; /* it could run when the queue was last looked at */
+    struct fair_entry *waiting;
+    struct fair_entry **waiting_end;
+    struct fair_entry *running;
+    unsigned n_waiting; /* without kept places */
+    unsigned n_kept;
+    unsigned n_running;
+    char id[];
+};
+
+struct fair_queue {
+    struct fair_tenant *tenants;
+    uint64_t least; /* what one that enters has had at the least; never falls */
+    struct fair_count count;
+    uint64_t mean_ns;
+};
+
+struct fair_queue *fair_queue_create(void)
+{
+    return calloc(1, sizeof(struct fair_queue));
+}
+
+void fair_queue_destroy(struct fair_queue *q)
+{
+    if (!q)
+        return;
+    while (q->tenants) {
+        struct fair_tenant *t = q->tenants;
+
+        q->tenants = t->next;
+        free(t);
+    }
+    free(q);
+}
+
+static struct fair_tenant *find(const struct fair_queue *q, const char *id)
+{
+    struct fair_tenant *t = q->tenants;
+
+    while (t && strcmp(t->id, id) != 0)
+        t = t->next;
+    return t;
+}
+
+static bool may_run(const struct fair_tenant *t)
+{
+    return t->waiting && (t->limits.max_running == 0 || t->n_running < t->limits.max_running);
+}
+
+/* Charges what an entry has run since it was charged last. */
+static void charge(struct fair_entry *entry, uint64_t now_ns)
+{
+    struct fair_tenant *t = entry->tenant;
+    uint64_t us = now_ns > entry->since_ns ? (now_ns - entry->since_ns) / 1000 : 0;
+
+    if (us < FAIR_COST_MIN_US)
+        us = FAIR_COST_MIN_US;
+    if (us > entry->charged_us) {
+        t->had += (us - entry->charged_us) * SCALE / t->limits.weight;
+        entry->charged_us = us;
+    }
+}
+
+/* Brings the accounts up to now, and lets those enter that could not run before. */
+static void update(struct fair_queue *q, uint64_t now_ns)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+
+    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
+        for (struct fair_entry *entry = t->running; entry; entry = entry->next)
+            charge(entry, now_ns);
+        if (t->entered && may_run(t) && t->had < least)
+            least = t->had;
+        if (t->had > most)
+            most = t->had;
+    }
+    if (least == UINT64_MAX)
+        least = most;
+    if (least > q->least)
+        q->least = least;
+    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
+        bool can = may_run(t);
+
+        if (can && !t->entered && t->had < q->least)
+            t->had = q->least;
+        t->entered = can;
+    }
+}
+
+/* Forgets tenants with nothing here that owe nothing. */
+static void sweep(struct fair_queue *q)
+{
+    struct fair_tenant **at = &q->tenants;
+
+    while (*at) {
+        struct fair_tenant *t = *at;
+
+        if (t->n_waiting + t->n_kept + t->n_running > 0 || t->had > q->least) {
+            at = &t->next;
+        } else {
+            *at = t->next;
+            free(t);
+        }
+    }
+}
+
+static void set_limits(struct fair_tenant *t, const struct fair_limits *limits)
+{
+    t->limits = *limits;
+    if (t->limits.weight == 0)
+        t->limits.weight = FAIR_WEIGHT_DEFAULT;
+    if (t->limits.weight > FAIR_WEIGHT_MAX)
+        t->limits.weight = FAIR_WEIGHT_MAX;
+}
+
+static struct fair_tenant *add(struct fair_queue *q, const char *id)
+{
+    size_t size = strlen(id) + 1;
+    struct fair_tenant *t;
+
+    sweep(q);
+    t = calloc(1, sizeof(*t) + size);
+    if (!t)
+        return NULL;
+    memcpy(t->id, id, size);
+    t->waiting_end = &t->waiting;
+    t->next = q->tenants;
+    q->tenants = t;
+    return t;
+}
+
+struct fair_tenant *fair_queue_reserve(struct fair_queue *q, const char *tenant,
+                                       const struct fair_limits *limits)
+{
+    struct fair_tenant *t = find(q, tenant);
+
+    if (!t)
+        t = add(q, tenant);
+    if (!t)
+        return NULL;
+    set_limits(t, limits);
+    t->n_kept++;
+    q->count.waiting++;
+    return t;
+}
+
+void fair_queue_give_back(struct fair_queue *q, struct fair_tenant *tenant)
+{
+    tenant->n_kept--;
+    q->count.waiting--;
+}
+
+void fair_queue_push(struct fair_queue *q, struct fair_tenant *tenant, struct fair_entry *entry,
+                     uint64_t now_ns)
+{
+    *entry = (struct fair_entry){.tenant = tenant, .since_ns = now_ns};
+    tenant->n_kept--;
+    tenant->n_waiting++;
+    *tenant->waiting_end = entry;
+    tenant->waiting_end = &entry->next;
+    /* Now, not at the next turn: until then others may have moved on. */
+    update(q, now_ns);
+}
+
+void fair_queue_set_limits(struct fair_queue *q, const char *tenant,
+                           const struct fair_limits *limits)
+{
+    struct fair_tenant *t = find(q, tenant);
+
+    if (t)
+        set_limits(t, limits);
+}
+
+/* Takes an entry out of its tenant's queue. */
+static void unlink_waiting(struct fair_queue *q, struct fair_entry *entry)
+{
+    struct fair_tenant *t = entry->tenant;
+    struct fair_entry **at = &t->waiting;
+
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+    if (!*at)
+        t->waiting_end = at;
+    entry->next = NULL;
+    t->n_waiting--;
+    q->count.waiting--;
+}
+
+struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns)
+{
+    struct fair_tenant *best = NULL;
+    struct fair_entry *entry;
+
+    update(q, now_ns);
+    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
+        if (!may_run(t))
+            continue;
+        if (!best || t->had < best->had ||
+            (t->had == best->had && t->waiting->since_ns < best->waiting->since_ns))
+            best = t;
+    }
+    if (!best)
+        return NULL;
+    entry = best->waiting;
+    unlink_waiting(q, entry);
+    entry->running = true;
+    entry->since_ns = now_ns;
+    entry->next = best->running;
+    best->running = entry;
+    best->n_running++;
+    q->count.running++;
+    charge(entry, now_ns);
+    return entry;
+}
+
+struct fair_entry *fair_queue_drain(struct fair_queue *q)
+{
+    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
+        struct fair_entry *entry = t->waiting;
+
+        if (entry) {
+            fair_queue_remove(q, entry);
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+void fair_queue_remove(struct fair_queue *q, struct fair_entry *entry)
+{
+    unlink_waiting(q, entry);
+    entry->tenant = NULL;
+}
+
+void fair_queue_done(struct fair_queue *q, struct fair_entry *entry, uint64_t now_ns)
+{
+    struct fair_tenant *t = entry->tenant;
+    struct fair_entry **at = &t->running;
+    uint64_t ns;
+
+    update(q, now_ns);
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+    t->n_running--;
+    q->count.running--;
+    ns = now_ns > entry->since_ns ? now_ns - entry->since_ns : 0;
+    q->mean_ns =
+        q->mean_ns == 0 ? ns : q->mean_ns - q->mean_ns / MEAN_WEIGHT + ns / MEAN_WEIGHT;
+    *entry = (struct fair_entry){0};
+}
+
+struct fair_count fair_queue_count(const struct fair_queue *q)
+{
+    return q->count;
+}
+
+static struct fair_count count_of(const struct fair_tenant *t)
+{
+    return (struct fair_count){.waiting = t->n_waiting + t->n_kept, .running = t->n_running};
+}
+
+struct fair_count fair_queue_count_of(const struct fair_queue *q, const char *tenant)
+{
+    const struct fair_tenant *t = find(q, tenant);
+
+    return t ? count_of(t) : (struct fair_count){0};
+}
+
+void fair_queue_each(const struct fair_queue *q,
+                     void (*visit)(void *ctx, const char *tenant, struct fair_count count),
+                     void *ctx)
+{
+    for (const struct fair_tenant *t = q->tenants; t; t = t->next)
+        visit(ctx, t->id, count_of(t));
+}
+
+uint64_t fair_queue_oldest_ns(const struct fair_queue *q)
+{
+    uint64_t oldest = 0;
+
+    for (const struct fair_tenant *t = q->tenants; t; t = t->next) {
+        if (t->waiting && (oldest == 0 || t->waiting->since_ns < oldest))
+            oldest = t->waiting->since_ns;
+    }
+    return oldest;
+}
+
+uint64_t fair_queue_mean_ns(const struct fair_queue *q)
+{
+    return q->mean_ns;
+}

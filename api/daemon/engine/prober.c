@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/prober.h"
+
+#include "api/daemon/engine/quota.h"
+#include "api/daemon/registry/registry_tools.h"
+#include "api/daemon/registry/registry_usage.h"
+#include "api/skill/sha256.h"
+#include "api/tools/parser.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a look that failed is not tried again, and one that took too long; as many are
+ * remembered. */
+#define FAILURES   64u
+#define FAILURE_NS 60000000000ull
+#define TIMEOUT_NS 600000000000ull
+
+struct job {
+    struct job *next;
+    char tenant[TENANT_ID_SIZE];
+    char digest[SHA256_HEX_SIZE];
+    char *path;
+    char *key;
+    enum proto_mode mode;
+    bool is_running;
+};
+
+struct failure {
+    char tenant[TENANT_ID_SIZE]; /* whose limits were the reason; "": it is the script's */
+    char digest[SHA256_HEX_SIZE];
+    uint64_t key_hash;
+    uint64_t until_ns;
+};
+
+struct prober {
+    struct prober_config config;
+    struct quota *quota;
+    int stop_fd; /* eventfd: readable once it shall end */
+    pthread_t workers[PROBER_WORKERS];
+    unsigned n_workers;
+
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t work;
+    pthread_cond_t done; /* monotonic */
+    struct job *jobs;    /* waiting and running, the oldest first */
+    unsigned n_jobs;
+    char last[TENANT_ID_SIZE]; /* whose script was begun last */
+    struct failure failures[FAILURES];
+    unsigned next_failure;
+    bool stopping;
+};
+
+static uint64_t hash(const char *text)
+{
+    uint64_t h = 14695981039346656037u;
+
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 1099511628211u;
+    return h;
+}
+
+static struct job *find(struct prober *p, const char *digest, const char *key)
+{
+    for (struct job *j = p->jobs; j; j = j->next) {
+        if (strcmp(j->digest, digest) == 0 && strcmp(j->key, key) == 0)
+            return j;
+    }
+    return NULL;
+}
+
+static bool failed_lately(const struct prober *p, const char *tenant, const char *digest,
+                          const char *key)
+{
+    uint64_t now = clock_monotonic_ns(), key_hash = hash(key);
+
+    for (size_t i = 0; i < FAILURES; i++) {
+        const struct failure *f = &p->failures[i];
+
+        if (f->until_ns > now && f->key_hash == key_hash && strcmp(f->digest, digest) == 0 &&
+            (!f->tenant[0] || strcmp(f->tenant, tenant) == 0))
+            return true;
+    }
+    return false;
+}
+
+static void job_free(struct job *j)
+{
+    free(j->path);
+    free(j->key);
+    free(j);
+}
+
+/* The oldest that waits, of another tenant than the last one's if there is one. */
+static struct job *take(struct prober *p)
+{
+    struct job *first = NULL;
+
+    for (struct job *j = p->jobs; j; j = j->next) {
+        if (j->is_running)
+            continue;
+        if (!first)
+            first = j;
+        if (strcmp(j->tenant, p->last) != 0) {
+            first = j;
+            break;
+        }
+    }
+    if (first) {
+        first->is_running = true;
+        memcpy(p->last, first->tenant, sizeof(p->last));
+    }
+    return first;
+}
+
+static void finish(struct prober *p, struct job *job, int r)
+{
+    struct job **at = &p->jobs;
+
+    if (r < 0 && r != -ENODATA && r != -ECANCELED) {
+        struct failure *f = &p->failures[p->next_failure++ % FAILURES];
+
+        /* Others may have the same skill, and time left to look at it. */
+        f->tenant[0] = '\0';
+        if (r == -EDQUOT || r == -ENOENT)
+            memcpy(f->tenant, job->tenant, sizeof(f->tenant));
+        memcpy(f->digest, job->digest, sizeof(f->digest));
+        f->key_hash = hash(job->key);
+        f->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
+    }
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    p->n_jobs--;
+    (void)pthread_cond_broadcast(&p->done);
+    job_free(job);
+}
+
+/* What a look takes counts as the tenant's, and without time left there is none. */
+static int check_quota(const struct prober *p, const struct job *job, struct err *err)
+{
+    struct tenant_limits limits;
+    struct refusal refusal;
+    int r = quota_limits(p->quota, job->tenant, &limits, err);
+
+    return r < 0 ? r
+                 : quota_check_cpu(p->quota, job->tenant, &limits, clock_realtime_ns(),
+                                   &refusal, err);
+}
+
+static void charge(const struct prober *p, const struct job *job, uint64_t cpu_us)
+{
+    struct err err = {0};
+
+    if (cpu_us > 0 && registry_usage_add(p->config.registry, job->tenant,
+                                         registry_usage_day(clock_realtime_ns()),
+                                         (cpu_us + 999) / 1000, &err) < 0)
+        log_error("tools", "tenant=%s usage=\"%s\"", job->tenant, err.message);
+}
+
+/* Looks at a script and writes down what there is. */
+static int look(struct prober *p, const struct job *job)
+{
+    const struct tool_script script = {
+        .digest = job->digest, .path = job->path, .mode = job->mode};
+    struct buf text = buf_init(PARSER_BYTES_MAX + 1);
+    uint64_t start_ns = clock_monotonic_ns();
+    struct err err = {0}, lost = {0};
+    uint64_t cpu_us = 0;
+    int r = check_quota(p, job, &err);
+
+    if (r == 0)
+        r = tool_probe_run(&p->config.env, &script, p->stop_fd, &cpu_us, &text, &err);
+    charge(p, job, cpu_us);
+    log_info("tools", "looked digest=%.12s script=\"%s\" result=\"%s\" ms=%.1f", job->digest,
+             job->path, r < 0 ? err.message : "described",
+             (double)(clock_monotonic_ns() - start_ns) / 1e6);
+    if (r == 0 || r == -ENODATA) {
+        const char *found = r == 0 ? buf_cstr(&text) : NULL;
+        int stored = r == 0 && !found
+                         ? -ENOMEM
+                         : registry_tool_schema_put(p->config.registry, job->digest, job->key,
+                                                    found, &lost);
+
+        if (stored < 0) {
+            log_error("tools", "digest=%.12s lost=\"%s\"", job->digest, lost.message);
+            r = stored;
+        }
+    }
+    buf_finish(&text);
+    return r;
+}
+
+static void *worker(void *arg)
+{
+    struct prober *p = arg;
+
+    (void)pthread_mutex_lock(&p->lock);
+    while (!p->stopping) {
+        struct job *job = take(p);
+        int r;
+
+        if (!job) {
+            (void)pthread_cond_wait(&p->work, &p->lock);
+            continue;
+        }
+        (void)pthread_mutex_unlock(&p->lock);
+        r = look(p, job);
+        (void)pthread_mutex_lock(&p->lock);
+        finish(p, job, r);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+int prober_create(const struct prober_config *config, struct prober **ret, struct err *err)
+{
+    struct prober *p = calloc(1, sizeof(*p));
+    pthread_condattr_t attr;
+
+    if (!p)
+        return err_set(err, ENOMEM, "out of memory");
+    p->config = *config;
+    p->quota = quota_create(config->registry);
+    if (!p->quota) {
+        free(p);
+        return err_set(err, ENOMEM, "out of memory");
+    }
+    (void)pthread_mutex_init(&p->lock, NULL);
+    (void)pthread_cond_init(&p->work, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&p->done, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    p->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (p->stop_fd < 0) {
+        int r = err_set_errno(err, errno, "cannot make an event descriptor");
+
+        prober_destroy(p);
+        return r;
+    }
+    for (; p->n_workers < PROBER_WORKERS; p->n_workers++) {
+        int r = pthread_create(&p->workers[p->n_workers], NULL, worker, p);
+
+        if (r != 0) {
+            prober_destroy(p);
+            return err_set_errno(err, r, "cannot start a thread");
+        }
+    }
+    *ret = p;
+    return 0;
+}
+
+void prober_stop(struct prober *p)
+{
+    const uint64_t one = 1;
+
+    (void)pthread_mutex_lock(&p->lock);
+    p->stopping = true;
+    (void)pthread_cond_broadcast(&p->work);
+    (void)pthread_cond_broadcast(&p->done);
+    (void)pthread_mutex_unlock(&p->lock);
+    if (p->stop_fd >= 0 && write(p->stop_fd, &one, sizeof(one)) < 0)
+        log_warn("tools", "cannot end what is looked at");
+}
+
+void prober_destroy(struct prober *p)
+{
+    if (!p)
+        return;
+    prober_stop(p);
+    for (unsigned i = 0; i < p->n_workers; i++)
+        (void)pthread_join(p->workers[i], NULL);
+    while (p->jobs) {
+        struct job *next = p->jobs->next;
+
+        job_free(p->jobs);
+        p->jobs = next;
+    }
+    fd_close(&p->stop_fd);
+    quota_destroy(p->quota);
+    (void)pthread_cond_destroy(&p->done);
+    (void)pthread_cond_destroy(&p->work);
+    (void)pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+uint64_t prober_timeout_ms(const struct prober *p)
+{
+    return tool_probe_timeout_ms(&p->config.env) + 1000;
+}
+
+/* Adds a job at the end. With the lock held. */
+static bool enqueue(struct prober *p, const char *tenant, const struct tool_script *script,
+                    const char *key)
+{
+    struct job *job = calloc(1, sizeof(*job));
+    struct job **at = &p->jobs;
+
+    if (job) {
+        (void)snprintf(job->tenant, sizeof(job->tenant), "%s", tenant);
+        (void)snprintf(job->digest, sizeof(job->digest), "%s", script->digest);
+        job->mode = script->mode;
+        job->path = strdup(script->path);
+        job->key = strdup(key);
+    }
+    if (!job || !job->path || !job->key) {
+        if (job)
+            job_free(job);
+        return false;
+    }
+    while (*at)
+        at = &(*at)->next;
+    *at = job;
+    p->n_jobs++;
+    (void)pthread_cond_signal(&p->work);
+    return true;
+}
+
+int prober_ask(struct prober *p, const char *tenant, const struct tool_script *script,
+               const char *key)
+{
+    struct err ignored = {0};
+    bool short_of = resources_check(p->config.resources, &ignored) < 0;
+    unsigned of_tenant = 0;
+    int r = -EAGAIN;
+
+    (void)pthread_mutex_lock(&p->lock);
+    for (const struct job *j = p->jobs; j; j = j->next)
+        of_tenant += strcmp(j->tenant, tenant) == 0;
+    if (find(p, script->digest, key))
+        r = 0;
+    else if (failed_lately(p, tenant, script->digest, key))
+        r = -ENODATA;
+    else if (!short_of && !p->stopping && p->n_jobs < PROBER_QUEUE_MAX &&
+             of_tenant < PROBER_TENANT_MAX && enqueue(p, tenant, script, key))
+        r = 0;
+    (void)pthread_mutex_unlock(&p->lock);
+    return r;
+}
+
+void prober_wait(struct prober *p, const char *digest, const char *key, uint64_t deadline_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                   .tv_nsec = (long)(deadline_ns % 1000000000u)};
+
+    (void)pthread_mutex_lock(&p->lock);
+    while (!p->stopping && find(p, digest, key) &&
+           pthread_cond_timedwait(&p->done, &p->lock, &until) != ETIMEDOUT)
+        ;
+    (void)pthread_mutex_unlock(&p->lock);
+}

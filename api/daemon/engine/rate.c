@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/rate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A token in the units that a bucket counts: one per nanosecond and token a minute. */
+#define TOKEN     60000000000ull
+#define MINUTE_NS 60000000000ull
+/* Buckets that are full again are forgotten once there are twice as many as were needed. */
+#define SWEEP_MIN 64u
+
+struct bucket {
+    struct bucket *next;
+    uint64_t level; /* up to per_minute * TOKEN */
+    uint64_t at_ns;
+    unsigned per_minute;
+    char tenant[];
+};
+
+struct rate {
+    pthread_mutex_t lock;
+    struct bucket *buckets;
+    size_t n;
+    size_t sweep_at;
+};
+
+struct rate *rate_create(void)
+{
+    struct rate *rate = calloc(1, sizeof(*rate));
+
+    if (!rate)
+        return NULL;
+    (void)pthread_mutex_init(&rate->lock, NULL);
+    rate->sweep_at = SWEEP_MIN;
+    return rate;
+}
+
+void rate_destroy(struct rate *rate)
+{
+    if (!rate)
+        return;
+    while (rate->buckets) {
+        struct bucket *b = rate->buckets;
+
+        rate->buckets = b->next;
+        free(b);
+    }
+    (void)pthread_mutex_destroy(&rate->lock);
+    free(rate);
+}
+
+static void refill(struct bucket *b, uint64_t now_ns)
+{
+    uint64_t passed = now_ns > b->at_ns ? now_ns - b->at_ns : 0;
+    uint64_t full = b->per_minute * TOKEN;
+
+    /* A minute fills it, whatever the rate. */
+    if (passed >= MINUTE_NS || b->level + passed * b->per_minute > full)
+        b->level = full;
+    else
+        b->level += passed * b->per_minute;
+    if (now_ns > b->at_ns)
+        b->at_ns = now_ns;
+}
+
+/* A full bucket says the same as none. */
+static void sweep(struct rate *rate, uint64_t now_ns)
+{
+    struct bucket **at = &rate->buckets;
+
+    while (*at) {
+        struct bucket *b = *at;
+
+        refill(b, now_ns);
+        if (b->level < b->per_minute * TOKEN) {
+            at = &b->next;
+        } else {
+            *at = b->next;
+            free(b);
+            rate->n--;
+        }
+    }
+    rate->sweep_at = rate->n * 2 > SWEEP_MIN ? rate->n * 2 : SWEEP_MIN;
+}
+
+static struct bucket *find_or_add(struct rate *rate, const char *tenant, unsigned per_minute,
+                                  uint64_t now_ns)
+{
+    size_t size = strlen(tenant) + 1;
+    struct bucket *b = rate->buckets;
+
+    while (b && strcmp(b->tenant, tenant) != 0)
+        b = b->next;
+    if (b)
+        return b;
+    if (rate->n >= rate->sweep_at)
+        sweep(rate, now_ns);
+    b = calloc(1, sizeof(*b) + size);
+    if (!b)
+        return NULL;
+    memcpy(b->tenant, tenant, size);
+    b->level = per_minute * TOKEN;
+    b->per_minute = per_minute;
+    b->at_ns = now_ns;
+    b->next = rate->buckets;
+    rate->buckets = b;
+    rate->n++;
+    return b;
+}
+
+int64_t rate_take(struct rate *rate, const char *tenant, unsigned per_minute, uint64_t now_ns)
+{
+    struct bucket *b;
+    int64_t wait = 0;
+
+    if (per_minute == 0)
+        return 0;
+    if (per_minute > RATE_MAX_PER_MINUTE)
+        per_minute = RATE_MAX_PER_MINUTE;
+    (void)pthread_mutex_lock(&rate->lock);
+    b = find_or_add(rate, tenant, per_minute, now_ns);
+    if (!b) {
+        (void)pthread_mutex_unlock(&rate->lock);
+        return -ENOMEM;
+    }
+    refill(b, now_ns);
+    b->per_minute = per_minute;
+    if (b->level > per_minute * TOKEN)
+        b->level = per_minute * TOKEN;
+    if (b->level >= TOKEN)
+        b->level -= TOKEN;
+    else
+        wait = (int64_t)((TOKEN - b->level + per_minute - 1) / per_minute);
+    (void)pthread_mutex_unlock(&rate->lock);
+    return wait;
+}

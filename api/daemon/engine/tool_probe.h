@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One look at a script's parser: a microVM runs api/tools/argparse_probe.py beside the skill
+ * and gives a description back. It is no execution: it has no id, no row and no artifacts, and
+ * of what the guest says nothing is kept but a description that parser_read() takes.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_TOOL_PROBE_H
+#define SKILLVM_API_DAEMON_ENGINE_TOOL_PROBE_H
+
+#include "api/daemon/engine/snapshots.h"
+#include "api/daemon/metrics.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "guest-init/proto.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Borrowed. */
+struct tool_probe_env {
+    struct snapshots *snapshots;
+    struct metrics *metrics;
+    const char *vmm_program;
+    int tmp_fd;     /* directory */
+    int objects_fd; /* directory */
+    uint64_t grace_ms;
+};
+
+struct tool_script {
+    const char *digest; /* of the skill */
+    const char *path;   /* of the script in it */
+    enum proto_mode mode;
+};
+
+/* How long a script may take until it asks for its arguments. */
+uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env);
+
+/*
+ * Says whether looking may find something: a Python file that has the word argparse in it.
+ * skill_fd is the canonical tar. 0 or -errno.
+ */
+int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err);
+
+/*
+ * Looks. *ret_cpu_us is what the machine took, 0 without one, in any case. 0 with the
+ * description appended to ret (PARSER_BYTES_MAX is enough); -ENODATA where
+ * the script has none; -ETIME where it took too long; -ECANCELED once cancel_fd is readable;
+ * else a failure of ours or of the machine.
+ */
+int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *script,
+                   int cancel_fd, uint64_t *ret_cpu_us, struct buf *ret, struct err *err);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP/1.1: routes and who may use them, request bodies within their limits (spooled, never
+ * held whole in memory), replies, streams. One thread per request on its way, so a handler may
+ * block; connections without one wait in http_lobby.h. libmicrohttpd stays in this folder.
+ */
+#ifndef SKILLVM_API_DAEMON_HTTP_HTTP_H
+#define SKILLVM_API_DAEMON_HTTP_HTTP_H
+
+#include "api/daemon/store/spool.h"
+#include "api/daemon/tenant.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define HTTP_LISTENERS_MAX       4u
+#define HTTP_CONNECTIONS_DEFAULT 1100u
+
+#define HTTP_PARAMS_MAX 3u
+#define HTTP_PARTS_MAX  3u
+#define HTTP_QUERY_MAX  8u
+
+/* Who may use a route; everybody else is answered with 401. */
+enum http_access {
+    HTTP_ACCESS_OPERATOR,
+    HTTP_ACCESS_TENANT, /* and the operator */
+    HTTP_ACCESS_OPEN,   /* nobody is asked; the request has no caller */
+};
+
+/* What a route takes as its body. */
+enum http_body {
+    HTTP_BODY_NONE,    /* ignored */
+    HTTP_BODY_JSON,    /* JSON, or multipart/form-data */
+    HTTP_BODY_ARCHIVE, /* an archive, or multipart/form-data */
+    HTTP_BODY_FILE,    /* bytes of any type, or multipart/form-data; hashed as they come */
+};
+
+/* Where a request comes from. */
+struct http_origin {
+    bool is_unix;
+    uid_t uid;                 /* of a unix peer; (uid_t)-1 for any other */
+    const char *tenant_header; /* X-Tenant-ID, or NULL; borrowed */
+};
+
+/*
+ * Tells who calls. bearer is the key of an Authorization header, "" for a header that has none,
+ * NULL without one. 0, -EACCES for nobody we know, -EPERM and -ENOENT where tenant_header names
+ * another's tenant or none, -EIO. Called by several threads at once,
+ * before a body is read.
+ */
+typedef int http_authorize_fn(void *ctx, const struct http_origin *origin, const char *bearer,
+                              struct caller *ret);
+
+/* Why a request was answered with 401. */
+enum http_unauthorized {
+    HTTP_UNAUTHORIZED_NO_KEY,
+    HTTP_UNAUTHORIZED_KEY,  /* the key is nobody's */
+    HTTP_UNAUTHORIZED_ROLE, /* the key is good, and this is the operator's */
+};
+
+struct http_part {
+    const char *name; /* of the route's part rule */
+    bool seen;
+    /* As the sender put them; owned, NULL where it did not. */
+    char *file_name;
+    char *content_type;
+    struct spool content;
+};
+
+struct http_request {
+    struct caller caller;
+    char *params[HTTP_PARAMS_MAX]; /* what stood for ':' and '*' in the path; owned */
+    char *query[HTTP_QUERY_MAX];   /* by the route's names; NULL where absent; owned */
+    const char *content_type;      /* of the body, or NULL; borrowed */
+    bool is_multipart;
+    bool wants_events; /* Accept: text/event-stream */
+    bool is_tcp;       /* else it came over a unix socket */
+    char host[256];    /* the Host header, a name or address with or without a port; or "" */
+    struct spool body; /* empty for multipart */
+    struct http_part parts[HTTP_PARTS_MAX];
+};
+
+struct http_reply {
+    unsigned status;
+    const char *content_type; /* static; NULL for an answer without a body */
+    struct buf body;
+    int file_fd; /* sent instead of body where not -1; owned */
+    uint64_t file_bytes;
+    const char *file_name; /* static: Content-Disposition, "" with no name in it; or NULL */
+    unsigned retry_after_s;
+    char location[64]; /* of what was created, or "" */
+    /*
+     * Streamed instead of body where not NULL: called until it returns -1. It may block for at
+     * most 30 s, and then gives at least one byte.
+     */
+    ssize_t (*read)(void *ctx, char *data, size_t size);
+    void (*release)(void *ctx);
+    void *stream_ctx;
+};
+
+struct http_part_rule {
+    const char *name; /* NULL ends the list */
+    uint64_t max_bytes;
+};
+
+struct http_route {
+    const char *method;
+    const char *path; /* ":" stands for a segment, "*" at the end for all that follows */
+    void (*handle)(void *ctx, struct http_request *request, struct http_reply *reply);
+    enum http_access access;
+    enum http_body body;
+    uint64_t max_bytes;
+    struct http_part_rule parts[HTTP_PARTS_MAX];
+    const char *query[HTTP_QUERY_MAX]; /* parameters it looks at; others are ignored */
+};
+
+/* One place to listen at: the first of these that is set. */
+struct http_listen {
+    const char
+        *socket_path; /* of a unix socket, bound with socket_mode; a stale one is replaced */
+    mode_t socket_mode;
+    const char *address; /* ADDRESS:PORT of TCP, numbers only */
+    int fd; /* listens already; the server's from http_start on, whatever it returns */
+};
+
+/* How long a connection may take, in milliseconds; 0: the default. */
+struct http_deadlines {
+    unsigned idle_ms; /* without a request: 60 s */
+    unsigned head_ms; /* from a request's first byte to the end of its headers: 20 s */
+    unsigned body_ms; /* 30 s, and one more second for each KiB of a body that came */
+    unsigned send_ms; /* without taking anything of its answer, rounded up to seconds: 60 s */
+};
+
+struct http_config {
+    struct http_listen listeners[HTTP_LISTENERS_MAX];
+    size_t n_listeners;
+    /*
+     * 0: the default. At most half as many as the process may open files; an eighth of them is
+     * not for TCP; where all are taken the idlest gives way.
+     */
+    unsigned max_connections;
+    struct http_deadlines deadlines;
+    int tmp_fd;                      /* directory of spools; borrowed */
+    const struct http_route *routes; /* ended by a NULL method; borrowed */
+    http_authorize_fn *authorize;
+    /* Told of every 401; by several threads at once. May be NULL. */
+    void (*unauthorized)(void *ctx, enum http_unauthorized why);
+    /*
+     * Asked now and then while a large body comes whether there is room for more; false with a
+     * reply where there is not. By several threads at once. May be NULL.
+     */
+    bool (*room)(void *ctx, struct http_reply *reply);
+    void *ctx; /* of the handlers and of the three above */
+};
+
+struct http_server;
+
+/*
+ * Listens everywhere and serves. 0; -EADDRINUSE when somebody listens there; -EINVAL for an
+ * address that is none or a descriptor that does not listen; -errno.
+ */
+int http_start(const struct http_config *config, struct http_server **ret, struct err *err);
+/* Accepts no more connections and removes the sockets it made. */
+void http_quiesce(struct http_server *server);
+/* Gives answers a moment to arrive, ends every connection, waits for its thread. NULL is fine.
+ */
+void http_stop(struct http_server *server);
+
+/* Fills a reply that has no body. */
+void http_reply_empty(struct http_reply *reply, unsigned status);
+/* Fills a reply with JSON text that is formatted. */
+void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body);
+/* Fills a reply with {"error":code,"message":…}. */
+void http_reply_error(struct http_reply *reply, unsigned status, const char *code,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/registry/registry.h"
+
+#include "api/daemon/registry/registry_internal.h"
+#include "api/daemon/registry/registry_schema.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Two connections, each with its lock: what only reads does not wait for another's commit,
+ * which takes as long as the disk takes (WAL lets it read on). What was committed is read at
+ * once.
+ */
+struct registry {
+    pthread_mutex_t lock;
+    sqlite3 *db;
+    pthread_mutex_t reader_lock; /* taken after lock where both are */
+    sqlite3 *reader;
+    sqlite3_stmt **statements[REGISTRY_PARTS];
+};
+
+static const struct registry_statements *const parts[REGISTRY_PARTS] = {
+    [REGISTRY_SKILLS] = &registry_skill_statements,
+    [REGISTRY_EXECUTIONS] = &registry_execution_statements,
+    [REGISTRY_TENANTS] = &registry_tenant_statements,
+    [REGISTRY_KEYS] = &registry_key_statements,
+    [REGISTRY_FILES] = &registry_file_statements,
+    [REGISTRY_USAGE] = &registry_usage_statements,
+    [REGISTRY_AUDIT] = &registry_audit_statements,
+    [REGISTRY_TOOLS] = &registry_tool_statements,
+    [REGISTRY_RETENTION] = &registry_retention_statements,
+};
+
+int registry_error(struct registry *registry, struct err *err, const char *what)
+{
+    /* A read that failed stays the reader's last one until the next; reads fail rarely. */
+    int code = registry->reader ? sqlite3_errcode(registry->reader) : SQLITE_OK;
+    bool read = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
+
+    return err_set(err, EIO, "database: cannot %s: %s", what,
+                   sqlite3_errmsg(read ? registry->reader : registry->db));
+}
+
+int registry_no_memory(struct err *err)
+{
+    return err_set(err, ENOMEM, "out of memory");
+}
+
+static int execute(struct registry *registry, const char *sql, struct err *err)
+{
+    if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return registry_error(registry, err, "prepare its schema");
+    return 0;
+}
+
+static int read_number(struct registry *registry, const char *pragma, int *ret, struct err *err)
+{
+    sqlite3_stmt *s;
+    int r;
+
+    if (sqlite3_prepare_v2(registry->db, pragma, -1, &s, NULL) != SQLITE_OK)
+        return registry_error(registry, err, "read its version");
+    r = sqlite3_step(s) == SQLITE_ROW ? 0 : registry_error(registry, err, "read its version");
+    if (r == 0)
+        *ret = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    return r;
+}
+
+/*
+ * Pages that are free can be given back to the file system; a database of an older skillvm is
+ * written anew once for that. Where there is no room to do so it stays as it is.
+ */
+static int allow_vacuum(struct registry *registry, struct err *err)
+{
+    int mode = 0;
+    int r = read_number(registry, "PRAGMA auto_vacuum", &mode, err);
+
+    if (r == 0 && mode == 0)
+        (void)sqlite3_exec(registry->db, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM", NULL, NULL,
+                           NULL);
+    return r;
+}
+
+static int migrate(struct registry *registry, struct err *err)
+{
+    int version = 0;
+    int r = read_number(registry, "PRAGMA user_version", &version, err);
+
+    if (r < 0)
+        return r;
+    if (version > REGISTRY_SCHEMA_VERSION)
+        return err_set(err, EPROTO,
+                       "the database has schema version %d, this skillvm knows up to %d",
+                       version, REGISTRY_SCHEMA_VERSION);
+    for (; version < REGISTRY_SCHEMA_VERSION; version++) {
+        char pragma[64];
+
+        (void)snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d; COMMIT;",
+                       version + 1);
+        r = execute(registry, "BEGIN IMMEDIATE", err);
+        if (r == 0)
+            r = execute(registry, registry_schema_steps[version], err);
+        if (r == 0)
+            r = execute(registry, pragma, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int prepare(struct registry *registry, enum registry_part part, struct err *err)
+{
+    size_t n = parts[part]->n;
+
+    registry->statements[part] = calloc(n, sizeof(sqlite3_stmt *));
+    if (!registry->statements[part])
+        return registry_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const char *text = parts[part]->text[i];
+        sqlite3_stmt **s = &registry->statements[part][i];
+        int r = sqlite3_prepare_v3(registry->db, text, -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
+
+        if (r == SQLITE_OK && sqlite3_stmt_readonly(*s)) {
+            (void)sqlite3_finalize(*s);
+            *s = NULL;
+            r = sqlite3_prepare_v3(registry->reader, text, -1, SQLITE_PREPARE_PERSISTENT, s,
+                                   NULL);
+        }
+        if (r != SQLITE_OK)
+            return registry_error(registry, err, "prepare a statement");
+    }
+    return 0;
+}
+
+static int open_connection(struct registry *registry, const char *path, sqlite3 **ret,
+                           const char *settings, struct err *err)
+{
+    if (sqlite3_open_v2(path, ret,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
+                        NULL) != SQLITE_OK)
+        return registry_error(registry, err, "open it");
+    (void)sqlite3_busy_timeout(*ret, 5000);
+    if (sqlite3_exec(*ret, settings, NULL, NULL, NULL) != SQLITE_OK)
+        return registry_error(registry, err, "set it up");
+    return 0;
+}
+
+int registry_open(const char *path, struct registry **ret, struct err *err)
+{
+    struct registry *registry = calloc(1, sizeof(*registry));
+    int r;
+
+    if (!registry)
+        return registry_no_memory(err);
+    (void)pthread_mutex_init(&registry->lock, NULL);
+    (void)pthread_mutex_init(&registry->reader_lock, NULL);
+    r = open_connection(registry, path, &registry->db,
+                        "PRAGMA auto_vacuum = INCREMENTAL;" /* before anything is in it */
+                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
+                        "PRAGMA cache_size = -512;", /* KiB */
+                        err);
+    if (r == 0)
+        r = migrate(registry, err);
+    if (r == 0)
+        r = allow_vacuum(registry, err);
+    if (r == 0)
+        r = open_connection(registry, path, &registry->reader,
+                            "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
+                            "PRAGMA cache_size = -512;",
+                            err);
+    for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++)
+        r = prepare(registry, (enum registry_part)i, err);
+    if (r < 0)
+        goto fail;
+    *ret = registry;
+    return 0;
+fail:
+    registry_close(registry);
+    return r;
+}
+
+void registry_close(struct registry *registry)
+{
+    if (!registry)
+        return;
+    for (int i = 0; i < REGISTRY_PARTS; i++) {
+        for (size_t k = 0; registry->statements[i] && k < parts[i]->n; k++)
+            (void)sqlite3_finalize(registry->statements[i][k]);
+        free(registry->statements[i]);
+    }
+    (void)sqlite3_close(registry->reader);
+    (void)sqlite3_close(registry->db);
+    (void)pthread_mutex_destroy(&registry->reader_lock);
+    (void)pthread_mutex_destroy(&registry->lock);
+    free(registry);
+}
+
+static pthread_mutex_t *lock_of(struct registry *registry, sqlite3_stmt *s)
+{
+    return sqlite3_db_handle(s) == registry->reader ? &registry->reader_lock : &registry->lock;
+}
+
+sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part, unsigned which)
+{
+    sqlite3_stmt *s = registry->statements[part][which];
+
+    (void)pthread_mutex_lock(lock_of(registry, s));
+    return s;
+}
+
+void registry_end(struct registry *registry, sqlite3_stmt *s)
+{
+    (void)sqlite3_reset(s);
+    (void)sqlite3_clear_bindings(s);
+    (void)pthread_mutex_unlock(lock_of(registry, s));
+}
+
+int registry_run(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
+{
+    int r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
+
+    registry_end(registry, s);
+    return r;
+}
+
+int registry_run_on_row(struct registry *registry, sqlite3_stmt *s, const char *what,
+                        struct err *err)
+{
+    int r = 0;
+
+    if (sqlite3_step(s) != SQLITE_DONE)
+        r = registry_error(registry, err, what);
+    else if (registry_changes(registry) == 0)
+        r = -ENOENT;
+    registry_end(registry, s);
+    return r;
+}
+
+int registry_transaction_begin(struct registry *registry, struct err *err)
+{
+    (void)pthread_mutex_lock(&registry->lock);
+    if (sqlite3_exec(registry->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    (void)registry_error(registry, err, "begin a change");
+    (void)pthread_mutex_unlock(&registry->lock);
+    return -EIO;
+}
+
+int registry_transaction_end(struct registry *registry, int result, struct err *err)
+{
+    if (result == 0 && sqlite3_exec(registry->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        result = registry_error(registry, err, "store a change");
+    if (result < 0)
+        (void)sqlite3_exec(registry->db, "ROLLBACK", NULL, NULL, NULL);
+    (void)pthread_mutex_unlock(&registry->lock);
+    return result;
+}
+
+sqlite3_stmt *registry_statement(struct registry *registry, enum registry_part part,
+                                 unsigned which)
+{
+    return registry->statements[part][which];
+}
+
+int registry_step(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
+{
+    int r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
+
+    (void)sqlite3_reset(s);
+    (void)sqlite3_clear_bindings(s);
+    return r;
+}
+
+int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
+                      const char *text, const char *what, struct err *err)
+{
+    sqlite3_stmt *s = registry_statement(registry, part, which);
+
+    registry_bind_text(s, 1, text);
+    return registry_step(registry, s, what, err);
+}
+
+int registry_execute(struct registry *registry, const char *sql, const char *what,
+                     struct err *err)
+{
+    int r = 0;
+
+    (void)pthread_mutex_lock(&registry->lock);
+    /* Writing back the log has to wait for readers, so there shall be none. */
+    (void)pthread_mutex_lock(&registry->reader_lock);
+    if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        r = registry_error(registry, err, what);
+    (void)pthread_mutex_unlock(&registry->reader_lock);
+    (void)pthread_mutex_unlock(&registry->lock);
+    return r;
+}
+
+int registry_changes(struct registry *registry)
+{
+    return sqlite3_changes(registry->db);
+}
+
+bool registry_is_duplicate(struct registry *registry)
+{
+    int code = sqlite3_extended_errcode(registry->db);
+
+    return code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY;
+}
+
+bool registry_is_orphan(struct registry *registry)
+{
+    return sqlite3_extended_errcode(registry->db) == SQLITE_CONSTRAINT_FOREIGNKEY;
+}
+
+void registry_bind_text(sqlite3_stmt *s, int at, const char *text)
+{
+    (void)sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
+}
+
+void registry_bind_u64(sqlite3_stmt *s, int at, uint64_t value)
+{
+    (void)sqlite3_bind_int64(s, at, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
+}
+
+uint64_t registry_column_u64(sqlite3_stmt *s, int at)
+{
+    return (uint64_t)sqlite3_column_int64(s, at);
+}
+
+bool registry_column(sqlite3_stmt *s, int at, char **ret)
+{
+    const unsigned char *text = sqlite3_column_text(s, at);
+
+    *ret = text ? strdup((const char *)text) : NULL;
+    return *ret != NULL;
+}
+
+bool registry_column_or_null(sqlite3_stmt *s, int at, char **ret)
+{
+    *ret = NULL;
+    return sqlite3_column_type(s, at) == SQLITE_NULL || registry_column(s, at, ret);
+}
+
+void registry_column_copy(sqlite3_stmt *s, int at, char *ret, size_t size)
+{
+    const unsigned char *text = sqlite3_column_text(s, at);
+
+    (void)snprintf(ret, size, "%s", text ? (const char *)text : "");
+}
+
+void registry_bind_place(sqlite3_stmt *s, uint64_t after_ns, const char *after_id)
+{
+    registry_bind_u64(s, 1, after_id ? after_ns : INT64_MAX);
+    registry_bind_text(s, 2, after_id ? after_id : "");
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon must not forget, in SQLite (WAL, synchronous=FULL, so that a row that was
+ * acknowledged survives a power loss): skills and executions here; tenants, keys, files, usage,
+ * audit and tool schemas in registry_*.h. One connection writes, one reads, each with its lock;
+ * every call may be made from any thread. SQL is fixed text with bound values. What belongs to
+ * a tenant is only found with its id.
+ */
+#ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
+#define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
+
+#include "api/daemon/tenant.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct registry;
+
+/* A registered skill. Strings are owned. */
+struct registry_skill {
+    char *name;
+    char *version;
+    char *digest;
+    char *description;
+    uint64_t created_ns; /* realtime */
+    uint64_t bytes;      /* of its object; 0 where an older skillvm stored it */
+};
+
+void registry_skill_finish(struct registry_skill *skill);
+
+/* An execution. Strings are owned; result is NULL until it finished. */
+struct registry_execution {
+    char *id;
+    char tenant[TENANT_ID_SIZE];
+    char *status;
+    char *skill_name;
+    char *skill_version;
+    char *skill_digest;
+    char *result;          /* the result JSON; NULL also in lists */
+    char *artifact_digest; /* of the archive of its files; NULL: none, or not an object */
+    uint64_t artifact_bytes;
+    uint64_t accepted_ns; /* realtime */
+    uint64_t finished_ns; /* 0 until it finished */
+};
+
+void registry_execution_finish(struct registry_execution *execution);
+
+/*
+ * Opens or creates the database file. 0; -EPROTO when the file is of a newer skillvm or no
+ * database; -EIO.
+ */
+int registry_open(const char *path, struct registry **ret, struct err *err);
+/* NULL is fine. */
+void registry_close(struct registry *registry);
+
+/* A skill on its way into the registry. Strings are borrowed. */
+struct registry_registration {
+    const char *name;
+    const char *version;
+    const char *digest;
+    const char *description;
+    uint64_t bytes; /* of its object */
+};
+
+/*
+ * Registers a skill; durable on return. 0 also when it is there with the same digest; -EEXIST
+ * when it is there with another one, which *ret_existing gets (caller frees); -ENOENT when
+ * there is no such tenant any more; -EIO.
+ */
+int registry_skill_put(struct registry *registry, const char *tenant,
+                       const struct registry_registration *registration, char **ret_existing,
+                       struct err *err);
+/*
+ * Finds a skill; version NULL means the one registered last. 0; -ENOENT with *ret_name_known
+ * saying whether the name has other versions; -EIO.
+ */
+int registry_skill_get(struct registry *registry, const char *tenant, const char *name,
+                       const char *version, struct registry_skill *ret, bool *ret_name_known,
+                       struct err *err);
+
+/*
+ * Calls visit for every skill of a tenant, by name, the newest version first. The row is
+ * borrowed, and a negative result of visit ends the walk. Others use the registry meanwhile,
+ * and so may visit. 0, that result, -ENOMEM or -EIO.
+ */
+typedef int registry_skill_visit(void *ctx, const struct registry_skill *skill);
+int registry_skill_each(struct registry *registry, const char *tenant,
+                        registry_skill_visit *visit, void *ctx, struct err *err);
+/* Forgets a skill; durable on return. 0, -ENOENT or -EIO. */
+int registry_skill_delete(struct registry *registry, const char *tenant, const char *name,
+                          const char *version, struct err *err);
+/* Sets what the object of a digest takes, for skills of older skillvms. 0 or -EIO. */
+int registry_skill_set_bytes(struct registry *registry, const char *digest, uint64_t bytes,
+                             struct err *err);
+/* Says whether a skill, an execution or a file of any tenant names this object. 0 or -EIO. */
+int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
+                         struct err *err);
+
+/* The row of an accepted execution. */
+struct registry_acceptance {
+    const char *id;
+    const char *skill_name;
+    const char *skill_version;
+    const char *skill_digest;
+    uint64_t accepted_ns;
+    const char *idempotency_key; /* NULL: none */
+    const char *request_digest;  /* of the request that brought the key */
+};
+
+/*
+ * Writes it; durable on return. 0; -EEXIST when the tenant uses the key already; -ENOENT when
+ * there is no such tenant any more; -EIO.
+ */
+int registry_execution_accept(struct registry *registry, const char *tenant,
+                              const struct registry_acceptance *acceptance, struct err *err);
+/* The execution that a tenant began under a key. 0 (both strings are the caller's), -ENOENT or
+ * -EIO. */
+int registry_execution_by_key(struct registry *registry, const char *tenant, const char *key,
+                              char **ret_id, char **ret_request_digest, struct err *err);
+
+/* How an execution ended. Strings are borrowed. */
+struct registry_ending {
+    const char *status;
+    const char *result; /* the result JSON */
+    size_t result_len;
+    uint64_t finished_ns;
+    const char *artifact_digest; /* NULL: no files */
+    uint64_t artifact_bytes;
+    uint64_t cpu_ms; /* it took: counts as used by its tenant on the day it finished */
+};
+
+/* Stores it, and what it used, or neither; durable on return. 0 or -EIO. */
+int registry_execution_end(struct registry *registry, const char *id,
+                           const struct registry_ending *ending, struct err *err);
+/* 0; -ENOENT also for another tenant's; -EIO. */
+int registry_execution_get(struct registry *registry, const char *tenant, const char *id,
+                           struct registry_execution *ret, struct err *err);
+/* One execution of any tenant that was accepted and never ended. 0, -ENOENT when there is none,
+ * or -EIO. */
+int registry_execution_unfinished(struct registry *registry, struct registry_execution *ret,
+                                  struct err *err);
+
+/* Which executions a list has: newest first, those after a place in it. */
+struct registry_page {
+    const char *skill;    /* name, or NULL for all */
+    const char *status;   /* or NULL for all */
+    uint64_t after_ns;    /* accepted_ns of the last one of the page before */
+    const char *after_id; /* its id; NULL on the first page */
+    size_t max;           /* rows has that many places */
+};
+
+/* Reads a page to rows, of which *ret_n are the caller's to finish. 0, -ENOMEM or -EIO. */
+int registry_execution_list(struct registry *registry, const char *tenant,
+                            const struct registry_page *page, struct registry_execution *rows,
+                            size_t *ret_n, struct err *err);
+
+#endif

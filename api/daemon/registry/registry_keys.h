@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of the registry: who may speak for a tenant. The keys themselves are nowhere. */
+#ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_KEYS_H
+#define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_KEYS_H
+
+#include "api/daemon/registry/registry.h"
+
+/* "key_" and 32 hexadecimal digits. */
+#define REGISTRY_KEY_ID_SIZE 37u
+
+/* A key. The name is owned. */
+struct registry_key {
+    char id[REGISTRY_KEY_ID_SIZE];
+    char tenant[TENANT_ID_SIZE];
+    char *name;            /* for people */
+    bool is_operator;      /* else it only speaks for its tenant */
+    bool tenant_disabled;  /* its tenant is */
+    uint64_t created_ns;   /* realtime, as all here */
+    uint64_t last_used_ns; /* 0: never; may be some minutes behind */
+    uint64_t revoked_ns;   /* 0: not revoked */
+};
+
+void registry_key_finish(struct registry_key *key);
+
+/* A key on its way into the registry. Strings are borrowed. */
+struct registry_new_key {
+    const char *id;
+    const char *digest; /* SHA-256 of the key, in hexadecimal */
+    const char *name;
+    bool is_operator;
+    uint64_t created_ns;
+};
+
+/* Durable on return. 0; -ENOENT when there is no such tenant; -EIO. */
+int registry_key_create(struct registry *registry, const char *tenant,
+                        const struct registry_new_key *key, struct err *err);
+/* Finds a key, also one that was revoked. 0, -ENOENT, -ENOMEM or -EIO. */
+int registry_key_by_digest(struct registry *registry, const char *digest,
+                           struct registry_key *ret, struct err *err);
+/*
+ * Reads up to max keys of a tenant (NULL: of all) to rows, the newest first, from after a place
+ * (after_id NULL: the beginning). *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
+ */
+int registry_key_list(struct registry *registry, const char *tenant, uint64_t after_ns,
+                      const char *after_id, size_t max, struct registry_key *rows,
+                      size_t *ret_n, struct err *err);
+/* Ends what a key may; durable on return. 0 also when it is revoked already; -ENOENT; -EIO. */
+int registry_key_revoke(struct registry *registry, const char *id, uint64_t now_ns,
+                        struct err *err);
+/* Notes that a key was used. 0 or -EIO. */
+int registry_key_touch(struct registry *registry, const char *id, uint64_t now_ns,
+                       struct err *err);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/registry/registry_retention.h"
+
+#include "api/daemon/registry/registry_internal.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+
+enum statement {
+    SPENT,
+    SPENT_OF,
+    SUM_BYTES,
+    OVER,
+    DELETE,
+    SET_ARTIFACT,
+    FREE_PAGES,
+    N_STATEMENTS
+};
+
+static const char *const text[N_STATEMENTS] = {
+    [SPENT] = ("SELECT id, artifact_digest, result_bytes + artifact_bytes FROM executions"
+               " WHERE finished_ns IS NOT NULL AND finished_ns < ?1"
+               " ORDER BY finished_ns, id LIMIT ?2"),
+    [SPENT_OF] = ("SELECT id, artifact_digest, result_bytes + artifact_bytes FROM executions"
+                  " WHERE tenant_id = ?3 AND finished_ns IS NOT NULL AND finished_ns < ?1"
+                  " ORDER BY accepted_ns, id LIMIT ?2"),
+    /* Triggers keep what tenants store: what is no skill and no file of it is executions'. */
+    [SUM_BYTES] = ("SELECT (SELECT COALESCE(SUM(stored_bytes), 0) FROM tenants)"
+                   " - (SELECT COALESCE(SUM(bytes), 0) FROM skills)"
+                   " - (SELECT COALESCE(SUM(bytes), 0) FROM files)"),
+    [OVER] = ("SELECT id, stored_bytes - storage_bytes FROM tenants"
+              " WHERE storage_bytes > 0 AND stored_bytes > storage_bytes AND id > ?1"
+              " ORDER BY id LIMIT ?2"),
+    [DELETE] = "DELETE FROM executions WHERE id = ?1 AND finished_ns IS NOT NULL",
+    [SET_ARTIFACT] = ("UPDATE executions SET artifact_digest = ?2, artifact_bytes = ?3"
+                      " WHERE id = ?1 AND finished_ns IS NOT NULL"),
+    [FREE_PAGES] = "PRAGMA freelist_count",
+};
+
+const struct registry_statements registry_retention_statements = {text, N_STATEMENTS};
+
+static sqlite3_stmt *begin(struct registry *registry, enum statement which)
+{
+    return registry_begin(registry, REGISTRY_RETENTION, which);
+}
+
+void registry_spent_finish(struct registry_spent *spent)
+{
+    free(spent->id);
+    free(spent->artifact_digest);
+    *spent = (struct registry_spent){0};
+}
+
+int registry_execution_spent(struct registry *registry, const char *tenant, uint64_t before_ns,
+                             size_t max, struct registry_spent *rows, size_t *ret_n,
+                             struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, tenant ? SPENT_OF : SPENT);
+    int step = SQLITE_DONE, r = 0;
+    size_t n = 0;
+
+    registry_bind_u64(s, 1, before_ns);
+    registry_bind_u64(s, 2, max);
+    if (tenant)
+        registry_bind_text(s, 3, tenant);
+    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        struct registry_spent *row = &rows[n++];
+
+        *row = (struct registry_spent){.bytes = registry_column_u64(s, 2)};
+        if (!registry_column(s, 0, &row->id) ||
+            !registry_column_or_null(s, 1, &row->artifact_digest))
+            r = registry_no_memory(err);
+    }
+    if (r == 0 && n < max && step != SQLITE_DONE)
+        r = registry_error(registry, err, "list old executions");
+    registry_end(registry, s);
+    for (size_t i = 0; r < 0 && i < n; i++)
+        registry_spent_finish(&rows[i]);
+    if (r == 0)
+        *ret_n = n;
+    return r;
+}
+
+/* Reads the one number of a bound statement, and ends it. */
+static int read_number(struct registry *registry, sqlite3_stmt *s, const char *what,
+                       uint64_t *ret, struct err *err)
+{
+    int r = 0;
+
+    if (sqlite3_step(s) == SQLITE_ROW)
+        *ret = registry_column_u64(s, 0);
+    else
+        r = registry_error(registry, err, what);
+    registry_end(registry, s);
+    return r;
+}
+
+int registry_execution_bytes(struct registry *registry, uint64_t *ret, struct err *err)
+{
+    return read_number(registry, begin(registry, SUM_BYTES), "add up what executions take", ret,
+                       err);
+}
+
+int registry_tenants_over(struct registry *registry, const char *after, size_t max,
+                          struct registry_excess *rows, size_t *ret_n, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, OVER);
+    int step = SQLITE_DONE, r = 0;
+    size_t n = 0;
+
+    registry_bind_text(s, 1, after);
+    registry_bind_u64(s, 2, max);
+    while (n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        registry_column_copy(s, 0, rows[n].tenant, sizeof(rows[n].tenant));
+        rows[n++].bytes = registry_column_u64(s, 1);
+    }
+    if (n < max && step != SQLITE_DONE)
+        r = registry_error(registry, err, "find tenants over their storage");
+    registry_end(registry, s);
+    *ret_n = n;
+    return r;
+}
+
+int registry_executions_delete(struct registry *registry, const struct registry_spent *rows,
+                               size_t n, struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = registry_step_for(registry, REGISTRY_RETENTION, DELETE, rows[i].id,
+                              "delete an execution", err);
+    return registry_transaction_end(registry, r, err);
+}
+
+int registry_execution_set_artifact(struct registry *registry, const char *id,
+                                    const char *digest, uint64_t bytes, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, SET_ARTIFACT);
+
+    registry_bind_text(s, 1, id);
+    registry_bind_text(s, 2, digest);
+    registry_bind_u64(s, 3, bytes);
+    return registry_run_on_row(registry, s, "name the files of an execution", err);
+}
+
+int registry_free_pages(struct registry *registry, uint64_t *ret, struct err *err)
+{
+    return read_number(registry, begin(registry, FREE_PAGES), "count its free pages", ret, err);
+}
+
+int registry_vacuum(struct registry *registry, unsigned pages, uint64_t *ret_left,
+                    struct err *err)
+{
+    char pragma[64];
+    int r;
+
+    (void)sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA incremental_vacuum(%u)", pages);
+    r = registry_execute(registry, pragma, "give room back", err);
+    return r < 0 ? r : registry_free_pages(registry, ret_left, err);
+}
+
+int registry_checkpoint(struct registry *registry, struct err *err)
+{
+    return registry_execute(registry, "PRAGMA wal_checkpoint(TRUNCATE)", "write back its log",
+                            err);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What retention asks of the registry besides reading: forgetting many rows, and the file. */
+#ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_RETENTION_H
+#define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_RETENTION_H
+
+#include "api/daemon/registry/registry.h"
+
+/* An execution that has ended, as retention looks at it. Strings are owned. */
+struct registry_spent {
+    char *id;
+    char *artifact_digest; /* or NULL */
+    uint64_t bytes;        /* of its result and its files */
+};
+
+void registry_spent_finish(struct registry_spent *spent);
+
+/*
+ * Reads up to max executions of a tenant (NULL: of all) that ended before a time, the oldest
+ * first. *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
+ */
+int registry_execution_spent(struct registry *registry, const char *tenant, uint64_t before_ns,
+                             size_t max, struct registry_spent *rows, size_t *ret_n,
+                             struct err *err);
+/* What the results and files of all executions take. 0 or -EIO. */
+int registry_execution_bytes(struct registry *registry, uint64_t *ret, struct err *err);
+
+/* A tenant that stores more than it may. */
+struct registry_excess {
+    char tenant[TENANT_ID_SIZE];
+    uint64_t bytes; /* too many */
+};
+
+/* Reads up to max of them, by id from after one ("": the first). 0 or -EIO. */
+int registry_tenants_over(struct registry *registry, const char *after, size_t max,
+                          struct registry_excess *rows, size_t *ret_n, struct err *err);
+
+/*
+ * Forgets executions that have ended, all or none; those that are gone already do not matter.
+ * Durable on return. 0 or -EIO.
+ */
+int registry_executions_delete(struct registry *registry, const struct registry_spent *rows,
+                               size_t n, struct err *err);
+/* Names the object that holds the files of an execution that has ended. 0, -ENOENT or -EIO. */
+int registry_execution_set_artifact(struct registry *registry, const char *id,
+                                    const char *digest, uint64_t bytes, struct err *err);
+/* How many pages of the database file nothing uses. 0 or -EIO. */
+int registry_free_pages(struct registry *registry, uint64_t *ret, struct err *err);
+/* Gives up to so many of them back; *ret_left: how many there are still. 0 or -EIO. */
+int registry_vacuum(struct registry *registry, unsigned pages, uint64_t *ret_left,
+                    struct err *err);
+/* Moves the log into the database file and cuts it to nothing. 0 or -EIO. */
+int registry_checkpoint(struct registry *registry, struct err *err);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/registry/registry_tenants.h"
+
+#include "api/daemon/registry/registry_internal.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#define LIMIT_COLUMNS                                                                          \
+    "weight, max_running, max_queued, rate_per_minute, cpu_ms_per_day, storage_bytes,"         \
+    " max_timeout_ms, max_memory_bytes"
+#define COLUMNS "id, name, is_disabled, created_ns, stored_bytes, " LIMIT_COLUMNS
+
+enum statement {
+    INSERT,
+    BY_ID,
+    BY_NAME,
+    LIST,
+    UPDATE,
+    DIGESTS,
+    DELETE_EXECUTIONS,
+    DELETE,
+    N_STATEMENTS
+};
+
+static const char *const text[N_STATEMENTS] = {
+    [INSERT] = "INSERT INTO tenants(id, name, created_ns, " LIMIT_COLUMNS ")"
+               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [BY_ID] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1",
+    [BY_NAME] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1 OR name = ?1",
+    [LIST] = "SELECT " COLUMNS " FROM tenants WHERE (created_ns, id) < (?1, ?2)"
+             " ORDER BY created_ns DESC, id DESC LIMIT ?3",
+    [UPDATE] = "UPDATE tenants SET name = ?2, is_disabled = ?3, (" LIMIT_COLUMNS ") ="
+               " (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) WHERE id = ?1",
+    [DIGESTS] = "SELECT digest FROM skills WHERE tenant_id = ?1"
+                " UNION SELECT digest FROM files WHERE tenant_id = ?1"
+                " UNION SELECT artifact_digest FROM executions"
+                " WHERE tenant_id = ?1 AND artifact_digest IS NOT NULL",
+    [DELETE_EXECUTIONS] = "DELETE FROM executions WHERE tenant_id = ?1",
+    /* The rest goes with it (ON DELETE CASCADE). */
+    [DELETE] = ("DELETE FROM tenants WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM executions"
+                " WHERE tenant_id = ?1 AND finished_ns IS NULL)"),
+};
+
+const struct registry_statements registry_tenant_statements = {text, N_STATEMENTS};
+
+static sqlite3_stmt *begin(struct registry *registry, enum statement which)
+{
+    return registry_begin(registry, REGISTRY_TENANTS, which);
+}
+
+void registry_tenant_finish(struct registry_tenant *tenant)
+{
+    free(tenant->name);
+    *tenant = (struct registry_tenant){0};
+}
+
+/* Binds the limits to eight places from ?4 on. */
+static void bind_limits(sqlite3_stmt *s, const struct tenant_limits *limits)
+{
+    registry_bind_u64(s, 4, limits->weight);
+    registry_bind_u64(s, 5, limits->max_running);
+    registry_bind_u64(s, 6, limits->max_queued);
+    registry_bind_u64(s, 7, limits->rate_per_minute);
+    registry_bind_u64(s, 8, limits->cpu_ms_per_day);
+    registry_bind_u64(s, 9, limits->storage_bytes);
+    registry_bind_u64(s, 10, limits->max_timeout_ms);
+    registry_bind_u64(s, 11, limits->max_memory_bytes);
+}
+
+static bool read_row(sqlite3_stmt *s, struct registry_tenant *ret)
+{
+    registry_column_copy(s, 0, ret->id, sizeof(ret->id));
+    ret->is_disabled = sqlite3_column_int(s, 2) != 0;
+    ret->created_ns = registry_column_u64(s, 3);
+    ret->stored_bytes = registry_column_u64(s, 4);
+    ret->limits = (struct tenant_limits){.weight = (uint32_t)registry_column_u64(s, 5),
+                                         .max_running = (uint32_t)registry_column_u64(s, 6),
+                                         .max_queued = (uint32_t)registry_column_u64(s, 7),
+                                         .rate_per_minute = (uint32_t)registry_column_u64(s, 8),
+                                         .cpu_ms_per_day = registry_column_u64(s, 9),
+                                         .storage_bytes = registry_column_u64(s, 10),
+                                         .max_timeout_ms = registry_column_u64(s, 11),
+                                         .max_memory_bytes = registry_column_u64(s, 12)};
+    return registry_column(s, 1, &ret->name);
+}
+
+int registry_tenant_create(struct registry *registry, const char *id, const char *name,
+                           const struct tenant_limits *limits, uint64_t created_ns,
+                           struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, INSERT);
+    int r = 0;
+
+    registry_bind_text(s, 1, id);
+    registry_bind_text(s, 2, name);
+    registry_bind_u64(s, 3, created_ns);
+    bind_limits(s, limits);
+    if (sqlite3_step(s) != SQLITE_DONE)
+        r = registry_is_duplicate(registry)
+                ? err_set(err, EEXIST, "there is a tenant named %s already", name)
+                : registry_error(registry, err, "create a tenant");
+    registry_end(registry, s);
+    return r;
+}
+
+static int find(struct registry *registry, enum statement which, const char *id,
+                struct registry_tenant *ret, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, which);
+    struct registry_tenant tenant = {0};
+    int r = 0;
+
+    registry_bind_text(s, 1, id);
+    switch (sqlite3_step(s)) {
+    case SQLITE_ROW:
+        if (!read_row(s, &tenant))
+            r = registry_no_memory(err);
+        break;
+    case SQLITE_DONE:
+        r = -ENOENT;
+        break;
+    default:
+        r = registry_error(registry, err, "look up a tenant");
+    }
+    registry_end(registry, s);
+    if (r == 0)
+        *ret = tenant;
+    return r;
+}
+
+int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
+                        struct err *err)
+{
+    return find(registry, BY_ID, id, ret, err);
+}
+
+int registry_tenant_find(struct registry *registry, const char *id_or_name,
+                         struct registry_tenant *ret, struct err *err)
+{
+    return find(registry, BY_NAME, id_or_name, ret, err);
+}
+
+int registry_tenant_list(struct registry *registry, uint64_t after_ns, const char *after_id,
+                         size_t max, struct registry_tenant *rows, size_t *ret_n,
+                         struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, LIST);
+    int step = SQLITE_DONE, r = 0;
+    size_t n = 0;
+
+    registry_bind_place(s, after_ns, after_id);
+    registry_bind_u64(s, 3, max);
+    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        rows[n] = (struct registry_tenant){0};
+        if (!read_row(s, &rows[n++]))
+            r = registry_no_memory(err);
+    }
+    if (r == 0 && n < max && step != SQLITE_DONE)
+        r = registry_error(registry, err, "list the tenants");
+    registry_end(registry, s);
+    for (size_t i = 0; r < 0 && i < n; i++)
+        registry_tenant_finish(&rows[i]);
+    if (r == 0)
+        *ret_n = n;
+    return r;
+}
+
+int registry_tenant_update(struct registry *registry, const char *id, const char *name,
+                           bool is_disabled, const struct tenant_limits *limits,
+                           struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, UPDATE);
+    int r = 0;
+
+    registry_bind_text(s, 1, id);
+    registry_bind_text(s, 2, name);
+    registry_bind_u64(s, 3, is_disabled);
+    bind_limits(s, limits);
+    if (sqlite3_step(s) != SQLITE_DONE)
+        r = registry_is_duplicate(registry)
+                ? err_set(err, EEXIST, "there is a tenant named %s already", name)
+                : registry_error(registry, err, "change a tenant");
+    else if (registry_changes(registry) == 0)
+        r = -ENOENT;
+    registry_end(registry, s);
+    return r;
+}
+
+int registry_tenant_digests(struct registry *registry, const char *id,
+                            registry_digest_visit *visit, void *ctx, struct err *err)
+{
+    sqlite3_stmt *s = begin(registry, DIGESTS);
+    int step = SQLITE_DONE, r = 0;
+
+    registry_bind_text(s, 1, id);
+    while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
+        r = visit(ctx, (const char *)sqlite3_column_text(s, 0));
+    if (r == 0 && step != SQLITE_DONE)
+        r = registry_error(registry, err, "list the objects of a tenant");
+    registry_end(registry, s);
+    return r;
+}
+
+int registry_tenant_delete(struct registry *registry, const char *id, struct err *err)
+{
+    struct registry_tenant tenant = {0};
+    int r = registry_tenant_get(registry, id, &tenant, err);
+
+    if (r < 0)
+        return r;
+    registry_tenant_finish(&tenant);
+    r = registry_transaction_begin(registry, err);
+    if (r < 0)
+        return r;
+    r = registry_step_for(registry, REGISTRY_TENANTS, DELETE, id, "delete a tenant", err);
+    if (r == 0 && registry_changes(registry) == 0)
+        r = err_set(err, EBUSY, "executions of this tenant wait or run");
+    if (r == 0)
+        r = registry_step_for(registry, REGISTRY_TENANTS, DELETE_EXECUTIONS, id,
+                              "delete a tenant's executions", err);
+    return registry_transaction_end(registry, r, err);
+}

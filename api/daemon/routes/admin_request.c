@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/admin_request.h"
+
+#include "api/daemon/limits.h"
+#include "api/daemon/routes/request.h"
+#include "api/json/json_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBERS_MAX 16u
+/* The largest whole number that every JSON reader keeps as it is. */
+#define NUMBER_MAX (1ull << 53)
+
+static int refuse_member(const struct json_member *m, const char *why, struct err *err)
+{
+    return err_set(err, EINVAL, "\"%.*s\" %s", (int)(m->key.len < 64 ? m->key.len : 64),
+                   m->key.data, why);
+}
+
+/* A string of up to max bytes, "" where it may be empty. */
+static int take_text(const struct json_member *m, size_t max, char **ret, struct err *err)
+{
+    struct buf text = buf_init(max + 1);
+    int r = -EINVAL;
+
+    if (!json_text_has_nul(m->value.data, m->value.len))
+        r = json_append_decoded(&text, m->value);
+    if (r == 0 && text.len > max)
+        r = -E2BIG;
+    if (r == 0) {
+        free(*ret);
+        *ret = strndup(text.data ? (const char *)text.data : "", text.len);
+        r = *ret ? 0 : -ENOMEM;
+    }
+    buf_finish(&text);
+    if (r == -EINVAL)
+        return refuse_member(m, "must be a string", err);
+    if (r == -E2BIG)
+        return refuse_member(m, "is too long", err);
+    return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int take_bool(const struct json_member *m, bool *ret, struct err *err)
+{
+    if (!json_slice_is(m->value, "true") && !json_slice_is(m->value, "false"))
+        return refuse_member(m, "must be true or false", err);
+    *ret = json_slice_is(m->value, "true");
+    return 0;
+}
+
+/* A whole number from 0 on, written without a point or an exponent; null is 0. */
+static int take_number(const struct json_member *m, uint64_t max, uint64_t *ret,
+                       struct err *err)
+{
+    uint64_t value = 0;
+
+    if (json_slice_is(m->value, "null")) {
+        *ret = 0;
+        return 0;
+    }
+    for (size_t i = 0; i < m->value.len; i++) {
+        char c = m->value.data[i];
+
+        if (c < '0' || c > '9')
+            return refuse_member(m, "must be a whole number from 0 on", err);
+        value = value * 10 + (uint64_t)(c - '0');
+        if (value > max)
+            return refuse_member(m, "is too large", err);
+    }
+    *ret = value;
+    return 0;
+}
+
+static int take_limit(const struct json_member *m, struct tenant_limits *limits,
+                      struct err *err)
+{
+    const struct {
+        const char *name;
+        uint32_t *small;
+        uint64_t *large;
+    } known[] = {
+        {"weight", &limits->weight, NULL},
+        {"max_running", &limits->max_running, NULL},
+        {"max_queued", &limits->max_queued, NULL},
+        {"rate_per_minute", &limits->rate_per_minute, NULL},
+        {"cpu_ms_per_day", NULL, &limits->cpu_ms_per_day},
+        {"storage_bytes", NULL, &limits->storage_bytes},
+        {"max_timeout_ms", NULL, &limits->max_timeout_ms},
+        {"max_memory_bytes", NULL, &limits->max_memory_bytes},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        uint64_t value = 0;
+        int r;
+
+        if (!json_slice_is(m->key, known[i].name))
+            continue;
+        r = take_number(m, known[i].small ? UINT32_MAX : NUMBER_MAX, &value, err);
+        if (r < 0)
+            return r;
+        if (known[i].small == &limits->weight && value == 0)
+            value = TENANT_WEIGHT_DEFAULT;
+        if (known[i].small == &limits->weight && value > TENANT_WEIGHT_MAX)
+            return refuse_member(m, "must be from 1 to 100", err);
+        if (known[i].large)
+            *known[i].large = value;
+        else if (known[i].small)
+            *known[i].small = (uint32_t)value;
+        return 0;
+    }
+    return refuse_member(m, "is no limit", err);
+}
+
+static int take_limits(const struct json_member *m, struct tenant_limits *limits,
+                       struct err *err)
+{
+    struct json_member members[MEMBERS_MAX];
+    size_t n = 0;
+    int r = json_text_members(m->value.data, m->value.len, members, MEMBERS_MAX, &n, err);
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = take_limit(&members[i], limits, err);
+    return r;
+}
+
+/* A name that no id can be mistaken for. */
+static int take_tenant_name(const struct json_member *m, char **ret, struct err *err)
+{
+    int r = take_text(m, LIMIT_TENANT_NAME_BYTES, ret, err);
+
+    if (r == 0 &&
+        (!request_name_valid(*ret, LIMIT_TENANT_NAME_BYTES) || strncmp(*ret, "ten_", 4) == 0))
+        return refuse_member(m, "is no valid name of a tenant", err);
+    return r;
+}
+
+int admin_tenant_parse(const char *body, size_t len, struct admin_tenant *ret,
+                       struct tenant_limits *limits, struct err *err)
+{
+    struct json_member members[MEMBERS_MAX];
+    struct admin_tenant tenant = {0};
+    size_t n = 0;
+    int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const struct json_member *m = &members[i];
+        bool absent = json_slice_is(m->value, "null");
+
+        if (json_slice_is(m->key, "name")) {
+            r = absent ? 0 : take_tenant_name(m, &tenant.name, err);
+        } else if (json_slice_is(m->key, "disabled")) {
+            tenant.has_disabled = !absent;
+            r = absent ? 0 : take_bool(m, &tenant.is_disabled, err);
+        } else if (json_slice_is(m->key, "limits")) {
+            r = absent ? 0 : take_limits(m, limits, err);
+        } else {
+            r = refuse_member(m, "is unknown", err);
+        }
+    }
+    if (r < 0)
+        admin_tenant_finish(&tenant);
+    else
+        *ret = tenant;
+    return r;
+}
+
+void admin_tenant_finish(struct admin_tenant *tenant)
+{
+    free(tenant->name);
+    *tenant = (struct admin_tenant){0};
+}
+
+static int take_role(const struct json_member *m, bool *ret, struct err *err)
+{
+    if (!json_slice_is(m->value, "\"tenant\"") && !json_slice_is(m->value, "\"operator\""))
+        return refuse_member(m, "must be \"tenant\" or \"operator\"", err);
+    *ret = json_slice_is(m->value, "\"operator\"");
+    return 0;
+}
+
+int admin_key_parse(const char *body, size_t len, struct admin_key *ret, struct err *err)
+{
+    struct json_member members[MEMBERS_MAX];
+    struct admin_key key = {0};
+    size_t n = 0;
+    int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const struct json_member *m = &members[i];
+        bool absent = json_slice_is(m->value, "null");
+
+        if (json_slice_is(m->key, "tenant"))
+            r = absent ? 0 : take_text(m, LIMIT_TENANT_NAME_BYTES, &key.tenant, err);
+        else if (json_slice_is(m->key, "name"))
+            r = absent ? 0 : take_text(m, LIMIT_TENANT_NAME_BYTES, &key.name, err);
+        else if (json_slice_is(m->key, "role"))
+            r = absent ? 0 : take_role(m, &key.is_operator, err);
+        else
+            r = refuse_member(m, "is unknown", err);
+    }
+    if (r < 0)
+        admin_key_finish(&key);
+    else
+        *ret = key;
+    return r;
+}
+
+void admin_key_finish(struct admin_key *key)
+{
+    free(key->tenant);
+    free(key->name);
+    *key = (struct admin_key){0};
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/download_link.h"
+
+#include "api/daemon/ids.h"
+#include "api/json/json_text.h"
+#include "api/skill/sha256.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define ID_PREFIX   "exec_"
+#define ID_DIGITS   32u
+#define TIME_DIGITS 10u
+#define TENANT_AT   (ID_DIGITS + 1 + TIME_DIGITS + 1)
+#define MAC_DIGITS  (SHA256_HEX_SIZE - 1)
+#define MEMBERS_MAX 32u /* of a result */
+
+_Static_assert(TENANT_AT + TENANT_ID_SIZE + SHA256_HEX_SIZE <= DOWNLOAD_LINK_NAME_SIZE,
+               "a name fits");
+
+int download_links_init(struct download_links *links, struct err *err)
+{
+    if (getrandom(links->secret, sizeof(links->secret), 0) != (ssize_t)sizeof(links->secret))
+        return err_set_errno(err, errno, "cannot draw a secret");
+    return 0;
+}
+
+/* Puts the MAC of the first len bytes of a name behind them. 0 or -ENOMEM. */
+static int sign(const struct download_links *links, char *name, size_t len)
+{
+    return sha256_hmac(links->secret, sizeof(links->secret), name, len, name + len);
+}
+
+int download_links_name(const struct download_links *links, const struct download_link *link,
+                        uint64_t expires_s, char ret[DOWNLOAD_LINK_NAME_SIZE])
+{
+    int len = snprintf(ret, DOWNLOAD_LINK_NAME_SIZE, "%.32s-%010" PRIx64 "-%.*s-",
+                       link->id + strlen(ID_PREFIX), expires_s & 0xffffffffffu,
+                       (int)TENANT_ID_SIZE - 1, link->tenant);
+
+    return sign(links, ret, (size_t)len);
+}
+
+/* Compares in a time that does not depend on where two texts differ. */
+static bool same(const char *a, const char *b, size_t len)
+{
+    unsigned char difference = 0;
+
+    for (size_t i = 0; i < len; i++)
+        difference |= (unsigned char)(a[i] ^ b[i]);
+    return difference == 0;
+}
+
+bool download_links_check(const struct download_links *links, const char *name, uint64_t now_s,
+                          struct download_link *ret)
+{
+    char expected[DOWNLOAD_LINK_NAME_SIZE] = "";
+    size_t len = strlen(name);
+
+    if (len <= TENANT_AT + 1 + MAC_DIGITS || len >= sizeof(expected))
+        return false;
+    len -= MAC_DIGITS;
+    memcpy(expected, name, len);
+    if (sign(links, expected, len) < 0 || !same(name, expected, len + MAC_DIGITS) ||
+        strtoull(name + ID_DIGITS + 1, NULL, 16) <= now_s)
+        return false;
+    /* It is one of ours: what follows is as it was written. */
+    (void)snprintf(ret->id, sizeof(ret->id), ID_PREFIX "%.32s", name);
+    (void)snprintf(ret->tenant, sizeof(ret->tenant), "%.*s", (int)(len - TENANT_AT - 1),
+                   name + TENANT_AT);
+    return true;
+}
+
+int download_links_present(const struct download_links *links, const char *base,
+                           const char *tenant, const char *result, size_t len, uint64_t now_s,
+                           struct buf *out)
+{
+    struct json_member members[MEMBERS_MAX];
+    struct json_slice url = {result + len, 0}; /* nothing to replace */
+    struct download_link link = {.id = ""};
+    char name[DOWNLOAD_LINK_NAME_SIZE];
+    size_t n = 0;
+    int r = json_text_members(result, len, members, MEMBERS_MAX, &n, NULL);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (json_slice_is(members[i].key, "files_url") &&
+            !json_slice_is(members[i].value, "null"))
+            url = members[i].value;
+        else if (json_slice_is(members[i].key, "execution_id") && members[i].value.len > 2)
+            (void)snprintf(link.id, sizeof(link.id), "%.*s", (int)members[i].value.len - 2,
+                           members[i].value.data + 1);
+    }
+    (void)snprintf(link.tenant, sizeof(link.tenant), "%s", tenant);
+    if (r == 0 && !ids_valid(ID_EXECUTION, link.id))
+        r = -EINVAL;
+    if (r == 0)
+        r = buf_append(out, result, (size_t)(url.data - result));
+    if (r == 0 && url.len > 0) {
+        r = download_links_name(links, &link, now_s + DOWNLOAD_LINK_SECONDS, name);
+        if (r == 0)
+            r = buf_printf(out, "\"%s" DOWNLOAD_LINK_PATH "%s\"", base, name);
+    }
+    url.data += url.len;
+    return r < 0 ? r : buf_append(out, url.data, len - (size_t)(url.data - result));
+}

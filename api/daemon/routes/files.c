@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/files.h"
+
+#include "api/daemon/ids.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/store/objects.h"
+#include "api/daemon/store/retention.h"
+#include "api/daemon/store/storage.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Under the store lock: the object, then the row. */
+static int store_locked(struct daemon *d, const char *tenant, int fd,
+                        const struct registry_file *row, struct err *err)
+{
+    bool new_object = false;
+    uint64_t n = 0;
+    int r = storage_check_quota(d->registry, tenant, row->bytes, err);
+
+    if (r == 0)
+        r = registry_file_count(d->registry, tenant, &n, err);
+    if (r == 0 && n >= LIMIT_STORED_FILES)
+        r = err_set(err, EDQUOT, "files: %llu are kept already, which is the limit",
+                    (unsigned long long)n);
+    if (r == 0)
+        r = objects_put_fd(d->objects_fd, d->tmp_fd, fd, row->digest, &new_object, err);
+    if (r == 0)
+        r = registry_file_create(d->registry, tenant, row, err);
+    if (r < 0 && new_object)
+        objects_remove(d->objects_fd, row->digest);
+    return r;
+}
+
+int files_store(struct daemon *d, const char *tenant, struct spool *upload,
+                struct registry_file *row, struct err *err)
+{
+    int fd = spool_to_fd(upload);
+    int r;
+
+    if (fd < 0)
+        return err_set_errno(err, -fd, "cannot keep the file");
+    row->digest = malloc(SHA256_HEX_SIZE);
+    if (!row->digest)
+        return err_set(err, ENOMEM, "out of memory");
+    spool_digest(upload, row->digest);
+    row->bytes = upload->size;
+    row->created_ns = clock_realtime_ns();
+    row->expires_ns = retention_file_expiry(d->retention, row->created_ns);
+    r = ids_make(ID_FILE, row->id, sizeof(row->id));
+    if (r < 0)
+        return err_set(err, EIO, "no random bytes for an id");
+    /* Again under the lock, where it then takes no time: others wait for that lock. */
+    (void)fsync(fd);
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = store_locked(d, tenant, fd, row, err);
+    (void)pthread_mutex_unlock(&d->store_lock);
+    return r;
+}
+
+int files_open(struct daemon *d, const char *tenant, const char *id, struct registry_file *ret,
+               int *ret_fd, struct err *err)
+{
+    struct registry_file row;
+    int fd = -1, r;
+
+    if (!ids_valid(ID_FILE, id))
+        return -ENOENT;
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = registry_file_get(d->registry, tenant, id, &row, err);
+    if (r == 0)
+        fd = objects_open(d->objects_fd, row.digest, err);
+    (void)pthread_mutex_unlock(&d->store_lock);
+    if (r < 0)
+        return r;
+    if (fd < 0 || row.expires_ns <= clock_realtime_ns()) {
+        r = fd < 0 ? -EIO : -ENOENT;
+        fd_close(&fd);
+        registry_file_finish(&row);
+        return r;
+    }
+    *ret = row;
+    *ret_fd = fd;
+    return 0;
+}
+
+int files_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    struct registry_file row;
+    int r;
+
+    if (!ids_valid(ID_FILE, id))
+        return -ENOENT;
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = registry_file_get(d->registry, tenant, id, &row, err);
+    if (r == 0) {
+        r = registry_file_delete(d->registry, tenant, id, err);
+        if (r == 0)
+            r = storage_release(d->registry, d->objects_fd, row.digest, err);
+        registry_file_finish(&row);
+    }
+    (void)pthread_mutex_unlock(&d->store_lock);
+    return r;
+}
+
+/* Opens one file and adds it. *bytes grows by its size. */
+static int open_input(struct daemon *d, const char *tenant, const struct request_file *wanted,
+                      struct input_files *files, uint64_t *bytes, struct err *err)
+{
+    struct registry_file row;
+    char *path = NULL;
+    int fd = -1;
+    int r = files_open(d, tenant, wanted->id, &row, &fd, err);
+
+    if (r == -ENOENT)
+        return err_set(err, EINVAL, "there is no file %s", wanted->id);
+    if (r < 0)
+        return r;
+    *bytes += row.bytes;
+    if (*bytes > LIMIT_INFILE_BYTES) {
+        r = err_set(err, EFBIG, "\"files\" are larger than %llu MiB together",
+                    LIMIT_INFILE_BYTES / LIMIT_MIB);
+    } else {
+        path = strdup(wanted->path ? wanted->path : row.name);
+        r = path ? 0 : err_set(err, ENOMEM, "out of memory");
+    }
+    if (r == 0 && input_files_add(files, path, fd_steal(&fd), row.bytes) < 0)
+        r = err_set(err, ENOMEM, "out of memory");
+    fd_close(&fd);
+    registry_file_finish(&row);
+    return r;
+}
+
+int files_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
+                      struct input_files *ret, struct err *err)
+{
+    struct input_files files = {0};
+    uint64_t bytes = 0;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < request->n_files; i++)
+        r = open_input(d, tenant, &request->files[i], &files, &bytes, err);
+    if (r == 0)
+        r = input_files_check(&files, err);
+    if (r < 0)
+        input_files_finish(&files);
+    else
+        *ret = files;
+    return r;
+}

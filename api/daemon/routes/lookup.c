@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/lookup.h"
+
+#include "api/daemon/ids.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* Between its row and its place in the queue an execution is for microseconds. */
+#define ATTEMPTS 25
+#define PAUSE_US 20000
+
+bool lookup_row(struct daemon *d, const char *tenant, const char *id,
+                struct registry_execution *ret, struct http_reply *reply)
+{
+    struct err err = {0};
+    int r;
+
+    /* What cannot be an id is no different from one that nobody has. */
+    r = ids_valid(ID_EXECUTION, id) ? registry_execution_get(d->registry, tenant, id, ret, &err)
+                                    : -ENOENT;
+    if (r == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "there is no execution %.64s", id);
+    else if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    return r == 0;
+}
+
+bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
+                      struct execution **ret_e, struct registry_execution *ret_row,
+                      struct http_reply *reply)
+{
+    for (int i = 1;; i++) {
+        *ret_e = engine_find(d->engine, tenant, id);
+        if (*ret_e)
+            return true;
+        if (!lookup_row(d, tenant, id, ret_row, reply))
+            return false;
+        if (ret_row->result || i == ATTEMPTS)
+            return true;
+        registry_execution_finish(ret_row);
+        (void)usleep(PAUSE_US);
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From an execution's id to its row and, while it lasts, to the execution itself. Between the
+ * two it is nowhere for a moment; nobody here sees that moment.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_LOOKUP_H
+#define SKILLVM_API_DAEMON_ROUTES_LOOKUP_H
+
+#include "api/daemon/daemon.h"
+
+#include <stdbool.h>
+
+/*
+ * Finds the row of an id of a stranger's. Another tenant's is not there. False when *reply says
+ * why not.
+ */
+bool lookup_row(struct daemon *d, const char *tenant, const char *id,
+                struct registry_execution *ret, struct http_reply *reply);
+
+/*
+ * Finds the execution: either a reference in *ret_e while it is queued or runs, or NULL there
+ * and its row in *ret_row, with its result unless that was lost. False when *reply says why
+ * not.
+ */
+bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
+                      struct execution **ret_e, struct registry_execution *ret_row,
+                      struct http_reply *reply);
+
+#endif

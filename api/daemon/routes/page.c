@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_DEFAULT 50u
+
+static bool parse_cursor(const char *text, struct page *ret)
+{
+    char number[17] = "";
+
+    if (strspn(text, "0123456789abcdef") < 16 || strlen(text) >= PAGE_CURSOR_SIZE ||
+        strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz_") != strlen(text))
+        return false;
+    memcpy(number, text, 16);
+    ret->after = strtoull(number, NULL, 16);
+    ret->has_place = true;
+    (void)snprintf(ret->after_id, sizeof(ret->after_id), "%s", text + 16);
+    return ret->after <= INT64_MAX;
+}
+
+bool page_parse(const char *limit, const char *cursor, struct page *ret,
+                struct http_reply *reply)
+{
+    *ret = (struct page){.max = ROWS_DEFAULT};
+    if (limit) {
+        char *end;
+        unsigned long value = strtoul(limit, &end, 10);
+
+        if (limit[0] < '0' || limit[0] > '9' || *end || value < 1 || value > PAGE_ROWS_MAX) {
+            http_reply_error(reply, 400, "bad_request", "limit must be from 1 to %u",
+                             PAGE_ROWS_MAX);
+            return false;
+        }
+        ret->max = value;
+    }
+    if (cursor && !parse_cursor(cursor, ret)) {
+        http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");
+        return false;
+    }
+    return true;
+}
+
+void page_cursor(char ret[PAGE_CURSOR_SIZE], uint64_t after, const char *after_id)
+{
+    (void)snprintf(ret, PAGE_CURSOR_SIZE, "%016" PRIx64 "%s", after, after_id);
+}

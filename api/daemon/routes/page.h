@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a page of a list begins and how long it is, as the query of a request says it, and the
+ * cursor of the next one. A cursor is 16 hexadecimal digits of a time or number and the id of
+ * the last row.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_PAGE_H
+#define SKILLVM_API_DAEMON_ROUTES_PAGE_H
+
+#include "api/daemon/http/http.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PAGE_ID_SIZE     48u
+#define PAGE_CURSOR_SIZE (16u + PAGE_ID_SIZE)
+#define PAGE_ROWS_MAX    200u
+
+struct page {
+    size_t max;
+    bool has_place; /* false on the first page */
+    uint64_t after;
+    char after_id[PAGE_ID_SIZE];
+};
+
+/* Reads limit and cursor (NULL where absent). False when *reply says what is wrong. */
+bool page_parse(const char *limit, const char *cursor, struct page *ret,
+                struct http_reply *reply);
+/* The cursor of the page after this row. */
+void page_cursor(char ret[PAGE_CURSOR_SIZE], uint64_t after, const char *after_id);
+
+#endif

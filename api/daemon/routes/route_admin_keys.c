@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys and the audit, for the operator. */
+#include "api/daemon/audit.h"
+#include "api/daemon/auth.h"
+#include "api/daemon/daemon.h"
+#include "api/daemon/ids.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/registry/registry_audit.h"
+#include "api/daemon/registry/registry_keys.h"
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/page.h"
+#include "api/json/json_write.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_JSON_MAX  (16u * 1024u)
+#define LIST_JSON_MAX (2 * LIMIT_MIB)
+
+enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_TENANT };
+
+static void reply_failed(struct http_reply *reply, int result, const struct err *err)
+{
+    http_reply_error(reply, result == -EINVAL ? 400 : 500,
+                     result == -EINVAL ? "bad_request" : "internal_error", "%s",
+                     err->code ? err->message : strerror(-result));
+}
+
+/* The id of a tenant by id or name. 0; -EINVAL when there is none; -EIO. */
+static int find_tenant(struct daemon *d, const char *wanted, char ret[TENANT_ID_SIZE],
+                       struct err *err)
+{
+    struct registry_tenant tenant;
+    int r = registry_tenant_find(d->registry, wanted, &tenant, err);
+
+    if (r == -ENOENT)
+        return err_set(err, EINVAL, "there is no tenant %.64s", wanted);
+    if (r < 0)
+        return r;
+    memcpy(ret, tenant.id, TENANT_ID_SIZE);
+    registry_tenant_finish(&tenant);
+    return 0;
+}
+
+/* The members of a key; text only where it was made just now. */
+static void write_key(struct json_writer *w, const struct registry_key *key, const char *text)
+{
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "id", key->id);
+    if (text)
+        json_write_string(w, "key", text);
+    json_write_string(w, "tenant_id", key->tenant);
+    json_write_string(w, "name", key->name);
+    json_write_string(w, "role", key->is_operator ? "operator" : "tenant");
+    json_write_time(w, "created_at", key->created_ns);
+    json_write_time(w, "last_used_at", key->last_used_ns);
+    json_write_time(w, "revoked_at", key->revoked_ns);
+    json_write_close(w, '}');
+}
+
+/* Stores a key and answers with it: this once. */
+static void create_key(struct daemon *d, const struct http_request *request,
+                       struct registry_key *key, struct http_reply *reply)
+{
+    struct json_writer w = json_writer_init(KEY_JSON_MAX);
+    char text[AUTH_KEY_SIZE], digest[SHA256_HEX_SIZE];
+    struct err err = {0};
+    struct buf body = {0};
+    int r = auth_make_key(text, digest);
+
+    if (r == 0)
+        r = ids_make(ID_KEY, key->id, sizeof(key->id));
+    if (r == 0) {
+        const struct registry_new_key row = {.id = key->id,
+                                             .digest = digest,
+                                             .name = key->name,
+                                             .is_operator = key->is_operator,
+                                             .created_ns = key->created_ns};
+
+        r = registry_key_create(d->registry, key->tenant, &row, &err);
+    }
+    if (r == 0) {
+        audit_note(d->audit, &request->caller, "key.create", key->id, "tenant %s role %s",
+                   key->tenant, key->is_operator ? "operator" : "tenant");
+        write_key(&w, key, text);
+        r = json_writer_end(&w, &body);
+    }
+    explicit_bzero(text, sizeof(text));
+    if (r == -ENOENT)
+        r = err_set(&err, EINVAL, "there is no tenant %s", key->tenant);
+    if (r < 0) {
+        buf_finish(&body);
+        reply_failed(reply, r, &err);
+        return;
+    }
+    http_reply_json(reply, 201, &body);
+    (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/keys/%s", key->id);
+}
+
+void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_key key = {.created_ns = clock_realtime_ns()};
+    struct admin_key wanted = {0};
+    struct err err = {0};
+    const char *text;
+    int r = spool_view(&request->body, &text);
+
+    if (r == 0)
+        r = admin_key_parse(text, (size_t)request->body.size, &wanted, &err);
+    if (r == 0)
+        r = find_tenant(d, wanted.tenant ? wanted.tenant : request->caller.tenant, key.tenant,
+                        &err);
+    if (r == 0 && wanted.is_operator && strcmp(key.tenant, TENANT_DEFAULT) != 0)
+        r = err_set(&err, EINVAL, "a key of the operator belongs to the default tenant");
+    if (r == 0) {
+        key.is_operator = wanted.is_operator;
+        key.name = wanted.name ? wanted.name : strdup("");
+        wanted.name = NULL;
+        if (!key.name)
+            r = err_set(&err, ENOMEM, "out of memory");
+    }
+    if (r < 0)
+        reply_failed(reply, r, &err);
+    else
+        create_key(d, request, &key, reply);
+    registry_key_finish(&key);
+    admin_key_finish(&wanted);
+}
+
+/* The page and the tenant of a list. False when *reply says what is wrong. */
+static bool parse_query(struct daemon *d, const struct http_request *request,
+                        struct page *ret_page, char ret_tenant[TENANT_ID_SIZE],
+                        struct http_reply *reply)
+{
+    const char *tenant = request->query[QUERY_TENANT];
+    struct err err = {0};
+    int r;
+
+    ret_tenant[0] = '\0';
+    if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], ret_page, reply))
+        return false;
+    r = tenant ? find_tenant(d, tenant, ret_tenant, &err) : 0;
+    /* The audit of a tenant outlives it. */
+    if (r == -EINVAL && tenant_id_valid(tenant)) {
+        (void)snprintf(ret_tenant, TENANT_ID_SIZE, "%s", tenant);
+        r = 0;
+    }
+    if (r < 0)
+        reply_failed(reply, r, &err);
+    return r == 0;
+}
+
+/* Ends a list: its last members, or the failure. */
+static void reply_list(struct http_reply *reply, struct json_writer *w, const char *cursor,
+                       int result, const struct err *err)
+{
+    struct buf body;
+    int written;
+
+    json_write_close(w, ']');
+    json_write_string(w, "next_cursor", cursor);
+    json_write_close(w, '}');
+    written = json_writer_end(w, &body);
+    if (result == 0 && written == 0) {
+        http_reply_json(reply, 200, &body);
+        return;
+    }
+    buf_finish(&body);
+    reply_failed(reply, result < 0 ? result : written, err);
+}
+
+void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(LIST_JSON_MAX);
+    struct registry_key *rows;
+    struct page page;
+    struct err err = {0};
+    char tenant[TENANT_ID_SIZE], cursor[PAGE_CURSOR_SIZE];
+    size_t n = 0;
+    int r;
+
+    if (!parse_query(d, request, &page, tenant, reply))
+        return;
+    rows = calloc(page.max, sizeof(*rows));
+    r = !rows ? err_set(&err, ENOMEM, "out of memory")
+              : registry_key_list(d->registry, tenant[0] ? tenant : NULL, page.after,
+                                  page.has_place ? page.after_id : NULL, page.max, rows, &n,
+                                  &err);
+    json_write_open(&w, NULL, '{');
+    json_write_open(&w, "keys", '[');
+    for (size_t i = 0; i < n; i++)
+        write_key(&w, &rows[i], NULL);
+    if (n == page.max)
+        page_cursor(cursor, rows[n - 1].created_ns, rows[n - 1].id);
+    for (size_t i = 0; i < n; i++)
+        registry_key_finish(&rows[i]);
+    free(rows);
+    reply_list(reply, &w, n == page.max ? cursor : NULL, r, &err);
+}
+
+void route_admin_key_revoke(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *id = request->params[0];
+    struct err err = {0};
+    int r = registry_key_revoke(d->registry, id, clock_realtime_ns(), &err);
+
+    if (r == -ENOENT) {
+        http_reply_error(reply, 404, "not_found", "there is no key %.64s", id);
+    } else if (r < 0) {
+        reply_failed(reply, r, &err);
+    } else {
+        audit_note(d->audit, &request->caller, "key.revoke", id, "%s", "");
+        http_reply_empty(reply, 204);
+    }
+}
+
+void route_admin_audit(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(LIST_JSON_MAX);
+    struct registry_audit *rows;
+    struct page page;
+    struct err err = {0};
+    char tenant[TENANT_ID_SIZE], cursor[PAGE_CURSOR_SIZE];
+    size_t n = 0;
+    int r;
+
+    if (!parse_query(d, request, &page, tenant, reply))
+        return;
+    rows = calloc(page.max, sizeof(*rows));
+    r = !rows ? err_set(&err, ENOMEM, "out of memory")
+              : registry_audit_list(d->registry, tenant[0] ? tenant : NULL,
+                                    page.has_place ? page.after : 0, page.max, rows, &n, &err);
+    json_write_open(&w, NULL, '{');
+    json_write_open(&w, "entries", '[');
+    for (size_t i = 0; i < n; i++) {
+        json_write_open(&w, NULL, '{');
+        json_write_number(&w, "id", rows[i].id);
+        json_write_time(&w, "at", rows[i].at_ns);
+        json_write_string(&w, "tenant_id", rows[i].tenant[0] ? rows[i].tenant : NULL);
+        json_write_string(&w, "actor", rows[i].actor);
+        json_write_string(&w, "action", rows[i].action);
+        json_write_string(&w, "target", rows[i].target);
+        json_write_string(&w, "detail", rows[i].detail);
+        json_write_close(&w, '}');
+    }
+    if (n == page.max)
+        page_cursor(cursor, rows[n - 1].id, "");
+    for (size_t i = 0; i < n; i++)
+        registry_audit_finish(&rows[i]);
+    free(rows);
+    reply_list(reply, &w, n == page.max ? cursor : NULL, r, &err);
+}

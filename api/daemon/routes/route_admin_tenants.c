@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tenants, for the operator. */
+#include "api/daemon/audit.h"
+#include "api/daemon/auth.h"
+#include "api/daemon/daemon.h"
+#include "api/daemon/ids.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/registry/registry_usage.h"
+#include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/page.h"
+#include "api/daemon/store/storage.h"
+#include "api/json/json_write.h"
+#include "api/skill/skill.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TENANT_JSON_MAX (16u * 1024u)
+#define LIST_JSON_MAX   (2 * LIMIT_MIB)
+
+enum { QUERY_LIMIT, QUERY_CURSOR };
+
+static void reply_failed(struct http_reply *reply, int result, const struct err *err)
+{
+    if (result == -EEXIST || result == -EBUSY)
+        http_reply_error(reply, 409, "conflict", "%s", err->message);
+    else if (result == -EINVAL)
+        http_reply_error(reply, 400, "bad_request", "%s", err->message);
+    else
+        http_reply_error(reply, 500, "internal_error", "%s",
+                         err->code ? err->message : strerror(-result));
+}
+
+/* Finds the tenant of the path by id or name. False when *reply says why not. */
+static bool find_tenant(struct daemon *d, const struct http_request *request,
+                        struct registry_tenant *ret, struct http_reply *reply)
+{
+    struct err err = {0};
+    int r = registry_tenant_find(d->registry, request->params[0], ret, &err);
+
+    if (r == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "there is no tenant %.64s",
+                         request->params[0]);
+    else if (r < 0)
+        reply_failed(reply, r, &err);
+    return r == 0;
+}
+
+static void write_limits(struct json_writer *w, const struct tenant_limits *limits)
+{
+    json_write_open(w, "limits", '{');
+    json_write_number(w, "weight", limits->weight);
+    json_write_number(w, "max_running", limits->max_running);
+    json_write_number(w, "max_queued", limits->max_queued);
+    json_write_number(w, "rate_per_minute", limits->rate_per_minute);
+    json_write_number(w, "cpu_ms_per_day", limits->cpu_ms_per_day);
+    json_write_number(w, "storage_bytes", limits->storage_bytes);
+    json_write_number(w, "max_timeout_ms", limits->max_timeout_ms);
+    json_write_number(w, "max_memory_bytes", limits->max_memory_bytes);
+    json_write_close(w, '}');
+}
+
+static int write_tenant(struct daemon *d, struct json_writer *w,
+                        const struct registry_tenant *tenant, struct err *err)
+{
+    uint64_t cpu_ms = 0;
+    int r = registry_usage_get(d->registry, tenant->id, registry_usage_day(clock_realtime_ns()),
+                               &cpu_ms, err);
+
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "id", tenant->id);
+    json_write_string(w, "name", tenant->name);
+    json_write_bool(w, "disabled", tenant->is_disabled);
+    json_write_time(w, "created_at", tenant->created_ns);
+    write_limits(w, &tenant->limits);
+    json_write_open(w, "usage", '{');
+    json_write_number(w, "stored_bytes", tenant->stored_bytes);
+    json_write_number(w, "cpu_ms_today", cpu_ms);
+    json_write_close(w, '}');
+    json_write_close(w, '}');
+    return r;
+}
+
+static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned status,
+                         const char *id)
+{
+    struct json_writer w = json_writer_init(TENANT_JSON_MAX);
+    struct registry_tenant tenant;
+    struct err err = {0};
+    struct buf body;
+    int r = registry_tenant_get(d->registry, id, &tenant, &err);
+    int written;
+
+    if (r == 0) {
+        r = write_tenant(d, &w, &tenant, &err);
+        registry_tenant_finish(&tenant);
+    }
+    written = json_writer_end(&w, &body);
+    if (r == 0)
+        r = written;
+    if (r < 0) {
+        buf_finish(&body);
+        reply_failed(reply, r, &err);
+        return;
+    }
+    http_reply_json(reply, status, &body);
+    if (status == 201)
+        (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/tenants/%s", id);
+}
+
+void route_admin_tenant_create(void *ctx, struct http_request *request,
+                               struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct tenant_limits limits = tenant_limits_default();
+    struct admin_tenant wanted = {0};
+    char id[TENANT_ID_SIZE];
+    struct err err = {0};
+    const char *text;
+    int r = spool_view(&request->body, &text);
+
+    if (r == 0)
+        r = admin_tenant_parse(text, (size_t)request->body.size, &wanted, &limits, &err);
+    if (r == 0 && !wanted.name)
+        r = err_set(&err, EINVAL, "\"name\" is missing");
+    if (r == 0 && wanted.is_disabled)
+        r = err_set(&err, EINVAL, "a new tenant is not disabled");
+    if (r == 0)
+        r = ids_make(ID_TENANT, id, sizeof(id));
+    if (r == 0)
+        r = registry_tenant_create(d->registry, id, wanted.name, &limits, clock_realtime_ns(),
+                                   &err);
+    if (r < 0) {
+        reply_failed(reply, r, &err);
+    } else {
+        audit_note(d->audit, &request->caller, "tenant.create", id, "name %s", wanted.name);
+        reply_tenant(d, reply, 201, id);
+    }
+    admin_tenant_finish(&wanted);
+}
+
+void route_admin_tenant_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(LIST_JSON_MAX);
+    struct registry_tenant *rows;
+    struct page page;
+    struct err err = {0};
+    struct buf body;
+    char cursor[PAGE_CURSOR_SIZE];
+    size_t n = 0;
+    int r, written;
+
+    if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], &page, reply))
+        return;
+    rows = calloc(page.max, sizeof(*rows));
+    r = !rows ? err_set(&err, ENOMEM, "out of memory")
+              : registry_tenant_list(d->registry, page.after,
+                                     page.has_place ? page.after_id : NULL, page.max, rows, &n,
+                                     &err);
+    json_write_open(&w, NULL, '{');
+    json_write_open(&w, "tenants", '[');
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = write_tenant(d, &w, &rows[i], &err);
+    json_write_close(&w, ']');
+    if (n == page.max)
+        page_cursor(cursor, rows[n - 1].created_ns, rows[n - 1].id);
+    json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
+    json_write_close(&w, '}');
+    for (size_t i = 0; i < n; i++)
+        registry_tenant_finish(&rows[i]);
+    free(rows);
+    written = json_writer_end(&w, &body);
+    if (r == 0 && written == 0) {
+        http_reply_json(reply, 200, &body);
+        return;
+    }
+    buf_finish(&body);
+    reply_failed(reply, r < 0 ? r : written, &err);
+}
+
+void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct registry_tenant tenant;
+
+    if (!find_tenant(ctx, request, &tenant, reply))
+        return;
+    reply_tenant(ctx, reply, 200, tenant.id);
+    registry_tenant_finish(&tenant);
+}
+
+/* What cannot be done to the tenant that everything without a key belongs to. */
+static int check_default(const struct registry_tenant *tenant,
+                         const struct admin_tenant *wanted, struct err *err)
+{
+    if (strcmp(tenant->id, TENANT_DEFAULT) != 0)
+        return 0;
+    if (wanted->is_disabled)
+        return err_set(err, EBUSY, "the default tenant is the operator's and stays enabled");
+    if (wanted->name && strcmp(wanted->name, tenant->name) != 0)
+        return err_set(err, EBUSY, "the default tenant keeps its name");
+    return 0;
+}
+
+void route_admin_tenant_update(void *ctx, struct http_request *request,
+                               struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct admin_tenant wanted = {0};
+    struct registry_tenant tenant;
+    struct tenant_limits limits;
+    struct err err = {0};
+    const char *text;
+    bool disabled;
+    int r;
+
+    if (!find_tenant(d, request, &tenant, reply))
+        return;
+    limits = tenant.limits;
+    r = spool_view(&request->body, &text);
+    if (r == 0)
+        r = admin_tenant_parse(text, (size_t)request->body.size, &wanted, &limits, &err);
+    if (r == 0)
+        r = check_default(&tenant, &wanted, &err);
+    disabled = wanted.has_disabled ? wanted.is_disabled : tenant.is_disabled;
+    if (r == 0)
+        r = registry_tenant_update(d->registry, tenant.id,
+                                   wanted.name ? wanted.name : tenant.name, disabled, &limits,
+                                   &err);
+    if (r == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "there is no tenant %.64s",
+                         request->params[0]);
+    else if (r < 0)
+        reply_failed(reply, r, &err);
+    if (r == 0) {
+        engine_limits_changed(d->engine, tenant.id);
+        audit_note(d->audit, &request->caller, "tenant.update", tenant.id, "%.*s",
+                   (int)(request->body.size < 300 ? request->body.size : 300), text);
+        reply_tenant(d, reply, 200, tenant.id);
+    }
+    admin_tenant_finish(&wanted);
+    registry_tenant_finish(&tenant);
+}
+
+static int note_digest(void *ctx, const char *digest)
+{
+    return skill_strings_add(ctx, "%s", digest);
+}
+
+/*
+ * Removes the rows of a tenant, and the objects that nobody else names. What a daemon that dies
+ * in between leaves of these is swept later.
+ */
+static int delete_tenant(struct daemon *d, const char *id, struct err *err)
+{
+    struct skill_strings digests = {0};
+    int r;
+
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
+    if (r == 0)
+        r = registry_tenant_delete(d->registry, id, err);
+    for (size_t i = 0; r == 0 && i < digests.len; i++)
+        (void)storage_release(d->registry, d->objects_fd, digests.items[i], NULL);
+    (void)pthread_mutex_unlock(&d->store_lock);
+    skill_strings_finish(&digests);
+    return r;
+}
+
+void route_admin_tenant_delete(void *ctx, struct http_request *request,
+                               struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_tenant tenant;
+    struct err err = {0};
+    int r;
+
+    if (!find_tenant(d, request, &tenant, reply))
+        return;
+    r = strcmp(tenant.id, TENANT_DEFAULT) == 0
+            ? err_set(&err, EBUSY, "the default tenant is the operator's and stays")
+            : delete_tenant(d, tenant.id, &err);
+    if (r == -ENOENT) {
+        http_reply_error(reply, 404, "not_found", "there is no tenant %.64s",
+                         request->params[0]);
+    } else if (r < 0) {
+        reply_failed(reply, r, &err);
+    } else {
+        audit_note(d->audit, &request->caller, "tenant.delete", tenant.id, "name %s",
+                   tenant.name);
+        http_reply_empty(reply, 204);
+    }
+    registry_tenant_finish(&tenant);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an execution left: its files, one of them, and the address that needs no key. */
+#include "api/daemon/daemon.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/routes/lookup.h"
+#include "api/daemon/store/objects.h"
+#include "api/skill/artifacts_read.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+static uint64_t now_s(void)
+{
+    return clock_realtime_ns() / 1000000000u;
+}
+
+void daemon_reply_result(struct daemon *d, const struct http_request *request,
+                         struct http_reply *reply, struct buf *result)
+{
+    struct buf body = buf_init(SIZE_MAX / 2);
+    char base[sizeof(request->host) + 16];
+    int r;
+
+    /* A client on the socket has no address to put before a path. */
+    if (!request->is_tcp || (!*d->public_url && !*request->host)) {
+        http_reply_json(reply, 200, result);
+        return;
+    }
+    (void)snprintf(base, sizeof(base), "http://%s", request->host);
+    r = download_links_present(&d->links, *d->public_url ? d->public_url : base,
+                               request->caller.tenant, (const char *)result->data, result->len,
+                               now_s(), &body);
+    buf_finish(result);
+    if (r == 0) {
+        http_reply_json(reply, 200, &body);
+        return;
+    }
+    buf_finish(&body);
+    http_reply_error(reply, 500, "internal_error", "cannot write the result: %s", strerror(-r));
+}
+
+/*
+ * Opens the archive of files, under the store lock: retention may be about to remove it. A
+ * descriptor, or -1 when *reply says why not.
+ */
+static int open_files(struct daemon *d, const char *tenant, const char *id,
+                      struct http_reply *reply)
+{
+    struct registry_execution row;
+    struct err err = {0};
+    bool known;
+    int fd = -ENOENT;
+
+    (void)pthread_mutex_lock(&d->store_lock);
+    known = lookup_row(d, tenant, id, &row, reply);
+    if (known && row.artifact_digest)
+        fd = objects_open(d->objects_fd, row.artifact_digest, &err);
+    (void)pthread_mutex_unlock(&d->store_lock);
+    if (!known)
+        return -1;
+    if (err.code)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    else if (fd < 0)
+        http_reply_error(
+            reply, 404, "not_found",
+            row.result ? "execution %s left no files" : "execution %s has not ended yet", id);
+    registry_execution_finish(&row);
+    return fd < 0 ? -1 : fd;
+}
+
+static void reply_files(struct daemon *d, const char *tenant, const char *id,
+                        struct http_reply *reply)
+{
+    _cleanup_fd_ int fd = open_files(d, tenant, id, reply);
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) < 0) {
+        http_reply_error(reply, 500, "internal_error", "cannot read the files");
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "application/gzip";
+    reply->file_name = "files.tar.gz";
+    reply->file_bytes = (uint64_t)st.st_size;
+    reply->file_fd = fd_steal(&fd);
+}
+
+void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    reply_files(ctx, request->caller.tenant, request->params[0], reply);
+}
+
+static const char *type_of(const char *path)
+{
+    static const char *const types[][2] = {
+        {".txt", "text/plain; charset=utf-8"},
+        {".log", "text/plain; charset=utf-8"},
+        {".md", "text/markdown; charset=utf-8"},
+        {".csv", "text/csv; charset=utf-8"},
+        {".tsv", "text/tab-separated-values; charset=utf-8"},
+        {".html", "text/html; charset=utf-8"},
+        {".htm", "text/html; charset=utf-8"},
+        {".json", "application/json"},
+        {".xml", "application/xml"},
+        {".pdf", "application/pdf"},
+        {".png", "image/png"},
+        {".jpg", "image/jpeg"},
+        {".jpeg", "image/jpeg"},
+        {".gif", "image/gif"},
+        {".webp", "image/webp"},
+        {".svg", "image/svg+xml"},
+        {".zip", "application/zip"},
+        {".gz", "application/gzip"},
+        {".docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+        {".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+        {".pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
+    };
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash ? slash : path, '.');
+
+    for (size_t i = 0; dot && i < sizeof(types) / sizeof(types[0]); i++) {
+        if (strcasecmp(dot, types[i][0]) == 0)
+            return types[i][1];
+    }
+    return "application/octet-stream";
+}
+
+void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *path = request->params[1];
+    _cleanup_fd_ int archive = open_files(d, request->caller.tenant, request->params[0], reply);
+    _cleanup_fd_ int file = -1;
+    struct err err = {0};
+    uint64_t bytes = 0;
+    int r;
+
+    if (archive < 0)
+        return;
+    file = spool_open_nameless(d->tmp_fd);
+    r = file < 0 ? err_set_errno(&err, -file, "cannot keep the file")
+                 : artifacts_read_file(archive, path, LIMIT_FILES_BYTES, file, &bytes, &err);
+    if (r == -ENOENT) {
+        http_reply_error(reply, 404, "not_found", "execution %s left no file %.200s",
+                         request->params[0], path);
+        return;
+    }
+    if (r < 0) {
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = type_of(path);
+    /* A page of a skill's is looked at, not shown as one of this server's. */
+    reply->file_name = "";
+    reply->file_bytes = bytes;
+    reply->file_fd = fd_steal(&file);
+}
+
+void route_download(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct download_link link;
+
+    if (download_links_check(&d->links, request->params[0], now_s(), &link))
+        reply_files(d, link.tenant, link.id, reply);
+    else
+        http_reply_error(reply, 404, "not_found",
+                         "this address was never good, or is older than %u minutes",
+                         DOWNLOAD_LINK_SECONDS / 60);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/daemon.h"
+#include "api/daemon/routes/files.h"
+#include "api/daemon/routes/lookup.h"
+#include "api/daemon/routes/request.h"
+#include "api/daemon/routes/skills.h"
+#include "api/daemon/routes/sse.h"
+#include "api/daemon/store/objects.h"
+#include "api/skill/sha256.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Everything a POST builds before the execution is accepted. */
+struct creation {
+    struct daemon *daemon;
+    const char *said; /* what an idempotency key belongs to; NULL: the JSON of the request */
+    size_t said_len;
+    struct request request;
+    struct run_plan plan;
+    struct skill skill;
+    struct skill_archive archive;
+    char *refusal;  /* owned: accepted, but it cannot run */
+    char *repeated; /* owned: the id of the execution that this request began before */
+};
+
+static void creation_finish(struct creation *c)
+{
+    request_finish(&c->request);
+    run_plan_finish(&c->plan);
+    skill_finish(&c->skill);
+    skill_archive_finish(&c->archive);
+    free(c->refusal);
+    free(c->repeated);
+}
+
+/* The replies of a step that failed; true when it did not. */
+static bool step(struct http_reply *reply, int result, const struct err *err)
+{
+    switch (result) {
+    case 0:
+        return true;
+    case -EINVAL:
+        http_reply_error(reply, 400, "bad_request", "%s", err->message);
+        return false;
+    case -EFBIG:
+    case -E2BIG:
+        http_reply_error(reply, 413, "too_large", "%s", err->message);
+        return false;
+    default:
+        http_reply_error(reply, 500, "internal_error", "%s",
+                         err->code ? err->message : strerror(-result));
+        return false;
+    }
+}
+
+/* The replies of what the engine does not accept; true when it did. */
+static bool check_admission(struct http_reply *reply, int result, const struct refusal *refusal,
+                            const struct err *err)
+{
+    switch (result) {
+    case -EBUSY:
+        http_reply_error(reply, 429, refusal->code, "%s", err->message);
+        reply->retry_after_s = refusal->retry_after_s;
+        return false;
+    case -ENOENT:
+        http_reply_error(reply, 401, "unauthorized", "%s", err->message);
+        return false;
+    case -ESHUTDOWN:
+        http_reply_error(reply, 503, "stopping", "%s", err->message);
+        return false;
+    default:
+        return step(reply, result < 0 ? -EIO : 0, err);
+    }
+}
+
+static bool set_names(struct run_plan *plan, const char *name, const char *version,
+                      const char *digest, struct http_reply *reply)
+{
+    struct err err = {0};
+
+    plan->skill_name = strdup(name);
+    plan->skill_version = strdup(version);
+    plan->skill_digest = strdup(digest);
+    return step(reply,
+                plan->skill_name && plan->skill_version && plan->skill_digest
+                    ? 0
+                    : err_set(&err, ENOMEM, "out of memory"),
+                &err);
+}
+
+/* The skill that came with the request: checked, kept in a nameless file, never registered. */
+static bool load_inline(struct creation *c, struct spool *upload, struct http_reply *reply)
+{
+    struct err err = {0};
+    int r;
+
+    c->plan.skill_fd = spool_open_nameless(c->daemon->tmp_fd);
+    if (c->plan.skill_fd < 0)
+        return step(reply, err_set_errno(&err, -c->plan.skill_fd, "cannot keep the skill"),
+                    &err);
+    r = skills_ingest(c->daemon->ingest_gate, c->plan.tenant, &c->daemon->archive_limits,
+                      upload, c->plan.skill_fd, &c->archive, &c->skill, &err);
+    if (r < 0) {
+        skills_reply_refused(reply, r, &err);
+        return false;
+    }
+    /* Nobody else will ever show them: this skill is not registered. */
+    for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
+        r = skill_strings_add(&c->plan.warnings, "%s", c->skill.warnings.items[i]);
+    return step(reply, r, &err) &&
+           set_names(&c->plan, c->skill.name, c->skill.version, c->archive.digest, reply);
+}
+
+/* Finds the row of a skill and opens its object, at one moment: both may be deleted. */
+static int open_registered(struct creation *c, struct registry_skill *ret, bool *ret_name_known,
+                           struct err *err)
+{
+    struct daemon *d = c->daemon;
+    int r;
+
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = registry_skill_get(d->registry, c->plan.tenant, c->request.skill, c->request.version,
+                           ret, ret_name_known, err);
+    if (r == 0) {
+        c->plan.skill_fd = objects_open(d->objects_fd, ret->digest, err);
+        if (c->plan.skill_fd < 0) {
+            c->plan.skill_fd = -1;
+            registry_skill_finish(ret);
+            r = -EIO;
+        }
+    }
+    (void)pthread_mutex_unlock(&d->store_lock);
+    return r;
+}
+
+/* A skill of the registry, by name and version. */
+static bool load_registered(struct creation *c, struct http_reply *reply)
+{
+    const struct request *q = &c->request;
+    struct registry_skill found;
+    struct err err = {0};
+    bool name_known = false;
+    bool ok;
+    int r = open_registered(c, &found, &name_known, &err);
+
+    if (r == -ENOENT && !q->version) {
+        http_reply_error(reply, 404, "not_found", "there is no skill named %s", q->skill);
+        return false;
+    }
+    /* Skillbox accepts what names a version, and so does its example suite. */
+    if (r == -ENOENT) {
+        if (asprintf(&c->refusal,
+                     name_known ? "skill %s has no version %s"
+                                : "there is no skill named %s, nor its version %s",
+                     q->skill, q->version) < 0) {
+            c->refusal = NULL;
+            return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+        }
+        return set_names(&c->plan, q->skill, q->version, "", reply);
+    }
+    if (r < 0)
+        return step(reply, -EIO, &err);
+    /* It was good when it was stored: whatever is wrong now is ours. */
+    r = skill_archive_reload(c->plan.skill_fd, found.digest, &c->archive, &c->skill, &err);
+    ok = step(reply, r < 0 ? -EIO : 0, &err) &&
+         set_names(&c->plan, found.name, found.version, found.digest, reply);
+    registry_skill_finish(&found);
+    return ok;
+}
+
+/* The digest of all that the request says: its JSON and its archive, byte for byte. */
+static int digest_request(const char *text, size_t len, struct spool *upload,
+                          char ret[SHA256_HEX_SIZE])
+{
+    char parts[2 * SHA256_HEX_SIZE] = "";
+    int fd = upload ? spool_to_fd(upload) : -1;
+    int r = upload && fd < 0 ? fd : sha256_of(text, len, parts);
+
+    if (r == 0 && upload)
+        r = sha256_of_fd(fd, parts + strlen(parts));
+    return r < 0 ? r : sha256_of(parts, strlen(parts), ret);
+}
+
+/*
+ * Looks whether an execution was accepted under this request's key: then it is the answer.
+ * False when *reply says why not.
+ */
+static bool find_repeated(struct creation *c, struct http_reply *reply)
+{
+    const char *key = c->plan.idempotency_key;
+    struct err err = {0};
+    char *id = NULL, *digest = NULL;
+    bool same;
+    int r =
+        registry_execution_by_key(c->daemon->registry, c->plan.tenant, key, &id, &digest, &err);
+
+    if (r == -ENOENT)
+        return true;
+    if (r < 0)
+        return step(reply, -EIO, &err);
+    c->repeated = id;
+    same = strcmp(digest, c->plan.request_digest) == 0;
+    free(digest);
+    if (!same)
+        http_reply_error(reply, 409, "conflict",
+                         "the idempotency key belongs to %s, which another request began",
+                         c->repeated);
+    return same;
+}
+
+/* What the key of a request means, if it has one. False when *reply says why not. */
+static bool check_key(struct creation *c, const char *text, size_t len, struct spool *upload,
+                      struct http_reply *reply)
+{
+    char digest[SHA256_HEX_SIZE];
+    struct err err = {0};
+    int r;
+
+    if (!c->request.idempotency_key)
+        return true;
+    r = digest_request(c->said ? c->said : text, c->said ? c->said_len : len, upload, digest);
+    if (!step(reply, r < 0 ? -EIO : 0, &err))
+        return false;
+    c->plan.idempotency_key = strdup(c->request.idempotency_key);
+    c->plan.request_digest = strdup(digest);
+    if (!c->plan.idempotency_key || !c->plan.request_digest)
+        return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+    return find_repeated(c, reply);
+}
+
+/* Parses the request and completes the plan. False when *reply says why not. */
+static bool prepare(struct creation *c, struct http_request *http, struct http_reply *reply)
+{
+    struct spool *json = http->is_multipart ? &http->parts[0].content : &http->body;
+    struct spool *upload =
+        http->is_multipart && http->parts[1].seen ? &http->parts[1].content : NULL;
+    struct refusal refusal = {0};
+    struct err err = {0};
+    struct stat tar;
+    const char *text = "{}";
+    size_t len = 2;
+    int r = 0;
+
+    memcpy(c->plan.tenant, http->caller.tenant, sizeof(c->plan.tenant));
+    if (!http->is_multipart || http->parts[0].seen) {
+        r = spool_view(json, &text);
+        len = (size_t)json->size;
+    }
+    if (r == 0)
+        r = request_parse(text, len, upload != NULL, &c->request, &err);
+    if (!step(reply, r, &err) || !check_key(c, text, len, upload, reply))
+        return false;
+    if (c->repeated)
+        return true;
+    /* Before an archive is looked at. */
+    if (!daemon_admit(c->daemon, reply))
+        return false;
+    r = engine_admit(c->daemon->engine, &c->plan, &refusal, &err);
+    if (!check_admission(reply, r, &refusal, &err))
+        return false;
+    if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
+        return false;
+    if (c->refusal)
+        return true;
+    if (fstat(c->plan.skill_fd, &tar) < 0)
+        return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
+    c->plan.skill_bytes = (uint64_t)tar.st_size;
+    r = files_open_inputs(c->daemon, c->plan.tenant, &c->request, &c->plan.files, &err);
+    if (r == 0)
+        r = skills_plan(&c->skill, &c->archive, &c->request, &c->plan, &err);
+    if (!step(reply, r, &err))
+        return false;
+    c->plan.has_input = c->request.has_input;
+    c->plan.input_at = c->request.input_at;
+    c->plan.input_bytes = c->request.input_bytes;
+    if (c->plan.has_input) {
+        c->plan.input = *json;
+        *json = spool_init(-1, 0);
+    }
+    return true;
+}
+
+static void reply_result(struct daemon *d, const struct http_request *http,
+                         struct http_reply *reply, struct execution *e)
+{
+    struct buf body = buf_init(SIZE_MAX / 2);
+
+    if (e->lost[0]) {
+        http_reply_error(reply, 500, "internal_error",
+                         "execution %s ended, but its result could not be stored: %s", e->id,
+                         e->lost);
+        return;
+    }
+    if (buf_reserve(&body, e->result_len) < 0 ||
+        execution_read_result(e, 0, body.data, e->result_len) < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", e->id);
+        return;
+    }
+    body.len = e->result_len;
+    daemon_reply_result(d, http, reply, &body);
+}
+
+static bool submit(struct creation *c, struct execution **ret, struct http_reply *reply)
+{
+    struct err err = {0};
+    struct refusal refusal = {0};
+    int r = c->refusal
+                ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &refusal, &err)
+                : engine_submit(c->daemon->engine, &c->plan, ret, &refusal, &err);
+
+    /* Another request with the same key was quicker. */
+    if (r == -EEXIST && !find_repeated(c, reply))
+        return false;
+    if (c->repeated)
+        return true;
+    return check_admission(reply, r, &refusal, &err);
+}
+
+static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
+{
+    struct buf body = buf_init(256);
+
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id, status);
+    http_reply_json(reply, 202, &body);
+    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
+}
+
+/* Answers with a stored result in the way that was asked for. */
+static void reply_stored(struct daemon *d, const struct http_request *http,
+                         struct http_reply *reply, const struct registry_execution *row,
+                         bool is_async)
+{
+    struct buf body = buf_init(SIZE_MAX / 2);
+
+    if (is_async)
+        reply_accepted(reply, row->id, row->status);
+    else if (http->wants_events)
+        sse_reply_stored(row, reply);
+    else if (!row->result)
+        http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
+    else if (buf_append(&body, row->result, strlen(row->result)) < 0)
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+    else
+        daemon_reply_result(d, http, reply, &body);
+    buf_finish(&body);
+}
+
+/* Answers with an execution in the way that was asked for; takes the reference over. */
+static void reply_execution(struct daemon *d, const struct http_request *http,
+                            struct http_reply *reply, struct execution *e, bool is_async)
+{
+    if (http->wants_events && !is_async) {
+        sse_reply(e, reply);
+        return;
+    }
+    if (is_async) {
+        reply_accepted(reply, e->id, "accepted");
+    } else {
+        execution_wait(e);
+        reply_result(d, http, reply, e);
+    }
+    execution_unref(e);
+}
+
+void execution_answer(struct daemon *d, struct http_request *http, const char *said,
+                      size_t said_len, struct http_reply *reply)
+{
+    struct creation c = {
+        .daemon = d, .said = said, .said_len = said_len, .plan = run_plan_init()};
+    struct registry_execution row = {0};
+    struct execution *e = NULL;
+    bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, &e, reply));
+    bool is_async = c.request.is_async;
+
+    if (accepted && c.repeated)
+        accepted = lookup_execution(c.daemon, http->caller.tenant, c.repeated, &e, &row, reply);
+    creation_finish(&c);
+    if (!accepted)
+        return;
+    if (e) {
+        reply_execution(c.daemon, http, reply, e, is_async);
+        return;
+    }
+    reply_stored(c.daemon, http, reply, &row, is_async);
+    registry_execution_finish(&row);
+}
+
+void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
+{
+    execution_answer(ctx, http, NULL, 0, reply);
+}
+
+void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *id = request->params[0];
+    struct registry_execution row;
+    struct buf body = buf_init(256);
+    bool ended = false;
+
+    if (!lookup_row(d, request->caller.tenant, id, &row, reply))
+        return;
+    registry_execution_finish(&row);
+    if (engine_cancel(d->engine, request->caller.tenant, id, &ended) < 0) {
+        http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
+        return;
+    }
+    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id,
+                     ended ? "cancelled" : "cancelling");
+    http_reply_json(reply, 202, &body);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of executions: the list, one of them, its log, its events, its files. */
+#include "api/daemon/daemon.h"
+#include "api/daemon/engine/result.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/routes/lookup.h"
+#include "api/daemon/routes/page.h"
+#include "api/daemon/routes/sse.h"
+#include "api/json/json_text.h"
+#include "api/json/json_write.h"
+#include "api/json/utf8.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_BYTES_MAX (2 * LIMIT_MIB)
+#define MEMBERS_MAX    32u /* of a result */
+
+enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_SKILL, QUERY_STATUS };
+
+/* Which page the query asks for. False when *reply says what is wrong with it. */
+static bool parse_query(const struct http_request *request, struct registry_page *page,
+                        struct page *place, struct http_reply *reply)
+{
+    static const char *const words[] = {"success",   "failed",   "timeout",
+                                        "cancelled", "accepted", "running"};
+    const char *status = request->query[QUERY_STATUS];
+    size_t n = sizeof(words) / sizeof(words[0]), i = 0;
+
+    if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], place, reply))
+        return false;
+    page->max = place->max;
+    page->after_ns = place->after;
+    page->after_id = place->has_place ? place->after_id : NULL;
+    while (status && i < n && strcmp(status, words[i]) != 0)
+        i++;
+    if (i == n) {
+        http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
+        return false;
+    }
+    /* The registry does not tell what waits from what runs. */
+    page->status = status && strcmp(status, "running") == 0 ? "accepted" : status;
+    page->skill = request->query[QUERY_SKILL];
+    return true;
+}
+
+/* The status of a row, with what the engine knows of one that has not ended. */
+static const char *status_of(struct daemon *d, const struct registry_execution *row)
+{
+    struct execution *e =
+        row->finished_ns ? NULL : engine_find(d->engine, row->tenant, row->id);
+    bool running = e && execution_get_state(e) != EXECUTION_ACCEPTED;
+
+    execution_unref(e);
+    return running ? result_status_name(RESULT_RUNNING) : row->status;
+}
+
+static void write_row(struct json_writer *w, const struct registry_execution *row,
+                      const char *status)
+{
+    uint64_t end_ns = row->finished_ns ? row->finished_ns : clock_realtime_ns();
+
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "execution_id", row->id);
+    json_write_string(w, "status", status);
+    json_write_open(w, "skill", '{');
+    json_write_string(w, "name", row->skill_name);
+    json_write_string(w, "version", row->skill_version);
+    json_write_string(w, "digest", row->skill_digest[0] ? row->skill_digest : NULL);
+    json_write_close(w, '}');
+    json_write_time(w, "created_at", row->accepted_ns);
+    json_write_time(w, "finished_at", row->finished_ns);
+    json_write_number(w, "duration_ms",
+                      end_ns > row->accepted_ns ? (end_ns - row->accepted_ns) / 1000000u : 0);
+    json_write_close(w, '}');
+}
+
+void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *wanted = request->query[QUERY_STATUS];
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    struct registry_page page = {0};
+    struct registry_execution *rows;
+    struct page place;
+    struct err err = {0};
+    struct buf body;
+    char cursor[PAGE_CURSOR_SIZE];
+    size_t n = 0;
+    int r;
+
+    if (!parse_query(request, &page, &place, reply))
+        return;
+    rows = calloc(page.max, sizeof(*rows));
+    r = rows ? registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n,
+                                       &err)
+             : err_set(&err, ENOMEM, "out of memory");
+    json_write_open(&w, NULL, '{');
+    json_write_open(&w, "executions", '[');
+    for (size_t i = 0; i < n; i++) {
+        const char *status = status_of(d, &rows[i]);
+
+        if (!wanted || strcmp(status, wanted) == 0)
+            write_row(&w, &rows[i], status);
+    }
+    json_write_close(&w, ']');
+    if (n == page.max)
+        page_cursor(cursor, rows[n - 1].accepted_ns, rows[n - 1].id);
+    json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
+    json_write_close(&w, '}');
+    for (size_t i = 0; i < n; i++)
+        registry_execution_finish(&rows[i]);
+    free(rows);
+    if (json_writer_end(&w, &body) < 0 && r == 0)
+        r = err_set(&err, ENOMEM, "out of memory");
+    if (r < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        return;
+    }
+    http_reply_json(reply, 200, &body);
+}
+
+/* The shape of a result, for an execution that has none. live: it is queued or runs. */
+static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
+                             bool live, enum execution_state state)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    struct buf body;
+    struct result result = {
+        .execution_id = row->id,
+        .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
+        .skill = {row->skill_name, row->skill_version, row->skill_digest},
+        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
+    };
+
+    if (!live) {
+        result.status = RESULT_FAILED;
+        result.error = "the daemon stopped while this execution ran, or had no room to store "
+                       "its result";
+    }
+    if (result_write(&result, &body) < 0)
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+    else
+        http_reply_json(reply, 200, &body);
+}
+
+void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *id = request->params[0];
+    struct registry_execution row;
+    struct execution *e;
+    enum execution_state state = EXECUTION_ACCEPTED;
+    struct buf body = buf_init(SIZE_MAX / 2);
+    bool live;
+
+    if (!lookup_execution(d, request->caller.tenant, id, &e, &row, reply))
+        return;
+    live = e != NULL;
+    if (e) {
+        state = execution_get_state(e);
+        execution_unref(e);
+        /* Read after the state: what ended in between has its result in the row. */
+        if (!lookup_row(d, request->caller.tenant, id, &row, reply))
+            return;
+    }
+    if (row.result) {
+        /* The text moves, it is not copied: it may be large. */
+        body.len = strlen(row.result);
+        body.cap = body.len + 1;
+        body.data = (uint8_t *)row.result;
+        row.result = NULL;
+        daemon_reply_result(d, request, reply, &body);
+    } else {
+        reply_unfinished(reply, &row, live, state);
+    }
+    registry_execution_finish(&row);
+}
+
+/* The text of a string member of a stored result. 0 or -errno. */
+static int read_member(const char *result, const char *key, struct buf *out)
+{
+    struct json_member members[MEMBERS_MAX];
+    size_t n = 0;
+    int r = json_text_members(result, strlen(result), members, MEMBERS_MAX, &n, NULL);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (json_slice_is(members[i].key, key))
+            return json_append_decoded(out, members[i].value);
+    }
+    return r < 0 ? r : -ENOENT;
+}
+
+void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_execution row;
+    struct execution *e;
+    struct utf8_tail tail = {0};
+    struct buf raw = buf_init(LIMIT_LOG_BYTES);
+    struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
+    int r;
+
+    if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
+        return;
+    if (e) {
+        r = execution_copy_log(e, &raw);
+        if (r == 0)
+            r = utf8_repair(&tail, raw.data, raw.len, true, &text);
+        execution_unref(e);
+    } else {
+        r = row.result ? read_member(row.result, "logs", &text) : 0;
+        registry_execution_finish(&row);
+    }
+    buf_finish(&raw);
+    if (r < 0) {
+        buf_finish(&text);
+        http_reply_error(reply, 500, "internal_error", "cannot read the log: %s", strerror(-r));
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "text/plain; charset=utf-8";
+    reply->body = text;
+}
+
+void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_execution row;
+    struct execution *e;
+
+    if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
+        return;
+    if (e) {
+        sse_reply(e, reply);
+        return;
+    }
+    sse_reply_stored(&row, reply);
+    registry_execution_finish(&row);
+}

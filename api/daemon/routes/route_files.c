@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Input files: uploaded once, used by any number of executions, removed when they expire. */
+#include "api/daemon/daemon.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/routes/files.h"
+#include "api/json/json_write.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_DEFAULT   100u
+#define LIST_MAX       1000u
+#define OFFSET_MAX     1000000000u
+#define LIST_BYTES_MAX (4 * LIMIT_MIB)
+#define TYPE_UNKNOWN   "application/octet-stream"
+#define TYPE_MAX       100u
+
+enum { UPLOAD_NAME };
+enum { LIST_LIMIT, LIST_OFFSET };
+
+static void write_file(struct json_writer *w, const struct registry_file *file)
+{
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "id", file->id);
+    json_write_string(w, "name", file->name);
+    json_write_number(w, "size_bytes", file->bytes);
+    json_write_string(w, "digest", file->digest);
+    json_write_string(w, "content_type", file->content_type);
+    json_write_string(w, "tenant_id", file->tenant);
+    json_write_number(w, "version", 1);
+    json_write_time(w, "created_at", file->created_ns);
+    json_write_time(w, "updated_at", file->created_ns);
+    json_write_time(w, "expires_at", file->expires_ns < INT64_MAX ? file->expires_ns : 0);
+    json_write_close(w, '}');
+}
+
+static void reply_written(struct http_reply *reply, unsigned status, struct json_writer *w)
+{
+    struct buf body;
+
+    if (json_writer_end(w, &body) < 0)
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+    else
+        http_reply_json(reply, status, &body);
+}
+
+static void reply_failed(struct http_reply *reply, int result, const char *id,
+                         const struct err *err)
+{
+    if (result == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "there is no file %.64s", id);
+    else
+        http_reply_error(reply, 500, "internal_error", "%s",
+                         err->code ? err->message : strerror(-result));
+}
+
+/* The media type as it came, if it looks like one; parameters are left out. */
+static char *copy_type(const char *type)
+{
+    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "!#$&^_.+-";
+    size_t main_len = type ? strspn(type, token) : 0;
+    size_t len = 0;
+
+    if (main_len > 0 && type[main_len] == '/')
+        len = main_len + 1 + strspn(type + main_len + 1, token);
+    if (len <= main_len + 1 || len > TYPE_MAX)
+        return strdup(TYPE_UNKNOWN);
+    return strndup(type, len);
+}
+
+/* What was uploaded, under which name and type. False when *reply says what is wrong. */
+static bool find_upload(struct http_request *request, struct spool **ret, const char **ret_name,
+                        const char **ret_type, struct http_reply *reply)
+{
+    struct http_part *part = &request->parts[0];
+
+    *ret_name = request->query[UPLOAD_NAME];
+    if (!request->is_multipart) {
+        *ret = &request->body;
+        *ret_type = request->content_type;
+        return true;
+    }
+    if (!part->seen) {
+        http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
+        return false;
+    }
+    *ret = &part->content;
+    *ret_type = part->content_type;
+    if (!*ret_name)
+        *ret_name = part->file_name;
+    return true;
+}
+
+void route_file_upload(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_file row = {0};
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    char clean[REQUEST_FILE_NAME_SIZE] = "file";
+    const char *name = NULL, *type = NULL;
+    struct spool *upload;
+    struct err err = {0};
+    int r;
+
+    if (!find_upload(request, &upload, &name, &type, reply) || !daemon_admit(d, reply))
+        return;
+    if (name && request_file_name(name, clean, &err) < 0) {
+        http_reply_error(reply, 400, "bad_request", "%s", err.message);
+        return;
+    }
+    row.name = strdup(clean);
+    row.content_type = copy_type(type);
+    r = row.name && row.content_type
+            ? files_store(d, request->caller.tenant, upload, &row, &err)
+            : err_set(&err, ENOMEM, "out of memory");
+    (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
+    if (r == -EDQUOT) {
+        http_reply_error(reply, 413, "quota_exceeded", "%s", err.message);
+    } else if (r == -ENOENT) {
+        http_reply_error(reply, 401, "unauthorized", "the tenant was deleted");
+    } else if (r < 0) {
+        http_reply_error(reply, 500, "internal_error", "%s",
+                         err.code ? err.message : strerror(-r));
+    } else {
+        write_file(&w, &row);
+        reply_written(reply, 201, &w);
+        (void)snprintf(reply->location, sizeof(reply->location), "/v1/files/%s", row.id);
+        log_info("files", "stored id=%s bytes=%llu digest=%.12s", row.id,
+                 (unsigned long long)row.bytes, row.digest);
+    }
+    registry_file_finish(&row);
+}
+
+/* A number of the query. False when *reply says what is wrong with it. */
+static bool parse_number(const char *name, const char *text, unsigned long min,
+                         unsigned long max, size_t *ret, struct http_reply *reply)
+{
+    char *end;
+    unsigned long value;
+
+    if (!text)
+        return true;
+    value = strtoul(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || value < min || value > max) {
+        http_reply_error(reply, 400, "bad_request", "%s must be from %lu to %lu", name, min,
+                         max);
+        return false;
+    }
+    *ret = value;
+    return true;
+}
+
+void route_file_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    struct registry_file *rows;
+    struct err err = {0};
+    size_t limit = LIST_DEFAULT, offset = 0, n = 0;
+    int r;
+
+    if (!parse_number("limit", request->query[LIST_LIMIT], 1, LIST_MAX, &limit, reply) ||
+        !parse_number("offset", request->query[LIST_OFFSET], 0, OFFSET_MAX, &offset, reply))
+        return;
+    rows = calloc(limit, sizeof(*rows));
+    r = rows ? registry_file_list(d->registry, request->caller.tenant, clock_realtime_ns(),
+                                  offset, limit, rows, &n, &err)
+             : err_set(&err, ENOMEM, "out of memory");
+    json_write_open(&w, NULL, '[');
+    for (size_t i = 0; i < n; i++) {
+        write_file(&w, &rows[i]);
+        registry_file_finish(&rows[i]);
+    }
+    json_write_close(&w, ']');
+    free(rows);
+    reply_written(reply, 200, &w);
+    if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+}
+
+void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *id = request->params[0];
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    struct registry_file row;
+    struct err err = {0};
+    _cleanup_fd_ int fd = -1;
+    int r = files_open(d, request->caller.tenant, id, &row, &fd, &err);
+
+    if (r < 0) {
+        reply_failed(reply, r, id, &err);
+        return;
+    }
+    write_file(&w, &row);
+    reply_written(reply, 200, &w);
+    registry_file_finish(&row);
+}
+
+void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *id = request->params[0];
+    struct registry_file row;
+    struct err err = {0};
+    _cleanup_fd_ int fd = -1;
+    int r = files_open(d, request->caller.tenant, id, &row, &fd, &err);
+
+    if (r < 0) {
+        reply_failed(reply, r, id, &err);
+        return;
+    }
+    http_reply_empty(reply, 200);
+    /* The type was the uploader's word: nothing here vouches for it. */
+    reply->content_type = TYPE_UNKNOWN;
+    reply->file_name = "";
+    reply->file_bytes = row.bytes;
+    reply->file_fd = fd_steal(&fd);
+    registry_file_finish(&row);
+}
+
+void route_file_delete(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    const char *id = request->params[0];
+    struct err err = {0};
+    int r = files_delete(ctx, request->caller.tenant, id, &err);
+
+    if (r < 0) {
+        reply_failed(reply, r, id, &err);
+        return;
+    }
+    log_info("files", "deleted id=%s", id);
+    http_reply_empty(reply, 204);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the daemon lives, and whether it can take an execution now. */
+#include "api/daemon/daemon.h"
+#include "api/json/json_text.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define BODY_MAX        8192u
+#define RETRY_SNAPSHOT  1u /* seconds */
+#define RETRY_RESOURCES 5u
+
+void route_health(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct buf body = buf_init(64);
+
+    (void)ctx;
+    (void)request;
+    (void)buf_printf(&body, "{\"status\":\"ok\"}\n");
+    http_reply_json(reply, 200, &body);
+}
+
+/* "ok", or how much of what is too little. */
+static void append_level(struct buf *body, const char *name,
+                         const struct resources_level *level)
+{
+    char text[128] = "ok";
+
+    if (level->low)
+        (void)snprintf(text, sizeof(text), "%llu MiB are free, %llu MiB are the least",
+                       (unsigned long long)(level->free_bytes >> 20),
+                       (unsigned long long)(level->least_bytes >> 20));
+    (void)buf_printf(body, ",\"%s\":", name);
+    (void)json_append_cstr(body, text);
+}
+
+void route_ready(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct buf body = buf_init(BODY_MAX);
+    char text[ERR_MESSAGE_MAX];
+    enum snapshots_state state = snapshots_get_state(d->snapshots, text, sizeof(text));
+    struct resources_state resources;
+    struct err pool = {0};
+    bool ready;
+
+    (void)request;
+    resources_look(d->resources, &resources);
+    if (__atomic_load_n(&d->stopping, __ATOMIC_RELAXED))
+        (void)err_set(&pool, ESHUTDOWN, "the daemon is stopping");
+    else
+        (void)starts_check(&d->starts, clock_monotonic_ns(), &pool);
+    ready = state == SNAPSHOTS_READY && pool.code == 0 && !resources.disk.low &&
+            !resources.memory.low;
+    (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":",
+                     ready                       ? "ready"
+                     : state == SNAPSHOTS_FAILED ? "failed"
+                                                 : "not_ready");
+    (void)json_append_cstr(&body, text);
+    (void)buf_printf(&body, ",\"pool\":");
+    (void)json_append_cstr(&body, pool.code ? pool.message : "ok");
+    append_level(&body, "disk", &resources.disk);
+    append_level(&body, "memory", &resources.memory);
+    (void)buf_printf(&body, "}}\n");
+    http_reply_json(reply, ready ? 200 : 503, &body);
+    if (state == SNAPSHOTS_PREPARING)
+        reply->retry_after_s = RETRY_SNAPSHOT;
+    else if (!ready && state == SNAPSHOTS_READY)
+        reply->retry_after_s = RETRY_RESOURCES;
+}
+
+bool daemon_admit(struct daemon *d, struct http_reply *reply)
+{
+    struct err err = {0};
+
+    if (resources_check(d->resources, &err) == 0)
+        return true;
+    http_reply_error(reply, 503, "overloaded", "nothing new is accepted now: %s", err.message);
+    reply->retry_after_s = RETRY_RESOURCES;
+    return false;
+}

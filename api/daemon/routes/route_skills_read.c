@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registered skills: the list, one of them, and its removal. */
+#include "api/daemon/audit.h"
+#include "api/daemon/daemon.h"
+#include "api/daemon/limits.h"
+#include "api/daemon/routes/request.h"
+#include "api/daemon/store/objects.h"
+#include "api/daemon/store/storage.h"
+#include "api/json/json_write.h"
+#include "api/skill/archive.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LIST_MAX (64 * LIMIT_MIB)
+#define SHOW_MAX (32 * LIMIT_MIB)
+
+static void reply_written(struct http_reply *reply, struct json_writer *w)
+{
+    struct buf body;
+    int r = json_writer_end(w, &body);
+
+    if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "cannot write the answer: %s",
+                         strerror(-r));
+    else
+        http_reply_json(reply, 200, &body);
+}
+
+/* The members that the list and the single skill have in common. */
+static void write_row(struct json_writer *w, const struct registry_skill *row)
+{
+    json_write_string(w, "name", row->name);
+    json_write_string(w, "version", row->version);
+    json_write_string(w, "description", row->description);
+    json_write_string(w, "digest", row->digest);
+    json_write_time(w, "created_at", row->created_ns);
+}
+
+static int list_one(void *ctx, const struct registry_skill *row)
+{
+    struct json_writer *w = ctx;
+
+    json_write_open(w, NULL, '{');
+    write_row(w, row);
+    json_write_close(w, '}');
+    return w->result;
+}
+
+void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(LIST_MAX);
+    struct err err = {0};
+    int r;
+
+    json_write_open(&w, NULL, '[');
+    r = registry_skill_each(d->registry, request->caller.tenant, list_one, &w, &err);
+    json_write_close(&w, ']');
+    if (r < 0 && w.result == 0)
+        w.result = r;
+    reply_written(reply, &w);
+}
+
+/* Finds the row of /:name/:version. False when *reply says why not. */
+static bool find_row(struct daemon *d, const struct http_request *request,
+                     struct registry_skill *ret, struct http_reply *reply)
+{
+    const char *name = request->params[0];
+    const char *version = request->params[1];
+    struct err err = {0};
+    bool name_known;
+    int r;
+
+    if (!request_name_valid(name, LIMIT_NAME_BYTES) ||
+        !request_name_valid(version, LIMIT_VERSION_BYTES)) {
+        http_reply_error(reply, 400, "bad_request", "%.64s %.64s is no skill name and version",
+                         name, version);
+        return false;
+    }
+    r = registry_skill_get(d->registry, request->caller.tenant, name,
+                           strcmp(version, "latest") == 0 ? NULL : version, ret, &name_known,
+                           &err);
+    if (r == -ENOENT && name_known)
+        http_reply_error(reply, 404, "not_found", "skill %s has no version %s", name, version);
+    else if (r == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "there is no skill named %s", name);
+    else if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    return r == 0;
+}
+
+static void write_resources(struct json_writer *w, const struct skill *skill)
+{
+    char text[32];
+
+    json_write_open(w, "resources", '{');
+    if (skill->memory_bytes > 0) {
+        bool whole = skill->memory_bytes % LIMIT_MIB == 0;
+
+        (void)snprintf(text, sizeof(text), whole ? "%lluMi" : "%llu",
+                       (unsigned long long)(whole ? skill->memory_bytes / LIMIT_MIB
+                                                  : skill->memory_bytes));
+        json_write_string(w, "memory", text);
+    }
+    if (skill->cpu_millis > 0) {
+        (void)snprintf(text, sizeof(text), "%g", skill->cpu_millis / 1000.0);
+        json_write_string(w, "cpu", text);
+    }
+    json_write_close(w, '}');
+}
+
+static void write_files(struct json_writer *w, const struct skill_archive *archive)
+{
+    json_write_open(w, "files", '[');
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        if (archive->entries[i].type != ARCHIVE_ENTRY_FILE)
+            continue;
+        json_write_open(w, NULL, '{');
+        json_write_string(w, "path", archive->entries[i].path);
+        json_write_number(w, "size_bytes", archive->entries[i].size);
+        json_write_close(w, '}');
+    }
+    json_write_close(w, ']');
+}
+
+static void write_skill(struct json_writer *w, const struct registry_skill *row,
+                        const struct skill *skill, const struct skill_archive *archive)
+{
+    char timeout[32] = "";
+
+    if (skill->timeout_ms > 0)
+        (void)snprintf(timeout, sizeof(timeout), "%gs", (double)skill->timeout_ms / 1000);
+    json_write_open(w, NULL, '{');
+    write_row(w, row);
+    json_write_string(w, "license", skill->license);
+    json_write_string(w, "compatibility", skill->compatibility);
+    json_write_string(w, "allowed_tools", skill->allowed_tools);
+    json_write_string(w, "lang", skill->lang);
+    json_write_string(w, "entry_point", skill->entry_point);
+    json_write_string(w, "timeout", timeout[0] ? timeout : NULL);
+    write_resources(w, skill);
+    json_write_open(w, "metadata", '{');
+    for (size_t i = 0; i < skill->n_metadata; i++)
+        json_write_string(w, skill->metadata[i].key, skill->metadata[i].value);
+    json_write_close(w, '}');
+    write_files(w, archive);
+    json_write_string(w, "instructions", skill->instructions);
+    json_write_string(w, "content", skill->instructions);
+    json_write_close(w, '}');
+}
+
+void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(SHOW_MAX);
+    struct skill_archive archive;
+    struct registry_skill row;
+    struct skill skill;
+    struct err err = {0};
+    int fd, r;
+
+    if (!find_row(d, request, &row, reply))
+        return;
+    fd = objects_open(d->objects_fd, row.digest, &err);
+    r = fd < 0 ? fd : skill_archive_reload(fd, row.digest, &archive, &skill, &err);
+    fd_close(&fd);
+    if (r < 0) {
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    } else {
+        write_skill(&w, &row, &skill, &archive);
+        reply_written(reply, &w);
+        skill_archive_finish(&archive);
+        skill_finish(&skill);
+    }
+    registry_skill_finish(&row);
+}
+
+/*
+ * Removes the row, and the object when no other row names it. Who runs the skill now has the
+ * file open and goes on.
+ */
+static int delete_skill(struct daemon *d, const char *tenant, const struct registry_skill *row,
+                        struct err *err)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&d->store_lock);
+    r = registry_skill_delete(d->registry, tenant, row->name, row->version, err);
+    if (r == 0)
+        r = storage_release(d->registry, d->objects_fd, row->digest, err);
+    (void)pthread_mutex_unlock(&d->store_lock);
+    return r;
+}
+
+void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct registry_skill row;
+    struct err err = {0};
+    int r;
+
+    if (!find_row(d, request, &row, reply))
+        return;
+    r = delete_skill(d, request->caller.tenant, &row, &err);
+    if (r == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "skill %s has no version %s", row.name,
+                         row.version);
+    else if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    else {
+        log_info("skills", "deleted name=\"%s\" version=\"%s\" digest=%.12s", row.name,
+                 row.version, row.digest);
+        audit_note(d->audit, &request->caller, "skill.delete", row.name, "version %s digest %s",
+                   row.version, row.digest);
+        http_reply_empty(reply, 204);
+    }
+    registry_skill_finish(&row);
+}

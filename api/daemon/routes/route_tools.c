@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Skills as tools: their definitions in the shapes that models are given, and calls. */
+#include "api/daemon/limits.h"
+#include "api/daemon/routes/tool_call.h"
+#include "api/daemon/routes/tools.h"
+#include "api/json/json_write.h"
+#include "api/tools/schema.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LIST_MAX        (64 * LIMIT_MIB)
+#define DESCRIPTION_MAX 1024u /* characters that every API takes */
+
+/* How a definition is put, by the words of each API. */
+struct shape {
+    const char *format;
+    const char *schema; /* the member with the schema */
+    bool is_wrapped;    /* {"type": "function", "function": …} */
+    const char *list;   /* the member of an object with the list; NULL: the list alone */
+};
+
+static const struct shape shapes[] = {
+    {"openai", "parameters", true, NULL},
+    {"anthropic", "input_schema", false, NULL},
+    {"mcp", "inputSchema", false, "tools"},
+};
+
+static const struct shape *find_shape(const char *format)
+{
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (!format || strcmp(shapes[i].format, format) == 0)
+            return &shapes[i];
+    }
+    return NULL;
+}
+
+/* Cuts text after so many characters. */
+static void clip(struct buf *text, size_t max)
+{
+    size_t at = 0;
+
+    for (size_t n = 0; at < text->len; at++) {
+        if ((text->data[at] & 0xc0) != 0x80 && n++ == max)
+            break;
+    }
+    text->len = at;
+}
+
+/* What a model is told about a tool. */
+static void write_description(struct json_writer *w, const struct tool *tool)
+{
+    struct buf text = buf_init(64 * 1024);
+    const char *own =
+        tool->about.parser.description ? tool->about.parser.description : tool->about.doc;
+
+    if (!tool->script)
+        (void)buf_printf(&text, "%s%s%s", tool->summary, own ? "\n\n" : "", own ? own : "");
+    else
+        (void)buf_printf(&text, "%s%sRuns %s of the skill %s: %s", own ? own : "",
+                         own ? "\n\n" : "", tool->script, tool->skill, tool->summary);
+    clip(&text, DESCRIPTION_MAX);
+    json_write_text(w, "description", text.data ? (char *)text.data : "", text.len);
+    buf_finish(&text);
+}
+
+static void write_schema(struct json_writer *w, const struct tool *tool, const char *key)
+{
+    struct buf text = buf_init(SCHEMA_BYTES_MAX);
+    struct json_slice schema = {schema_open, strlen(schema_open)}, checked;
+
+    /* One that is too large for anybody is as good as none. */
+    if (tool->schema)
+        schema = (struct json_slice){tool->schema, strlen(tool->schema)};
+    else if (tool_takes_argv(tool) && schema_write(&tool->about.parser, &text) == 0)
+        schema = (struct json_slice){(char *)text.data, text.len};
+    if (json_text_check(schema.data, schema.len, &checked, NULL) < 0)
+        checked = (struct json_slice){schema_open, strlen(schema_open)};
+    json_write_value(w, key, checked);
+    buf_finish(&text);
+}
+
+static void write_tool(struct json_writer *w, const struct shape *shape,
+                       const struct tool *tool)
+{
+    json_write_open(w, NULL, '{');
+    if (shape->is_wrapped) {
+        json_write_string(w, "type", "function");
+        json_write_open(w, "function", '{');
+    }
+    json_write_string(w, "name", tool->name);
+    write_description(w, tool);
+    write_schema(w, tool, shape->schema);
+    if (shape->is_wrapped)
+        json_write_close(w, '}');
+    json_write_close(w, '}');
+}
+
+/*
+ * Completes all tools: first everything that has to be looked at is asked for, then it is
+ * waited for together.
+ */
+static int describe_all(struct daemon *d, const char *tenant, struct tools *tools,
+                        struct err *err)
+{
+    uint64_t deadline_ns = tools_deadline_ns(d);
+    int r = 0;
+
+    for (int wait = 0; wait < 2; wait++) {
+        for (size_t i = 0; i < tools->n; i++) {
+            struct tool *tool = &tools->items[i];
+
+            if (wait && !tool->is_pending)
+                continue;
+            r = tools_describe(d, tenant, tool, wait ? deadline_ns : 0, err);
+            if (r < 0 && r != -EAGAIN)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static void reply_busy(struct http_reply *reply, const struct err *err)
+{
+    http_reply_error(reply, 429, "overloaded", "%s", err->message);
+    reply->retry_after_s = 1;
+}
+
+void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const struct shape *shape = find_shape(request->query[0]);
+    struct json_writer w = json_writer_init(LIST_MAX);
+    struct tools tools = {0};
+    struct err err = {0};
+    struct buf body;
+    int r;
+
+    if (!shape) {
+        http_reply_error(reply, 400, "bad_request",
+                         "\"format\" must be openai, anthropic or mcp");
+        return;
+    }
+    r = tools_load(d, request->caller.tenant, &tools, &err);
+    if (r == 0)
+        r = describe_all(d, request->caller.tenant, &tools, &err);
+    if (shape->list)
+        json_write_open(&w, NULL, '{');
+    json_write_open(&w, shape->list, '[');
+    for (size_t i = 0; r == 0 && i < tools.n; i++)
+        write_tool(&w, shape, &tools.items[i]);
+    json_write_close(&w, ']');
+    if (shape->list)
+        json_write_close(&w, '}');
+    tools_finish(&tools);
+    if (r < 0) {
+        w.result = r;
+        (void)json_writer_end(&w, &body);
+        if (r == -EBUSY)
+            reply_busy(reply, &err);
+        else
+            http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        return;
+    }
+    r = json_writer_end(&w, &body);
+    if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "cannot write the answer: %s",
+                         strerror(-r));
+    else
+        http_reply_json(reply, 200, &body);
+}
+
+/* The request of an execution that a call stands for. False when *reply says why there is none.
+ */
+static bool make_request(struct daemon *d, const char *tenant, const struct tool_call *call,
+                         struct buf *ret, struct http_reply *reply)
+{
+    struct err err = {0};
+    struct tool tool = {0};
+    int r = tools_find(d, tenant, call->name, &tool, &err);
+
+    if (r == 0)
+        r = tools_describe(d, tenant, &tool, tools_deadline_ns(d), &err);
+    if (r == 0)
+        r = tool_call_translate(call, &tool, ret, &err);
+    tool_finish(&tool);
+    switch (r) {
+    case 0:
+        return true;
+    case -ENOENT:
+        http_reply_error(reply, 404, "not_found", "%s", err.message);
+        return false;
+    case -EINVAL:
+        http_reply_error(reply, 400, "bad_request", "%s", err.message);
+        return false;
+    case -EFBIG:
+    case -E2BIG:
+        http_reply_error(reply, 413, "too_large", "%s", err.message);
+        return false;
+    case -EBUSY:
+        reply_busy(reply, &err);
+        return false;
+    case -EAGAIN:
+        http_reply_error(reply, 503, "not_ready",
+                         "what the tool %s takes is still being looked at", call->name);
+        reply->retry_after_s = 1;
+        return false;
+    default:
+        http_reply_error(reply, 500, "internal_error", "%s",
+                         err.code ? err.message : strerror(-r));
+        return false;
+    }
+}
+
+void route_tool_call(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct buf json = buf_init(LIMIT_REQUEST_BYTES + LIMIT_MIB);
+    struct spool said;
+    struct tool_call call = {0};
+    struct err err = {0};
+    const char *text = NULL;
+    int r;
+
+    if (request->is_multipart) {
+        http_reply_error(reply, 415, "unsupported_type", "a call must be application/json");
+        return;
+    }
+    r = spool_view(&request->body, &text);
+    said = request->body;
+    if (r == 0)
+        r = tool_call_parse(text, (size_t)said.size, &call, &err);
+    if (r == -EINVAL)
+        http_reply_error(reply, 400, "bad_request", "%s", err.message);
+    else if (r == -EFBIG)
+        http_reply_error(reply, 413, "too_large", "%s", err.message);
+    else if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "%s",
+                         err.code ? err.message : strerror(-r));
+    else if (make_request(d, request->caller.tenant, &call, &json, reply)) {
+        int kept;
+
+        /* From here on it is an execution like any other, but for what its key belongs to. */
+        request->body = spool_init(d->tmp_fd, LIMIT_REQUEST_BYTES + LIMIT_MIB);
+        kept = spool_append(&request->body, json.data, json.len);
+        /* It may take as long as an execution: nothing large waits with it in memory. */
+        buf_finish(&json);
+        if (kept < 0)
+            http_reply_error(reply, 500, "internal_error", "cannot keep the request");
+        else
+            execution_answer(d, request, text, (size_t)said.size, reply);
+        spool_finish(&request->body);
+        request->body = said;
+    }
+    tool_call_finish(&call);
+    buf_finish(&json);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/daemon.h"
+#include "api/daemon/limits.h"
+#include "api/json/json_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct http_route daemon_routes[] = {
+    {.method = "GET", .path = "/health", .handle = route_health, .access = HTTP_ACCESS_OPEN},
+    {.method = "GET", .path = "/ready", .handle = route_ready, .access = HTTP_ACCESS_OPEN},
+    {.method = "GET", .path = "/metrics", .handle = route_metrics},
+    {.method = "POST",
+     .path = "/v1/skills",
+     .handle = route_skill_push,
+     .access = HTTP_ACCESS_TENANT,
+     .body = HTTP_BODY_ARCHIVE,
+     .max_bytes = LIMIT_ARCHIVE_BYTES,
+     /* SKILL.md says name and version; clients of other runners send them as well. */
+     .parts = {{"file", LIMIT_ARCHIVE_BYTES},
+               {"name", LIMIT_NAME_BYTES},
+               {"version", LIMIT_VERSION_BYTES}}},
+    {.method = "GET",
+     .path = "/v1/skills",
+     .handle = route_skill_list,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "POST",
+     .path = "/v1/skills/validate",
+     .handle = route_skill_validate,
+     .access = HTTP_ACCESS_TENANT,
+     .body = HTTP_BODY_ARCHIVE,
+     .max_bytes = LIMIT_ARCHIVE_BYTES,
+     .parts = {{"file", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "GET",
+     .path = "/v1/skills/:/:",
+     .handle = route_skill_get,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "DELETE",
+     .path = "/v1/skills/:/:",
+     .handle = route_skill_delete,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "POST",
+     .path = "/v1/files",
+     .handle = route_file_upload,
+     .access = HTTP_ACCESS_TENANT,
+     .body = HTTP_BODY_FILE,
+     .max_bytes = LIMIT_INFILE_BYTES,
+     .parts = {{"file", LIMIT_INFILE_BYTES}},
+     .query = {"name"}},
+    {.method = "GET",
+     .path = "/v1/files",
+     .handle = route_file_list,
+     .access = HTTP_ACCESS_TENANT,
+     .query = {"limit", "offset"}},
+    {.method = "GET",
+     .path = "/v1/files/:",
+     .handle = route_file_get,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "DELETE",
+     .path = "/v1/files/:",
+     .handle = route_file_delete,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "GET",
+     .path = "/v1/files/:/download",
+     .handle = route_file_download,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "POST",
+     .path = "/v1/executions",
+     .handle = route_execution_create,
+     .access = HTTP_ACCESS_TENANT,
+     .body = HTTP_BODY_JSON,
+     .max_bytes = LIMIT_REQUEST_BYTES,
+     .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", LIMIT_ARCHIVE_BYTES}}},
+    {.method = "GET",
+     .path = "/v1/executions",
+     .handle = route_execution_list,
+     .access = HTTP_ACCESS_TENANT,
+     .query = {"limit", "cursor", "skill", "status"}},
+    {.method = "GET",
+     .path = "/v1/executions/:",
+     .handle = route_execution_get,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "DELETE",
+     .path = "/v1/executions/:",
+     .handle = route_execution_cancel,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "GET",
+     .path = "/v1/executions/:/logs",
+     .handle = route_execution_logs,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "GET",
+     .path = "/v1/executions/:/events",
+     .handle = route_execution_events,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "GET",
+     .path = "/v1/executions/:/files",
+     .handle = route_execution_files,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "GET",
+     .path = "/v1/executions/:/files/*",
+     .handle = route_execution_file,
+     .access = HTTP_ACCESS_TENANT},
+    {.method = "POST",
+     .path = "/v1/admin/tenants",
+     .handle = route_admin_tenant_create,
+     .body = HTTP_BODY_JSON,
+     .max_bytes = LIMIT_ADMIN_BYTES},
+    {.method = "GET",
+     .path = "/v1/admin/tenants",
+     .handle = route_admin_tenant_list,
+     .query = {"limit", "cursor"}},
+    {.method = "GET", .path = "/v1/admin/tenants/:", .handle = route_admin_tenant_get},
+    {.method = "PATCH",
+     .path = "/v1/admin/tenants/:",
+     .handle = route_admin_tenant_update,
+     .body = HTTP_BODY_JSON,
+     .max_bytes = LIMIT_ADMIN_BYTES},
+    {.method = "DELETE", .path = "/v1/admin/tenants/:", .handle = route_admin_tenant_delete},
+    {.method = "POST",
+     .path = "/v1/admin/keys",
+     .handle = route_admin_key_create,
+     .body = HTTP_BODY_JSON,
+     .max_bytes = LIMIT_ADMIN_BYTES},
+    {.method = "GET",
+     .path = "/v1/admin/keys",
+     .handle = route_admin_key_list,
+     .query = {"limit", "cursor", "tenant"}},
+    {.method = "DELETE", .path = "/v1/admin/keys/:", .handle = route_admin_key_revoke},
+    {.method = "GET",
+     .path = "/v1/admin/audit",
+     .handle = route_admin_audit,
+     .query = {"limit", "cursor", "tenant"}},
+    {.method = "GET",
+     .path = DOWNLOAD_LINK_PATH ":",
+     .handle = route_download,
+     .access = HTTP_ACCESS_OPEN},
+    {.method = "GET",
+     .path = "/v1/tools",
+     .handle = route_tool_list,
+     .access = HTTP_ACCESS_TENANT,
+     .query = {"format"}},
+    {.method = "POST",
+     .path = "/v1/tools/call",
+     .handle = route_tool_call,
+     .access = HTTP_ACCESS_TENANT,
+     .body = HTTP_BODY_JSON,
+     .max_bytes = LIMIT_REQUEST_BYTES},
+    {.method = NULL},
+};
+
+struct http_route *daemon_routes_for(uint64_t archive_bytes)
+{
+    struct http_route *routes = malloc(sizeof(daemon_routes));
+
+    if (!routes)
+        return NULL;
+    memcpy(routes, daemon_routes, sizeof(daemon_routes));
+    for (struct http_route *route = routes; route->method; route++) {
+        if (route->body == HTTP_BODY_ARCHIVE)
+            route->max_bytes = archive_bytes;
+        for (size_t i = 0; i < HTTP_PARTS_MAX && route->parts[i].name; i++) {
+            const char *name = route->parts[i].name;
+
+            if (strcmp(name, "skill_archive") == 0 ||
+                (route->body == HTTP_BODY_ARCHIVE && strcmp(name, "file") == 0))
+                route->parts[i].max_bytes = archive_bytes;
+        }
+    }
+    return routes;
+}
+
+void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct metrics_gauges gauges = {0};
+    struct buf body = buf_init(METRICS_BYTES_MAX);
+    char text[ERR_MESSAGE_MAX];
+
+    (void)request;
+    engine_measure(d->engine, &gauges);
+    gauges.snapshot_ready =
+        snapshots_get_state(d->snapshots, text, sizeof(text)) == SNAPSHOTS_READY;
+    if (metrics_write(d->metrics, &gauges, &body) < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    reply->body = body;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An execution as Server-Sent Events: status, stdout and stderr as they come, then result.
+ * A reader holds a place in the execution's log and nothing else, so a slow one costs a place,
+ * and one that is gone costs nothing.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_SSE_H
+#define SKILLVM_API_DAEMON_ROUTES_SSE_H
+
+#include "api/daemon/engine/execution.h"
+#include "api/daemon/http/http.h"
+#include "api/daemon/registry/registry.h"
+
+/* Makes the reply a stream of the execution's events; takes the reference over. */
+void sse_reply(struct execution *e, struct http_reply *reply);
+/*
+ * The same events of an execution that has ended, from its row, which has a result: each stream
+ * in one event. The row stays the caller's.
+ */
+void sse_reply_stored(const struct registry_execution *row, struct http_reply *reply);
+
+#endif

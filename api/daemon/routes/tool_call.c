@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/tool_call.h"
+
+#include "api/daemon/limits.h"
+#include "api/json/json_walk.h"
+#include "api/json/json_write.h"
+#include "api/tools/arguments.h"
+#include "api/tools/schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBERS_MAX (TOOL_CALL_OPTIONS + 2u)
+
+/* The text of the object that the arguments are. */
+static int read_arguments(struct json_slice value, struct buf *ret, struct err *err)
+{
+    struct json_slice object;
+    int r = 0;
+
+    if (json_is_string(value))
+        r = json_append_decoded(ret, value);
+    else if (value.len > 0)
+        r = buf_append(ret, value.data, value.len);
+    /* Some models say nothing at all where there is nothing to say. */
+    if (r == 0 && ret->len == 0)
+        r = buf_append(ret, "{}", 2);
+    if (r == -E2BIG)
+        return err_set(err, EFBIG, "\"arguments\" is larger than %llu MiB",
+                       LIMIT_INPUT_BYTES / LIMIT_MIB);
+    if (r < 0)
+        return err_set(err, -r, "out of memory");
+    if (json_text_check((char *)ret->data, ret->len, &object, NULL) < 0 ||
+        !json_is_object(object))
+        return err_set(err, EINVAL, "\"arguments\" must be an object");
+    return 0;
+}
+
+/* Only looked at: a call may wait for long, and what it says may be large. */
+static int take_arguments(struct tool_call *call, struct json_slice value, struct err *err)
+{
+    struct buf text = buf_init(LIMIT_INPUT_BYTES);
+    int r = read_arguments(value, &text, err);
+
+    buf_finish(&text);
+    call->arguments = value;
+    return r;
+}
+
+static int take_member(struct tool_call *call, const struct json_member *m, struct err *err)
+{
+    static const char *const passed[TOOL_CALL_OPTIONS] = {
+        "async", "timeout", "limits", "env", "files", "idempotency_key"};
+
+    if (json_slice_is(m->key, "name")) {
+        /* A longer one is no tool's. */
+        call->name = json_strdup(m->value, LIMIT_ENTRY_BYTES);
+        return call->name ? 0 : err_set(err, EINVAL, "\"name\" must be the name of a tool");
+    }
+    if (json_slice_is(m->key, "arguments"))
+        return json_slice_is(m->value, "null") ? 0 : take_arguments(call, m->value, err);
+    for (size_t i = 0; i < TOOL_CALL_OPTIONS; i++) {
+        if (json_slice_is(m->key, passed[i])) {
+            call->options[call->n_options++] = *m;
+            return 0;
+        }
+    }
+    return err_set(err, EINVAL, "unknown key \"%.*s\"",
+                   (int)(m->key.len < 64 ? m->key.len : 64), m->key.data);
+}
+
+int tool_call_parse(const char *body, size_t len, struct tool_call *ret, struct err *err)
+{
+    struct tool_call call = {0};
+    struct json_member members[MEMBERS_MAX];
+    size_t n = 0;
+    int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = take_member(&call, &members[i], err);
+    if (r == 0 && !call.name)
+        r = err_set(err, EINVAL, "\"name\" is missing");
+    if (r < 0)
+        tool_call_finish(&call);
+    else
+        *ret = call;
+    return r;
+}
+
+void tool_call_finish(struct tool_call *call)
+{
+    free(call->name);
+    *call = (struct tool_call){0};
+}
+
+/* The command line that the arguments stand for, as "args". */
+static int write_argv(struct json_writer *w, const struct parser *parser,
+                      const struct buf *arguments, struct err *err)
+{
+    struct skill_strings argv = {0};
+    int r;
+
+    if (arguments->len > LIMIT_ARGUMENTS)
+        return err_set(err, EFBIG, "the arguments are larger than %llu MiB",
+                       LIMIT_ARGUMENTS / LIMIT_MIB);
+    r = arguments_to_argv(parser, (char *)arguments->data, arguments->len, &argv, err);
+    json_write_open(w, "args", '[');
+    for (size_t i = 0; r == 0 && i < argv.len; i++)
+        json_write_string(w, NULL, argv.items[i]);
+    json_write_close(w, ']');
+    skill_strings_finish(&argv);
+    return r;
+}
+
+static int write_arguments(struct json_writer *w, const struct tool_call *call,
+                           const struct tool *tool, struct err *err)
+{
+    struct buf arguments = buf_init(LIMIT_INPUT_BYTES);
+    int r = read_arguments(call->arguments, &arguments, err);
+    const struct json_slice input = {(char *)arguments.data, arguments.len};
+
+    if (r == 0 && tool_takes_argv(tool)) {
+        r = write_argv(w, &tool->about.parser, &arguments, err);
+    } else if (r == 0) {
+        if (tool->schema)
+            r = schema_check(tool->schema, input.data, input.len, err);
+        json_write_value(w, "input", input);
+    }
+    buf_finish(&arguments);
+    return r;
+}
+
+int tool_call_translate(const struct tool_call *call, const struct tool *tool, struct buf *ret,
+                        struct err *err)
+{
+    struct json_writer w = json_writer_init(ret->max);
+    struct buf json = {0};
+    int r, written;
+
+    json_write_open(&w, NULL, '{');
+    json_write_string(&w, "skill", tool->skill);
+    /* The version whose arguments these are, whatever is pushed meanwhile. */
+    json_write_string(&w, "version", tool->version);
+    if (tool->script)
+        json_write_string(&w, "script", tool->script);
+    r = write_arguments(&w, call, tool, err);
+    for (size_t i = 0; i < call->n_options; i++) {
+        char key[32];
+
+        (void)snprintf(key, sizeof(key), "%.*s", (int)call->options[i].key.len,
+                       call->options[i].key.data);
+        json_write_value(&w, key, call->options[i].value);
+    }
+    json_write_close(&w, '}');
+    written = json_writer_end(&w, &json);
+    if (r == 0 && written < 0)
+        r = err_set(err, -written,
+                    written == -E2BIG ? "the request is too large" : "out of memory");
+    if (r < 0) {
+        buf_finish(&json);
+        return r;
+    }
+    buf_finish(ret);
+    *ret = json;
+    return 0;
+}

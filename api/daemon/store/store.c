@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/store/store.h"
+
+#include "api/daemon/engine/result.h"
+#include "api/daemon/engine/snapshot_files.h"
+#include "api/daemon/store/storage.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define LOCK_ATTEMPTS 50u
+#define LOCK_PAUSE_NS 20000000
+
+/* Creates every folder on the way. */
+static int make_folders(const char *path, struct err *err)
+{
+    char text[PATH_MAX];
+
+    if (strlen(path) >= sizeof(text))
+        return err_set(err, ENAMETOOLONG, "the path of the data folder is too long");
+    memcpy(text, path, strlen(path) + 1);
+    for (char *p = text + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        (void)mkdir(text, 0755);
+        *p = '/';
+    }
+    if (mkdir(text, 0700) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot create the data folder %s", path);
+    return 0;
+}
+
+static int open_folder(struct store *store, const char *name, int *ret_fd, struct err *err)
+{
+    if (mkdirat(store->dir_fd, name, 0700) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot create %s in the data folder", name);
+    *ret_fd = openat(store->dir_fd, name, DIR_FLAGS | O_NOFOLLOW);
+    if (*ret_fd < 0)
+        return err_set_errno(err, errno, "cannot open %s in the data folder", name);
+    return 0;
+}
+
+static int take_lock(struct store *store, const char *path, struct err *err)
+{
+    store->lock_fd =
+        openat(store->dir_fd, "skillvmd.lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (store->lock_fd < 0)
+        return err_set_errno(err, errno, "cannot open the lock of the data folder");
+    for (unsigned i = 0; flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+        if (errno != EWOULDBLOCK)
+            return err_set_errno(err, errno, "cannot lock the data folder");
+        /* A daemon that was killed holds it until its last child is past exec, or dead too. */
+        if (i == LOCK_ATTEMPTS)
+            return err_set(err, EBUSY, "another skillvmd uses the data folder %s", path);
+        (void)nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+static void empty_folder(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", DIR_FLAGS);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!dir) {
+        fd_close(&fd);
+        return;
+    }
+    while ((entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        /* A folder in tmp is a snapshot that was never finished. */
+        if (unlinkat(dir_fd, entry->d_name, 0) < 0)
+            snapshot_remove(dir_fd, entry->d_name);
+    }
+    (void)closedir(dir);
+}
+
+int store_open(const char *path, struct store *ret, struct err *err)
+{
+    struct store store = {-1, -1, -1, -1, -1, -1};
+    int r = make_folders(path, err);
+
+    if (r == 0) {
+        store.dir_fd = open(path, DIR_FLAGS);
+        if (store.dir_fd < 0)
+            r = err_set_errno(err, errno, "cannot open the data folder %s", path);
+    }
+    if (r == 0)
+        r = take_lock(&store, path, err);
+    if (r == 0)
+        r = open_folder(&store, "tmp", &store.tmp_fd, err);
+    if (r == 0)
+        r = open_folder(&store, "objects", &store.objects_fd, err);
+    if (r == 0)
+        /* Only of an older skillvm: store_migrate. */
+        store.artifacts_fd = openat(store.dir_fd, "artifacts", DIR_FLAGS | O_NOFOLLOW);
+    if (r == 0)
+        r = open_folder(&store, "snapshots", &store.snapshots_fd, err);
+    if (r < 0) {
+        store_close(&store);
+        return r;
+    }
+    empty_folder(store.tmp_fd);
+    *ret = store;
+    return 0;
+}
+
+void store_close(struct store *store)
+{
+    fd_close(&store->tmp_fd);
+    fd_close(&store->objects_fd);
+    fd_close(&store->artifacts_fd);
+    fd_close(&store->snapshots_fd);
+    fd_close(&store->lock_fd);
+    fd_close(&store->dir_fd);
+}
+
+int store_sweep(struct store *store, struct registry *registry, struct err *err)
+{
+    pthread_mutex_t nobody_else = PTHREAD_MUTEX_INITIALIZER;
+    unsigned n;
+
+    /* A name that a daemon gave and did not live to fsync is not given again: now it lasts. */
+    if (fsync(store->objects_fd) < 0)
+        return err_set_errno(err, errno, "cannot write the folder of objects to disk");
+    return storage_sweep(registry, store->objects_fd, &nobody_else, &n, err);
+}
+
+static int end_lost(struct registry *registry, const struct registry_execution *row,
+                    struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    struct buf json;
+    const struct result result = {
+        .execution_id = row->id,
+        .status = RESULT_FAILED,
+        .error = "the daemon stopped while this execution ran",
+        .skill = {row->skill_name, row->skill_version, row->skill_digest},
+        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
+    };
+    struct registry_ending ending;
+    int r = result_write(&result, &json);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot write a result");
+    ending = (struct registry_ending){.status = "failed",
+                                      .result = (const char *)json.data,
+                                      .result_len = json.len,
+                                      .finished_ns = now_ns};
+    r = registry_execution_end(registry, row->id, &ending, err);
+    buf_finish(&json);
+    return r;
+}
+
+int store_recover(struct store *store, struct registry *registry, struct err *err)
+{
+    struct registry_execution row;
+    int r;
+
+    while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
+        struct err full = {0};
+
+        store_forget_artifacts(store, row.id);
+        r = end_lost(registry, &row, &full);
+        if (r < 0)
+            /* A full disk is no reason not to start: what is there can be read and removed. */
+            log_error("store", "execution=%s lost=\"%s\"", row.id, full.message);
+        else
+            log_warn("store", "execution=%s lost=\"the daemon stopped while it ran\"", row.id);
+        registry_execution_finish(&row);
+        if (r < 0)
+            return 0;
+    }
+    return r == -ENOENT ? 0 : r;
+}

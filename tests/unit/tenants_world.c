@@ -19,8 +19,10 @@ static void take_string(const struct answer *a, const char *name, char *ret, siz
 
     snprintf(part, sizeof(part), "\"%s\":\"", name);
     at = a->body ? strstr(a->body, part) : NULL;
-    if (!at)
+    if (!at) {
         fail_msg("no %s in %d %s", name, a->status, a->body ? a->body : "(nothing)");
+        return;
+    }
     at += strlen(part);
     snprintf(ret, size, "%.*s", (int)strcspn(at, "\""), at);
 }

@@ -120,7 +120,7 @@ case_bad_requests() {
     http_expect 404 "/v1/executions/exec_00000000000000000000000000000000"
     error_is not_found exec_
     http_expect 404 /v1/executions/not-an-id
-    error_is bad_request id
+    error_is not_found not-an-id
     http_expect 404 /v1/executions/exec_00000000000000000000000000000000/files
     http_expect 404 /nowhere
     http_expect 405 /health -X DELETE

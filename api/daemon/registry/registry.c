@@ -243,6 +243,19 @@ int registry_run_on_row(struct registry *registry, sqlite3_stmt *s, const char *
     return r;
 }
 
+int registry_fetch(struct registry *registry, sqlite3_stmt *s, const char *what,
+                   struct err *err)
+{
+    switch (sqlite3_step(s)) {
+    case SQLITE_ROW:
+        return 0;
+    case SQLITE_DONE:
+        return -ENOENT;
+    default:
+        return registry_error(registry, err, what);
+    }
+}
+
 int registry_transaction_begin(struct registry *registry, struct err *err)
 {
     (void)pthread_mutex_lock(&registry->lock);

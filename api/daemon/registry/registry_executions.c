@@ -105,21 +105,13 @@ int registry_execution_by_key(struct registry *registry, const char *tenant, con
 {
     sqlite3_stmt *s = begin(registry, BY_KEY);
     char *id = NULL, *digest = NULL;
-    int r = 0;
+    int r;
 
     registry_bind_text(s, 1, tenant);
     registry_bind_text(s, 2, key);
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        if (!registry_column(s, 0, &id) || !registry_column(s, 1, &digest))
-            r = registry_no_memory(err);
-        break;
-    case SQLITE_DONE:
-        r = -ENOENT;
-        break;
-    default:
-        r = registry_error(registry, err, "look up an idempotency key");
-    }
+    r = registry_fetch(registry, s, "look up an idempotency key", err);
+    if (r == 0 && (!registry_column(s, 0, &id) || !registry_column(s, 1, &digest)))
+        r = registry_no_memory(err);
     registry_end(registry, s);
     if (r < 0) {
         free(id);
@@ -178,19 +170,11 @@ static int read_execution(struct registry *registry, sqlite3_stmt *s,
                           struct registry_execution *ret, struct err *err)
 {
     struct registry_execution e = {0};
-    int r = 0;
+    int r;
 
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        if (!read_row(s, &e) || !registry_column_or_null(s, RESULT_COLUMN, &e.result))
-            r = registry_no_memory(err);
-        break;
-    case SQLITE_DONE:
-        r = -ENOENT;
-        break;
-    default:
-        r = registry_error(registry, err, "look up an execution");
-    }
+    r = registry_fetch(registry, s, "look up an execution", err);
+    if (r == 0 && (!read_row(s, &e) || !registry_column_or_null(s, RESULT_COLUMN, &e.result)))
+        r = registry_no_memory(err);
     registry_end(registry, s);
     if (r < 0)
         registry_execution_finish(&e);

@@ -54,6 +54,10 @@ int registry_run(struct registry *registry, struct sqlite3_stmt *s, const char *
 int registry_run_on_row(struct registry *registry, struct sqlite3_stmt *s, const char *what,
                         struct err *err);
 
+/* Steps a bound statement to its next row. 0, -ENOENT when there is none, -EIO; not ended. */
+int registry_fetch(struct registry *registry, struct sqlite3_stmt *s, const char *what,
+                   struct err *err);
+
 /* Takes the lock and opens a transaction. On failure the lock is not held. */
 int registry_transaction_begin(struct registry *registry, struct err *err);
 /* Commits where result is 0, else undoes; gives the lock back. result, or -EIO. */

@@ -68,20 +68,12 @@ int registry_key_by_digest(struct registry *registry, const char *digest,
 {
     sqlite3_stmt *s = begin(registry, BY_DIGEST);
     struct registry_key key = {0};
-    int r = 0;
+    int r;
 
     registry_bind_text(s, 1, digest);
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        if (!read_row(s, &key))
-            r = registry_no_memory(err);
-        break;
-    case SQLITE_DONE:
-        r = -ENOENT;
-        break;
-    default:
-        r = registry_error(registry, err, "look up a key");
-    }
+    r = registry_fetch(registry, s, "look up a key", err);
+    if (r == 0 && !read_row(s, &key))
+        r = registry_no_memory(err);
     registry_end(registry, s);
     if (r == 0)
         *ret = key;

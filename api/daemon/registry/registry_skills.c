@@ -74,22 +74,14 @@ static int find_skill(struct registry *registry, const char *tenant, const char 
 {
     struct registry_skill skill = {0};
     sqlite3_stmt *s = begin(registry, version ? BY_VERSION : LATEST, tenant);
-    int r = 0;
+    int r;
 
     registry_bind_text(s, 2, name);
     if (version)
         registry_bind_text(s, 3, version);
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        if (!read_row(s, &skill))
-            r = registry_no_memory(err);
-        break;
-    case SQLITE_DONE:
-        r = -ENOENT;
-        break;
-    default:
-        r = registry_error(registry, err, "look up a skill");
-    }
+    r = registry_fetch(registry, s, "look up a skill", err);
+    if (r == 0 && !read_row(s, &skill))
+        r = registry_no_memory(err);
     registry_end(registry, s);
     if (r < 0)
         registry_skill_finish(&skill);

@@ -110,20 +110,12 @@ static int find(struct registry *registry, enum statement which, const char *id,
 {
     sqlite3_stmt *s = begin(registry, which);
     struct registry_tenant tenant = {0};
-    int r = 0;
+    int r;
 
     registry_bind_text(s, 1, id);
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        if (!read_row(s, &tenant))
-            r = registry_no_memory(err);
-        break;
-    case SQLITE_DONE:
-        r = -ENOENT;
-        break;
-    default:
-        r = registry_error(registry, err, "look up a tenant");
-    }
+    r = registry_fetch(registry, s, "look up a tenant", err);
+    if (r == 0 && !read_row(s, &tenant))
+        r = registry_no_memory(err);
     registry_end(registry, s);
     if (r == 0)
         *ret = tenant;

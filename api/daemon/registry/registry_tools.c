@@ -31,21 +31,13 @@ int registry_tool_schema_get(struct registry *registry, const char *skill_digest
                              const char *script, char **ret, struct err *err)
 {
     sqlite3_stmt *s = registry_begin(registry, REGISTRY_TOOLS, GET);
-    int r = 0;
+    int r;
 
     registry_bind_text(s, 1, skill_digest);
     registry_bind_text(s, 2, script);
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        if (!registry_column_or_null(s, 0, ret))
-            r = registry_no_memory(err);
-        break;
-    case SQLITE_DONE:
-        r = -ENOENT;
-        break;
-    default:
-        r = registry_error(registry, err, "look up a tool's schema");
-    }
+    r = registry_fetch(registry, s, "look up a tool's schema", err);
+    if (r == 0 && !registry_column_or_null(s, 0, ret))
+        r = registry_no_memory(err);
     registry_end(registry, s);
     return r;
 }

@@ -3,6 +3,7 @@
 
 #include "api/daemon/registry/registry_internal.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 
 #define DAY_NS (86400ull * 1000000000ull)
@@ -39,22 +40,15 @@ int registry_usage_get(struct registry *registry, const char *tenant, uint64_t d
                        uint64_t *ret_cpu_ms, struct err *err)
 {
     sqlite3_stmt *s = registry_begin(registry, REGISTRY_USAGE, GET);
-    int r = 0;
+    int r;
 
     registry_bind_text(s, 1, tenant);
     registry_bind_u64(s, 2, day);
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        *ret_cpu_ms = registry_column_u64(s, 0);
-        break;
-    case SQLITE_DONE:
-        *ret_cpu_ms = 0;
-        break;
-    default:
-        r = registry_error(registry, err, "read usage");
-    }
+    r = registry_fetch(registry, s, "read usage", err);
+    if (r == 0 || r == -ENOENT)
+        *ret_cpu_ms = r == 0 ? registry_column_u64(s, 0) : 0;
     registry_end(registry, s);
-    return r;
+    return r == -ENOENT ? 0 : r;
 }
 
 int registry_usage_prune(struct registry *registry, uint64_t before_day, struct err *err)

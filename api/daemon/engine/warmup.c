@@ -5,11 +5,11 @@
 #include "api/daemon/engine/run_payload.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/store/spool.h"
+#include "api/skill/tar.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BLOCK      512u
@@ -27,31 +27,20 @@ static const char script[] = "import json, os, sys\n"
                              "print('warm')\n"
                              "print('warm', file=sys.stderr)\n";
 
-/* A tar of one file: a ustar header, the content, padding and two empty blocks. */
-static size_t make_tar(uint8_t *tar, size_t size)
+/* A tar of one file. 0, -E2BIG or -ENOMEM. */
+static int make_tar(struct buf *tar)
 {
-    size_t len = strlen(script);
-    size_t total = BLOCK + (len + BLOCK - 1) / BLOCK * BLOCK + 2 * BLOCK;
-    char *h = (char *)tar;
-    unsigned sum = 0;
+    static const uint8_t zeros[2 * BLOCK] = {0};
+    const size_t len = strlen(script);
+    const struct tar_header header = {
+        .path = "main.py", .type = TAR_FILE, .mode = 0644, .size = len};
+    int r = tar_put_header(tar, &header);
 
-    if (total > size)
-        return 0;
-    memset(tar, 0, total);
-    (void)snprintf(h, 100, "main.py");
-    (void)snprintf(h + 100, 8, "0000644");
-    (void)snprintf(h + 108, 8, "0000000");
-    (void)snprintf(h + 116, 8, "0000000");
-    (void)snprintf(h + 124, 12, "%011o", (unsigned)len);
-    (void)snprintf(h + 136, 12, "00000000000");
-    memset(h + 148, ' ', 8);
-    h[156] = '0';
-    memcpy(h + 257, "ustar\00000", 8);
-    for (size_t i = 0; i < BLOCK; i++)
-        sum += tar[i];
-    (void)snprintf(h + 148, 8, "%06o", sum);
-    memcpy(tar + BLOCK, script, len);
-    return total;
+    if (r == 0)
+        r = buf_append(tar, script, len);
+    if (r == 0)
+        r = buf_append(tar, zeros, tar_padding(len));
+    return r < 0 ? r : buf_append(tar, zeros, sizeof(zeros));
 }
 
 static int make_run(struct buf *run)
@@ -110,12 +99,12 @@ int warmup_run(struct vm *vm, int tmp_fd, uint64_t grace_ms, struct err *err)
 {
     _cleanup_fd_ int skill = spool_open_nameless(tmp_fd);
     struct buf run = buf_init(PROTO_PAYLOAD_MAX);
-    uint8_t tar[8 * BLOCK];
-    size_t len = make_tar(tar, sizeof(tar));
+    struct buf tar = buf_init(8 * BLOCK);
+    int r = skill < 0 ? skill : make_tar(&tar);
     struct guest_session_plan plan = {
         .run = &run,
         .skill_fd = skill,
-        .skill_bytes = len,
+        .skill_bytes = tar.len,
         .input_text = "{}",
         .input_bytes = 2,
         .timeout_ms = TIMEOUT_MS,
@@ -123,8 +112,9 @@ int warmup_run(struct vm *vm, int tmp_fd, uint64_t grace_ms, struct err *err)
         .limits = {.output_bytes = LIMIT_OUTPUT_BYTES, .files_bytes = LIMIT_MIB},
         .cancel_fd = -1,
     };
-    int r = skill < 0 ? skill : fd_pwrite_full(skill, tar, len, 0);
 
+    if (r == 0)
+        r = fd_pwrite_full(skill, tar.data, tar.len, 0);
     if (r == 0)
         r = make_run(&run);
     if (r < 0)
@@ -134,5 +124,6 @@ int warmup_run(struct vm *vm, int tmp_fd, uint64_t grace_ms, struct err *err)
     if (r == 0)
         r = vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * 1000000u, err);
     buf_finish(&run);
+    buf_finish(&tar);
     return r;
 }

@@ -105,6 +105,16 @@ int fd_pwrite_full(int fd, const void *data, size_t len, uint64_t offset)
     return 0;
 }
 
+DIR *fd_opendir(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir)
+        fd_close(&fd);
+    return dir;
+}
+
 int fd_set_nonblock(int fd, bool on)
 {
     int flags = fcntl(fd, F_GETFL);

@@ -6,6 +6,7 @@
 #ifndef SKILLVM_BASE_FD_H
 #define SKILLVM_BASE_FD_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,9 @@ ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset);
 int fd_write_full(int fd, const void *data, size_t len);
 /* The same at an offset (pwrite). */
 int fd_pwrite_full(int fd, const void *data, size_t len, uint64_t offset);
+/* The entries of a folder from the first on, whoever else reads dir_fd, which is borrowed. NULL
+   with errno; closedir ends it. */
+DIR *fd_opendir(int dir_fd);
 /* Sets or clears O_NONBLOCK. 0 or -errno. */
 int fd_set_nonblock(int fd, bool on);
 /*

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +14,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+
+/* A request of syslog(2), and the level that shows warnings and what is worse. */
+#define KLOG_CONSOLE_LEVEL 8
+#define KLOG_WARNINGS      5
 
 static int mount_kernel_filesystems(struct err *err)
 {
@@ -101,6 +106,15 @@ static void bring_loopback_up(void)
         (void)ioctl(fd, SIOCSIFFLAGS, &request);
 }
 
+/*
+ * Only warnings and worse reach the console from now on: every byte there is an exit to the
+ * VMM, and a restored or reset kernel would begin with a notice about its new generation ID.
+ */
+static void quieten_kernel(void)
+{
+    (void)klogctl(KLOG_CONSOLE_LEVEL, NULL, KLOG_WARNINGS);
+}
+
 int boot_machine(struct err *err)
 {
     int r;
@@ -115,5 +129,6 @@ int boot_machine(struct err *err)
         return r;
     (void)!sethostname("skillvm", 7);
     bring_loopback_up();
+    quieten_kernel();
     return 0;
 }

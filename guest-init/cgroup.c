@@ -12,6 +12,20 @@
 
 #include "base/fd.h"
 
+static const struct {
+    const char *name;
+    int flags;
+} files[CGROUP_FILES] = {
+    [CGROUP_PEAK] = {"memory.peak", O_RDWR},
+    [CGROUP_CPU_STAT] = {"cpu.stat", O_RDONLY},
+    [CGROUP_EVENTS] = {"memory.events", O_RDONLY},
+    [CGROUP_MEMORY_MAX] = {"memory.max", O_WRONLY},
+    [CGROUP_PIDS_MAX] = {"pids.max", O_WRONLY},
+    [CGROUP_PIDS] = {"pids.current", O_RDONLY},
+    [CGROUP_FREEZE] = {"cgroup.freeze", O_WRONLY},
+    [CGROUP_KILL] = {"cgroup.kill", O_WRONLY},
+};
+
 static int write_text(int dir, const char *file, const char *text)
 {
     _cleanup_fd_ int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
@@ -21,30 +35,28 @@ static int write_text(int dir, const char *file, const char *text)
     return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-static int write_number(int dir, const char *file, uint64_t value)
+static int put(const struct cgroup *cg, enum cgroup_file file, const char *text)
+{
+    return pwrite(cg->files[file], text, strlen(text), 0) < 0 ? -errno : 0;
+}
+
+static int put_number(const struct cgroup *cg, enum cgroup_file file, uint64_t value)
 {
     char text[24];
 
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-    return write_text(dir, file, text);
+    return put(cg, file, text);
 }
 
-static int read_fd_text(int fd, char *text, size_t size)
+/* These files give all they have in one read. */
+static int get(const struct cgroup *cg, enum cgroup_file file, char *text, size_t size)
 {
-    ssize_t n = fd_pread_full(fd, text, size - 1, 0);
+    ssize_t n = pread(cg->files[file], text, size - 1, 0);
 
     if (n < 0)
-        return (int)n;
+        return -errno;
     text[n] = 0;
     return 0;
-}
-
-static int read_text(int dir, const char *file, char *text, size_t size)
-{
-    _cleanup_fd_ int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-
-    text[0] = 0;
-    return fd < 0 ? -errno : read_fd_text(fd, text, size);
 }
 
 /* The number after "key " at the start of a line. */
@@ -79,7 +91,14 @@ int cgroup_open(const char *mount, const char *name, struct cgroup *ret_cgroup, 
     cg.dir = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cg.dir < 0)
         return err_set_errno(err, errno, "cannot open cgroup %s", name);
-    cg.peak = openat(cg.dir, "memory.peak", O_RDWR | O_CLOEXEC);
+    for (size_t i = 0; i < CGROUP_FILES; i++) {
+        cg.files[i] = openat(cg.dir, files[i].name, files[i].flags | O_CLOEXEC);
+        if (cg.files[i] < 0) {
+            r = err_set_errno(err, errno, "cannot open %s of cgroup %s", files[i].name, name);
+            cgroup_close(&cg);
+            return r;
+        }
+    }
     *ret_cgroup = cg;
     return 0;
 }
@@ -87,7 +106,8 @@ int cgroup_open(const char *mount, const char *name, struct cgroup *ret_cgroup, 
 void cgroup_close(struct cgroup *cg)
 {
     fd_close(&cg->dir);
-    fd_close(&cg->peak);
+    for (size_t i = 0; i < CGROUP_FILES; i++)
+        fd_close(&cg->files[i]);
 }
 
 int cgroup_join(const struct cgroup *cg)
@@ -102,17 +122,17 @@ int cgroup_limit(const struct cgroup *cg, uint64_t memory_bytes, uint32_t pids_m
 
     if (cg->dir < 0)
         return 0;
-    r = write_number(cg->dir, "memory.max", memory_bytes);
+    r = put_number(cg, CGROUP_MEMORY_MAX, memory_bytes);
     if (r < 0)
         return err_set_errno(err, -r, "cannot set memory.max");
-    r = write_number(cg->dir, "pids.max", pids_max);
+    r = put_number(cg, CGROUP_PIDS_MAX, pids_max);
     return r < 0 ? err_set_errno(err, -r, "cannot set pids.max") : 0;
 }
 
 static int read_cpu(const struct cgroup *cg, uint64_t *ret_user_us, uint64_t *ret_system_us)
 {
     char text[1024];
-    int r = read_text(cg->dir, "cpu.stat", text, sizeof(text));
+    int r = get(cg, CGROUP_CPU_STAT, text, sizeof(text));
 
     if (r == 0)
         r = find_number(text, "user_usec", ret_user_us);
@@ -127,8 +147,7 @@ void cgroup_begin(struct cgroup *cg)
     cg->system_us = 0;
     (void)read_cpu(cg, &cg->user_us, &cg->system_us);
     /* Since Linux 6.12 a write resets the mark for this descriptor; before, it just fails. */
-    if (cg->peak >= 0)
-        (void)!write(cg->peak, "0", 1);
+    (void)put(cg, CGROUP_PEAK, "0");
 }
 
 int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
@@ -138,18 +157,18 @@ int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
     char text[1024];
     int r;
 
-    if (cg->dir < 0 || cg->peak < 0)
+    if (cg->dir < 0)
         return -ENOENT;
     r = read_cpu(cg, &usage.user_us, &usage.system_us);
     if (r < 0)
         return r;
     usage.user_us -= cg->user_us;
     usage.system_us -= cg->system_us;
-    r = read_fd_text(cg->peak, text, sizeof(text));
+    r = get(cg, CGROUP_PEAK, text, sizeof(text));
     if (r < 0)
         return r;
     usage.peak_bytes = strtoull(text, NULL, 10);
-    r = read_text(cg->dir, "memory.events", text, sizeof(text));
+    r = get(cg, CGROUP_EVENTS, text, sizeof(text));
     if (r == 0)
         r = find_number(text, "oom_kill", &kills);
     if (r < 0)
@@ -159,7 +178,23 @@ int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
     return 0;
 }
 
+int cgroup_freeze_last(const struct cgroup *cg)
+{
+    char text[24];
+    int r;
+
+    if (cg->dir < 0)
+        return -ENOENT;
+    r = put(cg, CGROUP_FREEZE, "1");
+    if (r == 0)
+        r = get(cg, CGROUP_PIDS, text, sizeof(text));
+    if (r == 0 && strcmp(text, "1\n") == 0)
+        return 0;
+    (void)put(cg, CGROUP_FREEZE, "0");
+    return r < 0 ? r : -EBUSY;
+}
+
 int cgroup_kill(const struct cgroup *cg)
 {
-    return cg->dir < 0 ? -ENOENT : write_text(cg->dir, "cgroup.kill", "1");
+    return cg->dir < 0 ? -ENOENT : put(cg, CGROUP_KILL, "1");
 }

@@ -11,9 +11,22 @@
 
 #include "base/err.h"
 
+/* The files of a cgroup that are kept open: opening one costs more than using it. */
+enum cgroup_file {
+    CGROUP_PEAK, /* reset by cgroup_begin */
+    CGROUP_CPU_STAT,
+    CGROUP_EVENTS,
+    CGROUP_MEMORY_MAX,
+    CGROUP_PIDS_MAX,
+    CGROUP_PIDS,
+    CGROUP_FREEZE,
+    CGROUP_KILL,
+    CGROUP_FILES,
+};
+
 struct cgroup {
-    int dir;          /* owned; -1 when cgroups are not used */
-    int peak;         /* owned: memory.peak, reset by cgroup_begin */
+    int dir; /* owned, as the files are; -1 when cgroups are not used */
+    int files[CGROUP_FILES];
     uint64_t user_us; /* CPU time at cgroup_begin */
     uint64_t system_us;
 };
@@ -26,7 +39,7 @@ struct cgroup_usage {
 };
 
 /* A cgroup that is not used: every function accepts it and says so. */
-#define CGROUP_NONE ((struct cgroup){.dir = -1, .peak = -1})
+#define CGROUP_NONE ((struct cgroup){.dir = -1, .files = {[0 ... CGROUP_FILES - 1] = -1}})
 
 /*
  * Makes (or finds) the cgroup `name` under the hierarchy mounted at `mount`, with the memory
@@ -45,6 +58,11 @@ int cgroup_limit(const struct cgroup *cg, uint64_t memory_bytes, uint32_t pids_m
 void cgroup_begin(struct cgroup *cg);
 /* Usage since cgroup_begin. 0, or -errno when it cannot be read. */
 int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage);
+/*
+ * Stops every process in it for good if it holds one task only: no instruction of it is run any
+ * more. 0; -EBUSY when there are more, which go on; or -errno.
+ */
+int cgroup_freeze_last(const struct cgroup *cg);
 /* SIGKILL to every process in it; they may take a moment to be gone. 0 or -errno. */
 int cgroup_kill(const struct cgroup *cg);
 

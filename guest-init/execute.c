@@ -26,6 +26,7 @@ struct loop {
     pid_t pid;
     int status;
     bool ended;
+    bool kept;  /* ended, but not reaped: the machine's end is its end */
     bool alone; /* no other child is left */
     struct rusage usage;
     uint64_t start_ns;
@@ -90,20 +91,41 @@ static int start(struct execute *x, pid_t *ret_pid, struct err *err)
     return r;
 }
 
+/*
+ * The skill's process stopped. When that is its end and it is the last of the skill's, it stays
+ * as it is, never to run again, and goes with the machine; else it goes on.
+ */
+static void take_stop(struct loop *l)
+{
+    uint8_t code;
+
+    if (!zygote_is_over(l->x->zygote, &code))
+        return;
+    if (cgroup_freeze_last(&l->x->sandbox->cgroup) < 0) {
+        (void)kill(l->pid, SIGCONT);
+        return;
+    }
+    l->status = W_EXITCODE(code, 0);
+    l->ended = true;
+    l->kept = true;
+}
+
 /* Reaps every child that has ended; guest-init is everybody's last parent. */
 static void reap(struct loop *l)
 {
     for (;;) {
         struct rusage usage;
         int status;
-        pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+        pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage);
 
         if (pid < 0 && errno == EINTR)
             continue;
         l->alone = pid < 0;
         if (pid <= 0)
             return;
-        if (pid == l->pid) {
+        if (pid == l->pid && WIFSTOPPED(status)) {
+            take_stop(l);
+        } else if (pid == l->pid) {
             l->status = status;
             l->usage = usage;
             l->ended = true;
@@ -213,6 +235,8 @@ static void end_children(struct loop *l)
     uint64_t deadline = clock_monotonic_ns() + REAP_TIMEOUT_MS * 1000000ull;
     struct pollfd p = {.fd = l->x->signals, .events = POLLIN};
 
+    if (l->kept)
+        return;
     reap(l);
     if (l->alone && l->ended)
         return;

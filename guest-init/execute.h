@@ -36,8 +36,9 @@ struct execute_result {
 };
 
 /*
- * Runs it and leaves no process of the skill's behind. 0 with *ret_result; -ECONNRESET when the
- * host closed the connection; another -errno with err set when the skill could not be started.
+ * Runs it and leaves no process of the skill's behind that could still run. 0 with *ret_result;
+ * -ECONNRESET when the host closed the connection; another -errno with err set when the skill
+ * could not be started.
  */
 int execute_run(struct execute *x, struct execute_result *ret_result, struct err *err);
 /* Writes the payload of EXIT. */

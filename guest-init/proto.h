@@ -27,7 +27,11 @@
  *   G DONE       nothing follows; the host may kill the machine
  *   G FAIL       instead of anything above: guest-init could not do it; text says why
  *
- * Making a snapshot: H connects, G sends READY once its zygotes are warm, H closes.
+ * Making a snapshot: H connects, G sends READY once its zygotes are warm, H closes. For one
+ * that holds more than the image's own choice of Python modules: G READY H WARM       what to
+ * import, before anything of a user's is known to the machine G WARMED     all of it is
+ * imported; FAIL, and the machine ends, if any of it cannot be H closes and makes the snapshot
+ * (WAKE could also follow)
  *
  * The guest is hostile to the host: every length, order and count is checked by the receiver,
  * and a breach ends the execution.
@@ -50,6 +54,7 @@ enum proto_type {
     PROTO_INPUT = 0x04,
     PROTO_FILES_IN = 0x05,
     PROTO_CANCEL = 0x06, /* empty */
+    PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
 
     /* guest to host */
     PROTO_READY = 0x81,   /* u32 PROTO_VERSION */
@@ -59,10 +64,12 @@ enum proto_type {
     PROTO_EXIT = 0x85, /* PROTO_EXIT_SIZE bytes, see below */
     PROTO_OUTPUT = 0x86,
     PROTO_FILES = 0x87,
-    PROTO_DONE = 0x88, /* empty */
-    PROTO_FAIL = 0x89, /* UTF-8 text, at most 1024 bytes */
+    PROTO_DONE = 0x88,   /* empty */
+    PROTO_FAIL = 0x89,   /* UTF-8 text, at most 1024 bytes */
+    PROTO_WARMED = 0x8a, /* empty */
 };
 
+#define PROTO_WARM_MAX     1024u
 #define PROTO_ENTROPY_SIZE 64u
 #define PROTO_WAKE_SIZE    (8u + PROTO_ENTROPY_SIZE)
 

@@ -15,6 +15,8 @@
 #include "guest-init/tar_read.h"
 #include "guest-init/wake.h"
 
+/* As for the start of a zygote: see ZYGOTE_TIMEOUT_MS of main.c. */
+#define WARM_TIMEOUT_MS 120000
 /* Input up to this size is also given as SANDBOX_INPUT. */
 #define INPUT_VARIABLE_MAX (128u * 1024u)
 _Static_assert(ERR_MESSAGE_MAX <= 1024, "FAIL holds at most 1024 bytes");
@@ -194,17 +196,33 @@ static void wait_for_close(int conn)
     while (n > 0 || (n < 0 && errno == EINTR));
 }
 
+static int take_warm(struct session *s, const struct frame *frame, struct err *err)
+{
+    const char *names = (const char *)frame->data;
+    int r = zygote_warm(s->server->zygote, names, frame->len, WARM_TIMEOUT_MS, err);
+
+    if (r == 0)
+        r = frame_writer_send(&s->writer, PROTO_WARMED, NULL, 0);
+    return r == 0 ? frame_writer_flush(&s->writer) : r;
+}
+
 static enum server_end serve(struct session *s, struct err *err)
 {
     struct frame frame;
     struct wake wake;
-    int r;
+    int r = 0;
 
     if (say_ready(s) < 0 || frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
         return SERVER_UNUSED;
-    r = frame.type == PROTO_WAKE
-            ? wake_decode(frame.data, frame.len, &wake, err)
-            : err_set(err, EPROTO, "frame 0x%02x where WAKE was due", frame.type);
+    if (frame.type == PROTO_WARM) {
+        r = take_warm(s, &frame, err);
+        if (r == 0 && frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
+            return SERVER_UNUSED;
+    }
+    if (r == 0)
+        r = frame.type == PROTO_WAKE
+                ? wake_decode(frame.data, frame.len, &wake, err)
+                : err_set(err, EPROTO, "frame 0x%02x where WAKE was due", frame.type);
     if (r == 0 && s->server->sandbox->config->isolated)
         r = wake_apply(&wake, err);
     if (r == 0)

@@ -7,17 +7,60 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/dotted.h"
 #include "base/fd.h"
 #include "guest-init/skill.h"
 
 #define MESSAGE_MAX (8u << 20)
+
+/* Gives back the mapping that the zygote shares, or NULL: it then ends as any process. */
+static struct zygote_end *share_end(int control)
+{
+    char byte = 'e';
+    struct iovec text = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } with = {0};
+    struct msghdr message = {.msg_iov = &text,
+                             .msg_iovlen = 1,
+                             .msg_control = with.room,
+                             .msg_controllen = sizeof(with.room)};
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    _cleanup_fd_ int fd = memfd_create("end", MFD_CLOEXEC);
+    struct zygote_end *end;
+
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+        return NULL;
+    end = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (end == MAP_FAILED)
+        return NULL;
+    with.header = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&with.header), &fd, sizeof(int));
+    if (sendmsg(control, &message, MSG_NOSIGNAL) < 0) {
+        (void)munmap(end, size);
+        return NULL;
+    }
+    return end;
+}
+
+bool zygote_is_over(const struct zygote *z, uint8_t *ret_status)
+{
+    if (!z->end || __atomic_load_n(&z->end->is_over, __ATOMIC_ACQUIRE) != 1)
+        return false;
+    *ret_status = (uint8_t)z->end->status;
+    return true;
+}
 
 void zygote_stop(struct zygote *z)
 {
@@ -28,6 +71,9 @@ void zygote_stop(struct zygote *z)
     }
     z->pid = 0;
     fd_close(&z->control);
+    if (z->end)
+        (void)munmap(z->end, (size_t)sysconf(_SC_PAGESIZE));
+    z->end = NULL;
 }
 
 static int wait_warm(int control, int timeout_ms, struct err *err)
@@ -91,6 +137,7 @@ int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zy
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return err_set_errno(err, errno, "cannot make a socket pair");
     z.control = pair[0];
+    z.end = share_end(z.control);
     r = spawn(sb, pair[1], &z.pid, err);
     fd_close(&pair[1]);
     if (r == 0)
@@ -103,6 +150,11 @@ int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zy
     return 0;
 }
 
+static bool has_prefix(const char *variable, const char *prefix)
+{
+    return strncmp(variable, prefix, strlen(prefix)) == 0;
+}
+
 /* Variables that libc or the interpreter reads at its start, before a zygote could be told. */
 static bool shapes_startup(const char *variable)
 {
@@ -111,9 +163,16 @@ static bool shapes_startup(const char *variable)
         "LOCPATH=", "GCONV_", "PATH=",     "HOME="};
 
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+        if (has_prefix(variable, prefixes[i]))
             return true;
     return false;
+}
+
+/* Variables that the libraries below modules worth warming read when they are loaded. */
+static bool shapes_libraries(const char *variable)
+{
+    return has_prefix(variable, "OPENSSL_") || has_prefix(variable, "SQLITE_TMPDIR=") ||
+           has_prefix(variable, "TMPDIR=");
 }
 
 bool zygote_fits(const struct zygote *z, const struct run *run)
@@ -121,7 +180,8 @@ bool zygote_fits(const struct zygote *z, const struct run *run)
     if (z->pid == 0 || run->lang != RUN_LANG_PYTHON)
         return false;
     for (size_t i = 0; i < run->env.count; i++)
-        if (shapes_startup(run->env.items[i]))
+        if (shapes_startup(run->env.items[i]) ||
+            (z->warmed && shapes_libraries(run->env.items[i])))
             return false;
     return true;
 }
@@ -140,13 +200,20 @@ static int put_all(struct buf *b, const struct run_strings *list)
     return r;
 }
 
+/* Writes the length in front of a message that began with room for it. */
+static void seal(struct buf *message)
+{
+    struct bytes_writer w = bytes_writer_init(message->data, 4);
+
+    bytes_put_u32(&w, (uint32_t)(message->len - 4));
+}
+
 static int make_message(const struct sandbox *sb, const struct run *run,
                         const struct run_strings *env, struct buf *message)
 {
     char cwd[SANDBOX_PATH_MAX];
     char count[24];
     char *target;
-    struct bytes_writer w;
     int r = skill_target(sb, run, &target);
 
     if (r < 0)
@@ -169,8 +236,55 @@ static int make_message(const struct sandbox *sb, const struct run *run,
     free(target);
     if (r < 0)
         return r;
-    w = bytes_writer_init(message->data, 4);
-    bytes_put_u32(&w, (uint32_t)(message->len - 4));
+    seal(message);
+    return 0;
+}
+
+/* The "warm" message: every name is checked, since it goes into an import. */
+static int make_warm_message(const char *names, size_t len, struct buf *message)
+{
+    int r = buf_append(message, "\0\0\0\0warm", sizeof("\0\0\0\0warm"));
+
+    for (const char *end = names + len; r == 0;) {
+        const char *plus = memchr(names, '+', (size_t)(end - names));
+        size_t n = (size_t)((plus ? plus : end) - names);
+
+        if (!dotted_is_name(names, n))
+            return -EPROTO;
+        r = buf_append(message, names, n);
+        if (r == 0)
+            r = buf_append(message, "", 1);
+        if (!plus)
+            break;
+        names = plus + 1;
+    }
+    if (r == 0)
+        seal(message);
+    return r;
+}
+
+int zygote_warm(struct zygote *z, const char *names, size_t len, int timeout_ms,
+                struct err *err)
+{
+    struct buf message = buf_init(2 * PROTO_WARM_MAX);
+    int r = -EPROTO;
+
+    if (len > 0 && len <= PROTO_WARM_MAX)
+        r = make_warm_message(names, len, &message);
+    if (r == -EPROTO)
+        r = err_set(err, EPROTO, "WARM is no list of modules");
+    else if (r == 0 && z->pid == 0)
+        r = err_set(err, ENOENT, "there is no zygote to warm");
+    if (r == 0)
+        r = fd_write_full(z->control, message.data, message.len);
+    if (r == 0)
+        r = wait_warm(z->control, timeout_ms, err);
+    buf_finish(&message);
+    if (r < 0) {
+        zygote_stop(z);
+        return err_set_errno(err, -r, "cannot warm the zygote");
+    }
+    z->warmed = true;
     return 0;
 }
 

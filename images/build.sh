@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds a guest root image from a recipe and prints its path:
+# Builds a guest root image from a recipe and prints its path, NAME.erofs; NAME.modules beside it
+# lists what the recipe says is worth warming:
 #
 #   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
 #       --input init=build/bin/skillvm-init --input zygote=build/share/zygote
@@ -157,6 +158,8 @@ if [ ! -s "$image" ]; then
     }
     chmod 0644 "$work/image"
     mkdir -p "$cache/$image_key"
+    "$tool" show "$recipe" warm >"$work/modules"
+    mv "$work/modules" "$cache/$image_key/$name.modules"
     mv "$work/image" "$image"
 fi
 # The newest few are kept: going back a commit is common, going back a week is not.

@@ -17,7 +17,8 @@
 #include "images/tree.h"
 
 static const char USAGE[] =
-    "usage: image-tree show RECIPE name|suite|packages|inputs|compile_python\n"
+    "usage: image-tree show RECIPE "
+    "name|suite|packages|inputs|compile_python|warm\n"
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
     "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n";
@@ -33,6 +34,8 @@ static int show(const struct recipe *recipe, const char *what)
         list = &recipe->packages;
     else if (!strcmp(what, "compile_python"))
         list = &recipe->compile_python;
+    else if (!strcmp(what, "warm"))
+        list = &recipe->warm;
     else if (!strcmp(what, "inputs"))
         list = &recipe->inputs;
     else

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <yaml.h>
 
-enum value_kind { VALUE_NONE, VALUE_MODE, VALUE_TEXT, VALUE_INPUT };
+#include "base/dotted.h"
+
+enum value_kind { VALUE_NONE, VALUE_MODULE, VALUE_MODE, VALUE_TEXT, VALUE_INPUT };
 
 struct key {
     const char *name;
@@ -22,6 +24,7 @@ static const struct key LIST_KEYS[] = {
     {"drop", offsetof(struct recipe, drop), VALUE_NONE},
     {"keep", offsetof(struct recipe, keep), VALUE_NONE},
     {"compile_python", offsetof(struct recipe, compile_python), VALUE_NONE},
+    {"warm", offsetof(struct recipe, warm), VALUE_MODULE},
     {"directories", offsetof(struct recipe, directories), VALUE_MODE},
     {"links", offsetof(struct recipe, links), VALUE_TEXT},
     {"files", offsetof(struct recipe, files), VALUE_TEXT},
@@ -109,6 +112,8 @@ static int read_item(struct reader *r, const struct key *key, const yaml_node_t 
     switch (key->kind) {
     case VALUE_NONE:
         return 0;
+    case VALUE_MODULE:
+        return dotted_is_name(text, strlen(text)) ? 0 : refuse(r, path, "not a module's name");
     case VALUE_MODE:
         return read_mode(r, value, &item->mode);
     case VALUE_INPUT:
@@ -127,7 +132,7 @@ static int read_item(struct reader *r, const struct key *key, const yaml_node_t 
 static int read_list(struct reader *r, const struct key *key, const yaml_node_t *node,
                      struct recipe_list *list)
 {
-    bool plain = key->kind == VALUE_NONE;
+    bool plain = key->kind == VALUE_NONE || key->kind == VALUE_MODULE;
     if (node->type != (plain ? YAML_SEQUENCE_NODE : YAML_MAPPING_NODE))
         return refuse(r, node, plain ? "needs a list" : "needs a mapping");
     if (list->items)

@@ -38,6 +38,7 @@ struct recipe {
     struct recipe_list files;       /* value: content, mode 0644 */
     struct recipe_list inputs;      /* value: name, mode */
     struct recipe_list compile_python;
+    struct recipe_list warm; /* names of Python modules in path */
 };
 
 /*

@@ -6,8 +6,9 @@
 # inputs is printed at once. Never touches anything outside the cache and a directory in it that
 # it removes again.
 #
-#   kernel-config/build.sh [--jobs N] [--source TARBALL] [--config-only]
+#   kernel-config/build.sh [--jobs N] [--source TARBALL] [--fragment FILE] [--config-only]
 #
+#   --fragment FILE one more fragment, which counts more than the others
 #   --config-only   print the finished .config on standard output instead of building
 set -eu
 
@@ -17,6 +18,7 @@ source_tar=/usr/src/linux-source-6.12.tar.xz
 source_package=linux-source-6.12
 jobs=$(nproc)
 config_only=no
+fragment=''
 
 die() {
     echo "kernel: $*" >&2
@@ -27,8 +29,9 @@ while [ $# -gt 0 ]; do
     case $1 in
     --jobs) jobs=${2:?} && shift ;;
     --source) source_tar=${2:?} && source_package='' && shift ;;
+    --fragment) fragment=$(readlink -f "${2:?}") && shift ;;
     --config-only) config_only=yes ;;
-    *) die "unknown argument $1 (--jobs N, --source TARBALL, --config-only)" ;;
+    *) die "unknown argument $1 (--jobs N, --source TARBALL, --fragment FILE, --config-only)" ;;
     esac
     shift
 done
@@ -45,6 +48,7 @@ key=$({
     gcc --version | head -n 1
     ld --version | head -n 1
     cd "$here" && sha256sum -- *.config build.sh
+    [ -z "$fragment" ] || sha256sum <"$fragment"
 } | sha256sum | cut -c 1-32)
 out=$cache/$key/vmlinux
 
@@ -89,14 +93,21 @@ run() {
 }
 
 run make tinyconfig
-run scripts/kconfig/merge_config.sh -m -O . .config "$here"/*.config
+run scripts/kconfig/merge_config.sh -m -O . .config "$here"/*.config ${fragment:+"$fragment"}
 run make olddefconfig
 
 # Kconfig drops silently what a dependency forbids; a fragment that asks in vain is an error.
 lost=0
-for fragment in "$here"/*.config; do
-    name=$(basename "$fragment")
+last=no
+overridden=''
+[ -z "$fragment" ] ||
+    overridden=$(sed -nE 's/^(# )?(CONFIG_[A-Z0-9_]+)[= ].*/\2/p' "$fragment" | tr '\n' ' ')
+for asked in "$here"/*.config ${fragment:+"$fragment"}; do
+    name=$(basename "$asked")
+    [ "$asked" != "$fragment" ] || last=yes
     while read -r line; do
+        option=${line#\# }
+        case " $overridden " in *" ${option%%[= ]*} "*) [ "$last" = yes ] || continue ;; esac
         case $line in
         CONFIG_*=*) grep -qxF -- "$line" .config && continue ;;
         '# CONFIG_'*' is not set')
@@ -107,7 +118,7 @@ for fragment in "$here"/*.config; do
         esac
         echo "kernel: $name: did not stick: $line" >&2
         lost=1
-    done <"$fragment"
+    done <"$asked"
 done
 [ "$lost" = 0 ] || die "options that did not stick"
 if [ "$config_only" = yes ]; then

@@ -5,8 +5,9 @@
 #
 #   base        the C library
 #   vmm         base, libfdt, libseccomp, KVM and Linux headers; never api or guest-init
-#   guest-init  base, Linux headers (it links statically); its zygote module Python.h
+#   guest-init  base, Linux headers (it links statically); its zygote module Python's
 #   api         base, vmm/control.h, guest-init/proto.h and its libraries; never KVM
+#   api/daemon/machine  of api: itself, limits.h, json and skill; no tenants, registry or HTTP
 #   images      base, libarchive, libyaml
 #   bench       base and libcurl: the public API only
 #   tests       anything
@@ -55,6 +56,13 @@ check_ours() { # file line folder header
     api:vmm/control.h | api:guest-init/proto.h | vmm:guest-init/proto.h) ;;
     *) complain "$file" "$line" "$folder may not include \"$header\"" ;;
     esac
+    # Machines do not know whose executions they run, nor who asked for them.
+    if [[ $file == api/daemon/machine/* && $header == api/* ]]; then
+        case $header in
+        api/daemon/machine/* | api/daemon/limits.h | api/json/* | api/skill/*) ;;
+        *) complain "$file" "$line" "api/daemon/machine may not include \"$header\"" ;;
+        esac
+    fi
     # The VMM knows the guest's port and nothing else of its frames.
     if [[ $folder:$header == vmm:guest-init/* && $header != guest-init/proto.h ]]; then
         complain "$file" "$line" "vmm may not include \"$header\""
@@ -84,7 +92,7 @@ check_system() { # file line folder header
     api:microhttpd.h | api:sqlite3.h | api:curl/curl.h | api:openssl/evp.h | api:openssl/hmac.h) ;;
     images:archive.h | images:archive_entry.h | images:yaml.h) ;;
     bench:curl/curl.h) ;;
-    guest-init:Python.h)
+    guest-init:Python.h | guest-init:internal/pycore_*.h)
         [[ $file == guest-init/zygote/* ]] || complain "$file" "$line" "only the zygote may include <$header>"
         ;;
     *) complain "$file" "$line" "$folder may not include <$header>" ;;

@@ -7,6 +7,7 @@
  *                       --memory-mib N [--console-fd N]
  *   skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N --memory-fd N
  *                       [--working-set-fd N] [--record-fd N] [--console-fd N]
+ *                       [--reusable]
  *   skillvm-vmm probe   [--timeout-ms N]        text on standard output, see below
  *   skillvm-vmm fingerprint                      prints the CPU fingerprint, one line
  *   skillvm-vmm --help | --version
@@ -14,7 +15,7 @@
  * Descriptors: control is the SEQPACKET socket; vsock is one end of a stream socketpair that
  * carries the bytes of the single connection to guest port 1024; kernel (vmlinux), image
  * (root file system), state and memory are read-only files, trusted because the daemon checked
- * their digests. The VMM opens no path but /dev/kvm.
+ * their digests. The VMM opens no path but /dev/kvm, and /proc/self/pagemap with --reusable.
  *
  * The working set is a hint made by an earlier machine of the same snapshot: a restore with
  * --record-fd (an empty file, open for writing) writes it when the machine ends by QUIT or by
@@ -48,6 +49,14 @@ enum vmm_command_type {
      */
     VMM_COMMAND_SNAPSHOT = 1,
     VMM_COMMAND_QUIT = 2,
+    /*
+     * restore with --reusable only: puts the guest back to its snapshot, whatever it is doing,
+     * and lets it run. Carries one descriptor, the VMM's end of a new stream socketpair, which
+     * takes the place of the old one; the guest is then connected to as after a restore.
+     * Answered by RESET, or by FAILED and the end of the process. A guest that has ended cannot
+     * be reset.
+     */
+    VMM_COMMAND_RESET = 3,
 };
 
 struct vmm_command {
@@ -61,6 +70,7 @@ enum vmm_event_type {
     VMM_EVENT_SNAPSHOT = 3,  /* the snapshot is written (not yet fsynced: the daemon does) */
     VMM_EVENT_EXITED = 4,    /* the guest shut down by itself; value: enum vmm_exit_reason */
     VMM_EVENT_FAILED = 5,    /* message says what went wrong; the process ends */
+    VMM_EVENT_RESET = 6,     /* about to enter the guest again; value: pages put back */
 };
 
 enum vmm_exit_reason {

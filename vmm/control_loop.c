@@ -29,8 +29,9 @@ struct loop {
     int control_fd;
     int vsock_fd;
     bool can_save;
-    bool connected;      /* said so */
-    uint64_t connect_ns; /* when to try again, or NEVER */
+    struct snapshot_origin *origin; /* or NULL */
+    bool connected;                 /* said so */
+    uint64_t connect_ns;            /* when to try again, or NEVER */
     /* A snapshot that waits for the guest connection to close. */
     int state_fd;
     int memory_fd;
@@ -68,6 +69,42 @@ static int start_snapshot(struct loop *l, int fds[2], size_t n_fds, struct err *
     return 0;
 }
 
+/* Lets the guest run, with the request for a connection on its way. */
+static void enter(struct loop *l, uint32_t event, uint64_t value)
+{
+    /* A restored guest listens already: the request goes out before it runs. */
+    (void)machine_vsock_connect(l->m);
+    l->connected = false;
+    l->connect_ns = 0;
+    vcpu_start(l->m);
+    control_send(l->control_fd, event, clock_monotonic_ns(), value, NULL);
+}
+
+static int reset(struct loop *l, int fds[2], size_t n_fds, struct err *err)
+{
+    struct err why = {0};
+    uint64_t pages = 0;
+    int r;
+
+    if (!l->origin)
+        return err_set(err, ENOTSUP, "a machine without --reusable cannot be reset");
+    if (n_fds != 1)
+        return err_set(err, EPROTO, "a RESET command with %zu descriptors", n_fds);
+    r = vcpu_pause(l->m, err);
+    if (machine_get_end(l->m, &why) != MACHINE_RUNS)
+        return err_set(err, EIO, "no reset of a guest that ended: %s", why.message);
+    if (r < 0)
+        return r;
+    /* Under the old one's number: the free one is for the next RESET to arrive in. */
+    if (dup2(fds[0], l->vsock_fd) < 0)
+        return err_set_errno(err, errno, "the new end of the stream");
+    r = snapshot_reset(l->m, l->origin, l->vsock_fd, &pages, err);
+    if (r < 0)
+        return r;
+    enter(l, VMM_EVENT_RESET, pages);
+    return 0;
+}
+
 static int read_command(struct loop *l, struct err *err)
 {
     int fds[2] = {-1, -1};
@@ -86,6 +123,8 @@ static int read_command(struct loop *l, struct err *err)
         r = err_set(err, EPROTO, "a malformed command");
     } else if (command.type == VMM_COMMAND_QUIT) {
         l->done = true;
+    } else if (command.type == VMM_COMMAND_RESET) {
+        r = reset(l, fds, n_fds, err);
     } else if (command.type == VMM_COMMAND_SNAPSHOT) {
         r = start_snapshot(l, fds, n_fds, err);
     } else {
@@ -131,13 +170,14 @@ static int drive_snapshot(struct loop *l, enum vsock_state state, struct err *er
             return 0;
         return err_set(err, EBUSY, "the guest connection is still open: no snapshot");
     }
-    vcpu_stop(l->m);
-    r = snapshot_save(l->m, l->state_fd, l->memory_fd, err);
-    if (r < 0)
-        return r;
-    /* It may have ended between the last look and the stop. */
+    r = vcpu_pause(l->m, err);
+    /* It may have ended since the last look. */
     if (machine_get_end(l->m, &why) != MACHINE_RUNS)
         return err_set(err, EIO, "no snapshot of a guest that ended: %s", why.message);
+    if (r >= 0)
+        r = snapshot_save(l->m, l->state_fd, l->memory_fd, err);
+    if (r < 0)
+        return r;
     control_send(l->control_fd, VMM_EVENT_SNAPSHOT, clock_monotonic_ns(), 0, NULL);
     l->done = true;
     return 0;
@@ -216,34 +256,32 @@ static int turn(struct loop *l, struct err *err)
         return errno == EINTR ? 0 : err_set_errno(err, errno, "poll");
     if (fds[1].revents)
         drain_wake(l->m->wake_fd);
-    if (fds[2].revents)
-        machine_vsock_ready(l->m, fds[2].revents);
     r = handle_end(l, err);
     if (r < 0 || l->done)
         return r;
-    return fds[0].revents ? read_command(l, err) : 0;
+    /* First: a RESET voids what the old stream has to say, its end above all. */
+    if (fds[0].revents)
+        return read_command(l, err);
+    if (fds[2].revents)
+        machine_vsock_ready(l->m, fds[2].revents);
+    return 0;
 }
 
-int control_run(struct machine *m, int control_fd, int vsock_fd, bool can_save, struct err *err)
+int control_run(const struct control_machine *machine, struct err *err)
 {
     struct loop l = {
-        .m = m,
-        .control_fd = control_fd,
-        .vsock_fd = vsock_fd,
-        .can_save = can_save,
-        .connect_ns = 0,
+        .m = machine->machine,
+        .control_fd = machine->control_fd,
+        .vsock_fd = machine->vsock_fd,
+        .can_save = machine->can_save,
+        .origin = machine->origin,
         .state_fd = -1,
         .memory_fd = -1,
         .close_deadline_ns = NEVER,
     };
-    uint64_t resumed_ns;
     int r = 0;
 
-    /* A restored guest listens already: the request goes out before it runs. */
-    (void)machine_vsock_connect(m);
-    resumed_ns = clock_monotonic_ns();
-    vcpu_start(m);
-    control_send(control_fd, VMM_EVENT_RESUMED, resumed_ns, 0, NULL);
+    enter(&l, VMM_EVENT_RESUMED, 0);
     while (r >= 0 && !l.done)
         r = turn(&l, err);
     fd_close(&l.state_fd);

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "vmm/machine.h"
+#include "vmm/snapshot.h"
 
 /*
  * Sends one event. Failures are ignored: a daemon that is gone is noticed by the loop.
@@ -20,12 +21,20 @@
 void control_send(int control_fd, uint32_t type, uint64_t time_ns, uint64_t value,
                   const char *message);
 
+/* What the loop serves. The descriptors are borrowed; a RESET puts another
+   stream under the number of vsock_fd. */
+struct control_machine {
+    struct machine *machine;
+    int control_fd;
+    int vsock_fd;
+    bool can_save;                  /* allows the SNAPSHOT command */
+    struct snapshot_origin *origin; /* allows the RESET command; or NULL */
+};
+
 /*
- * Starts the vCPU thread, which exists, and serves the machine until it ends. Descriptors are
- * borrowed. can_save allows the SNAPSHOT command. 0 when the guest ended or the daemon wanted
- * it to; -errno with err set for what a FAILED event must say.
+ * Starts the vCPU thread, which exists, and serves the machine until it ends. 0 when the guest
+ * ended or the daemon wanted it to; -errno with err set for what a FAILED event must say.
  */
-int control_run(struct machine *m, int control_fd, int vsock_fd, bool can_save,
-                struct err *err);
+int control_run(const struct control_machine *machine, struct err *err);
 
 #endif

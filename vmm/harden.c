@@ -12,10 +12,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "seccomp_filters.h"
+#include "vmm/verify.h"
 
-/* poll(2) counts its descriptors against the limit: the main loop waits for three. */
-#define RESTORED_NOFILE 3u
+#define POLLED_FDS 3u
+
+struct filter {
+    const struct sock_filter *code;
+    size_t len;
+};
+#define FILTER(array) .code = (array), .len = sizeof(array) / sizeof((array)[0])
 
 static int set_limit(int resource, rlim_t value, const char *name, struct err *err)
 {
@@ -39,27 +46,60 @@ int harden_process(int last_fd, struct err *err)
     return set_limit(RLIMIT_CORE, 0, "RLIMIT_CORE", err);
 }
 
-int harden_machine(bool can_save, struct err *err)
+/*
+ * poll(2) counts its descriptors against the limit: the main loop waits for three. A machine
+ * that is reset is sent one descriptor, which takes the lowest free number and gives it back.
+ */
+static int limit_descriptors(enum harden_scope scope, int stream_fd, struct err *err)
 {
-    struct sock_fprog restored = {
-        .len = sizeof(filter_restored) / sizeof(filter_restored[0]),
-        .filter = (struct sock_filter *)(uintptr_t)filter_restored,
-    };
-    struct sock_fprog boot = {
-        .len = sizeof(filter_boot) / sizeof(filter_boot[0]),
-        .filter = (struct sock_filter *)(uintptr_t)filter_boot,
-    };
-    int r;
+    rlim_t limit = POLLED_FDS;
 
+    if (scope == HARDEN_REUSABLE) {
+        int free_fd = dup(STDERR_FILENO);
+
+        if (free_fd < 0)
+            return err_set_errno(err, errno, "looking for a free descriptor");
+        limit = (rlim_t)(free_fd > stream_fd ? free_fd : stream_fd) + 1;
+        limit = limit > POLLED_FDS ? limit : POLLED_FDS;
+        fd_close(&free_fd);
+    }
+    return set_limit(RLIMIT_NOFILE, limit, "RLIMIT_NOFILE", err);
+}
+
+/* A copy of a filter in which the placeholder is the number of this process. */
+static struct sock_fprog own_filter(const struct filter *filter,
+                                    struct sock_filter copy[SECCOMP_LEN_MAX])
+{
+    uint32_t self = (uint32_t)getpid();
+
+    for (size_t i = 0; i < filter->len; i++) {
+        copy[i] = filter->code[i];
+        if (BPF_CLASS(copy[i].code) == BPF_JMP && copy[i].k == SECCOMP_SELF)
+            copy[i].k = self;
+    }
+    return (struct sock_fprog){.len = (unsigned short)filter->len, .filter = copy};
+}
+
+int harden_machine(enum harden_scope scope, int stream_fd, struct err *err)
+{
+    static const struct filter filters[] = {
+        [HARDEN_ONCE] = {FILTER(filter_once)},
+        [HARDEN_REUSABLE] = {FILTER(filter_reusable)},
+        [HARDEN_BOOT] = {FILTER(filter_boot)},
+    };
+    static const struct filter verify = {FILTER(filter_verify)};
+    const struct filter *filter = verify_is_on ? &verify : &filters[scope];
+    struct sock_filter copy[SECCOMP_LEN_MAX];
+    struct sock_fprog program = own_filter(filter, copy);
     /* A machine that can be saved is sent two descriptors for it. */
-    r = can_save ? 0 : set_limit(RLIMIT_NOFILE, RESTORED_NOFILE, "RLIMIT_NOFILE", err);
+    int r = scope == HARDEN_BOOT ? 0 : limit_descriptors(scope, stream_fd, err);
+
     if (r < 0)
         return r;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_set_errno(err, errno, "PR_SET_NO_NEW_PRIVS");
     /* TSYNC: the vCPU thread exists already. A positive answer is a thread that would not. */
-    r = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
-                     can_save ? &boot : &restored);
+    r = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
     if (r != 0)
         return err_set_errno(err, r < 0 ? errno : ESRCH, "installing the system call filter");
     return 0;

@@ -6,8 +6,6 @@
 #ifndef SKILLVM_VMM_HARDEN_H
 #define SKILLVM_VMM_HARDEN_H
 
-#include <stdbool.h>
-
 #include "base/err.h"
 
 /*
@@ -16,11 +14,18 @@
  */
 int harden_process(int last_fd, struct err *err);
 
+/* What a machine's process will still do. */
+enum harden_scope {
+    HARDEN_ONCE,     /* run one guest, once */
+    HARDEN_REUSABLE, /* put its guest back to the snapshot, again and again */
+    HARDEN_BOOT,     /* be saved or recorded; no user's code ever runs in it */
+};
+
 /*
- * For the last moment before the guest runs, when all threads exist: no new descriptors, no new
- * privileges, and in every thread only the system calls of seccomp_rules.c. can_save leaves
- * what a snapshot needs. 0 or -errno.
+ * For the last moment before the guest runs, when all threads exist: no new privileges, in
+ * every thread only the system calls of seccomp_rules.c, and no new descriptors but for the one
+ * that a reset brings in place of stream_fd, and those of a snapshot. 0 or -errno.
  */
-int harden_machine(bool can_save, struct err *err);
+int harden_machine(enum harden_scope scope, int stream_fd, struct err *err);
 
 #endif

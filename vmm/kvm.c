@@ -8,6 +8,17 @@
 
 #include "base/fd.h"
 
+/* Since Linux 6.11; older headers do not have it. */
+#ifndef KVM_PRE_FAULT_MEMORY
+struct kvm_pre_fault_memory {
+    uint64_t gpa;
+    uint64_t size;
+    uint64_t flags;
+    uint64_t padding[5];
+};
+#define KVM_PRE_FAULT_MEMORY _IOWR(KVMIO, 0xd5, struct kvm_pre_fault_memory)
+#endif
+
 struct kvm kvm_init(void)
 {
     return (struct kvm){.dev_fd = -1, .vm_fd = -1, .vcpu_fd = -1};
@@ -77,6 +88,18 @@ int kvm_create_vcpu(struct kvm *kvm, struct err *err)
     if (run == MAP_FAILED)
         return err_set_errno(err, errno, "mapping the vCPU");
     kvm->run = run;
+    return 0;
+}
+
+int kvm_pre_fault(const struct kvm *kvm, uint64_t gpa, uint64_t len)
+{
+    struct kvm_pre_fault_memory range = {.gpa = gpa, .size = len};
+
+    /* The kernel moves the range on, and may come back early. */
+    while (range.size > 0) {
+        if (ioctl(kvm->vcpu_fd, KVM_PRE_FAULT_MEMORY, &range) < 0)
+            return -errno;
+    }
     return 0;
 }
 

@@ -37,6 +37,12 @@ int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, bool log_d
                    struct err *err);
 /* Creates vCPU 0 and maps its run area. */
 int kvm_create_vcpu(struct kvm *kvm, struct err *err);
+/*
+ * Puts memory into the vCPU's nested page table before it runs, as a read of each page would,
+ * without leaving the guest for it. The vCPU's registers are loaded. 0, or -errno before Linux
+ * 6.11 and where KVM cannot.
+ */
+int kvm_pre_fault(const struct kvm *kvm, uint64_t gpa, uint64_t len);
 /* Raises gsi each time event_fd is written. */
 int kvm_add_irqfd(const struct kvm *kvm, int event_fd, uint32_t gsi, struct err *err);
 /* Signals event_fd when the guest writes the 32-bit value to gpa; no exit to user space. */

@@ -48,6 +48,39 @@ static void raise_vsock(void *arg)
     machine_pulse(arg, LAYOUT_VSOCK_GSI);
 }
 
+/* Gives each device a transport fresh from its reset. */
+static void init_transports(struct machine *m)
+{
+    virtio_mmio_init(&m->blk_mmio, &m->blk.device, &m->memory,
+                     (struct virtio_irq){.raise = raise_blk, .context = m});
+    virtio_mmio_init(&m->vsock_mmio, &m->vsock.device, &m->memory,
+                     (struct virtio_irq){.raise = raise_vsock, .context = m});
+}
+
+static int init_devices(struct machine *m, struct err *err)
+{
+    const struct machine_config *c = &m->config;
+    int r = blk_init(&m->blk, c->image_fd, "skillvm-root", err);
+
+    if (r >= 0)
+        r = vsock_init(&m->vsock, MACHINE_GUEST_CID, c->vsock_fd, err);
+    if (r < 0)
+        return r;
+    serial_init(&m->serial, c->console_fd);
+    init_transports(m);
+    return 0;
+}
+
+void machine_renew_devices(struct machine *m, int vsock_fd)
+{
+    m->config.vsock_fd = vsock_fd;
+    m->waited_events = -1;
+    blk_renew(&m->blk);
+    vsock_renew(&m->vsock, vsock_fd);
+    serial_init(&m->serial, m->config.console_fd);
+    init_transports(m);
+}
+
 /* The machine, from top to bottom. */
 int machine_init(struct machine *m, const struct machine_config *config, struct err *err)
 {
@@ -58,9 +91,11 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
     m->config = *config;
     m->kvm = kvm_init();
     m->wake_fd = -1;
+    m->flush = arch_flush_init();
     m->waited_events = -1;
     (void)pthread_mutex_init(&m->lock, NULL);
     (void)sem_init(&m->gate, 0, 0);
+    (void)sem_init(&m->parked, 0, 0);
 
     r = map_memory(m, err);
     if (r < 0)
@@ -79,19 +114,9 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
     if (r < 0)
         return r;
 
-    /* Devices. */
-    r = blk_init(&m->blk, config->image_fd, "skillvm-root", err);
+    r = init_devices(m, err);
     if (r < 0)
         return r;
-    virtio_mmio_init(&m->blk_mmio, &m->blk.device, &m->memory,
-                     (struct virtio_irq){.raise = raise_blk, .context = m});
-    r = vsock_init(&m->vsock, MACHINE_GUEST_CID, config->vsock_fd, err);
-    if (r < 0)
-        return r;
-    virtio_mmio_init(&m->vsock_mmio, &m->vsock.device, &m->memory,
-                     (struct virtio_irq){.raise = raise_vsock, .context = m});
-    serial_init(&m->serial, config->console_fd);
-
     m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (m->wake_fd < 0)
         return err_set_errno(err, errno, "eventfd");
@@ -109,6 +134,8 @@ void machine_finish(struct machine *m)
         (void)munmap(m->mapping, m->config.memory_bytes);
     m->mapping = NULL;
     fd_close(&m->wake_fd);
+    arch_flush_finish(&m->flush);
+    (void)sem_destroy(&m->parked);
     (void)sem_destroy(&m->gate);
     (void)pthread_mutex_destroy(&m->lock);
     m->made = false;

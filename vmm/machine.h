@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "vmm/arch/arch.h"
 #include "vmm/kvm.h"
 #include "vmm/memory.h"
 #include "vmm/serial.h"
@@ -66,9 +67,17 @@ struct machine {
 
     pthread_t thread;
     bool thread_started;
-    sem_t gate;          /* the vCPU thread waits here for vcpu_start */
-    atomic_bool stop;    /* asks the vCPU thread to return */
-    uint64_t exit_count; /* vCPU thread only */
+    sem_t gate;        /* the vCPU thread waits here for vcpu_start */
+    sem_t parked;      /* it waits at the gate again */
+    bool at_rest;      /* vCPU thread, until it parks: nothing is half done */
+    atomic_bool stop;  /* asks the vCPU thread to return */
+    atomic_bool pause; /* asks it to park */
+    struct {
+        pid_t pid;
+        _Atomic pid_t tid;
+    } kick;                  /* the vCPU thread, as tgkill(2) names it */
+    struct arch_flush flush; /* of a reset machine; the vCPU thread's while it runs */
+    uint64_t exit_count;     /* vCPU thread only */
 };
 
 /*
@@ -76,6 +85,11 @@ struct machine {
  * state yet. 0 or -errno; call machine_finish in both cases.
  */
 int machine_init(struct machine *m, const struct machine_config *config, struct err *err);
+/*
+ * Makes the devices as machine_init left them, with another end of the vsock stream (borrowed).
+ * The vCPU is paused. Allocates nothing.
+ */
+void machine_renew_devices(struct machine *m, int vsock_fd);
 /* Stops the vCPU thread and releases everything. Safe on a zeroed machine or one whose init
    failed. */
 void machine_finish(struct machine *m);

@@ -24,6 +24,7 @@
 #include "vmm/probe.h"
 #include "vmm/snapshot.h"
 #include "vmm/vcpu.h"
+#include "vmm/verify.h"
 #include "vmm/working_set.h"
 
 enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
@@ -33,6 +34,7 @@ struct options {
     long working_set_fd, record_fd;
     long memory_mib;
     long timeout_ms;
+    bool reusable;
 };
 
 static const char usage[] =
@@ -40,7 +42,7 @@ static const char usage[] =
     "                        --memory-mib N [--console-fd N]\n"
     "       skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N\n"
     "                           --memory-fd N [--working-set-fd N] [--record-fd N]\n"
-    "                           [--console-fd N]\n"
+    "                           [--console-fd N] [--reusable]\n"
     "       skillvm-vmm probe [--timeout-ms N]\n"
     "       skillvm-vmm fingerprint\n"
     "       skillvm-vmm --help | --version\n"
@@ -76,6 +78,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"record-fd", required_argument, NULL, 'r'},
         {"memory-mib", required_argument, NULL, 'M'},
         {"timeout-ms", required_argument, NULL, 't'},
+        {"reusable", no_argument, NULL, 'R'},
         {NULL, 0, NULL, 0},
     };
     const struct {
@@ -93,8 +96,9 @@ static int parse_options(int argc, char **argv, struct options *o)
     int key;
 
     while ((key = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        bool known = false;
+        bool known = key == 'R';
 
+        o->reusable |= known;
         for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
             if (targets[i].key != key)
                 continue;
@@ -135,34 +139,40 @@ static int report(int control_fd, int r, const struct err *err)
  * The machine is ready unless r says otherwise: gives up what it needs no more, runs it to its
  * end and reports.
  */
-static int run_machine(struct machine *m, const struct options *o, bool can_save, int r,
-                       struct err *err)
+static int run_machine(struct machine *m, const struct options *o, enum harden_scope scope,
+                       struct snapshot_origin *origin, int r, struct err *err)
 {
-    int control_fd = (int)o->control_fd;
+    const struct control_machine control = {
+        .machine = m,
+        .control_fd = (int)o->control_fd,
+        .vsock_fd = (int)o->vsock_fd,
+        .can_save = o->kernel_fd >= 0,
+        .origin = origin,
+    };
 
     if (r >= 0)
         r = vcpu_create(m, err);
     if (r >= 0)
-        r = harden_machine(can_save || o->record_fd >= 0, err);
+        r = harden_machine(scope, control.vsock_fd, err);
     if (r >= 0)
-        r = control_run(m, control_fd, (int)o->vsock_fd, can_save, err);
+        r = control_run(&control, err);
     if (r >= 0 && o->record_fd >= 0) {
         vcpu_stop(m);
         r = working_set_record(&m->kvm, &m->memory, (int)o->record_fd, err);
     }
-    /* One that ran a user's code releases nothing by hand: the filter no longer lets it stop
-       its vCPU, and the end of the process is quicker. */
-    if (can_save || o->record_fd >= 0)
+    /* One that ran a user's code releases nothing by hand: the end of the process is quicker.
+     */
+    if (scope == HARDEN_BOOT)
         machine_finish(m);
-    return report(control_fd, r, err);
+    return report(control.control_fd, r, err);
 }
 
-/* The highest descriptor named on the command line is the last one that stays open. */
-static int start_process(const struct options *o, struct err *err)
+/* The highest descriptor in use is the last one that stays open. */
+static int start_process(const struct options *o, int pagemap_fd, struct err *err)
 {
     const long fds[] = {o->control_fd, o->vsock_fd,  o->kernel_fd,  o->image_fd,
                         o->state_fd,   o->memory_fd, o->console_fd, o->working_set_fd,
-                        o->record_fd,  STDERR_FILENO};
+                        o->record_fd,  pagemap_fd,   STDERR_FILENO};
     long last = 0;
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -187,11 +197,11 @@ static int run_boot(const struct options *o)
         !has(o->kernel_fd, "kernel-fd") || !has(o->image_fd, "image-fd") ||
         !has(o->memory_mib, "memory-mib"))
         return STATUS_USAGE;
-    r = start_process(o, &err);
+    r = start_process(o, -1, &err);
     if (r >= 0)
         r = boot_machine(&m, &config, &err);
     fd_close(&config.kernel_fd);
-    return run_machine(&m, o, true, r, &err);
+    return run_machine(&m, o, HARDEN_BOOT, NULL, r, &err);
 }
 
 static int run_restore(const struct options *o)
@@ -203,25 +213,34 @@ static int run_restore(const struct options *o)
         .vsock_fd = (int)o->vsock_fd,
         .console_fd = (int)o->console_fd,
         .working_set_fd = (int)o->working_set_fd,
+        .pagemap_fd = -1,
         .log_dirty = o->record_fd >= 0,
     };
+    enum harden_scope scope = o->record_fd >= 0 ? HARDEN_BOOT
+                              : o->reusable     ? HARDEN_REUSABLE
+                                                : HARDEN_ONCE;
+    /* Zeroed and large: what is not touched costs nothing. */
+    static struct snapshot_origin origin;
     static struct machine m;
     struct err err = {0};
-    int r;
+    int r = 0;
 
     if (!has(o->control_fd, "control-fd") || !has(o->vsock_fd, "vsock-fd") ||
         !has(o->image_fd, "image-fd") || !has(o->state_fd, "state-fd") ||
         !has(o->memory_fd, "memory-fd"))
         return STATUS_USAGE;
-    r = start_process(o, &err);
+    if (scope == HARDEN_REUSABLE)
+        r = source.pagemap_fd = private_pages_open_map(&err);
     if (r >= 0)
-        r = snapshot_restore(&m, &source, &err);
+        r = start_process(o, source.pagemap_fd, &err);
+    if (r >= 0)
+        r = snapshot_restore(&m, &source, &origin, &err);
     fd_close(&source.state_fd);
     fd_close(&source.memory_fd);
     fd_close(&source.working_set_fd);
-    if (r >= 0)
+    if (r >= 0 && !verify_is_on)
         fd_close(&m.kvm.dev_fd);
-    return run_machine(&m, o, false, r, &err);
+    return run_machine(&m, o, scope, scope == HARDEN_REUSABLE ? &origin : NULL, r, &err);
 }
 
 static int run_fingerprint(void)
@@ -276,7 +295,7 @@ static int run_probe(const struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2000};
+    struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2000, false};
     const char *mode = argc > 1 ? argv[1] : "";
 
     if (strcmp(mode, "--help") == 0) {

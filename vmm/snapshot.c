@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "vmm/arch/arch.h"
 #include "vmm/layout.h"
-#include "vmm/vcpu.h"
+#include "vmm/verify.h"
 #include "vmm/vmgenid.h"
 #include "vmm/working_set.h"
 
@@ -121,35 +121,35 @@ static int save_memory(const struct machine *m, int memory_fd, struct err *err)
     return 0;
 }
 
+int snapshot_save_state(struct machine *m, struct state_writer *w, struct err *err)
+{
+    int r = state_writer_init(w, &schema, err);
+
+    if (r >= 0)
+        r = save_machine(m, w, err);
+    if (r >= 0)
+        r = arch_state_save(&m->kvm, w, err);
+    if (r >= 0)
+        r = save_virtio(&m->blk_mmio, TAG_BLK, w, err);
+    if (r >= 0)
+        r = save_virtio(&m->vsock_mmio, TAG_VSOCK, w, err);
+    if (r >= 0)
+        r = save_serial(&m->serial, w, err);
+    return r < 0 ? r : state_writer_complete(w, err);
+}
+
 int snapshot_save(struct machine *m, int state_fd, int memory_fd, struct err *err)
 {
-    struct state_writer w;
-    int r = vcpu_complete_exit(m, err);
+    struct state_writer w = {0};
+    int r = snapshot_save_state(m, &w, err);
 
-    if (r < 0)
-        return r;
-    r = state_writer_init(&w, &schema, err);
-    if (r >= 0)
-        r = save_machine(m, &w, err);
-    if (r >= 0)
-        r = arch_state_save(&m->kvm, &w, err);
-    if (r >= 0)
-        r = save_virtio(&m->blk_mmio, TAG_BLK, &w, err);
-    if (r >= 0)
-        r = save_virtio(&m->vsock_mmio, TAG_VSOCK, &w, err);
-    if (r >= 0)
-        r = save_serial(&m->serial, &w, err);
-    if (r >= 0)
-        r = state_writer_complete(&w, err);
     if (r >= 0) {
         r = fd_pwrite_full(state_fd, w.out.data, w.out.len, 0);
         if (r < 0)
             r = err_set_errno(err, -r, "writing the state file");
     }
     state_writer_finish(&w);
-    if (r < 0)
-        return r;
-    return save_memory(m, memory_fd, err);
+    return r < 0 ? r : save_memory(m, memory_fd, err);
 }
 
 /* Reads the whole state file. *ret_data is malloc'ed. */
@@ -221,6 +221,24 @@ int snapshot_load_devices(struct machine *m, const struct state *state, struct e
     return r;
 }
 
+/* The last steps of a restore and of a reset. Guest memory changes from here on. */
+static int resume(struct machine *m, struct err *err)
+{
+    int r;
+
+    /* Devices go on: interrupts that may have been lost, and kicks that nobody served. */
+    virtio_mmio_resume(&m->blk_mmio);
+    virtio_mmio_resume(&m->vsock_mmio);
+
+    /* Last, because the guest must see it before it draws a random number: the generation ID,
+       and the interrupt that makes the kernel look at it. */
+    r = vmgenid_renew(&m->memory, err);
+    if (r < 0)
+        return r;
+    machine_pulse(m, LAYOUT_VMGENID_GSI);
+    return 0;
+}
+
 /* The order of a restore. Each step needs the ones before it. */
 static int restore(struct machine *m, const struct snapshot_source *source,
                    const struct state *state, struct err *err)
@@ -255,43 +273,65 @@ static int restore(struct machine *m, const struct snapshot_source *source,
     /* 4. The devices' registers and queues. Guest memory is not touched yet. */
     if (r >= 0)
         r = snapshot_load_devices(m, state, err);
+    if (r >= 0)
+        r = verify_restored(m, err);
     if (r < 0)
         return r;
 
     /* 5. What the guest will write soon becomes private: before anything else touches memory.
      */
     if (source->working_set_fd >= 0) {
-        r = working_set_apply(source->working_set_fd, &m->memory, err);
+        r = working_set_apply(source->working_set_fd, &m->kvm, &m->memory, err);
         if (r < 0)
             return r;
     }
 
-    /* 6. Devices go on: interrupts that may have been lost, kicks that nobody served, and the
-       event that tells the guest its vsock connections are gone. */
-    virtio_mmio_resume(&m->blk_mmio);
-    virtio_mmio_resume(&m->vsock_mmio);
-
-    /* 7. Last, because the guest must see it before it draws a random number: the generation
-       ID, and the interrupt that makes the kernel look at it. */
-    r = vmgenid_renew(&m->memory, err);
-    if (r < 0)
-        return r;
-    machine_pulse(m, LAYOUT_VMGENID_GSI);
-    return 0;
+    return resume(m, err);
 }
 
-int snapshot_restore(struct machine *m, const struct snapshot_source *source, struct err *err)
+int snapshot_restore(struct machine *m, const struct snapshot_source *source,
+                     struct snapshot_origin *origin, struct err *err)
 {
-    uint8_t *data = NULL;
-    size_t len = 0;
-    struct state state;
+    int r = read_state(source->state_fd, &origin->data, &origin->len, err);
+
+    if (r >= 0)
+        r = state_parse(origin->data, origin->len, &schema, &origin->state, err);
+    if (r >= 0)
+        r = restore(m, source, &origin->state, err);
+    /* What only a reset needs. */
+    if (r >= 0 && source->pagemap_fd >= 0)
+        r = private_pages_init(&origin->pages, &m->memory, source->memory_fd,
+                               source->pagemap_fd, err);
+    if (r >= 0 && source->pagemap_fd >= 0)
+        r = arch_flush_open(&m->kvm, &m->flush, err);
+    return r;
+}
+
+/* The order of a reset: that of a restore, on a machine that is already there. */
+int snapshot_reset(struct machine *m, struct snapshot_origin *origin, int vsock_fd,
+                   uint64_t *ret_pages, struct err *err)
+{
     int r;
 
-    r = read_state(source->state_fd, &data, &len, err);
+    /* 1. The vCPU, the interrupt chips and the clock: also what lets KVM write to the guest's
+       memory by itself (clock, end of interrupt), which must not happen after step 2. */
+    r = arch_state_reload(&m->kvm, &origin->state, err);
+
+    /* 2. Memory: every page that is not the file's gets the file's content. */
     if (r >= 0)
-        r = state_parse(data, len, &schema, &state, err);
+        r = private_pages_reset(&origin->pages, ret_pages, err);
+    if (r < 0)
+        return r;
+
+    /* 3. Devices as new ones, then as they were saved. The old stream ends here. */
+    machine_renew_devices(m, vsock_fd);
+    r = snapshot_load_devices(m, &origin->state, err);
+
     if (r >= 0)
-        r = restore(m, source, &state, err);
-    free(data);
-    return r;
+        r = verify_reset(m, &origin->pages, err);
+
+    /* 4. As a restore goes on; and the CPU must not use what it remembers of page tables. */
+    if (r >= 0)
+        r = resume(m, err);
+    return r < 0 ? r : arch_flush_arm(&m->kvm, &m->memory, &m->flush, err);
 }

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "vmm/arch/arch.h"
 #include "vmm/machine.h"
@@ -13,6 +15,8 @@
 
 /* Only interrupts KVM_RUN. */
 #define KICK_SIGNAL SIGUSR1
+/* A string instruction goes on for up to 1024 elements, each of up to four exits. */
+#define COMPLETE_STEPS_MAX 8192
 
 static void on_kick(int signal_number)
 {
@@ -66,24 +70,73 @@ static bool handle_exit(struct machine *m)
     return false;
 }
 
-static void *vcpu_main(void *arg)
+/*
+ * Finishes what the last exit left half done (the result of a read that is not in its register
+ * yet), without running the guest. Then the vCPU's state may be read or replaced.
+ */
+static bool complete_exit(struct machine *m)
 {
-    struct machine *m = arg;
+    for (int i = 0; i < COMPLETE_STEPS_MAX; i++) {
+        if (ioctl(m->kvm.vcpu_fd, KVM_RUN, NULL) < 0) {
+            if (errno == EINTR)
+                return true;
+            if (errno != EAGAIN)
+                return false;
+        } else if (!handle_exit(m)) {
+            return false;
+        }
+    }
+    return false;
+}
 
-    while (sem_wait(&m->gate) < 0 && errno == EINTR)
-        ;
-    while (!atomic_load(&m->stop)) {
+/* False, with the guest ended, when its old address translations may still be there. */
+static bool check_flush(struct machine *m)
+{
+    struct err err = {0};
+
+    if (arch_flush_check(&m->kvm, &m->memory, &m->flush, &err) >= 0)
+        return true;
+    machine_set_end(m, MACHINE_FAILED, "%s", err.message);
+    return false;
+}
+
+/* Enters the guest or somebody asks for the vCPU. */
+static void run_guest(struct machine *m)
+{
+    while (!atomic_load(&m->stop) && !atomic_load(&m->pause)) {
         if (ioctl(m->kvm.vcpu_fd, KVM_RUN, NULL) < 0) {
             if (errno == EINTR || errno == EAGAIN)
                 continue;
             machine_set_end(m, MACHINE_FAILED, "KVM_RUN: errno %d", errno);
-            break;
+            return;
         }
         m->exit_count++;
+        /* Before anything that the guest says is looked at. */
+        if (m->flush.due && !check_flush(m))
+            return;
         if (!handle_exit(m))
-            break;
+            return;
     }
-    return NULL;
+}
+
+/*
+ * All KVM_RUN of a machine come from this thread: one from another thread waits for a grace
+ * period of RCU in the kernel. So it lives as long as the machine and parks in between.
+ */
+static void *vcpu_main(void *arg)
+{
+    struct machine *m = arg;
+
+    atomic_store(&m->kick.tid, gettid());
+    for (;;) {
+        while (sem_wait(&m->gate) < 0 && errno == EINTR)
+            ;
+        if (atomic_load(&m->stop))
+            return NULL;
+        run_guest(m);
+        m->at_rest = atomic_load(&m->pause) && complete_exit(m);
+        (void)sem_post(&m->parked);
+    }
 }
 
 int vcpu_create(struct machine *m, struct err *err)
@@ -94,7 +147,9 @@ int vcpu_create(struct machine *m, struct err *err)
     if (sigaction(KICK_SIGNAL, &action, NULL) < 0)
         return err_set_errno(err, errno, "sigaction");
     atomic_store(&m->stop, false);
+    atomic_store(&m->pause, false);
     m->kvm.run->immediate_exit = 0;
+    m->kick.pid = getpid();
     r = pthread_create(&m->thread, NULL, vcpu_main, m);
     if (r != 0)
         return err_set_errno(err, r, "starting the vCPU thread");
@@ -107,31 +162,40 @@ void vcpu_start(struct machine *m)
     (void)sem_post(&m->gate);
 }
 
+/*
+ * Makes the thread leave the guest. The flag that asks for it is set already; immediate_exit
+ * closes the gap between the thread's look at it and KVM_RUN. The numbers are those of this
+ * process, and the filter allows no others.
+ */
+static void kick(struct machine *m)
+{
+    __atomic_store_n(&m->kvm.run->immediate_exit, 1, __ATOMIC_SEQ_CST);
+    (void)syscall(SYS_tgkill, m->kick.pid, atomic_load(&m->kick.tid), KICK_SIGNAL);
+}
+
+static void wait_parked(struct machine *m)
+{
+    while (sem_wait(&m->parked) < 0 && errno == EINTR)
+        ;
+}
+
+int vcpu_pause(struct machine *m, struct err *err)
+{
+    atomic_store(&m->pause, true);
+    kick(m);
+    wait_parked(m);
+    atomic_store(&m->pause, false);
+    m->kvm.run->immediate_exit = 0;
+    return m->at_rest ? 0 : err_set(err, EIO, "the vCPU does not come to rest");
+}
+
 void vcpu_stop(struct machine *m)
 {
     if (!m->thread_started)
         return;
-    /* immediate_exit closes the gap between the thread's look at stop and KVM_RUN. */
     atomic_store(&m->stop, true);
-    __atomic_store_n(&m->kvm.run->immediate_exit, 1, __ATOMIC_SEQ_CST);
-    (void)pthread_kill(m->thread, KICK_SIGNAL);
+    kick(m);
     (void)sem_post(&m->gate);
     (void)pthread_join(m->thread, NULL);
     m->thread_started = false;
-}
-
-int vcpu_complete_exit(struct machine *m, struct err *err)
-{
-    m->kvm.run->immediate_exit = 1;
-    for (int i = 0; i < 16; i++) {
-        int r = ioctl(m->kvm.vcpu_fd, KVM_RUN, NULL);
-
-        if (r < 0 && errno == EINTR)
-            return 0;
-        if (r < 0 && errno != EAGAIN)
-            return err_set_errno(err, errno, "completing the last exit");
-        if (r >= 0 && !handle_exit(m))
-            break;
-    }
-    return err_set(err, EIO, "the vCPU does not come to rest");
 }

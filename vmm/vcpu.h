@@ -10,15 +10,15 @@
 
 /* Makes the thread, which waits for vcpu_start. 0 or -errno. */
 int vcpu_create(struct machine *m, struct err *err);
-/* Lets it enter the guest; it returns when the guest ended or vcpu_stop was called. */
+/* Lets it enter the guest, for the first time or after vcpu_pause. */
 void vcpu_start(struct machine *m);
+/*
+ * Makes the thread leave the guest, finish what its last exit left half done, and wait for
+ * vcpu_start. Then the vCPU's state may be read or replaced. 0, or -EIO for a guest that ended.
+ * Only once for each vcpu_start.
+ */
+int vcpu_pause(struct machine *m, struct err *err);
 /* Makes the thread leave the guest and joins it. No effect without a thread. */
 void vcpu_stop(struct machine *m);
-/*
- * Finishes what the last exit left half done (the result of a read not yet in a register), with
- * the thread stopped and without running the guest. Then the vCPU's state may be read. 0 or
- * -errno.
- */
-int vcpu_complete_exit(struct machine *m, struct err *err);
 
 #endif

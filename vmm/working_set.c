@@ -101,20 +101,30 @@ int working_set_decode(const void *data, size_t len, uint64_t n_pages,
     return 0;
 }
 
+struct target {
+    const struct kvm *kvm;
+    const struct memory *memory;
+    bool pre_fault; /* KVM has not refused it yet */
+};
+
 static void populate(void *context, uint64_t first_page, uint64_t pages)
 {
-    const struct memory *memory = context;
+    struct target *target = context;
+    uint64_t gpa = first_page * LAYOUT_PAGE_SIZE;
     uint64_t len = pages * LAYOUT_PAGE_SIZE;
-    void *host = memory_writable(memory, first_page * LAYOUT_PAGE_SIZE, len);
+    void *host = memory_writable(target->memory, gpa, len);
 
-    /* A hint: without it the guest's own accesses do the same, later. */
-    if (host)
-        (void)madvise(host, len, MADV_POPULATE_WRITE);
+    /* Hints: without them the guest's own accesses do the same, later. */
+    if (!host || madvise(host, len, MADV_POPULATE_WRITE) < 0)
+        return;
+    if (target->pre_fault)
+        target->pre_fault = kvm_pre_fault(target->kvm, gpa, len) >= 0;
 }
 
-int working_set_apply(int fd, const struct memory *memory, struct err *err)
+int working_set_apply(int fd, const struct kvm *kvm, const struct memory *memory,
+                      struct err *err)
 {
-    struct memory target = *memory;
+    struct target target = {.kvm = kvm, .memory = memory, .pre_fault = true};
     struct stat st;
     ssize_t n;
 

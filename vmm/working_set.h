@@ -2,7 +2,8 @@
 /*
  * The pages that a guest writes soon after a restore: recorded once in a machine made for it,
  * then made private and writable up front in every other, so that each costs one fault in place
- * of a read, a write and a copy. Only a hint: it must never change what the guest sees.
+ * of a read, a write and a copy; or none, where KVM can be told of them (Linux 6.11). Only a
+ * hint: it must never change what the guest sees.
  *
  *   0   8 bytes  "SKVMWSET"
  *   8   u32      WORKING_SET_VERSION
@@ -23,10 +24,11 @@
 
 /*
  * Reads the file (borrowed, only read at offsets) and populates its ranges of memory, which is
- * a private mapping. 0, also where the kernel cannot populate; -EINVAL for a damaged file or
- * one made for more memory.
+ * a private mapping, and then the nested page table of the vCPU, whose registers are loaded. 0,
+ * also where the kernel cannot; -EINVAL for a damaged file or one made for more memory.
  */
-int working_set_apply(int fd, const struct memory *memory, struct err *err);
+int working_set_apply(int fd, const struct kvm *kvm, const struct memory *memory,
+                      struct err *err);
 
 /*
  * Writes to fd, an empty file, which pages the guest wrote since its memory was registered with

@@ -14,7 +14,7 @@ struct help {
 
 static const struct help helps[] = {
     {"",
-     "skillvm runs a skill in a fresh microVM that is restored from a snapshot.\n"
+     "skillvm runs a skill in a microVM that is as its snapshot was.\n"
      "\n"
      "usage: skillvm [options] COMMAND …\n"
      "\n"
@@ -74,6 +74,7 @@ static const struct help helps[] = {
      "  -s, --script PATH      run this script of the skill\n"
      "  -m, --module NAME      run this Python module of the skill\n"
      "  -e, --env NAME=VALUE   set a variable; NAME alone takes it from here; may be repeated\n"
+     "      --fresh            in a machine that has run nothing and will run nothing else\n"
      "  -o, --output json|table  json: the result instead of what the skill prints\n"
      "      --json             the same as -o json\n"
      "      --host auto|native|soft   where to start a daemon if there is none\n"

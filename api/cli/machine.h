@@ -32,6 +32,11 @@ struct machine_report {
 
 /* "ok", "note" or "bad". */
 const char *machine_level_name(enum machine_level level);
+/*
+ * What another kernel than this version of Linux would be better for, in out; "" where there is
+ * nothing. Versions are kernel.org's: a distribution's older kernel may have some of it.
+ */
+void machine_kernel_advice(unsigned major, unsigned minor, char *out, size_t size);
 /* Looks at everything; takes as long as the KVM probe, about two seconds at most. */
 void machine_examine(const struct cli *cli, struct machine_report *ret_report);
 

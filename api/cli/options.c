@@ -40,6 +40,8 @@ static const struct rule {
     {OPTION_LIMITS, 0, "storage", "10Gi", MEMBER(storage), "of skills, files and results"},
     {OPTION_LIMITS, 0, "max-timeout", "60s", MEMBER(max_timeout), "longest execution"},
     {OPTION_LIMITS, 0, "max-memory", "512Mi", MEMBER(max_memory), "memory of an execution"},
+    {OPTION_LIMITS, 0, "reuse", "WORD", MEMBER(reuse),
+     "skill, tenant or never: of its machines"},
 #undef MEMBER
 };
 

@@ -49,6 +49,7 @@ struct options {
     const char *storage;
     const char *max_timeout;
     const char *max_memory;
+    const char *reuse;
     char **args; /* what is left, NULL-terminated */
     int n_args;
 };

@@ -36,6 +36,7 @@ struct run_options {
     struct run_files files;
     enum daemon_host host;
     bool json;
+    bool fresh;
     cJSON *env;  /* owned; an object, or NULL */
     cJSON *args; /* owned; an array, or NULL */
 };
@@ -136,6 +137,8 @@ static int build_request(struct run_options *options, const struct buf *input, i
     if (options->script && !cJSON_AddStringToObject(request, "script", options->script))
         goto out;
     if (options->module && !cJSON_AddStringToObject(request, "module", options->module))
+        goto out;
+    if (options->fresh && !cJSON_AddTrueToObject(request, "fresh"))
         goto out;
     if (options->env) {
         cJSON_AddItemToObject(request, "env", options->env);
@@ -359,6 +362,7 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
         {"script", required_argument, NULL, 's'},
         {"module", required_argument, NULL, 'm'},
         {"env", required_argument, NULL, 'e'},
+        {"fresh", no_argument, NULL, 'F'},
         {"json", no_argument, NULL, 'j'},
         {"host", required_argument, NULL, 'H'},
         CLI_GLOBAL_OPTIONS,
@@ -407,6 +411,9 @@ static int parse_options(struct cli_globals *globals, struct run_options *option
                                         "--env %s: use NAME=value, or the NAME of a variable "
                                         "that is set",
                                         optarg);
+            break;
+        case 'F':
+            options->fresh = true;
             break;
         case 'j':
             options->json = true;

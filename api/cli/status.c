@@ -23,6 +23,9 @@ struct status {
     bool ready;
     char detail[ERR_MESSAGE_MAX]; /* why it is not ready */
     double uptime_s;
+    /* Of the daemon's metrics, which are the operator's; none where they cannot be read. */
+    bool has_machines;
+    double machines, parked_fresh, parked_used;
 };
 
 /* Seconds since a process started: field 22 of /proc/PID/stat against CLOCK_BOOTTIME. */
@@ -48,6 +51,28 @@ static double process_age_s(pid_t pid)
     return age > 0 ? age : 0;
 }
 
+/* The value of a series; 0 where there is none. */
+static double series_value(const char *metrics, const char *series)
+{
+    const char *at = strstr(metrics, series);
+
+    return at ? strtod(at + strlen(series), NULL) : 0;
+}
+
+static void read_machines(struct skillvm *client, struct status *s)
+{
+    struct skillvm_error why = {0};
+    char *text = NULL;
+
+    if (skillvm_request(client, "GET", "/metrics", NULL, &text, &why) < 0)
+        return;
+    s->has_machines = true;
+    s->machines = series_value(text, "\nskillvm_machines ");
+    s->parked_fresh = series_value(text, "\nskillvm_machines_parked{kind=\"fresh\"} ");
+    s->parked_used = series_value(text, "\nskillvm_machines_parked{kind=\"used\"} ");
+    skillvm_free(text);
+}
+
 static int read_status(const struct cli *cli, struct status *s, struct err *err)
 {
     struct skillvm_error why = {0};
@@ -66,6 +91,7 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
     if (result)
         return result;
     s->ready = skillvm_ready(client, &why) == 0;
+    read_machines(client, s);
     skillvm_close(client);
     if (!s->ready)
         snprintf(s->detail, sizeof(s->detail), "%s", why.message);
@@ -95,6 +121,12 @@ static int print_json(const struct cli *cli, const struct status *s)
     cJSON_AddNumberToObject(json, "uptime_seconds", (double)(int64_t)s->uptime_s);
     if (s->detail[0])
         cJSON_AddStringToObject(json, "detail", s->detail);
+    if (s->has_machines) {
+        cJSON *machines = cJSON_AddObjectToObject(json, "machines");
+        cJSON_AddNumberToObject(machines, "processes", s->machines);
+        cJSON_AddNumberToObject(machines, "parked_fresh", s->parked_fresh);
+        cJSON_AddNumberToObject(machines, "parked_used", s->parked_used);
+    }
     cJSON_AddStringToObject(json, "socket", cli->socket_path);
     cJSON_AddStringToObject(json, "data", cli->data_dir);
     cJSON_AddStringToObject(json, "version", SKILLVM_VERSION);
@@ -130,6 +162,9 @@ static int print_text(const struct cli *cli, const struct status *s)
         printf("uptime   %lluh %02llum %02llus\n", uptime / 3600, uptime / 60 % 60,
                uptime % 60);
     }
+    if (s->has_machines)
+        printf("machines %.0f, of which %.0f fresh and %.0f used ones wait\n", s->machines,
+               s->parked_fresh, s->parked_used);
     if (s->host.state != HOST_STOPPED) {
         printf("restarts %u%s%s\n", s->host.restarts, s->host.last_reason[0] ? ", last: " : "",
                s->host.last_reason);

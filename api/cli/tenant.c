@@ -61,6 +61,20 @@ static int parse_amount(enum amount amount, const char *text, double *ret)
     return result;
 }
 
+/* The one limit that is a word. False: it is none that there is. */
+static bool add_reuse(const char *text, cJSON *object)
+{
+    static const char *const words[] = {"none", "skill", "tenant", "never"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(text, words[i]) == 0) {
+            cJSON_AddStringToObject(object, "reuse", i == 0 ? "" : words[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Adds what was given as "limits". -1: go on; else the exit status. */
 static int add_limits(const struct options *options, cJSON *body)
 {
@@ -85,6 +99,11 @@ static int add_limits(const struct options *options, cJSON *body)
             object = cJSON_AddObjectToObject(body, "limits");
         cJSON_AddNumberToObject(object, limits[i].member, value);
     }
+    if (options->reuse && !object)
+        object = cJSON_AddObjectToObject(body, "limits");
+    if (options->reuse && !add_reuse(options->reuse, object))
+        return help_usage_error("tenant", "--reuse %s: use skill, tenant or never, or none",
+                                options->reuse);
     return -1;
 }
 
@@ -108,6 +127,7 @@ static void print_tenant(const cJSON *json)
 {
     const cJSON *given = cJSON_GetObjectItemCaseSensitive(json, "limits");
     const cJSON *usage = cJSON_GetObjectItemCaseSensitive(json, "usage");
+    const char *reuse = verbs_text(given, "reuse");
     char text[SHOW_SIZE];
 
     show_field("tenant", 11, verbs_text(json, "id"));
@@ -122,6 +142,7 @@ static void print_tenant(const cJSON *json)
         show_field(limits[i].shown, 11,
                    value > 0 ? show_amount(limits[i].amount, value, text) : "no limit");
     }
+    show_field("reuse", 11, reuse && *reuse ? reuse : "no limit");
 }
 
 static void print_tenants(const cJSON *json)

@@ -8,9 +8,9 @@
 
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/prober.h"
-#include "api/daemon/engine/snapshots.h"
-#include "api/daemon/engine/starts.h"
 #include "api/daemon/http/http.h"
+#include "api/daemon/machine/pool.h"
+#include "api/daemon/machine/snapshots.h"
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/resources.h"
 #include "api/daemon/routes/download_link.h"
@@ -23,12 +23,12 @@
 struct daemon {
     struct registry *registry;
     struct snapshots *snapshots;
+    struct pool *pool;
     struct engine *engine;
     struct metrics *metrics;
     struct audit *audit;
     struct prober *prober;
     struct resources *resources;
-    struct starts starts;
     struct retention *retention;
     struct download_links links;
     const char *public_url; /* before paths in answers over TCP; "": the Host header says */

@@ -45,7 +45,7 @@ static void tell_status(const struct lifecycle *l, const struct err *refused)
     else if (resources_check(l->daemon->resources, &short_of) < 0)
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=accepting nothing new: %s",
                     short_of.message);
-    else if (starts_check(&l->daemon->starts, clock_monotonic_ns(), &short_of) < 0)
+    else if (pool_check_starts(l->daemon->pool, &short_of) < 0)
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=%s", short_of.message);
     else
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=%u running, %u waiting%s%s", running, queued,
@@ -58,11 +58,29 @@ static void warn(void *ctx, const char *text)
     log_warn("config", "%s", text);
 }
 
+struct pool_limits lifecycle_pool_limits(const struct config *config)
+{
+    return (struct pool_limits){.parked = (unsigned)config->machines.parked,
+                                .memory_bytes = config->machines.memory_bytes,
+                                .idle_ms = config->machines.idle_ms,
+                                .max_uses = (unsigned)config->machines.max_uses};
+}
+
+struct renewal_limits lifecycle_renewal_limits(const struct config *config)
+{
+    return (struct renewal_limits){.age_ms = config->snapshots.renew_ms,
+                                   .uses = config->snapshots.max_uses};
+}
+
 /* Puts what may change into force. */
 static void apply(const struct lifecycle *l)
 {
     const struct config *config = l->config;
+    const struct pool_limits machines = lifecycle_pool_limits(config);
+    const struct renewal_limits snapshots = lifecycle_renewal_limits(config);
 
+    pool_set(l->daemon->pool, &machines);
+    snapshots_set(l->daemon->snapshots, &snapshots);
     log_set_level((enum log_level)config->log_level);
     engine_set_max_queued(l->daemon->engine, (unsigned)config->max_queued);
     resources_set(l->daemon->resources, &config->watermarks);

@@ -23,6 +23,11 @@ struct lifecycle {
     const sigset_t *signals; /* SIGTERM, SIGINT, SIGHUP; blocked in every thread */
 };
 
+/* The settings of machines that wait, as the pool takes them. */
+struct pool_limits lifecycle_pool_limits(const struct config *config);
+/* And when the snapshot is made anew. */
+struct renewal_limits lifecycle_renewal_limits(const struct config *config);
+
 /*
  * Returns after SIGTERM or SIGINT, when nothing new is accepted any more and every execution
  * has ended: what waits is ended at once with the reason, what runs has the stop timeout and is

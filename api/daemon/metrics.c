@@ -59,12 +59,6 @@ static struct metrics_tenant *find_tenant(struct metrics *m, const char *tenant)
 
 void metrics_count_execution(struct metrics *m, const char *tenant, const struct result *result)
 {
-    const uint64_t phases[METRICS_PHASES] = {
-        [METRICS_QUEUE] = result->queue_ns,       [METRICS_RESTORE] = result->restore_ns,
-        [METRICS_CONNECT] = result->connect_ns,   [METRICS_INJECT] = result->inject_ns,
-        [METRICS_RUN] = result->run_ns,           [METRICS_COLLECT] = result->collect_ns,
-        [METRICS_TEARDOWN] = result->teardown_ns,
-    };
     struct metrics_tenant *t;
 
     (void)pthread_mutex_lock(&m->lock);
@@ -77,9 +71,9 @@ void metrics_count_execution(struct metrics *m, const char *tenant, const struct
     t->cpu_us += result->host_cpu_us;
     observe(&m->whole, result->duration_ns);
     /* A phase that did not happen is none that took no time. */
-    for (int i = 0; i < METRICS_PHASES; i++) {
-        if (phases[i] > 0)
-            observe(&m->phases[i], phases[i]);
+    for (int i = 0; i < RESULT_PHASES; i++) {
+        if (result->phase_ns[i] > 0)
+            observe(&m->phases[i], result->phase_ns[i]);
     }
     (void)pthread_mutex_unlock(&m->lock);
 }
@@ -100,11 +94,6 @@ void metrics_count_fault(struct metrics *m, int reason)
                                                       : METRICS_FAULT_OTHER;
 
     count(m, &m->faults[fault]);
-}
-
-void metrics_count_death(struct metrics *m, enum vm_death death)
-{
-    count(m, &m->deaths[death]);
 }
 
 void metrics_count_auth_failure(struct metrics *m, enum metrics_auth_failure why)

@@ -9,7 +9,7 @@
 #define SKILLVM_API_DAEMON_METRICS_H
 
 #include "api/daemon/engine/result.h"
-#include "api/daemon/engine/vm.h"
+#include "api/daemon/machine/pool.h"
 #include "api/daemon/tenant.h"
 #include "base/buf.h"
 
@@ -51,10 +51,8 @@ struct metrics_gauges {
     unsigned running;
     unsigned queued;
     uint64_t oldest_wait_ns; /* of those queued */
-    bool snapshot_ready;
-    unsigned machines;
-    uint64_t machines_resident_bytes; /* with the pages of the snapshot that they share */
-    uint64_t machines_private_bytes;
+    struct snapshots_measure snapshot;
+    struct pool_measure machines;
     struct metrics_tenant_gauge tenants[METRICS_TENANTS];
     size_t n_tenants;
 };
@@ -69,8 +67,6 @@ void metrics_count_execution(struct metrics *m, const char *tenant,
                              const struct result *result);
 /* Counts a machine that did not do its work; reason is the negative errno of its session. */
 void metrics_count_fault(struct metrics *m, int reason);
-/* Counts the end of a machine's process. */
-void metrics_count_death(struct metrics *m, enum vm_death death);
 void metrics_count_auth_failure(struct metrics *m, enum metrics_auth_failure why);
 void metrics_count_refusal(struct metrics *m, const char *tenant, enum metrics_refusal why);
 

@@ -10,17 +10,6 @@
 #define METRICS_BOUNDS   18u
 #define METRICS_STATUSES (RESULT_CANCELLED + 1)
 
-enum metrics_phase {
-    METRICS_QUEUE,
-    METRICS_RESTORE,
-    METRICS_CONNECT,
-    METRICS_INJECT,
-    METRICS_RUN,
-    METRICS_COLLECT,
-    METRICS_TEARDOWN,
-};
-#define METRICS_PHASES (METRICS_TEARDOWN + 1)
-
 enum metrics_fault {
     METRICS_FAULT_PROTOCOL,
     METRICS_FAULT_DEADLINE,
@@ -50,9 +39,8 @@ struct metrics {
     uint64_t executions[METRICS_STATUSES];
     uint64_t cpu_us;
     uint64_t faults[METRICS_FAULTS];
-    uint64_t deaths[VM_DEATHS];
     uint64_t auth_failures[METRICS_AUTH_FAILURES];
-    struct metrics_histogram phases[METRICS_PHASES];
+    struct metrics_histogram phases[RESULT_PHASES];
     struct metrics_histogram whole;
     struct metrics_tenant tenants[METRICS_TENANTS];
     size_t n_tenants;

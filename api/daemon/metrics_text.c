@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/metrics_internal.h"
-#include "api/daemon/process_stats.h"
+#include "base/process_stats.h"
 
 #include <stdio.h>
 
-static const char *const phase_names[METRICS_PHASES] = {"queue", "restore", "connect", "inject",
-                                                        "run",   "collect", "teardown"};
 static const char *const fault_names[METRICS_FAULTS] = {"protocol", "deadline", "vmm_died",
                                                         "guest", "other"};
 static const char *const auth_names[METRICS_AUTH_FAILURES] = {"no_key", "bad_key",
@@ -48,8 +46,9 @@ static int write_phases(struct buf *out, const struct metrics *m)
     int r = write_head(out, "skillvm_execution_phase_seconds", "histogram",
                        "How long the phases of executions took.");
 
-    for (int i = 0; r == 0 && i < METRICS_PHASES; i++) {
-        (void)snprintf(label, sizeof(label), "phase=\"%s\"", phase_names[i]);
+    for (int i = 0; r == 0 && i < RESULT_PHASES; i++) {
+        (void)snprintf(label, sizeof(label), "phase=\"%s\"",
+                       result_phase_name((enum result_phase)i));
         r = write_histogram(out, "skillvm_execution_phase_seconds", label, &m->phases[i]);
     }
     if (r == 0)
@@ -74,24 +73,16 @@ static int write_labelled(struct buf *out, const char *name, const char *help,
 static int write_counters(struct buf *out, const struct metrics *m)
 {
     const char *statuses[METRICS_STATUSES];
-    const char *deaths[VM_DEATHS];
     int r;
 
     for (int i = 0; i < METRICS_STATUSES; i++)
         statuses[i] = result_status_name((enum result_status)i);
-    for (int i = 0; i < VM_DEATHS; i++)
-        deaths[i] = vm_death_name((enum vm_death)i);
     r = write_labelled(out, "skillvm_executions_total", "Executions that ended, by status.",
                        "status", statuses, m->executions, METRICS_STATUSES);
     if (r == 0)
         r = write_labelled(out, "skillvm_vmm_faults_total",
                            "Machines that did not do their work, by cause.", "cause",
                            fault_names, m->faults, METRICS_FAULTS);
-    if (r == 0)
-        r = write_labelled(out, "skillvm_vmm_deaths_total",
-                           "Ends of the processes of machines, by how they ended. killed is "
-                           "the ordinary one: by the daemon, once the result was there.",
-                           "cause", deaths, m->deaths, VM_DEATHS);
     if (r == 0)
         r = write_labelled(out, "skillvm_auth_failures_total",
                            "Requests answered with 401, by reason.", "reason", auth_names,
@@ -179,19 +170,77 @@ static int write_gauges(struct buf *out, const struct metrics_gauges *g)
         {"skillvm_executions_queued", "Executions that wait now.", g->queued},
         {"skillvm_queue_oldest_wait_seconds", "How long the one waits that waits longest.",
          (double)g->oldest_wait_ns / 1e9},
-        {"skillvm_snapshot_ready", "1 once the snapshot is loaded.", g->snapshot_ready},
-        {"skillvm_machines", "Processes of machines now.", g->machines},
+        {"skillvm_snapshot_ready", "1 once the snapshot is loaded.", g->snapshot.is_ready},
+        {"skillvm_snapshot_age_seconds", "Since the snapshot was made.",
+         (double)g->snapshot.age_ns / 1e9},
+        {"skillvm_snapshot_uses", "Executions that began from it since it came into use.",
+         (double)g->snapshot.uses},
+        {"skillvm_machines", "Processes of machines now.", g->machines.machines},
         {"skillvm_machines_resident_memory_bytes",
          "Memory of the machines, each with the snapshot's pages that they share.",
-         (double)g->machines_resident_bytes},
+         (double)g->machines.resident_bytes},
         {"skillvm_machines_private_memory_bytes", "Memory of the machines that none shares.",
-         (double)g->machines_private_bytes},
+         (double)g->machines.private_bytes},
+        {"skillvm_machines_parked_private_memory_bytes",
+         "That of the machines that wait, as of when they began to.",
+         (double)g->machines.parked_bytes},
+        {"skillvm_machines_behind", "Machines that are being reset or ended now.",
+         g->machines.behind},
     };
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(gauges) / sizeof(gauges[0]); i++)
         r = write_value(out, gauges[i].name, "gauge", gauges[i].help, gauges[i].value);
     return r < 0 ? r : write_tenant_gauges(out, g);
+}
+
+static int write_snapshots(struct buf *out, const struct snapshots_measure *s)
+{
+    static const char *const names[] = {"ok", "failed"};
+    const uint64_t made[] = {s->made, s->failed};
+
+    return write_labelled(out, "skillvm_snapshots_made_total",
+                          "Snapshots that were to be made, by how that went.", "result", names,
+                          made, 2);
+}
+
+static int write_machines(struct buf *out, const struct pool_measure *p)
+{
+    static const char *const reset_names[] = {"ok", "failed"};
+    const uint64_t resets[] = {p->resets, p->resets_failed};
+    const char *kinds[POOL_KINDS], *ends[POOL_ENDS], *deaths[VM_DEATHS];
+    int r;
+
+    for (int i = 0; i < POOL_KINDS; i++)
+        kinds[i] = pool_kind_name((enum pool_kind)i);
+    for (int i = 0; i < POOL_ENDS; i++)
+        ends[i] = pool_end_name((enum pool_end)i);
+    for (int i = 0; i < VM_DEATHS; i++)
+        deaths[i] = vm_death_name((enum vm_death)i);
+    r = write_head(out, "skillvm_machines_parked", "gauge", "Machines that wait now.");
+    if (r == 0)
+        r = buf_printf(out,
+                       "skillvm_machines_parked{kind=\"fresh\"} %u\n"
+                       "skillvm_machines_parked{kind=\"used\"} %u\n",
+                       p->parked_fresh, p->parked_used);
+    if (r == 0)
+        r = write_labelled(out, "skillvm_machine_takes_total",
+                           "Machines that were taken, by where they came from.", "kind", kinds,
+                           p->takes, POOL_KINDS);
+    if (r == 0)
+        r = write_labelled(out, "skillvm_machine_resets_total",
+                           "Resets of machines after executions, by how they went.", "result",
+                           reset_names, resets, 2);
+    if (r == 0)
+        r = write_labelled(out, "skillvm_machine_ends_total",
+                           "Machines that were given up, by why.", "reason", ends, p->ends,
+                           POOL_ENDS);
+    return r < 0 ? r
+                 : write_labelled(
+                       out, "skillvm_vmm_deaths_total",
+                       "Ends of the processes of machines, by how they ended. killed is "
+                       "the ordinary one: by the daemon, once they were not needed.",
+                       "cause", deaths, p->deaths, VM_DEATHS);
 }
 
 static int write_process(struct buf *out, const struct metrics *m)
@@ -229,6 +278,10 @@ int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct
         r = buf_printf(out, "skillvm_build_info{version=\"" SKILLVM_VERSION "\"} 1\n");
     if (r == 0)
         r = write_gauges(out, gauges);
+    if (r == 0)
+        r = write_snapshots(out, &gauges->snapshot);
+    if (r == 0)
+        r = write_machines(out, &gauges->machines);
     if (r == 0)
         r = write_process(out, m);
     (void)pthread_mutex_lock(&m->lock);

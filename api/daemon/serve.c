@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define BOOT_TIMEOUT_PER_GRACE 20000u /* ms for each second of grace */
+#define SNAPSHOT_RETRY_MS      30000u
 
 /* Paths of what belongs to this installation. */
 struct places {
@@ -69,19 +70,37 @@ static int start_retention(struct daemon *d, const struct config *config, struct
     return r < 0 ? r : retention_start(d->retention, err);
 }
 
-static int start_engine(struct daemon *d, const struct config *config,
-                        const struct places *places, struct err *err)
+static bool is_memory_short(void *ctx)
+{
+    struct resources_state state;
+
+    resources_look(ctx, &state);
+    return state.memory.low;
+}
+
+static int start_pool(struct daemon *d, const struct config *config,
+                      const struct places *places, struct err *err)
+{
+    const struct pool_config pool = {.snapshots = d->snapshots,
+                                     .vmm_program = places->vmm,
+                                     .grace_ms = config->grace_ms,
+                                     .limits = lifecycle_pool_limits(config),
+                                     .is_short = is_memory_short,
+                                     .ctx = d->resources};
+
+    return pool_create(&pool, &d->pool, err);
+}
+
+static int start_engine(struct daemon *d, const struct config *config, struct err *err)
 {
     const struct engine_config engine = {
         .env = {.registry = d->registry,
-                .snapshots = d->snapshots,
+                .pool = d->pool,
                 .metrics = d->metrics,
-                .starts = &d->starts,
-                .vmm_program = places->vmm,
                 .tmp_fd = d->tmp_fd,
                 .objects_fd = d->objects_fd,
                 .store_lock = &d->store_lock,
-                .grace_ms = config->grace_ms},
+                .reuse = (enum tenant_reuse)config->machines.reuse},
         .max_running = (unsigned)config->max_running,
         .max_queued = (unsigned)config->max_queued,
     };
@@ -102,12 +121,9 @@ static void count_unauthorized(void *ctx, enum http_unauthorized why)
 }
 
 /* What looks at the parsers of scripts. */
-static int start_prober(struct daemon *d, const struct config *config,
-                        const struct places *places, struct err *err)
+static int start_prober(struct daemon *d, const struct config *config, struct err *err)
 {
-    const struct prober_config prober = {.env = {.snapshots = d->snapshots,
-                                                 .metrics = d->metrics,
-                                                 .vmm_program = places->vmm,
+    const struct prober_config prober = {.env = {.pool = d->pool,
                                                  .tmp_fd = d->tmp_fd,
                                                  .objects_fd = d->objects_fd,
                                                  .grace_ms = config->grace_ms},
@@ -208,14 +224,13 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
 int serve_run(const struct serve *serve, struct err *err)
 {
     const struct config *config = serve->config;
-    struct daemon d = {.tmp_fd = -1,
-                       .objects_fd = -1,
-                       .store_lock = PTHREAD_MUTEX_INITIALIZER,
-                       .starts = STARTS_INIT};
+    struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .store_lock = PTHREAD_MUTEX_INITIALIZER};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms =
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
-                                         .grace_ms = config->grace_ms};
+                                         .grace_ms = config->grace_ms,
+                                         .retry_ms = SNAPSHOT_RETRY_MS,
+                                         .renewal = lifecycle_renewal_limits(config)};
     struct places places;
     struct store store;
     char db_path[PATH_MAX];
@@ -257,13 +272,15 @@ int serve_run(const struct serve *serve, struct err *err)
     if (r == 0)
         r = snapshots_create(&snapshots, &d.snapshots, err);
     if (r == 0)
+        r = start_pool(&d, config, &places, err);
+    if (r == 0)
         r = download_links_init(&d.links, err);
     if (r == 0)
         r = start_retention(&d, config, err);
     if (r == 0)
-        r = start_prober(&d, config, &places, err);
+        r = start_prober(&d, config, err);
     if (r == 0)
-        r = start_engine(&d, config, &places, err);
+        r = start_engine(&d, config, err);
     if (r == 0) {
         r = start(&d, serve, err);
         /* Where serving never began the workers still wait. */
@@ -273,6 +290,8 @@ int serve_run(const struct serve *serve, struct err *err)
     engine_destroy(d.engine);
     retention_destroy(d.retention);
     prober_destroy(d.prober);
+    /* It asks whether memory is short. */
+    pool_destroy(d.pool);
     resources_destroy(d.resources);
     metrics_destroy(d.metrics);
     fair_gate_destroy(d.ingest_gate);

@@ -7,6 +7,7 @@
 #define SKILLVM_API_DAEMON_TENANT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* "ten_" and 32 hexadecimal digits, or TENANT_DEFAULT. */
@@ -27,6 +28,24 @@ struct caller {
     char actor[CALLER_ACTOR_SIZE]; /* for the audit: the id of the key, or the peer */
 };
 
+/*
+ * Whose later executions a machine may run, each of which begins from the snapshot again: the
+ * same skill's of the same tenant, any of the same tenant, or none. From the narrowest on; a
+ * tenant's own can only be narrower than the daemon's.
+ */
+enum tenant_reuse {
+    TENANT_REUSE_UNSET, /* the daemon's */
+    TENANT_REUSE_NEVER,
+    TENANT_REUSE_SKILL,
+    TENANT_REUSE_TENANT,
+};
+#define TENANT_REUSES (TENANT_REUSE_TENANT + 1)
+
+/* "never", "skill", "tenant"; "" for UNSET. */
+const char *tenant_reuse_name(enum tenant_reuse reuse);
+/* The reverse, "" included; len bytes of text. 0 or -EINVAL. */
+int tenant_reuse_parse(const char *text, size_t len, enum tenant_reuse *ret);
+
 /* What a tenant may use. 0: no limit of its own, the daemon's hold. */
 struct tenant_limits {
     uint32_t weight; /* 1..TENANT_WEIGHT_MAX: its share where tenants wait for each other */
@@ -37,6 +56,7 @@ struct tenant_limits {
     uint64_t storage_bytes;
     uint64_t max_timeout_ms;
     uint64_t max_memory_bytes;
+    enum tenant_reuse reuse;
 };
 
 /* The default weight and no limits. */

@@ -4,11 +4,12 @@
 #include "api/json/json_walk.h"
 #include "api/mcp/hello.h"
 #include "api/mcp/session.h"
+#include "base/clock.h"
+#include "base/cond.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const struct method methods[] = {
     {"tools/list", mcp_tools_list, .cached = true},
@@ -22,18 +23,14 @@ static const struct method methods[] = {
 int mcp_server_create(const struct mcp_config *config, struct mcp_server **ret_server)
 {
     struct mcp_server *s = calloc(1, sizeof(*s));
-    pthread_condattr_t attributes;
 
     if (!s)
         return -ENOMEM;
     s->config = *config;
     pthread_mutex_init(&s->send_lock, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->ended, &attributes);
-    pthread_cond_init(&s->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_init(&s->ended);
+    cond_init(&s->changed);
     *ret_server = s;
     return 0;
 }
@@ -264,27 +261,20 @@ void mcp_server_take(struct mcp_server *s, const char *line, size_t len)
 
 bool mcp_server_stop(struct mcp_server *s)
 {
-    struct timespec end;
+    uint64_t deadline_ns = clock_monotonic_ns() + s->config.cancel_end_ms * UINT64_C(1000000);
     bool stopped;
 
     s->stopping = true;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += s->config.cancel_end_ms / 1000;
-    end.tv_nsec += (long)(s->config.cancel_end_ms % 1000) * 1000000;
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_sec++;
-        end.tv_nsec -= 1000000000;
-    }
     pthread_mutex_lock(&s->lock);
     for (struct mcp_call *call = s->calls; call; call = call->next)
         call->cancelled = true;
     pthread_cond_broadcast(&s->changed);
-    while (s->n_calls > 0 && pthread_cond_timedwait(&s->ended, &s->lock, &end) == 0)
+    while (s->n_calls > 0 && cond_wait_until(&s->ended, &s->lock, deadline_ns))
         ;
     stopped = s->n_calls == 0;
     pthread_mutex_unlock(&s->lock);
     calls_reap(s);
-    if (s->watch && !watch_stop(s->watch, &end))
+    if (s->watch && !watch_stop(s->watch, deadline_ns))
         stopped = false;
     else
         s->watch = NULL;

@@ -3,6 +3,8 @@
 
 #include "api/skill/sha256.h"
 #include "base/buf.h"
+#include "base/clock.h"
+#include "base/cond.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,21 +67,15 @@ static void look(struct watch *w)
 static void *run(void *ctx)
 {
     struct watch *w = ctx;
-    struct timespec next;
+    uint64_t next_ns;
 
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
         pthread_mutex_unlock(&w->lock);
         look(w);
-        clock_gettime(CLOCK_MONOTONIC, &next);
-        next.tv_sec += w->config->watch_ms / 1000;
-        next.tv_nsec += (long)(w->config->watch_ms % 1000) * 1000000;
-        if (next.tv_nsec >= 1000000000) {
-            next.tv_sec++;
-            next.tv_nsec -= 1000000000;
-        }
+        next_ns = clock_monotonic_ns() + w->config->watch_ms * UINT64_C(1000000);
         pthread_mutex_lock(&w->lock);
-        while (!w->stopping && pthread_cond_timedwait(&w->wake, &w->lock, &next) == 0)
+        while (!w->stopping && cond_wait_until(&w->wake, &w->lock, next_ns))
             ;
     }
     w->ended = true;
@@ -99,7 +95,6 @@ struct watch *watch_start(const struct mcp_config *config, void (*on_change)(voi
                           void *ctx)
 {
     struct watch *w = calloc(1, sizeof(*w));
-    pthread_condattr_t attributes;
 
     if (!w)
         return NULL;
@@ -107,10 +102,7 @@ struct watch *watch_start(const struct mcp_config *config, void (*on_change)(voi
     w->on_change = on_change;
     w->ctx = ctx;
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_init(&w->wake);
     if (pthread_create(&w->thread, NULL, run, w)) {
         free_watch(w);
         return NULL;
@@ -118,13 +110,13 @@ struct watch *watch_start(const struct mcp_config *config, void (*on_change)(voi
     return w;
 }
 
-bool watch_stop(struct watch *w, const struct timespec *end)
+bool watch_stop(struct watch *w, uint64_t deadline_ns)
 {
     w->abandon = true;
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
     pthread_cond_signal(&w->wake);
-    while (!w->ended && pthread_cond_timedwait(&w->wake, &w->lock, end) == 0)
+    while (!w->ended && cond_wait_until(&w->wake, &w->lock, deadline_ns))
         ;
     bool ended = w->ended;
     pthread_mutex_unlock(&w->lock);

@@ -8,7 +8,7 @@
 #include "api/mcp/server.h"
 
 #include <stdbool.h>
-#include <time.h>
+#include <stdint.h>
 
 struct watch;
 
@@ -19,8 +19,8 @@ struct watch;
 struct watch *watch_start(const struct mcp_config *config, void (*on_change)(void *ctx),
                           void *ctx);
 /*
- * Ends and frees it. False when it did not end by then (monotonic), and it is not freed.
+ * Ends and frees it. False when it did not end by deadline_ns (monotonic), and it is not freed.
  */
-bool watch_stop(struct watch *watch, const struct timespec *end);
+bool watch_stop(struct watch *watch, uint64_t deadline_ns);
 
 #endif

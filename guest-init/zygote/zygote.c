@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Extension module _skillvm_zygote: changes the command line of the running interpreter before
- * it looks at it. sitecustomize runs inside Py_Initialize; the interpreter's own main then runs
- * "the script of its command line", so the skill's code runs with no frame below it and with
- * the interpreter's own handling of paths, exceptions, exit codes and shutdown. It must never
- * be imported by anything but the zygote, and leaves nothing in sys.modules.
+ * it looks at it. It takes the place of Py_RunMain, waits there until it is told what to run,
+ * and goes on in Py_RunMain, which then runs "the script of its command line": so the skill's
+ * code runs with no frame below it and with the interpreter's own handling of paths, exceptions
+ * and exit codes. It must never be imported by anything but the zygote, and leaves nothing in
+ * sys.modules.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "guest-init/zygote/finish.h"
+#include "guest-init/zygote/redirect.h"
 
 #if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000
 #error "written against the PyConfig of Python 3.11"
@@ -88,91 +101,419 @@ static int unfreeze_main(void)
     return 0;
 }
 
-/*
- * become(filename | None, module | None, argv, orig_argv). sys.path, already cleaned, is also
- * what interpreters made later (sub-interpreters) start from.
- */
-static PyObject *become(PyObject *self, PyObject *args)
-{
-    const PyConfig *current = _PyInterpreterState_GetConfig(PyInterpreterState_Get());
-    PyObject *filename, *module, *argv, *orig_argv;
-    PyConfig *config;
+/* A script up to this size is looked at for being an archive. */
+#define SCRIPT_MAX 65536
 
-    (void)self;
-    if (!PyArg_ParseTuple(args, "OOO!O!", &filename, &module, &PyList_Type, &argv, &PyList_Type,
-                          &orig_argv))
-        return NULL;
-    /* Read-only to others; this is the interpreter's start, before main reads it. */
-    config = (PyConfig *)(uintptr_t)current;
-    if (set_string(config, &config->run_filename, filename) < 0 ||
-        set_string(config, &config->run_module, module) < 0 ||
-        set_string(config, &config->pythonpath_env, Py_None) < 0 ||
-        set_list(config, &config->argv, argv) < 0 ||
-        set_list(config, &config->orig_argv, orig_argv) < 0 ||
-        set_list(config, &config->module_search_paths, PySys_GetObject("path")) < 0 ||
-        PySys_SetObject("argv", argv) < 0 || PySys_SetObject("orig_argv", orig_argv) < 0 ||
-        unfreeze_main() < 0)
-        return NULL;
-    Py_RETURN_NONE;
+/* What the one message says; pointers into it. */
+struct message {
+    char *data; /* never freed */
+    size_t len;
+    const char *kind; /* "file", "module" or "warm", which has only names, in environment */
+    const char *cwd;
+    const char *target;
+    char **args;
+    size_t n_args;
+    const char *environment; /* the rest: NAME=value, each with its NUL */
+};
+
+static int control = -1;
+static PyObject *preloaded;   /* set of the names of top level modules */
+static PyObject *import_all;  /* imports a list of names; the set that is then preloaded */
+static PyObject *random_seed; /* random.Random.seed of the module's generator */
+static PyObject *environment; /* posix.environ */
+static struct redirection main_call;
+
+/* All of len bytes. 0, or -1 at the end of the stream or with errno. */
+static int read_all(void *data, size_t len)
+{
+    char *at = data;
+
+    while (len > 0) {
+        ssize_t n = read(control, at, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        at += n;
+        len -= (size_t)n;
+    }
+    return 0;
 }
 
-/* The modules imported before the wait, by name; never freed. */
-static PyObject *preloaded;
-
-/* keep(dict): what retire will spare. */
-static PyObject *keep(PyObject *self, PyObject *modules)
+/* The next string of the message, or NULL when there is none. */
+static const char *take(const struct message *m, const char **at)
 {
-    (void)self;
-    Py_INCREF(modules);
-    preloaded = modules;
-    Py_RETURN_NONE;
+    const char *text = *at;
+
+    if (text >= m->data + m->len)
+        return NULL;
+    *at = text + strlen(text) + 1;
+    return text;
 }
 
-/*
- * True inside Py_FinalizeEx: it ends the main thread's object before it calls exit functions,
- * which can also be run by hand (atexit._run_exitfuncs).
- */
-static int is_finalizing(void)
+/* Waits for the message. False when nobody is there any more, or it is malformed. */
+static int receive(struct message *m)
 {
-    PyObject *threading = PyDict_GetItemString(preloaded, "threading");
-    PyObject *thread = threading ? PyObject_GetAttrString(threading, "_main_thread") : NULL;
-    PyObject *stopped = thread ? PyObject_GetAttrString(thread, "_is_stopped") : NULL;
-    int answer = stopped == Py_True;
+    uint8_t head[4];
+    const char *at, *count;
 
-    Py_XDECREF(stopped);
-    Py_XDECREF(thread);
-    PyErr_Clear();
+    if (write(control, "w", 1) != 1 || read_all(head, sizeof(head)) < 0)
+        return 0;
+    m->len = head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    m->data = malloc(m->len + 1);
+    if (!m->data || m->len == 0 || read_all(m->data, m->len) < 0)
+        return 0;
+    m->data[m->len] = 0;
+    at = m->data;
+    m->kind = take(m, &at);
+    if (strcmp(m->kind, "warm") == 0) {
+        m->environment = at;
+        return 1;
+    }
+    m->cwd = take(m, &at);
+    m->target = take(m, &at);
+    count = take(m, &at);
+    if (!count)
+        return 0;
+    m->n_args = strtoul(count, NULL, 10);
+    m->args = reallocarray(NULL, m->n_args + 1, sizeof(*m->args));
+    if (!m->args)
+        return 0;
+    for (size_t i = 0; i < m->n_args; i++) {
+        const char *text = take(m, &at);
+
+        if (!text)
+            return 0;
+        m->args[i] = (char *)(uintptr_t)text;
+    }
+    m->environment = at;
+    return 1;
+}
+
+/* Gives every generator and clock of the preloaded modules the state of a fresh start. */
+static int reseed(void)
+{
+    uint8_t seed[64];
+    PyObject *number, *done, *logging, *now;
+    struct timespec t;
+    int r = -1;
+
+    if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed) ||
+        clock_gettime(CLOCK_REALTIME, &t) < 0)
+        return -1;
+    number = _PyLong_FromByteArray(seed, sizeof(seed), 1, 0);
+    done = number ? PyObject_CallOneArg(random_seed, number) : NULL;
+    Py_XDECREF(number);
+    Py_XDECREF(done);
+    logging = done ? PyImport_AddModule("logging") : NULL;
+    now = logging ? PyFloat_FromDouble((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) : NULL;
+    if (now)
+        r = PyObject_SetAttrString(logging, "_startTime", now);
+    Py_XDECREF(now);
+    return r;
+}
+
+/* One NAME=value for os.environ, which shares its dict with posix.environ. */
+static int add_variable(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    PyObject *name, *value;
+    int r = -1;
+
+    if (!equals)
+        return 0;
+    name = PyBytes_FromStringAndSize(text, equals - text);
+    value = PyBytes_FromString(equals + 1);
+    if (name && value)
+        r = PyDict_SetItem(environment, name, value);
+    if (r == 0)
+        r = setenv(PyBytes_AS_STRING(name), equals + 1, 1);
+    Py_XDECREF(name);
+    Py_XDECREF(value);
+    return r;
+}
+
+static int set_environment(const struct message *m)
+{
+    const char *at = m->environment;
+    const char *text;
+    PyObject *time, *done;
+
+    PyDict_Clear(environment);
+    if (clearenv() != 0)
+        return -1;
+    while ((text = take(m, &at)))
+        if (add_variable(text) < 0)
+            return -1;
+    if (!getenv("TZ"))
+        return 0;
+    time = PyImport_ImportModule("time");
+    done = time ? PyObject_CallMethod(time, "tzset", NULL) : NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(time);
+    return done ? 0 : -1;
+}
+
+/* True when the script's own directory, first on its path, has a module of a preloaded name. */
+static int is_shadowed(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    const struct dirent *entry;
+    int answer = 0;
+
+    while (dir && !answer && (entry = readdir(dir))) {
+        Py_ssize_t len = (Py_ssize_t)(strchrnul(entry->d_name, '.') - entry->d_name);
+        PyObject *name = len > 0 ? PyUnicode_DecodeFSDefaultAndSize(entry->d_name, len) : NULL;
+
+        answer = name && PySet_Contains(preloaded, name) > 0;
+        Py_XDECREF(name);
+        PyErr_Clear();
+    }
+    if (dir)
+        (void)closedir(dir);
     return answer;
 }
 
-/*
- * The last exit function. The interpreter now clears every module and frees what they hold; for
- * the preloaded ones that is most of the work of a short run, and it writes to nearly every
- * page of the snapshot. They are taken out of sys.modules the way the interpreter itself does
- * it, by None, and live on until the process ends. The skill's own modules and objects are
- * finalised as ever.
- */
-static PyObject *retire(PyObject *self, PyObject *args)
+/* True for a script that would see that modules are already there. */
+static int needs_plain_start(const struct message *m)
 {
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *name, *module;
-    Py_ssize_t at = 0;
+    char real[PATH_MAX];
+    struct stat st;
+    char *slash;
+
+    if (stat(m->target, &st) == 0 && S_ISDIR(st.st_mode))
+        return 1;
+    if (strcmp(m->kind, "module") == 0)
+        return is_shadowed(".");
+    slash = realpath(m->target, real) ? strrchr(real, '/') : NULL;
+    if (!slash)
+        return 0;
+    *slash = 0;
+    return is_shadowed(slash == real ? "/" : real);
+}
+
+/*
+ * Spares a script the question whether it is a zip archive, which the interpreter asks in
+ * Python: the answer is noted where it looks first, if the end of one is nowhere in the file.
+ */
+static int note_script(const char *target)
+{
+    static char content[SCRIPT_MAX + 1];
+    PyObject *cache = PySys_GetObject("path_importer_cache");
+    PyObject *name;
+    int fd = open(target, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, content, sizeof(content));
+    int r;
+
+    if (fd >= 0)
+        (void)close(fd);
+    if (len < 0 || len > SCRIPT_MAX || memmem(content, (size_t)len, "PK\5\6", 4))
+        return 0;
+    name = PyUnicode_DecodeFSDefault(target);
+    r = name ? PyDict_SetItem(cache, name, Py_None) : -1;
+    Py_XDECREF(name);
+    return r;
+}
+
+static int append(PyObject *list, const char *text)
+{
+    PyObject *item = PyUnicode_DecodeFSDefault(text);
+    int r = item ? PyList_Append(list, item) : -1;
+
+    Py_XDECREF(item);
+    return r;
+}
+
+/* The command line as a plain interpreter would have been given it: argv[0] to the end. */
+static PyObject *command_line(const struct message *m, int is_module)
+{
+    PyObject *program = PyList_GetItem(PySys_GetObject("orig_argv"), 0);
+    PyObject *list = program ? PyList_New(0) : NULL;
+    int r = list ? PyList_Append(list, program) : -1;
+
+    if (r == 0 && is_module)
+        r = append(list, "-m");
+    if (r == 0)
+        r = append(list, m->target);
+    for (size_t i = 0; r == 0 && i < m->n_args; i++)
+        r = append(list, m->args[i]);
+    if (r < 0)
+        Py_CLEAR(list);
+    return list;
+}
+
+/* Becomes a plain interpreter; returns only when that failed. */
+static void start_plainly(const struct message *m, int is_module)
+{
+    PyObject *executable = PyUnicode_EncodeFSDefault(PySys_GetObject("executable"));
+    char **argv = reallocarray(NULL, m->n_args + 4, sizeof(*argv));
+    size_t count = 0;
+
+    if (!executable || !argv)
+        return;
+    /* The interpreter ignored these for itself. */
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_DFL);
+    argv[count++] = Py_EncodeLocale(
+        _PyInterpreterState_GetConfig(PyInterpreterState_Get())->orig_argv.items[0], NULL);
+    if (is_module)
+        argv[count++] = (char *)(uintptr_t) "-m";
+    argv[count++] = (char *)(uintptr_t)m->target;
+    memcpy(argv + count, m->args, m->n_args * sizeof(*argv));
+    argv[count + m->n_args] = NULL;
+    (void)execv(PyBytes_AS_STRING(executable), argv);
+}
+
+/* sys.path is also what interpreters made later (sub-interpreters) start from. */
+static int set_command_line(const struct message *m, int is_module)
+{
+    const PyConfig *current = _PyInterpreterState_GetConfig(PyInterpreterState_Get());
+    PyObject *orig_argv = command_line(m, is_module);
+    PyObject *argv = orig_argv ? PyList_GetSlice(orig_argv, 1, PY_SSIZE_T_MAX) : NULL;
+    PyObject *target = argv ? PyUnicode_DecodeFSDefault(m->target) : NULL;
+    /* Read-only to others; Py_RunMain has not read it yet. */
+    PyConfig *config = (PyConfig *)(uintptr_t)current;
+    int r = -1;
+
+    /* As the interpreter's own start leaves it: "-m" in place of the module's file. */
+    if (target && (!is_module || PyList_SetSlice(argv, 1, 2, NULL) == 0) &&
+        set_string(config, &config->run_filename, is_module ? Py_None : target) == 0 &&
+        set_string(config, &config->run_module, is_module ? target : Py_None) == 0 &&
+        set_string(config, &config->pythonpath_env, Py_None) == 0 &&
+        set_list(config, &config->argv, argv) == 0 &&
+        set_list(config, &config->orig_argv, orig_argv) == 0 &&
+        set_list(config, &config->module_search_paths, PySys_GetObject("path")) == 0 &&
+        PySys_SetObject("argv", argv) == 0)
+        r = PySys_SetObject("orig_argv", orig_argv);
+    Py_XDECREF(target);
+    Py_XDECREF(argv);
+    Py_XDECREF(orig_argv);
+    return r;
+}
+
+static int become(const struct message *m)
+{
+    int is_module = strcmp(m->kind, "module") == 0;
+
+    if (reseed() < 0 || set_environment(m) < 0 || chdir(m->cwd) < 0)
+        return -1;
+    if (needs_plain_start(m)) {
+        start_plainly(m, is_module);
+        return -1;
+    }
+    if (!is_module && note_script(m->target) < 0)
+        return -1;
+    return set_command_line(m, is_module) < 0 ? -1 : unfreeze_main();
+}
+
+static int freeze(void)
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *collected = gc ? PyObject_CallMethod(gc, "collect", NULL) : NULL;
+    PyObject *frozen = collected ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
+
+    Py_XDECREF(frozen);
+    Py_XDECREF(collected);
+    Py_XDECREF(gc);
+    return frozen ? 0 : -1;
+}
+
+/* Imports what the next skill is known to import. */
+static int warm(const struct message *m)
+{
+    const char *at = m->environment;
+    PyObject *names = PyList_New(0);
+    const char *name;
+    int r = names ? 0 : -1;
+
+    while (r == 0 && (name = take(m, &at)))
+        r = append(names, name);
+    if (r == 0)
+        Py_SETREF(preloaded, PyObject_CallOneArg(import_all, names));
+    Py_XDECREF(names);
+    return r == 0 && preloaded ? 0 : -1;
+}
+
+/* Not by _exit, which waits for guest-init to look at a program's end: this is none. */
+static _Noreturn void end(int status)
+{
+    for (;;)
+        (void)syscall(SYS_exit_group, status);
+}
+
+static _Noreturn void give_up(void)
+{
+    PyErr_Print();
+    end(127);
+}
+
+/* In place of Py_RunMain: the interpreter is ready, and nothing of Python's is running. */
+static int run_main(void)
+{
+    struct message message = {0};
+
+    redirect_undo(&main_call);
+    for (;;) {
+        /* Neither the collections of the skill nor the last one touch what was made before. */
+        if (finish_prepare() < 0 || freeze() < 0)
+            give_up();
+        if (!receive(&message))
+            end(0);
+        if (strcmp(message.kind, "warm") != 0)
+            break;
+        if (warm(&message) < 0)
+            give_up();
+    }
+    (void)close(control);
+    if (become(&message) < 0)
+        give_up();
+    return Py_RunMain();
+}
+
+static int fail(int error)
+{
+    errno = -error;
+    PyErr_SetFromErrno(PyExc_OSError);
+    return -1;
+}
+
+static int find_objects(void)
+{
+    PyObject *random = PyImport_ImportModule("random");
+    PyObject *posix = PyImport_ImportModule("posix");
+
+    random_seed = random ? PyObject_GetAttrString(random, "seed") : NULL;
+    environment = posix ? PyObject_GetAttrString(posix, "environ") : NULL;
+    Py_XDECREF(random);
+    Py_XDECREF(posix);
+    return random_seed && environment ? 0 : -1;
+}
+
+/*
+ * prepare(socket, names, import_all): everything is imported, and what comes once the
+ * interpreter is started is the program's. names: the set of the top level modules that are
+ * there by now; import_all takes a list of more and returns that set anew.
+ */
+static PyObject *prepare(PyObject *self, PyObject *args)
+{
+    int r;
 
     (void)self;
-    (void)args;
-    if (!preloaded || !is_finalizing())
-        Py_RETURN_NONE;
-    while (PyDict_Next(preloaded, &at, &name, &module)) {
-        if (PyDict_GetItemWithError(modules, name) == module &&
-            PyDict_SetItem(modules, name, Py_None) < 0)
-            return NULL;
-    }
+    if (!PyArg_ParseTuple(args, "iO!O", &control, &PySet_Type, &preloaded, &import_all) ||
+        find_objects() < 0)
+        return NULL;
+    Py_INCREF(preloaded);
+    Py_INCREF(import_all);
+    r = leave_prepare(control);
+    if (r == 0)
+        r = redirect((void *)(uintptr_t)Py_RunMain, (void *)(uintptr_t)run_main, &main_call);
+    if (r < 0 && fail(r) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {{"become", become, METH_VARARGS, NULL},
-                                {"keep", keep, METH_O, NULL},
-                                {"retire", retire, METH_NOARGS, NULL},
+static PyMethodDef methods[] = {{"prepare", prepare, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

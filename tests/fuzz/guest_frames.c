@@ -3,7 +3,7 @@
  * Frames of a hostile guest. The first byte says how the stream is cut and when the host has
  * sent everything; what must hold: limits, order, and no reading past the input.
  */
-#include "api/daemon/engine/guest_decoder.h"
+#include "api/daemon/machine/guest_decoder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +26,6 @@ static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size
     if (sums->stage != GUEST_RUNNING || len == 0 || len > PROTO_CHUNK_MAX)
         abort();
     return data[0] == 0xee ? -1 : 0;
-}
-
-static int on_exited(void *ctx, const struct guest_exit *how, struct err *err)
-{
-    (void)ctx;
-    (void)err;
-    if (how->code > 255 || how->signal > 64)
-        abort();
-    return 0;
 }
 
 static int on_output(void *ctx, const uint8_t *data, size_t len, struct err *err)
@@ -61,19 +52,31 @@ static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
     return 0;
 }
 
-static void on_stage(void *ctx, enum guest_stage stage)
+/* Feeds one piece stage by stage, and looks at each step. */
+static int feed(struct guest_decoder *d, const uint8_t *data, size_t len, struct sums *sums,
+                struct err *err)
 {
-    struct sums *sums = ctx;
+    const struct guest_sink sink = {
+        .ctx = sums, .log = on_log, .output = on_output, .files = on_files};
+    size_t used = 0;
+    int r = 0;
 
-    if (stage <= sums->stage)
-        abort();
-    sums->stage = stage;
+    for (size_t at = 0; r == 0 && at < len; at += used) {
+        r = guest_decoder_feed(d, data + at, len - at, &sink, &used, err);
+        if (d->stage < sums->stage || (r == 0 && (used == 0 || used > len - at)) ||
+            (r == 0 && d->stage == sums->stage && used < len - at))
+            abort();
+        if (d->stage >= GUEST_OUTPUT && (d->exit.code > 255 || d->exit.signal > 64))
+            abort();
+        sums->stage = d->stage;
+        if (d->stage == GUEST_INJECTING && r == 0)
+            guest_decoder_set_injected(d);
+    }
+    return r;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct guest_handlers handlers = {on_log, on_exited, on_output, on_files,
-                                                   on_stage};
     static const struct guest_decoder_limits limits = {300, 300};
     struct guest_decoder *d = malloc(sizeof(*d));
     struct sums sums = {.stage = GUEST_CONNECTING};
@@ -97,9 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         /* A copy of exactly this size, so that a sanitizer sees every byte too far. */
         memcpy(copy, data + at, n);
-        if (sums.stage == GUEST_INJECTING)
-            guest_decoder_set_injected(d);
-        r = guest_decoder_feed(d, copy, n, &handlers, &sums, &err);
+        r = feed(d, copy, n, &sums, &err);
         free(copy);
         if (r < 0 && r != -1 && err.code == 0)
             abort();

@@ -72,7 +72,7 @@ def breaches_of_the_protocol(world):
             check(result["exit_code"] in (None, 0), f"{mode}: exit_code {result['exit_code']}")
             seconds = time.monotonic() - begin
             print(f"{mode}: {shorten(result['error'], 120)} ({seconds:.1f} s)", flush=True)
-            check(seconds < 60, f"{mode}: it took {seconds:.0f} s")
+            check(seconds < 120, f"{mode}: it took {seconds:.0f} s")
         growth = daemon.rss_kib() - before
         check(growth < 8192, f"the daemon grew by {growth} KiB")
 

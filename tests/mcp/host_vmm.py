@@ -23,7 +23,7 @@ import tempfile
 import time
 
 VERSION = 1
-RESUMED, CONNECTED, SNAPSHOT = 1, 2, 3
+RESUMED, CONNECTED, SNAPSHOT, RESET = 1, 2, 3, 6
 WAKE, RUN, SKILL, INPUT, FILES_IN, CANCEL = range(1, 7)
 READY, STARTED, STDOUT, STDERR, EXIT, OUTPUT, FILES, DONE = range(0x81, 0x89)
 TIMED_OUT, CANCELLED = 1, 2
@@ -223,10 +223,27 @@ def execute(guest, found, skill_tar, data, files_tar):
     guest.send(DONE)
 
 
+def receive_fds(control, most):
+    fds = array.array("i")
+    _, ancillary, _, _ = control.recvmsg(8, socket.CMSG_LEN(most * fds.itemsize))
+    for _, _, content in ancillary:
+        fds.frombytes(content)
+    return fds
+
+
 def restore(options):
     control = socket.socket(fileno=options["control-fd"])
     guest = Guest(options["vsock-fd"])
     event(control, RESUMED)
+    run_one(options, control, guest)
+    while "reusable" in options:
+        guest = Guest(receive_fds(control, 1)[0])
+        event(control, RESET)
+        run_one(options, control, guest)
+    signal.pause()
+
+
+def run_one(options, control, guest):
     event(control, CONNECTED)
     guest.send(READY, struct.pack("<I", VERSION))
     kind, _ = guest.receive()
@@ -239,8 +256,7 @@ def restore(options):
     if "record-fd" in options:
         control.recv(8)
         os.write(options["record-fd"], b"pages")
-    else:
-        signal.pause()
+        sys.exit(0)
 
 
 def boot(options):
@@ -251,10 +267,7 @@ def boot(options):
     guest.send(READY, struct.pack("<I", VERSION))
     while guest.socket.recv(1):
         pass
-    fds = array.array("i")
-    _, ancillary, _, _ = control.recvmsg(8, socket.CMSG_LEN(2 * fds.itemsize))
-    for _, _, content in ancillary:
-        fds.frombytes(content)
+    fds = receive_fds(control, 2)
     os.write(fds[0], b"a state")
     os.truncate(fds[1], 1 << 20)
     os.pwrite(fds[1], b"a page", 0)
@@ -271,7 +284,9 @@ def main(arguments):
     options, verb = {}, None
     rest = iter(arguments)
     for argument in rest:
-        if argument.startswith("--"):
+        if argument == "--reusable":
+            options["reusable"] = 1
+        elif argument.startswith("--"):
             options[argument[2:]] = int(next(rest))
         else:
             verb = argument

@@ -3,6 +3,7 @@
  * base/clock: units, direction, and the rounding of timeouts.
  */
 #include "base/clock.h"
+#include "base/cond.h"
 
 #include <limits.h>
 #include <time.h>
@@ -43,12 +44,31 @@ static void test_timeout(void **state)
     assert_in_range(clock_timeout_ms(clock_monotonic_ns() + 10000000000u), 9000, 10000);
 }
 
+/* Nobody signals: a wait ends by its deadline, and one that is over does not wait at all. */
+static void test_cond_waits_until(void **state)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    uint64_t deadline_ns = clock_monotonic_ns() + 2000000u;
+    pthread_cond_t cond;
+
+    (void)state;
+    cond_init(&cond);
+    (void)pthread_mutex_lock(&mutex);
+    while (cond_wait_until(&cond, &mutex, deadline_ns))
+        ;
+    assert_true(clock_monotonic_ns() >= deadline_ns);
+    assert_false(cond_wait_until(&cond, &mutex, 0));
+    (void)pthread_mutex_unlock(&mutex);
+    (void)pthread_cond_destroy(&cond);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_monotonic_moves_forward),
         cmocka_unit_test(test_realtime_is_the_date),
         cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_cond_waits_until),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,6 +199,8 @@ static void a_daemon_of_no_host_is_shown_as_one(void **state)
 
     expect(s, "status", 0, "host     native (KVM)");
     assert_null(strstr(s->printed, "restarts"));
+    assert_non_null(strstr(s->printed, "machines 0, of which 0 fresh and 0 used ones wait"));
+    expect(s, "-o json status", 0, "\"machines\":{\"processes\":0,\"parked_fresh\":0,");
     expect(s, "-o json status", 0, "\"host\":\"native\"");
     assert_null(strstr(s->printed, "software_host"));
     kill(host, SIGKILL);

@@ -3,6 +3,7 @@
 if(TARGET apidaemon)
     foreach(name
         config
+        conns
         decoder
         download_link
         execution
@@ -30,10 +31,10 @@ if(TARGET apidaemon)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
     target_link_libraries(unit_daemon_retention PRIVATE sqlite3)
 
-    add_executable(fake_vmm fake_vmm.c fake_files_in.c fake_tar.c)
+    add_executable(fake_vmm fake_vmm.c fake_guest.c fake_files_in.c fake_tar.c)
     target_link_libraries(fake_vmm PRIVATE base)
     set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    foreach(name abuse abuse_crowd abuse_slow api executions faults files isolation limits service skills tools)
+    foreach(name abuse abuse_crowd abuse_slow api executions faults files isolation limits machines service skills tools)
         skillvm_unit(daemon_${name} Threads::Threads)
         target_sources(unit_daemon_${name} PRIVATE daemon_harness.c)
         target_compile_definitions(unit_daemon_${name} PRIVATE
@@ -42,11 +43,16 @@ if(TARGET apidaemon)
         # They wait for real deadlines, and a busy machine makes everything around them slow.
         set_tests_properties(unit_daemon_${name} PROPERTIES TIMEOUT 400)
     endforeach()
+    skillvm_unit(daemon_renewal apimachine)
+    skillvm_unit(daemon_pool apimachine Threads::Threads)
+    target_compile_definitions(unit_daemon_pool PRIVATE FAKE_VMM="$<TARGET_FILE:fake_vmm>")
+    add_dependencies(unit_daemon_pool fake_vmm)
     target_sources(unit_daemon_abuse_slow PRIVATE http_fixture.c)
     target_link_libraries(unit_daemon_abuse_slow PRIVATE apidaemon)
     # It walks the daemon's own table of routes.
     target_link_libraries(unit_daemon_isolation PRIVATE apidaemon)
     target_sources(unit_daemon_isolation PRIVATE two_tenants.c)
     target_sources(unit_daemon_limits PRIVATE prometheus_text.c tenants_world.c)
+    target_sources(unit_daemon_machines PRIVATE prometheus_text.c tenants_world.c)
     target_link_libraries(unit_daemon_limits PRIVATE sqlite3)
 endif()

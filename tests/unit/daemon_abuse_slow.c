@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,10 +60,11 @@ static uint64_t ms_until_end(int fd, const char *bytes, useconds_t every_us)
     }
 }
 
+static const char hello_once[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
 static void expect_hello(const struct http_fixture *f, bool tcp)
 {
-    int fd =
-        connect_and_say(f, tcp, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    int fd = connect_and_say(f, tcp, hello_once);
 
     harness_expect(harness_read_answer(fd), 200, "hello");
     close(fd);
@@ -74,6 +76,14 @@ static void read_one(int fd, char *text, size_t size)
 
     assert_true(n > 0);
     text[n] = '\0';
+}
+
+/* Something of an answer is there. */
+static void wait_answered(int fd, int ms)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+    assert_int_equal(poll(&pfd, 1, ms), 1);
 }
 
 static void silent_connections_end(void **state)
@@ -139,7 +149,6 @@ static void slow_heads_on_kept_connections_end(void **state)
 /* Slow is not too slow: a head in many pieces is put together. */
 static void heads_in_pieces_are_read(void **state)
 {
-    static const char head[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     struct http_fixture f;
 
     (void)state;
@@ -147,8 +156,8 @@ static void heads_in_pieces_are_read(void **state)
     for (int tcp = 0; tcp < 2; tcp++) {
         int fd = http_fixture_connect(&f, tcp);
 
-        for (size_t i = 0; head[i]; i++) {
-            assert_int_equal(send(fd, head + i, 1, MSG_NOSIGNAL), 1);
+        for (size_t i = 0; hello_once[i]; i++) {
+            assert_int_equal(send(fd, hello_once + i, 1, MSG_NOSIGNAL), 1);
             usleep(500);
         }
         harness_expect(harness_read_answer(fd), 200, "hello");
@@ -271,11 +280,8 @@ static void large_answers_cost_no_memory(void **state)
     for (size_t i = 0; i < 40; i++)
         fds[i] = connect_and_say(&f, i % 2,
                                  "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    for (size_t i = 0; i < 40; i++) {
-        struct pollfd pfd = {.fd = fds[i], .events = POLLIN};
-
-        assert_int_equal(poll(&pfd, 1, 20000), 1);
-    }
+    for (size_t i = 0; i < 40; i++)
+        wait_answered(fds[i], 100000);
     print_message("memory: %ld KiB more with 40 answers of 8 MiB unread\n",
                   memory_kib() - before_kib);
 #ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
@@ -298,58 +304,128 @@ static bool has_ended(int fd)
     return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-/* All places are taken by those who do nothing: the newcomer is served, the idlest goes. */
+/* That many handlers of /block are at work. */
+static void wait_blocked(struct http_fixture *f, unsigned n)
+{
+    for (int i = 0; i < 1000 && atomic_load(&f->blocked) != n; i++)
+        usleep(5000);
+    assert_int_equal(atomic_load(&f->blocked), n);
+}
+
+static const char block[] = "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+/*
+ * All places are taken by those who do nothing: each newcomer is served and one of TCP goes for
+ * it, no more.
+ */
 static void idle_connections_give_way(void **state)
 {
-    enum { READERS = 5 };
+    enum { THREADS = 2, READERS = 5, NEWCOMERS = 5 };
+    /* The first two have no thread of their own; the next ones had an answer before. */
+    static const char hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
     static const char *const texts[] = {
         "",
         "GET /hel",
-        "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n",
+        "",
         "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
         "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n{",
         "GET /public HTTP/1.1\r\nHost: x\r\n\r\n"};
     struct http_fixture f;
-    int fds[CROWD];
+    int fds[CROWD], newcomers[NEWCOMERS];
 
     (void)state;
     for (size_t t = 0; t < 6; t++) {
-        unsigned ended = 0;
+        const bool kept = t >= THREADS && t < READERS;
+        unsigned ended[2] = {0};
 
         http_fixture_start(&f, &patient, CROWD);
-        for (size_t i = 0; i < CROWD; i++) {
-            fds[i] = connect_and_say(&f, i % 2, texts[t]);
-            usleep(2000);
-        }
-        usleep(50000);
-        for (unsigned i = 0; i < 5; i++)
-            expect_hello(&f, i % 2);
-        usleep(50000);
         for (size_t i = 0; i < CROWD; i++)
-            ended += has_ended(fds[i]);
-        for (size_t i = 0; t == READERS && i < CROWD; i++)
-            close(fds[i]);
-        if (t == READERS) {
-            /* What they do not read stands before the end that they could see. */
-            http_fixture_stop(&f);
-            continue;
+            fds[i] = connect_and_say(&f, i % 2, kept ? hello : texts[t]);
+        /* On its way to its thread a connection is at work. */
+        for (size_t i = 0; i < CROWD && t >= THREADS; i++)
+            wait_answered(fds[i], 100000);
+        for (size_t i = 0; i < CROWD && kept; i++)
+            say(fds[i], texts[t]);
+        for (unsigned i = 0; i < NEWCOMERS; i++) {
+            newcomers[i] = connect_and_say(&f, i % 2, block);
+            wait_blocked(&f, i + 1);
         }
-        assert_in_range(ended, 1, 6);
-        /* The oldest of TCP went first; the operator's side stays. */
-        assert_true(has_ended(fds[1]));
-        assert_false(has_ended(fds[0]));
-        assert_false(has_ended(fds[CROWD - 1]));
+        for (size_t i = 0; i < CROWD; i++)
+            ended[i % 2] += has_ended(fds[i]);
+        assert_int_equal(ended[0], 0);
+        /* What readers do not read stands before the end that they could see. */
+        if (t != READERS)
+            assert_int_equal(ended[1], NEWCOMERS);
+        /* They came in this order. */
+        for (size_t i = 0; t == 0 && i < NEWCOMERS; i++)
+            assert_true(has_ended(fds[2 * i + 1]));
+        atomic_store(&f.released, true);
+        for (size_t i = 0; i < NEWCOMERS; i++) {
+            harness_expect(harness_read_answer(newcomers[i]), 200, "released");
+            close(newcomers[i]);
+        }
         for (size_t i = 0; i < CROWD; i++)
             close(fds[i]);
         http_fixture_stop(&f);
     }
 }
 
-static void wait_blocked(struct http_fixture *f, unsigned n)
+struct talkers {
+    int fds[CROWD - CROWD / 8];
+    atomic_uint rounds; /* that gave everybody an answer */
+    atomic_bool stop;
+};
+
+/* Each asks, reads and asks again. */
+static void *talk(void *arg)
 {
-    for (int i = 0; i < 1000 && atomic_load(&f->blocked) != n; i++)
+    static const char hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct talkers *t = arg;
+    char text[4096];
+
+    while (!atomic_load(&t->stop)) {
+        unsigned answers = 0;
+
+        for (size_t i = 0; i < CROWD - CROWD / 8; i++) {
+            (void)!send(t->fds[i], hello, sizeof(hello) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+            answers += recv(t->fds[i], text, sizeof(text), MSG_DONTWAIT) > 0;
+        }
+        atomic_fetch_add(&t->rounds, answers == CROWD - CROWD / 8);
+        (void)usleep(20000);
+    }
+    return NULL;
+}
+
+/* Who is never idle for long keeps the operator out no more than who is. */
+static void talkers_give_way(void **state)
+{
+    struct talkers t = {.stop = false};
+    struct http_fixture f;
+    int fds[CROWD / 8], fd;
+    pthread_t thread;
+
+    (void)state;
+    http_fixture_start(&f, &patient, CROWD);
+    for (size_t i = 0; i < CROWD / 8; i++)
+        fds[i] = connect_and_say(&f, false, block);
+    wait_blocked(&f, CROWD / 8);
+    for (size_t i = 0; i < CROWD - CROWD / 8; i++)
+        t.fds[i] = http_fixture_connect(&f, true);
+    assert_int_equal(pthread_create(&thread, NULL, talk, &t), 0);
+    for (int i = 0; i < 1000 && atomic_load(&t.rounds) == 0; i++)
         usleep(5000);
-    assert_int_equal(atomic_load(&f->blocked), n);
+    assert_true(atomic_load(&t.rounds) > 0);
+    fd = connect_and_say(&f, false, hello_once);
+    wait_answered(fd, 10000);
+    atomic_store(&t.stop, true);
+    pthread_join(thread, NULL);
+    harness_expect(harness_read_answer(fd), 200, "hello");
+    close(fd);
+    for (size_t i = 0; i < CROWD - CROWD / 8; i++)
+        close(t.fds[i]);
+    for (size_t i = 0; i < CROWD / 8; i++)
+        close(fds[i]);
+    http_fixture_stop(&f);
 }
 
 /* All are at work: nobody is thrown out, and the newcomer is told to come again. */
@@ -362,8 +438,7 @@ static void busy_connections_stay(void **state)
     (void)state;
     http_fixture_start(&f, &patient, CROWD);
     for (size_t i = 0; i < CROWD; i++)
-        fds[i] = connect_and_say(&f, i % 2,
-                                 "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        fds[i] = connect_and_say(&f, i % 2, block);
     wait_blocked(&f, CROWD);
     for (int tcp = 0; tcp < 2; tcp++) {
         fd = http_fixture_connect(&f, tcp);
@@ -453,7 +528,7 @@ static void stopping_waits_for_nobody_idle(void **state)
     fds[2] = connect_and_say(&f, true, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     fds[3] = connect_and_say(&f, false,
                              "POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
-    usleep(100000);
+    wait_answered(fds[2], 100000);
     begin_ns = clock_monotonic_ns();
     http_fixture_stop(&f);
     assert_true(clock_monotonic_ns() - begin_ns < 8000 * NS_PER_MS);
@@ -476,6 +551,7 @@ int main(void)
         cmocka_unit_test(readers_that_leave_end_their_stream),
         cmocka_unit_test(large_answers_cost_no_memory),
         cmocka_unit_test(idle_connections_give_way),
+        cmocka_unit_test(talkers_give_way),
         cmocka_unit_test(busy_connections_stay),
         cmocka_unit_test(tcp_leaves_room_for_the_operator),
         cmocka_unit_test(a_tenant_leaves_room_for_others),

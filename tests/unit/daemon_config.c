@@ -125,7 +125,7 @@ static void refuses_what_is_not_allowed(void **state)
                                        "max_running, max_queued, connections"},
         {"dta: /x\n",
          "f:1: unknown key dta; there are socket, listen, data, share, vmm, limits, "
-         "retention, watermarks, stop_timeout, grace, log"},
+         "machines, snapshots, retention, watermarks, stop_timeout, grace, log"},
         {"limits.max_running: 2\n", "f:1: unknown key limits.max_running"},
         {"data: /x\n\ndata: /y\n", "f:3: a second time: data"},
         {"limits: {max_queued: 1}\nlimits: {max_running: 1}\n", "f:2: a second time: limits"},
@@ -160,6 +160,9 @@ static void refuses_what_is_not_allowed(void **state)
         {"watermarks: {disk_free: '%'}\n", "a percentage"},
         {"watermarks: {disk_free: 1234567890%}\n", "a percentage"},
         {"grace: 0s\n", "from 1s to 10m"},
+        {"machines: {reuse: all}\n", "it takes skill, tenant or never"},
+        {"machines: {reuse: \"\"}\n", "it takes skill, tenant or never"},
+        {"machines: {parked: 257}\n", "from 0 to 256"},
         {"log: {level: loud}\n", "it takes error, warn, info or debug"},
         {"listen: {address: 8080}\n", "an address and port such as 127.0.0.1:8080"},
         {"listen: {address: localhost:8080}\n", "an address and port"},
@@ -393,7 +396,7 @@ static void the_docs_have_every_key(void **state)
             continue;
         key = config_key_at(count_key(name, seen));
         /* As YAML has it: no text, and octal digits, are in quotes. */
-        quote = key.initial[0] == '\0' || key.initial[0] == '0' ? "\"" : "";
+        quote = key.initial[0] == '\0' || (key.initial[0] == '0' && key.initial[1]) ? "\"" : "";
         snprintf(written, sizeof(written), "%s%s%s", quote, key.initial, quote);
         assert_string_equal(initial, written);
         assert_string_equal(live, key.live ? "yes" : "no");

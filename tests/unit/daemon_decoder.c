@@ -2,18 +2,19 @@
 /* Frames of a hostile guest: order, sizes, limits, and independence of how they are cut. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/engine/guest_decoder.h"
+#include "api/daemon/machine/guest_decoder.h"
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "tests/unit/frame_header.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What the handlers saw, as text. */
+/* What the sink saw, as text. */
 struct seen {
     struct buf text;
-    int refuse; /* what every handler returns */
+    int refuse; /* what every member returns */
 };
 
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
@@ -24,15 +25,6 @@ static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size
     (void)err;
     buf_printf(&s->text, "%s<%.*s>", stream == GUEST_STDERR ? "err" : "out", (int)len,
                (const char *)data);
-    return s->refuse;
-}
-
-static int on_exited(void *ctx, const struct guest_exit *how, struct err *err)
-{
-    struct seen *s = ctx;
-
-    (void)err;
-    buf_printf(&s->text, "exit<%u %u %u>", how->code, how->signal, how->flags);
     return s->refuse;
 }
 
@@ -62,19 +54,13 @@ static void on_stage(void *ctx, enum guest_stage stage)
     buf_printf(&s->text, "[%d]", (int)stage);
 }
 
-static const struct guest_handlers handlers = {on_log, on_exited, on_output, on_files,
-                                               on_stage};
 static const struct guest_decoder_limits limits = {.output_bytes = 100, .files_bytes = 100};
 
 static void put(struct buf *out, uint8_t type, const void *data, size_t len)
 {
     uint8_t header[PROTO_HEADER_SIZE];
-    struct bytes_writer w = bytes_writer_init(header, sizeof(header));
 
-    bytes_put_u32(&w, (uint32_t)len);
-    bytes_put_u8(&w, type);
-    bytes_put_u8(&w, 0);
-    bytes_put_u16(&w, 0);
+    frame_header_write(header, type, len);
     assert_int_equal(buf_append(out, header, sizeof(header)), 0);
     assert_int_equal(buf_append(out, data, len), 0);
 }
@@ -114,6 +100,31 @@ static struct buf whole_run(void)
     return b;
 }
 
+/* Feeds one piece, which may hold several stages. */
+static int feed_piece(struct guest_decoder *d, const uint8_t *data, size_t len,
+                      struct seen *seen, struct err *err)
+{
+    const struct guest_sink sink = {
+        .ctx = seen, .log = on_log, .output = on_output, .files = on_files};
+    size_t used = 0;
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && at < len; at += used) {
+        enum guest_stage stage = d->stage;
+
+        r = guest_decoder_feed(d, data + at, len - at, &sink, &used, err);
+        assert_true(r < 0 || (used > 0 && used <= len - at));
+        if (r == 0 && d->stage == GUEST_OUTPUT && stage != d->stage)
+            buf_printf(&seen->text, "exit<%u %u %u>", d->exit.code, d->exit.signal,
+                       d->exit.flags);
+        if (d->stage != stage)
+            on_stage(seen, d->stage);
+        else
+            assert_true(r < 0 || used == len - at);
+    }
+    return r;
+}
+
 /* Feeds in pieces of a size; injected from the start, as if the host were fast. */
 static int feed(const struct buf *b, size_t piece, struct seen *seen, struct err *err)
 {
@@ -123,11 +134,8 @@ static int feed(const struct buf *b, size_t piece, struct seen *seen, struct err
     assert_non_null(d);
     guest_decoder_init(d, &limits);
     guest_decoder_set_injected(d);
-    for (size_t at = 0; r == 0 && at < b->len; at += piece) {
-        size_t n = b->len - at < piece ? b->len - at : piece;
-
-        r = guest_decoder_feed(d, b->data + at, n, &handlers, seen, err);
-    }
+    for (size_t at = 0; r == 0 && at < b->len; at += piece)
+        r = feed_piece(d, b->data + at, b->len - at < piece ? b->len - at : piece, seen, err);
     free(d);
     return r;
 }
@@ -208,7 +216,7 @@ static void started_waits_for_the_host(void **state)
     put_ready(&b);
     put(&b, PROTO_STARTED, NULL, 0);
     guest_decoder_init(d, &limits);
-    assert_int_equal(guest_decoder_feed(d, b.data, b.len, &handlers, &seen, NULL), -EPROTO);
+    assert_int_equal(feed_piece(d, b.data, b.len, &seen, NULL), -EPROTO);
     free(d);
     buf_finish(&b);
     buf_finish(&seen.text);
@@ -306,7 +314,28 @@ static void fail_is_made_printable(void **state)
     buf_finish(&seen.text);
 }
 
-static void handlers_may_refuse(void **state)
+/* What nobody takes is checked all the same, and goes. */
+static void sinks_may_be_missing(void **state)
+{
+    static const struct guest_sink nobody;
+    struct guest_decoder *d = malloc(sizeof(*d));
+    struct buf b = whole_run();
+    size_t used = 0;
+
+    (void)state;
+    assert_non_null(d);
+    guest_decoder_init(d, &limits);
+    guest_decoder_set_injected(d);
+    for (size_t at = 0; at < b.len; at += used)
+        assert_int_equal(guest_decoder_feed(d, b.data + at, b.len - at, &nobody, &used, NULL),
+                         0);
+    assert_int_equal(d->stage, GUEST_DONE);
+    assert_int_equal(d->exit.code, 42);
+    free(d);
+    buf_finish(&b);
+}
+
+static void sinks_may_refuse(void **state)
 {
     struct buf b = whole_run();
     struct seen seen = {.text = buf_init(100), .refuse = -ENOSPC};
@@ -324,7 +353,8 @@ int main(void)
         cmocka_unit_test(whole_run_in_any_pieces),    cmocka_unit_test(order_is_enforced),
         cmocka_unit_test(started_waits_for_the_host), cmocka_unit_test(sizes_are_enforced),
         cmocka_unit_test(totals_are_enforced),        cmocka_unit_test(exits_are_checked),
-        cmocka_unit_test(fail_is_made_printable),     cmocka_unit_test(handlers_may_refuse),
+        cmocka_unit_test(fail_is_made_printable),     cmocka_unit_test(sinks_may_refuse),
+        cmocka_unit_test(sinks_may_be_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,8 +14,7 @@
 
 static struct execution *create(void)
 {
-    struct run_plan plan = run_plan_init();
-    struct execution *e = execution_create(&plan, NULL);
+    struct execution *e = execution_create("default", NULL);
 
     assert_non_null(e);
     return e;

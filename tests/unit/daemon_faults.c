@@ -283,7 +283,8 @@ static void stopping_cancels_what_runs(void **state)
     start_client(&running, &h, ticks);
     wait_children(&h, 1);
     start_client(&queued, &h, ticks);
-    usleep(300000);
+    harness_wait_executions(&h, "running", 1);
+    harness_wait_executions(&h, "accepted", 1);
     assert_int_equal(harness_stop(&h, SIGTERM), 0);
     pthread_join(running.thread, NULL);
     pthread_join(queued.thread, NULL);
@@ -354,8 +355,9 @@ static void cancel_ends_what_runs_and_what_waits(void **state)
     start_client(&running, &h, ticks);
     wait_children(&h, 1);
     find_execution(&h, path, sizeof(path));
-    usleep(300000);
     start_client(&queued, &h, ticks);
+    harness_wait_executions(&h, "running", 1);
+    harness_wait_executions(&h, "accepted", 1);
     expect(harness_request(&h, "DELETE", path, "", NULL, 0), 202, "\"status\":\"cancelling\"");
     pthread_join(running.thread, NULL);
     expect(running.answer, 200, "\"status\":\"cancelled\"");
@@ -368,6 +370,25 @@ static void cancel_ends_what_runs_and_what_waits(void **state)
     pthread_join(queued.thread, NULL);
     answer_finish(&queued.answer);
     harness_finish(&h);
+}
+
+/* The daemon has read the EXIT of the fake that hangs after it. */
+static void wait_collecting(const struct harness *h)
+{
+    char path[64], name[32] = "";
+
+    for (int i = 0; i < 1000 && strcmp(name, "collecting\n") != 0; i++) {
+        FILE *f;
+
+        usleep(10000);
+        snprintf(path, sizeof(path), "/proc/%d/comm", harness_first_child(h));
+        f = fopen(path, "re");
+        if (f && !fgets(name, sizeof(name), f))
+            name[0] = '\0';
+        if (f)
+            fclose(f);
+    }
+    assert_string_equal(name, "collecting\n");
 }
 
 /* Once the skill has ended there is nothing left to cancel. */
@@ -383,7 +404,7 @@ static void cancel_comes_too_late(void **state)
     start_client(&running, &h, FAKE("hang-collect"));
     wait_children(&h, 1);
     find_execution(&h, path, sizeof(path));
-    usleep(700000);
+    wait_collecting(&h);
     expect(harness_request(&h, "DELETE", path, "", NULL, 0), 409, "has ended already");
     expect(harness_get(&h, path), 200, "\"status\":\"running\"");
     assert_int_equal(harness_stop(&h, SIGKILL), -1);

@@ -303,7 +303,7 @@ static void what_waits_has_its_files(void **state)
         snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(accepted.body, "exec_"));
         answer_finish(&accepted);
         if (i < 2)
-            usleep(100000);
+            harness_wait_executions(*state, "running", (unsigned)i + 1);
     }
     remove_file(*state, a.id, 204);
     accepted = harness_get(*state, "/v1/executions?status=running");

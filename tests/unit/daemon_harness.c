@@ -84,6 +84,8 @@ void harness_start(struct harness *h, const char *const *extra)
     while (extra && *extra)
         argv[n++] = *extra++;
     memcpy(args, argv, sizeof(args));
+    /* Where a test does not care for machines that wait, each child is an execution. */
+    setenv("SKILLVM_MACHINES_PARKED", "0", 0);
     assert_int_equal(posix_spawn(&h->pid, SKILLVMD, NULL, NULL, args, environ), 0);
     for (int i = 0; i < 500; i++) {
         int fd = harness_connect(h);
@@ -242,6 +244,25 @@ struct answer harness_run(const struct harness *h, const char *json)
 {
     return harness_request(h, "POST", "/v1/executions", "Content-Type: application/json\r\n",
                            json, strlen(json));
+}
+
+void harness_wait_executions(const struct harness *h, const char *status, unsigned n)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/v1/executions?status=%s", status);
+    for (int i = 0; i < 500; i++) {
+        struct answer a = harness_get(h, path);
+        unsigned found = 0;
+
+        for (const char *at = a.body; at && (at = strstr(at, "\"execution_id\"")); at++)
+            found++;
+        answer_finish(&a);
+        if (found == n)
+            return;
+        usleep(20000);
+    }
+    fail_msg("there are never %u executions that are %s", n, status);
 }
 
 static void add_file(struct buf *tar, const char *name, const char *content)

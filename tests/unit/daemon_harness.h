@@ -59,6 +59,8 @@ void harness_expect(struct answer a, int status, const char *part);
 struct answer harness_get(const struct harness *h, const char *path);
 /* POST /v1/executions with JSON text. */
 struct answer harness_run(const struct harness *h, const char *json);
+/* Waits until so many executions have this status. */
+void harness_wait_executions(const struct harness *h, const char *status, unsigned n);
 /* Registers a minimal skill under a name and version. Its HTTP status. */
 int harness_push(const struct harness *h, const char *name, const char *version,
                  const char *script);

@@ -3,7 +3,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/engine/input_files.h"
+#include "api/daemon/machine/input_files.h"
 #include "api/skill/tar.h"
 #include "base/buf.h"
 #include "base/fd.h"

@@ -6,7 +6,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/activation.h"
-#include "api/daemon/engine/starts.h"
+#include "api/daemon/machine/starts.h"
 #include "api/daemon/notify.h"
 #include "api/daemon/resources.h"
 #include "base/fd.h"

@@ -3,7 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/metrics.h"
-#include "api/daemon/process_stats.h"
+#include "base/process_stats.h"
 #include "tests/unit/prometheus_text.h"
 
 #include <errno.h>
@@ -62,8 +62,7 @@ static void executions_are_counted(void **state)
     const struct result good = {.status = RESULT_SUCCESS,
                                 .host_cpu_us = 1500000,
                                 .duration_ns = 3 * MS,
-                                .queue_ns = 1 * MS,
-                                .run_ns = 2 * MS};
+                                .phase_ns = {[RESULT_QUEUE] = 1 * MS, [RESULT_RUN] = 2 * MS}};
     const struct result late = {.status = RESULT_TIMEOUT, .duration_ns = 700000 * MS};
     struct metrics *m = metrics_create();
     char *text;
@@ -88,7 +87,7 @@ static void executions_are_counted(void **state)
     expect(text, "skillvm_execution_seconds_bucket{le=\"+Inf\"}", 3);
     /* A phase that did not happen is not counted as one of no length. */
     expect(text, "skillvm_execution_phase_seconds_count{phase=\"run\"}", 2);
-    expect(text, "skillvm_execution_phase_seconds_count{phase=\"restore\"}", 0);
+    expect(text, "skillvm_execution_phase_seconds_count{phase=\"take\"}", 0);
     free(text);
     metrics_destroy(m);
 }
@@ -96,7 +95,7 @@ static void executions_are_counted(void **state)
 static void faults_deaths_and_refusals_are_counted(void **state)
 {
     static const int reasons[] = {-EPROTO, -ETIMEDOUT, -EPIPE, -EREMOTEIO, -ENOMEM};
-    const struct metrics_gauges none = {0};
+    struct metrics_gauges gauges = {0};
     struct metrics *m = metrics_create();
     char *text;
 
@@ -104,13 +103,13 @@ static void faults_deaths_and_refusals_are_counted(void **state)
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         metrics_count_fault(m, reasons[i]);
     for (int i = 0; i < VM_DEATHS; i++)
-        metrics_count_death(m, (enum vm_death)i);
+        gauges.machines.deaths[i] = 1;
     metrics_count_auth_failure(m, METRICS_AUTH_NO_KEY);
     metrics_count_auth_failure(m, METRICS_AUTH_BAD_KEY);
     metrics_count_auth_failure(m, METRICS_AUTH_BAD_KEY);
     metrics_count_refusal(m, "ten_1", METRICS_REFUSED_RATE);
     metrics_count_refusal(m, "ten_1", METRICS_REFUSED_QUEUE);
-    text = write_text(m, &none);
+    text = write_text(m, &gauges);
     expect(text, "skillvm_vmm_faults_total{cause=\"protocol\"}", 1);
     expect(text, "skillvm_vmm_faults_total{cause=\"deadline\"}", 1);
     expect(text, "skillvm_vmm_faults_total{cause=\"vmm_died\"}", 1);
@@ -182,16 +181,16 @@ static void the_series_of_tenants_are_bounded(void **state)
 
 static void gauges_are_written(void **state)
 {
-    struct metrics_gauges gauges = {.slots = 4,
-                                    .running = 3,
-                                    .queued = 5,
-                                    .oldest_wait_ns = 2500 * MS,
-                                    .snapshot_ready = true,
-                                    .machines = 3,
-                                    .machines_resident_bytes = 1ull << 40,
-                                    .machines_private_bytes = 12345678,
-                                    .tenants = {{"default", 5, 1}, {"ten_1", 0, 2}},
-                                    .n_tenants = 2};
+    struct metrics_gauges gauges = {
+        .slots = 4,
+        .running = 3,
+        .queued = 5,
+        .oldest_wait_ns = 2500 * MS,
+        .snapshot =
+            {.is_ready = true, .age_ns = 90 * 1000 * MS, .uses = 7, .made = 2, .failed = 1},
+        .machines = {.machines = 3, .resident_bytes = 1ull << 40, .private_bytes = 12345678},
+        .tenants = {{"default", 5, 1}, {"ten_1", 0, 2}},
+        .n_tenants = 2};
     struct metrics *m = metrics_create();
     char *text = write_text(m, &gauges);
     double value;
@@ -202,6 +201,10 @@ static void gauges_are_written(void **state)
     expect(text, "skillvm_executions_queued", 5);
     expect(text, "skillvm_queue_oldest_wait_seconds", 2.5);
     expect(text, "skillvm_snapshot_ready", 1);
+    expect(text, "skillvm_snapshot_age_seconds", 90);
+    expect(text, "skillvm_snapshot_uses", 7);
+    expect(text, "skillvm_snapshots_made_total{result=\"ok\"}", 2);
+    expect(text, "skillvm_snapshots_made_total{result=\"failed\"}", 1);
     expect(text, "skillvm_machines", 3);
     expect(text, "skillvm_machines_resident_memory_bytes", 1099511627776.0);
     expect(text, "skillvm_machines_private_memory_bytes", 12345678);

@@ -108,6 +108,7 @@ static void expect_tenant(struct registry *registry)
     assert_int_equal(tenant.stored_bytes, strlen("{\"a\":\"\xc3\xa9\"}"));
     assert_int_equal(tenant.limits.weight, TENANT_WEIGHT_DEFAULT);
     assert_int_equal(tenant.limits.max_running, 0);
+    assert_int_equal(tenant.limits.reuse, TENANT_REUSE_UNSET);
     registry_tenant_finish(&tenant);
 }
 

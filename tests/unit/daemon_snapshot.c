@@ -2,8 +2,9 @@
 /* Snapshot folders: keys, manifests, digests over sparse memory, and what is refused. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/engine/snapshot_files.h"
-#include "api/daemon/engine/snapshots.h"
+#include "api/daemon/machine/snapshot_files.h"
+#include "api/daemon/machine/snapshots.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -137,6 +138,7 @@ static void manifest_round_trip_and_refusals(void **state)
     struct err err = {0};
     struct stat st = {0};
     struct snapshot_fds fds = {f->state_fd, f->memory_fd, open_file(f, "working-set")};
+    uint64_t begin_s = clock_realtime_ns() / 1000000000u;
     char key[SNAPSHOT_KEY_SIZE];
     int fd;
 
@@ -150,6 +152,7 @@ static void manifest_round_trip_and_refusals(void **state)
     assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &inputs, &back, NULL), 0);
     assert_int_equal(back.state_bytes, 5);
     assert_int_equal(back.boot_ms, 12);
+    assert_true(back.made_s >= begin_s && back.made_s <= clock_realtime_ns() / 1000000000u);
     assert_int_equal(snapshot_contents_check(&fds, &back, NULL), 0);
 
     other.fingerprint[0] = 'C';

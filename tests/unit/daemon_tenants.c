@@ -95,7 +95,7 @@ static void put_file(struct registry *registry, const char *tenant)
 static void tenants_are_kept(void **state)
 {
     struct registry *registry = open_with_tenants(*state);
-    struct tenant_limits limits = {7, 1, 2, 3, 4, 5, 6, 8};
+    struct tenant_limits limits = {7, 1, 2, 3, 4, 5, 6, 8, TENANT_REUSE_SKILL};
     struct registry_tenant rows[4];
     size_t n = 0;
 
@@ -115,7 +115,8 @@ static void tenants_are_kept(void **state)
     assert_int_equal(rows[1].limits.storage_bytes, 1ull << 40);
     assert_string_equal(rows[2].name, "eins");
     assert_true(rows[2].is_disabled);
-    assert_memory_equal(&rows[2].limits, &limits, sizeof(limits));
+    assert_memory_equal(&rows[2].limits, &limits, offsetof(struct tenant_limits, reuse));
+    assert_int_equal(rows[2].limits.reuse, TENANT_REUSE_SKILL);
     for (size_t i = 0; i < n; i++)
         registry_tenant_finish(&rows[i]);
     assert_int_equal(registry_tenant_list(registry, 11, TWO, 4, rows, &n, NULL), 0);

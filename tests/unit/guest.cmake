@@ -11,3 +11,11 @@ set_property(TEST unit_guest_server APPEND PROPERTY
 add_test(NAME unit_guest_zygote COMMAND /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py ${CMAKE_BINARY_DIR}/share/zygote)
 set_tests_properties(unit_guest_zygote PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
+add_test(NAME unit_guest_zygote_warm COMMAND /usr/bin/python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py --warm ${CMAKE_SOURCE_DIR}/images/python.yaml
+    ${CMAKE_BINARY_DIR}/share/zygote)
+# What the recipe lists as worth warming holds nothing that a wake-up would have to renew.
+add_test(NAME unit_guest_warm COMMAND /usr/bin/python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/guest_warm.py ${CMAKE_SOURCE_DIR})
+set_tests_properties(unit_guest_zygote_warm unit_guest_warm PROPERTIES LABELS unit TIMEOUT 300
+    SKIP_RETURN_CODE 77)

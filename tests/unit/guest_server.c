@@ -261,25 +261,32 @@ static void test_bash(void **state)
     assert_string_equal(tree_read(&h->got, "beside.txt"), "beside\n");
 }
 
+/* Sends a script and receives what it does; fields of its own are set before. */
+static void run_python(struct host *h, const char *source, const char *input)
+{
+    tree_write(&h->skill, "main.py", source);
+    field_text(h, PROTO_F_LANG, "python");
+    field_text(h, PROTO_F_ENTRY, "main.py");
+    send_all(h, input);
+    receive_all(h);
+}
+
 static void test_python_by_zygote(void **state)
 {
     struct host *h = *state;
 
     if (access(PYTHON, X_OK) < 0 || !getenv("SKILLVM_TEST_ZYGOTE"))
         skip();
-    tree_write(
-        &h->skill, "main.py",
+    field_text(h, PROTO_F_ARG, "x");
+    field_text(h, PROTO_F_INSTRUCTIONS, "body");
+    run_python(
+        h,
         "import json, os, sys\n"
         "data = json.load(sys.stdin)\n"
         "print(sys.argv[1:], os.environ['SKILL_INSTRUCTIONS'], 'dataclasses' in sys.modules)\n"
         "json.dump(data, open(os.environ['SANDBOX_OUTPUT'], 'w'))\n"
-        "raise SystemExit(3)\n");
-    field_text(h, PROTO_F_LANG, "python");
-    field_text(h, PROTO_F_ENTRY, "main.py");
-    field_text(h, PROTO_F_ARG, "x");
-    field_text(h, PROTO_F_INSTRUCTIONS, "body");
-    send_all(h, "{\"n\": 1}");
-    receive_all(h);
+        "raise SystemExit(3)\n",
+        "{\"n\": 1}");
     assert_string_equal(buf_cstr(&h->err), "");
     assert_string_equal(buf_cstr(&h->out), "['x'] body True\n");
     assert_string_equal(buf_cstr(&h->output), "{\"n\": 1}");
@@ -293,12 +300,8 @@ static void test_python_plain(void **state)
 
     if (access(PYTHON, X_OK) < 0)
         skip();
-    tree_write(&h->skill, "main.py", "import sys\nprint('dataclasses' in sys.modules)\n");
-    field_text(h, PROTO_F_LANG, "python");
-    field_text(h, PROTO_F_ENTRY, "main.py");
     field_text(h, PROTO_F_ENV, "LC_ALL=C.UTF-8");
-    send_all(h, "{}");
-    receive_all(h);
+    run_python(h, "import sys\nprint('dataclasses' in sys.modules)\n", "{}");
     assert_string_equal(buf_cstr(&h->out), "False\n");
 }
 
@@ -419,6 +422,119 @@ static void test_bad_skill_stream(void **state)
     assert_non_null(strstr(h->fail, "tar"));
 }
 
+/* Asks for modules and waits for the answer; whatever comes instead is left in h->fail. */
+static void warm(struct host *h, const char *names)
+{
+    struct frame f;
+
+    if (access(PYTHON, X_OK) < 0 || !getenv("SKILLVM_TEST_ZYGOTE"))
+        skip();
+    send_frame(h, PROTO_WARM, names, strlen(names));
+    next_frame(h, &f);
+    if (f.type == PROTO_FAIL)
+        memcpy(h->fail, f.data, f.len);
+    else
+        assert_int_equal(f.type, PROTO_WARMED);
+    assert_int_equal(h->fail[0] != 0, f.len > 0);
+}
+
+static void run_warm_python(struct host *h)
+{
+    run_python(h,
+               "import sys\n"
+               "print([m in sys.modules for m in ('decimal', 'xml.etree.ElementTree', 'csv',"
+               " 'sqlite3')])\n",
+               "{}");
+    assert_string_equal(buf_cstr(&h->err), "");
+}
+
+static void test_warm(void **state)
+{
+    struct host *h = *state;
+
+    warm(h, "decimal+xml.etree.ElementTree");
+    assert_string_equal(h->fail, "");
+    run_warm_python(h);
+    assert_string_equal(buf_cstr(&h->out), "[True, True, True, False]\n");
+}
+
+/* What a library reads from the environment when it is loaded asks for a plain start then. */
+static void test_warm_libraries(void **state)
+{
+    struct host *h = *state;
+
+    warm(h, "sqlite3");
+    field_text(h, PROTO_F_ENV, "TMPDIR=/tmp");
+    run_warm_python(h);
+    assert_string_equal(buf_cstr(&h->out), "[False, False, False, False]\n");
+}
+
+static void test_variable_of_a_library(void **state)
+{
+    struct host *h = *state;
+
+    if (access(PYTHON, X_OK) < 0 || !getenv("SKILLVM_TEST_ZYGOTE"))
+        skip();
+    field_text(h, PROTO_F_ENV, "TMPDIR=/tmp");
+    run_warm_python(h);
+    assert_string_equal(buf_cstr(&h->out), "[False, False, True, False]\n");
+}
+
+static void expect_cold(struct host *h, const char *names, const char *reason)
+{
+    warm(h, names);
+    if (!strstr(h->fail, reason))
+        fail_msg("\"%s\" does not say \"%s\"", h->fail, reason);
+}
+
+static void test_warm_what_is_not_there(void **state)
+{
+    expect_cold(*state, "decimal+no_such_module+csv", "ended before it was warm");
+}
+
+static void test_warm_nothing(void **state)
+{
+    expect_cold(*state, "", "no list of modules");
+}
+
+static void test_warm_no_names(void **state)
+{
+    expect_cold(*state, "decimal++csv", "no list of modules");
+}
+
+static void test_warm_too_much(void **state)
+{
+    char names[PROTO_WARM_MAX + 2];
+
+    for (size_t i = 0; i < sizeof(names) - 1; i++)
+        names[i] = i % 4 == 3 ? '+' : "csv"[i % 4];
+    names[sizeof(names) - 1] = '\0';
+    expect_cold(*state, names, "no list of modules");
+}
+
+static void test_warm_twice(void **state)
+{
+    struct host *h = *state;
+
+    warm(h, "decimal");
+    expect_cold(h, "csv", "WAKE was due");
+}
+
+/* The snapshot of a profile is made this way. */
+static void test_close_after_warm(void **state)
+{
+    struct host *h = *state;
+    int status;
+
+    warm(h, "decimal");
+    fd_close(&h->conn);
+    assert_int_equal(waitpid(h->guest, &status, 0), h->guest);
+    assert_int_equal(WEXITSTATUS(status), 2);
+    h->guest = fork();
+    if (h->guest == 0)
+        _exit(0);
+}
+
 /* A snapshot is made this way: the connection ends before WAKE and nothing has happened. */
 static void test_close_before_wake(void **state)
 {
@@ -450,6 +566,15 @@ int main(void)
         SERVER_TEST(test_no_interpreter),
         SERVER_TEST(test_wrong_first_frame),
         SERVER_TEST(test_bad_skill_stream),
+        SERVER_TEST(test_warm),
+        SERVER_TEST(test_warm_libraries),
+        SERVER_TEST(test_variable_of_a_library),
+        SERVER_TEST(test_warm_what_is_not_there),
+        SERVER_TEST(test_warm_nothing),
+        SERVER_TEST(test_warm_no_names),
+        SERVER_TEST(test_warm_too_much),
+        SERVER_TEST(test_warm_twice),
+        SERVER_TEST(test_close_after_warm),
         SERVER_TEST(test_close_before_wake),
     };
 

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the same scripts in a plain interpreter and in the zygote and compares all they show.
 
-guest_zygote.py ZYGOTE-DIRECTORY [NAME…]
+guest_zygote.py [--warm RECIPE] ZYGOTE-DIRECTORY [NAME…]
+
+With --warm the zygote has also imported all that the image's recipe lists as worth warming.
 
 The scripts are in guest_zygote/*.py. Comments in their first lines may say:
-  # mode: module | directory     run as `-m NAME`, or the directory that holds it
+  # mode: module | directory | archive   run as `-m NAME`, the directory that holds it, or a
+                                         zip archive of it under the name of a script
   # args: A B C                  arguments
   # file: PATH CONTENT           one more file beside it (\\n for line ends)
   # sort: lines                  compare standard output as a set of lines
 """
+import argparse
 import os
 import re
 import shutil
@@ -18,6 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 PYTHON = "/usr/bin/python3.11"
 TIMEOUT = 60
@@ -65,7 +70,11 @@ class Probe:
         os.makedirs(directory)
         name = "__main__" if self.mode == "directory" else self.name
         target = os.path.join(directory, name + ".py")
-        shutil.copy(self.path, target)
+        if self.mode == "archive":
+            with zipfile.ZipFile(target, "w") as archive:
+                archive.write(self.path, "__main__.py")
+        else:
+            shutil.copy(self.path, target)
         for path, content in self.files.items():
             full = os.path.join(directory, path)
             os.makedirs(os.path.dirname(full), exist_ok=True)
@@ -106,7 +115,12 @@ def run_plain(probe, directory):
     return collect(start(command, ENVIRONMENT, directory, directory))
 
 
-def run_zygote(probe, directory, zygote_directory):
+def send(sock, fields):
+    message = b"".join(os.fsencode(field) + b"\0" for field in fields)
+    sock.sendall(struct.pack("<I", len(message)) + message)
+
+
+def run_zygote(probe, directory, zygote_directory, warm):
     """What guest-init/zygote.c does: the same start, the same message."""
     target = probe.lay_out(directory)
     ours, theirs = socket.socketpair()
@@ -127,12 +141,15 @@ def run_zygote(probe, directory, zygote_directory):
         lambda: (os.dup2(theirs.fileno(), 3), os.close(theirs.fileno())),
     )
     theirs.close()
-    if ours.recv(1) == b"w":
+    ready = ours.recv(1) == b"w"
+    if ready and warm:
+        send(ours, ["warm", *warm])
+        ready = ours.recv(1) == b"w"
+    if ready:
         fields = ["module" if probe.mode == "module" else "file", directory, target]
         fields += [str(len(probe.args)), *probe.args]
         fields += [f"{name}={value}" for name, value in ENVIRONMENT.items()]
-        message = b"".join(os.fsencode(field) + b"\0" for field in fields)
-        ours.sendall(struct.pack("<I", len(message)) + message)
+        send(ours, fields)
     ours.close()
     return collect(process)
 
@@ -143,10 +160,10 @@ def plain_text(data, sort):
     return "\n".join(sorted(text.split("\n"))) if sort else text
 
 
-def compare(probe, zygote_directory, scratch):
+def compare(probe, zygote_directory, warm, scratch):
     directory = os.path.join(scratch, "skill")
     plain = run_plain(probe, directory)
-    zygote = run_zygote(probe, directory, zygote_directory)
+    zygote = run_zygote(probe, directory, zygote_directory, warm)
     wrong = []
     for what, a, b in zip(("exit", "stdout", "stderr"), plain, zygote):
         if what != "exit":
@@ -160,8 +177,19 @@ def compare(probe, zygote_directory, scratch):
 
 
 def main():
-    zygote_directory = os.path.abspath(sys.argv[1])
-    names = set(sys.argv[2:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--warm", metavar="RECIPE")
+    parser.add_argument("zygote")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    zygote_directory = os.path.abspath(options.zygote)
+    names = set(options.names)
+    warm = []
+    if options.warm:
+        sys.dont_write_bytecode = True
+        from guest_warm import worth_warming
+
+        warm = worth_warming(options.warm)
     if not os.path.exists(PYTHON):
         print(f"skipped: no {PYTHON}")
         return 77
@@ -174,7 +202,7 @@ def main():
         for probe in probes:
             if names and probe.name not in names:
                 continue
-            wrong = compare(probe, zygote_directory, scratch)
+            wrong = compare(probe, zygote_directory, warm, scratch)
             failed += bool(wrong)
             print("FAILED" if wrong else "ok", probe.name)
             print("\n".join(wrong), end="\n" if wrong else "")

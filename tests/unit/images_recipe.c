@@ -33,7 +33,8 @@ static void test_everything_a_recipe_may_say(void **state)
                                     "links: {bin: usr/bin}\n"
                                     "files:\n  etc/a: |\n    one\n    two\n  etc/b: \"\"\n"
                                     "inputs:\n  sbin/i: {from: init, mode: \"0755\"}\n"
-                                    "compile_python: [usr/lib/python3.11]\n",
+                                    "compile_python: [usr/lib/python3.11]\n"
+                                    "warm: [sqlite3, xml.etree.ElementTree]\n",
                                &r, &err),
                      0);
     assert_string_equal(r.name, "x");
@@ -48,6 +49,8 @@ static void test_everything_a_recipe_may_say(void **state)
     assert_string_equal(r.files.items[1].value, "");
     assert_string_equal(r.inputs.items[0].value, "init");
     assert_int_equal(r.inputs.items[0].mode, 0755);
+    assert_int_equal(r.warm.len, 2);
+    assert_string_equal(r.warm.items[1].path, "xml.etree.ElementTree");
 
     assert_false(recipe_wants(&r, "usr/share/doc"));
     assert_false(recipe_wants(&r, "usr/share/doc/bash/README"));
@@ -82,6 +85,8 @@ static void test_refusals_say_where(void **state)
         {HEAD "directories:\n  a: \"755\"\n", "line 5: a mode is four octal digits in quotes"},
         {HEAD "directories:\n  a: \"0798\"\n", "line 5: a mode is four octal digits in quotes"},
         {HEAD "files:\n  a: [b]\n", "line 5: needs a text"},
+        {HEAD "warm: {a: b}\n", "line 4: needs a list"},
+        {HEAD "warm:\n  - a\n  - a-b\n", "line 6: not a module's name"},
         {HEAD "inputs:\n  a: b\n", "line 5: an input is { from: NAME, mode: \"0755\" }"},
         {HEAD "inputs:\n  a: {mode: \"0755\"}\n", "line 5: an input needs from"},
         {HEAD "inputs:\n  a: {from: b, more: c}\n", "line 5: an input has only from and mode"},

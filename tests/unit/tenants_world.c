@@ -154,6 +154,19 @@ double metric(const struct world *w, const char *series)
     return value;
 }
 
+void wait_metric(const struct world *w, const char *series, double value)
+{
+    double is = -1;
+
+    for (int i = 0; i < 1000; i++) {
+        is = metric(w, series);
+        if (is == value)
+            return;
+        usleep(10000);
+    }
+    fail_msg("%s is %g, not %g", series, is, value);
+}
+
 double metric_of(const struct world *w, const struct tenant *t, const char *name,
                  const char *label)
 {

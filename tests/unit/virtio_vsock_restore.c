@@ -12,8 +12,6 @@
 
 #include "tests/unit/vsock_checks.h"
 
-#define WR VRING_DESC_F_WRITE
-
 static size_t save(struct fake_vsock *f, uint8_t *out)
 {
     struct bytes_writer w = bytes_writer_init(out, VIRTIO_MMIO_STATE_MAX);
@@ -21,19 +19,6 @@ static size_t save(struct fake_vsock *f, uint8_t *out)
     virtio_mmio_save(&f->t, &w);
     assert_false(w.bad);
     return w.len;
-}
-
-static void take_reset_event(struct fake_vsock *f)
-{
-    uint32_t head;
-    uint32_t len;
-
-    assert_true(fake_take_used(&f->d, FAKE_EVENT, &head, &len));
-    assert_int_equal(len, 4);
-    assert_false(fake_take_used(&f->d, FAKE_EVENT, &head, &len));
-    /* As Linux: handle it, give the buffer back, kick. */
-    fake_offer(&f->d, FAKE_EVENT, (uint16_t)head);
-    fake_kick(&f->d, FAKE_EVENT);
 }
 
 static void test_restore(void **state)
@@ -45,7 +30,7 @@ static void test_restore(void **state)
     struct vsock_packet p;
     struct err err = {0};
     size_t len = save(f, before);
-    unsigned int kicks;
+    uint32_t head, event_len;
 
     assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
     assert_int_equal(save(&g, after), len);
@@ -55,14 +40,10 @@ static void test_restore(void **state)
     assert_int_equal(g.d.irqs, 0);
     assert_int_equal(vsock_state(&g.v), VSOCK_IDLE);
 
+    /* No connection is saved: there is nothing to tell the guest. */
     virtio_mmio_resume(&g.t);
-    assert_int_equal(g.d.irqs, 1);
+    assert_false(fake_take_used(&g.d, FAKE_EVENT, &head, &event_len));
     assert_int_equal(vsock_connect(&g.v), 0);
-    /* Held until the event was handled. */
-    assert_false(fake_vsock_receive(&g, &p, NULL));
-    kicks = g.d.kicks;
-    take_reset_event(&g);
-    assert_int_equal(g.d.kicks, kicks + 1);
     assert_true(fake_vsock_receive(&g, &p, NULL));
     assert_int_equal(p.op, VIRTIO_VSOCK_OP_REQUEST);
     assert_int_not_equal(p.src_port, f->host_port);
@@ -73,49 +54,25 @@ static void test_restore(void **state)
     fake_vsock_loop(&g);
     assert_true(fake_vsock_receive(&g, &p, NULL));
     assert_int_equal(p.len, 5);
-    /* The event queue wants no kicks any more. */
-    fake_kick(&g.d, FAKE_EVENT);
-    assert_int_equal(g.d.kicks, kicks + 2);
     fake_vsock_finish(&g);
 }
 
-static void test_restore_without_event_buffer(void **state)
+/* A renewed device is a fresh one with another host, whatever the last guest left in it. */
+static void test_renew(void **state)
 {
     struct fake_vsock *f = *state;
-    struct fake_vsock g;
-    struct vsock_packet p;
+    struct vsock fresh;
     struct err err = {0};
-    uint32_t head;
-    uint32_t len;
+    uint8_t *ring = f->v.ring;
 
-    (void)f;
-    assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
-    /* The guest has none to offer just now. */
-    fake_set_avail_idx(&g.d, FAKE_EVENT, 0);
-    virtio_mmio_resume(&g.t);
-    assert_int_equal(vsock_connect(&g.v), 0);
-    assert_false(fake_take_used(&g.d, FAKE_EVENT, &head, &len));
-    assert_false(fake_vsock_receive(&g, &p, NULL));
-    fake_offer(&g.d, FAKE_EVENT, 0);
-    fake_kick(&g.d, FAKE_EVENT);
-    take_reset_event(&g);
-    assert_true(fake_vsock_receive(&g, &p, NULL));
-    assert_int_equal(p.op, VIRTIO_VSOCK_OP_REQUEST);
-    fake_vsock_finish(&g);
-}
-
-static void test_event_buffer_too_small(void **state)
-{
-    struct fake_vsock *f = *state;
-    struct fake_vsock g;
-    struct err err = {0};
-
-    assert_int_equal(fake_vsock_restore(&g, f, &err), 0);
-    fake_desc(&g.d, FAKE_EVENT, 0, FAKE_BUFFERS, 3, WR, 0);
-    virtio_mmio_resume(&g.t);
-    assert_non_null(virtio_mmio_failure(&g.t));
-    assert_int_equal(vsock_connect(&g.v), -EAGAIN);
-    fake_vsock_finish(&g);
+    fake_vsock_send(f, VIRTIO_VSOCK_OP_RW, 0, "left behind", 11);
+    assert_int_equal(vsock_init(&fresh, FAKE_CID, f->device_end, &err), 0);
+    vsock_renew(&f->v, f->device_end);
+    assert_ptr_equal(f->v.ring, ring);
+    f->v.ring = fresh.ring;
+    assert_memory_equal(&f->v, &fresh, sizeof(fresh));
+    f->v.ring = ring;
+    vsock_finish(&fresh);
 }
 
 /* Packets whose kick was lost with the old device are answered by the new one. */
@@ -137,7 +94,6 @@ static void test_restore_replays_the_kick(void **state)
     virtio_mmio_resume(&g.t);
     assert_true(fake_take_used(&g.d, FAKE_TX, &head, &len));
     assert_int_equal(head, 4);
-    take_reset_event(&g);
     assert_reset_for(&g, &p);
     fake_vsock_finish(&g);
 }
@@ -152,7 +108,6 @@ static void test_restore_repeatedly(void **state)
     for (unsigned int i = 0; i < 4; i++) {
         assert_int_equal(fake_vsock_restore(&chain[i], from, &err), 0);
         virtio_mmio_resume(&chain[i].t);
-        take_reset_event(&chain[i]);
         fake_vsock_establish(&chain[i]);
         from = &chain[i];
     }
@@ -196,8 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_restore),
-        TEST(test_restore_without_event_buffer),
-        TEST(test_event_buffer_too_small),
+        TEST(test_renew),
         TEST(test_restore_replays_the_kick),
         TEST(test_restore_repeatedly),
         TEST(test_state_of_another_guest),

@@ -37,7 +37,10 @@ uint16_t arch_elf_machine(void);
 /* The lowest address a kernel segment may be loaded at: boot data lies below. */
 uint64_t arch_kernel_min_gpa(void);
 
-/* What the vm needs between KVM_CREATE_VM and its memory: the in-kernel interrupt chips. */
+/*
+ * What the vm needs between KVM_CREATE_VM and its memory: the in-kernel interrupt chips, and
+ * which registers its guest may change.
+ */
 int arch_vm_setup(const struct kvm *kvm, struct err *err);
 
 /*
@@ -64,6 +67,51 @@ int arch_state_save(const struct kvm *kvm, struct state_writer *w, struct err *e
  * state.c there). -ENOTSUP with the reason when this CPU lacks a feature the snapshot uses.
  */
 int arch_state_load(const struct kvm *kvm, const struct state *state, struct err *err);
+/*
+ * Loads them again into the paused vCPU of a machine that arch_state_load made and whose guest
+ * has run: everything but the CPU's features, which a guest cannot change. Uses no call that
+ * the filter of a reusable machine does not allow, and allocates nothing. 0 or -errno.
+ */
+int arch_state_reload(const struct kvm *kvm, const struct state *state, struct err *err);
+
+/*
+ * The flush of a vCPU's address translations. Page tables that a reset puts back change behind
+ * the CPU's TLB, and loading equal control registers flushes nothing: KVM has to be told, and
+ * its own count of flushes proves that it listened.
+ */
+struct arch_flush {
+    bool due;         /* armed, and not yet proven */
+    int stats_fd;     /* owned: KVM's statistics of the vCPU */
+    uint64_t offset;  /* of the counter in it */
+    uint64_t flushes; /* the counter when it was armed */
+};
+
+/* The empty value: nothing open. */
+struct arch_flush arch_flush_init(void);
+/* Opens the counter. 0, or -ENOTSUP where this KVM has none (Linux 5.14). */
+int arch_flush_open(const struct kvm *kvm, struct arch_flush *flush, struct err *err);
+/*
+ * The last call to KVM before the paused vCPU runs again: makes KVM flush the translations when
+ * it next enters the guest. Borrows a few bytes of the generation ID's page. 0 or -errno.
+ */
+int arch_flush_arm(const struct kvm *kvm, const struct memory *memory, struct arch_flush *flush,
+                   struct err *err);
+/*
+ * After the first exit: 0 when KVM has flushed, -EIO when the guest ran without. Takes the
+ * borrowed bytes back. Called by the vCPU's thread.
+ */
+int arch_flush_check(const struct kvm *kvm, const struct memory *memory,
+                     struct arch_flush *flush, struct err *err);
+void arch_flush_finish(struct arch_flush *flush);
+
+/*
+ * For vmm/verify.c: notes and compares what KVM tells beside the sections of a state file, and
+ * says which bytes of a section change by themselves (clocks). 0; -EILSEQ with the difference;
+ * -errno.
+ */
+int arch_verify_note(const struct kvm *kvm, struct err *err);
+int arch_verify_compare(const struct kvm *kvm, struct err *err);
+bool arch_verify_moves(uint32_t tag, size_t at);
 
 /*
  * Runs the tests of vmm/probe.h with at most test_ms for each, noting in *report which one

@@ -220,3 +220,12 @@ int blk_init(struct blk *b, int fd, const char *id, struct err *err)
     memcpy(b->id, id, strnlen(id, BLK_ID_SIZE));
     return 0;
 }
+
+void blk_renew(struct blk *b)
+{
+    struct blk fresh = {.fd = b->fd, .n_sectors = b->n_sectors};
+
+    fresh.device.ops = &blk_ops;
+    memcpy(fresh.id, b->id, sizeof(fresh.id));
+    *b = fresh;
+}

@@ -32,5 +32,7 @@ struct blk {
  * string) is cut to 20 bytes. 0 or -errno with err set.
  */
 int blk_init(struct blk *b, int fd, const char *id, struct err *err);
+/* As it was after blk_init, without a look at the file. */
+void blk_renew(struct blk *b);
 
 #endif

@@ -40,31 +40,6 @@ static void close_connection(struct vsock *v)
     (void)shutdown(v->host_fd, SHUT_RDWR);
 }
 
-static void serve_events(struct vsock *v)
-{
-    struct virtqueue *q = &v->queues[VSOCK_QUEUE_EVENT];
-    struct virtio_vsock_event event = {.id = htole32(VIRTIO_VSOCK_EVENT_TRANSPORT_RESET)};
-    int got;
-
-    if (!v->reset_event_due) {
-        return;
-    }
-    /* The kick that answers the event is what is waited for. */
-    virtqueue_want_kicks(q, true);
-    got = virtqueue_pop(q, &v->chain);
-    if (got <= 0) {
-        return;
-    }
-    if (virtqueue_write(q, &v->chain, 0, &event, sizeof(event)) < sizeof(event)) {
-        virtqueue_fail(q, "vsock event buffer too small");
-        return;
-    }
-    virtqueue_push(q, v->chain.head, sizeof(event));
-    virtqueue_publish(q);
-    v->reset_event_due = false;
-    v->reset_event_out = true;
-}
-
 /* What follows from bytes taken, ends seen and answers received. */
 static void advance(struct vsock *v)
 {
@@ -115,12 +90,6 @@ static void vsock_notify(struct virtio_device *dev, uint16_t queue)
 
     if (queue == VSOCK_QUEUE_TX) {
         vsock_serve_tx(v);
-    } else if (queue == VSOCK_QUEUE_EVENT) {
-        if (v->reset_event_out) {
-            v->reset_event_out = false;
-            virtqueue_want_kicks(&v->queues[VSOCK_QUEUE_EVENT], false);
-        }
-        serve_events(v);
     }
     serve(v);
 }
@@ -145,8 +114,6 @@ static void vsock_reset(struct virtio_device *dev)
     v->queues = NULL;
     v->n_replies = 0;
     v->pending = 0;
-    v->reset_event_due = false;
-    v->reset_event_out = false;
     v->tx_blocked = false;
     if (v->state == VSOCK_CONNECTING) {
         v->state = VSOCK_REFUSED;
@@ -194,9 +161,8 @@ static void vsock_resume(struct virtio_device *dev, struct virtqueue *queues)
     struct vsock *v = to_vsock(dev);
 
     take_queues(v, queues);
-    v->reset_event_due = true;
-    serve_events(v);
     vsock_serve_tx(v);
+    serve(v);
 }
 
 static const struct virtio_ops vsock_ops = {
@@ -224,11 +190,22 @@ int vsock_init(struct vsock *v, uint64_t guest_cid, int host_fd, struct err *err
     if (v->ring == NULL) {
         return err_set(err, ENOMEM, "vsock: no memory for the buffer");
     }
+    v->guest_cid = guest_cid;
+    vsock_renew(v, host_fd);
+    return 0;
+}
+
+void vsock_renew(struct vsock *v, int host_fd)
+{
+    uint64_t guest_cid = v->guest_cid;
+    uint8_t *ring = v->ring;
+
+    memset(v, 0, sizeof(*v));
     v->device.ops = &vsock_ops;
     v->guest_cid = guest_cid;
+    v->ring = ring;
     v->host_fd = host_fd;
     v->host_port = HOST_PORT_FIRST;
-    return 0;
 }
 
 void vsock_finish(struct vsock *v)

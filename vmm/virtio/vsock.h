@@ -12,8 +12,8 @@
  *   - before every wait ask vsock_poll_events() and wait for that on the socket; afterwards
  *     hand what came to vsock_host_ready().
  *
- * A connection never crosses a snapshot: the saved state holds none, and a resumed device first
- * tells the guest so (TRANSPORT_RESET) and sends nothing until the guest has handled that.
+ * A connection never crosses a snapshot: none is saved, so that a resumed device has nothing to
+ * tell the guest (no TRANSPORT_RESET) and the next attempt takes a port the guest never saw.
  */
 #ifndef SKILLVM_VMM_VIRTIO_VSOCK_H
 #define SKILLVM_VMM_VIRTIO_VSOCK_H
@@ -80,9 +80,6 @@ struct vsock {
     } replies[VSOCK_REPLIES_MAX];
     uint32_t n_replies;
 
-    bool reset_event_due; /* TRANSPORT_RESET still has to be put into the event queue */
-    bool reset_event_out; /* it is there; nothing is sent until the guest has handled it */
-
     uint64_t dropped_count; /* malformed or unexpected packets */
     uint64_t refused_count; /* connections the guest tried to start */
     uint64_t tx_bytes;      /* guest to host */
@@ -96,6 +93,11 @@ struct vsock {
  * SOCK_STREAM unix socket, borrowed, which this module never closes. 0 or -errno with err set.
  */
 int vsock_init(struct vsock *v, uint64_t guest_cid, int host_fd, struct err *err);
+/*
+ * As it was after vsock_init, joined to another host_fd. What was on its way to the old one is
+ * gone. Allocates nothing.
+ */
+void vsock_renew(struct vsock *v, int host_fd);
 /* Frees the buffers. Safe on a zeroed or finished device. */
 void vsock_finish(struct vsock *v);
 

@@ -8,12 +8,6 @@
 /* Payload of one packet: what Linux uses, and well above its receive buffers. */
 #define PACKET_MAX (64u * 1024u)
 
-/* Nothing may be sent before the guest has handled the reset event. */
-static bool is_held(const struct vsock *v)
-{
-    return v->reset_event_due || v->reset_event_out;
-}
-
 /* Takes a buffer of the guest's into chain: 1, 0 when there is none, -EPROTO. */
 static int pop_rx(struct vsock *v, struct virtqueue_chain *chain)
 {
@@ -189,9 +183,6 @@ void vsock_serve_rx(struct vsock *v)
     struct virtqueue *q = &v->queues[VSOCK_QUEUE_RX];
     unsigned int budget = 2 * VSOCK_QUEUE_SIZE;
 
-    if (is_held(v)) {
-        return;
-    }
     v->rx_starved = false;
     for (;;) {
         int got = budget == 0 ? 0 : send_next(v);

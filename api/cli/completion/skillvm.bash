@@ -9,10 +9,10 @@
 # The options of a command or verb, without those that every command takes.
 _skillvm_options() {
     local limits='--weight --max-running --max-queued --rate --cpu-per-day --storage
-        --max-timeout --max-memory'
+        --max-timeout --max-memory --reuse'
     case $1 in
     '') echo -o --output --version ;;
-    run) echo -i --input -f --file -o --output -d --output-dir -t --timeout -s --script -m --module -e --env --json --host ;;
+    run) echo -i --input -f --file -o --output -d --output-dir -t --timeout -s --script -m --module -e --env --fresh --json --host ;;
     up) echo --host -f --foreground ;;
     mcp) echo --host ;;
     status | doctor) echo -o --output --json ;;
@@ -47,7 +47,7 @@ _skillvm_takes() {
     --server | --key | --as | --socket | --data) ;;
     -o | --output | --output-dir | --host | --input | --timeout | --script | --module | --env) ;;
     -[itsmedn] | --file | --skill | --status | --limit | --cursor | --tenant | --name | --role | --weight) ;;
-    --max-* | --rate | --cpu-per-day | --storage) ;;
+    --max-* | --rate | --cpu-per-day | --storage | --reuse) ;;
     *) return 1 ;;
     esac
 }

@@ -65,6 +65,7 @@ class Result:
     exit_code: int | None = None
     duration_ms: int = 0
     usage: dict[str, Any] = field(default_factory=dict)
+    machine: str | None = None  # fresh or reused
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -85,6 +86,7 @@ class Result:
             exit_code=raw.get("exit_code"),
             duration_ms=raw.get("duration_ms") or 0,
             usage=dict(raw.get("usage") or {}),
+            machine=raw.get("machine"),
             raw=dict(raw),
         )
 
@@ -195,7 +197,7 @@ class Client:
         """Runs a registered skill and waits for its end.
 
         Keyword arguments are the fields of POST /v1/executions: version, input, env, script,
-        module, args, files, timeout (of the skill), limits, idempotency_key.
+        module, args, files, timeout (of the skill), limits, fresh, idempotency_key.
         """
         body = _request(request, skill=skill, timeout=timeout)
         return Result.from_json(self._json("POST", "/v1/executions", body))

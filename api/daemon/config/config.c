@@ -3,6 +3,7 @@
 
 #include "api/daemon/config/config_value.h"
 #include "api/daemon/limits.h"
+#include "api/daemon/tenant.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -46,6 +47,14 @@ static const struct key keys[] = {
     {"limits.archive_bytes", CONFIG_BYTES, AT(archive_bytes), LIMIT_MIB, 512 * LIMIT_MIB,
      "50MiB", false},
     {"limits.archive_entries", CONFIG_COUNT, AT(archive_entries), 1, 50000, "500", false},
+    {"machines.reuse", CONFIG_REUSE, AT(machines.reuse), TENANT_REUSE_NEVER,
+     TENANT_REUSE_TENANT, "skill", false},
+    {"machines.max_uses", CONFIG_COUNT, AT(machines.max_uses), 1, 1000000, "1000", true},
+    {"machines.parked", CONFIG_COUNT, AT(machines.parked), 0, 256, "8", true},
+    {"machines.memory", CONFIG_BYTES, AT(machines.memory_bytes), 0, 1ull << 50, "512MiB", true},
+    {"machines.idle", CONFIG_DURATION, AT(machines.idle_ms), 1000, DAYS, "5m", true},
+    {"snapshots.renew", CONFIG_DURATION, AT(snapshots.renew_ms), 0, 3650 * DAYS, "6h", true},
+    {"snapshots.max_uses", CONFIG_COUNT, AT(snapshots.max_uses), 0, 1000000000, "0", true},
     {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
      3650 * DAYS, "30d", true},
     {"retention.executions_bytes", CONFIG_BYTES, AT(retention.executions_bytes), 0, 1ull << 50,

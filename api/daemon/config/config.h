@@ -34,6 +34,21 @@ struct config_watermarks {
     struct config_amount memory_free;
 };
 
+/* Machines that wait for executions, and who may have them. */
+struct config_machines {
+    uint64_t reuse; /* an enum tenant_reuse, and never UNSET */
+    uint64_t max_uses;
+    uint64_t parked;
+    uint64_t memory_bytes;
+    uint64_t idle_ms;
+};
+
+/* When the snapshot is made anew; 0: never for this reason. */
+struct config_snapshots {
+    uint64_t renew_ms;
+    uint64_t max_uses;
+};
+
 /* Texts are owned and never NULL; "" means not set. */
 struct config {
     char *socket_path;
@@ -48,6 +63,8 @@ struct config {
     uint64_t max_connections;
     uint64_t archive_bytes;
     uint64_t archive_entries;
+    struct config_machines machines;
+    struct config_snapshots snapshots;
     struct config_retention retention;
     struct config_watermarks watermarks;
     uint64_t stop_timeout_ms;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/config/config_value.h"
 
+#include "api/daemon/tenant.h"
 #include "api/json/json_text.h"
 #include "api/json/utf8.h"
 #include "api/skill/duration.h"
@@ -168,6 +169,17 @@ static int take_text(const char *text, size_t max, char **value)
     return 0;
 }
 
+/* UNSET is out of every key's range. */
+static int parse_reuse(const char *text, uint64_t *ret)
+{
+    enum tenant_reuse reuse;
+    int r = tenant_reuse_parse(text, strlen(text), &reuse);
+
+    if (r == 0)
+        *ret = reuse;
+    return r;
+}
+
 static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
 {
     switch (type) {
@@ -179,6 +191,8 @@ static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
         return size_parse(text, ret);
     case CONFIG_DURATION:
         return parse_duration(text, ret);
+    case CONFIG_REUSE:
+        return parse_reuse(text, ret);
     default:
         return parse_level(text, ret);
     }
@@ -192,7 +206,7 @@ bool config_type_is_text(enum config_type type)
 int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const char *text,
                        void *value)
 {
-    uint64_t number;
+    uint64_t number = 0;
     int r;
 
     if ((type == CONFIG_ADDRESS && check_address(text) < 0) ||
@@ -281,6 +295,9 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
     case CONFIG_LEVEL:
         (void)snprintf(text, size, "error, warn, info or debug");
         break;
+    case CONFIG_REUSE:
+        (void)snprintf(text, size, "skill, tenant or never");
+        break;
     }
 }
 
@@ -312,6 +329,9 @@ int config_value_write(enum config_type type, const void *value, struct buf *out
         break;
     case CONFIG_LEVEL:
         return buf_printf(out, "%s", levels[*number % N_LEVELS]);
+    case CONFIG_REUSE:
+        return buf_printf(out, "%s",
+                          tenant_reuse_name((enum tenant_reuse)(*number % TENANT_REUSES)));
     }
     return buf_printf(out, "%s", text);
 }

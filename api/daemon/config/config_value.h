@@ -21,6 +21,7 @@ enum config_type {
     CONFIG_DURATION, /* uint64_t in ms: 90s, 12h, 7d */
     CONFIG_AMOUNT,   /* struct config_amount: 512MiB or 5% */
     CONFIG_LEVEL,    /* uint64_t: a log level */
+    CONFIG_REUSE,    /* uint64_t: an enum tenant_reuse */
 };
 
 /* True for those that are a char *, which its struct owns. */

@@ -2,8 +2,8 @@
 #include "api/daemon/engine/engine.h"
 
 #include "api/daemon/engine/fair_queue.h"
-#include "api/daemon/process_stats.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LIVE_BUCKETS      1024u
 #define RETRY_QUEUE_MAX_S 60u
@@ -120,6 +119,8 @@ static void run(struct engine *engine, struct execution *e)
         run_refuse(&engine->config.env, e, err.message);
         return;
     }
+    if (r == 0)
+        e->limits.reuse = limits.reuse;
     /* What was accepted runs, whatever keeps the limits from being read. */
     if (r < 0)
         log_error("engine", "execution=%s limits=\"%s\"", e->id, err.message);
@@ -166,16 +167,12 @@ static struct engine *allocate(const struct engine_config *config)
 int engine_create(const struct engine_config *config, struct engine **ret, struct err *err)
 {
     struct engine *engine = allocate(config);
-    pthread_condattr_t attr;
 
     if (!engine)
         return err_set(err, ENOMEM, "out of memory");
     (void)pthread_mutex_init(&engine->lock, NULL);
     (void)pthread_cond_init(&engine->work, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&engine->idle, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    cond_init(&engine->idle);
     for (unsigned i = 0; i < config->max_running; i++) {
         int r = pthread_create(&engine->workers[i], NULL, worker, engine);
 
@@ -233,49 +230,49 @@ static int refused(struct engine *engine, const char *tenant, const struct refus
     return -EBUSY;
 }
 
-int engine_admit(struct engine *engine, struct run_plan *plan, struct refusal *ret_refusal,
+int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret_refusal,
                  struct err *err)
 {
     struct tenant_limits limits;
-    int r = quota_limits(engine->quota, plan->tenant, &limits, err);
+    int r = quota_limits(engine->quota, e->tenant, &limits, err);
 
     if (r == 0) {
         (void)pthread_mutex_lock(&engine->lock);
-        r = check_room(engine, plan->tenant, &limits, ret_refusal, err);
+        r = check_room(engine, e->tenant, &limits, ret_refusal, err);
         (void)pthread_mutex_unlock(&engine->lock);
     }
     if (r == 0)
-        r = quota_check_cpu(engine->quota, plan->tenant, &limits, clock_realtime_ns(),
-                            ret_refusal, err);
+        r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), ret_refusal,
+                            err);
     /* Last: what is refused for another reason costs nothing of the rate. */
     if (r == 0)
-        r = quota_take_rate(engine->quota, plan->tenant, &limits, clock_monotonic_ns(),
+        r = quota_take_rate(engine->quota, e->tenant, &limits, clock_monotonic_ns(),
                             ret_refusal, err);
     if (r == -EDQUOT)
-        return refused(engine, plan->tenant, ret_refusal);
+        return refused(engine, e->tenant, ret_refusal);
     if (r == 0) {
-        plan->limits = limits;
-        plan->admitted = true;
+        e->limits = limits;
+        e->admitted = true;
     }
     return r;
 }
 
 /* Keeps a place in the queue. */
-static int reserve(struct engine *engine, const struct run_plan *plan, struct fair_tenant **ret,
+static int reserve(struct engine *engine, const struct execution *e, struct fair_tenant **ret,
                    struct refusal *ret_refusal, struct err *err)
 {
-    const struct fair_limits limits = fair_limits(&plan->limits);
+    const struct fair_limits limits = fair_limits(&e->limits);
     int r;
 
     (void)pthread_mutex_lock(&engine->lock);
-    r = check_room(engine, plan->tenant, &plan->limits, ret_refusal, err);
+    r = check_room(engine, e->tenant, &e->limits, ret_refusal, err);
     if (r == 0) {
-        *ret = fair_queue_reserve(engine->queue, plan->tenant, &limits);
+        *ret = fair_queue_reserve(engine->queue, e->tenant, &limits);
         if (!*ret)
             r = err_set(err, ENOMEM, "out of memory");
     }
     (void)pthread_mutex_unlock(&engine->lock);
-    return r == -EDQUOT ? refused(engine, plan->tenant, ret_refusal) : r;
+    return r == -EDQUOT ? refused(engine, e->tenant, ret_refusal) : r;
 }
 
 static void give_back(struct engine *engine, struct fair_tenant *place)
@@ -286,34 +283,21 @@ static void give_back(struct engine *engine, struct fair_tenant *place)
     (void)pthread_mutex_unlock(&engine->lock);
 }
 
-/* Makes the execution and its durable row. */
-static int accept_execution(struct engine *engine, struct run_plan *plan,
-                            struct execution **ret, struct err *err)
+/* Writes the durable row of an execution. */
+static int accept_execution(struct engine *engine, struct execution *e, struct err *err)
 {
-    struct execution *e = execution_create(plan, err);
     struct registry_acceptance acceptance;
-    int r;
 
-    if (!e)
-        return -ENOMEM;
     e->accepted_ns = clock_realtime_ns();
     e->queued_ns = clock_monotonic_ns();
     acceptance = (struct registry_acceptance){.id = e->id,
-                                              .skill_name = e->plan.skill_name,
-                                              .skill_version = e->plan.skill_version,
-                                              .skill_digest = e->plan.skill_digest,
+                                              .skill_name = e->skill_name,
+                                              .skill_version = e->skill_version,
+                                              .skill_digest = e->skill_digest,
                                               .accepted_ns = e->accepted_ns,
-                                              .idempotency_key = e->plan.idempotency_key,
-                                              .request_digest = e->plan.request_digest};
-    r = registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
-    if (r < 0) {
-        *plan = e->plan;
-        e->plan = run_plan_init();
-        execution_unref(e);
-        return r;
-    }
-    *ret = e;
-    return 0;
+                                              .idempotency_key = e->idempotency_key,
+                                              .request_digest = e->request_digest};
+    return registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
 }
 
 /* Ends one that is live and will not run. Gives the engine's reference up. */
@@ -331,24 +315,23 @@ static void end_unrun(struct engine *engine, struct execution *e, bool cancelled
     execution_unref(e);
 }
 
-int engine_submit(struct engine *engine, struct run_plan *plan, struct execution **ret,
-                  struct refusal *ret_refusal, struct err *err)
+int engine_submit(struct engine *engine, struct execution *e, struct refusal *ret_refusal,
+                  struct err *err)
 {
     struct fair_tenant *place = NULL;
-    struct execution *e;
     bool stopping;
-    int r = plan->admitted ? 0 : engine_admit(engine, plan, ret_refusal, err);
+    int r = e->admitted ? 0 : engine_admit(engine, e, ret_refusal, err);
 
     if (r == 0)
-        r = reserve(engine, plan, &place, ret_refusal, err);
+        r = reserve(engine, e, &place, ret_refusal, err);
     if (r < 0)
         return r;
-    r = accept_execution(engine, plan, &e, err);
+    r = accept_execution(engine, e, err);
     if (r < 0) {
         give_back(engine, place);
         return r;
     }
-    *ret = execution_ref(e);
+    (void)execution_ref(e);
     (void)pthread_mutex_lock(&engine->lock);
     stopping = engine->stopping;
     live_add(engine, e);
@@ -366,15 +349,15 @@ int engine_submit(struct engine *engine, struct run_plan *plan, struct execution
     return 0;
 }
 
-int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reason,
-                  struct execution **ret, struct refusal *ret_refusal, struct err *err)
+int engine_refuse(struct engine *engine, struct execution *e, const char *reason,
+                  struct refusal *ret_refusal, struct err *err)
 {
-    int r = plan->admitted ? 0 : engine_admit(engine, plan, ret_refusal, err);
+    int r = e->admitted ? 0 : engine_admit(engine, e, ret_refusal, err);
 
     if (r == 0)
-        r = accept_execution(engine, plan, ret, err);
+        r = accept_execution(engine, e, err);
     if (r == 0)
-        run_refuse(&engine->config.env, *ret, reason);
+        run_refuse(&engine->config.env, e, reason);
     return r;
 }
 
@@ -463,20 +446,6 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
     *ret_running = count.running;
 }
 
-/* References to all that run. Under the lock. */
-static size_t collect_running(struct engine *engine, struct execution **ret, size_t max)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
-        for (struct execution *e = engine->live[i]; e && n < max; e = e->next) {
-            if (e->place.running)
-                ret[n++] = execution_ref(e);
-        }
-    }
-    return n;
-}
-
 static void measure_tenant(void *ctx, const char *tenant, struct fair_count count)
 {
     struct metrics_gauges *g = ctx;
@@ -492,38 +461,20 @@ static void measure_tenant(void *ctx, const char *tenant, struct fair_count coun
 
 void engine_measure(struct engine *engine, struct metrics_gauges *ret)
 {
-    struct execution **running = calloc(engine->config.max_running, sizeof(struct execution *));
     struct fair_count count;
     uint64_t oldest_ns, now_ns;
-    size_t n = 0;
 
     (void)pthread_mutex_lock(&engine->lock);
     count = fair_queue_count(engine->queue);
     oldest_ns = fair_queue_oldest_ns(engine->queue);
     ret->n_tenants = 0;
     fair_queue_each(engine->queue, measure_tenant, ret);
-    if (running)
-        n = collect_running(engine, running, engine->config.max_running);
     (void)pthread_mutex_unlock(&engine->lock);
     now_ns = clock_monotonic_ns();
     ret->slots = engine->config.max_running;
     ret->queued = count.waiting;
     ret->running = count.running;
     ret->oldest_wait_ns = oldest_ns > 0 && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
-    ret->machines = 0;
-    ret->machines_resident_bytes = 0;
-    ret->machines_private_bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct process_memory memory;
-
-        if (execution_machine_memory(running[i], &memory)) {
-            ret->machines++;
-            ret->machines_resident_bytes += memory.resident_bytes;
-            ret->machines_private_bytes += memory.private_bytes;
-        }
-        execution_unref(running[i]);
-    }
-    free(running);
 }
 
 /* Ends all that waits. Under the lock, which it gives away meanwhile. */
@@ -549,16 +500,13 @@ static bool is_busy(const struct engine *engine)
 
 void engine_stop(struct engine *engine, uint64_t wait_ms)
 {
-    struct timespec until;
+    uint64_t deadline_ns = clock_monotonic_ns() + wait_ms * 1000000u;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(wait_ms / 1000);
     (void)pthread_mutex_lock(&engine->lock);
     engine->stopping = true;
     (void)pthread_cond_broadcast(&engine->work);
     end_queue(engine);
-    while (is_busy(engine) &&
-           pthread_cond_timedwait(&engine->idle, &engine->lock, &until) != ETIMEDOUT)
+    while (is_busy(engine) && cond_wait_until(&engine->idle, &engine->lock, deadline_ns))
         ;
     cancel_all(engine);
     while (is_busy(engine))

@@ -26,28 +26,27 @@ struct engine_config {
 int engine_create(const struct engine_config *config, struct engine **ret, struct err *err);
 
 /*
- * Looks whether the tenant of a plan may begin an execution now, takes it off the tenant's rate
- * and notes the tenant's limits in the plan. To be called before anything costly is done for a
- * request; engine_submit and engine_refuse do it for a plan that was not admitted. 0; -EBUSY
- * with *ret_refusal; -ENOENT: the tenant is gone; -ESHUTDOWN; -EIO; -ENOMEM.
+ * Looks whether the tenant of a draft may begin an execution now, takes it off the tenant's
+ * rate and notes the tenant's limits in the draft. To be called before anything costly is done
+ * for a request; engine_submit and engine_refuse do it for a draft that was not admitted. 0;
+ * -EBUSY with *ret_refusal; -ENOENT: the tenant is gone; -ESHUTDOWN; -EIO; -ENOMEM.
  */
-int engine_admit(struct engine *engine, struct run_plan *plan, struct refusal *ret_refusal,
+int engine_admit(struct engine *engine, struct execution *draft, struct refusal *ret_refusal,
                  struct err *err);
 
 /*
- * Accepts an execution: durable in the registry when this returns 0, and *ret is the caller's
- * reference. The plan is taken over on success only. -EEXIST: its idempotency key is in use;
- * else as engine_admit.
+ * Accepts an execution: durable in the registry when this returns 0, and from then on only to
+ * be read through its functions. -EEXIST: its idempotency key is in use; else as engine_admit.
  */
-int engine_submit(struct engine *engine, struct run_plan *plan, struct execution **ret,
-                  struct refusal *ret_refusal, struct err *err);
+int engine_submit(struct engine *engine, struct execution *draft, struct refusal *ret_refusal,
+                  struct err *err);
 
 /*
- * Accepts and ends an execution that cannot run (its skill has no such version): it gets an id
- * and a failed result like any other. As engine_submit.
+ * Accepts and ends an execution that cannot run (its skill has no such version): it gets a
+ * failed result like any other. As engine_submit.
  */
-int engine_refuse(struct engine *engine, struct run_plan *plan, const char *reason,
-                  struct execution **ret, struct refusal *ret_refusal, struct err *err);
+int engine_refuse(struct engine *engine, struct execution *draft, const char *reason,
+                  struct refusal *ret_refusal, struct err *err);
 
 /* A new reference to a tenant's execution that waits or runs, or NULL. */
 struct execution *engine_find(struct engine *engine, const char *tenant, const char *id);
@@ -64,7 +63,7 @@ void engine_limits_changed(struct engine *engine, const char *tenant);
 
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
-/* All that is so now of the queue, the slots and the machines. Other gauges are left alone. */
+/* All that is so now of the queue and the slots. Other gauges are left alone. */
 void engine_measure(struct engine *engine, struct metrics_gauges *ret);
 
 /* How many may wait from now on. Those that wait already stay. */

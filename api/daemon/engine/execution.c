@@ -3,6 +3,8 @@
 
 #include "api/daemon/ids.h"
 #include "api/daemon/limits.h"
+#include "api/daemon/store/spool.h"
+#include "base/cond.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -10,44 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What a result may take in memory while somebody reads it. */
 #define RESULT_MEMORY_MAX (64u * 1024u)
 
-struct run_plan run_plan_init(void)
-{
-    return (struct run_plan){
-        .skill_fd = -1, .run = buf_init(PROTO_PAYLOAD_MAX), .input = spool_init(-1, 0)};
-}
-
-void run_plan_finish(struct run_plan *plan)
-{
-    free(plan->skill_name);
-    free(plan->skill_version);
-    free(plan->skill_digest);
-    fd_close(&plan->skill_fd);
-    buf_finish(&plan->run);
-    spool_finish(&plan->input);
-    input_files_finish(&plan->files);
-    skill_strings_finish(&plan->warnings);
-    free(plan->idempotency_key);
-    free(plan->request_digest);
-    *plan = run_plan_init();
-}
-
-static void init_monotonic_cond(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(cond, &attr);
-    (void)pthread_condattr_destroy(&attr);
-}
-
-struct execution *execution_create(struct run_plan *plan, struct err *err)
+struct execution *execution_create(const char *tenant, struct err *err)
 {
     struct execution *e = calloc(1, sizeof(*e));
 
@@ -63,16 +33,24 @@ struct execution *execution_create(struct run_plan *plan, struct err *err)
         return NULL;
     }
     (void)pthread_mutex_init(&e->lock, NULL);
-    init_monotonic_cond(&e->changed);
+    cond_init(&e->changed);
     e->references = 1;
     e->log = buf_init(LIMIT_LOG_BYTES);
     e->segments = buf_init(4 * LIMIT_LOG_BYTES);
     e->result = buf_init(0);
     e->result_fd = -1;
-    memcpy(e->tenant, plan->tenant, sizeof(e->tenant));
-    e->plan = *plan;
-    *plan = run_plan_init();
+    (void)snprintf(e->tenant, sizeof(e->tenant), "%s", tenant);
+    e->job = job_init();
     return e;
+}
+
+int execution_set_skill(struct execution *e, const char *name, const char *version,
+                        const char *digest)
+{
+    e->skill_name = strdup(name);
+    e->skill_version = strdup(version);
+    e->skill_digest = strdup(digest);
+    return e->skill_name && e->skill_version && e->skill_digest ? 0 : -ENOMEM;
 }
 
 struct execution *execution_ref(struct execution *e)
@@ -94,7 +72,13 @@ void execution_unref(struct execution *e)
     (void)pthread_mutex_unlock(&e->lock);
     if (left > 0)
         return;
-    run_plan_finish(&e->plan);
+    job_finish(&e->job);
+    skill_strings_finish(&e->warnings);
+    free(e->skill_name);
+    free(e->skill_version);
+    free(e->skill_digest);
+    free(e->idempotency_key);
+    free(e->request_digest);
     buf_finish(&e->log);
     buf_finish(&e->segments);
     buf_finish(&e->result);
@@ -216,26 +200,6 @@ int execution_read_result(const struct execution *e, size_t at, void *data, size
     return (size_t)n == len ? 0 : -EIO;
 }
 
-void execution_set_machine(struct execution *e, pid_t machine)
-{
-    (void)pthread_mutex_lock(&e->lock);
-    e->machine = machine;
-    (void)pthread_mutex_unlock(&e->lock);
-}
-
-bool execution_machine_memory(struct execution *e, struct process_memory *ret)
-{
-    bool there;
-
-    (void)pthread_mutex_lock(&e->lock);
-    /* Under the lock: nobody reaps it, and its number is nobody else's. */
-    there = e->machine > 0;
-    if (there)
-        *ret = process_memory(e->machine);
-    (void)pthread_mutex_unlock(&e->lock);
-    return there;
-}
-
 enum execution_state execution_get_state(struct execution *e)
 {
     enum execution_state state;
@@ -287,8 +251,6 @@ enum execution_news execution_next(struct execution *e, struct execution_cursor 
                                    uint64_t deadline_ns, enum guest_stream *ret_stream,
                                    void *data, size_t size, size_t *ret_len)
 {
-    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                   .tv_nsec = (long)(deadline_ns % 1000000000u)};
     enum execution_news news = EXECUTION_NOTHING;
     bool waiting = true;
 
@@ -304,7 +266,7 @@ enum execution_news execution_next(struct execution *e, struct execution_cursor 
         } else if (!waiting) {
             break;
         } else {
-            waiting = pthread_cond_timedwait(&e->changed, &e->lock, &until) != ETIMEDOUT;
+            waiting = cond_wait_until(&e->changed, &e->lock, deadline_ns);
         }
     }
     (void)pthread_mutex_unlock(&e->lock);

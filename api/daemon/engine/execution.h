@@ -8,10 +8,8 @@
 #define SKILLVM_API_DAEMON_ENGINE_EXECUTION_H
 
 #include "api/daemon/engine/fair_queue.h"
-#include "api/daemon/engine/guest_decoder.h"
-#include "api/daemon/engine/input_files.h"
-#include "api/daemon/process_stats.h"
-#include "api/daemon/store/spool.h"
+#include "api/daemon/machine/guest_decoder.h"
+#include "api/daemon/machine/job.h"
 #include "api/daemon/tenant.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"
@@ -35,42 +33,26 @@ enum execution_state {
     EXECUTION_ENDED,
 };
 
-/* What to run. Everything is owned by whoever holds the plan. */
-struct run_plan {
-    char tenant[TENANT_ID_SIZE]; /* whose execution it is */
-    bool admitted;               /* by engine_admit, which set the limits */
-    struct tenant_limits limits; /* of the tenant, when it was */
+struct execution {
+    /* Fixed from its submission on; strings are owned. */
+    char id[EXECUTION_ID_SIZE];
+    char tenant[TENANT_ID_SIZE]; /* whose it is */
+    struct tenant_limits limits; /* of the tenant, when engine_admit let it in */
+    bool admitted;
     char *skill_name;
     char *skill_version;
     char *skill_digest;
-    int skill_fd; /* the canonical tar */
-    uint64_t skill_bytes;
-    struct buf run;     /* the RUN payload of guest-init/proto.h */
-    struct spool input; /* holds the input JSON from input_at on, unless there is none */
-    bool has_input;
-    uint64_t input_at;
-    uint64_t input_bytes;
-    struct input_files files;
-    uint64_t timeout_ms;
-    uint64_t memory_bytes;
-    struct skill_strings warnings;
     char *idempotency_key; /* NULL: none */
     char *request_digest;  /* with a key: of everything the request says */
-};
+    uint64_t accepted_ns;  /* realtime */
+    uint64_t queued_ns;    /* monotonic */
+    int cancel_fd;         /* eventfd: readable once it shall end */
 
-/* The empty plan. */
-struct run_plan run_plan_init(void);
-/* Safe on an initialised or finished plan. */
-void run_plan_finish(struct run_plan *plan);
+    bool fresh; /* its machine shall have run, and shall run, nothing else */
 
-struct execution {
-    /* Fixed from creation on. */
-    char id[EXECUTION_ID_SIZE];
-    char tenant[TENANT_ID_SIZE]; /* of the plan */
-    struct run_plan plan;        /* only its worker reads it once it was submitted */
-    uint64_t accepted_ns;        /* realtime */
-    uint64_t queued_ns;          /* monotonic */
-    int cancel_fd;               /* eventfd: readable once it shall end */
+    /* Its worker's alone once it was submitted. */
+    struct job job;
+    struct skill_strings warnings;
 
     pthread_mutex_t lock; /* for all below */
     pthread_cond_t changed;
@@ -87,15 +69,16 @@ struct execution {
     size_t result_len;
     char lost[ERR_MESSAGE_MAX]; /* why the result is not in the registry; "" when it is */
 
-    pid_t machine; /* the process it runs in, until that is reaped; 0: none */
-
     /* The engine's, under its lock. */
     struct execution *next;
     struct fair_entry place;
 };
 
-/* A new execution with a fresh id and one reference. Takes the plan over. NULL: no memory. */
-struct execution *execution_create(struct run_plan *plan, struct err *err);
+/* A draft with a fresh id and one reference, to be completed and submitted. NULL: no memory. */
+struct execution *execution_create(const char *tenant, struct err *err);
+/* Copies what the skill is called. 0 or -ENOMEM. Once. */
+int execution_set_skill(struct execution *e, const char *name, const char *version,
+                        const char *digest);
 struct execution *execution_ref(struct execution *e);
 /* NULL is fine. */
 void execution_unref(struct execution *e);
@@ -116,10 +99,6 @@ int execution_copy_log(struct execution *e, struct buf *out);
 void execution_end(struct execution *e, int tmp_fd, struct buf *result, const char *lost);
 /* Copies len bytes of the result of one that has ended. 0, or -errno (-EIO past its end). */
 int execution_read_result(const struct execution *e, size_t at, void *data, size_t len);
-/* Notes the process of its machine, which must not be reaped before this was called with 0. */
-void execution_set_machine(struct execution *e, pid_t machine);
-/* What its machine takes now. False when there is none. */
-bool execution_machine_memory(struct execution *e, struct process_memory *ret);
 enum execution_state execution_get_state(struct execution *e);
 /* Waits for the end. The result is then constant and may be read without the lock. */
 void execution_wait(struct execution *e);

@@ -2,11 +2,11 @@
 #include "api/daemon/engine/fair_gate.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct fair_gate {
     unsigned places;
@@ -19,7 +19,6 @@ struct fair_gate {
 struct fair_gate *fair_gate_create(unsigned places)
 {
     struct fair_gate *gate = calloc(1, sizeof(*gate));
-    pthread_condattr_t attr;
 
     if (gate)
         gate->queue = fair_queue_create();
@@ -29,10 +28,7 @@ struct fair_gate *fair_gate_create(unsigned places)
     }
     gate->places = places;
     (void)pthread_mutex_init(&gate->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&gate->moved, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    cond_init(&gate->moved);
     return gate;
 }
 
@@ -57,8 +53,6 @@ static void let_in(struct fair_gate *gate)
 int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entry *entry,
                     uint64_t deadline_ns, struct err *err)
 {
-    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                   .tv_nsec = (long)(deadline_ns % 1000000000u)};
     const struct fair_limits limits = {0};
     struct fair_tenant *place;
     int r = 0;
@@ -71,8 +65,7 @@ int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entr
     }
     fair_queue_push(gate->queue, place, entry, clock_monotonic_ns());
     let_in(gate);
-    while (!entry->running &&
-           pthread_cond_timedwait(&gate->moved, &gate->lock, &until) != ETIMEDOUT)
+    while (!entry->running && cond_wait_until(&gate->moved, &gate->lock, deadline_ns))
         ;
     if (!entry->running) {
         fair_queue_remove(gate->queue, entry);

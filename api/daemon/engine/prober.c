@@ -7,6 +7,7 @@
 #include "api/skill/sha256.h"
 #include "api/tools/parser.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long a look that failed is not tried again, and one that took too long; as many are
@@ -26,8 +26,8 @@
 #define FAILURE_NS 60000000000ull
 #define TIMEOUT_NS 600000000000ull
 
-struct job {
-    struct job *next;
+struct inquiry {
+    struct inquiry *next;
     char tenant[TENANT_ID_SIZE];
     char digest[SHA256_HEX_SIZE];
     char *path;
@@ -52,9 +52,9 @@ struct prober {
 
     pthread_mutex_t lock; /* for all below */
     pthread_cond_t work;
-    pthread_cond_t done; /* monotonic */
-    struct job *jobs;    /* waiting and running, the oldest first */
-    unsigned n_jobs;
+    pthread_cond_t done;       /* monotonic */
+    struct inquiry *inquiries; /* waiting and running, the oldest first */
+    unsigned n_inquiries;
     char last[TENANT_ID_SIZE]; /* whose script was begun last */
     struct failure failures[FAILURES];
     unsigned next_failure;
@@ -70,9 +70,9 @@ static uint64_t hash(const char *text)
     return h;
 }
 
-static struct job *find(struct prober *p, const char *digest, const char *key)
+static struct inquiry *find(struct prober *p, const char *digest, const char *key)
 {
-    for (struct job *j = p->jobs; j; j = j->next) {
+    for (struct inquiry *j = p->inquiries; j; j = j->next) {
         if (strcmp(j->digest, digest) == 0 && strcmp(j->key, key) == 0)
             return j;
     }
@@ -94,7 +94,7 @@ static bool failed_lately(const struct prober *p, const char *tenant, const char
     return false;
 }
 
-static void job_free(struct job *j)
+static void inquiry_free(struct inquiry *j)
 {
     free(j->path);
     free(j->key);
@@ -102,11 +102,11 @@ static void job_free(struct job *j)
 }
 
 /* The oldest that waits, of another tenant than the last one's if there is one. */
-static struct job *take(struct prober *p)
+static struct inquiry *take(struct prober *p)
 {
-    struct job *first = NULL;
+    struct inquiry *first = NULL;
 
-    for (struct job *j = p->jobs; j; j = j->next) {
+    for (struct inquiry *j = p->inquiries; j; j = j->next) {
         if (j->is_running)
             continue;
         if (!first)
@@ -123,9 +123,9 @@ static struct job *take(struct prober *p)
     return first;
 }
 
-static void finish(struct prober *p, struct job *job, int r)
+static void finish(struct prober *p, struct inquiry *inquiry, int r)
 {
-    struct job **at = &p->jobs;
+    struct inquiry **at = &p->inquiries;
 
     if (r < 0 && r != -ENODATA && r != -ECANCELED) {
         struct failure *f = &p->failures[p->next_failure++ % FAILURES];
@@ -133,67 +133,67 @@ static void finish(struct prober *p, struct job *job, int r)
         /* Others may have the same skill, and time left to look at it. */
         f->tenant[0] = '\0';
         if (r == -EDQUOT || r == -ENOENT)
-            memcpy(f->tenant, job->tenant, sizeof(f->tenant));
-        memcpy(f->digest, job->digest, sizeof(f->digest));
-        f->key_hash = hash(job->key);
+            memcpy(f->tenant, inquiry->tenant, sizeof(f->tenant));
+        memcpy(f->digest, inquiry->digest, sizeof(f->digest));
+        f->key_hash = hash(inquiry->key);
         f->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
     }
-    while (*at != job)
+    while (*at != inquiry)
         at = &(*at)->next;
-    *at = job->next;
-    p->n_jobs--;
+    *at = inquiry->next;
+    p->n_inquiries--;
     (void)pthread_cond_broadcast(&p->done);
-    job_free(job);
+    inquiry_free(inquiry);
 }
 
 /* What a look takes counts as the tenant's, and without time left there is none. */
-static int check_quota(const struct prober *p, const struct job *job, struct err *err)
+static int check_quota(const struct prober *p, const struct inquiry *inquiry, struct err *err)
 {
     struct tenant_limits limits;
     struct refusal refusal;
-    int r = quota_limits(p->quota, job->tenant, &limits, err);
+    int r = quota_limits(p->quota, inquiry->tenant, &limits, err);
 
     return r < 0 ? r
-                 : quota_check_cpu(p->quota, job->tenant, &limits, clock_realtime_ns(),
+                 : quota_check_cpu(p->quota, inquiry->tenant, &limits, clock_realtime_ns(),
                                    &refusal, err);
 }
 
-static void charge(const struct prober *p, const struct job *job, uint64_t cpu_us)
+static void charge(const struct prober *p, const struct inquiry *inquiry, uint64_t cpu_us)
 {
     struct err err = {0};
 
-    if (cpu_us > 0 && registry_usage_add(p->config.registry, job->tenant,
+    if (cpu_us > 0 && registry_usage_add(p->config.registry, inquiry->tenant,
                                          registry_usage_day(clock_realtime_ns()),
                                          (cpu_us + 999) / 1000, &err) < 0)
-        log_error("tools", "tenant=%s usage=\"%s\"", job->tenant, err.message);
+        log_error("tools", "tenant=%s usage=\"%s\"", inquiry->tenant, err.message);
 }
 
 /* Looks at a script and writes down what there is. */
-static int look(struct prober *p, const struct job *job)
+static int look(struct prober *p, const struct inquiry *inquiry)
 {
     const struct tool_script script = {
-        .digest = job->digest, .path = job->path, .mode = job->mode};
+        .digest = inquiry->digest, .path = inquiry->path, .mode = inquiry->mode};
     struct buf text = buf_init(PARSER_BYTES_MAX + 1);
     uint64_t start_ns = clock_monotonic_ns();
     struct err err = {0}, lost = {0};
     uint64_t cpu_us = 0;
-    int r = check_quota(p, job, &err);
+    int r = check_quota(p, inquiry, &err);
 
     if (r == 0)
         r = tool_probe_run(&p->config.env, &script, p->stop_fd, &cpu_us, &text, &err);
-    charge(p, job, cpu_us);
-    log_info("tools", "looked digest=%.12s script=\"%s\" result=\"%s\" ms=%.1f", job->digest,
-             job->path, r < 0 ? err.message : "described",
+    charge(p, inquiry, cpu_us);
+    log_info("tools", "looked digest=%.12s script=\"%s\" result=\"%s\" ms=%.1f",
+             inquiry->digest, inquiry->path, r < 0 ? err.message : "described",
              (double)(clock_monotonic_ns() - start_ns) / 1e6);
     if (r == 0 || r == -ENODATA) {
         const char *found = r == 0 ? buf_cstr(&text) : NULL;
         int stored = r == 0 && !found
                          ? -ENOMEM
-                         : registry_tool_schema_put(p->config.registry, job->digest, job->key,
-                                                    found, &lost);
+                         : registry_tool_schema_put(p->config.registry, inquiry->digest,
+                                                    inquiry->key, found, &lost);
 
         if (stored < 0) {
-            log_error("tools", "digest=%.12s lost=\"%s\"", job->digest, lost.message);
+            log_error("tools", "digest=%.12s lost=\"%s\"", inquiry->digest, lost.message);
             r = stored;
         }
     }
@@ -207,17 +207,17 @@ static void *worker(void *arg)
 
     (void)pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
-        struct job *job = take(p);
+        struct inquiry *inquiry = take(p);
         int r;
 
-        if (!job) {
+        if (!inquiry) {
             (void)pthread_cond_wait(&p->work, &p->lock);
             continue;
         }
         (void)pthread_mutex_unlock(&p->lock);
-        r = look(p, job);
+        r = look(p, inquiry);
         (void)pthread_mutex_lock(&p->lock);
-        finish(p, job, r);
+        finish(p, inquiry, r);
     }
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -226,7 +226,6 @@ static void *worker(void *arg)
 int prober_create(const struct prober_config *config, struct prober **ret, struct err *err)
 {
     struct prober *p = calloc(1, sizeof(*p));
-    pthread_condattr_t attr;
 
     if (!p)
         return err_set(err, ENOMEM, "out of memory");
@@ -238,10 +237,7 @@ int prober_create(const struct prober_config *config, struct prober **ret, struc
     }
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->work, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&p->done, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    cond_init(&p->done);
     p->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (p->stop_fd < 0) {
         int r = err_set_errno(err, errno, "cannot make an event descriptor");
@@ -281,11 +277,11 @@ void prober_destroy(struct prober *p)
     prober_stop(p);
     for (unsigned i = 0; i < p->n_workers; i++)
         (void)pthread_join(p->workers[i], NULL);
-    while (p->jobs) {
-        struct job *next = p->jobs->next;
+    while (p->inquiries) {
+        struct inquiry *next = p->inquiries->next;
 
-        job_free(p->jobs);
-        p->jobs = next;
+        inquiry_free(p->inquiries);
+        p->inquiries = next;
     }
     fd_close(&p->stop_fd);
     quota_destroy(p->quota);
@@ -300,29 +296,29 @@ uint64_t prober_timeout_ms(const struct prober *p)
     return tool_probe_timeout_ms(&p->config.env) + 1000;
 }
 
-/* Adds a job at the end. With the lock held. */
+/* Adds one at the end. With the lock held. */
 static bool enqueue(struct prober *p, const char *tenant, const struct tool_script *script,
                     const char *key)
 {
-    struct job *job = calloc(1, sizeof(*job));
-    struct job **at = &p->jobs;
+    struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
+    struct inquiry **at = &p->inquiries;
 
-    if (job) {
-        (void)snprintf(job->tenant, sizeof(job->tenant), "%s", tenant);
-        (void)snprintf(job->digest, sizeof(job->digest), "%s", script->digest);
-        job->mode = script->mode;
-        job->path = strdup(script->path);
-        job->key = strdup(key);
+    if (inquiry) {
+        (void)snprintf(inquiry->tenant, sizeof(inquiry->tenant), "%s", tenant);
+        (void)snprintf(inquiry->digest, sizeof(inquiry->digest), "%s", script->digest);
+        inquiry->mode = script->mode;
+        inquiry->path = strdup(script->path);
+        inquiry->key = strdup(key);
     }
-    if (!job || !job->path || !job->key) {
-        if (job)
-            job_free(job);
+    if (!inquiry || !inquiry->path || !inquiry->key) {
+        if (inquiry)
+            inquiry_free(inquiry);
         return false;
     }
     while (*at)
         at = &(*at)->next;
-    *at = job;
-    p->n_jobs++;
+    *at = inquiry;
+    p->n_inquiries++;
     (void)pthread_cond_signal(&p->work);
     return true;
 }
@@ -336,13 +332,13 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
     int r = -EAGAIN;
 
     (void)pthread_mutex_lock(&p->lock);
-    for (const struct job *j = p->jobs; j; j = j->next)
+    for (const struct inquiry *j = p->inquiries; j; j = j->next)
         of_tenant += strcmp(j->tenant, tenant) == 0;
     if (find(p, script->digest, key))
         r = 0;
     else if (failed_lately(p, tenant, script->digest, key))
         r = -ENODATA;
-    else if (!short_of && !p->stopping && p->n_jobs < PROBER_QUEUE_MAX &&
+    else if (!short_of && !p->stopping && p->n_inquiries < PROBER_QUEUE_MAX &&
              of_tenant < PROBER_TENANT_MAX && enqueue(p, tenant, script, key))
         r = 0;
     (void)pthread_mutex_unlock(&p->lock);
@@ -351,12 +347,9 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
 
 void prober_wait(struct prober *p, const char *digest, const char *key, uint64_t deadline_ns)
 {
-    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                   .tv_nsec = (long)(deadline_ns % 1000000000u)};
-
     (void)pthread_mutex_lock(&p->lock);
     while (!p->stopping && find(p, digest, key) &&
-           pthread_cond_timedwait(&p->done, &p->lock, &until) != ETIMEDOUT)
+           cond_wait_until(&p->done, &p->lock, deadline_ns))
         ;
     (void)pthread_mutex_unlock(&p->lock);
 }

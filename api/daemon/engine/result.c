@@ -21,6 +21,14 @@ const char *result_status_name(enum result_status status)
     return names[status];
 }
 
+const char *result_phase_name(enum result_phase phase)
+{
+    static const char *const names[RESULT_PHASES] = {"queue", "take", "inject", "run",
+                                                     "collect"};
+
+    return names[phase];
+}
+
 static void describe_bytes(uint64_t bytes, char *text, size_t size)
 {
     if (bytes >= LIMIT_MIB)
@@ -141,9 +149,15 @@ static int append_warnings(struct buf *out, const struct skill_strings *warnings
     return r < 0 ? r : buf_append(out, "]", 1);
 }
 
-static int append_phase(struct buf *out, const char *name, uint64_t ns, bool last)
+static int append_phases(struct buf *out, const struct result *result)
 {
-    return buf_printf(out, "\"%s\":%.3f%s", name, (double)ns / 1e6, last ? "}" : ",");
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < RESULT_PHASES; i++)
+        r = buf_printf(out, "%s\"%s\":%.3f", i > 0 ? "," : ",\"phases_ms\":{",
+                       result_phase_name((enum result_phase)i),
+                       (double)result->phase_ns[i] / 1e6);
+    return r;
 }
 
 static int append_head(struct buf *out, const struct result *result)
@@ -213,24 +227,10 @@ static int append_exit(struct buf *out, const struct result *result)
 
 static int append_tail(struct buf *out, const struct result *result)
 {
-    int r = buf_printf(out, ",\"phases_ms\":{");
+    int r = append_phases(out, result);
 
     if (r == 0)
-        r = append_phase(out, "queue", result->queue_ns, false);
-    if (r == 0)
-        r = append_phase(out, "restore", result->restore_ns, false);
-    if (r == 0)
-        r = append_phase(out, "connect", result->connect_ns, false);
-    if (r == 0)
-        r = append_phase(out, "inject", result->inject_ns, false);
-    if (r == 0)
-        r = append_phase(out, "run", result->run_ns, false);
-    if (r == 0)
-        r = append_phase(out, "collect", result->collect_ns, false);
-    if (r == 0)
-        r = append_phase(out, "teardown", result->teardown_ns, true);
-    if (r == 0)
-        r = buf_printf(out, ",\"skill\":{\"name\":");
+        r = buf_printf(out, "},\"skill\":{\"name\":");
     if (r == 0)
         r = json_append_cstr(out, result->skill.name);
     if (r == 0)
@@ -245,6 +245,10 @@ static int append_tail(struct buf *out, const struct result *result)
         r = buf_printf(out, "},\"snapshot\":");
     if (r == 0)
         r = json_append_cstr(out, result->snapshot);
+    if (r == 0)
+        r = buf_printf(out, ",\"machine\":");
+    if (r == 0)
+        r = json_append_cstr(out, result->machine);
     if (r == 0)
         r = buf_printf(out, ",\"warnings\":");
     if (r == 0)

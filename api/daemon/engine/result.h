@@ -8,7 +8,7 @@
 #define SKILLVM_API_DAEMON_ENGINE_RESULT_H
 
 #include "api/daemon/engine/execution.h"
-#include "api/daemon/engine/guest_session.h"
+#include "api/daemon/machine/guest_decoder.h"
 #include "api/skill/artifacts.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -29,6 +29,19 @@ enum result_status {
 /* The word for the status, as the API has it. */
 const char *result_status_name(enum result_status status);
 
+/* What an execution does, one after the other. */
+enum result_phase {
+    RESULT_QUEUE,   /* it waits for its turn */
+    RESULT_TAKE,    /* a machine is taken, or made, until its guest listens */
+    RESULT_INJECT,  /* the guest gets the skill, and begins */
+    RESULT_RUN,     /* the skill runs */
+    RESULT_COLLECT, /* what it left is read and kept */
+};
+#define RESULT_PHASES (RESULT_COLLECT + 1)
+
+/* The word for the phase, as the API and the metrics have it. */
+const char *result_phase_name(enum result_phase phase);
+
 /* Which skill ran; digest "" where none was found. Borrowed. */
 struct result_skill {
     const char *name;
@@ -43,6 +56,7 @@ struct result {
     const char *error; /* NULL on success and before the end */
     struct result_skill skill;
     const char *snapshot; /* key, or NULL */
+    const char *machine;  /* "fresh" or "reused", or NULL */
     bool exited;          /* exit is valid */
     struct guest_exit exit;
     uint64_t host_cpu_us; /* what the machine's process took, as the host's kernel counted */
@@ -53,8 +67,7 @@ struct result {
     bool truncated;
     const struct skill_strings *warnings; /* or NULL */
     uint64_t duration_ns;
-    /* nanoseconds; 0 where the phase did not happen */
-    uint64_t queue_ns, restore_ns, connect_ns, inject_ns, run_ns, collect_ns, teardown_ns;
+    uint64_t phase_ns[RESULT_PHASES]; /* 0 where it did not happen */
 };
 
 /* Writes the JSON, one line, to a fresh *ret (caller's). 0, -E2BIG or -ENOMEM. */

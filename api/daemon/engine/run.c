@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/run.h"
 
-#include "api/daemon/engine/guest_session.h"
 #include "api/daemon/engine/result.h"
-#include "api/daemon/engine/vm.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/store/objects.h"
 #include "api/skill/artifacts.h"
@@ -13,8 +11,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,18 +19,15 @@
 struct run {
     const struct run_env *env;
     struct execution *e;
+    struct machine *machine;
+    struct machine_report report;
+    struct result result; /* borrows from all that is here */
     struct buf output;
     struct objects_draft draft;
     struct artifacts *artifacts;
     char artifact_digest[SHA256_HEX_SIZE]; /* "" where there are no files */
     uint64_t artifact_bytes;
-    struct guest_session_report report;
-    enum result_status status;
     char error[ERR_MESSAGE_MAX + 64];
-    uint64_t collected_ns;
-    uint64_t reaped_ns;
-    bool started;    /* there was a machine */
-    uint64_t cpu_us; /* of its process */
 };
 
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
@@ -73,78 +66,58 @@ static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
     return r < 0 ? r : artifacts_push(run->artifacts, data, len, err);
 }
 
-static void on_started(void *ctx)
+static void on_stage(void *ctx, enum guest_stage stage)
 {
     struct run *run = ctx;
 
-    execution_set_state(run->e, EXECUTION_RUNNING);
-}
-
-static void on_ended(void *ctx)
-{
-    struct run *run = ctx;
-
-    execution_set_state(run->e, EXECUTION_COLLECTING);
-}
-
-static const struct guest_session_events events = {
-    .log = on_log,
-    .output = on_output,
-    .files = on_files,
-    .started = on_started,
-    .ended = on_ended,
-};
-
-static bool is_cancelled(void *ctx)
-{
-    struct execution *e = ctx;
-    struct pollfd p = {.fd = e->cancel_fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) > 0;
+    if (stage == GUEST_RUNNING)
+        execution_set_state(run->e, EXECUTION_RUNNING);
+    else if (stage == GUEST_OUTPUT)
+        execution_set_state(run->e, EXECUTION_COLLECTING);
 }
 
 static void warn(struct run *run, const char *text)
 {
-    (void)skill_strings_add(&run->e->plan.warnings, "%s", text);
+    (void)skill_strings_add(&run->e->warnings, "%s", text);
 }
 
-/* Decides what the end of the session means; r is its result. */
+/* Decides what the end of its machine's run means; r is its result. */
 static void judge(struct run *run, int r, const struct err *err)
 {
-    const struct run_plan *plan = &run->e->plan;
-    struct guest_session_report *report = &run->report;
+    const struct job *job = &run->e->job;
+    struct guest_report *report = &run->report.guest;
+    enum result_status status = RESULT_FAILED;
 
+    (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
     /* Whether it was cancelled is ours to say. */
     if (!report->cancelled)
         report->exit.flags &= ~(uint32_t)PROTO_EXIT_CANCELLED;
     if (report->times.exit_ns != 0) {
-        run->status = result_of_exit(&report->exit, plan->timeout_ms, plan->memory_bytes,
-                                     run->error, sizeof(run->error));
-        if (r < 0 && run->status == RESULT_SUCCESS) {
-            run->status = RESULT_FAILED;
+        status = result_of_exit(&report->exit, job->timeout_ms, job->memory_bytes, run->error,
+                                sizeof(run->error));
+        if (r < 0 && status == RESULT_SUCCESS) {
+            status = RESULT_FAILED;
             (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
         } else if (r < 0) {
             warn(run, err->message);
         }
     } else if (r == -ECANCELED || report->cancelled) {
-        run->status = RESULT_CANCELLED;
+        status = RESULT_CANCELLED;
         (void)snprintf(run->error, sizeof(run->error), "cancelled");
     } else if (r == -ETIMEDOUT && report->times.started_ns != 0) {
-        run->status = RESULT_TIMEOUT;
+        status = RESULT_TIMEOUT;
         (void)snprintf(run->error, sizeof(run->error), "timed out after %g s, and %s",
-                       (double)plan->timeout_ms / 1000, err->message);
-    } else {
-        run->status = RESULT_FAILED;
-        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+                       (double)job->timeout_ms / 1000, err->message);
     }
+    run->result.status = status;
 }
 
 /* Tells the operator of a machine that did not do its work. */
-static void log_fault(const struct run *run, const struct vm *vm, const struct err *err)
+static void log_fault(const struct run *run, const struct err *err)
 {
     char end[32];
 
-    vm_describe_end(vm, end, sizeof(end));
+    machine_describe(run->machine, end, sizeof(end));
     log_warn("engine", "execution=%s fault=\"%s\" vmm=\"%s\"", run->e->id, err->message, end);
 }
 
@@ -160,7 +133,7 @@ static int complete_artifacts(struct run *run, struct err *err)
     if (r < 0)
         return r;
     if (n == 0) {
-        /* Now: an answer means that nothing of the execution is left. */
+        /* Now: an answer means that nothing of the execution can be seen. */
         objects_draft_discard(&run->draft);
         return 0;
     }
@@ -183,8 +156,8 @@ static void lose_artifacts(struct run *run, const struct err *err)
     run->artifact_digest[0] = '\0';
     /* Now: the result may need the room on disk. */
     objects_draft_discard(&run->draft);
-    if (run->status == RESULT_SUCCESS) {
-        run->status = RESULT_FAILED;
+    if (run->result.status == RESULT_SUCCESS) {
+        run->result.status = RESULT_FAILED;
         (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
     } else {
         warn(run, err->message);
@@ -199,6 +172,8 @@ static void finish_artifacts(struct run *run)
     if (!run->artifacts)
         return;
     if (complete_artifacts(run, &err) < 0) {
+        /* A guest that is not believed its files is not believed anything. */
+        machine_distrust(run->machine);
         lose_artifacts(run, &err);
         return;
     }
@@ -207,65 +182,75 @@ static void finish_artifacts(struct run *run)
         warn(run, warnings->items[i]);
 }
 
-/* The machine's part: from its start to its death. */
-static void run_machine(struct run *run, const struct snapshot_view *snapshot)
+/* The length of a phase that began; one that did not end lasted until all of it was over. */
+static uint64_t phase(uint64_t begin_ns, uint64_t end_ns, uint64_t over_ns)
 {
-    struct run_plan *plan = &run->e->plan;
-    const struct vm_restore how = {.program = run->env->vmm_program,
-                                   .image_fd = snapshot->image_fd,
-                                   .state_fd = snapshot->state_fd,
-                                   .memory_fd = snapshot->memory_fd,
-                                   .working_set_fd = snapshot->working_set_fd,
-                                   .record_fd = -1};
-    const struct guest_session_plan session = {
-        .run = &plan->run,
-        .skill_fd = plan->skill_fd,
-        .skill_bytes = plan->skill_bytes,
-        .input = &plan->input,
-        .input_at = plan->input_at,
-        .input_bytes = plan->has_input ? plan->input_bytes : 2,
-        .input_text = plan->has_input ? NULL : "{}",
-        .files = &plan->files,
-        .timeout_ms = plan->timeout_ms,
-        .grace_ms = run->env->grace_ms,
-        .limits = {.output_bytes = LIMIT_OUTPUT_BYTES, .files_bytes = LIMIT_FILES_STREAM},
-        .cancel_fd = run->e->cancel_fd,
-    };
+    if (begin_ns == 0)
+        return 0;
+    if (end_ns == 0)
+        end_ns = over_ns;
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+/* Once the machine is no longer needed, which was wanted at start_ns. */
+static void fill_phases(struct run *run, uint64_t start_ns)
+{
+    const struct guest_times *t = &run->report.guest.times;
+    uint64_t over = clock_monotonic_ns();
+    uint64_t *ns = run->result.phase_ns;
+
+    ns[RESULT_QUEUE] = phase(run->e->queued_ns, start_ns, over);
+    ns[RESULT_TAKE] = phase(start_ns, t->ready_ns, over);
+    ns[RESULT_INJECT] = phase(t->ready_ns, t->started_ns, over);
+    ns[RESULT_RUN] = phase(t->started_ns, t->exit_ns, over);
+    ns[RESULT_COLLECT] = phase(t->exit_ns, over, over);
+}
+
+/*
+ * Whose machines an execution may have, and leave its own to. No tenant's id has a slash in it,
+ * so that no two owners are one.
+ */
+static void write_owner(const struct run *run, char owner[POOL_OWNER_SIZE])
+{
+    const struct execution *e = run->e;
+    enum tenant_reuse reuse = run->env->reuse;
+
+    if (e->limits.reuse != TENANT_REUSE_UNSET && e->limits.reuse < reuse)
+        reuse = e->limits.reuse;
+    owner[0] = '\0';
+    if (e->fresh || reuse == TENANT_REUSE_NEVER)
+        return;
+    (void)snprintf(owner, POOL_OWNER_SIZE, "%s/%s", e->tenant,
+                   reuse == TENANT_REUSE_SKILL ? e->skill_digest : "");
+}
+
+/* The machine's part. It is to be released when everything was said. */
+static void run_machine(struct run *run)
+{
+    const struct guest_sink sink = {
+        .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
+    struct execution *e = run->e;
     uint64_t start_ns = clock_monotonic_ns();
-    struct vm vm = vm_init();
+    char owner[POOL_OWNER_SIZE];
     struct err err = {0};
     int r;
 
-    run->report.times.start_ns = start_ns;
-    r = vm_start_restore(&how, &vm, &err);
-    run->started = r == 0;
+    write_owner(run, owner);
+    r = machine_take(run->env->pool, owner, e->cancel_fd, &run->machine, &err);
     if (r == 0)
-        execution_set_machine(run->e, vm.pid);
-    if (r == 0)
-        r = guest_session_run(&vm, &session, &events, run, start_ns, &run->report, &err);
-    if (run->report.times.ready_ns != 0 || (r < 0 && r != -ECANCELED))
-        starts_note(run->env->starts, clock_monotonic_ns(),
-                    run->report.times.ready_ns != 0 ? NULL : &err);
-    /* It dies while its files are looked at. */
-    vm_kill(&vm);
+        r = machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, &err);
     judge(run, r, &err);
-    finish_artifacts(run);
-    run->collected_ns = clock_monotonic_ns();
-    execution_set_machine(run->e, 0);
-    vm_finish(&vm);
-    run->reaped_ns = clock_monotonic_ns();
-    run->cpu_us = vm.cpu_us;
-    if (run->started)
-        metrics_count_death(run->env->metrics, vm_death(&vm));
-    if (r < 0 && r != -ECANCELED) {
-        log_fault(run, &vm, &err);
+    if (run->machine && r < 0 && r != -ECANCELED) {
+        log_fault(run, &err);
         metrics_count_fault(run->env->metrics, r);
     }
+    finish_artifacts(run);
+    fill_phases(run, start_ns);
 }
 
 static void warn_truncations(struct run *run)
 {
-    uint32_t flags = run->report.exit.flags;
+    uint32_t flags = run->report.guest.exit.flags;
 
     if ((flags & PROTO_EXIT_LOGS_TRUNCATED) || run->e->log_clipped)
         warn(run, "stdout and stderr were cut at 1 MiB");
@@ -273,33 +258,6 @@ static void warn_truncations(struct run *run)
         warn(run, "output.json is larger than 4 MiB and was left out");
     if (flags & PROTO_EXIT_FILES_TRUNCATED)
         warn(run, "there were more files than an execution may leave; the rest was left out");
-}
-
-/* The length of a phase that began; one that did not end lasted until the machine was killed.
- */
-static uint64_t phase(uint64_t begin_ns, uint64_t end_ns, uint64_t killed_ns)
-{
-    if (begin_ns == 0)
-        return 0;
-    if (end_ns == 0)
-        end_ns = killed_ns;
-    return end_ns > begin_ns ? end_ns - begin_ns : 0;
-}
-
-static void fill_phases(const struct run *run, struct result *result)
-{
-    const struct guest_session_times *t = &run->report.times;
-    uint64_t now = clock_monotonic_ns();
-    uint64_t killed = run->collected_ns;
-
-    result->queue_ns = phase(run->e->queued_ns, t->start_ns, now);
-    result->restore_ns = phase(t->start_ns, t->resumed_ns, killed);
-    result->connect_ns = phase(t->resumed_ns, t->ready_ns, killed);
-    result->inject_ns = phase(t->ready_ns, t->started_ns, killed);
-    result->run_ns = phase(t->started_ns, t->exit_ns, killed);
-    result->collect_ns = phase(t->exit_ns, run->collected_ns, killed);
-    result->teardown_ns = phase(run->collected_ns, run->reaped_ns, now);
-    result->duration_ns = now - run->e->queued_ns;
 }
 
 /* Keeps files_list to LIMIT_NAMES_BYTES: a result stays small whatever a skill leaves. */
@@ -346,43 +304,43 @@ static int store_result(struct run *run, const struct result *result, struct buf
 }
 
 /* Fills in all that is known, of files and streams too. */
-static void fill_result(struct run *run, const struct snapshot_view *snapshot,
-                        struct result *ret)
+static void fill_result(struct run *run)
 {
-    const struct run_plan *plan = &run->e->plan;
+    const struct execution *e = run->e;
     const uint32_t cut =
         PROTO_EXIT_LOGS_TRUNCATED | PROTO_EXIT_FILES_TRUNCATED | PROTO_EXIT_OUTPUT_TOO_LARGE;
+    struct result *result = &run->result;
 
-    *ret = (struct result){
-        .execution_id = run->e->id,
-        .status = run->status,
-        .error = run->status == RESULT_SUCCESS ? NULL : run->error,
-        .skill = {plan->skill_name, plan->skill_version, plan->skill_digest},
-        .snapshot = snapshot->key,
-        .exited = run->report.times.exit_ns != 0,
-        .exit = run->report.exit,
-        .host_cpu_us = run->cpu_us,
-        .output_file = &run->output,
-        .log = run->e,
-        .warnings = &plan->warnings,
-    };
-    if (run->artifacts) {
-        ret->files = artifacts_list(run->artifacts, &ret->n_files);
-        ret->truncated = artifacts_truncated(run->artifacts);
-        clip_names(run, ret);
+    result->execution_id = e->id;
+    result->error = result->status == RESULT_SUCCESS ? NULL : run->error;
+    result->skill = (struct result_skill){e->skill_name, e->skill_version, e->skill_digest};
+    if (run->report.snapshot[0]) {
+        result->snapshot = run->report.snapshot;
+        result->machine = run->report.kind == POOL_REUSED ? "reused" : "fresh";
     }
-    ret->truncated |= run->e->log_clipped || (run->report.exit.flags & cut) != 0;
-    fill_phases(run, ret);
+    result->exited = run->report.guest.times.exit_ns != 0;
+    result->exit = run->report.guest.exit;
+    result->host_cpu_us = run->report.cpu_us;
+    result->output_file = &run->output;
+    result->log = e;
+    result->warnings = &e->warnings;
+    if (run->artifacts) {
+        result->files = artifacts_list(run->artifacts, &result->n_files);
+        result->truncated = artifacts_truncated(run->artifacts);
+        clip_names(run, result);
+    }
+    result->truncated |= e->log_clipped || (run->report.guest.exit.flags & cut) != 0;
+    result->duration_ns = clock_monotonic_ns() - e->queued_ns;
 }
 
 /*
  * Stores the result, and the files before it, so that a row never names what is not there; the
  * lock keeps others from removing the files for want of a row. As of store_result.
  */
-static int store_all(struct run *run, const struct snapshot_view *snapshot,
-                     struct result *result, struct buf *json, struct err *err)
+static int store_all(struct run *run, struct buf *json, struct err *err)
 {
     const bool has_files = run->artifact_digest[0] != '\0';
+    struct result *result = &run->result;
     bool new_object = false;
     struct err put_err = {0};
     int r;
@@ -393,7 +351,7 @@ static int store_all(struct run *run, const struct snapshot_view *snapshot,
                         &put_err) < 0)
             lose_artifacts(run, &put_err);
     }
-    fill_result(run, snapshot, result);
+    fill_result(run);
     r = store_result(run, result, json, err);
     if (r < 0) {
         struct err again = {0};
@@ -403,7 +361,8 @@ static int store_all(struct run *run, const struct snapshot_view *snapshot,
         result->output_file = NULL;
         result->log = NULL;
         result->status = RESULT_FAILED;
-        result->error = err->message;
+        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+        result->error = run->error;
         r = store_result(run, result, json, &again);
     }
     if (r < 0 && new_object)
@@ -414,30 +373,30 @@ static int store_all(struct run *run, const struct snapshot_view *snapshot,
 }
 
 /* Writes the result to the registry and ends the execution with it. */
-static void publish(struct run *run, const struct snapshot_view *snapshot)
+static void publish(struct run *run)
 {
+    const struct result *result = &run->result;
     struct execution *e = run->e;
-    struct result result;
     struct err err = {0};
     struct buf json;
     int r;
 
     warn_truncations(run);
-    r = store_all(run, snapshot, &result, &json, &err);
-    metrics_count_execution(run->env->metrics, e->tenant, &result);
-    log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->plan.skill_name,
-             result_status_name(result.status), (double)result.duration_ns / 1e6);
-    run_plan_finish(&e->plan);
+    r = store_all(run, &json, &err);
+    metrics_count_execution(run->env->metrics, e->tenant, result);
+    log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
+             result_status_name(result->status), (double)result->duration_ns / 1e6);
+    job_finish(&e->job);
     execution_end(e, run->env->tmp_fd, &json, r < 0 ? err.message : NULL);
 }
 
-static void run_init(struct run *run, const struct run_env *env, struct execution *e)
+static struct run run_init(const struct run_env *env, struct execution *e)
 {
-    *run = (struct run){.env = env,
+    return (struct run){.env = env,
                         .e = e,
                         .output = buf_init(LIMIT_OUTPUT_BYTES),
                         .draft = {.fd = -1},
-                        .status = RESULT_FAILED};
+                        .result = {.status = RESULT_FAILED}};
 }
 
 static void run_finish(struct run *run)
@@ -449,32 +408,24 @@ static void run_finish(struct run *run)
 
 void run_execution(const struct run_env *env, struct execution *e)
 {
-    struct snapshot_view snapshot = {0};
-    struct err err = {0};
-    struct run run;
-    int r;
+    struct run run = run_init(env, e);
 
-    run_init(&run, env, e);
-    r = is_cancelled(e) ? -ECANCELED
-                        : snapshots_wait(env->snapshots, is_cancelled, e, &snapshot, &err);
-    if (r == 0)
-        run_machine(&run, &snapshot);
-    else
-        judge(&run, r, &err);
-    publish(&run, &snapshot);
+    run_machine(&run);
+    publish(&run);
     run_finish(&run);
+    /* Behind the answer, which does not wait for it. */
+    machine_release(run.machine);
 }
 
 static void end_unrun(const struct run_env *env, struct execution *e, enum result_status status,
                       const char *reason)
 {
-    const struct snapshot_view none = {0};
-    struct run run;
+    struct run run = run_init(env, e);
 
-    run_init(&run, env, e);
-    run.status = status;
+    run.result.status = status;
     (void)snprintf(run.error, sizeof(run.error), "%s", reason);
-    publish(&run, &none);
+    fill_phases(&run, clock_monotonic_ns());
+    publish(&run);
     run_finish(&run);
 }
 

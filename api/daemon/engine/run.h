@@ -1,35 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One execution from its place in the queue to its stored result: restore a microVM, run the
- * session, check what came back, kill the machine, write the result. Whatever path it takes, no
- * process, file or descriptor of it is left, and the execution has ended.
+ * One execution from its place in the queue to its stored result: take a machine, run the job
+ * in it, judge what came back, write the result, release the machine. Whatever path it takes,
+ * the execution has ended, and no process, file or descriptor of it is left.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_RUN_H
 #define SKILLVM_API_DAEMON_ENGINE_RUN_H
 
 #include "api/daemon/engine/execution.h"
-#include "api/daemon/engine/snapshots.h"
-#include "api/daemon/engine/starts.h"
+#include "api/daemon/machine/pool.h"
 #include "api/daemon/metrics.h"
 #include "api/daemon/registry/registry.h"
 
 #include <pthread.h>
-#include <stdint.h>
 
 /* Borrowed. */
 struct run_env {
     struct registry *registry;
-    struct snapshots *snapshots;
+    struct pool *pool;
     struct metrics *metrics;
-    struct starts *starts;
-    const char *vmm_program;
     int tmp_fd;                  /* directory */
     int objects_fd;              /* directory */
     pthread_mutex_t *store_lock; /* held while an object and its row come */
-    uint64_t grace_ms;
+    enum tenant_reuse reuse;     /* what a tenant without a narrower one may */
 };
 
-/* Runs it. The execution has ended on return; its plan is spent. */
+/* Runs it. The execution has ended on return; its job is spent. */
 void run_execution(const struct run_env *env, struct execution *e);
 
 /* Ends an execution that waited, as cancelled. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/tool_probe.h"
 
-#include "api/daemon/engine/guest_session.h"
-#include "api/daemon/engine/run_payload.h"
-#include "api/daemon/engine/vm.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/store/objects.h"
 #include "api/daemon/store/spool.h"
@@ -11,11 +8,9 @@
 #include "api/skill/tar.h"
 #include "api/tools/parser.h"
 #include "api/tools/probe.h"
-#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -26,7 +21,6 @@
 #define MEMORY_BYTES  (128 * LIMIT_MIB)
 #define PIDS          32u
 #define SCRIPT_MAX    LIMIT_MIB
-#define FILES_MAX     (64 * LIMIT_MIB) /* of what it leaves, which is not looked at */
 #define SKILL_TAR_MAX (1024 * LIMIT_MIB)
 
 /* What comes back. */
@@ -83,42 +77,31 @@ static int write_tar(int skill_fd, int tar_fd, uint64_t *ret_bytes, struct err *
     return r < 0 ? err_set_errno(err, -r, "cannot prepare the skill") : 0;
 }
 
-static int write_run(const struct tool_probe_env *env, const struct tool_script *script,
-                     struct buf *run)
+/* Makes the job, with the tar that it reads. */
+static int prepare(const struct tool_probe_env *env, const struct tool_script *script,
+                   struct job *job, struct err *err)
 {
-    const struct run_limits limits = {
-        .timeout_ms = tool_probe_timeout_ms(env), .memory_bytes = MEMORY_BYTES, .pids = PIDS};
-    int r = run_payload_text(run, PROTO_F_LANG, "python");
+    const struct job_orders orders = {.lang = "python",
+                                      .mode = script->mode,
+                                      .entry = PROBE_PATH,
+                                      .args = &script->path,
+                                      .n_args = 1,
+                                      .pids = PIDS};
+    _cleanup_fd_ int skill = objects_open(env->objects_fd, script->digest, err);
+    int r;
 
-    if (r == 0)
-        r = run_payload_number(run, PROTO_F_MODE, script->mode, 1);
-    if (r == 0)
-        r = run_payload_text(run, PROTO_F_ENTRY, PROBE_PATH);
-    if (r == 0)
-        r = run_payload_text(run, PROTO_F_ARG, script->path);
-    if (r == 0)
-        r = run_payload_limits(run, &limits);
-    return r;
-}
-
-static int ignore_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
-                      struct err *err)
-{
-    (void)ctx;
-    (void)stream;
-    (void)data;
-    (void)len;
-    (void)err;
-    return 0;
-}
-
-static int ignore_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
-{
-    (void)ctx;
-    (void)data;
-    (void)len;
-    (void)err;
-    return 0;
+    if (skill < 0)
+        return skill;
+    job->timeout_ms = tool_probe_timeout_ms(env);
+    job->memory_bytes = MEMORY_BYTES;
+    job->skill.fd = spool_open_nameless(env->tmp_fd);
+    if (job->skill.fd < 0)
+        return err_set_errno(err, -job->skill.fd, "cannot prepare the skill");
+    r = write_tar(skill, job->skill.fd, &job->skill.len, err);
+    if (r < 0)
+        return r;
+    r = job_encode(job, &orders);
+    return r < 0 ? err_set_errno(err, -r, "cannot prepare the look at a script") : 0;
 }
 
 static int take_output(void *ctx, const uint8_t *data, size_t len, struct err *err)
@@ -130,45 +113,22 @@ static int take_output(void *ctx, const uint8_t *data, size_t len, struct err *e
     return r < 0 && r != -E2BIG ? err_set(err, -r, "out of memory") : 0;
 }
 
-static bool is_cancelled(void *ctx)
-{
-    struct pollfd p = {.fd = *(const int *)ctx, .events = POLLIN};
-
-    return poll(&p, 1, 0) > 0;
-}
-
 /* Runs it and reads what it leaves. */
-static int run_machine(const struct tool_probe_env *env, const struct guest_session_plan *plan,
-                       struct reading *reading, struct guest_session_report *report,
-                       uint64_t *ret_cpu_us, struct err *err)
+static int run_machine(const struct tool_probe_env *env, const struct job *job, int cancel_fd,
+                       struct reading *reading, struct machine_report *report, struct err *err)
 {
-    static const struct guest_session_events events = {
-        .log = ignore_log, .output = take_output, .files = ignore_files};
-    uint64_t start_ns = clock_monotonic_ns();
-    struct snapshot_view snapshot;
-    struct vm_restore how = {.program = env->vmm_program, .record_fd = -1};
-    struct vm vm = vm_init();
-    int cancel_fd = plan->cancel_fd;
-    int r = snapshots_wait(env->snapshots, is_cancelled, &cancel_fd, &snapshot, err);
+    const struct guest_sink sink = {.ctx = reading, .output = take_output};
+    struct machine *machine = NULL;
+    int r = machine_take(env->pool, "", cancel_fd, &machine, err);
 
-    if (r < 0)
-        return r;
-    how.image_fd = snapshot.image_fd;
-    how.state_fd = snapshot.state_fd;
-    how.memory_fd = snapshot.memory_fd;
-    how.working_set_fd = snapshot.working_set_fd;
-    r = vm_start_restore(&how, &vm, err);
-    if (r < 0)
-        return r;
-    r = guest_session_run(&vm, plan, &events, reading, start_ns, report, err);
-    vm_finish(&vm);
-    metrics_count_death(env->metrics, vm_death(&vm));
-    *ret_cpu_us = vm.cpu_us;
+    if (r == 0)
+        r = machine_run(machine, job, &sink, cancel_fd, report, err);
+    machine_release(machine);
     return r;
 }
 
 /* What the end of the session means. */
-static int judge(int r, const struct guest_session_report *report, struct reading *reading,
+static int judge(int r, const struct guest_report *report, struct reading *reading,
                  struct err *err)
 {
     struct parser_script script;
@@ -194,36 +154,19 @@ static int judge(int r, const struct guest_session_report *report, struct readin
 int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *script,
                    int cancel_fd, uint64_t *ret_cpu_us, struct buf *ret, struct err *err)
 {
-    _cleanup_fd_ int skill = objects_open(env->objects_fd, script->digest, err);
-    _cleanup_fd_ int tar = spool_open_nameless(env->tmp_fd);
     struct reading reading = {.output = buf_init(PARSER_BYTES_MAX)};
-    struct guest_session_report report = {0};
-    struct buf run = buf_init(PROTO_PAYLOAD_MAX);
-    struct guest_session_plan plan = {
-        .run = &run,
-        .skill_fd = tar,
-        .input_text = "{}",
-        .input_bytes = 2,
-        .timeout_ms = tool_probe_timeout_ms(env),
-        .grace_ms = env->grace_ms,
-        .limits = {.output_bytes = LIMIT_OUTPUT_BYTES, .files_bytes = FILES_MAX},
-        .cancel_fd = cancel_fd,
-    };
-    int r = skill < 0 ? skill : tar < 0 ? tar : 0;
+    struct machine_report report = {0};
+    struct job job = job_init();
+    int r = prepare(env, script, &job, err);
 
-    *ret_cpu_us = 0;
-    if (r == 0)
-        r = write_tar(skill, tar, &plan.skill_bytes, err);
-    if (r == 0)
-        r = write_run(env, script, &run);
-    if (r < 0)
-        (void)err_set_errno(err, -r, "cannot prepare the look at a script");
-    else
-        r = judge(run_machine(env, &plan, &reading, &report, ret_cpu_us, err), &report,
-                  &reading, err);
+    if (r == 0) {
+        r = run_machine(env, &job, cancel_fd, &reading, &report, err);
+        r = judge(r, &report.guest, &reading, err);
+    }
     if (r == 0)
         r = buf_append(ret, reading.output.data, reading.output.len);
+    *ret_cpu_us = report.cpu_us;
     buf_finish(&reading.output);
-    buf_finish(&run);
+    job_finish(&job);
     return r;
 }

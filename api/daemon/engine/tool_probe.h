@@ -7,8 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_TOOL_PROBE_H
 #define SKILLVM_API_DAEMON_ENGINE_TOOL_PROBE_H
 
-#include "api/daemon/engine/snapshots.h"
-#include "api/daemon/metrics.h"
+#include "api/daemon/machine/pool.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "guest-init/proto.h"
@@ -18,9 +17,7 @@
 
 /* Borrowed. */
 struct tool_probe_env {
-    struct snapshots *snapshots;
-    struct metrics *metrics;
-    const char *vmm_program;
+    struct pool *pool;
     int tmp_fd;     /* directory */
     int objects_fd; /* directory */
     uint64_t grace_ms;

@@ -7,6 +7,7 @@
 #include "api/daemon/http/http_refusal.h"
 #include "api/daemon/http/listener.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -19,7 +20,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CONNECTION_MEMORY (48u * 1024u) /* a head of HTTP_HEAD_MAX, taken apart, fits */
@@ -401,17 +401,13 @@ static unsigned bound_connections(unsigned wanted)
 int http_start(const struct http_config *config, struct http_server **ret, struct err *err)
 {
     struct http_server *server = calloc(1, sizeof(*server));
-    pthread_condattr_t attr;
     int r;
 
     if (!server)
         return err_set(err, ENOMEM, "out of memory");
     server->config = *config;
     (void)pthread_mutex_init(&server->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&server->idle, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    cond_init(&server->idle);
     http_conns_init(&server->conns,
                     bound_connections(config->max_connections ? config->max_connections
                                                               : HTTP_CONNECTIONS_DEFAULT),
@@ -437,16 +433,13 @@ void http_quiesce(struct http_server *server)
 
 void http_stop(struct http_server *server)
 {
-    struct timespec until;
+    uint64_t deadline_ns = clock_monotonic_ns() + FAREWELL_SECONDS * 1000000000ull;
 
     if (!server)
         return;
     /* Answers that are on their way arrive; who does not read them is not waited for. */
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += FAREWELL_SECONDS;
     (void)pthread_mutex_lock(&server->lock);
-    while (server->exchanges > 0 &&
-           pthread_cond_timedwait(&server->idle, &server->lock, &until) != ETIMEDOUT)
+    while (server->exchanges > 0 && cond_wait_until(&server->idle, &server->lock, deadline_ns))
         ;
     (void)pthread_mutex_unlock(&server->lock);
     destroy(server);

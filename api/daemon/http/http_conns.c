@@ -17,8 +17,9 @@
 #define LINGER_MS 2000u
 #define PASSED_MS 30000u /* a thread that never came: memory ran out */
 #define BODY_RATE 1024u  /* bytes a second that a body has to come with, on average */
-#define YOUNG_MS  250u   /* too young to give way */
+#define YOUNG_MS  250u   /* too young to give way; nobody waits longer for that */
 #define RESERVE   8u     /* one place of so many is not for TCP */
+#define RANK_LAST 1u
 
 void http_conns_init(struct http_conns *conns, unsigned max,
                      const struct http_deadlines *deadlines)
@@ -242,7 +243,7 @@ struct http_conn *http_conns_expire(struct http_conns *conns, uint64_t now_ns)
     return found;
 }
 
-/* The more, the sooner it goes; 0: never. */
+/* The more, the sooner it goes; 0: never. Only the operator's have RANK_LAST. */
 static unsigned eviction_rank(const struct http_conn *c)
 {
     switch (c->phase) {
@@ -252,37 +253,42 @@ static unsigned eviction_rank(const struct http_conn *c)
     case HTTP_PHASE_IDLE:
     case HTTP_PHASE_HEAD:
     case HTTP_PHASE_UNWANTED:
-        return c->is_tcp ? 3 : 1;
+        return c->is_tcp ? 3 : RANK_LAST;
     case HTTP_PHASE_PUBLIC:
-        return c->is_tcp ? 2 : 1;
+        return c->is_tcp ? 2 : RANK_LAST;
     default:
         return 0;
     }
 }
 
-enum http_room http_conns_evict(struct http_conns *conns, bool is_tcp, uint64_t now_ns,
-                                struct http_conn **ret)
+enum http_room http_conns_evict(struct http_conns *conns, bool is_tcp, uint64_t waited_ns,
+                                uint64_t now_ns, struct http_conn **ret)
 {
+    const uint64_t grace_ns = waited_ns < YOUNG_MS * NS_PER_MS ? YOUNG_MS * NS_PER_MS : 0;
     enum http_room room = HTTP_ROOM_NONE;
     struct http_conn *victim = NULL;
-    unsigned best = 0;
+    unsigned best = 0, highest = 0;
 
     *ret = NULL;
     (void)pthread_mutex_lock(&conns->lock);
     for (struct http_conn *c = conns->first; c; c = c->next) {
         unsigned rank = c->ended || (is_tcp && !c->is_tcp) ? 0 : eviction_rank(c);
 
-        if (rank > 0)
-            room = HTTP_ROOM_SOON;
-        if (now_ns < c->since_ns + YOUNG_MS * NS_PER_MS)
+        highest = rank > highest ? rank : highest;
+        if (rank == 0 || now_ns < c->since_ns + grace_ns)
             continue;
-        if (rank > best || (rank > 0 && rank == best && c->since_ns < victim->since_ns)) {
+        if (rank > best || (rank == best && c->since_ns < victim->since_ns)) {
             best = rank;
             victim = c;
         }
     }
+    /* Not even for one that will give way in a moment. */
+    if (best == RANK_LAST && highest > RANK_LAST)
+        victim = NULL;
     if (victim)
         room = HTTP_ROOM_MADE;
+    else if (highest > 0)
+        room = HTTP_ROOM_SOON;
     if (victim && is_lobbys(victim))
         *ret = victim;
     else if (victim)

@@ -94,11 +94,12 @@ enum http_room {
 };
 
 /*
- * Makes room: ends the connection that has done nothing for the longest, TCP first, and of TCP
- * only for a newcomer by TCP. *ret gets it where it is the lobby's own, for it to close, else
- * NULL.
+ * Makes room: ends the connection that has done nothing for the longest, of the unix sockets
+ * only where TCP has none, and of TCP only for a newcomer by TCP. Who has only just begun to do
+ * nothing is spared, unless the newcomer has waited for as long. *ret gets it where it is the
+ * lobby's own, for it to close, else NULL.
  */
-enum http_room http_conns_evict(struct http_conns *conns, bool is_tcp, uint64_t now_ns,
-                                struct http_conn **ret);
+enum http_room http_conns_evict(struct http_conns *conns, bool is_tcp, uint64_t waited_ns,
+                                uint64_t now_ns, struct http_conn **ret);
 
 #endif

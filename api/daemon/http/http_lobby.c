@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct http_lobby {
     uint64_t tick_ns;
     uint64_t tick_every_ns;
     uint64_t look_ns; /* the next time one with news is due; 0: none is */
+    uint64_t put_off_ns[HTTP_LISTENERS_MAX]; /* since then somebody waits for room; 0: nobody */
     char head[HTTP_HEAD_MAX + 1];
 };
 
@@ -201,10 +203,11 @@ static void resume(struct http_lobby *l)
     l->paused = false;
 }
 
-static enum http_room evict(struct http_lobby *l, bool is_tcp, uint64_t now_ns)
+static enum http_room evict(struct http_lobby *l, bool is_tcp, uint64_t waited_ns,
+                            uint64_t now_ns)
 {
     struct http_conn *own;
-    enum http_room room = http_conns_evict(l->config.conns, is_tcp, now_ns, &own);
+    enum http_room room = http_conns_evict(l->config.conns, is_tcp, waited_ns, now_ns, &own);
 
     if (own)
         drop(l, own);
@@ -229,26 +232,50 @@ static void welcome(struct http_lobby *l, int fd, bool is_tcp)
         drop(l, c);
 }
 
-/* Accepts one. False: no more for now. Under the lock. */
-static bool accept_one(struct http_lobby *l, const struct listener *listener, uint64_t now_ns)
+static bool is_asked(const struct listener *listener)
 {
-    const bool is_tcp = !listener->is_unix;
-    unsigned living, n = http_conns_count(l->config.conns, &living);
-    enum http_room room = HTTP_ROOM_MADE;
-    int fd = -1;
+    struct pollfd pfd = {.fd = listener->fd, .events = POLLIN};
+
+    return poll(&pfd, 1, 0) > 0;
+}
+
+static enum http_room make_room(struct http_lobby *l, size_t which, uint64_t now_ns)
+{
+    const bool is_tcp = !l->config.listeners[which].is_unix;
+    const uint64_t since_ns = l->put_off_ns[which];
+    unsigned living;
 
     /* Those that were told to end make room in a moment. */
-    if (n >= l->config.conns->max + OVERFLOW)
-        room = HTTP_ROOM_SOON;
-    else if (http_conns_full(l->config.conns, is_tcp))
-        room = evict(l, is_tcp, now_ns);
+    if (http_conns_count(l->config.conns, &living) >= l->config.conns->max + OVERFLOW)
+        return HTTP_ROOM_SOON;
+    if (!http_conns_full(l->config.conns, is_tcp))
+        return HTTP_ROOM_MADE;
+    return evict(l, is_tcp, since_ns ? now_ns - since_ns : 0, now_ns);
+}
+
+/* Accepts one. False: no more for now. Under the lock. */
+static bool accept_one(struct http_lobby *l, size_t which, uint64_t now_ns)
+{
+    const struct listener *listener = &l->config.listeners[which];
+    uint64_t *put_off_ns = &l->put_off_ns[which];
+    unsigned living, n;
+    enum http_room room;
+    int fd = -1;
+
+    /* First of all: nobody gives way for nobody. */
+    if (!is_asked(listener)) {
+        *put_off_ns = 0;
+        return false;
+    }
+    room = make_room(l, which, now_ns);
     if (room != HTTP_ROOM_SOON)
         fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0 && room == HTTP_ROOM_MADE) {
-        welcome(l, fd, is_tcp);
-        return true;
-    }
     if (fd >= 0) {
+        *put_off_ns = 0;
+        if (room == HTTP_ROOM_MADE) {
+            welcome(l, fd, !listener->is_unix);
+            return true;
+        }
         http_refusal_send(fd, 503);
         (void)close(fd);
         return true;
@@ -256,8 +283,11 @@ static bool accept_one(struct http_lobby *l, const struct listener *listener, ui
     if (room != HTTP_ROOM_SOON && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
         return errno != EAGAIN;
     /* Descriptors or memory ran out, which is not for this thread to solve. */
+    n = http_conns_count(l->config.conns, &living);
     if (room != HTTP_ROOM_SOON && living == n)
-        (void)evict(l, false, now_ns);
+        (void)evict(l, false, 0, now_ns);
+    if (*put_off_ns == 0)
+        *put_off_ns = now_ns;
     pause_listener(l, listener, now_ns);
     return false;
 }
@@ -269,7 +299,7 @@ static void accept_all(struct http_lobby *l, uint64_t now_ns)
         const struct listener *listener = &l->config.listeners[i];
 
         for (unsigned n = 0; n < ACCEPTS && listener->fd >= 0; n++) {
-            if (!accept_one(l, listener, now_ns))
+            if (!accept_one(l, i, now_ns))
                 break;
         }
     }

@@ -176,4 +176,7 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE TRIGGER executions_freed AFTER DELETE ON executions BEGIN"
     " UPDATE tenants SET stored_bytes = stored_bytes - OLD.result_bytes - OLD.artifact_bytes"
     " WHERE id = OLD.tenant_id; END;",
+
+    /* An enum tenant_reuse. */
+    "ALTER TABLE tenants ADD COLUMN reuse INTEGER NOT NULL DEFAULT 0;",
 };

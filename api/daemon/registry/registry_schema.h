@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_SCHEMA_H
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_SCHEMA_H
 
-#define REGISTRY_SCHEMA_VERSION 3
+#define REGISTRY_SCHEMA_VERSION 4
 
 /* Entry n brings the schema from version n to n + 1. SQL text. */
 extern const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION];

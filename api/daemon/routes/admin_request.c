@@ -73,6 +73,23 @@ static int take_number(const struct json_member *m, uint64_t max, uint64_t *ret,
     return 0;
 }
 
+/* One of the words for whose executions a machine may run; null is "". */
+static int take_reuse(const struct json_member *m, enum tenant_reuse *ret, struct err *err)
+{
+    char *text = NULL;
+    int r = 0;
+
+    if (json_slice_is(m->value, "null")) {
+        *ret = TENANT_REUSE_UNSET;
+        return 0;
+    }
+    r = take_text(m, LIMIT_TENANT_NAME_BYTES, &text, err);
+    if (r == 0 && tenant_reuse_parse(text, strlen(text), ret) < 0)
+        r = refuse_member(m, "must be \"skill\", \"tenant\" or \"never\"", err);
+    free(text);
+    return r;
+}
+
 static int take_limit(const struct json_member *m, struct tenant_limits *limits,
                       struct err *err)
 {
@@ -91,6 +108,8 @@ static int take_limit(const struct json_member *m, struct tenant_limits *limits,
         {"max_memory_bytes", NULL, &limits->max_memory_bytes},
     };
 
+    if (json_slice_is(m->key, "reuse"))
+        return take_reuse(m, &limits->reuse, err);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint64_t value = 0;
         int r;

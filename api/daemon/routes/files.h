@@ -8,7 +8,7 @@
 #define SKILLVM_API_DAEMON_ROUTES_FILES_H
 
 #include "api/daemon/daemon.h"
-#include "api/daemon/engine/input_files.h"
+#include "api/daemon/machine/input_files.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/routes/request.h"
 

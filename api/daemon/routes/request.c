@@ -296,11 +296,11 @@ static int take_limits(const cJSON *json, struct request *q, struct err *err)
     return 0;
 }
 
-static int take_async(const cJSON *json, struct request *q, struct err *err)
+static int take_bool(const cJSON *json, const char *key, bool *ret, struct err *err)
 {
     if (!cJSON_IsBool(json))
-        return err_set(err, EINVAL, "\"async\" must be true or false");
-    q->is_async = cJSON_IsTrue(json);
+        return err_set(err, EINVAL, "\"%s\" must be true or false", key);
+    *ret = cJSON_IsTrue(json);
     return 0;
 }
 
@@ -343,7 +343,9 @@ static int take_member(const struct json_member *m, struct request *q, struct er
     else if (json_slice_is(m->key, "timeout"))
         r = take_timeout(json, q, err);
     else if (json_slice_is(m->key, "async"))
-        r = take_async(json, q, err);
+        r = take_bool(json, "async", &q->is_async, err);
+    else if (json_slice_is(m->key, "fresh"))
+        r = take_bool(json, "fresh", &q->is_fresh, err);
     else if (json_slice_is(m->key, "idempotency_key"))
         r = take_key(json, q, err);
     else
@@ -354,9 +356,9 @@ static int take_member(const struct json_member *m, struct request *q, struct er
 
 static bool is_known(struct json_slice key)
 {
-    static const char *const known[] = {"skill", "version",     "script",  "module",
-                                        "env",   "args",        "timeout", "limits",
-                                        "files", "input_files", "async",   "idempotency_key"};
+    static const char *const known[] = {
+        "skill",  "version", "script",      "module", "env",   "args",           "timeout",
+        "limits", "files",   "input_files", "async",  "fresh", "idempotency_key"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))

@@ -39,6 +39,7 @@ struct request {
     struct request_file *files;
     size_t n_files;
     bool is_async;
+    bool is_fresh; /* its machine shall run nothing else */
     char *idempotency_key;
 };
 

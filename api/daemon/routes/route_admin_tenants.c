@@ -61,6 +61,7 @@ static void write_limits(struct json_writer *w, const struct tenant_limits *limi
     json_write_number(w, "storage_bytes", limits->storage_bytes);
     json_write_number(w, "max_timeout_ms", limits->max_timeout_ms);
     json_write_number(w, "max_memory_bytes", limits->max_memory_bytes);
+    json_write_string(w, "reuse", tenant_reuse_name(limits->reuse));
     json_write_close(w, '}');
 }
 

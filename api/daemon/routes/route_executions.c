@@ -17,10 +17,12 @@
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
     struct daemon *daemon;
-    const char *said; /* what an idempotency key belongs to; NULL: the JSON of the request */
+    const char *tenant; /* borrowed of the request */
+    const char *said;   /* what an idempotency key belongs to; NULL: the JSON of the request */
     size_t said_len;
     struct request request;
-    struct run_plan plan;
+    char request_digest[SHA256_HEX_SIZE]; /* with a key: of all that the request says */
+    struct execution *e;                  /* the draft, once there is one; a reference */
     struct skill skill;
     struct skill_archive archive;
     char *refusal;  /* owned: accepted, but it cannot run */
@@ -30,7 +32,7 @@ struct creation {
 static void creation_finish(struct creation *c)
 {
     request_finish(&c->request);
-    run_plan_finish(&c->plan);
+    execution_unref(c->e);
     skill_finish(&c->skill);
     skill_archive_finish(&c->archive);
     free(c->refusal);
@@ -77,19 +79,13 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
     }
 }
 
-static bool set_names(struct run_plan *plan, const char *name, const char *version,
+static bool set_skill(struct execution *e, const char *name, const char *version,
                       const char *digest, struct http_reply *reply)
 {
     struct err err = {0};
+    int r = execution_set_skill(e, name, version, digest);
 
-    plan->skill_name = strdup(name);
-    plan->skill_version = strdup(version);
-    plan->skill_digest = strdup(digest);
-    return step(reply,
-                plan->skill_name && plan->skill_version && plan->skill_digest
-                    ? 0
-                    : err_set(&err, ENOMEM, "out of memory"),
-                &err);
+    return step(reply, r < 0 ? err_set(&err, ENOMEM, "out of memory") : 0, &err);
 }
 
 /* The skill that came with the request: checked, kept in a nameless file, never registered. */
@@ -98,21 +94,21 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     struct err err = {0};
     int r;
 
-    c->plan.skill_fd = spool_open_nameless(c->daemon->tmp_fd);
-    if (c->plan.skill_fd < 0)
-        return step(reply, err_set_errno(&err, -c->plan.skill_fd, "cannot keep the skill"),
+    c->e->job.skill.fd = spool_open_nameless(c->daemon->tmp_fd);
+    if (c->e->job.skill.fd < 0)
+        return step(reply, err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill"),
                     &err);
-    r = skills_ingest(c->daemon->ingest_gate, c->plan.tenant, &c->daemon->archive_limits,
-                      upload, c->plan.skill_fd, &c->archive, &c->skill, &err);
+    r = skills_ingest(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
+                      c->e->job.skill.fd, &c->archive, &c->skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
         return false;
     }
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
-        r = skill_strings_add(&c->plan.warnings, "%s", c->skill.warnings.items[i]);
+        r = skill_strings_add(&c->e->warnings, "%s", c->skill.warnings.items[i]);
     return step(reply, r, &err) &&
-           set_names(&c->plan, c->skill.name, c->skill.version, c->archive.digest, reply);
+           set_skill(c->e, c->skill.name, c->skill.version, c->archive.digest, reply);
 }
 
 /* Finds the row of a skill and opens its object, at one moment: both may be deleted. */
@@ -123,12 +119,12 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
     int r;
 
     (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_skill_get(d->registry, c->plan.tenant, c->request.skill, c->request.version,
-                           ret, ret_name_known, err);
+    r = registry_skill_get(d->registry, c->e->tenant, c->request.skill, c->request.version, ret,
+                           ret_name_known, err);
     if (r == 0) {
-        c->plan.skill_fd = objects_open(d->objects_fd, ret->digest, err);
-        if (c->plan.skill_fd < 0) {
-            c->plan.skill_fd = -1;
+        c->e->job.skill.fd = objects_open(d->objects_fd, ret->digest, err);
+        if (c->e->job.skill.fd < 0) {
+            c->e->job.skill.fd = -1;
             registry_skill_finish(ret);
             r = -EIO;
         }
@@ -160,14 +156,14 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
             c->refusal = NULL;
             return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
         }
-        return set_names(&c->plan, q->skill, q->version, "", reply);
+        return set_skill(c->e, q->skill, q->version, "", reply);
     }
     if (r < 0)
         return step(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
-    r = skill_archive_reload(c->plan.skill_fd, found.digest, &c->archive, &c->skill, &err);
+    r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
     ok = step(reply, r < 0 ? -EIO : 0, &err) &&
-         set_names(&c->plan, found.name, found.version, found.digest, reply);
+         set_skill(c->e, found.name, found.version, found.digest, reply);
     registry_skill_finish(&found);
     return ok;
 }
@@ -191,19 +187,18 @@ static int digest_request(const char *text, size_t len, struct spool *upload,
  */
 static bool find_repeated(struct creation *c, struct http_reply *reply)
 {
-    const char *key = c->plan.idempotency_key;
     struct err err = {0};
     char *id = NULL, *digest = NULL;
     bool same;
-    int r =
-        registry_execution_by_key(c->daemon->registry, c->plan.tenant, key, &id, &digest, &err);
+    int r = registry_execution_by_key(c->daemon->registry, c->tenant,
+                                      c->request.idempotency_key, &id, &digest, &err);
 
     if (r == -ENOENT)
         return true;
     if (r < 0)
         return step(reply, -EIO, &err);
     c->repeated = id;
-    same = strcmp(digest, c->plan.request_digest) == 0;
+    same = strcmp(digest, c->request_digest) == 0;
     free(digest);
     if (!same)
         http_reply_error(reply, 409, "conflict",
@@ -216,36 +211,61 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
 static bool check_key(struct creation *c, const char *text, size_t len, struct spool *upload,
                       struct http_reply *reply)
 {
-    char digest[SHA256_HEX_SIZE];
     struct err err = {0};
     int r;
 
     if (!c->request.idempotency_key)
         return true;
-    r = digest_request(c->said ? c->said : text, c->said ? c->said_len : len, upload, digest);
-    if (!step(reply, r < 0 ? -EIO : 0, &err))
-        return false;
-    c->plan.idempotency_key = strdup(c->request.idempotency_key);
-    c->plan.request_digest = strdup(digest);
-    if (!c->plan.idempotency_key || !c->plan.request_digest)
-        return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
-    return find_repeated(c, reply);
+    r = digest_request(c->said ? c->said : text, c->said ? c->said_len : len, upload,
+                       c->request_digest);
+    return step(reply, r < 0 ? -EIO : 0, &err) && find_repeated(c, reply);
 }
 
-/* Parses the request and completes the plan. False when *reply says why not. */
+/* Makes the draft, and looks whether its tenant may begin an execution now. */
+static bool begin_draft(struct creation *c, struct http_reply *reply)
+{
+    const char *key = c->request.idempotency_key;
+    struct refusal refusal = {0};
+    struct err err = {0};
+
+    c->e = execution_create(c->tenant, &err);
+    if (!c->e)
+        return step(reply, -ENOMEM, &err);
+    if (key) {
+        c->e->idempotency_key = strdup(key);
+        c->e->request_digest = strdup(c->request_digest);
+        if (!c->e->idempotency_key || !c->e->request_digest)
+            return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+    }
+    return check_admission(reply, engine_admit(c->daemon->engine, c->e, &refusal, &err),
+                           &refusal, &err);
+}
+
+/* Moves the input from the body of the request to the job. */
+static void take_input(struct creation *c, struct spool *json)
+{
+    struct job_bytes *input = &c->e->job.input;
+
+    if (!c->request.has_input)
+        return;
+    input->at = c->request.input_at;
+    input->len = c->request.input_bytes;
+    spool_release(json, &input->fd, &input->memory);
+}
+
+/* Parses the request and completes the draft. False when *reply says why not. */
 static bool prepare(struct creation *c, struct http_request *http, struct http_reply *reply)
 {
     struct spool *json = http->is_multipart ? &http->parts[0].content : &http->body;
     struct spool *upload =
         http->is_multipart && http->parts[1].seen ? &http->parts[1].content : NULL;
-    struct refusal refusal = {0};
     struct err err = {0};
     struct stat tar;
     const char *text = "{}";
     size_t len = 2;
     int r = 0;
 
-    memcpy(c->plan.tenant, http->caller.tenant, sizeof(c->plan.tenant));
+    c->tenant = http->caller.tenant;
     if (!http->is_multipart || http->parts[0].seen) {
         r = spool_view(json, &text);
         len = (size_t)json->size;
@@ -257,30 +277,22 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (c->repeated)
         return true;
     /* Before an archive is looked at. */
-    if (!daemon_admit(c->daemon, reply))
-        return false;
-    r = engine_admit(c->daemon->engine, &c->plan, &refusal, &err);
-    if (!check_admission(reply, r, &refusal, &err))
+    if (!daemon_admit(c->daemon, reply) || !begin_draft(c, reply))
         return false;
     if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
         return false;
     if (c->refusal)
         return true;
-    if (fstat(c->plan.skill_fd, &tar) < 0)
+    if (fstat(c->e->job.skill.fd, &tar) < 0)
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
-    c->plan.skill_bytes = (uint64_t)tar.st_size;
-    r = files_open_inputs(c->daemon, c->plan.tenant, &c->request, &c->plan.files, &err);
+    c->e->fresh = c->request.is_fresh;
+    c->e->job.skill.len = (uint64_t)tar.st_size;
+    r = files_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
     if (r == 0)
-        r = skills_plan(&c->skill, &c->archive, &c->request, &c->plan, &err);
+        r = skills_plan(&c->skill, &c->archive, &c->request, c->e, &err);
     if (!step(reply, r, &err))
         return false;
-    c->plan.has_input = c->request.has_input;
-    c->plan.input_at = c->request.input_at;
-    c->plan.input_bytes = c->request.input_bytes;
-    if (c->plan.has_input) {
-        c->plan.input = *json;
-        *json = spool_init(-1, 0);
-    }
+    take_input(c, json);
     return true;
 }
 
@@ -305,13 +317,12 @@ static void reply_result(struct daemon *d, const struct http_request *http,
     daemon_reply_result(d, http, reply, &body);
 }
 
-static bool submit(struct creation *c, struct execution **ret, struct http_reply *reply)
+static bool submit(struct creation *c, struct http_reply *reply)
 {
     struct err err = {0};
     struct refusal refusal = {0};
-    int r = c->refusal
-                ? engine_refuse(c->daemon->engine, &c->plan, c->refusal, ret, &refusal, &err)
-                : engine_submit(c->daemon->engine, &c->plan, ret, &refusal, &err);
+    int r = c->refusal ? engine_refuse(c->daemon->engine, c->e, c->refusal, &refusal, &err)
+                       : engine_submit(c->daemon->engine, c->e, &refusal, &err);
 
     /* Another request with the same key was quicker. */
     if (r == -EEXIST && !find_repeated(c, reply))
@@ -370,23 +381,24 @@ static void reply_execution(struct daemon *d, const struct http_request *http,
 void execution_answer(struct daemon *d, struct http_request *http, const char *said,
                       size_t said_len, struct http_reply *reply)
 {
-    struct creation c = {
-        .daemon = d, .said = said, .said_len = said_len, .plan = run_plan_init()};
+    struct creation c = {.daemon = d, .said = said, .said_len = said_len};
     struct registry_execution row = {0};
     struct execution *e = NULL;
-    bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, &e, reply));
+    bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, reply));
     bool is_async = c.request.is_async;
 
     if (accepted && c.repeated)
-        accepted = lookup_execution(c.daemon, http->caller.tenant, c.repeated, &e, &row, reply);
+        accepted = lookup_execution(d, c.tenant, c.repeated, &e, &row, reply);
+    else if (accepted)
+        e = execution_ref(c.e);
     creation_finish(&c);
     if (!accepted)
         return;
     if (e) {
-        reply_execution(c.daemon, http, reply, e, is_async);
+        reply_execution(d, http, reply, e, is_async);
         return;
     }
-    reply_stored(c.daemon, http, reply, &row, is_async);
+    reply_stored(d, http, reply, &row, is_async);
     registry_execution_finish(&row);
 }
 

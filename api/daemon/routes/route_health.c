@@ -2,7 +2,6 @@
 /* Whether the daemon lives, and whether it can take an execution now. */
 #include "api/daemon/daemon.h"
 #include "api/json/json_text.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +49,7 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     if (__atomic_load_n(&d->stopping, __ATOMIC_RELAXED))
         (void)err_set(&pool, ESHUTDOWN, "the daemon is stopping");
     else
-        (void)starts_check(&d->starts, clock_monotonic_ns(), &pool);
+        (void)pool_check_starts(d->pool, &pool);
     ready = state == SNAPSHOTS_READY && pool.code == 0 && !resources.disk.low &&
             !resources.memory.low;
     (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":",

@@ -175,12 +175,11 @@ void route_metrics(void *ctx, struct http_request *request, struct http_reply *r
     struct daemon *d = ctx;
     struct metrics_gauges gauges = {0};
     struct buf body = buf_init(METRICS_BYTES_MAX);
-    char text[ERR_MESSAGE_MAX];
 
     (void)request;
     engine_measure(d->engine, &gauges);
-    gauges.snapshot_ready =
-        snapshots_get_state(d->snapshots, text, sizeof(text)) == SNAPSHOTS_READY;
+    pool_measure(d->pool, &gauges.machines);
+    snapshots_measure(d->snapshots, &gauges.snapshot);
     if (metrics_write(d->metrics, &gauges, &body) < 0) {
         buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "out of memory");

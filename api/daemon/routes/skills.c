@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/skills.h"
 
-#include "api/daemon/engine/run_payload.h"
 #include "api/daemon/limits.h"
 #include "api/skill/entry.h"
 #include "base/clock.h"
@@ -88,45 +87,37 @@ void skills_reply_refused(struct http_reply *reply, int result, const struct err
                      err->code ? err->message : strerror(-result));
 }
 
-/* The body of SKILL.md, cut where it would not fit an environment variable. */
-static int put_instructions(struct buf *run, const struct skill *skill)
+/* How much of the body of SKILL.md fits an environment variable. */
+static size_t instructions_len(const struct skill *skill)
 {
     const uint8_t *text = (const uint8_t *)skill->instructions;
-    size_t len = skill->instructions_len;
+    size_t len = text ? skill->instructions_len : 0;
 
     if (len > LIMIT_INSTRUCTIONS) {
         len = LIMIT_INSTRUCTIONS;
         while (len > 0 && (text[len] & 0xc0) == 0x80)
             len--;
     }
-    return run_payload_bytes(run, PROTO_F_INSTRUCTIONS, text, len);
+    return len;
 }
 
 static int write_run(const struct skill *skill, const struct skill_entry *entry,
-                     const struct request *request, struct run_plan *plan)
+                     const struct request *request, struct execution *e)
 {
-    struct buf *run = &plan->run;
-    const struct run_limits limits = {
-        .timeout_ms = plan->timeout_ms,
-        .memory_bytes = plan->memory_bytes,
-        .pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS};
-    int r = run_payload_text(run, PROTO_F_LANG, entry->lang);
+    const struct job_orders orders = {
+        .lang = entry->lang,
+        .mode = entry->mode,
+        .entry = entry->entry,
+        .args = (const char *const *)request->args,
+        .n_args = request->n_args,
+        .env = (const char *const *)request->env,
+        .n_env = request->n_env,
+        .pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS,
+        .instructions = skill->instructions ? skill->instructions : "",
+        .instructions_len = instructions_len(skill),
+        .skill_name = e->skill_name};
 
-    if (r == 0)
-        r = run_payload_number(run, PROTO_F_MODE, entry->mode, 1);
-    if (r == 0)
-        r = run_payload_text(run, PROTO_F_ENTRY, entry->entry);
-    for (size_t i = 0; r == 0 && i < request->n_args; i++)
-        r = run_payload_text(run, PROTO_F_ARG, request->args[i]);
-    for (size_t i = 0; r == 0 && i < request->n_env; i++)
-        r = run_payload_text(run, PROTO_F_ENV, request->env[i]);
-    if (r == 0)
-        r = run_payload_limits(run, &limits);
-    if (r == 0)
-        r = put_instructions(run, skill);
-    if (r == 0)
-        r = run_payload_text(run, PROTO_F_SKILL_NAME, plan->skill_name);
-    return r;
+    return job_encode(&e->job, &orders);
 }
 
 /* The lower of the daemon's ceiling and the tenant's, where that has one. */
@@ -136,45 +127,46 @@ static uint64_t ceiling(uint64_t of_daemon, uint64_t of_tenant)
 }
 
 static int choose_limits(const struct skill *skill, const struct request *request,
-                         struct run_plan *plan)
+                         struct execution *e)
 {
+    struct job *job = &e->job;
     uint64_t timeout = request->timeout_ms ? request->timeout_ms : skill->timeout_ms;
     uint64_t memory = request->memory_bytes ? request->memory_bytes : skill->memory_bytes;
-    uint64_t max_timeout = ceiling(LIMIT_TIMEOUT_MS, plan->limits.max_timeout_ms);
-    uint64_t max_memory = ceiling(LIMIT_MEMORY_MAX, plan->limits.max_memory_bytes);
+    uint64_t max_timeout = ceiling(LIMIT_TIMEOUT_MS, e->limits.max_timeout_ms);
+    uint64_t max_memory = ceiling(LIMIT_MEMORY_MAX, e->limits.max_memory_bytes);
     int r = 0;
 
-    plan->timeout_ms = timeout ? timeout : DEFAULT_TIMEOUT_MS;
-    plan->memory_bytes = memory ? memory : DEFAULT_MEMORY_BYTES;
-    if (plan->timeout_ms > max_timeout) {
-        plan->timeout_ms = max_timeout;
-        r = skill_strings_add(&plan->warnings, "the timeout was cut to %g s",
+    job->timeout_ms = timeout ? timeout : DEFAULT_TIMEOUT_MS;
+    job->memory_bytes = memory ? memory : DEFAULT_MEMORY_BYTES;
+    if (job->timeout_ms > max_timeout) {
+        job->timeout_ms = max_timeout;
+        r = skill_strings_add(&e->warnings, "the timeout was cut to %g s",
                               (double)max_timeout / 1000);
     }
-    if (r == 0 && plan->memory_bytes > max_memory) {
-        plan->memory_bytes = max_memory;
-        r = skill_strings_add(&plan->warnings, "the memory limit was cut to %llu MiB",
+    if (r == 0 && job->memory_bytes > max_memory) {
+        job->memory_bytes = max_memory;
+        r = skill_strings_add(&e->warnings, "the memory limit was cut to %llu MiB",
                               (unsigned long long)(max_memory / LIMIT_MIB));
     }
-    if (r == 0 && plan->memory_bytes < LIMIT_MEMORY_MIN) {
-        plan->memory_bytes = LIMIT_MEMORY_MIN;
-        r = skill_strings_add(&plan->warnings, "the memory limit was raised to %llu MiB",
+    if (r == 0 && job->memory_bytes < LIMIT_MEMORY_MIN) {
+        job->memory_bytes = LIMIT_MEMORY_MIN;
+        r = skill_strings_add(&e->warnings, "the memory limit was raised to %llu MiB",
                               LIMIT_MEMORY_MIN / LIMIT_MIB);
     }
     return r;
 }
 
 int skills_plan(const struct skill *skill, const struct skill_archive *archive,
-                const struct request *request, struct run_plan *plan, struct err *err)
+                const struct request *request, struct execution *e, struct err *err)
 {
     struct skill_entry entry;
     int r = skill_entry_resolve(skill, archive, request->script, request->module, &entry, err);
 
     if (r < 0)
         return r;
-    r = choose_limits(skill, request, plan);
+    r = choose_limits(skill, request, e);
     if (r == 0)
-        r = write_run(skill, &entry, request, plan);
+        r = write_run(skill, &entry, request, e);
     skill_entry_finish(&entry);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an archive or a registered skill, and a checked request, to the plan of an execution.
+ * From an archive or a registered skill, and a checked request, to the job of an execution.
  */
 #ifndef SKILLVM_API_DAEMON_ROUTES_SKILLS_H
 #define SKILLVM_API_DAEMON_ROUTES_SKILLS_H
@@ -27,11 +27,10 @@ int skills_ingest(struct fair_gate *gate, const char *tenant,
 void skills_reply_refused(struct http_reply *reply, int result, const struct err *err);
 
 /*
- * Completes a plan whose skill_fd is open and whose names are set: entry point, limits,
- * environment, and the RUN payload. plan->warnings gets what was clamped. 0; -EINVAL (no such
- * entry); -E2BIG; -ENOMEM.
+ * Completes the job of a draft whose skill is set: entry point, limits, environment, and what
+ * RUN says. e->warnings gets what was clamped. 0; -EINVAL (no such entry); -E2BIG; -ENOMEM.
  */
 int skills_plan(const struct skill *skill, const struct skill_archive *archive,
-                const struct request *request, struct run_plan *plan, struct err *err);
+                const struct request *request, struct execution *e, struct err *err);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#define TOOL_CALL_OPTIONS 6u
+#define TOOL_CALL_OPTIONS 7u
 
 struct tool_call {
     char *name; /* owned */

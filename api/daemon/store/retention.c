@@ -7,6 +7,7 @@
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/store/storage.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -39,17 +40,13 @@ int retention_create(const struct retention_env *env, const struct config_retent
                      struct retention **ret, struct err *err)
 {
     struct retention *r = calloc(1, sizeof(*r));
-    pthread_condattr_t attr;
 
     if (!r)
         return err_set(err, ENOMEM, "out of memory");
     r->env = *env;
     r->settings = *settings;
     (void)pthread_mutex_init(&r->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&r->wake, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    cond_init(&r->wake);
     *ret = r;
     return 0;
 }
@@ -300,19 +297,12 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
 /* Waits for the next pass. False when it is time to stop. */
 static bool wait_for_turn(struct retention *r)
 {
-    struct timespec until;
+    uint64_t deadline_ns;
     bool stopping;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
     (void)pthread_mutex_lock(&r->lock);
-    until.tv_sec += (time_t)(r->settings.interval_ms / 1000);
-    until.tv_nsec += (long)(r->settings.interval_ms % 1000 * MS);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    while (!r->stopping && !r->changed &&
-           pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT)
+    deadline_ns = clock_monotonic_ns() + r->settings.interval_ms * MS;
+    while (!r->stopping && !r->changed && cond_wait_until(&r->wake, &r->lock, deadline_ns))
         ;
     r->changed = false;
     stopping = r->stopping;

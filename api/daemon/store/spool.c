@@ -129,6 +129,14 @@ int spool_read(const struct spool *s, uint64_t offset, void *data, size_t len)
     return (size_t)n == len ? 0 : -EIO;
 }
 
+void spool_release(struct spool *s, int *ret_fd, struct buf *ret_memory)
+{
+    *ret_fd = s->fd > 0 ? fd_steal(&s->fd) : -1;
+    *ret_memory = s->memory;
+    s->memory = buf_init(0);
+    spool_finish(s);
+}
+
 void spool_finish(struct spool *s)
 {
     if (s->map)

@@ -44,17 +44,13 @@ int storage_check_quota(struct registry *registry, const char *tenant, uint64_t 
 int storage_sweep(struct registry *registry, int objects_fd, pthread_mutex_t *store_lock,
                   unsigned *ret_n, struct err *err)
 {
-    int fd = openat(objects_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = fd_opendir(objects_fd);
     struct dirent *entry;
     int r = 0;
 
     *ret_n = 0;
-    if (!dir) {
-        r = err_set_errno(err, errno, "cannot read the folder of objects");
-        fd_close(&fd);
-        return r;
-    }
+    if (!dir)
+        return err_set_errno(err, errno, "cannot read the folder of objects");
     while (r == 0 && (entry = readdir(dir))) {
         bool used = true;
 

@@ -2,7 +2,7 @@
 #include "api/daemon/store/store.h"
 
 #include "api/daemon/engine/result.h"
-#include "api/daemon/engine/snapshot_files.h"
+#include "api/daemon/machine/snapshot_files.h"
 #include "api/daemon/store/storage.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -74,14 +74,11 @@ static int take_lock(struct store *store, const char *path, struct err *err)
 
 static void empty_folder(int dir_fd)
 {
-    int fd = openat(dir_fd, ".", DIR_FLAGS);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = fd_opendir(dir_fd);
     struct dirent *entry;
 
-    if (!dir) {
-        fd_close(&fd);
+    if (!dir)
         return;
-    }
     while ((entry = readdir(dir))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;

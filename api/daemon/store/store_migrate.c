@@ -65,16 +65,11 @@ static int adopt(struct store *store, struct registry *registry, const char *id,
 
 static int adopt_all(struct store *store, struct registry *registry, struct err *err)
 {
-    int fd = openat(store->artifacts_fd, ".", DIR_FLAGS);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = fd_opendir(store->artifacts_fd);
     struct dirent *entry;
 
-    if (!dir) {
-        int r = err_set_errno(err, errno, "cannot read the folder of artifacts");
-
-        fd_close(&fd);
-        return r;
-    }
+    if (!dir)
+        return err_set_errno(err, errno, "cannot read the folder of artifacts");
     while ((entry = readdir(dir))) {
         struct err one = {0};
         int r;
@@ -97,17 +92,13 @@ static int adopt_all(struct store *store, struct registry *registry, struct err 
 /* Skills of before schema 3 have no sizes in their rows. */
 static int measure_skills(struct store *store, struct registry *registry, struct err *err)
 {
-    int fd = openat(store->objects_fd, ".", DIR_FLAGS);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = fd_opendir(store->objects_fd);
     struct dirent *entry;
     struct stat st;
     int r = 0;
 
-    if (!dir) {
-        r = err_set_errno(err, errno, "cannot read the folder of objects");
-        fd_close(&fd);
-        return r;
-    }
+    if (!dir)
+        return err_set_errno(err, errno, "cannot read the folder of objects");
     while (r == 0 && (entry = readdir(dir))) {
         if (objects_is_digest(entry->d_name) &&
             fstatat(store->objects_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)

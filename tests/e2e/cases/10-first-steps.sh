@@ -34,7 +34,7 @@ case_demo() {
     equal "$(jq .output.words <<<"$OUT")" "$(LC_ALL=C.UTF-8 wc -w <"$text")" words
     equal "$(jq .output.bytes <<<"$OUT")" "$(wc -c <"$text")" bytes
     equal "$(jq .output.lines <<<"$OUT")" "$(wc -l <"$text")" lines
-    jq -e '.phases_ms | .restore > 0 and (has("boot") | not)' <<<"$OUT" >/dev/null ||
+    jq -e '.phases_ms | .take > 0 and .run > 0 and (has("boot") | not)' <<<"$OUT" >/dev/null ||
         fail "phases_ms: $(jq -c .phases_ms <<<"$OUT")"
     jq -e '.snapshot | length > 0' <<<"$OUT" >/dev/null || fail "no snapshot was named"
     python3 - "$text" >want.csv <<'P'

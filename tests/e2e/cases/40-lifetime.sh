@@ -59,7 +59,10 @@ case_a_killed_host_is_restarted() {
     pid=$(host_processes)
     [[ $pid =~ ^[0-9]+$ ]] || fail "one QEMU was expected, found: $pid"
     kill -KILL "$pid"
-    sleep 1
+    for _ in $(seq 100); do
+        [[ -d /proc/$pid ]] || break
+        sleep 0.1
+    done
     skill again main.sh <<<'echo again'
     for _ in $(seq 40); do
         capture skillvm run again

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A script started by the warm interpreter observes what a plain one would show it."""
 
+import io
 import json
+import re
+import tarfile
 
 from harness import bash_skill, case, check, check_equal, check_in, python_skill, skill_zip
 
@@ -184,6 +187,210 @@ def ways_to_end(world):
             check_equal(result["stdout"], "bye\n", "atexit")
         if "def f" in source:
             check_in("SyntaxError", result["stderr"], "stderr")
+
+
+# How interpreters end: each is run as a skill, and by a plain interpreter in a skill. What must
+# be equal is all that comes back: status, streams and files.
+NOISY = """
+import atexit, gc, os, sys, threading, weakref
+os.chdir(os.environ["SANDBOX_FILES_DIR"])
+
+class Noisy:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self, write=sys.stdout.write):
+        write(f"gone {self.name}\\n")
+
+def text(name):
+    file = open(name + ".txt", "w")
+    file.write(name)
+    return file
+"""
+ENDS = {
+    "threads": """
+started = threading.Event()
+def waited():
+    started.wait()
+    print("waited for")
+threading.Thread(target=waited).start()
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+threading._register_atexit(started.set)
+atexit.register(print, "after the threads")
+""",
+    "globals": """
+first = Noisy("first")
+_second = Noisy("_second")
+first.inner = Noisy("inner")
+weakref.finalize(first, print, "weakref.finalize")
+told = weakref.ref(first.inner, lambda reference: print("callback"))
+""",
+    "cycles": """
+cycle = [Noisy("in a cycle")]
+cycle.append(cycle)
+gc.disable()
+""",
+    "modules": """
+import fractions, json
+fractions.kept = Noisy("its own")
+json.kept = text("preloaded")
+json.JSONEncoder.kept = [text("class")]
+json.loads = lambda file=text("default"): None
+os.environ.kept = text("instance")
+""",
+    "buffers": """
+import codecs, contextvars
+kept = text("global")
+cycle = [text("cycle")]
+cycle.append(cycle)
+sys.kept = text("sys")
+local = threading.local()
+local.file = text("local")
+variable = contextvars.ContextVar("variable")
+variable.set(text("context"))
+codecs.register(lambda name, file=text("codec"): None)
+os.register_at_fork(before=lambda file=text("fork"): None)
+def generator():
+    file = text("generator")
+    try:
+        yield
+    finally:
+        print("finally")
+running = generator()
+next(running)
+""",
+    "exceptions": """
+class Fails:
+    def __del__(self):
+        raise ValueError("in a finalizer")
+one = Fails()
+cycle = [Fails()]
+cycle.append(cycle)
+atexit.register(sys.exit, 9)
+atexit.register(lambda: 1 / 0)
+sys.exit(3)
+""",
+    "hook": """
+def hook(unraisable, write=sys.stdout.write):
+    write(f"hook {unraisable.exc_type.__name__}\\n")
+sys.unraisablehook = hook
+class Fails:
+    def __del__(self):
+        raise ValueError("in a finalizer")
+one = Fails()
+""",
+    "flush fails": """
+os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+print("nowhere to go")
+sys.exit(3)
+""",
+    "streams replaced": """
+class Tee:
+    closed = False
+    def write(self, text):
+        return sys.__stdout__.write("tee " + text)
+    def flush(self):
+        sys.__stdout__.write("flushed\\n")
+sys.stdout = Tee()
+print("through the tee")
+""",
+    "exit text": "sys.exit('text')",
+    "uncaught": "noisy = Noisy('global')\n1 / 0",
+    "os._exit": "noisy = Noisy('global')\nprint('lost')\nos._exit(300)",
+    "interrupt": "noisy = Noisy('global')\nraise KeyboardInterrupt",
+    "signal in a finalizer": """
+import signal
+class Raises:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("still here")
+signal.signal(signal.SIGTERM, print)
+one = Raises()
+""",
+    "subinterpreter": """
+import _xxsubinterpreters as interpreters
+identity = interpreters.create()
+interpreters.run_string(identity, "import atexit; atexit.register(print, 'other', flush=True)")
+forgotten = int(interpreters.create())
+""",
+    "sqlite": """
+import sqlite3
+connection = sqlite3.connect("data")
+connection.execute("create table t(a)")
+connection.commit()
+connection.execute("insert into t values (1)")
+""",
+    "C code": """
+import ctypes
+ctypes.CDLL(None).printf(b"in a buffer of C\\n")
+at_exit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: os.write(1, b"pending\\n") * 0)
+ctypes.pythonapi.Py_AddPendingCall(at_exit, None)
+""",
+    "child left behind": """
+if os.fork() == 0:
+    import time
+    while True:
+        time.sleep(1)
+print("parent", flush=True)
+sys.exit(4)
+""",
+    "child at its own end": """
+noisy = Noisy("global")
+pid = os.fork()
+if pid:
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+else:
+    sys.exit(6)
+""",
+    "zombie": "import subprocess\nchild = subprocess.Popen(['true'])\nos.waitid(os.P_PID, "
+    "child.pid, os.WEXITED | os.WNOWAIT)\nprint('left')",
+    "stopped on the way": """
+import signal, subprocess
+subprocess.Popen(["sh", "-c", "until grep -q ^State:.T /proc/$PPID/status; do :; done; "
+                  "kill -CONT $PPID"])
+os.kill(os.getpid(), signal.SIGSTOP)
+print("went on", flush=True)
+sys.exit(7)
+""",
+    "exec": """
+print("before", flush=True)
+os.execv("/bin/sh", ["sh", "-c", "echo after; exit 8"])
+""",
+    "logging": """
+import logging, logging.handlers
+memory = logging.handlers.MemoryHandler(100, target=logging.FileHandler("log"))
+logging.getLogger("x").addHandler(memory)
+logging.getLogger("x").error("kept until the end")
+""",
+}
+PLAIN = "import os, sys\nos.execv(sys.executable, [sys.executable, '/sandbox/skill/probe.py'])\n"
+
+
+def how_it_ended(world, result):
+    files = []
+    if result["files_url"]:
+        with tarfile.open(fileobj=io.BytesIO(world.client.get(result["files_url"]).body)) as tar:
+            files = sorted((m.name.removeprefix("./"), m.size) for m in tar if m.isreg())
+    stderr = re.sub(r"0x[0-9a-f]{6,}|/sandbox/s[a-z]*/[a-z]*\.py", "…", result["stderr"] or "")
+    return {
+        "exit": (result["exit_code"], result["signal"]),
+        "stdout": result["stdout"],
+        "stderr": stderr,
+        "files": files,
+    }
+
+
+@case
+def ends_like_a_plain_interpreter(world):
+    wrong = []
+    for name, source in ENDS.items():
+        source = NOISY + source
+        ours = how_it_ended(world, world.client.run(skill_zip({"main.py": source})))
+        plain = how_it_ended(
+            world, world.client.run(skill_zip({"main.py": PLAIN, "probe.py": source}))
+        )
+        wrong += [f"{name}: {key}: {ours[key]!r}, plain {plain[key]!r}"
+                  for key in plain if ours[key] != plain[key]]
+    check(not wrong, "; ".join(wrong))
 
 
 @case

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """No execution sees another: not its files, processes, environment, random numbers or time."""
 
+import collections
 import concurrent.futures
 import time
 
-from harness import Failed, case, check, check_equal, python_skill, shorten
+from harness import Failed, case, check, check_equal, python_skill, shorten, wait_until
 
 RUNS = 200
 # Executions before the daemon's memory and descriptors are taken as its resting state: its page
 # cache and the allocator's arenas have reached their limits by then.
 WARM_UP = 100
-RSS_GROWTH_KIB = 512
+# The pool's threads each take an arena of the allocator's when they first have work to do.
+RSS_GROWTH_KIB = 1024
 
 TRACES = r"""
 import json, os, pathlib, random, subprocess, sys, uuid
@@ -67,16 +69,101 @@ for _ in range(20):
     time.sleep(0.02)
 """
 
+CLONES = 20
+# Where things are, and what was drawn when the snapshot was made, in the zygote's copy that runs
+# this and in an interpreter that it starts. "" is the mappings without a name.
+PLACES = r"""
+import ctypes, json, os, random, subprocess, sys, uuid
+
+def look():
+    libc = ctypes.CDLL(None)
+    libc.getauxval.restype = ctypes.c_ulong
+    libc.getauxval.argtypes = [ctypes.c_ulong]
+    found = {
+        "os.urandom": [os.urandom(16).hex()],
+        "random.random": [random.random().hex()],
+        "uuid.uuid4": [str(uuid.uuid4())],
+        "hash seed": [hash("a string")],
+        "id of an object made before": [id(sys.modules)],
+        "id of an object made now": [id(object())],
+        "address of a function of libc": [ctypes.cast(libc.getauxval, ctypes.c_void_p).value],
+        "address of malloc's next": [libc_malloc(libc)],
+        "AT_RANDOM, 16 bytes": [ctypes.string_at(libc.getauxval(25), 16).hex()],
+    }
+    # What a processor or a kernel has, and who runs: no secrets.
+    known = {4, 5, 6, 8, 11, 12, 13, 14, 16, 17, 23, 26, 27, 28, 29, 30, 51}
+    for kind in range(3, 64):
+        value = libc.getauxval(kind)
+        if kind not in known and value:
+            found[f"auxv {kind}"] = [value]
+    last, name = "", ""
+    for line in open("/proc/self/maps"):
+        parts = line.split(None, 5)
+        first, end = parts[0].split("-")
+        path = parts[5].strip() if len(parts) > 5 else ""
+        # What lies right behind a file's own data is the rest of it, which is zero at first.
+        if path or first != last:
+            name = os.path.basename(path)
+        last = end
+        if path.startswith("/"):
+            name = ("libc" if name.startswith("libc.so")
+                    else "a library" if ".so" in name
+                    else "the interpreter" if name.startswith("python") else "another file")
+        found.setdefault(f"mapping {name}", []).append(int(first, 16))
+    return found
+
+def libc_malloc(libc):
+    libc.malloc.restype = ctypes.c_void_p
+    return libc.malloc(40)
+
+if len(sys.argv) > 1:
+    json.dump(look(), sys.stdout)
+else:
+    own = look()
+    other = json.loads(subprocess.run([sys.executable, __file__, "other"], check=True,
+                                      stdout=subprocess.PIPE).stdout)
+    json.dump({"clone": own, "started": other}, open(os.environ["SANDBOX_OUTPUT"], "w"))
+"""
+# All that docs/snapshot-format.md says clones share.
+EQUAL_IN_CLONES = {
+    "hash seed",
+    "id of an object made before",
+    "id of an object made now",
+    "address of a function of libc",
+    "address of malloc's next",
+    "AT_RANDOM, 16 bytes",
+    "auxv 3",  # the interpreter's program headers
+    "auxv 7",  # the dynamic linker
+    "auxv 9",  # the interpreter's entry
+    "auxv 15",  # these three: in the stack
+    "auxv 25",
+    "auxv 31",
+    "auxv 33",  # the vdso
+    "mapping ",
+    "mapping [heap]",
+    "mapping [stack]",
+    "mapping [vdso]",
+    "mapping [vvar]",
+    "mapping libc",
+    "mapping a library",
+    "mapping the interpreter",
+    "mapping another file",
+}
+# An interpreter started in a clone has all of it for itself, but for what is linked to one place.
+EQUAL_IN_STARTED = {"auxv 3", "auxv 9", "mapping the interpreter"}
+
 
 @case
 def runs_share_nothing(world):
     archive = python_skill(TRACES)
     numbers = set()
     rest = None
+    machines = collections.Counter()
     started = time.monotonic()
     for number in range(RUNS):
         result = world.client.run_ok(archive)
         report = result["output"]
+        machines[result["machine"]] += 1
         where = f"run {number}"
         check_equal(report["marker"], False, f"{where}: a file in /tmp")
         check_equal(report["tmp"], [], f"{where}: /tmp")
@@ -89,6 +176,7 @@ def runs_share_nothing(world):
         if number == WARM_UP:
             rest = resting_state(world)
     seconds = time.monotonic() - started
+    check(machines["reused"] >= RUNS * 9 // 10, f"machines were {dict(machines)}")
     after = resting_state(world)
     check_equal(after["descriptors"], rest["descriptors"], "descriptors of the daemon")
     check_equal(after["threads"], rest["threads"], "threads of the daemon")
@@ -151,6 +239,54 @@ def clones_never_agree(world):
                 )
 
 
+def equal_in_most(reports):
+    """The names of what more than half of the reports have a value in common of."""
+    common = set()
+    for name in {name for report in reports for name in report}:
+        seen = collections.Counter()
+        for report in reports:
+            seen.update(set(report.get(name, [])))
+        if seen and max(seen.values()) > len(reports) // 2:
+            common.add(name)
+    return common
+
+
+@case
+def what_clones_share_is_known(world):
+    archive = python_skill(PLACES, name="places")
+    reports = []
+    for number in range(CLONES):
+        result = world.client.run_ok(archive, fresh=True)
+        check_equal(result["machine"], "fresh", f"the machine of run {number}")
+        reports.append(result["output"])
+    for kind, allowed in (("clone", EQUAL_IN_CLONES), ("started", EQUAL_IN_STARTED)):
+        common = equal_in_most([report[kind] for report in reports])
+        print(f"equal in {kind}: {sorted(common)}", flush=True)
+        print(f"not equal in {kind}: {sorted(allowed - common)}", flush=True)
+        check_equal(sorted(common - allowed), [], f"equal in {kind} and not in the list")
+
+
+@case
+def a_skill_has_its_machine_again(world):
+    archive = python_skill("print(1)", name="again")
+    check_equal(world.client.run_ok(archive)["machine"], "fresh", "the first")
+    check_equal(world.client.run_ok(archive)["machine"], "reused", "the second")
+    check_equal(world.client.run_ok(archive, fresh=True)["machine"], "fresh", "one alone")
+    check_equal(world.client.run_ok(archive)["machine"], "reused", "the next")
+    other = python_skill("print(2)", name="again")
+    check_equal(world.client.run_ok(other)["machine"], "fresh", "another skill of this name")
+    failed = world.client.run(python_skill("raise SystemExit(3)", name="again"))
+    check_equal((failed["status"], failed["machine"]), ("failed", "fresh"), "one that fails")
+    failed = world.client.run(python_skill("raise SystemExit(3)", name="again"))
+    check_equal((failed["status"], failed["machine"]), ("failed", "reused"), "failing again")
+    slow = python_skill("import time; time.sleep(100)", name="slow")
+    for number in range(2):
+        late = world.client.run(slow, timeout=1)
+        check_equal((late["status"], late["machine"]), ("timeout", "fresh"), f"late {number}")
+    check_equal(world.daemon.metrics("skillvm_machine_resets_total")['result="failed"'], 0, "failed")
+    world.check_clean()
+
+
 @case
 def parallel_runs_do_not_mix(world):
     source = """
@@ -183,7 +319,8 @@ def waiting_runs_say_so(world):
         slow = python_skill("import time; time.sleep(2)")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             first = pool.submit(daemon.client.run_ok, slow)
-            time.sleep(0.5)
+            wait_until(lambda: daemon.client.get("/v1/executions?status=running")
+                       .json["executions"], 60, "the first runs")
             second = daemon.client.run_ok(python_skill("print(1)"))
             first.result()
         check(second["phases_ms"]["queue"] > 500, f"queued {second['phases_ms']['queue']} ms")

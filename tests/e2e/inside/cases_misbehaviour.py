@@ -227,3 +227,24 @@ print("done")
     check_equal(result["output"], None, "output")
     check_equal(result["stdout"], "done\n", "stdout")
     check(result["truncated"] or result["error"] or result.get("warnings"), "nothing was said")
+
+
+@case
+def a_forged_end_ends_only_itself(world):
+    # What the interpreter does at its end (see guest-init/zygote/end.h), done by the script.
+    source = """
+import ctypes, os, re, signal, subprocess, sys
+page = int(re.search("([0-9a-f]+)-.*/memfd:end", open("/proc/self/maps").read())[1], 16)
+child = subprocess.Popen(["sleep", "60"]) if len(sys.argv) > 1 else None
+ctypes.c_uint32.from_address(page + 4).value = 5
+ctypes.c_uint32.from_address(page).value = 1
+os.kill(os.getpid(), signal.SIGSTOP)
+print("went on", flush=True)
+child.kill()
+child.wait()
+sys.exit(6)
+"""
+    result = world.client.run(python_skill(source))
+    check_equal((result["exit_code"], result["stdout"]), (5, ""), "alone")
+    result = world.client.run(python_skill(source), args=["child"])
+    check_equal((result["exit_code"], result["stdout"]), (6, "went on\n"), "with a child")

@@ -306,7 +306,31 @@ class Daemon:
         return self.process.pid
 
     def descriptors(self):
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        """Without the two of each machine that waits."""
+        return len(os.listdir(f"/proc/{self.pid}/fd")) - 2 * len(self.machines())
+
+    def machines(self):
+        """Ids of the processes of its machines. Asked of the kernel: it takes no connection."""
+        found = []
+        for pid in processes("skillvm-vmm"):
+            try:
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            except OSError:
+                continue
+            if re.search(rf"^PPid:\s+{self.pid}$", status, re.M):
+                found.append(pid)
+        return found
+
+    def metrics(self, name):
+        """The values of a metric, by what is between its braces."""
+        text = self.client.get("/metrics").body.decode()
+        found = re.findall(rf"^{name}(?:{{(.*)}})? (\S+)$", text, re.M)
+        return {labels: float(value) for labels, value in found}
+
+    def parked(self):
+        """How many machines wait for an execution, once none is being reset or ended."""
+        wait_until(lambda: not self.metrics("skillvm_machines_behind")[""], 20, "resets are done")
+        return int(sum(self.metrics("skillvm_machines_parked").values()))
 
     def rss_kib(self):
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
@@ -347,7 +371,11 @@ class World:
 
     def check_clean(self):
         """Nothing runs and nothing temporary is left, soon after the last answer."""
-        wait_until(lambda: not processes("skillvm-vmm"), 5, "no skillvm-vmm process is left")
+        wait_until(
+            lambda: len(processes("skillvm-vmm")) == self.daemon.parked(),
+            20,
+            "no skillvm-vmm process is left but those that wait",
+        )
         wait_until(lambda: not self.daemon.leftovers(), 5, f"{self.daemon.data}/tmp is empty")
 
     def finish(self):

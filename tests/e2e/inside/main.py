@@ -24,8 +24,9 @@ SUITES = {
         "cases_edges",
         "cases_lifetime",
         "cases_network",
+        "cases_resets",
     ),
-    "hostile": ("cases_guest", "cases_caller", "cases_machine"),
+    "hostile": ("cases_guest", "cases_caller", "cases_machine", "cases_reset"),
 }
 
 

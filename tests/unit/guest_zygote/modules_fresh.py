@@ -1,4 +1,5 @@
 # State of preloaded modules must be that of a fresh import.
+import asyncio  # its loggers stay where it was imported
 import decimal
 import json
 import linecache

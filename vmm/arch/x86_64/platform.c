@@ -10,6 +10,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/arch/x86_64/cpuid.h"
+#include "vmm/arch/x86_64/msr.h"
 
 #define LAPIC_GPA    0xfee00000ull
 #define IOAPIC_GPA   0xfec00000ull
@@ -21,10 +22,13 @@
 
 int arch_vm_setup(const struct kvm *kvm, struct err *err)
 {
+    int r;
+
     /* An argument by value: not for kvm_ioctl. */
     if (ioctl(kvm->vm_fd, KVM_SET_TSS_ADDR, TSS_GPA) < 0)
         return err_set_errno(err, errno, "KVM_SET_TSS_ADDR");
-    return kvm_ioctl(kvm->vm_fd, KVM_CREATE_IRQCHIP, NULL, "KVM_CREATE_IRQCHIP", err);
+    r = kvm_ioctl(kvm->vm_fd, KVM_CREATE_IRQCHIP, NULL, "KVM_CREATE_IRQCHIP", err);
+    return r < 0 ? r : x86_msr_filter(kvm, err);
 }
 
 int arch_devicetree_cpus(void *fdt)

@@ -5,18 +5,15 @@
  */
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 #include "vmm/arch/arch.h"
 #include "vmm/arch/x86_64/cpuid.h"
+#include "vmm/arch/x86_64/msr.h"
 
-#define MSRS_MAX  1024u
 #define XSAVE_MAX (64u << 10)
 #define N_CHIPS   3u
-
-#define MSR_TSC 0x10u
 
 /* KVM takes part of the difference between two clocks for drift: the same as its default. */
 #define TSC_TOLERANCE_PPM 250u
@@ -25,7 +22,7 @@
 struct msr_list {
     uint32_t n;
     uint32_t padding;
-    struct kvm_msr_entry entries[MSRS_MAX];
+    struct kvm_msr_entry entries[X86_MSRS_MAX];
 };
 _Static_assert(offsetof(struct msr_list, entries) == offsetof(struct kvm_msrs, entries),
                "struct msr_list must be laid out as struct kvm_msrs");
@@ -35,20 +32,13 @@ struct scratch {
     struct x86_cpuid cpuid;
     struct x86_cpuid have;
     struct msr_list msrs;
-    struct msr_list one;
-    struct {
-        uint32_t n;
-        uint32_t indices[MSRS_MAX];
-    } index;
+    struct x86_msr_index index;
     uint8_t xsave[XSAVE_MAX] __attribute__((aligned(64)));
     uint8_t bytes[64u << 10];
 };
 
-static void free_scratch(struct scratch **s)
-{
-    free(*s);
-}
-#define _cleanup_scratch_ __attribute__((cleanup(free_scratch)))
+/* Static, because nothing may be allocated when the guest has run. */
+static struct scratch scratch;
 
 /* Bytes of this machine's KVM_GET_XSAVE2 and KVM_SET_XSAVE. */
 static int xsave_bytes(const struct kvm *kvm, size_t *ret_bytes, struct err *err)
@@ -153,25 +143,22 @@ static int load_xsave(const struct kvm *kvm, const struct state *state, struct s
 static int read_msrs(const struct kvm *kvm, struct scratch *s, struct err *err)
 {
     uint32_t n = 0;
-    int r;
+    int r = x86_msr_list(kvm, &s->index, err);
 
-    s->index.n = MSRS_MAX;
-    r = kvm_ioctl(kvm->dev_fd, KVM_GET_MSR_INDEX_LIST, &s->index, "KVM_GET_MSR_INDEX_LIST",
-                  err);
     if (r < 0)
         return r;
     for (uint32_t i = 0; i < s->index.n; i++) {
-        if (s->index.indices[i] == MSR_TSC)
+        uint32_t index = s->index.indices[i];
+        uint64_t value;
+
+        if (index == MSR_TSC)
             continue;
-        s->one.n = 1;
-        s->one.entries[0] = (struct kvm_msr_entry){.index = s->index.indices[i]};
-        r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_MSRS, &s->one, "KVM_GET_MSRS", err);
+        r = x86_msr_get(kvm, index, &value, err);
         if (r < 0)
             return r;
-        /* One of a feature that the guest was not given. */
-        if (r == 0)
-            continue;
-        s->msrs.entries[n++] = s->one.entries[0];
+        /* None is one of a feature that the guest was not given. */
+        if (r > 0)
+            s->msrs.entries[n++] = (struct kvm_msr_entry){.index = index, .data = value};
     }
     s->msrs.n = n;
     return 0;
@@ -200,7 +187,7 @@ static int load_msrs(const struct kvm *kvm, const struct state *state, struct sc
     uint32_t n = bytes_get_u32(&r);
     int e;
 
-    if (n > MSRS_MAX)
+    if (n > X86_MSRS_MAX)
         return state_bad_section(state, X86_TAG_MSRS, "too many entries", err);
     s->msrs.n = n;
     for (uint32_t i = 0; i < n; i++) {
@@ -220,20 +207,13 @@ static int load_msrs(const struct kvm *kvm, const struct state *state, struct sc
     return 0;
 }
 
-static int read_tsc(const struct kvm *kvm, uint64_t *ret_tsc, struct scratch *s,
-                    struct err *err)
+static int read_tsc(const struct kvm *kvm, uint64_t *ret_tsc, struct err *err)
 {
-    int r;
+    int r = x86_msr_get(kvm, MSR_TSC, ret_tsc, err);
 
-    s->one.n = 1;
-    s->one.entries[0] = (struct kvm_msr_entry){.index = MSR_TSC};
-    r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_MSRS, &s->one, "KVM_GET_MSRS of the TSC", err);
     if (r < 0)
         return r;
-    if (r != 1)
-        return err_set(err, ENOTSUP, "KVM_GET_MSRS: the TSC cannot be read");
-    *ret_tsc = s->one.entries[0].data;
-    return 0;
+    return r == 1 ? 0 : err_set(err, ENOTSUP, "KVM_GET_MSRS: the TSC cannot be read");
 }
 
 static int save_tsc(const struct kvm *kvm, struct state_writer *w, struct scratch *s,
@@ -246,7 +226,7 @@ static int save_tsc(const struct kvm *kvm, struct state_writer *w, struct scratc
 
     if (khz < 0)
         return khz;
-    r = read_tsc(kvm, &tsc, s, err);
+    r = read_tsc(kvm, &tsc, err);
     if (r < 0)
         return r;
     bytes_put_u64(&b, tsc);
@@ -265,41 +245,58 @@ static int set_tsc_khz(const struct kvm *kvm, uint32_t khz, int have_khz, struct
     return 0;
 }
 
-/*
- * The guest's TSC goes on from the saved value. Writing it as an MSR would not do: KVM may take
- * the write for an attempt to synchronise CPUs and ignore it.
- */
-static int load_tsc(const struct kvm *kvm, const struct state *state, struct scratch *s,
-                    struct err *err)
+static int read_tsc_section(const struct state *state, uint64_t *ret_tsc, uint32_t *ret_khz,
+                            struct err *err)
 {
     struct bytes_reader b = state_section(state, X86_TAG_TSC);
-    uint64_t saved = bytes_get_u64(&b);
-    uint32_t saved_khz = bytes_get_u32(&b);
-    uint64_t offset = 0, now = 0;
-    struct kvm_device_attr attr = {
-        .group = KVM_VCPU_TSC_CTRL,
-        .attr = KVM_VCPU_TSC_OFFSET,
-        .addr = (uintptr_t)&offset,
-    };
-    uint64_t difference;
-    int khz, r;
 
-    if (!bytes_done(&b) || saved_khz == 0)
+    *ret_tsc = bytes_get_u64(&b);
+    *ret_khz = bytes_get_u32(&b);
+    if (!bytes_done(&b) || *ret_khz == 0)
         return state_bad_section(state, X86_TAG_TSC, "wrong length or frequency", err);
+    return 0;
+}
+
+static int load_tsc_khz(const struct kvm *kvm, const struct state *state, struct err *err)
+{
+    uint32_t saved_khz, difference;
+    uint64_t saved;
+    int r = read_tsc_section(state, &saved, &saved_khz, err);
+    int khz;
+
+    if (r < 0)
+        return r;
     khz = kvm_ioctl(kvm->vcpu_fd, KVM_GET_TSC_KHZ, NULL, "KVM_GET_TSC_KHZ", err);
     if (khz < 0)
         return khz;
     difference =
         saved_khz > (uint32_t)khz ? saved_khz - (uint32_t)khz : (uint32_t)khz - saved_khz;
     /* Small differences are calibration noise, and kvm-clock tells the guest the truth. */
-    if (difference * 1000000 > (uint64_t)saved_khz * TSC_TOLERANCE_PPM) {
-        r = set_tsc_khz(kvm, saved_khz, khz, err);
-        if (r < 0)
-            return r;
-    }
-    r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_DEVICE_ATTR, &attr, "reading KVM_VCPU_TSC_OFFSET", err);
+    if (difference * UINT64_C(1000000) <= (uint64_t)saved_khz * TSC_TOLERANCE_PPM)
+        return 0;
+    return set_tsc_khz(kvm, saved_khz, khz, err);
+}
+
+/*
+ * The guest's TSC goes on from the saved value. Writing it as an MSR would not do: KVM may take
+ * the write for an attempt to synchronise CPUs and ignore it.
+ */
+static int load_tsc(const struct kvm *kvm, const struct state *state, struct err *err)
+{
+    uint64_t offset = 0, now = 0, saved;
+    uint32_t saved_khz;
+    struct kvm_device_attr attr = {
+        .group = KVM_VCPU_TSC_CTRL,
+        .attr = KVM_VCPU_TSC_OFFSET,
+        .addr = (uintptr_t)&offset,
+    };
+    int r = read_tsc_section(state, &saved, &saved_khz, err);
+
     if (r >= 0)
-        r = read_tsc(kvm, &now, s, err);
+        r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_DEVICE_ATTR, &attr, "reading KVM_VCPU_TSC_OFFSET",
+                      err);
+    if (r >= 0)
+        r = read_tsc(kvm, &now, err);
     if (r < 0)
         return r;
     offset += saved - now;
@@ -358,7 +355,7 @@ static int load_clock(const struct kvm *kvm, const struct state *state, struct e
 
 int arch_state_save(const struct kvm *kvm, struct state_writer *w, struct err *err)
 {
-    _cleanup_scratch_ struct scratch *s = calloc(1, sizeof(*s));
+    struct scratch *s = &scratch;
     int cpu = kvm->vcpu_fd;
     struct kvm_mp_state mp;
     struct kvm_regs regs;
@@ -370,8 +367,6 @@ int arch_state_save(const struct kvm *kvm, struct state_writer *w, struct err *e
     struct kvm_clock_data clock;
     int r;
 
-    if (!s)
-        return err_set(err, ENOMEM, "no memory");
 #define SAVE(fd, request, tag, blob)                                                           \
     save_blob(fd, request, #request, w, tag, &(blob), sizeof(blob), err)
     r = save_cpuid(kvm, w, s, err);
@@ -393,14 +388,12 @@ int arch_state_save(const struct kvm *kvm, struct state_writer *w, struct err *e
 }
 
 /*
- * The order matters: features first, because they decide what the rest may hold; the local APIC
- * before the MSRs, because the TSC deadline is only taken in that timer mode; the TSC before
- * the MSRs for the same reason; events last of the vCPU, because setting registers clears
- * them; the clock after the TSC it is computed from.
+ * The order matters: the local APIC before the MSRs, because the TSC deadline is only taken in
+ * that timer mode; the TSC before the MSRs for the same reason; events last of the vCPU,
+ * because setting registers clears them; the clock after the TSC it is computed from.
  */
-int arch_state_load(const struct kvm *kvm, const struct state *state, struct err *err)
+static int load_vcpu(const struct kvm *kvm, const struct state *state, struct err *err)
 {
-    _cleanup_scratch_ struct scratch *s = calloc(1, sizeof(*s));
     int cpu = kvm->vcpu_fd;
     struct kvm_mp_state mp;
     struct kvm_regs regs;
@@ -411,23 +404,40 @@ int arch_state_load(const struct kvm *kvm, const struct state *state, struct err
     struct kvm_vcpu_events events;
     int r;
 
-    if (!s)
-        return err_set(err, ENOMEM, "no memory");
 #define LOAD(request, tag, blob)                                                               \
     load_blob(cpu, request, #request, state, tag, &(blob), sizeof(blob), err)
-    r = load_cpuid(kvm, state, s, err);
-    r = r < 0 ? r : LOAD(KVM_SET_MP_STATE, X86_TAG_MP, mp);
+    r = LOAD(KVM_SET_MP_STATE, X86_TAG_MP, mp);
     r = r < 0 ? r : LOAD(KVM_SET_REGS, X86_TAG_REGS, regs);
     r = r < 0 ? r : LOAD(KVM_SET_SREGS, X86_TAG_SREGS, sregs);
-    r = r < 0 ? r : load_xsave(kvm, state, s, err);
+    r = r < 0 ? r : load_xsave(kvm, state, &scratch, err);
     r = r < 0 ? r : LOAD(KVM_SET_XCRS, X86_TAG_XCRS, xcrs);
     r = r < 0 ? r : LOAD(KVM_SET_DEBUGREGS, X86_TAG_DEBUGREGS, debugregs);
     r = r < 0 ? r : LOAD(KVM_SET_LAPIC, X86_TAG_LAPIC, lapic);
-    r = r < 0 ? r : load_tsc(kvm, state, s, err);
-    r = r < 0 ? r : load_msrs(kvm, state, s, err);
+    r = r < 0 ? r : load_tsc(kvm, state, err);
+    r = r < 0 ? r : load_msrs(kvm, state, &scratch, err);
     r = r < 0 ? r : LOAD(KVM_SET_VCPU_EVENTS, X86_TAG_EVENTS, events);
     r = r < 0 ? r : load_irqchips(kvm, state, err);
     r = r < 0 ? r : load_clock(kvm, state, err);
 #undef LOAD
     return r;
+}
+
+/* Features and frequency first, because they decide what the rest may hold. */
+int arch_state_load(const struct kvm *kvm, const struct state *state, struct err *err)
+{
+    int r = load_cpuid(kvm, state, &scratch, err);
+
+    r = r < 0 ? r : load_tsc_khz(kvm, state, err);
+    return r < 0 ? r : load_vcpu(kvm, state, err);
+}
+
+int arch_state_reload(const struct kvm *kvm, const struct state *state, struct err *err)
+{
+    struct kvm_lapic_state lapic;
+    /* One time more than for a fresh vCPU: KVM computes the processor's priority from what it
+       remembers of the interrupt in service, and forgets that only afterwards. */
+    int r = load_blob(kvm->vcpu_fd, KVM_SET_LAPIC, "KVM_SET_LAPIC", state, X86_TAG_LAPIC,
+                      &lapic, sizeof(lapic), err);
+
+    return r < 0 ? r : load_vcpu(kvm, state, err);
 }

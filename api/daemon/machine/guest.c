@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/machine/guest.h"
+
+#include "api/daemon/limits.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#define MS             1000000ull
+#define READ_SIZE      (64u * 1024u)
+#define CONNECT_GRACES 6u /* restore and connect may take this many graces */
+#define INJECT_GRACES  12u
+#define COLLECT_GRACES 12u
+/* On top of it what a guest of the slowest kind takes in per millisecond. */
+#define INJECT_BYTES_PER_MS 1024u
+/* Small frames travel together: every write wakes the machine. */
+#define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
+#define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
+
+enum send_step {
+    SEND_NOTHING, /* READY has not come */
+    SEND_WAKE,
+    SEND_RUN,
+    SEND_RUN_BODY,
+    SEND_SKILL,
+    SEND_INPUT,
+    SEND_FILES_IN,
+    SEND_DONE,
+};
+
+struct guest {
+    struct vm *vm;
+    uint64_t grace_ns;
+    uint64_t deadline_ns;
+    struct guest_times times;
+    const struct job *job; /* NULL until it is run */
+    const struct guest_sink *sink;
+    int cancel_fd;
+    bool cancelled;
+    enum send_step step;
+    uint64_t sent; /* of the step's bytes */
+    struct input_stream files;
+    size_t out_at; /* of out, written already */
+    size_t out_len;
+    bool connected;     /* the process said so, which may come after READY */
+    bool cancel_due;    /* CANCEL goes out next */
+    bool control_ended; /* the process went away; bytes it left may still be read */
+    struct err ended;   /* why it did */
+    struct guest_decoder decoder;
+    /* From here on nothing is initialised. */
+    uint8_t in[READ_SIZE];
+    uint8_t out[OUT_SIZE];
+};
+
+/* A skill without input finds an empty object. */
+static uint64_t input_len(const struct job *job)
+{
+    return job->input.len > 0 ? job->input.len : 2;
+}
+
+static int read_input(const struct job *job, uint64_t at, uint8_t *data, size_t len)
+{
+    if (job->input.len > 0)
+        return job_bytes_read(&job->input, at, data, len);
+    memcpy(data, &"{}"[at], len);
+    return 0;
+}
+
+/* How long the guest may take for all that it is given. */
+static uint64_t inject_ns(const struct guest *g)
+{
+    uint64_t bytes = g->job->skill.len + g->job->input.len;
+
+    for (size_t i = 0; i < g->job->files.n; i++)
+        bytes += g->job->files.items[i].bytes;
+    return INJECT_GRACES * g->grace_ns + bytes / INJECT_BYTES_PER_MS * MS;
+}
+
+/* What begins with a stage that the guest has come to. */
+static void enter_stage(struct guest *g)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    switch (g->decoder.stage) {
+    case GUEST_INJECTING:
+        g->times.ready_ns = now;
+        break;
+    case GUEST_RUNNING:
+        g->times.started_ns = now;
+        /* A cancelled run keeps the deadline that cancelling set. */
+        if (!g->cancelled)
+            g->deadline_ns = now + g->job->timeout_ms * MS + g->grace_ns;
+        break;
+    case GUEST_OUTPUT:
+        g->times.exit_ns = now;
+        g->deadline_ns = now + COLLECT_GRACES * g->grace_ns;
+        break;
+    case GUEST_DONE:
+        g->times.done_ns = now;
+        break;
+    default:
+        break;
+    }
+    if (g->sink->stage)
+        g->sink->stage(g->sink->ctx, g->decoder.stage);
+}
+
+/* Where the payload of the next frame goes: PROTO_CHUNK_MAX bytes fit. */
+static uint8_t *payload_of_next(struct guest *g)
+{
+    return g->out + g->out_len + PROTO_HEADER_SIZE;
+}
+
+/* Adds a frame to the out buffer; payload_here bytes are already in their place. */
+static void frame(struct guest *g, enum proto_type type, size_t len, size_t payload_here)
+{
+    struct bytes_writer w = bytes_writer_init(g->out + g->out_len, PROTO_HEADER_SIZE);
+
+    bytes_put_u32(&w, (uint32_t)len);
+    bytes_put_u8(&w, (uint8_t)type);
+    bytes_put_u8(&w, 0);
+    bytes_put_u16(&w, 0);
+    g->out_len += PROTO_HEADER_SIZE + payload_here;
+}
+
+static int make_wake(struct guest *g, struct err *err)
+{
+    struct bytes_writer w = bytes_writer_init(payload_of_next(g), PROTO_WAKE_SIZE);
+    uint8_t entropy[PROTO_ENTROPY_SIZE];
+
+    if (getrandom(entropy, sizeof(entropy), 0) != (ssize_t)sizeof(entropy))
+        return err_set(err, EIO, "no random bytes for the guest");
+    bytes_put_u64(&w, clock_realtime_ns());
+    bytes_put(&w, entropy, sizeof(entropy));
+    explicit_bzero(entropy, sizeof(entropy));
+    frame(g, PROTO_WAKE, w.len, w.len);
+    g->step = SEND_RUN;
+    return 0;
+}
+
+/* The next chunk of SKILL or INPUT, or the empty frame after the last. */
+static int make_chunk(struct guest *g, enum proto_type type, uint64_t total,
+                      enum send_step next, struct err *err)
+{
+    uint8_t *payload = payload_of_next(g);
+    uint64_t left = total - g->sent;
+    size_t n = left < PROTO_CHUNK_MAX ? (size_t)left : PROTO_CHUNK_MAX;
+    int r = type == PROTO_SKILL ? job_bytes_read(&g->job->skill, g->sent, payload, n)
+                                : read_input(g->job, g->sent, payload, n);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot read the %s",
+                             type == PROTO_SKILL ? "skill" : "input");
+    frame(g, type, n, n);
+    g->sent += n;
+    if (n == 0) {
+        g->step = next;
+        g->sent = 0;
+    }
+    return 0;
+}
+
+/* The next chunk of FILES_IN, or the empty frame after the last. */
+static int make_files(struct guest *g, struct err *err)
+{
+    size_t n = 0;
+    int r = input_stream_read(&g->files, payload_of_next(g), PROTO_CHUNK_MAX, &n, err);
+
+    if (r < 0)
+        return r;
+    frame(g, PROTO_FILES_IN, n, n);
+    if (n == 0)
+        g->step = SEND_DONE;
+    return 0;
+}
+
+/* The next piece of the RUN payload, without a header of its own. RUN is never empty. */
+static void make_run_body(struct guest *g)
+{
+    size_t left = g->job->run.len - (size_t)g->sent;
+    size_t n = left < PROTO_CHUNK_MAX ? left : PROTO_CHUNK_MAX;
+
+    memcpy(g->out + g->out_len, g->job->run.data + g->sent, n);
+    g->out_len += n;
+    g->sent += n;
+    if (n == left) {
+        g->sent = 0;
+        g->step = SEND_SKILL;
+    }
+}
+
+/* Adds the next frame, or piece of one, to the out buffer, if there is any to send. */
+static int make_frame(struct guest *g, struct err *err)
+{
+    if (g->cancel_due && g->decoder.stage >= GUEST_INJECTING && g->step == SEND_DONE) {
+        g->cancel_due = false;
+        frame(g, PROTO_CANCEL, 0, 0);
+        return 0;
+    }
+    if (!g->job)
+        return 0;
+    switch (g->step) {
+    case SEND_NOTHING:
+    case SEND_DONE:
+        return 0;
+    case SEND_WAKE:
+        return make_wake(g, err);
+    case SEND_RUN:
+        if (g->job->run.len > PROTO_PAYLOAD_MAX)
+            return err_set(err, E2BIG, "arguments and environment are too large together");
+        frame(g, PROTO_RUN, g->job->run.len, 0);
+        g->step = SEND_RUN_BODY;
+        return 0;
+    case SEND_RUN_BODY:
+        make_run_body(g);
+        return 0;
+    case SEND_SKILL:
+        return make_chunk(g, PROTO_SKILL, g->job->skill.len, SEND_INPUT, err);
+    case SEND_INPUT:
+        return make_chunk(g, PROTO_INPUT, input_len(g->job), SEND_FILES_IN, err);
+    case SEND_FILES_IN:
+        return make_files(g, err);
+    }
+    return 0;
+}
+
+/* Fills the empty out buffer with as many frames as fit. */
+static int fill_out(struct guest *g, struct err *err)
+{
+    size_t before;
+    int r = 0;
+
+    g->out_at = g->out_len = 0;
+    if (g->step == SEND_DONE)
+        guest_decoder_set_injected(&g->decoder);
+    do {
+        before = g->out_len;
+        r = make_frame(g, err);
+    } while (r == 0 && g->out_len > before &&
+             sizeof(g->out) - g->out_len >= PROTO_HEADER_SIZE + PROTO_CHUNK_MAX);
+    return r;
+}
+
+/* Sends until nothing is left or the socket is full. */
+static int send_frames(struct guest *g, struct err *err)
+{
+    for (;;) {
+        ssize_t n;
+
+        if (g->out_at == g->out_len) {
+            int r = fill_out(g, err);
+
+            if (r < 0 || g->out_len == 0)
+                return r;
+        }
+        n = send(g->vm->vsock_fd, g->out + g->out_at, g->out_len - g->out_at, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        /* A closed peer shows on the reading side, with what it said before. */
+        if (n < 0 && (errno == EAGAIN || errno == EPIPE || errno == ECONNRESET))
+            return 0;
+        if (n < 0)
+            return err_set_errno(err, errno, "cannot send to the guest");
+        g->out_at += (size_t)n;
+    }
+}
+
+static int feed(struct guest *g, size_t len, struct err *err)
+{
+    size_t at = 0;
+
+    while (at < len) {
+        const enum guest_stage stage = g->decoder.stage;
+        size_t used = 0;
+        int r = guest_decoder_feed(&g->decoder, g->in + at, len - at, g->sink, &used, err);
+
+        if (g->decoder.stage != stage)
+            enter_stage(g);
+        if (r < 0)
+            return r;
+        at += used;
+    }
+    return 0;
+}
+
+/* Reads what is there. 0, -EPIPE at the end of the stream, or an error. */
+static int receive(struct guest *g, struct err *err)
+{
+    for (unsigned i = 0; i < READS_IN_A_ROW && g->decoder.stage < GUEST_DONE; i++) {
+        ssize_t n = recv(g->vm->vsock_fd, g->in, sizeof(g->in), MSG_DONTWAIT);
+        int r;
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return 0;
+        if (n == 0 || (n < 0 && errno == ECONNRESET))
+            return -EPIPE;
+        if (n < 0)
+            return err_set_errno(err, errno, "cannot receive from the guest");
+        r = feed(g, (size_t)n, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* The process may be in the guest's hands: it is believed nothing it cannot know. */
+static void note_resumed(struct guest *g, uint64_t time_ns)
+{
+    if (time_ns >= g->times.start_ns && time_ns <= clock_monotonic_ns())
+        g->times.resumed_ns = time_ns;
+}
+
+static void read_control(struct guest *g)
+{
+    for (unsigned i = 0; i < READS_IN_A_ROW && !g->control_ended; i++) {
+        struct vmm_event event;
+        int r = vm_next_event(g->vm, &event, &g->ended);
+
+        if (r == -EAGAIN)
+            return;
+        if (r == 0 && event.type == VMM_EVENT_RESUMED)
+            note_resumed(g, event.time_ns);
+        g->connected |= r == 0 && event.type == VMM_EVENT_CONNECTED;
+        if (r == 0 && event.type == VMM_EVENT_FAILED)
+            r = err_set(&g->ended, EREMOTEIO, "the microVM failed: %s", event.message);
+        if (r == 0 && event.type == VMM_EVENT_EXITED)
+            r = err_set(&g->ended, EPIPE, "%s",
+                        event.value == VMM_EXIT_RULES
+                            ? "the guest kernel broke a device's rules"
+                            : "the guest stopped before it had finished");
+        g->control_ended = r < 0;
+    }
+}
+
+/* The wish to cancel arrived. 0 when the guest will be asked, -ECANCELED when it need not be.
+ */
+static int cancel(struct guest *g, struct err *err)
+{
+    g->cancelled = true;
+    if (g->decoder.stage < GUEST_RUNNING)
+        return err_set(err, ECANCELED, "cancelled before the skill ran");
+    if (g->decoder.stage > GUEST_RUNNING)
+        return 0;
+    g->cancel_due = true;
+    g->deadline_ns = clock_monotonic_ns() + g->grace_ns;
+    return 0;
+}
+
+static int timed_out(const struct guest *g, struct err *err)
+{
+    static const char *const missing[] = {
+        [GUEST_CONNECTING] = "the guest did not answer after it was restored",
+        [GUEST_INJECTING] = "the guest did not start the skill",
+        [GUEST_RUNNING] = "the guest did not end the skill at its deadline",
+        [GUEST_OUTPUT] = "the guest did not hand over output.json",
+        [GUEST_FILES] = "the guest did not hand over its files",
+        [GUEST_ENDING] = "the guest did not finish",
+    };
+
+    return err_set(err, ETIMEDOUT, "%s", missing[g->decoder.stage]);
+}
+
+/* Sends what is due, once the guest is ready and there is something to run. */
+static int advance(struct guest *g, struct err *err)
+{
+    if (g->job && g->step == SEND_NOTHING && g->decoder.stage == GUEST_INJECTING) {
+        g->step = SEND_WAKE;
+        g->deadline_ns = clock_monotonic_ns() + inject_ns(g);
+    }
+    return send_frames(g, err);
+}
+
+/* One wait for anything to happen, and its handling. */
+static int turn(struct guest *g, struct err *err)
+{
+    bool watch_cancel = g->cancel_fd >= 0 && !g->cancelled;
+    bool sending = g->out_at < g->out_len;
+    struct pollfd p[3] = {
+        {.fd = g->vm->vsock_fd, .events = (short)(POLLIN | (sending ? POLLOUT : 0))},
+        {.fd = g->control_ended ? -1 : g->vm->control_fd, .events = POLLIN},
+        {.fd = watch_cancel ? g->cancel_fd : -1, .events = POLLIN},
+    };
+    int r;
+
+    if (clock_monotonic_ns() >= g->deadline_ns)
+        return timed_out(g, err);
+    if (poll(p, 3, clock_timeout_ms(g->deadline_ns)) < 0 && errno != EINTR)
+        return err_set_errno(err, errno, "cannot wait for the guest");
+    if (p[1].revents)
+        read_control(g);
+    if (p[2].revents) {
+        r = cancel(g, err);
+        if (r < 0)
+            return r;
+    }
+    if (p[0].revents & ~POLLOUT) {
+        r = receive(g, err);
+        if (r == -EPIPE && !g->control_ended && g->decoder.stage < GUEST_DONE) {
+            /* The process tells its reason on the control socket, perhaps a moment later. */
+            struct pollfd control = {.fd = g->vm->control_fd, .events = POLLIN};
+
+            (void)poll(&control, 1, 100);
+            read_control(g);
+        }
+        if (r == -EPIPE && g->decoder.stage < GUEST_DONE)
+            return g->ended.code
+                       ? err_set(err, g->ended.code, "%s", g->ended.message)
+                       : err_set(err, EPIPE, "the guest closed the connection too early");
+        if (r < 0)
+            return r;
+    } else if (g->control_ended) {
+        /* Everything it left was read: the stream had nothing more. */
+        return err_set(err, g->ended.code, "%s", g->ended.message);
+    }
+    return g->decoder.stage < GUEST_DONE ? advance(g, err) : 0;
+}
+
+struct guest *guest_open(struct vm *vm, uint64_t start_ns, uint64_t grace_ms)
+{
+    static const struct guest_decoder_limits limits = {.output_bytes = LIMIT_OUTPUT_BYTES,
+                                                       .files_bytes = LIMIT_FILES_STREAM};
+    static const struct guest_sink nobody;
+    struct guest *g = malloc(sizeof(*g));
+
+    if (!g)
+        return NULL;
+    memset(g, 0, offsetof(struct guest, decoder));
+    g->vm = vm;
+    g->grace_ns = grace_ms * MS;
+    g->deadline_ns = start_ns + CONNECT_GRACES * g->grace_ns;
+    g->times.start_ns = start_ns;
+    g->sink = &nobody;
+    g->cancel_fd = -1;
+    guest_decoder_init(&g->decoder, &limits);
+    return g;
+}
+
+void guest_close(struct guest *g)
+{
+    free(g);
+}
+
+int guest_wait_ready(struct guest *g, uint64_t deadline_ns, struct err *err)
+{
+    int r = 0;
+
+    g->deadline_ns = deadline_ns;
+    while (r == 0 && (g->decoder.stage == GUEST_CONNECTING || !g->connected))
+        r = turn(g, err);
+    return r;
+}
+
+int guest_run(struct guest *g, const struct job *job, const struct guest_sink *sink,
+              int cancel_fd, struct guest_report *report, struct err *err)
+{
+    int r;
+
+    g->job = job;
+    g->sink = sink;
+    g->cancel_fd = cancel_fd;
+    g->files = input_stream_init(&job->files);
+    r = advance(g, err);
+    while (r == 0 && g->decoder.stage < GUEST_DONE)
+        r = turn(g, err);
+    input_stream_finish(&g->files);
+    *report = (struct guest_report){
+        .times = g->times, .exit = g->decoder.exit, .cancelled = g->cancelled};
+    return r;
+}

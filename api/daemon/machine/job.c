@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/machine/job.h"
+
+#include "api/daemon/limits.h"
+#include "base/bytes.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct job_bytes no_bytes(void)
+{
+    return (struct job_bytes){.fd = -1, .memory = buf_init(0)};
+}
+
+struct job job_init(void)
+{
+    return (struct job){
+        .run = buf_init(PROTO_PAYLOAD_MAX), .skill = no_bytes(), .input = no_bytes()};
+}
+
+static void finish_bytes(struct job_bytes *bytes)
+{
+    fd_close(&bytes->fd);
+    buf_finish(&bytes->memory);
+}
+
+void job_finish(struct job *job)
+{
+    buf_finish(&job->run);
+    finish_bytes(&job->skill);
+    finish_bytes(&job->input);
+    input_files_finish(&job->files);
+    *job = job_init();
+}
+
+struct job_bytes job_bytes_of_fd(int fd, uint64_t len)
+{
+    struct job_bytes bytes = no_bytes();
+
+    bytes.fd = fd;
+    bytes.len = len;
+    return bytes;
+}
+
+int job_bytes_read(const struct job_bytes *bytes, uint64_t offset, void *data, size_t len)
+{
+    uint64_t at = bytes->at + offset;
+    ssize_t n;
+
+    if (offset > bytes->len || len > bytes->len - offset)
+        return -EIO;
+    if (bytes->fd >= 0) {
+        n = fd_pread_full(bytes->fd, data, len, at);
+        return n < 0 ? (int)n : (size_t)n == len ? 0 : -EIO;
+    }
+    if (at > bytes->memory.len || len > bytes->memory.len - at)
+        return -EIO;
+    if (len > 0)
+        memcpy(data, bytes->memory.data + at, len);
+    return 0;
+}
+
+static int put_bytes(struct buf *run, enum proto_field tag, const void *data, size_t len)
+{
+    uint8_t header[8];
+    struct bytes_writer w = bytes_writer_init(header, sizeof(header));
+    int r;
+
+    bytes_put_u16(&w, (uint16_t)tag);
+    bytes_put_u16(&w, 0);
+    bytes_put_u32(&w, (uint32_t)len);
+    r = buf_append(run, header, sizeof(header));
+    return r < 0 ? r : buf_append(run, data, len);
+}
+
+/* NULL is left out. */
+static int put_text(struct buf *run, enum proto_field tag, const char *text)
+{
+    return text ? put_bytes(run, tag, text, strlen(text)) : 0;
+}
+
+/* size: bytes of the number, as proto.h says for the tag. */
+static int put_number(struct buf *run, enum proto_field tag, uint64_t value, size_t size)
+{
+    uint8_t raw[8];
+
+    for (size_t i = 0; i < size; i++)
+        raw[i] = (uint8_t)(value >> (8 * i));
+    return put_bytes(run, tag, raw, size);
+}
+
+static int put_all(struct buf *run, enum proto_field tag, const char *const *items, size_t n)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = put_text(run, tag, items[i]);
+    return r;
+}
+
+static int put_limits(struct buf *run, const struct job *job, uint32_t pids)
+{
+    const struct {
+        enum proto_field tag;
+        uint64_t value;
+        size_t size;
+    } limits[] = {
+        {PROTO_F_TIMEOUT_MS, job->timeout_ms, 8},
+        {PROTO_F_MEMORY_BYTES, job->memory_bytes, 8},
+        {PROTO_F_PIDS_MAX, pids, 4},
+        {PROTO_F_LOG_BYTES, LIMIT_LOG_BYTES, 8},
+        {PROTO_F_FILES_MAX, LIMIT_FILES, 4},
+        {PROTO_F_FILES_BYTES, LIMIT_FILES_BYTES, 8},
+        {PROTO_F_OUTPUT_BYTES, LIMIT_OUTPUT_BYTES, 8},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(limits) / sizeof(limits[0]); i++)
+        r = put_number(run, limits[i].tag, limits[i].value, limits[i].size);
+    return r;
+}
+
+int job_encode(struct job *job, const struct job_orders *orders)
+{
+    struct buf *run = &job->run;
+    int r = put_text(run, PROTO_F_LANG, orders->lang);
+
+    if (r == 0)
+        r = put_number(run, PROTO_F_MODE, orders->mode, 1);
+    if (r == 0)
+        r = put_text(run, PROTO_F_ENTRY, orders->entry);
+    if (r == 0)
+        r = put_all(run, PROTO_F_ARG, orders->args, orders->n_args);
+    if (r == 0)
+        r = put_all(run, PROTO_F_ENV, orders->env, orders->n_env);
+    if (r == 0)
+        r = put_limits(run, job, orders->pids);
+    if (r == 0 && orders->instructions)
+        r = put_bytes(run, PROTO_F_INSTRUCTIONS, orders->instructions,
+                      orders->instructions_len);
+    return r < 0 ? r : put_text(run, PROTO_F_SKILL_NAME, orders->skill_name);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a machine shall run, whoever wants it run: one value, and the one writer of a RUN frame
+ * (guest-init/proto.h). It knows nothing of who asked.
+ */
+#ifndef SKILLVM_API_DAEMON_MACHINE_JOB_H
+#define SKILLVM_API_DAEMON_MACHINE_JOB_H
+
+#include "api/daemon/machine/input_files.h"
+#include "base/buf.h"
+#include "guest-init/proto.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes on their way to a guest: of a file, or in memory. Owned. */
+struct job_bytes {
+    int fd; /* read by pread; -1: they are in memory */
+    struct buf memory;
+    uint64_t at; /* where they begin in either */
+    uint64_t len;
+};
+
+/* Everything is owned. */
+struct job {
+    struct buf run;         /* the RUN payload, once job_encode has written it */
+    struct job_bytes skill; /* the canonical tar */
+    struct job_bytes input; /* JSON; without any the guest gets "{}" */
+    struct input_files files;
+    uint64_t timeout_ms;
+    uint64_t memory_bytes;
+};
+
+/* What the guest is told to run. Everything is borrowed. */
+struct job_orders {
+    const char *lang;
+    enum proto_mode mode;
+    const char *entry;
+    const char *const *args;
+    size_t n_args;
+    const char *const *env; /* "NAME=value" */
+    size_t n_env;
+    uint32_t pids;
+    const char *instructions; /* NULL: none */
+    size_t instructions_len;
+    const char *skill_name; /* NULL: none */
+};
+
+/* The empty job. */
+struct job job_init(void);
+/* Safe on an initialised or finished job. */
+void job_finish(struct job *job);
+
+/* Takes a file over, from its beginning. */
+struct job_bytes job_bytes_of_fd(int fd, uint64_t len);
+
+/* Writes RUN from the orders and the job's own limits. 0, -E2BIG or -ENOMEM. */
+int job_encode(struct job *job, const struct job_orders *orders);
+
+/* Reads len bytes of them, from an offset in them on. 0 or -errno (-EIO past the end). */
+int job_bytes_read(const struct job_bytes *bytes, uint64_t offset, void *data, size_t len);
+
+#endif

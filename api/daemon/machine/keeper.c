@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done behind those who take and release machines: resets first, then ends, then fresh
+ * ones where they are missed; and every second a look at those that wait. Nobody waits for any
+ * of it but who wants the very machine that is being reset.
+ */
+#include "api/daemon/machine/machine.h"
+#include "api/daemon/machine/pool_internal.h"
+#include "api/daemon/machine/warmup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/log.h"
+#include "base/process_stats.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#define SECOND_NS 1000000000u
+/* Of a second: what a guest that waits may take, which has a timer or two to serve. */
+#define PARKED_CPU_US 100000u
+/* How long no fresh one is tried after so many failures in a row: 1, 2, 4 … seconds. */
+#define BACKOFF_MAX 5u
+
+/* True for the snapshot that machines begin from now. Without the lock. */
+static bool is_current(const struct pool *pool, const struct machine *m)
+{
+    struct snapshot *current = snapshots_current(pool->config.snapshots);
+    bool same = current == m->snapshot;
+
+    snapshot_unref(current);
+    return same;
+}
+
+/* Notes what a machine that is ready has taken and takes. Without the lock. */
+static void take_stock(struct machine *m)
+{
+    m->cpu_us = vm_cpu_us(&m->vm);
+    m->private_bytes = process_memory(m->vm.pid).private_bytes;
+}
+
+/* Under the lock, which it gives away meanwhile. */
+static void reset(struct pool *pool, struct machine *m)
+{
+    enum pool_end why = POOL_END_RESET;
+    struct err err = {0};
+    bool good;
+    int r;
+
+    m->is_in_hand = true;
+    (void)pthread_mutex_unlock(&pool->lock);
+    r = machine_reset(m, pool->config.grace_ms, &err);
+    good = r == 0;
+    if (good) {
+        take_stock(m);
+        good = is_current(pool, m);
+        why = POOL_END_RENEWED;
+    }
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->counted.resets += r == 0;
+    pool->counted.resets_failed += r < 0;
+    if (r < 0 && !pool->stopping)
+        log_warn("machine", "pid=%d reset=failed reason=\"%s\"", (int)m->vm.pid, err.message);
+    pool_was_reset(pool, m, good, why);
+}
+
+/* Under the lock, which it gives away meanwhile. */
+static void end_first(struct pool *pool)
+{
+    struct machine *m = pool->ending;
+
+    pool->ending = m->next;
+    (void)pthread_mutex_unlock(&pool->lock);
+    pool_end_machine(m);
+    free(m);
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->n_behind--;
+}
+
+static struct machine *next_reset(const struct pool *pool)
+{
+    struct machine *m = pool->resetting;
+
+    while (m && m->is_in_hand)
+        m = m->next;
+    return m;
+}
+
+/*
+ * How many fresh ones there should be: as many as were missed lately, one at least, and no more
+ * than half of all unless the others' places are empty.
+ */
+static unsigned fresh_wanted(const struct pool *pool)
+{
+    unsigned parked = pool->limits.parked;
+    unsigned room = parked > pool->n_used ? parked - pool->n_used : 0;
+    unsigned wanted = (pool->demand + POOL_DEMAND_ONE - 1) / POOL_DEMAND_ONE;
+
+    if (room < parked / 2)
+        room = parked / 2;
+    if (wanted == 0)
+        wanted = 1;
+    return wanted < room ? wanted : room;
+}
+
+static bool is_refill_due(const struct pool *pool)
+{
+    return !pool->is_refilling && !pool->is_short && pool->n_fresh < fresh_wanted(pool) &&
+           clock_monotonic_ns() >= pool->refill_after_ns;
+}
+
+/* Brings a machine that was just started to where any job may begin in it. */
+static int warm(struct pool *pool, struct machine *m, struct err *err)
+{
+    const uint64_t grace_ms = pool->config.grace_ms;
+    int r = machine_wait_ready(m, grace_ms, err);
+
+    starts_note(&pool->starts, clock_monotonic_ns(), r < 0 ? err : NULL);
+    if (r == 0)
+        r = warmup_run(m->guest, &pool->warmup, err);
+    return r < 0 ? r : machine_reset(m, grace_ms, err);
+}
+
+/* Makes a fresh machine. Under the lock, which it gives away meanwhile. */
+static void refill(struct pool *pool)
+{
+    struct snapshot *snapshot;
+    struct machine *m = NULL;
+    struct err err = {0};
+    int r = -ENODEV;
+
+    pool->is_refilling = true;
+    (void)pthread_mutex_unlock(&pool->lock);
+    snapshot = snapshots_current(pool->config.snapshots);
+    if (snapshot) {
+        m = machine_start(pool, pool->config.vmm_program, snapshot, pool->config.grace_ms, true,
+                          &err);
+        if (!m)
+            starts_note(&pool->starts, clock_monotonic_ns(), &err);
+        r = m ? 0 : -EIO;
+    }
+    if (m) {
+        pool_census_add(m);
+        r = warm(pool, m, &err);
+        take_stock(m);
+    }
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->is_refilling = false;
+    if (r == 0) {
+        pool->refills_failed = 0;
+        pool_park(pool, m);
+        return;
+    }
+    if (snapshot && !pool->stopping)
+        log_warn("machine", "fresh=none reason=\"%s\"", err.message);
+    /* Without a snapshot nothing failed, and it may be there any moment. */
+    pool->refill_after_ns =
+        clock_monotonic_ns() + ((uint64_t)SECOND_NS << pool->refills_failed);
+    pool->refills_failed += snapshot && pool->refills_failed < BACKOFF_MAX;
+    if (m)
+        pool_discard(pool, m, POOL_END_RESET);
+}
+
+/* Why one that waits must go; POOL_ENDS: it need not. */
+static enum pool_end look_at(const struct pool *pool, struct machine *m,
+                             const struct snapshot *current)
+{
+    uint64_t now_ns = clock_monotonic_ns(), cpu_us = vm_cpu_us(&m->vm);
+    bool is_busy = cpu_us - m->cpu_us > PARKED_CPU_US;
+
+    m->cpu_us = cpu_us;
+    if (pool->is_short)
+        return POOL_END_ROOM;
+    if (m->snapshot != current)
+        return POOL_END_RENEWED;
+    if (is_busy || !machine_is_quiet(m))
+        return POOL_END_BROKEN;
+    if ((m->owner[0] || pool->n_fresh > fresh_wanted(pool)) &&
+        now_ns - m->parked_ns > pool->limits.idle_ms * 1000000u)
+        return POOL_END_IDLE;
+    return POOL_ENDS;
+}
+
+/* Looks at all that wait. Under the lock, which it gives away meanwhile. */
+static void sweep(struct pool *pool)
+{
+    struct snapshot *current;
+    struct machine *next;
+    bool is_short;
+
+    pool->sweep_ns = clock_monotonic_ns() + SECOND_NS;
+    (void)pthread_mutex_unlock(&pool->lock);
+    current = snapshots_current(pool->config.snapshots);
+    is_short = pool->config.is_short && pool->config.is_short(pool->config.ctx);
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->is_short = is_short;
+    for (struct machine *m = pool->parked; m; m = next) {
+        enum pool_end why = look_at(pool, m, current);
+
+        next = m->next;
+        if (why == POOL_END_BROKEN)
+            log_warn("machine", "pid=%d parked=broken", (int)m->vm.pid);
+        if (why != POOL_ENDS)
+            pool_discard_parked(pool, m, why);
+    }
+    pool->demand /= 2;
+    snapshot_unref(current);
+}
+
+static void *keeper(void *arg)
+{
+    struct pool *pool = arg;
+    struct machine *m;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    while (!pool->stopping) {
+        if (clock_monotonic_ns() >= pool->sweep_ns)
+            sweep(pool);
+        else if ((m = next_reset(pool)))
+            reset(pool, m);
+        else if (pool->ending)
+            end_first(pool);
+        else if (is_refill_due(pool))
+            refill(pool);
+        else
+            pool_wait(pool, &pool->work, pool->sweep_ns);
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+int pool_create(const struct pool_config *config, struct pool **ret, struct err *err)
+{
+    struct pool *pool = calloc(1, sizeof(*pool));
+    int r;
+
+    if (!pool)
+        return err_set(err, ENOMEM, "out of memory");
+    pool->config = *config;
+    pool->limits = config->limits;
+    pool->starts = STARTS_INIT;
+    pool->warmup = job_init();
+    (void)pthread_mutex_init(&pool->census_lock, NULL);
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    cond_init(&pool->work);
+    cond_init(&pool->changed);
+    r = warmup_job(&pool->warmup, err);
+    for (; r == 0 && pool->n_keepers < POOL_KEEPERS; pool->n_keepers++) {
+        r = pthread_create(&pool->keepers[pool->n_keepers], NULL, keeper, pool);
+        if (r != 0) {
+            r = err_set_errno(err, r, "cannot start a thread");
+            break;
+        }
+    }
+    if (r < 0) {
+        pool_destroy(pool);
+        return r;
+    }
+    *ret = pool;
+    return 0;
+}
+
+/* Kills every process, so that no keeper waits for one any longer. */
+static void kill_all(struct pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->census_lock);
+    pool->is_killing = true;
+    for (const struct machine *m = pool->all; m; m = m->next_of_all)
+        (void)kill(m->vm.pid, SIGKILL);
+    (void)pthread_mutex_unlock(&pool->census_lock);
+}
+
+void pool_destroy(struct pool *pool)
+{
+    if (!pool)
+        return;
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    (void)pthread_cond_broadcast(&pool->work);
+    (void)pthread_mutex_unlock(&pool->lock);
+    kill_all(pool);
+    for (unsigned i = 0; i < pool->n_keepers; i++)
+        (void)pthread_join(pool->keepers[i], NULL);
+    while (pool->all) {
+        struct machine *m = pool->all;
+
+        pool->all = m->next_of_all;
+        machine_end(m);
+        free(m);
+    }
+    job_finish(&pool->warmup);
+    (void)pthread_cond_destroy(&pool->work);
+    (void)pthread_cond_destroy(&pool->changed);
+    (void)pthread_mutex_destroy(&pool->lock);
+    (void)pthread_mutex_destroy(&pool->census_lock);
+    free(pool);
+}

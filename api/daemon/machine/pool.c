@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/machine/pool.h"
+
+#include "api/daemon/machine/machine.h"
+#include "api/daemon/machine/pool_internal.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/log.h"
+#include "base/process_stats.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Somebody who waits for a machine of theirs that is being reset. */
+struct machine_claim {
+    struct machine *machine; /* once done; NULL: the reset failed */
+    bool done;
+};
+
+const char *pool_kind_name(enum pool_kind kind)
+{
+    static const char *const names[POOL_KINDS] = {"started", "fresh", "reused"};
+
+    return names[kind];
+}
+
+const char *pool_end_name(enum pool_end end)
+{
+    static const char *const names[POOL_ENDS] = {
+        "unwanted", "unclean", "uses", "reset", "broken", "idle", "room", "renewed", "stop"};
+
+    return names[end];
+}
+
+void pool_census_add(struct machine *m)
+{
+    struct pool *pool = m->pool;
+
+    (void)pthread_mutex_lock(&pool->census_lock);
+    m->next_of_all = pool->all;
+    pool->all = m;
+    /* Too late to be found by who stops the pool. */
+    if (pool->is_killing)
+        (void)kill(m->vm.pid, SIGKILL);
+    (void)pthread_mutex_unlock(&pool->census_lock);
+}
+
+/* Ends a machine that is in no list but the census, and reaps it. */
+void pool_end_machine(struct machine *m)
+{
+    struct pool *pool = m->pool;
+    struct machine **at = &pool->all;
+
+    if (m->vm.pid < 0)
+        return;
+    vm_kill(&m->vm);
+    (void)pthread_mutex_lock(&pool->census_lock);
+    while (*at != m)
+        at = &(*at)->next_of_all;
+    *at = m->next_of_all;
+    (void)pthread_mutex_unlock(&pool->census_lock);
+    machine_end(m);
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->counted.deaths[vm_death(&m->vm)]++;
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+static void unlink_from(struct machine **list, struct machine *m)
+{
+    while (*list != m)
+        list = &(*list)->next;
+    *list = m->next;
+    m->next = NULL;
+}
+
+static void append(struct machine **list, struct machine *m)
+{
+    while (*list)
+        list = &(*list)->next;
+    m->next = NULL;
+    *list = m;
+}
+
+/* Under the lock. */
+static void unpark(struct pool *pool, struct machine *m)
+{
+    unlink_from(&pool->parked, m);
+    *(m->owner[0] ? &pool->n_used : &pool->n_fresh) -= 1;
+    pool->parked_bytes -= m->private_bytes;
+}
+
+void pool_discard(struct pool *pool, struct machine *m, enum pool_end why)
+{
+    pool->counted.ends[why]++;
+    append(&pool->ending, m);
+    pool->n_behind++;
+    (void)pthread_cond_signal(&pool->work);
+}
+
+void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why)
+{
+    unpark(pool, m);
+    pool_discard(pool, m, why);
+}
+
+/* Of those that were used, the oldest of the owner who has the most. */
+static struct machine *choose_used(const struct pool *pool)
+{
+    struct machine *victim = NULL;
+    unsigned most = 0;
+
+    for (struct machine *m = pool->parked; m; m = m->next) {
+        unsigned of_owner = 0;
+
+        for (const struct machine *other = pool->parked; other; other = other->next)
+            of_owner += strcmp(m->owner, other->owner) == 0;
+        if (m->owner[0] && of_owner >= most) {
+            most = of_owner;
+            victim = m; /* the newest come first */
+        }
+    }
+    return victim;
+}
+
+static struct machine *choose_fresh(const struct pool *pool)
+{
+    struct machine *victim = NULL;
+
+    for (struct machine *m = pool->parked; m; m = m->next) {
+        if (!m->owner[0])
+            victim = m;
+    }
+    return victim;
+}
+
+void pool_make_room(struct pool *pool)
+{
+    while (pool->parked && (pool->n_fresh + pool->n_used > pool->limits.parked ||
+                            pool->parked_bytes > pool->limits.memory_bytes)) {
+        bool fresh = pool->n_fresh > pool->limits.parked / 2 || pool->n_used == 0;
+
+        pool_discard_parked(pool, fresh ? choose_fresh(pool) : choose_used(pool),
+                            POOL_END_ROOM);
+    }
+}
+
+void pool_park(struct pool *pool, struct machine *m)
+{
+    m->parked_ns = clock_monotonic_ns();
+    m->next = pool->parked;
+    pool->parked = m;
+    *(m->owner[0] ? &pool->n_used : &pool->n_fresh) += 1;
+    pool->parked_bytes += m->private_bytes;
+    pool_make_room(pool);
+}
+
+/* Takes a parked one of this owner that is still good. Under the lock. */
+static struct machine *take_parked(struct pool *pool, const char *owner,
+                                   const struct snapshot *snapshot)
+{
+    struct machine *m = pool->parked, *next;
+
+    for (; m; m = next) {
+        next = m->next;
+        if (strcmp(m->owner, owner) != 0)
+            continue;
+        if (m->snapshot != snapshot) {
+            pool_discard_parked(pool, m, POOL_END_RENEWED);
+        } else if (!machine_is_quiet(m)) {
+            pool_discard_parked(pool, m, POOL_END_BROKEN);
+        } else {
+            unpark(pool, m);
+            return m;
+        }
+    }
+    return NULL;
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+void pool_wait(struct pool *pool, pthread_cond_t *cond, uint64_t until_ns)
+{
+    (void)cond_wait_until(cond, &pool->lock, until_ns);
+}
+
+/*
+ * Waits for a machine of this owner that is being reset and that nobody else waits for: sooner
+ * there than a new one. *ret is NULL where there is none, or its reset failed. Under the lock.
+ * 0 or -ECANCELED.
+ */
+static int await_reset(struct pool *pool, const char *owner, const struct snapshot *snapshot,
+                       int cancel_fd, struct machine **ret, struct err *err)
+{
+    struct machine_claim claim = {0};
+    struct machine *m = pool->resetting;
+
+    while (m && (m->claim || m->snapshot != snapshot || strcmp(m->owner, owner) != 0))
+        m = m->next;
+    *ret = NULL;
+    if (!m)
+        return 0;
+    m->claim = &claim;
+    while (!claim.done) {
+        pool_wait(pool, &pool->changed, clock_monotonic_ns() + 100000000u);
+        if (!claim.done && is_readable(cancel_fd)) {
+            m->claim = NULL;
+            return err_set(err, ECANCELED, "cancelled before there was a machine");
+        }
+    }
+    *ret = claim.machine;
+    return 0;
+}
+
+/* Finds one that is there. *ret is NULL where none is. 0 or -ECANCELED. */
+static int find(struct pool *pool, const char *owner, const struct snapshot *snapshot,
+                int cancel_fd, struct machine **ret, struct err *err)
+{
+    enum pool_kind kind = POOL_REUSED;
+    struct machine *m = NULL;
+    int r = 0;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    if (owner[0]) {
+        m = take_parked(pool, owner, snapshot);
+        if (!m)
+            r = await_reset(pool, owner, snapshot, cancel_fd, &m, err);
+    }
+    if (r == 0 && !m) {
+        m = take_parked(pool, "", snapshot);
+        kind = m ? POOL_FRESH : POOL_STARTED;
+        pool->demand += POOL_DEMAND_ONE;
+        if (pool->limits.parked > 0)
+            (void)pthread_cond_signal(&pool->work);
+    }
+    if (r == 0)
+        pool->counted.takes[kind]++;
+    if (m)
+        m->kind = kind;
+    (void)pthread_mutex_unlock(&pool->lock);
+    *ret = m;
+    return r;
+}
+
+/* Starts one for this owner; takes the reference over. */
+static struct machine *start(struct pool *pool, const char *owner, struct snapshot *snapshot,
+                             struct err *err)
+{
+    struct machine *m =
+        machine_start(pool, pool->config.vmm_program, snapshot, pool->config.grace_ms,
+                      owner[0] && pool_may_park(pool), err);
+
+    if (!m) {
+        starts_note(&pool->starts, clock_monotonic_ns(), err);
+        return NULL;
+    }
+    m->kind = POOL_STARTED;
+    pool_census_add(m);
+    return m;
+}
+
+int machine_take(struct pool *pool, const char *owner, int cancel_fd, struct machine **ret,
+                 struct err *err)
+{
+    struct snapshot *snapshot;
+    struct machine *m = NULL;
+    int r = snapshots_wait(pool->config.snapshots, cancel_fd, &snapshot, err);
+
+    if (r < 0)
+        return r;
+    r = find(pool, owner, snapshot, cancel_fd, &m, err);
+    if (r == 0 && !m) {
+        m = start(pool, owner, snapshot, err);
+        if (!m)
+            return -EIO;
+    } else {
+        snapshot_unref(snapshot);
+    }
+    if (r == 0)
+        (void)snprintf(m->owner, sizeof(m->owner), "%s", owner);
+    *ret = m;
+    return r;
+}
+
+bool pool_may_park(struct pool *pool)
+{
+    bool may;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    may = pool->limits.parked > 0 && !pool->stopping;
+    (void)pthread_mutex_unlock(&pool->lock);
+    return may;
+}
+
+/* Why no other job may have it; POOL_ENDS: one may. */
+static enum pool_end judge(const struct pool *pool, const struct machine *m)
+{
+    if (!m->clean)
+        return POOL_END_UNCLEAN;
+    if (!m->owner[0] || !m->reusable || pool->limits.parked == 0 || pool->is_short)
+        return POOL_END_UNWANTED;
+    if (m->uses >= pool->limits.max_uses)
+        return POOL_END_USES;
+    return pool->stopping ? POOL_END_STOP : POOL_ENDS;
+}
+
+int machine_run(struct machine *m, const struct job *job, const struct guest_sink *sink,
+                int cancel_fd, struct machine_report *report, struct err *err)
+{
+    const uint32_t bad = PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED | PROTO_EXIT_OUT_OF_MEMORY;
+    struct pool *pool = m->pool;
+    uint64_t begin_ns = clock_monotonic_ns(), cpu_us;
+    bool over;
+    int r;
+
+    *report = (struct machine_report){.kind = m->kind};
+    memcpy(report->snapshot, m->snapshot->key, sizeof(report->snapshot));
+    m->uses++;
+    snapshots_count_use(pool->config.snapshots, m->snapshot);
+    r = guest_run(m->guest, job, sink, cancel_fd, &report->guest, err);
+    m->clean = r == 0 && !report->guest.cancelled && !(report->guest.exit.flags & bad);
+    cpu_us = vm_cpu_us(&m->vm);
+    report->cpu_us = cpu_us > m->cpu_us ? cpu_us - m->cpu_us : 0;
+    if (m->kind == POOL_STARTED &&
+        (report->guest.times.ready_ns != 0 || (r < 0 && r != -ECANCELED)))
+        starts_note(&pool->starts, clock_monotonic_ns(),
+                    report->guest.times.ready_ns != 0 ? NULL : err);
+    /* One that waited was ready long before. */
+    if (report->guest.times.ready_ns != 0 && report->guest.times.ready_ns < begin_ns)
+        report->guest.times.ready_ns = begin_ns;
+    (void)pthread_mutex_lock(&pool->lock);
+    over = judge(pool, m) != POOL_ENDS;
+    (void)pthread_mutex_unlock(&pool->lock);
+    /* It dies while what it left is looked at. */
+    if (over)
+        vm_kill(&m->vm);
+    /* How the process of one that failed ended is worth the wait. */
+    if (r < 0 && r != -ECANCELED)
+        pool_end_machine(m);
+    return r;
+}
+
+void machine_distrust(struct machine *m)
+{
+    m->clean = false;
+}
+
+void machine_release(struct machine *m)
+{
+    struct pool *pool;
+    enum pool_end why;
+    bool queued;
+
+    if (!m)
+        return;
+    pool = m->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    why = m->vm.pid < 0 ? POOL_END_UNCLEAN : judge(pool, m);
+    /* Those behind are bounded: past that, who releases a machine ends it. */
+    if (pool->n_behind >= POOL_BEHIND_MAX && why == POOL_ENDS)
+        why = POOL_END_ROOM;
+    queued = m->vm.pid >= 0 && pool->n_behind < POOL_BEHIND_MAX;
+    if (queued && why == POOL_ENDS) {
+        append(&pool->resetting, m);
+        pool->n_behind++;
+        (void)pthread_cond_signal(&pool->work);
+    } else if (queued) {
+        pool_discard(pool, m, why);
+    } else {
+        pool->counted.ends[why]++;
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (queued)
+        return;
+    pool_end_machine(m);
+    free(m);
+}
+
+void pool_was_reset(struct pool *pool, struct machine *m, bool good, enum pool_end why)
+{
+    unlink_from(&pool->resetting, m);
+    pool->n_behind--;
+    m->is_in_hand = false;
+    if (!good)
+        pool_discard(pool, m, why);
+    else if (!m->claim)
+        pool_park(pool, m);
+    if (m->claim) {
+        m->claim->machine = good ? m : NULL;
+        m->claim->done = true;
+        m->claim = NULL;
+        (void)pthread_cond_broadcast(&pool->changed);
+    }
+}
+
+void machine_describe(const struct machine *m, char *text, size_t size)
+{
+    if (m->vm.pid < 0)
+        vm_describe_end(&m->vm, text, size);
+    else
+        (void)snprintf(text, size, "alive");
+}
+
+void pool_set(struct pool *pool, const struct pool_limits *limits)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->limits = *limits;
+    pool_make_room(pool);
+    (void)pthread_cond_signal(&pool->work);
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+int pool_check_starts(struct pool *pool, struct err *err)
+{
+    return starts_check(&pool->starts, clock_monotonic_ns(), err);
+}
+
+void pool_measure(struct pool *pool, struct pool_measure *ret)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    *ret = pool->counted;
+    ret->parked_fresh = pool->n_fresh;
+    ret->parked_used = pool->n_used;
+    ret->parked_bytes = pool->parked_bytes;
+    ret->behind = pool->n_behind;
+    (void)pthread_mutex_unlock(&pool->lock);
+    (void)pthread_mutex_lock(&pool->census_lock);
+    for (const struct machine *m = pool->all; m; m = m->next_of_all) {
+        struct process_memory memory = process_memory(m->vm.pid);
+
+        ret->machines++;
+        ret->resident_bytes += memory.resident_bytes;
+        ret->private_bytes += memory.private_bytes;
+    }
+    (void)pthread_mutex_unlock(&pool->census_lock);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What pool.c, which hands machines out and takes them back, and keeper.c, the threads that
+ * work behind it, share. Functions are called under the pool's lock unless they say otherwise.
+ */
+#ifndef SKILLVM_API_DAEMON_MACHINE_POOL_INTERNAL_H
+#define SKILLVM_API_DAEMON_MACHINE_POOL_INTERNAL_H
+
+#include "api/daemon/machine/job.h"
+#include "api/daemon/machine/pool.h"
+#include "api/daemon/machine/starts.h"
+
+#include <pthread.h>
+
+#define POOL_KEEPERS    4u
+#define POOL_BEHIND_MAX 32u /* machines that are being reset or ended, or wait for that */
+#define POOL_DEMAND_ONE 16u
+
+struct pool {
+    struct pool_config config;
+    struct starts starts;
+    struct job warmup;
+    pthread_t keepers[POOL_KEEPERS];
+    unsigned n_keepers;
+
+    pthread_mutex_t census_lock; /* for these; a process in the list is not reaped */
+    struct machine *all;
+    bool is_killing;
+
+    pthread_mutex_t lock;   /* for all below */
+    pthread_cond_t work;    /* for keepers; monotonic */
+    pthread_cond_t changed; /* for who waits for a reset; monotonic */
+    struct pool_limits limits;
+    struct machine *parked;    /* the newest first */
+    struct machine *resetting; /* the oldest first; those in a keeper's hands too */
+    struct machine *ending;    /* the oldest first */
+    unsigned n_fresh;          /* of those parked */
+    unsigned n_used;
+    unsigned n_behind;
+    uint64_t parked_bytes;
+    unsigned demand; /* takes that found nothing of their own, in parts; halved every second */
+    bool is_refilling;
+    bool is_short;           /* memory is */
+    unsigned refills_failed; /* in a row */
+    uint64_t refill_after_ns;
+    uint64_t sweep_ns; /* when the next one is due */
+    bool stopping;
+    struct pool_measure counted; /* its counters only */
+};
+
+/* Parks a machine that is ready. */
+void pool_park(struct pool *pool, struct machine *m);
+/* Has a machine, which is in no list, ended. */
+void pool_discard(struct pool *pool, struct machine *m, enum pool_end why);
+/* Has one of those parked ended. */
+void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why);
+/* Discards what is too much by the limits. */
+void pool_make_room(struct pool *pool);
+/* A reset is over: parks the machine, gives it to who waits for it, or discards it. */
+void pool_was_reset(struct pool *pool, struct machine *m, bool good, enum pool_end why);
+/* Waits for a condition, at most until a time (monotonic). */
+void pool_wait(struct pool *pool, pthread_cond_t *cond, uint64_t until_ns);
+
+/* These without the lock. */
+bool pool_may_park(struct pool *pool);
+void pool_census_add(struct machine *m);
+void pool_end_machine(struct machine *m);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/machine/snapshot_files.h"
+
+#include "api/daemon/machine/snapshots.h"
+#include "api/json/json_text.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE_BYTES   4096u
+#define MANIFEST_MAX 65536u
+#define CONSOLE_TAIL 1500u
+#define TIME_FORMAT  "%Y-%m-%dT%H:%M:%SZ"
+#define TIME_MAX     9999999999 /* in the year 2286 */
+
+int snapshot_input_open(const char *path, const char *what, char digest[SHA256_HEX_SIZE],
+                        int *ret_fd, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int r;
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot open the %s %s", what, path);
+    r = sha256_of_fd(fd, digest);
+    if (r < 0) {
+        fd_close(&fd);
+        return err_set_errno(err, -r, "cannot read the %s %s", what, path);
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA256_HEX_SIZE])
+{
+    struct buf text = buf_init(SNAPSHOT_FINGERPRINT_SIZE + 1024);
+    int r = buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n", SNAPSHOT_SCHEMA,
+                       inputs->kernel, inputs->image, inputs->vmm, inputs->memory_mib,
+                       inputs->fingerprint);
+
+    if (r == 0)
+        r = sha256_of(text.data, text.len, ret_key);
+    buf_finish(&text);
+    return r;
+}
+
+const struct snapshot_fds snapshot_no_files = {-1, -1, -1};
+
+void snapshot_files_close(struct snapshot_fds *files)
+{
+    fd_close(&files->state);
+    fd_close(&files->memory);
+    fd_close(&files->working_set);
+}
+
+int snapshot_files_open(int dir, int flags, bool with_working_set, struct snapshot_fds *ret,
+                        struct err *err)
+{
+    struct snapshot_fds files = snapshot_no_files;
+
+    flags |= O_CLOEXEC | O_NOFOLLOW;
+    files.state = openat(dir, "state", flags, 0600);
+    if (files.state >= 0)
+        files.memory = openat(dir, "memory", flags, 0600);
+    if (files.memory >= 0 && with_working_set)
+        files.working_set = openat(dir, "working-set", flags, 0600);
+    if (files.memory < 0 || (with_working_set && files.working_set < 0)) {
+        int code = errno;
+
+        snapshot_files_close(&files);
+        return err_set_errno(err, code, "cannot open the files of the snapshot");
+    }
+    *ret = files;
+    return 0;
+}
+
+int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
+                            const struct snapshot_contents *contents, struct err *err)
+{
+    _cleanup_fd_ int fd =
+        openat(dir_fd, "manifest.json", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    time_t now = (time_t)(clock_realtime_ns() / 1000000000u);
+    struct buf out = buf_init(MANIFEST_MAX);
+    struct tm tm;
+    char made[32];
+    int r;
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot create manifest.json");
+    (void)strftime(made, sizeof(made), TIME_FORMAT, gmtime_r(&now, &tm));
+    r = buf_printf(&out,
+                   "{\n  \"schema\": %d,\n  \"key\": \"%s\",\n  \"kernel_sha256\": \"%s\",\n"
+                   "  \"image_sha256\": \"%s\",\n  \"vmm_sha256\": \"%s\",\n"
+                   "  \"memory_mib\": %u,\n  \"cpu_fingerprint\": ",
+                   SNAPSHOT_SCHEMA, key, inputs->kernel, inputs->image, inputs->vmm,
+                   inputs->memory_mib);
+    if (r == 0)
+        r = json_append_cstr(&out, inputs->fingerprint);
+    if (r == 0)
+        r = buf_printf(&out,
+                       ",\n  \"state_bytes\": %llu,\n  \"state_sha256\": \"%s\",\n"
+                       "  \"memory_bytes\": %llu,\n  \"memory_sparse_sha256\": \"%s\",\n"
+                       "  \"working_set_bytes\": %llu,\n"
+                       "  \"working_set_sha256\": \"%s\",\n"
+                       "  \"boot_ms\": %llu,\n  \"made_at\": \"%s\",\n"
+                       "  \"made_by\": \"skillvm " SKILLVM_VERSION "\"\n}\n",
+                       (unsigned long long)contents->state_bytes, contents->state_digest,
+                       (unsigned long long)contents->memory_bytes, contents->memory_digest,
+                       (unsigned long long)contents->working_set_bytes,
+                       contents->working_set_digest, (unsigned long long)contents->boot_ms,
+                       made);
+    if (r == 0)
+        r = fd_write_full(fd, out.data, out.len);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    buf_finish(&out);
+    return r < 0 ? err_set_errno(err, -r, "cannot write manifest.json") : 0;
+}
+
+static int read_text(int dir_fd, const char *name, struct buf *ret, struct err *err)
+{
+    _cleanup_fd_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n;
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot open %s", name);
+    if (buf_reserve(ret, MANIFEST_MAX) < 0)
+        return err_set(err, ENOMEM, "out of memory");
+    n = fd_read_full(fd, ret->data, MANIFEST_MAX);
+    if (n < 0)
+        return err_set_errno(err, (int)-n, "cannot read %s", name);
+    ret->len = (size_t)n;
+    return 0;
+}
+
+static int expect_text(const cJSON *json, const char *key, const char *want, struct err *err)
+{
+    const char *have = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+
+    if (!have)
+        return err_set(err, EINVAL, "the manifest has no %s", key);
+    if (strcmp(have, want) != 0)
+        return err_set(err, EINVAL, "%s is not what it is now", key);
+    return 0;
+}
+
+static int expect_number(const cJSON *json, const char *key, double want, struct err *err)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+    if (!cJSON_IsNumber(item) || item->valuedouble != want)
+        return err_set(err, EINVAL, "%s is not %g", key, want);
+    return 0;
+}
+
+static int take_number(const cJSON *json, const char *key, uint64_t *ret, struct err *err)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+    if (!cJSON_IsNumber(item) || item->valuedouble < 0 || item->valuedouble > 1e15)
+        return err_set(err, EINVAL, "the manifest has no %s", key);
+    *ret = (uint64_t)item->valuedouble;
+    return 0;
+}
+
+static int take_time(const cJSON *json, const char *key, uint64_t *ret, struct err *err)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+    struct tm tm = {0};
+    const char *end = text ? strptime(text, TIME_FORMAT, &tm) : NULL;
+    time_t seconds = end && !*end ? timegm(&tm) : -1;
+
+    if (seconds < 0 || seconds > TIME_MAX)
+        return err_set(err, EINVAL, "the manifest has no %s", key);
+    *ret = (uint64_t)seconds;
+    return 0;
+}
+
+static int take_digest(const cJSON *json, const char *key, char ret[SHA256_HEX_SIZE],
+                       struct err *err)
+{
+    const char *have = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+
+    if (!have || strlen(have) >= SHA256_HEX_SIZE)
+        return err_set(err, EINVAL, "the manifest has no %s", key);
+    memcpy(ret, have, strlen(have) + 1);
+    return 0;
+}
+
+static int check_parsed(const cJSON *json, const char *key,
+                        const struct snapshot_inputs *inputs, struct snapshot_contents *ret,
+                        struct err *err)
+{
+    int r = expect_number(json, "schema", SNAPSHOT_SCHEMA, err);
+
+    if (r == 0)
+        r = expect_text(json, "kernel_sha256", inputs->kernel, err);
+    if (r == 0)
+        r = expect_text(json, "image_sha256", inputs->image, err);
+    if (r == 0)
+        r = expect_text(json, "vmm_sha256", inputs->vmm, err);
+    if (r == 0)
+        r = expect_number(json, "memory_mib", inputs->memory_mib, err);
+    if (r == 0)
+        r = expect_text(json, "cpu_fingerprint", inputs->fingerprint, err);
+    if (r == 0)
+        r = expect_text(json, "key", key, err);
+    if (r == 0)
+        r = take_number(json, "state_bytes", &ret->state_bytes, err);
+    if (r == 0)
+        r = take_digest(json, "state_sha256", ret->state_digest, err);
+    if (r == 0)
+        r = take_number(json, "memory_bytes", &ret->memory_bytes, err);
+    if (r == 0)
+        r = take_digest(json, "memory_sparse_sha256", ret->memory_digest, err);
+    if (r == 0)
+        r = take_number(json, "working_set_bytes", &ret->working_set_bytes, err);
+    if (r == 0)
+        r = take_digest(json, "working_set_sha256", ret->working_set_digest, err);
+    if (r == 0)
+        r = take_number(json, "boot_ms", &ret->boot_ms, err);
+    if (r == 0)
+        r = take_time(json, "made_at", &ret->made_s, err);
+    return r;
+}
+
+int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
+                            struct snapshot_contents *ret, struct err *err)
+{
+    struct buf text = buf_init(MANIFEST_MAX);
+    cJSON *json = NULL;
+    int r = read_text(dir_fd, "manifest.json", &text, err);
+
+    if (r == 0) {
+        json = cJSON_ParseWithLength((const char *)text.data, text.len);
+        r = json ? check_parsed(json, key, inputs, ret, err)
+                 : err_set(err, EINVAL, "manifest.json is no JSON");
+    }
+    cJSON_Delete(json);
+    buf_finish(&text);
+    return r;
+}
+
+static int file_bytes(int fd, uint64_t *ret)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *ret = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int measure(const struct snapshot_fds *fds, struct snapshot_contents *ret,
+                   struct err *err)
+{
+    int r = file_bytes(fds->state, &ret->state_bytes);
+
+    ret->working_set_bytes = 0;
+    ret->working_set_digest[0] = '\0';
+    if (r == 0)
+        r = file_bytes(fds->memory, &ret->memory_bytes);
+    if (r == 0)
+        r = sha256_of_fd(fds->state, ret->state_digest);
+    if (r == 0)
+        r = snapshots_digest_memory(fds->memory, ret->memory_digest);
+    if (r == 0 && fds->working_set >= 0) {
+        r = file_bytes(fds->working_set, &ret->working_set_bytes);
+        if (r == 0)
+            r = sha256_of_fd(fds->working_set, ret->working_set_digest);
+    }
+    return r < 0 ? err_set_errno(err, -r, "cannot read the snapshot") : 0;
+}
+
+int snapshot_contents_check(const struct snapshot_fds *fds,
+                            const struct snapshot_contents *contents, struct err *err)
+{
+    struct snapshot_contents now = {0};
+    int r = measure(fds, &now, err);
+
+    if (r < 0)
+        return r;
+    if (now.state_bytes != contents->state_bytes ||
+        strcmp(now.state_digest, contents->state_digest) != 0)
+        return err_set(err, EINVAL, "state is damaged: its digest does not match");
+    if (now.memory_bytes != contents->memory_bytes ||
+        strcmp(now.memory_digest, contents->memory_digest) != 0)
+        return err_set(err, EINVAL, "memory is damaged: its digest does not match");
+    if (now.working_set_bytes != contents->working_set_bytes ||
+        strcmp(now.working_set_digest, contents->working_set_digest) != 0)
+        return err_set(err, EINVAL, "working-set is damaged: its digest does not match");
+    return 0;
+}
+
+int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_contents *ret,
+                           struct err *err)
+{
+    if (fsync(fds->state) < 0 || fsync(fds->memory) < 0 ||
+        (fds->working_set >= 0 && fsync(fds->working_set) < 0))
+        return err_set_errno(err, errno, "cannot write the snapshot to disk");
+    return measure(fds, ret, err);
+}
+
+void snapshot_remove(int parent_fd, const char *name)
+{
+    static const char *const files[] = {"manifest.json", "state", "memory", "working-set",
+                                        "boot.log"};
+    _cleanup_fd_ int dir = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        (void)unlinkat(dir, files[i], 0);
+    (void)unlinkat(parent_fd, name, AT_REMOVEDIR);
+}
+
+static bool is_zero(const uint8_t *page)
+{
+    return page[0] == 0 && memcmp(page, page + 1, PAGE_BYTES - 1) == 0;
+}
+
+/* Adds the pages of [at, end) that are not zero. */
+static int digest_range(struct sha256 *sha, int fd, uint8_t *chunk, size_t chunk_size,
+                        uint64_t at, uint64_t end)
+{
+    while (at < end) {
+        size_t want = end - at < chunk_size ? (size_t)(end - at) : chunk_size;
+        ssize_t n = fd_pread_full(fd, chunk, want, at);
+
+        if (n < 0)
+            return (int)n;
+        if ((size_t)n != want)
+            return -EIO;
+        for (size_t i = 0; i < want; i += PAGE_BYTES) {
+            uint64_t number = (at + i) / PAGE_BYTES;
+            uint8_t le[8];
+
+            if (is_zero(chunk + i))
+                continue;
+            for (int b = 0; b < 8; b++)
+                le[b] = (uint8_t)(number >> (8 * b));
+            sha256_update(sha, le, sizeof(le));
+            sha256_update(sha, chunk + i, PAGE_BYTES);
+        }
+        at += want;
+    }
+    return 0;
+}
+
+int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
+{
+    enum { CHUNK = 256 * 1024 };
+    struct sha256 *sha = NULL;
+    uint8_t *chunk = NULL;
+    uint64_t size = 0, at = 0;
+    uint8_t le[8];
+    int r = file_bytes(fd, &size);
+
+    if (r < 0)
+        return r;
+    if (size % PAGE_BYTES != 0)
+        return -EINVAL;
+    sha = sha256_create();
+    chunk = malloc(CHUNK);
+    r = sha && chunk ? 0 : -ENOMEM;
+    while (r == 0 && at < size) {
+        off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+        off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        uint64_t begin, end;
+
+        if (data < 0 && errno == ENXIO)
+            break;
+        /* A file system that knows no holes: all of it is data. */
+        begin = data < 0 ? at : (uint64_t)data / PAGE_BYTES * PAGE_BYTES;
+        end = hole < 0 ? size : ((uint64_t)hole + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+        if (begin < at)
+            begin = at;
+        if (end > size)
+            end = size;
+        r = digest_range(sha, fd, chunk, CHUNK, begin, end);
+        at = end;
+    }
+    for (int b = 0; b < 8; b++)
+        le[b] = (uint8_t)(size >> (8 * b));
+    if (r == 0) {
+        sha256_update(sha, le, sizeof(le));
+        sha256_hex(sha, ret_hex);
+    }
+    free(chunk);
+    sha256_destroy(sha);
+    return r;
+}
+
+void snapshot_remove_others(int parent_fd, const char *key)
+{
+    DIR *dir = fd_opendir(parent_fd);
+    struct dirent *entry;
+
+    if (!dir)
+        return;
+    while ((entry = readdir(dir))) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, key) == 0)
+            continue;
+        snapshot_remove(parent_fd, entry->d_name);
+        log_info("snapshot", "removed key=%.16s reason=\"made from other inputs\"",
+                 entry->d_name);
+    }
+    (void)closedir(dir);
+}
+
+void snapshot_log_console(int dir)
+{
+    _cleanup_fd_ int fd = openat(dir, "boot.log", O_RDONLY | O_CLOEXEC);
+    char tail[CONSOLE_TAIL + 1];
+    char *rest = tail, *line;
+    struct stat st;
+    ssize_t n;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return;
+    n = fd_pread_full(fd, tail, CONSOLE_TAIL,
+                      st.st_size > CONSOLE_TAIL ? (uint64_t)st.st_size - CONSOLE_TAIL : 0);
+    if (n < 0)
+        return;
+    tail[n] = '\0';
+    while ((line = strsep(&rest, "\r\n"))) {
+        if (*line)
+            log_warn("snapshot", "console=%s", line);
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A snapshot on disk: a folder with manifest.json, state, memory and perhaps working-set,
+ * written under a temporary name, fsynced and renamed; and the checks before one is used. Only
+ * snapshots.c calls this.
+ */
+#ifndef SKILLVM_API_DAEMON_MACHINE_SNAPSHOT_FILES_H
+#define SKILLVM_API_DAEMON_MACHINE_SNAPSHOT_FILES_H
+
+#include "api/skill/sha256.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SNAPSHOT_SCHEMA           1
+#define SNAPSHOT_FINGERPRINT_SIZE 4096u
+
+/* Everything that shapes a snapshot. */
+struct snapshot_inputs {
+    char kernel[SHA256_HEX_SIZE];
+    char image[SHA256_HEX_SIZE];
+    char vmm[SHA256_HEX_SIZE]; /* of the program file: it defines the state format */
+    char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
+    uint32_t memory_mib;
+};
+
+/* What a manifest says besides its inputs. */
+struct snapshot_contents {
+    uint64_t state_bytes;
+    uint64_t memory_bytes;
+    char state_digest[SHA256_HEX_SIZE];
+    char memory_digest[SHA256_HEX_SIZE];      /* see snapshots_digest_memory */
+    uint64_t working_set_bytes;               /* 0: there is none */
+    char working_set_digest[SHA256_HEX_SIZE]; /* "" where there is none */
+    uint64_t boot_ms;
+    uint64_t made_s; /* when it was written, by the wall clock; the writer ignores it */
+};
+
+/* Opens and digests a file; what is its name in a message. 0 with *ret_fd, or -errno. */
+int snapshot_input_open(const char *path, const char *what, char ret_digest[SHA256_HEX_SIZE],
+                        int *ret_fd, struct err *err);
+/* The key: the digest of all inputs. 0 or -ENOMEM. */
+int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA256_HEX_SIZE]);
+
+/* Writes and fsyncs manifest.json in a folder. 0 or -errno. */
+int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
+                            const struct snapshot_contents *contents, struct err *err);
+/*
+ * Reads manifest.json and compares it with the inputs that are now. 0, or -EINVAL with what
+ * does not match.
+ */
+int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
+                            struct snapshot_contents *ret, struct err *err);
+/* The open files of a snapshot; working_set -1 where there is none. */
+struct snapshot_fds {
+    int state;
+    int memory;
+    int working_set;
+};
+
+extern const struct snapshot_fds snapshot_no_files; /* all are -1 */
+
+/*
+ * Opens the files in a folder; working-set only where with_working_set says that there is one.
+ * 0 with *ret, which the caller closes, or -errno.
+ */
+int snapshot_files_open(int dir_fd, int flags, bool with_working_set, struct snapshot_fds *ret,
+                        struct err *err);
+void snapshot_files_close(struct snapshot_fds *files);
+
+/* Compares open files with what the manifest says. 0, -EINVAL or -errno. */
+int snapshot_contents_check(const struct snapshot_fds *fds,
+                            const struct snapshot_contents *contents, struct err *err);
+/* Fills *ret from open files, fsyncing them. boot_ms is left alone. 0 or -errno. */
+int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_contents *ret,
+                           struct err *err);
+/* Removes a snapshot's folder and what it can hold. Nothing there is no error. */
+void snapshot_remove(int parent_fd, const char *name);
+/* Removes the snapshots of other keys than this: nothing will ever ask for them again. */
+void snapshot_remove_others(int parent_fd, const char *key);
+/* Logs the end of a folder's boot log, so that a boot that failed can be understood. */
+void snapshot_log_console(int dir_fd);
+
+#endif

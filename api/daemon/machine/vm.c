@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/machine/vm.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_FD        3 /* descriptors of the child are 3, 4, … */
+#define FDS_MAX         8 /* so sources lie above every target and no dup2 hits a source */
+#define SOURCE_FD_MIN   16
+#define QUERY_TIMEOUT_S 10u
+
+struct launch {
+    const char *program;
+    char *argv[24];
+    size_t argc;
+    bool reusable;
+    int fds[FDS_MAX]; /* owned copies at SOURCE_FD_MIN and above; index + FIRST_FD is its number
+                       */
+    size_t n_fds;
+    char numbers[FDS_MAX][8];
+};
+
+struct vm vm_init(void)
+{
+    return (struct vm){.pid = -1, .control_fd = -1, .vsock_fd = -1};
+}
+
+/* posix_spawn takes char *const[] and never writes through it. */
+static char *argument(const char *text)
+{
+    char *p;
+
+    memcpy(&p, &text, sizeof(p));
+    return p;
+}
+
+static void add_argument(struct launch *l, const char *text)
+{
+    l->argv[l->argc++] = argument(text);
+}
+
+/* Passes a descriptor under the next number. -1 is left out. 0 or -errno. */
+static int add_fd(struct launch *l, const char *option, int fd)
+{
+    size_t i = l->n_fds;
+    int copy;
+
+    if (fd < 0)
+        return 0;
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, SOURCE_FD_MIN);
+    if (copy < 0)
+        return -errno;
+    l->fds[i] = copy;
+    l->n_fds++;
+    (void)snprintf(l->numbers[i], sizeof(l->numbers[i]), "%zu", FIRST_FD + i);
+    add_argument(l, option);
+    add_argument(l, l->numbers[i]);
+    return 0;
+}
+
+static void launch_finish(struct launch *l)
+{
+    for (size_t i = 0; i < l->n_fds; i++)
+        fd_close(&l->fds[i]);
+}
+
+/* stdout_fd -1 is /dev/null. */
+static int launch(struct launch *l, int stdout_fd, pid_t *ret_pid)
+{
+    char *const no_env[] = {NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int r;
+
+    r = posix_spawn_file_actions_init(&actions);
+    if (r != 0)
+        return -r;
+    r = posix_spawnattr_init(&attr);
+    if (r != 0) {
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return -r;
+    }
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    /* A group of its own: a Ctrl-C at the daemon's terminal is the daemon's to handle. */
+    r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETPGROUP);
+    if (r == 0)
+        r = posix_spawnattr_setsigmask(&attr, &none);
+    if (r == 0)
+        r = posix_spawnattr_setsigdefault(&attr, &all);
+    if (r == 0)
+        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (r == 0 && stdout_fd < 0)
+        r = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (r == 0 && stdout_fd >= 0)
+        r = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
+    for (size_t i = 0; r == 0 && i < l->n_fds; i++)
+        r = posix_spawn_file_actions_adddup2(&actions, l->fds[i], FIRST_FD + (int)i);
+    l->argv[l->argc] = NULL;
+    if (r == 0)
+        r = posix_spawn(ret_pid, l->program, &actions, &attr, l->argv, no_env);
+    (void)posix_spawnattr_destroy(&attr);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return -r;
+}
+
+static int start(struct launch *l, const char *command, const int *fds,
+                 const char *const *options, size_t n, const char *memory_mib, struct vm *ret,
+                 struct err *err)
+{
+    struct vm vm = vm_init();
+    int control[2] = {-1, -1};
+    int vsock[2] = {-1, -1};
+    int r = 0;
+
+    add_argument(l, "skillvm-vmm");
+    add_argument(l, command);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, vsock) < 0) {
+        r = err_set_errno(err, errno, "cannot create the sockets of a microVM");
+        goto out;
+    }
+    r = add_fd(l, "--control-fd", control[1]);
+    if (r == 0)
+        r = add_fd(l, "--vsock-fd", vsock[1]);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = add_fd(l, options[i], fds[i]);
+    if (memory_mib) {
+        add_argument(l, "--memory-mib");
+        add_argument(l, memory_mib);
+    }
+    if (l->reusable)
+        add_argument(l, "--reusable");
+    if (r == 0)
+        r = fd_set_nonblock(vsock[0], true);
+    if (r == 0)
+        r = launch(l, -1, &vm.pid);
+    if (r < 0) {
+        r = err_set_errno(err, -r, "cannot start %s", l->program);
+        goto out;
+    }
+    vm.control_fd = fd_steal(&control[0]);
+    vm.vsock_fd = fd_steal(&vsock[0]);
+    *ret = vm;
+out:
+    for (int i = 0; i < 2; i++) {
+        fd_close(&control[i]);
+        fd_close(&vsock[i]);
+    }
+    launch_finish(l);
+    return r;
+}
+
+int vm_start_boot(const struct vm_boot *boot, struct vm *ret, struct err *err)
+{
+    static const char *const options[] = {"--kernel-fd", "--image-fd", "--console-fd"};
+    const int fds[] = {boot->kernel_fd, boot->image_fd, boot->console_fd};
+    struct launch l = {.program = boot->program};
+    char mib[16];
+
+    (void)snprintf(mib, sizeof(mib), "%u", boot->memory_mib);
+    return start(&l, "boot", fds, options, 3, mib, ret, err);
+}
+
+int vm_start_restore(const struct vm_restore *restore, struct vm *ret, struct err *err)
+{
+    static const char *const options[] = {"--image-fd", "--state-fd", "--memory-fd",
+                                          "--working-set-fd", "--record-fd"};
+    const int fds[] = {restore->image_fd, restore->state_fd, restore->memory_fd,
+                       restore->working_set_fd, restore->record_fd};
+    struct launch l = {.program = restore->program};
+
+    l.reusable = restore->reusable;
+    return start(&l, "restore", fds, options, 5, NULL, ret, err);
+}
+
+int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err)
+{
+    struct vmm_event event;
+    ssize_t n;
+
+    do
+        n = recv(vm->control_fd, &event, sizeof(event), MSG_DONTWAIT | MSG_TRUNC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return -EAGAIN;
+    if (n == 0 || (n < 0 && errno == ECONNRESET))
+        return err_set(err, EPIPE, "the microVM's process ended");
+    if (n < 0)
+        return err_set_errno(err, errno, "cannot read the microVM's control socket");
+    if ((size_t)n != sizeof(event) || event.version != VMM_CONTROL_VERSION ||
+        event.type < VMM_EVENT_RESUMED || event.type > VMM_EVENT_RESET)
+        return err_set(err, EPROTO, "the microVM's process sent a message nobody knows");
+    event.message[sizeof(event.message) - 1] = '\0';
+    for (char *p = event.message; *p; p++) {
+        if (*p < 0x20 || *p > 0x7e || *p == '"')
+            *p = '?';
+    }
+    *ret = event;
+    return 0;
+}
+
+int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
+                  struct vmm_event *ret, struct err *err)
+{
+    for (;;) {
+        struct pollfd p = {.fd = vm->control_fd, .events = POLLIN};
+        struct vmm_event event;
+        int r = vm_next_event(vm, &event, err);
+
+        if (r == 0 && event.type == type) {
+            *ret = event;
+            return 0;
+        }
+        if (r == 0 && event.type == VMM_EVENT_FAILED)
+            return err_set(err, EREMOTEIO, "%s", event.message);
+        if (r == 0 && event.type == VMM_EVENT_EXITED)
+            return err_set(err, EREMOTEIO, "the guest stopped by itself");
+        if (r == 0)
+            continue;
+        if (r != -EAGAIN)
+            return r;
+        if (clock_monotonic_ns() >= deadline_ns)
+            return err_set(err, ETIMEDOUT, "the microVM did not answer in time");
+        if (poll(&p, 1, clock_timeout_ms(deadline_ns)) < 0 && errno != EINTR)
+            return err_set_errno(err, errno, "cannot wait for the microVM");
+    }
+}
+
+int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err)
+{
+    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_SNAPSHOT};
+    const int fds[] = {state_fd, memory_fd};
+    int r = fd_send(vm->control_fd, &command, sizeof(command), fds, 2);
+
+    return r < 0 ? err_set_errno(err, -r, "cannot ask the microVM for a snapshot") : 0;
+}
+
+int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err)
+{
+    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_RESET};
+    _cleanup_fd_ int ours = -1, theirs = -1;
+    struct vmm_event event;
+    int ends[2];
+    int old, r;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_set_errno(err, errno, "cannot create the socket of a microVM");
+    ours = ends[0];
+    theirs = ends[1];
+    r = fd_set_nonblock(ours, true);
+    if (r == 0)
+        r = fd_send(vm->control_fd, &command, sizeof(command), &theirs, 1);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot ask the microVM to be reset");
+    /* From here on nothing the old run left is read. Its stream stays open until the machine
+       has given it up: a guest whose connection ends stops its machine. */
+    old = fd_steal(&vm->vsock_fd);
+    vm->vsock_fd = fd_steal(&ours);
+    fd_close(&theirs);
+    r = vm_wait_event(vm, VMM_EVENT_RESET, deadline_ns, &event, err);
+    fd_close(&old);
+    return r;
+}
+
+int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err)
+{
+    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_QUIT};
+    struct vmm_event event;
+    struct err ended = {0};
+    siginfo_t how = {0};
+    int r = fd_send(vm->control_fd, &command, sizeof(command), NULL, 0);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot ask the microVM to end");
+    /* No machine says RESUMED twice: this waits for the end of the socket. */
+    r = vm_wait_event(vm, VMM_EVENT_RESUMED, deadline_ns, &event, &ended);
+    if (r != -EPIPE)
+        return err_set(err, r == -ETIMEDOUT ? ETIMEDOUT : EREMOTEIO, "%s",
+                       r < 0 ? ended.message : "the microVM did not end");
+    /* Left to be reaped by vm_finish: until then its number is nobody else's. */
+    while (waitid(P_PID, (id_t)vm->pid, &how, WEXITED | WNOWAIT) < 0) {
+        if (errno != EINTR)
+            return err_set_errno(err, errno, "cannot wait for the microVM");
+    }
+    if (how.si_code != CLD_EXITED || how.si_status != 0)
+        return err_set(err, EREMOTEIO, "the microVM's process failed");
+    return 0;
+}
+
+void vm_kill(struct vm *vm)
+{
+    siginfo_t ended = {0};
+
+    if (vm->pid <= 0)
+        return;
+    /* Not reaped yet, so the number is still this process's. */
+    if (!vm->killed && waitid(P_PID, (id_t)vm->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0)
+        vm->killed = ended.si_pid == 0;
+    (void)kill(vm->pid, SIGKILL);
+}
+
+uint64_t vm_cpu_us(const struct vm *vm)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    if (vm->pid <= 0 || clock_getcpuclockid(vm->pid, &clock) != 0 ||
+        clock_gettime(clock, &used) < 0)
+        return 0;
+    return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000;
+}
+
+static int reap(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+void vm_finish(struct vm *vm)
+{
+    vm_kill(vm);
+    if (vm->pid > 0)
+        vm->status = reap(vm->pid);
+    vm->pid = -1;
+    fd_close(&vm->control_fd);
+    fd_close(&vm->vsock_fd);
+}
+
+enum vm_death vm_death(const struct vm *vm)
+{
+    if (WIFEXITED(vm->status))
+        return WEXITSTATUS(vm->status) == 0   ? VM_DEATH_EXIT_0
+               : WEXITSTATUS(vm->status) == 1 ? VM_DEATH_EXIT_1
+                                              : VM_DEATH_EXIT_OTHER;
+    switch (WTERMSIG(vm->status)) {
+    case SIGABRT:
+        return VM_DEATH_SIGABRT;
+    case SIGBUS:
+        return VM_DEATH_SIGBUS;
+    case SIGILL:
+        return VM_DEATH_SIGILL;
+    case SIGKILL:
+        return vm->killed ? VM_DEATH_KILLED : VM_DEATH_SIGKILL;
+    case SIGSEGV:
+        return VM_DEATH_SIGSEGV;
+    case SIGSYS:
+        return VM_DEATH_SIGSYS;
+    default:
+        return VM_DEATH_SIGNAL_OTHER;
+    }
+}
+
+const char *vm_death_name(enum vm_death death)
+{
+    static const char *const names[VM_DEATHS] = {
+        "killed", "exit_0",  "exit_1",  "exit_other", "sigabrt",      "sigbus",
+        "sigill", "sigkill", "sigsegv", "sigsys",     "signal_other",
+    };
+
+    return names[death];
+}
+
+void vm_describe_end(const struct vm *vm, char *text, size_t size)
+{
+    if (WIFSIGNALED(vm->status))
+        (void)snprintf(text, size, "signal %d", WTERMSIG(vm->status));
+    else
+        (void)snprintf(text, size, "exit %d", WEXITSTATUS(vm->status));
+}
+
+int vm_query(const char *program, const char *arg, char *ret_line, size_t size, struct err *err)
+{
+    struct launch l = {.program = program};
+    uint64_t deadline_ns = clock_monotonic_ns() + QUERY_TIMEOUT_S * 1000000000ull;
+    int pipes[2];
+    size_t len = 0;
+    pid_t pid = -1;
+    int r;
+
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return err_set_errno(err, errno, "cannot create a pipe");
+    add_argument(&l, "skillvm-vmm");
+    add_argument(&l, arg);
+    r = launch(&l, pipes[1], &pid);
+    fd_close(&pipes[1]);
+    if (r < 0) {
+        fd_close(&pipes[0]);
+        return err_set_errno(err, -r, "cannot start %s", program);
+    }
+    while (len + 1 < size) {
+        struct pollfd p = {.fd = pipes[0], .events = POLLIN};
+        ssize_t n;
+
+        if (poll(&p, 1, clock_timeout_ms(deadline_ns)) <= 0)
+            break;
+        n = read(pipes[0], ret_line + len, size - 1 - len);
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    ret_line[len] = '\0';
+    ret_line[strcspn(ret_line, "\n")] = '\0';
+    (void)kill(pid, SIGKILL);
+    (void)reap(pid);
+    fd_close(&pipes[0]);
+    if (ret_line[0] == '\0')
+        return err_set(err, EREMOTEIO, "%s %s printed nothing", program, arg);
+    return 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One skillvm-vmm process: started with fixed descriptors and nothing else of the daemon's,
+ * watched through its control socket, killed and reaped. vmm/control.h is the contract.
+ * What the process says is checked: behind it is a hostile guest.
+ */
+#ifndef SKILLVM_API_DAEMON_MACHINE_VM_H
+#define SKILLVM_API_DAEMON_MACHINE_VM_H
+
+#include "base/err.h"
+#include "vmm/control.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct vm {
+    pid_t pid;      /* -1 when there is no process */
+    int control_fd; /* owned: SEQPACKET */
+    int vsock_fd;   /* owned: the host end of the one connection, non-blocking */
+    bool killed;    /* it was alive when vm_kill ended it */
+    int status;     /* of waitpid(2), once vm_finish has reaped it */
+};
+
+/* How a process ended. */
+enum vm_death {
+    VM_DEATH_KILLED, /* by the daemon, when it was no longer needed */
+    VM_DEATH_EXIT_0,
+    VM_DEATH_EXIT_1,
+    VM_DEATH_EXIT_OTHER,
+    VM_DEATH_SIGABRT,
+    VM_DEATH_SIGBUS,
+    VM_DEATH_SIGILL,
+    VM_DEATH_SIGKILL, /* by another: short of memory, as a rule */
+    VM_DEATH_SIGSEGV,
+    VM_DEATH_SIGSYS, /* a system call its filter does not allow */
+    VM_DEATH_SIGNAL_OTHER,
+};
+#define VM_DEATHS (VM_DEATH_SIGNAL_OTHER + 1)
+
+/* Descriptors are borrowed for the call. */
+struct vm_boot {
+    const char *program;
+    int kernel_fd;
+    int image_fd;
+    int console_fd; /* boot log, or -1 */
+    uint32_t memory_mib;
+};
+
+struct vm_restore {
+    const char *program;
+    int image_fd;
+    int state_fd;
+    int memory_fd;
+    int working_set_fd; /* pages to have ready, or -1 */
+    bool reusable;      /* vm_reset may be used */
+    int record_fd;      /* where to note the pages that are used, or -1; see vm_quit */
+};
+
+/* The empty value: no process, no descriptors. */
+struct vm vm_init(void);
+
+/* Starts a machine. 0 or -errno; the caller ends it with vm_kill. */
+int vm_start_boot(const struct vm_boot *boot, struct vm *ret, struct err *err);
+int vm_start_restore(const struct vm_restore *restore, struct vm *ret, struct err *err);
+
+/*
+ * Takes the next event that is there, without waiting. 0; -EAGAIN when there is none; -EPIPE
+ * when the process has gone; -EPROTO for what no VMM of ours says. The message in *ret is
+ * NUL-terminated and holds no control bytes.
+ */
+int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err);
+
+/*
+ * Waits until an event of this type came. 0; -ETIMEDOUT; -EPIPE or -EREMOTEIO with the reason
+ * when the machine ended first. Other events are passed over. deadline_ns is monotonic.
+ */
+int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
+                  struct vmm_event *ret, struct err *err);
+
+/* Tells a booted machine to save itself into two files (borrowed) and to end. 0 or -errno. */
+int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err);
+
+/*
+ * Puts the guest of a reusable machine back to its snapshot, with a new stream in place of the
+ * old one, whatever is still in that. 0; -ETIMEDOUT; -EPIPE or -EREMOTEIO with the reason: then
+ * the machine is not to be used any more.
+ */
+int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err);
+
+/*
+ * Tells a machine to end by itself and waits for it. 0 when it ended well; -ETIMEDOUT;
+ * -EREMOTEIO. vm_finish is due in any case.
+ */
+int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err);
+/* User and system time of a process that is not reaped yet, guest included; 0 without one. */
+uint64_t vm_cpu_us(const struct vm *vm);
+/* Kills the process, without waiting for its end. Safe when there is none. */
+void vm_kill(struct vm *vm);
+/* Kills and reaps the process and closes everything. Safe when there is none. */
+void vm_finish(struct vm *vm);
+
+/* How a finished process ended, and its name: "killed", "exit_1", "sigsys". */
+enum vm_death vm_death(const struct vm *vm);
+const char *vm_death_name(enum vm_death death);
+/* How a finished process ended, for a log line: "exit 1", "signal 9". */
+void vm_describe_end(const struct vm *vm, char *text, size_t size);
+
+/* Runs the program with one argument and gives the first line it prints. 0 or -errno. */
+int vm_query(const char *program, const char *argument, char *ret_line, size_t size,
+             struct err *err);
+
+#endif

@@ -1,0 +1,5 @@
+import sys
+
+print("probe:")
+sys.stdout.close()
+sys.stderr.close()

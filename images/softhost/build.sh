@@ -2,41 +2,55 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds the software host and links it into a share directory:
-#   images/softhost/build.sh --build DIR --share DIR
+#   images/softhost/build.sh --build DIR --share DIR [--kernel VERSION] [--vmx]
+#                            [--packages FILE]
 #
-#   --build DIR  the CMake build directory: its bin/ goes into the payload, unmodified
-#   --share DIR  holds vmlinux and python.erofs (they go into the payload too); gets
-#                softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} as symlinks
+#   --build DIR       the CMake build directory: its bin/ goes into the payload, unmodified
+#   --share DIR       holds vmlinux, python.erofs and python.modules (all go into the payload); gets
+#                     softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} as symlinks
+#   --kernel VERSION  also with Debian's other kernel of that version (6.12): gets
+#                     softhost/VERSION/{vmlinuz,initrd.img}
+#   --vmx             also for Bochs, whose processor has VMX: gets softhost/vmx/boot.iso, or
+#                     with --kernel softhost/VERSION/vmx/boot.iso (needs isolinux and xorriso)
+#   --packages FILE   more packages for the root image, in the form of ./packages
 #
 # Everything is made from Debian packages of the machine's own apt sources, without root and
-# without installing them, and kept under ${XDG_CACHE_HOME:-~/.cache}/skillvm/softhost/<hash>/,
-# where the hash covers the recipe in this folder and the exact package versions.
+# without installing them, and kept under ${XDG_CACHE_HOME:-~/.cache}/skillvm/softhost/: the
+# root image, each kernel with its initrd, and the payload, each under the hash of the recipe in
+# this folder and the exact package versions.
 set -eu
 export LC_ALL=C
 
 here=$(cd "$(dirname "$0")" && pwd)
-build='' share=''
+usage() {
+    echo "usage: build.sh --build DIR --share DIR [--kernel VERSION] [--vmx]" \
+        "[--packages FILE]" >&2
+    exit 2
+}
+build='' share='' version='' vmx='' more=''
 while [ $# -gt 0 ]; do
     case $1 in
-    --build) build=$2; shift 2 ;;
-    --share) share=$2; shift 2 ;;
-    *) echo "usage: build.sh --build DIR --share DIR" >&2; exit 2 ;;
+    --build) build=${2-} && shift ;;
+    --share) share=${2-} && shift ;;
+    --kernel) version=${2-} && shift ;;
+    --vmx) vmx=1 ;;
+    --packages) more=${2-} && shift ;;
+    *) usage ;;
     esac
+    [ $# -gt 0 ] || usage
+    shift
 done
-if [ -z "$build" ] || [ -z "$share" ]; then
-    echo "usage: build.sh --build DIR --share DIR" >&2
-    exit 2
-fi
+if [ -z "$build" ] || [ -z "$share" ]; then usage; fi
 
 fail() {
     echo "softhost: $*" >&2
     exit 1
 }
-for tool in apt-get dpkg-deb mkfs.erofs modinfo cpio zstd sha256sum; do
-    PATH=$PATH:/usr/sbin:/sbin command -v "$tool" >/dev/null || fail "$tool is not installed" \
-        "(Debian: apt dpkg erofs-utils kmod cpio zstd coreutils)"
-done
 PATH=$PATH:/usr/sbin:/sbin
+for tool in apt-get dpkg-deb mkfs.erofs modinfo cpio xz zstd sha256sum ${vmx:+xorriso}; do
+    command -v "$tool" >/dev/null || fail "$tool is not installed" \
+        "(Debian: apt dpkg erofs-utils kmod cpio xz-utils zstd coreutils${vmx:+ xorriso})"
+done
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/skillvm/softhost
 mkdir -p "$cache/debs"
@@ -52,32 +66,47 @@ apt() {
 names() {
     sed 's/#.*//; s/^ *//' "$1" | awk 'NF { print $1 }'
 }
+digest() { # of standard input and the recipe's files
+    { cat; cd "$here" && find "$@" -type f | sort | xargs sha256sum; } | sha256sum | cut -c1-32
+}
+uuid_of() {
+    echo "$1" | sed 's/^\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\).*/\1-\2-\3-\4-\5/'
+}
+# Bochs wants disks of whole cylinders: 16 heads of 63 sectors.
+make_erofs() { # image folder hash
+    mkfs.erofs --quiet -T0 -U "$(uuid_of "$3")" --all-root "$1" "$2" >/dev/null
+    truncate -s %516096 "$1"
+}
+publish() { # folder target
+    mv "$1" "$2.new.$$"
+    mv -T "$2.new.$$" "$2" 2>/dev/null || rm -rf "$2.new.$$"
+}
 
+# The files of packages, one a line: name_version_arch.deb, with the version's colons as %3a.
 mkdir -p "$work/archives/partial"
 : >"$work/status"
-kernel=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
-[ -n "$kernel" ] || fail 'no linux-image-amd64 in the package lists; run apt-get update first'
 # shellcheck disable=SC2046
-apt --print-uris -y install $(names "$here/packages") >"$work/uris" ||
+apt --print-uris -y install $(names "$here/packages") $([ -z "$more" ] || names "$more") \
+    >"$work/uris" ||
     fail 'apt-get cannot resolve the packages; run apt-get update first'
 awk '{ print $2 }' "$work/uris" | sort >"$work/debs"
-apt --print-uris download "$kernel" | awk '{ print $2 }' >"$work/kernel"
-[ -s "$work/kernel" ] || fail "$kernel cannot be downloaded; run apt-get update first"
 
-hash=$({ cat "$work/debs" "$work/kernel"
-    cd "$here" && find . -type f ! -name run.sh ! -name README.md | sort | xargs sha256sum
-} | sha256sum | cut -c1-32)
-base=$cache/$hash
+kernel_deb() { # version, or nothing for the distribution's own
+    meta=linux-image-${1:+$1-}amd64
+    package=$(apt-cache depends "$meta" | awk '/Depends: linux-image-/ { print $2; exit }')
+    [ -n "$package" ] || fail "no $meta in the package lists; run apt-get update first"
+    apt --print-uris download "$package" | awk '{ print $2 }' >"$work/kernel$1"
+    [ -s "$work/kernel$1" ] || fail "$package cannot be downloaded; run apt-get update first"
+}
 
-# A package file is name_version_arch.deb, with the version's colons as %3a.
-fetch_missing() {
-    mkdir -p "$work/get"
+fetch() { # lists of files
     specs=''
-    cat "$work/debs" "$work/kernel" >"$work/all"
+    mkdir -p "$work/get"
+    cat "$@" >"$work/wanted"
     while read -r deb; do
         [ -s "$cache/debs/$deb" ] || specs="$specs $(echo "$deb" |
             sed 's/%3a/:/g; s/\.deb$//; s/^\([^_]*\)_\(.*\)_\([^_]*\)$/\1=\2/')"
-    done <"$work/all"
+    done <"$work/wanted"
     [ -n "$specs" ] || return 0
     echo "softhost: fetching $(echo "$specs" | wc -w) Debian packages"
     # shellcheck disable=SC2086
@@ -85,31 +114,12 @@ fetch_missing() {
     mv "$work"/get/*.deb "$cache/debs/"
 }
 
-make_base() {
-    fetch_missing
-    root=$work/root
-    out=$work/out
-    mkdir -p "$root" "$out" "$work/k"
-
-    echo 'softhost: kernel and initrd'
-    dpkg-deb -x "$cache/debs/$(cat "$work/kernel")" "$work/k"
-    version=$(ls "$work/k/lib/modules")
-    cp "$work/k/boot/vmlinuz-$version" "$out/vmlinuz"
-    ird=$work/ird
-    mkdir -p "$ird/bin" "$ird/modules" "$ird/dev" "$ird/proc" "$ird/sys" "$ird/root"
-    find "$work/k/lib/modules" -name '*.ko' >"$work/ko"
-    : >"$ird/modules/order"
-    names "$here/modules" | while read -r module; do add_module "$module"; done
-    dpkg-deb --fsys-tarfile "$cache/debs/$(grep '^busybox-static_' "$work/debs")" |
-        tar -x -C "$ird" --wildcards '*bin/busybox' --transform='s|.*/||' --xform='s|^|bin/|'
-    cp "$here/initrd-init" "$ird/init"
-    chmod 755 "$ird/init"
-    find "$ird" -exec touch -h -d @0 {} +
-    (cd "$ird" && find . | sort | cpio -o -H newc -R 0:0 --reproducible --quiet) |
-        zstd -q -10 -o "$out/initrd.img"
-
+# The root image: what Debian's packages hold, and root/ over it.
+make_root() { # hash
+    fetch "$work/debs"
     echo 'softhost: root image'
-    mkdir -p "$root/usr/bin" "$root/usr/sbin" "$root/usr/lib" "$root/usr/lib64"
+    root=$work/root
+    mkdir -p "$work/root.out" "$root/usr/bin" "$root/usr/sbin" "$root/usr/lib" "$root/usr/lib64"
     for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
     while read -r deb; do
         dpkg-deb --fsys-tarfile "$cache/debs/$deb" |
@@ -136,29 +146,95 @@ make_base() {
     [ -e "$root/usr/bin/sh" ] || ln -s dash "$root/usr/bin/sh"
     ln -s /run/ld.so.cache "$root/etc/ld.so.cache"
     chmod -R u+rwX,go+rX,go-w "$root"
-    mkfs.erofs --quiet -T0 -U "$(uuid_of "$hash")" --all-root "$out/root.erofs" "$root" >/dev/null
-    mv "$out" "$base.new.$$"
-    mv -T "$base.new.$$" "$base" 2>/dev/null || rm -rf "$base.new.$$"
+    make_erofs "$work/root.out/root.erofs" "$root" "$1"
+    publish "$work/root.out" "$cache/root-$1"
 }
 
-# A module after everything it depends on, each once.
-add_module() {
-    file=$(grep -E "/$(echo "$1" | sed 's/[-_]/[-_]/g')\.ko$" "$work/ko" | head -n 1)
-    [ -n "$file" ] || return 0
-    name=$(basename "$file")
+# A module after everything it depends on, each once. What the kernel has built in needs none.
+add_module() { # name
+    pattern=/$(echo "$1" | sed 's/[-_]/[-_]/g')'\.ko'
+    file=$(grep -E "$pattern(\.xz)?\$" "$work/ko" | head -n 1)
+    if [ -z "$file" ]; then
+        grep -qE "$pattern\$" "$modules/modules.builtin" || fail "the kernel has no module $1"
+        return 0
+    fi
+    name=$(basename "$file" .xz)
     grep -qxF "$name" "$ird/modules/order" && return 0
     for dep in $(modinfo -F depends "$file" | tr ',' ' '); do
-        (add_module "$dep")
+        (add_module "$dep") || exit
     done
-    cp "$file" "$ird/modules/$name"
+    case $file in
+    *.xz) xz -dc "$file" >"$ird/modules/$name" ;;
+    *) cp "$file" "$ird/modules/$name" ;;
+    esac
     echo "$name" >>"$ird/modules/order"
 }
 
-uuid_of() {
-    echo "$1" | sed 's/^\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\).*/\1-\2-\3-\4-\5/'
+make_iso() { # folder of vmlinuz and initrd.img, which boot.iso replaces
+    for f in /usr/lib/ISOLINUX/isolinux.bin /usr/lib/syslinux/modules/bios/ldlinux.c32; do
+        [ -e "$f" ] || fail "$f is missing (Debian: isolinux syslinux-common)"
+        cp "$f" "$1/"
+    done
+    cp "$here/isolinux.cfg" "$1/"
+    xorriso -as mkisofs -quiet -o "$work/boot.iso" -b isolinux.bin -c boot.cat -no-emul-boot \
+        -boot-load-size 4 -boot-info-table "$1"
+    rm "$1"/*
+    mv "$work/boot.iso" "$1/"
 }
 
-[ -e "$base/root.erofs" ] || make_base
+# A kernel and its initrd; for Bochs both in an image of a CD.
+make_kernel() { # hash deb list-of-modules
+    fetch "$work/debs" "$2"
+    echo "softhost: kernel and initrd, $(cat "$2")"
+    out=$work/kernel.out
+    ird=$work/ird
+    rm -rf "$work/k" "$ird" "$out"
+    mkdir -p "$work/k" "$out" "$ird/bin" "$ird/modules" "$ird/dev" "$ird/proc" "$ird/sys" \
+        "$ird/root"
+    dpkg-deb -x "$cache/debs/$(cat "$2")" "$work/k"
+    modules=$(echo "$work"/k/lib/modules/*)
+    cp "$work/k/boot/vmlinuz-$(basename "$modules")" "$out/vmlinuz"
+    find "$modules" -name '*.ko' -o -name '*.ko.xz' >"$work/ko"
+    : >"$ird/modules/order"
+    for module in $(names "$3"); do add_module "$module"; done
+    dpkg-deb --fsys-tarfile "$cache/debs/$(grep '^busybox-static_' "$work/debs")" |
+        tar -x -C "$ird" --wildcards '*bin/busybox' --transform='s|.*/||' --xform='s|^|bin/|'
+    cp "$here/initrd-init" "$ird/init"
+    chmod 755 "$ird/init"
+    find "$ird" -exec touch -h -d @0 {} +
+    (cd "$ird" && find . | sort | cpio -o -H newc -R 0:0 --reproducible --quiet) |
+        zstd -q -10 -o "$out/initrd.img"
+    if [ "$3" = "$here/modules-vmx" ]; then make_iso "$out"; fi
+    publish "$out" "$cache/kernel-$1"
+}
+
+link() { # folder name…: of the cache, into the share directory
+    from=$1 into=$share/softhost/$2
+    shift 2
+    touch "$from"
+    mkdir -p "$into"
+    for f in "$@"; do ln -sfn "$from/$f" "$into/$f"; done
+}
+
+add_kernel() { # version vmx
+    kernel_deb "$1"
+    list=$here/modules${2:+-vmx}
+    hash=$(cat "$work/kernel$1" "$work/debs" |
+        digest build.sh initrd-init "$(basename "$list")" ${2:+isolinux.cfg})
+    [ -e "$cache/kernel-$hash" ] || make_kernel "$hash" "$work/kernel$1" "$list"
+    if [ -n "$2" ]; then
+        link "$cache/kernel-$hash" "${1:+$1/}vmx" boot.iso
+    else
+        link "$cache/kernel-$hash" "$1" vmlinuz initrd.img
+    fi
+}
+
+hash=$(digest build.sh packages root <"$work/debs")
+[ -e "$cache/root-$hash" ] || make_root "$hash"
+link "$cache/root-$hash" '' root.erofs
+add_kernel '' ''
+if [ -n "$version" ]; then add_kernel "$version" ''; fi
+if [ -n "$vmx" ]; then add_kernel "$version" 1; fi
 
 # The payload: the build's programs and what they run, as they are.
 programs=''
@@ -166,31 +242,29 @@ for p in skillvm skillvmd skillvm-vmm; do
     [ -x "$build/bin/$p" ] || fail "$build/bin/$p is missing; build first"
     programs="$programs $build/bin/$p"
 done
-for f in vmlinux python.erofs; do
+guest='vmlinux python.erofs python.modules'
+for f in $guest; do
     [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
 done
 # shellcheck disable=SC2086
-hash=$(cat $programs "$share/vmlinux" "$share/python.erofs" | sha256sum | cut -c1-32)
-payload=$cache/payload-$hash
-if [ ! -e "$payload/payload.erofs" ]; then
-    mkdir -p "$work/p/bin" "$work/p/share/skillvm" "$work/new"
+hash=$({ cat $programs && cd "$share" && cat $guest; } | digest build.sh)
+if [ ! -e "$cache/payload-$hash" ]; then
+    mkdir -p "$work/p/bin" "$work/p/share/skillvm" "$work/payload.out"
     # shellcheck disable=SC2086
     cp -L $programs "$work/p/bin/"
-    cp -L "$share/vmlinux" "$share/python.erofs" "$work/p/share/skillvm/"
-    mkfs.erofs --quiet -T0 -U "$(uuid_of "$hash")" --all-root "$work/new/payload.erofs" "$work/p" \
-        >/dev/null
-    mv -T "$work/new" "$payload" 2>/dev/null || [ -e "$payload/payload.erofs" ]
+    # shellcheck disable=SC2086
+    (cd "$share" && cp -L $guest "$work/p/share/skillvm/")
+    make_erofs "$work/payload.out/payload.erofs" "$work/p" "$hash"
+    publish "$work/payload.out" "$cache/payload-$hash"
 fi
-touch "$payload" "$base"
+link "$cache/payload-$hash" '' payload.erofs
+
 # Older ones are of builds that are gone.
-prune() {
+prune() { # pattern how-many-stay
     find "$cache" -maxdepth 1 -type d -name "$1" -printf '%T@ %p\n' | sort -rn |
         tail -n "+$(($2 + 1))" | cut -d' ' -f2- | xargs -r rm -rf
 }
 find "$cache" -maxdepth 1 -name 'tmp.*' -mmin +180 -exec rm -rf {} +
 prune 'payload-*' 6
-prune '????????????????????????????????' 3
-
-mkdir -p "$share/softhost"
-for f in vmlinuz initrd.img root.erofs; do ln -sfn "$base/$f" "$share/softhost/$f"; done
-ln -sfn "$payload/payload.erofs" "$share/softhost/payload.erofs"
+prune 'root-*' 3
+prune 'kernel-*' 8

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times the machine without the daemon: boot and restore, through the VMM's control socket.
 
-Arguments: VMM SHARE SNAPSHOT-DIR. Prints one JSON object, milliseconds from the start of the
-VMM process: first entry of the guest, its init accepting the connection, its READY frame.
+Milliseconds from the start of the VMM process: first entry of the guest, its init accepting the
+connection, its READY frame, the end of the process.
 """
-import json
 import os
 import select
 import socket
 import struct
 import subprocess
-import sys
 import time
+from pathlib import Path
 
 RESUMED, CONNECTED, FAILED = 1, 2, 5
 READY = 0x81
@@ -40,14 +39,14 @@ def run(vmm, args, paths):
     while "ready" not in out:
         ready, _, _ = select.select([control, vsock], [], [], max(0, deadline - time.monotonic()))
         if not ready:
-            raise SystemExit("machine: no READY in 120 s")
+            raise RuntimeError("machine: no READY in 120 s")
         if control in ready:
             message = control.recv(4096)
             if not message:
-                raise SystemExit("machine: the VMM ended early")
+                raise RuntimeError("machine: the VMM ended early")
             _, kind, when, _ = struct.unpack_from("<IIQQ", message)
             if kind == FAILED:
-                raise SystemExit("machine: " + message[24:].split(b"\0")[0].decode())
+                raise RuntimeError("machine: " + message[24:].split(b"\0")[0].decode())
             if kind == RESUMED:
                 out["resumed"] = (when - start) / 1e6
             if kind == CONNECTED:
@@ -55,7 +54,7 @@ def run(vmm, args, paths):
         if vsock in ready:
             frame += vsock.recv(12 - len(frame))
             if len(frame) >= 5 and frame[4] != READY:
-                raise SystemExit("machine: the first frame is not READY")
+                raise RuntimeError("machine: the first frame is not READY")
             if len(frame) == 12:
                 out["ready"] = (time.monotonic_ns() - start) / 1e6
     control.close()
@@ -69,21 +68,23 @@ def median(runs):
     return {k: sorted(r[k] for r in runs)[len(runs) // 2] for k in runs[0] if all(k in r for r in runs)}
 
 
-def main():
-    vmm, share, snapshot = sys.argv[1:]
-    image = f"{share}/python.erofs"
-    boot = [
-        run(vmm, ["boot", "--memory-mib", "1024"], {"kernel": f"{share}/vmlinux", "image": image})
-        for _ in range(2)
-    ]
-    restore = [
-        run(vmm, ["restore"], {"image": image, "state": f"{snapshot}/state", "memory": f"{snapshot}/memory"})
-        for _ in range(7)
-    ]
-    sizes = {f: os.stat(p).st_size for f, p in
-             {"vmlinux": f"{share}/vmlinux", "image": image, "state": f"{snapshot}/state"}.items()}
-    sizes["memory_allocated"] = os.stat(f"{snapshot}/memory").st_blocks * 512
-    print(json.dumps({"boot_ms": median(boot), "restore_ms": median(restore), "bytes": sizes}))
-
-
-main()
+def measure(programs, share, data):
+    """Boot and restore, medians, and what the files take; `data` is a daemon's folder."""
+    vmm, image = f"{programs}/skillvm-vmm", f"{share}/python.erofs"
+    snapshot = next(Path(data, "snapshots").glob("*/state")).parent
+    try:
+        boot = [
+            run(vmm, ["boot", "--memory-mib", "1024"], {"kernel": f"{share}/vmlinux", "image": image})
+            for _ in range(2)
+        ]
+        restore = [
+            run(vmm, ["restore"],
+                {"image": image, "state": f"{snapshot}/state", "memory": f"{snapshot}/memory"})
+            for _ in range(7)
+        ]
+    except (OSError, RuntimeError) as error:
+        return {"problem": str(error), "boot_ms": {}, "restore_ms": {}, "bytes": {}}
+    sizes = {"vmlinux": os.stat(f"{share}/vmlinux").st_size, "image": os.stat(image).st_size,
+             "state": os.stat(f"{snapshot}/state").st_size,
+             "memory_allocated": os.stat(f"{snapshot}/memory").st_blocks * 512}
+    return {"problem": None, "boot_ms": median(boot), "restore_ms": median(restore), "bytes": sizes}

@@ -12,7 +12,6 @@ import http.client
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 
 import skillvm
+from daemon import Daemon
 
 SCRIPT = """
 import json, os, sys, time
@@ -102,28 +102,21 @@ class Soak:
             self.problems.append(f"{result.execution_id} has the files {result.files}")
 
 
-def figures(pid):
-    status = Path(f"/proc/{pid}/status").read_text()
-    resident = next(line for line in status.split("\n") if line.startswith("VmRSS:"))
-    return int(resident.split()[1]), len(os.listdir(f"/proc/{pid}/fd"))
-
-
-def counters(client):
+def counters(daemon):
     counts = collections.Counter()
-    with client._call("GET", "/metrics") as answer:
-        for line in answer.read().decode().split("\n"):
-            if line.startswith("skillvm_executions_total{"):
-                counts[line.split('status="')[1].split('"')[0]] += int(float(line.split()[-1]))
+    for name, value in daemon.metrics().items():
+        if name.startswith("skillvm_executions_total{"):
+            counts[name.split('status="')[1].split('"')[0]] += int(value)
     return +counts
 
 
-def report(soak, pid, began):
+def report(soak, daemon, began):
     last, samples = 0, []
     while True:
         done = len(soak.expected)
         if done // 100 > last // 100 or soak.left <= -soak.clients:
             last = done
-            samples.append(figures(pid))
+            samples.append((daemon.resident_kib(), daemon.descriptors()))
             print(f"{done:6} {time.monotonic() - began:6.0f} s  {samples[-1][0]} KiB, "
                   f"{samples[-1][1]} descriptors, {soak.busy} times busy, "
                   f"{len(soak.problems)} problems", flush=True)
@@ -132,66 +125,56 @@ def report(soak, pid, began):
         time.sleep(0.5)
 
 
-def check(soak, client):
+def check(soak, daemon):
+    client = daemon.client
     rows = {row["execution_id"]: row["status"] for row in client.executions(page=200)}
     if rows.keys() != soak.expected.keys():
         soak.problems.append(f"{len(soak.expected)} were accepted, {len(rows)} are there")
     for identity, status in soak.expected.items():
         if rows.get(identity) != status:
             soak.problems.append(f"{identity} is {rows.get(identity)} and not {status}")
-    if counters(client) != collections.Counter(rows.values()):
-        soak.problems.append(f"counters {counters(client)}, rows {collections.Counter(rows.values())}")
+    if counters(daemon) != collections.Counter(rows.values()):
+        soak.problems.append(f"counters {counters(daemon)}, rows {collections.Counter(rows.values())}")
     return collections.Counter(rows.values())
 
 
 def main():
     programs, share, data, count, clients = sys.argv[1:]
-    where = os.path.join(data, "sock")
-    daemon = subprocess.Popen([f"{programs}/skillvmd", "--socket", where, "--data", data,
-                               "--share", share, "--log-level", "warn"])
-    client = skillvm.Client(where)
-    while True:
-        try:
-            if client.ready().get("status") == "ready":
-                break
-        except skillvm.APIError:
-            pass
-        if daemon.poll() is not None:
-            sys.exit(f"skillvmd ended with {daemon.returncode}")
-        time.sleep(0.2)
+    with Daemon(programs, share, os.path.join(data, "mixed")) as daemon:
+        good = run(daemon, int(count), int(clients))
+    sys.exit(0 if good else 1)
+
+
+def run(daemon, count, clients):
+    client = daemon.client
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "SKILL.md").write_text(
             "---\nname: mixed\nversion: \"1\"\ndescription: Does what it is told.\n---\n")
         Path(folder, "main.py").write_text(SCRIPT)
         client.push_skill(folder)
-    soak = Soak(client, int(count))
-    soak.clients = int(clients)
+    soak = Soak(client, count)
+    soak.clients = clients
     threads = [threading.Thread(target=soak.work, args=(seed,)) for seed in range(soak.clients)]
     began = time.monotonic()
     for thread in threads:
         thread.start()
-    samples = report(soak, daemon.pid, began)
+    samples = report(soak, daemon, began)
     for thread in threads:
         thread.join()
-    while any(True for status in ("accepted", "running")
-              for _ in client.executions(status=status)):
-        time.sleep(0.5)
-    sums = check(soak, client)
-    time.sleep(2)
-    left = os.listdir(os.path.join(data, "tmp"))
-    children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text().split()
-    if left or children:
-        soak.problems.append(f"left behind: {left}, processes {children}")
+    # With nothing that runs, waits or goes on behind the answers, what is left was lost.
+    daemon.settle()
+    sums = check(soak, daemon)
+    left = [path.name for path in (daemon.data / "tmp").iterdir()]
+    if left:
+        soak.problems.append(f"left behind: {left}")
     third = len(samples) // 3
     print(json.dumps({"executions": sum(sums.values()), "by_status": sums,
                       "seconds": round(time.monotonic() - began),
                       "kib": [s[0] for s in samples][::max(third // 3, 1)],
-                      "descriptors_at_end": figures(daemon.pid)[1]}))
+                      "descriptors_at_end": daemon.descriptors()}))
     for problem in soak.problems[:20]:
         print("problem:", problem)
-    daemon.terminate()
-    daemon.wait()
-    sys.exit(1 if soak.problems else 0)
+    return not soak.problems
 
 
 main()

@@ -110,10 +110,10 @@ class Bench:
         say(f"{skill}, {state}, {clients} at once, {runs} runs")
         daemon.settle()
         self.execute(daemon, body, WARM, fetch=fetch)
-        if state == "parked":
-            printed, problem = self.one_by_one(daemon, body, runs)
-        else:
+        if state == "fresh" or clients > 1:
             printed, problem = self.execute(daemon, body, runs, clients, fetch)
+        else:
+            printed, problem = self.one_by_one(daemon, body, runs, fetch, int(state == "parked"))
         row = {"skill": skill, "machine": state, "clients": clients, "runs": runs,
                "failed": printed["failed"] if printed else runs, "problem": problem,
                "machines": {}, "response_ms": None, "cycle_ms": None, "per_second": None,
@@ -121,18 +121,25 @@ class Bench:
         samples = [s for s in printed["samples"] if "phases_ms" in s] if printed else []
         if samples:
             self.fill(row, samples, printed["settled_at"], runs)
+        if samples and state == "reused" and clients == 1:
+            # One after another: each waits for the reset of the one before.
+            in_turn, trouble = self.execute(daemon, body, runs, fetch=fetch)
+            row["problem"] = problem or trouble
+            if in_turn:
+                row["cycle_ms"] = round(in_turn["settled_at"] / runs, 4)
+                row["per_second"] = round(runs / in_turn["settled_at"] * 1000, 3)
         if fetch and any(s["bytes"] < 1 << 20 for s in samples):
             row["problem"] = f"{fetch} is too short"
         self.executions.append(row)
 
-    def one_by_one(self, daemon, body, runs):
-        """Each execution after all is quiet, so that a parked machine waits for it."""
+    def one_by_one(self, daemon, body, runs, fetch, parked):
+        """Each execution after all is quiet, so that a machine that is ready waits for it."""
         samples, failed, problem, at = [], 0, None, 0
         for _ in range(runs):
-            daemon.settle(parked=1)
+            daemon.settle(parked)
             # The one that it takes is replaced behind the answer, and that is its doing. Not as
             # many as there were: the daemon keeps fewer of them when fewer are taken.
-            printed, trouble = self.execute(daemon, body, 1, parked=1)
+            printed, trouble = self.execute(daemon, body, 1, fetch=fetch, parked=parked)
             problem = problem or trouble
             if printed:
                 failed += printed["failed"]

@@ -77,13 +77,19 @@ static void end_first(struct pool *pool)
     pool->n_behind--;
 }
 
+/* One whose reset is due by now, those first that somebody waits for. */
 static struct machine *next_reset(const struct pool *pool)
 {
-    struct machine *m = pool->resetting;
+    uint64_t now_ns = clock_monotonic_ns();
+    struct machine *due = NULL;
 
-    while (m && m->is_in_hand)
-        m = m->next;
-    return m;
+    for (struct machine *m = pool->resetting; m; m = m->next) {
+        if (!m->is_in_hand && m->claim)
+            return m;
+        if (!m->is_in_hand && !due && now_ns >= m->reset_ns)
+            due = m;
+    }
+    return due;
 }
 
 /*
@@ -103,10 +109,23 @@ static unsigned fresh_wanted(const struct pool *pool)
     return wanted < room ? wanted : room;
 }
 
-static bool is_refill_due(const struct pool *pool)
+static bool is_refill_wanted(const struct pool *pool)
 {
-    return !pool->is_refilling && !pool->is_short && pool->n_fresh < fresh_wanted(pool) &&
-           clock_monotonic_ns() >= pool->refill_after_ns;
+    return !pool->is_refilling && !pool->is_short && pool->n_fresh < fresh_wanted(pool);
+}
+
+/* When there is something to do, at the latest. */
+static uint64_t next_due_ns(const struct pool *pool)
+{
+    uint64_t due_ns = pool->sweep_ns;
+
+    for (const struct machine *m = pool->resetting; m; m = m->next) {
+        if (!m->is_in_hand && m->reset_ns < due_ns)
+            due_ns = m->reset_ns;
+    }
+    if (is_refill_wanted(pool) && pool->refill_after_ns < due_ns)
+        due_ns = pool->refill_after_ns;
+    return due_ns;
 }
 
 /* Brings a machine that was just started to where any job may begin in it. */
@@ -220,10 +239,10 @@ static void *keeper(void *arg)
             reset(pool, m);
         else if (pool->ending)
             end_first(pool);
-        else if (is_refill_due(pool))
+        else if (is_refill_wanted(pool) && clock_monotonic_ns() >= pool->refill_after_ns)
             refill(pool);
         else
-            pool_wait(pool, &pool->work, pool->sweep_ns);
+            pool_wait(pool, &pool->work, next_due_ns(pool));
     }
     (void)pthread_mutex_unlock(&pool->lock);
     return NULL;

@@ -209,6 +209,8 @@ static int await_reset(struct pool *pool, const char *owner, const struct snapsh
     if (!m)
         return 0;
     m->claim = &claim;
+    if (!m->is_in_hand)
+        (void)pthread_cond_signal(&pool->work);
     while (!claim.done) {
         pool_wait(pool, &pool->changed, clock_monotonic_ns() + 100000000u);
         if (!claim.done && is_readable(cancel_fd)) {
@@ -218,6 +220,19 @@ static int await_reset(struct pool *pool, const char *owner, const struct snapsh
     }
     *ret = claim.machine;
     return 0;
+}
+
+/* Has fresh ones made soon where they are missed. Under the lock. */
+static void want_refill(struct pool *pool)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (pool->limits.parked == 0)
+        return;
+    /* Those that are taken meanwhile do not put it off. */
+    if (pool->refill_after_ns <= now_ns)
+        pool->refill_after_ns = now_ns + POOL_REFILL_DELAY_NS;
+    (void)pthread_cond_signal(&pool->work);
 }
 
 /* Finds one that is there. *ret is NULL where none is. 0 or -ECANCELED. */
@@ -238,8 +253,7 @@ static int find(struct pool *pool, const char *owner, const struct snapshot *sna
         m = take_parked(pool, "", snapshot);
         kind = m ? POOL_FRESH : POOL_STARTED;
         pool->demand += POOL_DEMAND_ONE;
-        if (pool->limits.parked > 0)
-            (void)pthread_cond_signal(&pool->work);
+        want_refill(pool);
     }
     if (r == 0)
         pool->counted.takes[kind]++;
@@ -369,6 +383,7 @@ void machine_release(struct machine *m)
         why = POOL_END_ROOM;
     queued = m->vm.pid >= 0 && pool->n_behind < POOL_BEHIND_MAX;
     if (queued && why == POOL_ENDS) {
+        m->reset_ns = clock_monotonic_ns() + POOL_RESET_DELAY_NS;
         append(&pool->resetting, m);
         pool->n_behind++;
         (void)pthread_cond_signal(&pool->work);

@@ -8,6 +8,7 @@
 
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/prober.h"
+#include "api/daemon/engine/profiles.h"
 #include "api/daemon/http/http.h"
 #include "api/daemon/machine/pool.h"
 #include "api/daemon/machine/snapshots.h"
@@ -22,6 +23,7 @@
 
 struct daemon {
     struct registry *registry;
+    struct profiles *profiles;
     struct snapshots *snapshots;
     struct pool *pool;
     struct engine *engine;

@@ -66,10 +66,14 @@ struct pool_limits lifecycle_pool_limits(const struct config *config)
                                 .max_uses = (unsigned)config->machines.max_uses};
 }
 
-struct renewal_limits lifecycle_renewal_limits(const struct config *config)
+_Static_assert(SNAPSHOTS_KEPT_MAX == 64, "snapshots.kept goes so far");
+
+struct snapshots_limits lifecycle_snapshots_limits(const struct config *config)
 {
-    return (struct renewal_limits){.age_ms = config->snapshots.renew_ms,
-                                   .uses = config->snapshots.max_uses};
+    return (struct snapshots_limits){
+        .renewal = {.age_ms = config->snapshots.renew_ms, .uses = config->snapshots.max_uses},
+        .kept = (unsigned)config->snapshots.kept,
+        .kept_bytes = config->snapshots.kept_bytes};
 }
 
 /* Puts what may change into force. */
@@ -77,7 +81,7 @@ static void apply(const struct lifecycle *l)
 {
     const struct config *config = l->config;
     const struct pool_limits machines = lifecycle_pool_limits(config);
-    const struct renewal_limits snapshots = lifecycle_renewal_limits(config);
+    const struct snapshots_limits snapshots = lifecycle_snapshots_limits(config);
 
     pool_set(l->daemon->pool, &machines);
     snapshots_set(l->daemon->snapshots, &snapshots);

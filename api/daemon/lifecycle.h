@@ -26,7 +26,7 @@ struct lifecycle {
 /* The settings of machines that wait, as the pool takes them. */
 struct pool_limits lifecycle_pool_limits(const struct config *config);
 /* And when the snapshot is made anew. */
-struct renewal_limits lifecycle_renewal_limits(const struct config *config);
+struct snapshots_limits lifecycle_snapshots_limits(const struct config *config);
 
 /*
  * Returns after SIGTERM or SIGINT, when nothing new is accepted any more and every execution

@@ -175,6 +175,10 @@ static int write_gauges(struct buf *out, const struct metrics_gauges *g)
          (double)g->snapshot.age_ns / 1e9},
         {"skillvm_snapshot_uses", "Executions that began from it since it came into use.",
          (double)g->snapshot.uses},
+        {"skillvm_snapshots_kept", "Snapshots in use beside the common plain one.",
+         g->snapshot.kept},
+        {"skillvm_snapshots_kept_bytes", "What those take on disk.",
+         (double)g->snapshot.kept_bytes},
         {"skillvm_machines", "Processes of machines now.", g->machines.machines},
         {"skillvm_machines_resident_memory_bytes",
          "Memory of the machines, each with the snapshot's pages that they share.",
@@ -199,9 +203,14 @@ static int write_snapshots(struct buf *out, const struct snapshots_measure *s)
     static const char *const names[] = {"ok", "failed"};
     const uint64_t made[] = {s->made, s->failed};
 
-    return write_labelled(out, "skillvm_snapshots_made_total",
-                          "Snapshots that were to be made, by how that went.", "result", names,
-                          made, 2);
+    int r = write_value(out, "skillvm_snapshots_dropped_total", "counter",
+                        "Of those kept, that gave way or that nobody asked for.",
+                        (double)s->dropped);
+
+    return r < 0 ? r
+                 : write_labelled(out, "skillvm_snapshots_made_total",
+                                  "Snapshots that were to be made, by how that went.", "result",
+                                  names, made, 2);
 }
 
 static int write_machines(struct buf *out, const struct pool_measure *p)

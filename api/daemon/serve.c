@@ -13,6 +13,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ struct places {
     char vmm[PATH_MAX];
     char kernel[PATH_MAX];
     char image[PATH_MAX];
+    char modules[PATH_MAX]; /* of the image; need not be there */
 };
 
 static int find_places(const struct config *config, struct places *ret, struct err *err)
@@ -56,9 +58,24 @@ static int find_places(const struct config *config, struct places *ret, struct e
         return err_set(err, ENAMETOOLONG, "the path of skillvm-vmm is too long");
     (void)snprintf(ret->kernel, sizeof(ret->kernel), "%.4000s/vmlinux", share);
     (void)snprintf(ret->image, sizeof(ret->image), "%.4000s/python.erofs", share);
+    (void)snprintf(ret->modules, sizeof(ret->modules), "%.4000s/python.modules", share);
     if (access(ret->vmm, X_OK) < 0)
         return err_set_errno(err, errno, "cannot run %s", ret->vmm);
     return 0;
+}
+
+/* What a skill's imports are looked up in: an image without a list has nothing to warm. */
+static int read_profiles(struct daemon *d, const struct places *places, struct err *err)
+{
+    struct skill_strings modules = {0};
+    struct err why = {0};
+    _cleanup_fd_ int fd = open(places->modules, O_RDONLY | O_CLOEXEC);
+    int r = fd < 0 ? 0 : profile_list_read(fd, &modules, &why);
+
+    if (r < 0)
+        return err_set(err, -r, "%s: %s", places->modules, why.message);
+    d->profiles = profiles_create(&modules);
+    return d->profiles ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
 static int start_retention(struct daemon *d, const struct config *config, struct err *err)
@@ -100,7 +117,8 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
                 .tmp_fd = d->tmp_fd,
                 .objects_fd = d->objects_fd,
                 .store_lock = &d->store_lock,
-                .reuse = (enum tenant_reuse)config->machines.reuse},
+                .reuse = (enum tenant_reuse)config->machines.reuse,
+                .scope_tenant = config->snapshots.scope != 0},
         .max_running = (unsigned)config->max_running,
         .max_queued = (unsigned)config->max_queued,
     };
@@ -126,7 +144,8 @@ static int start_prober(struct daemon *d, const struct config *config, struct er
     const struct prober_config prober = {.env = {.pool = d->pool,
                                                  .tmp_fd = d->tmp_fd,
                                                  .objects_fd = d->objects_fd,
-                                                 .grace_ms = config->grace_ms},
+                                                 .grace_ms = config->grace_ms,
+                                                 .scope_tenant = config->snapshots.scope != 0},
                                          .registry = d->registry,
                                          .resources = d->resources};
 
@@ -230,7 +249,7 @@ int serve_run(const struct serve *serve, struct err *err)
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
                                          .grace_ms = config->grace_ms,
                                          .retry_ms = SNAPSHOT_RETRY_MS,
-                                         .renewal = lifecycle_renewal_limits(config)};
+                                         .limits = lifecycle_snapshots_limits(config)};
     struct places places;
     struct store store;
     char db_path[PATH_MAX];
@@ -270,6 +289,8 @@ int serve_run(const struct serve *serve, struct err *err)
     if (r == 0)
         r = resources_create(store.dir_fd, &config->watermarks, &d.resources, err);
     if (r == 0)
+        r = read_profiles(&d, &places, err);
+    if (r == 0)
         r = snapshots_create(&snapshots, &d.snapshots, err);
     if (r == 0)
         r = start_pool(&d, config, &places, err);
@@ -297,6 +318,7 @@ int serve_run(const struct serve *serve, struct err *err)
     fair_gate_destroy(d.ingest_gate);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
+    profiles_destroy(d.profiles);
     registry_close(d.registry);
     store_close(&store);
     return r;

@@ -443,7 +443,7 @@ static void places_are_bounded(void **state)
         push(&w, &w.a, name, "1", name);
         snprintf(json, sizeof(json), "{\"skill\":\"%s\",\"env\":{\"FAKE\":\"who\"}}", name);
         (void)who(&w, &w.a, json);
-        assert_true(metric(&w, PARKED("used")) + metric(&w, PARKED("fresh")) <= 2);
+        assert_true(metric_sum(&w, PARKED("used"), PARKED("fresh")) <= 2);
     }
     assert_true(metric(&w, ENDS("room")) >= 3);
     /* The last one is there, and a fresh one again. */
@@ -456,7 +456,7 @@ static void places_are_bounded(void **state)
     begin(&w, "1", "1");
     assert_false(who(&w, &w.a, WHO).reused);
     assert_false(who(&w, &w.a, WHO).reused);
-    assert_int_equal(metric(&w, PARKED("used")) + metric(&w, PARKED("fresh")), 0);
+    assert_int_equal(metric_sum(&w, PARKED("used"), PARKED("fresh")), 0);
     end(&w);
 }
 

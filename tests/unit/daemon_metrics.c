@@ -186,8 +186,14 @@ static void gauges_are_written(void **state)
         .running = 3,
         .queued = 5,
         .oldest_wait_ns = 2500 * MS,
-        .snapshot =
-            {.is_ready = true, .age_ns = 90 * 1000 * MS, .uses = 7, .made = 2, .failed = 1},
+        .snapshot = {.is_ready = true,
+                     .age_ns = 90 * 1000 * MS,
+                     .uses = 7,
+                     .kept = 3,
+                     .kept_bytes = 5000,
+                     .made = 2,
+                     .failed = 1,
+                     .dropped = 4},
         .machines = {.machines = 3, .resident_bytes = 1ull << 40, .private_bytes = 12345678},
         .tenants = {{"default", 5, 1}, {"ten_1", 0, 2}},
         .n_tenants = 2};
@@ -203,6 +209,9 @@ static void gauges_are_written(void **state)
     expect(text, "skillvm_snapshot_ready", 1);
     expect(text, "skillvm_snapshot_age_seconds", 90);
     expect(text, "skillvm_snapshot_uses", 7);
+    expect(text, "skillvm_snapshots_kept", 3);
+    expect(text, "skillvm_snapshots_kept_bytes", 5000);
+    expect(text, "skillvm_snapshots_dropped_total", 4);
     expect(text, "skillvm_snapshots_made_total{result=\"ok\"}", 2);
     expect(text, "skillvm_snapshots_made_total{result=\"failed\"}", 1);
     expect(text, "skillvm_machines", 3);

@@ -70,6 +70,14 @@ static void every_input_changes_the_key(void **state)
     (void)state;
     assert_int_equal(snapshot_inputs_key(&inputs, key), 0);
     other = inputs;
+    strcpy(other.name.profile, "csv");
+    assert_int_equal(snapshot_inputs_key(&other, changed), 0);
+    assert_string_not_equal(key, changed);
+    other = inputs;
+    strcpy(other.name.scope, "csv");
+    assert_int_equal(snapshot_inputs_key(&other, changed), 0);
+    assert_string_not_equal(key, changed);
+    other = inputs;
     other.kernel[0] = 'x';
     assert_int_equal(snapshot_inputs_key(&other, changed), 0);
     assert_string_not_equal(key, changed);

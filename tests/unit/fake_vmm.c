@@ -166,13 +166,30 @@ static void restore(struct fake *f)
     }
 }
 
+/* Until the host closes; what it wants warmed is, but "refused". */
+static void warm(struct fake *f)
+{
+    uint8_t header[PROTO_HEADER_SIZE], names[PROTO_WARM_MAX + 1] = {0};
+
+    while (fd_read_full(f->vsock_fd, header, sizeof(header)) == (ssize_t)sizeof(header)) {
+        size_t len = header[0] | (size_t)header[1] << 8;
+
+        if (header[4] != PROTO_WARM || len > PROTO_WARM_MAX ||
+            fd_read_full(f->vsock_fd, names, len) != (ssize_t)len)
+            fake_die("WARM");
+        if (strstr((const char *)names, "refused"))
+            fake_send_text(f, PROTO_FAIL, "no module of this name");
+        else
+            fake_send_frame(f, PROTO_WARMED, NULL, 0);
+    }
+}
+
 static void boot(struct fake *f)
 {
     struct vmm_command command;
     uint8_t page[4096] = "a page";
     int fds[2];
     size_t n = 0;
-    char byte;
 
     check_descriptors(5);
     if (strcmp(f->mode, "boot=failed") == 0) {
@@ -193,8 +210,7 @@ static void boot(struct fake *f)
         snprintf(f->mode, sizeof(f->mode), "%s", mode);
     }
     fake_send_ready(f, PROTO_VERSION);
-    while (read(f->vsock_fd, &byte, 1) > 0)
-        ;
+    warm(f);
     if (fd_receive(f->control_fd, &command, sizeof(command), fds, 2, &n) !=
             (ssize_t)sizeof(command) ||
         command.type != VMM_COMMAND_SNAPSHOT || n != 2)

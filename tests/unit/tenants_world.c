@@ -154,6 +154,17 @@ double metric(const struct world *w, const char *series)
     return value;
 }
 
+double metric_sum(const struct world *w, const char *one, const char *other)
+{
+    struct answer a = harness_get(&w->h, "/metrics");
+    double first = 0, second = 0;
+
+    (void)prometheus_value(a.body, one, &first);
+    (void)prometheus_value(a.body, other, &second);
+    answer_finish(&a);
+    return first + second;
+}
+
 void wait_metric(const struct world *w, const char *series, double value)
 {
     double is = -1;

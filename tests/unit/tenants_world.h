@@ -48,6 +48,8 @@ void wait_status(const struct world *w, const struct tenant *t, const char *id,
                  const char *status);
 /* A value of /metrics, whose text is checked; 0 for a series that is not there. */
 double metric(const struct world *w, const char *series);
+/* The sum of two series as of one moment. */
+double metric_sum(const struct world *w, const char *one, const char *other);
 /* Waits up to ten seconds until it is so. */
 void wait_metric(const struct world *w, const char *series, double value);
 /* The same of a tenant; label is "" or ,name="value". */

@@ -43,10 +43,13 @@ struct config_machines {
     uint64_t idle_ms;
 };
 
-/* When the snapshot is made anew; 0: never for this reason. */
+/* The snapshots that executions begin from. */
 struct config_snapshots {
-    uint64_t renew_ms;
+    uint64_t scope;    /* 0: tenants share them; 1: each has its own */
+    uint64_t renew_ms; /* when one is made anew; 0: never for this reason */
     uint64_t max_uses;
+    uint64_t kept; /* beside the common plain one */
+    uint64_t kept_bytes;
 };
 
 /* Texts are owned and never NULL; "" means not set. */

@@ -89,6 +89,12 @@ static int parse_level(const char *text, uint64_t *ret)
     return -EINVAL;
 }
 
+static int parse_scope(const char *text, uint64_t *ret)
+{
+    *ret = strcmp(text, "tenant") == 0;
+    return *ret || strcmp(text, "shared") == 0 ? 0 : -EINVAL;
+}
+
 /* A numeric host, since a name could mean another one tomorrow, and a port. */
 /* http or https, a host, perhaps a path; what JSON takes as it is, and no slash at the end. */
 static int check_url(const char *text)
@@ -193,6 +199,8 @@ static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
         return parse_duration(text, ret);
     case CONFIG_REUSE:
         return parse_reuse(text, ret);
+    case CONFIG_SCOPE:
+        return parse_scope(text, ret);
     default:
         return parse_level(text, ret);
     }
@@ -298,6 +306,9 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
     case CONFIG_REUSE:
         (void)snprintf(text, size, "skill, tenant or never");
         break;
+    case CONFIG_SCOPE:
+        (void)snprintf(text, size, "shared or tenant");
+        break;
     }
 }
 
@@ -329,6 +340,8 @@ int config_value_write(enum config_type type, const void *value, struct buf *out
         break;
     case CONFIG_LEVEL:
         return buf_printf(out, "%s", levels[*number % N_LEVELS]);
+    case CONFIG_SCOPE:
+        return buf_printf(out, "%s", *number ? "tenant" : "shared");
     case CONFIG_REUSE:
         return buf_printf(out, "%s",
                           tenant_reuse_name((enum tenant_reuse)(*number % TENANT_REUSES)));

@@ -22,6 +22,7 @@ enum config_type {
     CONFIG_AMOUNT,   /* struct config_amount: 512MiB or 5% */
     CONFIG_LEVEL,    /* uint64_t: a log level */
     CONFIG_REUSE,    /* uint64_t: an enum tenant_reuse */
+    CONFIG_SCOPE,    /* uint64_t: 0 for "shared", 1 for "tenant" */
 };
 
 /* True for those that are a char *, which its struct owns. */

@@ -11,6 +11,7 @@
 #include "api/daemon/machine/guest_decoder.h"
 #include "api/daemon/machine/job.h"
 #include "api/daemon/tenant.h"
+#include "api/skill/profile.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -49,6 +50,7 @@ struct execution {
     int cancel_fd;         /* eventfd: readable once it shall end */
 
     bool fresh; /* its machine shall have run, and shall run, nothing else */
+    char profile[PROFILE_NAME_SIZE]; /* of its skill's imports */
 
     /* Its worker's alone once it was submitted. */
     struct job job;

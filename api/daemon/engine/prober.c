@@ -180,7 +180,8 @@ static int look(struct prober *p, const struct inquiry *inquiry)
     int r = check_quota(p, inquiry, &err);
 
     if (r == 0)
-        r = tool_probe_run(&p->config.env, &script, p->stop_fd, &cpu_us, &text, &err);
+        r = tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd, &cpu_us, &text,
+                           &err);
     charge(p, inquiry, cpu_us);
     log_info("tools", "looked digest=%.12s script=\"%s\" result=\"%s\" ms=%.1f",
              inquiry->digest, inquiry->path, r < 0 ? err.message : "described",

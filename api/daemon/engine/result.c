@@ -246,6 +246,10 @@ static int append_tail(struct buf *out, const struct result *result)
     if (r == 0)
         r = json_append_cstr(out, result->snapshot);
     if (r == 0)
+        r = buf_printf(out, ",\"profile\":");
+    if (r == 0)
+        r = json_append_cstr(out, result->profile);
+    if (r == 0)
         r = buf_printf(out, ",\"machine\":");
     if (r == 0)
         r = json_append_cstr(out, result->machine);

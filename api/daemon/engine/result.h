@@ -56,6 +56,7 @@ struct result {
     const char *error; /* NULL on success and before the end */
     struct result_skill skill;
     const char *snapshot; /* key, or NULL */
+    const char *profile;  /* modules that it held beside the image's own, or NULL */
     const char *machine;  /* "fresh" or "reused", or NULL */
     bool exited;          /* exit is valid */
     struct guest_exit exit;

@@ -210,6 +210,8 @@ static void fill_phases(struct run *run, uint64_t start_ns)
  * Whose machines an execution may have, and leave its own to. No tenant's id has a slash in it,
  * so that no two owners are one.
  */
+_Static_assert(TENANT_ID_SIZE <= SNAPSHOT_SCOPE_SIZE, "a tenant is a scope");
+
 static void write_owner(const struct run *run, char owner[POOL_OWNER_SIZE])
 {
     const struct execution *e = run->e;
@@ -231,12 +233,15 @@ static void run_machine(struct run *run)
         .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
     struct execution *e = run->e;
     uint64_t start_ns = clock_monotonic_ns();
-    char owner[POOL_OWNER_SIZE];
+    struct machine_wish wish = {0};
     struct err err = {0};
     int r;
 
-    write_owner(run, owner);
-    r = machine_take(run->env->pool, owner, e->cancel_fd, &run->machine, &err);
+    write_owner(run, wish.owner);
+    if (run->env->scope_tenant)
+        memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
+    memcpy(wish.snapshot.profile, e->profile, sizeof(e->profile));
+    r = machine_take(run->env->pool, &wish, e->cancel_fd, &run->machine, &err);
     if (r == 0)
         r = machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, &err);
     judge(run, r, &err);
@@ -316,6 +321,7 @@ static void fill_result(struct run *run)
     result->skill = (struct result_skill){e->skill_name, e->skill_version, e->skill_digest};
     if (run->report.snapshot[0]) {
         result->snapshot = run->report.snapshot;
+        result->profile = run->report.profile;
         result->machine = run->report.kind == POOL_REUSED ? "reused" : "fresh";
     }
     result->exited = run->report.guest.times.exit_ns != 0;

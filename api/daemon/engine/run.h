@@ -23,6 +23,7 @@ struct run_env {
     int objects_fd;              /* directory */
     pthread_mutex_t *store_lock; /* held while an object and its row come */
     enum tenant_reuse reuse;     /* what a tenant without a narrower one may */
+    bool scope_tenant;           /* no two tenants begin from one snapshot */
 };
 
 /* Runs it. The execution has ended on return; its job is spent. */

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -114,13 +115,18 @@ static int take_output(void *ctx, const uint8_t *data, size_t len, struct err *e
 }
 
 /* Runs it and reads what it leaves. */
-static int run_machine(const struct tool_probe_env *env, const struct job *job, int cancel_fd,
-                       struct reading *reading, struct machine_report *report, struct err *err)
+static int run_machine(const struct tool_probe_env *env, const char *tenant,
+                       const struct job *job, int cancel_fd, struct reading *reading,
+                       struct machine_report *report, struct err *err)
 {
     const struct guest_sink sink = {.ctx = reading, .output = take_output};
+    struct machine_wish wish = {0};
     struct machine *machine = NULL;
-    int r = machine_take(env->pool, "", cancel_fd, &machine, err);
+    int r;
 
+    if (env->scope_tenant)
+        (void)snprintf(wish.snapshot.scope, sizeof(wish.snapshot.scope), "%s", tenant);
+    r = machine_take(env->pool, &wish, cancel_fd, &machine, err);
     if (r == 0)
         r = machine_run(machine, job, &sink, cancel_fd, report, err);
     machine_release(machine);
@@ -151,8 +157,9 @@ static int judge(int r, const struct guest_report *report, struct reading *readi
     return 0;
 }
 
-int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *script,
-                   int cancel_fd, uint64_t *ret_cpu_us, struct buf *ret, struct err *err)
+int tool_probe_run(const struct tool_probe_env *env, const char *tenant,
+                   const struct tool_script *script, int cancel_fd, uint64_t *ret_cpu_us,
+                   struct buf *ret, struct err *err)
 {
     struct reading reading = {.output = buf_init(PARSER_BYTES_MAX)};
     struct machine_report report = {0};
@@ -160,7 +167,7 @@ int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *s
     int r = prepare(env, script, &job, err);
 
     if (r == 0) {
-        r = run_machine(env, &job, cancel_fd, &reading, &report, err);
+        r = run_machine(env, tenant, &job, cancel_fd, &reading, &report, err);
         r = judge(r, &report.guest, &reading, err);
     }
     if (r == 0)

@@ -21,6 +21,7 @@ struct tool_probe_env {
     int tmp_fd;     /* directory */
     int objects_fd; /* directory */
     uint64_t grace_ms;
+    bool scope_tenant; /* no two tenants begin from one snapshot */
 };
 
 struct tool_script {
@@ -39,12 +40,13 @@ uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env);
 int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err);
 
 /*
- * Looks. *ret_cpu_us is what the machine took, 0 without one, in any case. 0 with the
- * description appended to ret (PARSER_BYTES_MAX is enough); -ENODATA where
- * the script has none; -ETIME where it took too long; -ECANCELED once cancel_fd is readable;
- * else a failure of ours or of the machine.
+ * Looks, for a tenant. *ret_cpu_us is what the machine took, 0 without one, in any case. 0 with
+ * the description appended to ret (PARSER_BYTES_MAX is enough); -ENODATA where the script has
+ * none; -ETIME where it took too long; -ECANCELED once cancel_fd is readable; else a failure of
+ * ours or of the machine.
  */
-int tool_probe_run(const struct tool_probe_env *env, const struct tool_script *script,
-                   int cancel_fd, uint64_t *ret_cpu_us, struct buf *ret, struct err *err);
+int tool_probe_run(const struct tool_probe_env *env, const char *tenant,
+                   const struct tool_script *script, int cancel_fd, uint64_t *ret_cpu_us,
+                   struct buf *ret, struct err *err);
 
 #endif

@@ -458,6 +458,23 @@ int guest_wait_ready(struct guest *g, uint64_t deadline_ns, struct err *err)
     return r;
 }
 
+int guest_warm(struct guest *g, const char *modules, uint64_t deadline_ns, struct err *err)
+{
+    size_t len = strlen(modules);
+    int r;
+
+    if (len == 0 || len > PROTO_WARM_MAX)
+        return err_set(err, EINVAL, "no list of modules to warm");
+    memcpy(payload_of_next(g), modules, len);
+    frame(g, PROTO_WARM, len, len);
+    guest_decoder_set_warming(&g->decoder);
+    g->deadline_ns = deadline_ns;
+    r = send_frames(g, err);
+    while (r == 0 && g->decoder.warming)
+        r = turn(g, err);
+    return r;
+}
+
 int guest_run(struct guest *g, const struct job *job, const struct guest_sink *sink,
               int cancel_fd, struct guest_report *report, struct err *err)
 {

@@ -51,6 +51,12 @@ void guest_close(struct guest *guest);
 int guest_wait_ready(struct guest *guest, uint64_t deadline_ns, struct err *err);
 
 /*
+ * Has a guest that is ready import modules, dotted names joined by "+", and waits until it has.
+ * Nothing of a user's may have come to it. 0 or as below; -EREMOTEIO where one cannot be.
+ */
+int guest_warm(struct guest *guest, const char *modules, uint64_t deadline_ns, struct err *err);
+
+/*
  * Runs a job to its end, READY included where it has not come yet. Once. Ends when cancel_fd
  * (or -1) becomes readable. *report is filled on failure too, with what is known. 0 when DONE
  * came; -ETIMEDOUT the host's deadline passed; -ECANCELED before the skill ran; -EPIPE the

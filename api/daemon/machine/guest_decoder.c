@@ -24,6 +24,11 @@ void guest_decoder_set_injected(struct guest_decoder *d)
     d->injected = true;
 }
 
+void guest_decoder_set_warming(struct guest_decoder *d)
+{
+    d->warming = true;
+}
+
 static int breach(struct err *err, const char *what)
 {
     return err_set(err, EPROTO, "the guest broke the protocol: %s", what);
@@ -40,6 +45,9 @@ static int check_header(const struct guest_decoder *d, uint8_t type, uint32_t le
     case PROTO_READY:
         due = d->stage == GUEST_CONNECTING;
         min = max = 4;
+        break;
+    case PROTO_WARMED:
+        due = d->stage == GUEST_INJECTING && d->warming;
         break;
     case PROTO_STARTED:
         due = d->stage == GUEST_INJECTING && d->injected;
@@ -169,6 +177,9 @@ static int take_frame(struct guest_decoder *d, const struct guest_sink *sink, st
     switch ((enum proto_type)d->header[4]) {
     case PROTO_READY:
         return take_ready(d, err);
+    case PROTO_WARMED:
+        d->warming = false;
+        return 0;
     case PROTO_STARTED:
         d->stage = GUEST_RUNNING;
         return 0;

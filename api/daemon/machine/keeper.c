@@ -22,16 +22,6 @@
 /* How long no fresh one is tried after so many failures in a row: 1, 2, 4 … seconds. */
 #define BACKOFF_MAX 5u
 
-/* True for the snapshot that machines begin from now. Without the lock. */
-static bool is_current(const struct pool *pool, const struct machine *m)
-{
-    struct snapshot *current = snapshots_current(pool->config.snapshots);
-    bool same = current == m->snapshot;
-
-    snapshot_unref(current);
-    return same;
-}
-
 /* Notes what a machine that is ready has taken and takes. Without the lock. */
 static void take_stock(struct machine *m)
 {
@@ -53,7 +43,7 @@ static void reset(struct pool *pool, struct machine *m)
     good = r == 0;
     if (good) {
         take_stock(m);
-        good = is_current(pool, m);
+        good = snapshot_is_current(m->snapshot);
         why = POOL_END_RENEWED;
     }
     (void)pthread_mutex_lock(&pool->lock);
@@ -93,37 +83,64 @@ static struct machine *next_reset(const struct pool *pool)
 }
 
 /*
- * How many fresh ones there should be: as many as were missed lately, one at least, and no more
- * than half of all unless the others' places are empty.
+ * How many fresh ones of a snapshot there should be: as many as were missed lately, one of the
+ * plain one at least.
  */
-static unsigned fresh_wanted(const struct pool *pool)
+static unsigned fresh_wanted(const struct pool *pool, unsigned place)
+{
+    unsigned wanted = (pool->demand[place] + POOL_DEMAND_ONE - 1) / POOL_DEMAND_ONE;
+
+    return wanted == 0 && place == 0 ? 1 : wanted;
+}
+
+/* And of all: no more than half of those parked, unless the others' places are empty. */
+static unsigned fresh_room(const struct pool *pool)
 {
     unsigned parked = pool->limits.parked;
     unsigned room = parked > pool->n_used ? parked - pool->n_used : 0;
-    unsigned wanted = (pool->demand + POOL_DEMAND_ONE - 1) / POOL_DEMAND_ONE;
 
-    if (room < parked / 2)
-        room = parked / 2;
-    if (wanted == 0)
-        wanted = 1;
-    return wanted < room ? wanted : room;
+    return room < parked / 2 ? parked / 2 : room;
 }
 
-static bool is_refill_wanted(const struct pool *pool)
+static unsigned count_fresh(const struct pool *pool, unsigned place)
 {
-    return !pool->is_refilling && !pool->is_short && pool->n_fresh < fresh_wanted(pool);
+    unsigned n = 0;
+
+    for (const struct machine *m = pool->parked; m; m = m->next)
+        n += !m->owner[0] && m->snapshot->place == place;
+    return n;
+}
+
+/* The place of a snapshot that fresh ones are missed of. */
+static bool find_missed(const struct pool *pool, unsigned *ret_place)
+{
+    unsigned most = 0;
+
+    if (pool->is_refilling || pool->is_short || pool->n_fresh >= fresh_room(pool))
+        return false;
+    for (unsigned i = 0; i < SNAPSHOTS_PLACES_MAX; i++) {
+        unsigned wanted = fresh_wanted(pool, i);
+        unsigned have = wanted > 0 ? count_fresh(pool, i) : 0;
+
+        if (wanted > have && wanted - have > most) {
+            most = wanted - have;
+            *ret_place = i;
+        }
+    }
+    return most > 0;
 }
 
 /* When there is something to do, at the latest. */
 static uint64_t next_due_ns(const struct pool *pool)
 {
     uint64_t due_ns = pool->sweep_ns;
+    unsigned place;
 
     for (const struct machine *m = pool->resetting; m; m = m->next) {
         if (!m->is_in_hand && m->reset_ns < due_ns)
             due_ns = m->reset_ns;
     }
-    if (is_refill_wanted(pool) && pool->refill_after_ns < due_ns)
+    if (pool->refill_after_ns < due_ns && find_missed(pool, &place))
         due_ns = pool->refill_after_ns;
     return due_ns;
 }
@@ -141,7 +158,7 @@ static int warm(struct pool *pool, struct machine *m, struct err *err)
 }
 
 /* Makes a fresh machine. Under the lock, which it gives away meanwhile. */
-static void refill(struct pool *pool)
+static void refill(struct pool *pool, unsigned place)
 {
     struct snapshot *snapshot;
     struct machine *m = NULL;
@@ -150,7 +167,7 @@ static void refill(struct pool *pool)
 
     pool->is_refilling = true;
     (void)pthread_mutex_unlock(&pool->lock);
-    snapshot = snapshots_current(pool->config.snapshots);
+    snapshot = snapshots_current(pool->config.snapshots, place);
     if (snapshot) {
         m = machine_start(pool, pool->config.vmm_program, snapshot, pool->config.grace_ms, true,
                           &err);
@@ -172,6 +189,8 @@ static void refill(struct pool *pool)
     }
     if (snapshot && !pool->stopping)
         log_warn("machine", "fresh=none reason=\"%s\"", err.message);
+    if (!snapshot && place > 0)
+        pool->demand[place] = 0;
     /* Without a snapshot nothing failed, and it may be there any moment. */
     pool->refill_after_ns =
         clock_monotonic_ns() + ((uint64_t)SECOND_NS << pool->refills_failed);
@@ -181,8 +200,7 @@ static void refill(struct pool *pool)
 }
 
 /* Why one that waits must go; POOL_ENDS: it need not. */
-static enum pool_end look_at(const struct pool *pool, struct machine *m,
-                             const struct snapshot *current)
+static enum pool_end look_at(const struct pool *pool, struct machine *m)
 {
     uint64_t now_ns = clock_monotonic_ns(), cpu_us = vm_cpu_us(&m->vm);
     bool is_busy = cpu_us - m->cpu_us > PARKED_CPU_US;
@@ -190,11 +208,12 @@ static enum pool_end look_at(const struct pool *pool, struct machine *m,
     m->cpu_us = cpu_us;
     if (pool->is_short)
         return POOL_END_ROOM;
-    if (m->snapshot != current)
+    if (!snapshot_is_current(m->snapshot))
         return POOL_END_RENEWED;
     if (is_busy || !machine_is_quiet(m))
         return POOL_END_BROKEN;
-    if ((m->owner[0] || pool->n_fresh > fresh_wanted(pool)) &&
+    if ((m->owner[0] ||
+         count_fresh(pool, m->snapshot->place) > fresh_wanted(pool, m->snapshot->place)) &&
         now_ns - m->parked_ns > pool->limits.idle_ms * 1000000u)
         return POOL_END_IDLE;
     return POOL_ENDS;
@@ -203,18 +222,16 @@ static enum pool_end look_at(const struct pool *pool, struct machine *m,
 /* Looks at all that wait. Under the lock, which it gives away meanwhile. */
 static void sweep(struct pool *pool)
 {
-    struct snapshot *current;
     struct machine *next;
     bool is_short;
 
     pool->sweep_ns = clock_monotonic_ns() + SECOND_NS;
     (void)pthread_mutex_unlock(&pool->lock);
-    current = snapshots_current(pool->config.snapshots);
     is_short = pool->config.is_short && pool->config.is_short(pool->config.ctx);
     (void)pthread_mutex_lock(&pool->lock);
     pool->is_short = is_short;
     for (struct machine *m = pool->parked; m; m = next) {
-        enum pool_end why = look_at(pool, m, current);
+        enum pool_end why = look_at(pool, m);
 
         next = m->next;
         if (why == POOL_END_BROKEN)
@@ -222,14 +239,15 @@ static void sweep(struct pool *pool)
         if (why != POOL_ENDS)
             pool_discard_parked(pool, m, why);
     }
-    pool->demand /= 2;
-    snapshot_unref(current);
+    for (unsigned i = 0; i < SNAPSHOTS_PLACES_MAX; i++)
+        pool->demand[i] /= 2;
 }
 
 static void *keeper(void *arg)
 {
     struct pool *pool = arg;
     struct machine *m;
+    unsigned place;
 
     (void)pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
@@ -239,8 +257,8 @@ static void *keeper(void *arg)
             reset(pool, m);
         else if (pool->ending)
             end_first(pool);
-        else if (is_refill_wanted(pool) && clock_monotonic_ns() >= pool->refill_after_ns)
-            refill(pool);
+        else if (clock_monotonic_ns() >= pool->refill_after_ns && find_missed(pool, &place))
+            refill(pool, place);
         else
             pool_wait(pool, &pool->work, next_due_ns(pool));
     }

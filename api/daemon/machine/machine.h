@@ -27,6 +27,7 @@ struct machine {
     bool clean;                  /* its last job left nothing that speaks against another one */
     unsigned uses;               /* jobs of others than us */
     char owner[POOL_OWNER_SIZE]; /* whose jobs it runs; "": nobody's, or nobody's again */
+    struct snapshot_name wish;   /* what its last taker wished to begin from */
     uint64_t cpu_us;             /* of its process, when its job began or it was parked */
 
     /* The pool's, under its lock. */

@@ -168,8 +168,10 @@ static struct machine *take_parked(struct pool *pool, const char *owner,
         next = m->next;
         if (strcmp(m->owner, owner) != 0)
             continue;
-        if (m->snapshot != snapshot) {
+        if (!snapshot_is_current(m->snapshot)) {
             pool_discard_parked(pool, m, POOL_END_RENEWED);
+        } else if (m->snapshot != snapshot) {
+            continue;
         } else if (!machine_is_quiet(m)) {
             pool_discard_parked(pool, m, POOL_END_BROKEN);
         } else {
@@ -252,7 +254,7 @@ static int find(struct pool *pool, const char *owner, const struct snapshot *sna
     if (r == 0 && !m) {
         m = take_parked(pool, "", snapshot);
         kind = m ? POOL_FRESH : POOL_STARTED;
-        pool->demand += POOL_DEMAND_ONE;
+        pool->demand[snapshot->place] += POOL_DEMAND_ONE;
         want_refill(pool);
     }
     if (r == 0)
@@ -281,25 +283,27 @@ static struct machine *start(struct pool *pool, const char *owner, struct snapsh
     return m;
 }
 
-int machine_take(struct pool *pool, const char *owner, int cancel_fd, struct machine **ret,
-                 struct err *err)
+int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_fd,
+                 struct machine **ret, struct err *err)
 {
     struct snapshot *snapshot;
     struct machine *m = NULL;
-    int r = snapshots_wait(pool->config.snapshots, cancel_fd, &snapshot, err);
+    int r = snapshots_wait(pool->config.snapshots, &wish->snapshot, cancel_fd, &snapshot, err);
 
     if (r < 0)
         return r;
-    r = find(pool, owner, snapshot, cancel_fd, &m, err);
+    r = find(pool, wish->owner, snapshot, cancel_fd, &m, err);
     if (r == 0 && !m) {
-        m = start(pool, owner, snapshot, err);
+        m = start(pool, wish->owner, snapshot, err);
         if (!m)
             return -EIO;
     } else {
         snapshot_unref(snapshot);
     }
-    if (r == 0)
-        (void)snprintf(m->owner, sizeof(m->owner), "%s", owner);
+    if (r == 0) {
+        memcpy(m->owner, wish->owner, sizeof(m->owner));
+        m->wish = wish->snapshot;
+    }
     *ret = m;
     return r;
 }
@@ -337,6 +341,7 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
 
     *report = (struct machine_report){.kind = m->kind};
     memcpy(report->snapshot, m->snapshot->key, sizeof(report->snapshot));
+    memcpy(report->profile, m->snapshot->profile, sizeof(report->profile));
     m->uses++;
     snapshots_count_use(pool->config.snapshots, m->snapshot);
     r = guest_run(m->guest, job, sink, cancel_fd, &report->guest, err);
@@ -376,6 +381,8 @@ void machine_release(struct machine *m)
     if (!m)
         return;
     pool = m->pool;
+    if (m->wish.profile[0])
+        snapshots_want(pool->config.snapshots, &m->wish);
     (void)pthread_mutex_lock(&pool->lock);
     why = m->vm.pid < 0 ? POOL_END_UNCLEAN : judge(pool, m);
     /* Those behind are bounded: past that, who releases a machine ends it. */

@@ -28,6 +28,16 @@
 struct pool;
 struct machine;
 
+/* What a taker asks for. */
+struct machine_wish {
+    /*
+     * Whose jobs the machine may have run, and may run later; "": a machine that runs this one
+     * job and never another.
+     */
+    char owner[POOL_OWNER_SIZE];
+    struct snapshot_name snapshot;
+};
+
 /* What may change while it runs. */
 struct pool_limits {
     unsigned parked;       /* machines that wait, at most POOL_PARKED_MAX; 0: none ever does */
@@ -89,6 +99,7 @@ struct pool_measure {
 struct machine_report {
     struct guest_report guest;
     char snapshot[SNAPSHOT_KEY_SIZE]; /* the one it began from; "" without a machine */
+    char profile[PROFILE_NAME_SIZE];  /* that this one has */
     enum pool_kind kind;
     uint64_t cpu_us; /* that the machine's process took for it, as the host counted */
 };
@@ -98,13 +109,12 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
 void pool_destroy(struct pool *pool);
 
 /*
- * Gives a machine that is the caller's alone until machine_release. owner is whose jobs it may
- * have run, and may run later; "": a machine that runs this one job and never another. Waits
- * for the snapshot, until cancel_fd (or -1) becomes readable. 0; -ECANCELED; -ENODEV there is
- * no snapshot; -errno.
+ * Gives a machine that is the caller's alone until machine_release. Waits for a snapshot, as
+ * snapshots_wait, until cancel_fd (or -1) becomes readable. 0; -ECANCELED; -ENODEV there is no
+ * snapshot; -errno.
  */
-int machine_take(struct pool *pool, const char *owner, int cancel_fd, struct machine **ret,
-                 struct err *err);
+int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_fd,
+                 struct machine **ret, struct err *err);
 /*
  * Runs a job in it, once. *report is filled on failure too. On return nothing the job left runs
  * on, but in a machine that its owner may have again. As guest_run.

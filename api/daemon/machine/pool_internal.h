@@ -46,7 +46,9 @@ struct pool {
     unsigned n_used;
     unsigned n_behind;
     uint64_t parked_bytes;
-    unsigned demand; /* takes that found nothing of their own, in parts; halved every second */
+    /* Takes that found nothing of their own, by the place of the snapshot that they were to
+     * begin from, in parts; halved every second. */
+    unsigned demand[SNAPSHOTS_PLACES_MAX];
     bool is_refilling;
     bool is_short;           /* memory is */
     unsigned refills_failed; /* in a row */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/snapshot_files.h"
 
-#include "api/daemon/machine/snapshots.h"
 #include "api/json/json_text.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -46,9 +45,10 @@ int snapshot_input_open(const char *path, const char *what, char digest[SHA256_H
 int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA256_HEX_SIZE])
 {
     struct buf text = buf_init(SNAPSHOT_FINGERPRINT_SIZE + 1024);
-    int r = buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n", SNAPSHOT_SCHEMA,
-                       inputs->kernel, inputs->image, inputs->vmm, inputs->memory_mib,
-                       inputs->fingerprint);
+    int r =
+        buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n%s\n%s\n", SNAPSHOT_SCHEMA,
+                   inputs->kernel, inputs->image, inputs->vmm, inputs->memory_mib,
+                   inputs->fingerprint, inputs->name.scope, inputs->name.profile);
 
     if (r == 0)
         r = sha256_of(text.data, text.len, ret_key);
@@ -103,9 +103,10 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
     r = buf_printf(&out,
                    "{\n  \"schema\": %d,\n  \"key\": \"%s\",\n  \"kernel_sha256\": \"%s\",\n"
                    "  \"image_sha256\": \"%s\",\n  \"vmm_sha256\": \"%s\",\n"
-                   "  \"memory_mib\": %u,\n  \"cpu_fingerprint\": ",
+                   "  \"memory_mib\": %u,\n  \"scope\": \"%s\",\n  \"profile\": \"%s\",\n"
+                   "  \"cpu_fingerprint\": ",
                    SNAPSHOT_SCHEMA, key, inputs->kernel, inputs->image, inputs->vmm,
-                   inputs->memory_mib);
+                   inputs->memory_mib, inputs->name.scope, inputs->name.profile);
     if (r == 0)
         r = json_append_cstr(&out, inputs->fingerprint);
     if (r == 0)
@@ -188,12 +189,12 @@ static int take_time(const cJSON *json, const char *key, uint64_t *ret, struct e
     return 0;
 }
 
-static int take_digest(const cJSON *json, const char *key, char ret[SHA256_HEX_SIZE],
-                       struct err *err)
+static int take_text(const cJSON *json, const char *key, char *ret, size_t size,
+                     struct err *err)
 {
     const char *have = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
 
-    if (!have || strlen(have) >= SHA256_HEX_SIZE)
+    if (!have || strlen(have) >= size)
         return err_set(err, EINVAL, "the manifest has no %s", key);
     memcpy(ret, have, strlen(have) + 1);
     return 0;
@@ -214,21 +215,26 @@ static int check_parsed(const cJSON *json, const char *key,
     if (r == 0)
         r = expect_number(json, "memory_mib", inputs->memory_mib, err);
     if (r == 0)
+        r = expect_text(json, "scope", inputs->name.scope, err);
+    if (r == 0)
+        r = expect_text(json, "profile", inputs->name.profile, err);
+    if (r == 0)
         r = expect_text(json, "cpu_fingerprint", inputs->fingerprint, err);
     if (r == 0)
         r = expect_text(json, "key", key, err);
     if (r == 0)
         r = take_number(json, "state_bytes", &ret->state_bytes, err);
     if (r == 0)
-        r = take_digest(json, "state_sha256", ret->state_digest, err);
+        r = take_text(json, "state_sha256", ret->state_digest, SHA256_HEX_SIZE, err);
     if (r == 0)
         r = take_number(json, "memory_bytes", &ret->memory_bytes, err);
     if (r == 0)
-        r = take_digest(json, "memory_sparse_sha256", ret->memory_digest, err);
+        r = take_text(json, "memory_sparse_sha256", ret->memory_digest, SHA256_HEX_SIZE, err);
     if (r == 0)
         r = take_number(json, "working_set_bytes", &ret->working_set_bytes, err);
     if (r == 0)
-        r = take_digest(json, "working_set_sha256", ret->working_set_digest, err);
+        r = take_text(json, "working_set_sha256", ret->working_set_digest, SHA256_HEX_SIZE,
+                      err);
     if (r == 0)
         r = take_number(json, "boot_ms", &ret->boot_ms, err);
     if (r == 0)
@@ -236,20 +242,42 @@ static int check_parsed(const cJSON *json, const char *key,
     return r;
 }
 
-int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
-                            struct snapshot_contents *ret, struct err *err)
+/* Reads and parses manifest.json; the caller deletes *ret. 0, -EINVAL or -errno. */
+static int read_manifest(int dir_fd, cJSON **ret, struct err *err)
 {
     struct buf text = buf_init(MANIFEST_MAX);
-    cJSON *json = NULL;
     int r = read_text(dir_fd, "manifest.json", &text, err);
 
     if (r == 0) {
-        json = cJSON_ParseWithLength((const char *)text.data, text.len);
-        r = json ? check_parsed(json, key, inputs, ret, err)
-                 : err_set(err, EINVAL, "manifest.json is no JSON");
+        *ret = cJSON_ParseWithLength((const char *)text.data, text.len);
+        r = *ret ? 0 : err_set(err, EINVAL, "manifest.json is no JSON");
     }
-    cJSON_Delete(json);
     buf_finish(&text);
+    return r;
+}
+
+int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
+                            struct snapshot_contents *ret, struct err *err)
+{
+    cJSON *json = NULL;
+    int r = read_manifest(dir_fd, &json, err);
+
+    if (r == 0)
+        r = check_parsed(json, key, inputs, ret, err);
+    cJSON_Delete(json);
+    return r;
+}
+
+int snapshot_manifest_name(int dir_fd, struct snapshot_name *ret, struct err *err)
+{
+    cJSON *json = NULL;
+    int r = read_manifest(dir_fd, &json, err);
+
+    if (r == 0)
+        r = take_text(json, "scope", ret->scope, sizeof(ret->scope), err);
+    if (r == 0)
+        r = take_text(json, "profile", ret->profile, sizeof(ret->profile), err);
+    cJSON_Delete(json);
     return r;
 }
 
@@ -403,7 +431,22 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
     return r;
 }
 
-void snapshot_remove_others(int parent_fd, const char *key)
+static bool is_kept(int parent_fd, const char *key,
+                    bool (*is_wanted)(void *ctx, const char *key,
+                                      const struct snapshot_name *name),
+                    void *ctx)
+{
+    _cleanup_fd_ int dir = openat(parent_fd, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct snapshot_name name;
+
+    return dir >= 0 && snapshot_manifest_name(dir, &name, NULL) == 0 &&
+           is_wanted(ctx, key, &name);
+}
+
+void snapshot_remove_others(int parent_fd,
+                            bool (*is_wanted)(void *ctx, const char *key,
+                                              const struct snapshot_name *name),
+                            void *ctx)
 {
     DIR *dir = fd_opendir(parent_fd);
     struct dirent *entry;
@@ -411,7 +454,7 @@ void snapshot_remove_others(int parent_fd, const char *key)
     if (!dir)
         return;
     while ((entry = readdir(dir))) {
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, key) == 0)
+        if (entry->d_name[0] == '.' || is_kept(parent_fd, entry->d_name, is_wanted, ctx))
             continue;
         snapshot_remove(parent_fd, entry->d_name);
         log_info("snapshot", "removed key=%.16s reason=\"made from other inputs\"",

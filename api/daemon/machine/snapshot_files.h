@@ -7,6 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_MACHINE_SNAPSHOT_FILES_H
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOT_FILES_H
 
+#include "api/daemon/machine/snapshots.h"
 #include "api/skill/sha256.h"
 #include "base/err.h"
 
@@ -23,6 +24,7 @@ struct snapshot_inputs {
     char vmm[SHA256_HEX_SIZE]; /* of the program file: it defines the state format */
     char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
     uint32_t memory_mib;
+    struct snapshot_name name;
 };
 
 /* What a manifest says besides its inputs. */
@@ -52,6 +54,9 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
  */
 int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
                             struct snapshot_contents *ret, struct err *err);
+/* Reads from manifest.json which name its snapshot has. 0, -EINVAL or -errno. */
+int snapshot_manifest_name(int dir_fd, struct snapshot_name *ret, struct err *err);
+
 /* The open files of a snapshot; working_set -1 where there is none. */
 struct snapshot_fds {
     int state;
@@ -77,8 +82,14 @@ int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_conte
                            struct err *err);
 /* Removes a snapshot's folder and what it can hold. Nothing there is no error. */
 void snapshot_remove(int parent_fd, const char *name);
-/* Removes the snapshots of other keys than this: nothing will ever ask for them again. */
-void snapshot_remove_others(int parent_fd, const char *key);
+/*
+ * Removes the snapshots that is_wanted does not say to keep, which gets the key and the name
+ * that a folder has; one whose manifest tells none goes unasked.
+ */
+void snapshot_remove_others(int parent_fd,
+                            bool (*is_wanted)(void *ctx, const char *key,
+                                              const struct snapshot_name *name),
+                            void *ctx);
 /* Logs the end of a folder's boot log, so that a boot that failed can be understood. */
 void snapshot_log_console(int dir_fd);
 

@@ -1,22 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The snapshot that every execution starts from: found by the key of everything that shaped it,
+ * The snapshots that executions start from: each found by the key of everything that shaped it,
  * checked against its digests, or made anew by booting a guest once. Making and checking happen
- * in a thread of its own; executions wait for it. A snapshot that does not match is refused
- * with the reason and replaced, never used; who has one keeps it when another takes its place.
+ * in a thread of its own. A snapshot that does not match is refused with the reason and
+ * replaced, never used; who has one keeps it when another takes its place.
+ *
+ * The plain one of each scope is what executions wait for. One with the modules of a profile is
+ * made in the background where it was asked for, and until it is there the plain one does.
+ * Those but the common plain one are bounded in number and in bytes: the one that was not asked
+ * for the longest gives way.
  */
 #ifndef SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 
 #include "api/daemon/machine/renewal.h"
+#include "api/skill/profile.h"
 #include "base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SNAPSHOT_KEY_SIZE 65u
+#define SNAPSHOT_KEY_SIZE   65u
+#define SNAPSHOT_SCOPE_SIZE 64u
+/* The common plain one, and the most that may be kept beside it. */
+#define SNAPSHOTS_KEPT_MAX   64u
+#define SNAPSHOTS_PLACES_MAX (1u + SNAPSHOTS_KEPT_MAX)
 
 struct snapshots;
+
+/* Which one: snapshots of two names never share a page that was written. */
+struct snapshot_name {
+    char scope[SNAPSHOT_SCOPE_SIZE]; /* who may use it, an opaque word; "": everybody */
+    char profile[PROFILE_NAME_SIZE]; /* the modules that it holds; "": the image's own */
+};
+
+/* What may change while the daemon runs. */
+struct snapshots_limits {
+    struct renewal_limits renewal;
+    unsigned kept;       /* beside the common plain one, at most SNAPSHOTS_KEPT_MAX */
+    uint64_t kept_bytes; /* of disk that those may have together */
+};
 
 /* Borrowed for the life of the snapshots. */
 struct snapshots_config {
@@ -29,13 +52,18 @@ struct snapshots_config {
     uint64_t boot_timeout_ms;
     uint64_t grace_ms; /* of the run that shows which pages a run uses */
     uint64_t retry_ms; /* after a failure; doubled with each, where there is a snapshot */
-    struct renewal_limits renewal;
+    struct snapshots_limits limits;
 };
 
 /* A snapshot that was checked: what a restore needs. Counted references; constant otherwise. */
 struct snapshot {
     unsigned references; /* atomic */
+    bool is_current;     /* atomic; false for ever once another took its place, or none */
+    unsigned place;      /* of its name among all, below SNAPSHOTS_PLACES_MAX */
     char key[SNAPSHOT_KEY_SIZE];
+    char profile[PROFILE_NAME_SIZE];
+    uint64_t age_ns; /* when it came into use */
+    uint64_t disk_bytes;
     int image_fd;
     int state_fd;
     int memory_fd;
@@ -44,6 +72,8 @@ struct snapshot {
 
 /* NULL is fine. */
 void snapshot_unref(struct snapshot *snapshot);
+/* Whether machines begin from it now. */
+bool snapshot_is_current(const struct snapshot *snapshot);
 
 enum snapshots_state { SNAPSHOTS_PREPARING, SNAPSHOTS_READY, SNAPSHOTS_FAILED };
 
@@ -53,36 +83,45 @@ int snapshots_create(const struct snapshots_config *config, struct snapshots **r
 /* Ends the preparation, waits for its thread, and closes everything. NULL is fine. */
 void snapshots_destroy(struct snapshots *s);
 
-/* The state now, with a sentence on what is being done or what went wrong. */
+/* The state of the common plain one now, with a sentence on what is being done or what went
+ * wrong. */
 enum snapshots_state snapshots_get_state(struct snapshots *s, char *text, unsigned size);
 
 /*
- * Waits for the snapshot; cancel_fd (or -1) is looked at about every 100 ms. 0 with a reference
- * for the caller; -ECANCELED once it is readable; -ENODEV with the reason when it could not be
- * made.
+ * The snapshot for a job of this name: with its profile where that is there, else the plain one
+ * of its scope, for which it waits; cancel_fd (or -1) is looked at about every 100 ms. 0 with a
+ * reference for the caller; -ECANCELED once it is readable; -ENODEV with the reason when it
+ * could not be made; -EBUSY there is no room for another scope.
  */
-int snapshots_wait(struct snapshots *s, int cancel_fd, struct snapshot **ret, struct err *err);
-/* A reference to the snapshot without waiting; NULL where there is none now. */
-struct snapshot *snapshots_current(struct snapshots *s);
+int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int cancel_fd,
+                   struct snapshot **ret, struct err *err);
+/* A job of this name has run: its snapshot is worth making where there is none. */
+void snapshots_want(struct snapshots *s, const struct snapshot_name *name);
+/* A reference to the snapshot of a place without waiting; NULL where there is none now. */
+struct snapshot *snapshots_current(struct snapshots *s, unsigned place);
 
 /*
- * The snapshot is made anew in the background when the limits say so, or at once by this call.
- * Until another is there the old one is used; when none can be made the old one stays and it is
- * tried again, later each time.
+ * Snapshots are made anew in the background when the limits say so, and the common plain one at
+ * once by this call. Until another is there the old one is used; when none can be made the old
+ * one stays and it is tried again, later each time. Of the others one that is due and that
+ * nobody asked for since it was made goes instead.
  */
 void snapshots_renew(struct snapshots *s);
 /* New limits, from now on. */
-void snapshots_set(struct snapshots *s, const struct renewal_limits *limits);
+void snapshots_set(struct snapshots *s, const struct snapshots_limits *limits);
 /* Counts an execution that begins from a snapshot, which may no longer be the current one. */
 void snapshots_count_use(struct snapshots *s, const struct snapshot *snapshot);
 
 /* What is so now, and what was counted since the start. */
 struct snapshots_measure {
-    bool is_ready;
-    uint64_t age_ns; /* of the current one, its time on disk before included; 0: none */
+    bool is_ready;   /* the common plain one */
+    uint64_t age_ns; /* of that, its time on disk before included; 0: none */
     uint64_t uses;   /* executions that began from it since it came into use */
+    unsigned kept;   /* the others that are there */
+    uint64_t kept_bytes;
     uint64_t made;
-    uint64_t failed; /* tries to make one */
+    uint64_t failed;  /* tries to make one */
+    uint64_t dropped; /* others that gave way or that nobody asked for */
 };
 
 void snapshots_measure(struct snapshots *s, struct snapshots_measure *ret);

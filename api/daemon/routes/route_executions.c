@@ -289,7 +289,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = files_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
     if (r == 0)
-        r = skills_plan(&c->skill, &c->archive, &c->request, c->e, &err);
+        r = skills_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
     if (!step(reply, r, &err))
         return false;
     take_input(c, json);

@@ -156,8 +156,9 @@ static int choose_limits(const struct skill *skill, const struct request *reques
     return r;
 }
 
-int skills_plan(const struct skill *skill, const struct skill_archive *archive,
-                const struct request *request, struct execution *e, struct err *err)
+int skills_plan(struct profiles *profiles, const struct skill *skill,
+                const struct skill_archive *archive, const struct request *request,
+                struct execution *e, struct err *err)
 {
     struct skill_entry entry;
     int r = skill_entry_resolve(skill, archive, request->script, request->module, &entry, err);
@@ -167,6 +168,8 @@ int skills_plan(const struct skill *skill, const struct skill_archive *archive,
     r = choose_limits(skill, request, e);
     if (r == 0)
         r = write_run(skill, &entry, request, e);
+    if (r == 0)
+        profiles_look(profiles, e->skill_digest, e->job.skill.fd, archive, &entry, e->profile);
     skill_entry_finish(&entry);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");

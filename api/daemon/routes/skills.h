@@ -7,6 +7,7 @@
 
 #include "api/daemon/engine/execution.h"
 #include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/engine/profiles.h"
 #include "api/daemon/http/http.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/store/spool.h"
@@ -27,10 +28,12 @@ int skills_ingest(struct fair_gate *gate, const char *tenant,
 void skills_reply_refused(struct http_reply *reply, int result, const struct err *err);
 
 /*
- * Completes the job of a draft whose skill is set: entry point, limits, environment, and what
- * RUN says. e->warnings gets what was clamped. 0; -EINVAL (no such entry); -E2BIG; -ENOMEM.
+ * Completes the job of a draft whose skill is set: entry point, limits, environment, what RUN
+ * says, and the profile. e->warnings gets what was clamped. 0; -EINVAL (no such entry); -E2BIG;
+ * -ENOMEM.
  */
-int skills_plan(const struct skill *skill, const struct skill_archive *archive,
-                const struct request *request, struct execution *e, struct err *err);
+int skills_plan(struct profiles *profiles, const struct skill *skill,
+                const struct skill_archive *archive, const struct request *request,
+                struct execution *e, struct err *err);
 
 #endif

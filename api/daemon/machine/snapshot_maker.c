@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/machine/snapshot_maker.h"
+
+#include "api/daemon/machine/guest.h"
+#include "api/daemon/machine/vm.h"
+#include "api/daemon/machine/warmup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAKING_NAME     "snapshot-in-the-making"
+#define SAVE_TIMEOUT_MS 120000ull
+#define MS              1000000ull
+#define SECOND_NS       1000000000ull
+
+/* What one step gives the next. */
+struct work {
+    struct snapshot_inputs inputs; /* with the name */
+    char key[SNAPSHOT_KEY_SIZE];
+    struct snapshot_fds files;
+    struct snapshot_contents contents;
+};
+
+void snapshot_maker_init(struct snapshot_maker *maker, const struct snapshots_config *config)
+{
+    *maker = (struct snapshot_maker){.config = config, .kernel_fd = -1, .image_fd = -1};
+    (void)pthread_mutex_init(&maker->lock, NULL);
+}
+
+void snapshot_maker_stop(struct snapshot_maker *maker)
+{
+    (void)pthread_mutex_lock(&maker->lock);
+    maker->stopping = true;
+    if (maker->vm)
+        vm_kill(maker->vm);
+    (void)pthread_mutex_unlock(&maker->lock);
+}
+
+void snapshot_maker_finish(struct snapshot_maker *maker)
+{
+    fd_close(&maker->kernel_fd);
+    fd_close(&maker->image_fd);
+    (void)pthread_mutex_destroy(&maker->lock);
+}
+
+int snapshot_maker_read_inputs(struct snapshot_maker *maker, struct err *err)
+{
+    const struct snapshots_config *config = maker->config;
+    struct snapshot_inputs *inputs = &maker->inputs;
+    _cleanup_fd_ int vmm_fd = -1;
+    int r;
+
+    fd_close(&maker->kernel_fd);
+    fd_close(&maker->image_fd);
+    inputs->memory_mib = config->memory_mib;
+    r = snapshot_input_open(config->kernel_path, "guest kernel", inputs->kernel,
+                            &maker->kernel_fd, err);
+    if (r == 0)
+        r = snapshot_input_open(config->image_path, "guest image", inputs->image,
+                                &maker->image_fd, err);
+    if (r == 0)
+        r = snapshot_input_open(config->vmm_program, "program", inputs->vmm, &vmm_fd, err);
+    if (r == 0)
+        r = vm_query(config->vmm_program, "fingerprint", inputs->fingerprint,
+                     sizeof(inputs->fingerprint), err);
+    return r;
+}
+
+int snapshot_maker_key(const struct snapshot_maker *maker, const struct snapshot_name *name,
+                       char ret_key[SNAPSHOT_KEY_SIZE])
+{
+    struct snapshot_inputs inputs = maker->inputs;
+
+    inputs.name = *name;
+    return snapshot_inputs_key(&inputs, ret_key);
+}
+
+static int begin(const struct snapshot_maker *maker, const struct snapshot_name *name,
+                 struct work *ret, struct err *err)
+{
+    *ret = (struct work){.inputs = maker->inputs, .files = snapshot_no_files};
+    ret->inputs.name = *name;
+    return snapshot_inputs_key(&ret->inputs, ret->key) < 0
+               ? err_set(err, ENOMEM, "out of memory")
+               : 0;
+}
+
+/* What was made in the future was made now. */
+static uint64_t age_since(uint64_t made_s)
+{
+    uint64_t now_ns = clock_realtime_ns(), made_ns = made_s * SECOND_NS;
+
+    return now_ns > made_ns ? now_ns - made_ns : 0;
+}
+
+/* The value that is handed out: takes the files over, in any case. */
+static int publish(const struct snapshot_maker *maker, struct work *work, uint64_t age_ns,
+                   struct snapshot **ret, struct err *err)
+{
+    struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
+    int image_fd = fcntl(maker->image_fd, F_DUPFD_CLOEXEC, 0);
+    struct stat memory;
+
+    if (!snapshot || image_fd < 0 || fstat(work->files.memory, &memory) < 0) {
+        int code = snapshot ? errno : ENOMEM;
+
+        fd_close(&image_fd);
+        free(snapshot);
+        snapshot_files_close(&work->files);
+        return err_set_errno(err, code, "cannot use the snapshot");
+    }
+    *snapshot = (struct snapshot){.references = 1,
+                                  .is_current = true,
+                                  .age_ns = age_ns,
+                                  .disk_bytes = (uint64_t)memory.st_blocks * 512,
+                                  .image_fd = image_fd,
+                                  .state_fd = work->files.state,
+                                  .memory_fd = work->files.memory,
+                                  .working_set_fd = work->files.working_set};
+    memcpy(snapshot->key, work->key, sizeof(snapshot->key));
+    memcpy(snapshot->profile, work->inputs.name.profile, sizeof(snapshot->profile));
+    *ret = snapshot;
+    return 0;
+}
+
+int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name *name,
+                        struct snapshot **ret, struct err *err)
+{
+    uint64_t start_ns = clock_monotonic_ns();
+    _cleanup_fd_ int dir = -1;
+    struct work work;
+    int r = begin(maker, name, &work, err);
+
+    if (r < 0)
+        return r;
+    dir = openat(maker->config->snapshots_fd, work.key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return errno == ENOENT ? -ENOENT : err_set_errno(err, errno, "cannot open its folder");
+    r = snapshot_manifest_check(dir, work.key, &work.inputs, &work.contents, err);
+    if (r == 0)
+        r = snapshot_files_open(dir, O_RDONLY, work.contents.working_set_bytes > 0, &work.files,
+                                err);
+    if (r == 0)
+        r = snapshot_contents_check(&work.files, &work.contents, err);
+    if (r < 0) {
+        snapshot_files_close(&work.files);
+        return r;
+    }
+    r = publish(maker, &work, age_since(work.contents.made_s), ret, err);
+    if (r == 0)
+        log_info("snapshot", "loaded key=%.16s profile=\"%s\" ms=%llu age_s=%llu", work.key,
+                 name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / MS),
+                 (unsigned long long)((*ret)->age_ns / SECOND_NS));
+    return r;
+}
+
+/* The guest says READY, and holds the modules of its profile. */
+static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm, const char *profile,
+                         uint64_t start_ns, struct err *err)
+{
+    uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * MS;
+    struct guest *guest = guest_open(vm, start_ns, maker->config->grace_ms);
+    int r = guest ? guest_wait_ready(guest, deadline_ns, err)
+                  : err_set(err, ENOMEM, "out of memory");
+
+    if (r == 0 && profile[0])
+        r = guest_warm(guest, profile, deadline_ns, err);
+    guest_close(guest);
+    return r;
+}
+
+/* Waits until a guest that boots is ready, and saves it into the open files. */
+static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct work *work,
+                            struct err *err)
+{
+    uint64_t start_ns = clock_monotonic_ns();
+    struct vmm_event event;
+    int r = prepare_guest(maker, vm, work->inputs.name.profile, start_ns, err);
+
+    if (r < 0)
+        return r;
+    work->contents.boot_ms = (clock_monotonic_ns() - start_ns) / MS;
+    fd_close(&vm->vsock_fd);
+    maker->say(maker->ctx, "saving the guest");
+    r = vm_send_snapshot(vm, work->files.state, work->files.memory, err);
+    if (r == 0)
+        r = vm_wait_event(vm, VMM_EVENT_SNAPSHOT, clock_monotonic_ns() + SAVE_TIMEOUT_MS * MS,
+                          &event, err);
+    return r;
+}
+
+/* Starts a machine that stopping can end: boot or restore is NULL. finish_vm is due on 0. */
+static int start_vm(struct snapshot_maker *maker, const struct vm_boot *boot,
+                    const struct vm_restore *restore, struct vm *vm, struct err *err)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&maker->lock);
+    if (maker->stopping)
+        r = err_set(err, ECANCELED, "the daemon is stopping");
+    else
+        r = boot ? vm_start_boot(boot, vm, err) : vm_start_restore(restore, vm, err);
+    maker->vm = r == 0 ? vm : NULL;
+    (void)pthread_mutex_unlock(&maker->lock);
+    return r;
+}
+
+static void finish_vm(struct snapshot_maker *maker, struct vm *vm)
+{
+    (void)pthread_mutex_lock(&maker->lock);
+    maker->vm = NULL;
+    (void)pthread_mutex_unlock(&maker->lock);
+    vm_finish(vm);
+}
+
+static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct err *err)
+{
+    _cleanup_fd_ int console =
+        openat(dir, "boot.log", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    const struct vm_boot how = {.program = maker->config->vmm_program,
+                                .kernel_fd = maker->kernel_fd,
+                                .image_fd = maker->image_fd,
+                                .console_fd = console,
+                                .memory_mib = maker->config->memory_mib};
+    struct vm vm = vm_init();
+    int r = start_vm(maker, &how, NULL, &vm, err);
+
+    if (r < 0)
+        return r;
+    r = prepare_and_save(maker, &vm, work, err);
+    finish_vm(maker, &vm);
+    if (r < 0)
+        snapshot_log_console(dir);
+    return r;
+}
+
+/*
+ * Runs the warm-up in a machine that records, and has it end by itself, which writes the
+ * record.
+ */
+static int run_warmup(const struct snapshot_maker *maker, struct vm *vm, struct err *err)
+{
+    const uint64_t grace_ms = maker->config->grace_ms;
+    struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
+    struct job job = job_init();
+    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
+
+    if (r == 0)
+        r = warmup_run(guest, &job, err);
+    job_finish(&job);
+    guest_close(guest);
+    return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * MS, err);
+}
+
+/*
+ * Runs a small skill from the new snapshot and keeps the list of pages it used, which later
+ * restores have ready from the start. Without that list everything works, a little slower.
+ */
+static void record_working_set(struct snapshot_maker *maker, int dir, struct work *work)
+{
+    _cleanup_fd_ int record =
+        openat(dir, "working-set", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    const struct vm_restore how = {.program = maker->config->vmm_program,
+                                   .image_fd = maker->image_fd,
+                                   .state_fd = work->files.state,
+                                   .memory_fd = work->files.memory,
+                                   .working_set_fd = -1,
+                                   .record_fd = record};
+    struct vm vm = vm_init();
+    struct err err = {0};
+    struct stat st;
+    int r;
+
+    maker->say(maker->ctx, "recording which pages a run uses");
+    r = record < 0 ? err_set_errno(&err, errno, "cannot create working-set")
+                   : start_vm(maker, NULL, &how, &vm, &err);
+    if (r == 0) {
+        r = run_warmup(maker, &vm, &err);
+        finish_vm(maker, &vm);
+    }
+    if (r == 0 && (fstat(record, &st) < 0 || st.st_size == 0))
+        r = err_set(&err, ENODATA, "nothing was recorded");
+    if (r == 0) {
+        work->files.working_set = fd_steal(&record);
+        return;
+    }
+    log_warn("snapshot", "key=%.16s working_set=none reason=\"%s\"", work->key, err.message);
+    (void)unlinkat(dir, "working-set", 0);
+}
+
+/* Writes the manifest and moves the folder to its place. */
+static int store(const struct snapshot_maker *maker, int dir, const struct work *work,
+                 struct err *err)
+{
+    const struct snapshots_config *config = maker->config;
+    int r = snapshot_manifest_write(dir, work->key, &work->inputs, &work->contents, err);
+
+    if (r < 0)
+        return r;
+    if (fsync(dir) < 0)
+        return err_set_errno(err, errno, "cannot write the folder of the snapshot to disk");
+    snapshot_remove(config->snapshots_fd, work->key);
+    if (renameat(config->tmp_fd, MAKING_NAME, config->snapshots_fd, work->key) < 0 ||
+        fsync(config->snapshots_fd) < 0)
+        return err_set_errno(err, errno, "cannot store the snapshot");
+    return 0;
+}
+
+/* Makes it in an empty folder and moves that to its place. */
+static int make_in(struct snapshot_maker *maker, int dir, struct work *work, struct err *err)
+{
+    int r = snapshot_files_open(dir, O_CREAT | O_EXCL | O_RDWR, false, &work->files, err);
+
+    if (r == 0)
+        r = boot(maker, dir, work, err);
+    if (r == 0) {
+        record_working_set(maker, dir, work);
+        r = snapshot_contents_seal(&work->files, &work->contents, err);
+    }
+    if (r == 0)
+        r = store(maker, dir, work, err);
+    /* They are for writing. */
+    snapshot_files_close(&work->files);
+    return r < 0 ? r
+                 : snapshot_files_open(dir, O_RDONLY, work->contents.working_set_bytes > 0,
+                                       &work->files, err);
+}
+
+int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name *name,
+                        struct snapshot **ret, struct err *err)
+{
+    int tmp_fd = maker->config->tmp_fd;
+    _cleanup_fd_ int dir = -1;
+    struct work work;
+    int r = begin(maker, name, &work, err);
+
+    if (r < 0)
+        return r;
+    maker->say(maker->ctx, "booting the guest once");
+    snapshot_remove(tmp_fd, MAKING_NAME);
+    if (mkdirat(tmp_fd, MAKING_NAME, 0700) < 0)
+        return err_set_errno(err, errno, "cannot create a folder for the snapshot");
+    dir = openat(tmp_fd, MAKING_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_set_errno(err, errno, "cannot open the folder of the snapshot");
+    r = make_in(maker, dir, &work, err);
+    if (r < 0) {
+        snapshot_remove(tmp_fd, MAKING_NAME);
+        return r;
+    }
+    log_info(
+        "snapshot",
+        "made key=%.16s profile=\"%s\" boot_ms=%llu state_bytes=%llu working_set_bytes=%llu",
+        work.key, name->profile, (unsigned long long)work.contents.boot_ms,
+        (unsigned long long)work.contents.state_bytes,
+        (unsigned long long)work.contents.working_set_bytes);
+    return publish(maker, &work, 0, ret, err);
+}

@@ -10,7 +10,7 @@ from harness import bash_skill, case, check, check_equal, check_in, python_skill
 
 FIELDS = (
     "execution_id status output files_url files_list logs duration_ms error exit_code signal "
-    "stdout stderr truncated usage phases_ms skill snapshot"
+    "stdout stderr truncated usage phases_ms skill snapshot profile machine"
 ).split()
 PHASES = "queue take inject run collect".split()
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples"

@@ -24,6 +24,7 @@ SUITES = {
         "cases_edges",
         "cases_lifetime",
         "cases_network",
+        "cases_profiles",
         "cases_resets",
     ),
     "hostile": ("cases_guest", "cases_caller", "cases_machine", "cases_reset"),

@@ -49,18 +49,36 @@ static void clients_drop(struct clients *c, struct client *client)
     c->n--;
 }
 
+/* As whom the daemon inside shall see a peer, by what the kernel says of it. 0 or -errno. */
+static int clients_identify(int fd, uid_t *ret)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return -errno;
+    *ret = peer.uid == geteuid() ? 0 : peer.uid;
+    return 0;
+}
+
 void clients_accept(struct clients *c, int listen_fd, uint64_t now_ns)
 {
+    uid_t uid = (uid_t)-1;
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
         return;
+    if (clients_identify(fd, &uid) < 0) {
+        close(fd);
+        return;
+    }
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         struct client *client = &c->slot[i];
 
         if (client->used)
             continue;
         *client = (struct client){.used = true,
+                                  .uid = uid,
                                   .fd = fd,
                                   .dial = DIAL_IDLE,
                                   .retry_ns = now_ns,
@@ -105,7 +123,8 @@ static bool clients_join(struct clients *c, struct client *client, uint16_t port
     if (client->dial.fd >= 0)
         r = dial_run(&client->dial, now_ns, &fd);
     else if (port != 0 && now_ns >= client->retry_ns)
-        r = dial_start(&client->dial, port, WIRE_OP_CONNECT, token, CLIENTS_DIAL_MS) < 0
+        r = dial_start(&client->dial, port, WIRE_OP_CONNECT, client->uid, token,
+                       CLIENTS_DIAL_MS) < 0
                 ? -ECONNREFUSED
                 : -EINPROGRESS;
     if (r == 0) {

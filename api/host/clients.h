@@ -20,6 +20,7 @@
 struct client {
     bool used;
     bool joined;
+    uid_t uid;        /* as whom it is known inside */
     int fd;           /* until joined */
     struct dial dial; /* until joined */
     uint64_t retry_ns;

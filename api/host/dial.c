@@ -14,12 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int dial_start(struct dial *d, uint16_t port, enum wire_op op, const uint8_t *token,
+int dial_start(struct dial *d, uint16_t port, enum wire_op op, uid_t uid, const uint8_t *token,
                uint32_t timeout_ms)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET,
                                .sin_port = htons(port),
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct wire_request request = {op, clock_realtime_ns(), uid};
     _cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int one = 1;
 
@@ -29,7 +30,7 @@ int dial_start(struct dial *d, uint16_t port, enum wire_op op, const uint8_t *to
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno != EINPROGRESS)
         return -errno;
-    wire_encode(d->preamble, op, clock_realtime_ns(), token);
+    wire_encode(d->preamble, &request, token);
     d->deadline_ns = clock_monotonic_ns() + timeout_ms * 1000000ull;
     d->fd = fd_steal(&fd);
     return 0;

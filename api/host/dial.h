@@ -22,9 +22,10 @@ struct dial {
 #define DIAL_IDLE ((struct dial){.fd = -1})
 
 /*
- * Begins an attempt that gives up after timeout_ms. 0; or -errno with d idle.
+ * Begins an attempt that gives up after timeout_ms; uid as in struct wire_request. 0; or -errno
+ * with d idle.
  */
-int dial_start(struct dial *d, uint16_t port, enum wire_op op, const uint8_t *token,
+int dial_start(struct dial *d, uint16_t port, enum wire_op op, uid_t uid, const uint8_t *token,
                uint32_t timeout_ms);
 
 /* The entry for poll(2). */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `skillvm relay`: the way into the software host. It listens on TCP, wants the token first and
- * joins the connection to the daemon's unix socket. It must never pass on a byte before the
- * token was right, and never keep more than RELAY_CONNECTIONS_MAX connections,
+ * joins the connection to the daemon's unix socket, as the user that the other end says it is
+ * for. It must never pass on a byte before the token was right, never reach the daemon as
+ * another user than that, and never keep more than RELAY_CONNECTIONS_MAX connections,
  * nor let those without a token keep out one that has it.
  */
 #include "api/host/host.h"
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -88,10 +90,31 @@ static void relay_set_clock(uint64_t realtime_ns)
                  (long long)(realtime_ns - now_ns) / 1000000);
 }
 
-static int relay_dial(const char *path)
+/*
+ * Connects as a user: the daemon judges by what the kernel says of its peer. Files are still
+ * reached as before, for who may open the socket was decided outside.
+ */
+static int relay_connect_as(int fd, const struct sockaddr_un *addr, uid_t uid)
+{
+    const uid_t own = geteuid();
+    int r;
+
+    if (uid != own && seteuid(uid) < 0)
+        return -errno;
+    (void)setfsuid(own);
+    r = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
+    if (uid != own && seteuid(own) < 0) {
+        log_error("relay", "event=user error=%s", strerror(errno));
+        _exit(1);
+    }
+    return r;
+}
+
+static int relay_dial(const char *path, uid_t uid)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     _cleanup_fd_ int fd = -1;
+    int r;
 
     if (strlen(path) >= sizeof(addr.sun_path))
         return -ENAMETOOLONG;
@@ -99,9 +122,8 @@ static int relay_dial(const char *path)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-        return -errno;
-    return fd_steal(&fd);
+    r = relay_connect_as(fd, &addr, uid);
+    return r < 0 ? r : fd_steal(&fd);
 }
 
 static void relay_power_off(void)
@@ -116,9 +138,9 @@ static void relay_power_off(void)
 /* The preamble is whole. True while the connection lives on. */
 static bool relay_begin(struct relay *relay, struct relay_conn *conn)
 {
-    enum wire_op op;
-    uint64_t realtime_ns, dropped;
-    int r = wire_decode(conn->preamble, relay->token, &op, &realtime_ns), fd;
+    struct wire_request request;
+    uint64_t dropped;
+    int r = wire_decode(conn->preamble, relay->token, &request), fd;
 
     if (r < 0) {
         if (log_limit_allow(&relay->refused, clock_monotonic_ns(), &dropped))
@@ -126,17 +148,17 @@ static bool relay_begin(struct relay *relay, struct relay_conn *conn)
                      r == -EACCES ? "token" : "preamble", (unsigned long long)dropped);
         return false;
     }
-    if (op == WIRE_OP_CLOCK) {
-        relay_set_clock(realtime_ns);
+    if (request.op == WIRE_OP_CLOCK) {
+        relay_set_clock(request.realtime_ns);
         relay_answer(conn->fd, WIRE_OK);
         return false;
     }
-    if (op == WIRE_OP_POWEROFF) {
+    if (request.op == WIRE_OP_POWEROFF) {
         relay_answer(conn->fd, WIRE_OK);
         relay_power_off();
         return false;
     }
-    fd = relay_dial(relay->socket_path);
+    fd = relay_dial(relay->socket_path, request.uid);
     if (fd < 0) {
         relay_answer(conn->fd, WIRE_NO_DAEMON);
         return false;

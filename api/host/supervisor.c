@@ -247,7 +247,7 @@ static bool supervisor_stopped(struct supervisor *s, bool reachable, uint64_t no
         return true;
     if (reachable && !s->stop_told) {
         if (s->command.fd < 0)
-            dial_start(&s->command, s->qemu.port, WIRE_OP_POWEROFF, s->token,
+            dial_start(&s->command, s->qemu.port, WIRE_OP_POWEROFF, 0, s->token,
                        SUPERVISOR_STOP_MS);
         else if (dial_run(&s->command, now_ns, &fd) == 0)
             s->stop_told = true;

@@ -70,7 +70,7 @@ static void watch_ask(struct watch *w, uint16_t port, const uint8_t *token, uint
 {
     /* The clock is set once the relay is known to be there, so that no boot waits for it. */
     w->setting_clock = w->booted && now_ns >= w->next_clock_ns;
-    if (dial_start(&w->dial, port, w->setting_clock ? WIRE_OP_CLOCK : WIRE_OP_CONNECT, token,
+    if (dial_start(&w->dial, port, w->setting_clock ? WIRE_OP_CLOCK : WIRE_OP_CONNECT, 0, token,
                    w->booted ? WATCH_PROBE_MS : WATCH_BOOT_PROBE_MS) < 0)
         watch_again(w, now_ns, WATCH_RETRY_MS);
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,12 +111,18 @@ static int daemon_listen(void)
     return fd;
 }
 
-static void say(int fd, enum wire_op op, const uint8_t *with)
+static void say_for(int fd, enum wire_op op, uid_t uid, const uint8_t *with)
 {
+    const struct wire_request request = {op, clock_realtime_ns(), uid};
     uint8_t preamble[WIRE_PREAMBLE_SIZE];
 
-    wire_encode(preamble, op, clock_realtime_ns(), with);
+    wire_encode(preamble, &request, with);
     assert_int_equal(fd_write_full(fd, preamble, sizeof(preamble)), 0);
+}
+
+static void say(int fd, enum wire_op op, const uint8_t *with)
+{
+    say_for(fd, op, geteuid(), with);
 }
 
 static void test_wrong_token_gets_nothing(void **state)
@@ -171,6 +178,56 @@ static void test_connects_with_half_close(void **state)
     close(listening);
 }
 
+/* The daemon sees the user that a connection is for, and the next one's is its own again. */
+static void test_the_daemon_sees_who_it_is_for(void **state)
+{
+    const uid_t users[] = {65534, 0, 1, 4000000000u, 0};
+    const struct timeval patience = {.tv_sec = 20};
+    int listening = daemon_listen();
+
+    (void)state;
+    if (geteuid() != 0) {
+        close(listening);
+        print_message("SKIP: only root may be another user\n");
+        skip();
+    }
+    /* Who may open it was decided outside. */
+    assert_int_equal(chmod(socket_path, 0600), 0);
+    setsockopt(listening, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+        int fd = dial_relay(), inner;
+        struct ucred peer = {0};
+        socklen_t len = sizeof(peer);
+        char byte;
+
+        say_for(fd, WIRE_OP_CONNECT, users[i], token);
+        inner = accept(listening, NULL, NULL);
+        assert_true(inner >= 0);
+        assert_int_equal(getsockopt(inner, SOL_SOCKET, SO_PEERCRED, &peer, &len), 0);
+        assert_int_equal(peer.uid, users[i]);
+        assert_int_equal(recv(fd, &byte, 1, 0), 1);
+        assert_int_equal(byte, WIRE_OK);
+        close(inner);
+        close(fd);
+    }
+    close(listening);
+}
+
+/* A user that is none reaches nothing. */
+static void test_nobody_is_not_somebody(void **state)
+{
+    int listening = daemon_listen(), fd = dial_relay();
+    char byte = 0;
+
+    (void)state;
+    say_for(fd, WIRE_OP_CONNECT, (uid_t)-1, token);
+    assert_true(recv(fd, &byte, 1, 0) <= 0 || byte != WIRE_OK);
+    assert_int_equal(fd_set_nonblock(listening, true), 0);
+    assert_int_equal(accept(listening, NULL, NULL), -1);
+    close(fd);
+    close(listening);
+}
+
 static void test_clock_that_agrees_is_accepted(void **state)
 {
     int fd = dial_relay();
@@ -194,7 +251,7 @@ static void test_strangers_do_not_keep_the_owner_out(void **state)
     for (size_t i = 0; i < n; i++) {
         silent[i] = dial_relay();
         /* The relay may have dropped it already. */
-        send(silent[i], "svr1", 4, MSG_NOSIGNAL);
+        send(silent[i], "svr2", 4, MSG_NOSIGNAL);
     }
     fd = dial_relay();
     say(fd, WIRE_OP_CLOCK, token);
@@ -213,6 +270,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wrong_token_gets_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_daemon_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_connects_with_half_close, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_daemon_sees_who_it_is_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_is_not_somebody, setup, teardown),
         cmocka_unit_test_setup_teardown(test_clock_that_agrees_is_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strangers_do_not_keep_the_owner_out, setup,
                                         teardown),

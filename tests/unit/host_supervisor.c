@@ -54,25 +54,28 @@ static const char *fake_option(char **argv, const char *key)
 static void fake_serve(int fd, const uint8_t *token)
 {
     uint8_t preamble[WIRE_PREAMBLE_SIZE];
-    uint64_t realtime_ns;
-    enum wire_op op;
+    struct wire_request said;
     char request[4096];
 
     if (fd_read_full(fd, preamble, sizeof(preamble)) != (ssize_t)sizeof(preamble) ||
-        wire_decode(preamble, token, &op, &realtime_ns) < 0)
+        wire_decode(preamble, token, &said) < 0)
         return;
     fd_write_full(fd, "k", 1);
-    if (op == WIRE_OP_POWEROFF) {
+    if (said.op == WIRE_OP_POWEROFF) {
         fprintf(stderr, "fake: power off\n");
         exit(0);
     }
-    if (op == WIRE_OP_CLOCK || recv(fd, request, sizeof(request), 0) <= 0)
+    if (said.op == WIRE_OP_CLOCK || recv(fd, request, sizeof(request), 0) <= 0)
         return;
     if (strncmp(request, "GET /die", 8) == 0)
         exit(1);
     if (strncmp(request, "GET /hang", 9) == 0) {
         for (;;)
             pause();
+    }
+    if (strncmp(request, "GET /who", 8) == 0) {
+        dprintf(fd, "%u", said.uid);
+        return;
     }
     fd_write_full(fd, fake_answer, sizeof(fake_answer) - 1);
 }
@@ -323,6 +326,51 @@ static void test_up_relay_down(void **state)
     assert_int_equal(host_stop(data, NULL), -ESRCH);
 }
 
+/* What ask() gets for /who, as another user. */
+static void ask_as(uid_t uid, char *out, size_t size)
+{
+    int pipe_fds[2], status;
+    ssize_t n;
+    pid_t pid;
+
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        char text[64];
+        int len = setresuid(uid, uid, uid) < 0 ? -1 : ask("/who", text, sizeof(text));
+
+        _exit(len < 0 || write(pipe_fds[1], text, (size_t)len) != len);
+    }
+    close(pipe_fds[1]);
+    n = fd_read_full(pipe_fds[0], out, size - 1);
+    out[n > 0 ? n : 0] = '\0';
+    close(pipe_fds[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* The supervisor's own user is root inside, and every other is who he is. */
+static void test_users_stay_who_they_are(void **state)
+{
+    char line[1024], answer[256];
+    int ready;
+    pid_t pid = start(&ready);
+
+    (void)state;
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "ready");
+    assert_true(ask("/who", answer, sizeof(answer)) > 0);
+    assert_string_equal(answer, "0");
+    if (geteuid() == 0) {
+        assert_int_equal(chmod(dir, 0755), 0);
+        assert_int_equal(chmod(socket_path, 0666), 0);
+        ask_as(65534, answer, sizeof(answer));
+        assert_string_equal(answer, "65534");
+    }
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
 static void test_restarts_what_died(void **state)
 {
     char line[1024], answer[256];
@@ -528,6 +576,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_up_relay_down, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_users_stay_who_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(test_restarts_what_died, setup, teardown),
         cmocka_unit_test_setup_teardown(test_restarts_what_hangs_and_clients_wait, setup,
                                         teardown),

@@ -20,37 +20,39 @@ static void test_round_trip(void **state)
 
     (void)state;
     for (int op = WIRE_OP_CONNECT; op <= WIRE_OP_POWEROFF; op++) {
-        enum wire_op got;
-        uint64_t realtime_ns;
+        const struct wire_request said = {(enum wire_op)op, 0x1122334455667788u, 65534};
+        struct wire_request got;
 
-        wire_encode(preamble, (enum wire_op)op, 0x1122334455667788u, token);
-        assert_int_equal(wire_decode(preamble, token, &got, &realtime_ns), 0);
-        assert_int_equal(got, op);
-        assert_true(realtime_ns == 0x1122334455667788u);
+        wire_encode(preamble, &said, token);
+        assert_int_equal(wire_decode(preamble, token, &got), 0);
+        assert_int_equal(got.op, op);
+        assert_true(got.realtime_ns == said.realtime_ns);
+        assert_int_equal(got.uid, 65534);
     }
 }
 
 static void test_any_wrong_bit_is_refused(void **state)
 {
     uint8_t preamble[WIRE_PREAMBLE_SIZE];
-    enum wire_op op;
-    uint64_t realtime_ns = 7;
+    struct wire_request said = {WIRE_OP_CONNECT, 0, 0}, got = {.realtime_ns = 7};
 
     (void)state;
     for (size_t i = 0; i < sizeof(preamble); i++) {
-        int want = i >= 16 ? -EACCES : -EPROTO;
+        int want = i >= 20 ? -EACCES : -EPROTO;
 
-        if (i >= 8 && i < 16)
-            continue; /* the time may be anything */
-        wire_encode(preamble, WIRE_OP_CONNECT, 0, token);
+        if (i >= 8 && i < 20)
+            continue; /* the time and the user may be anything */
+        wire_encode(preamble, &said, token);
         preamble[i] ^= 0x80;
-        assert_int_equal(wire_decode(preamble, token, &op, &realtime_ns), want);
-        assert_true(realtime_ns == 7);
+        assert_int_equal(wire_decode(preamble, token, &got), want);
+        assert_true(got.realtime_ns == 7);
     }
-    wire_encode(preamble, (enum wire_op)4, 0, token);
-    assert_int_equal(wire_decode(preamble, token, &op, &realtime_ns), -EPROTO);
-    wire_encode(preamble, (enum wire_op)0, 0, token);
-    assert_int_equal(wire_decode(preamble, token, &op, &realtime_ns), -EPROTO);
+    said.op = (enum wire_op)4;
+    wire_encode(preamble, &said, token);
+    assert_int_equal(wire_decode(preamble, token, &got), -EPROTO);
+    said.op = (enum wire_op)0;
+    wire_encode(preamble, &said, token);
+    assert_int_equal(wire_decode(preamble, token, &got), -EPROTO);
 }
 
 static void test_token_file(void **state)

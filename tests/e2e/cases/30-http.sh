@@ -190,3 +190,34 @@ S
     equal "$BODY" "a,b" download
     http_expect 204 "/v1/files/$csv" -X DELETE
 }
+
+# limit other_users_need_a_key 60
+case_other_users_need_a_key() {
+    ((EUID == 0)) || skip "only root can be another user"
+    # The socket's mode lets nobody else in: files are reached as root, the peer is not root.
+    cat >as.py <<'S'
+import ctypes
+import os
+import socket
+import sys
+
+uid, path = int(sys.argv[1]), sys.argv[2]
+os.seteuid(uid)
+ctypes.CDLL(None).setfsuid(0)
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(os.environ["SKILLVM_SOCKET"])
+peer.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+print(peer.makefile("rb").readline().split()[1].decode())
+S
+    local path uid
+    for path in /v1/admin/keys /metrics /v1/skills; do
+        for uid in 65534 1; do
+            expect 0 python3 as.py "$uid" "$path"
+            equal "$OUT" 401 "$path for the user $uid without a key"
+        done
+        expect 0 python3 as.py 0 "$path"
+        equal "$OUT" 200 "$path for root"
+    done
+    expect 0 python3 as.py 65534 /health
+    equal "$OUT" 200 "/health for anybody"
+}

@@ -183,6 +183,7 @@ static void slow_bodies_end(void **state)
         int fd = connect_and_say(&f, i % 2, heads[i / 2]);
 
         assert_in_range(ms_until_end(fd, slow, 30000), 400, 10000);
+        harness_expect(harness_read_answer(fd), 408, "\"error\":\"timeout\"");
         close(fd);
         expect_hello(&f, i % 2);
     }

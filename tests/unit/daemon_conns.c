@@ -6,6 +6,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/http/http_conns.h"
+#include "base/clock.h"
 
 #define MS  1000000ull
 #define NOW (100000000 * MS)
@@ -133,6 +134,28 @@ static void nobody_waits_for_the_young_for_long(void **state)
     http_conns_finish(&conns);
 }
 
+/* What a body brought at once buys no time for the rest of it. */
+static void bodies_keep_up(void **state)
+{
+    struct http_conn *fast, *slow;
+    struct http_conns conns;
+
+    (void)state;
+    http_conns_init(&conns, 8, &patient);
+    fast = add(&conns, true, HTTP_PHASE_BODY, 0);
+    slow = add(&conns, true, HTTP_PHASE_BODY, 0);
+    http_conns_progress(&conns, slow, 99u << 20);
+    slow->since_ns = fast->since_ns = clock_monotonic_ns() - 29000 * MS;
+    http_conns_progress(&conns, slow, 100u << 10);
+    http_conns_progress(&conns, fast, 300u << 10);
+    assert_null(http_conns_expire(&conns, clock_monotonic_ns()));
+    assert_false(slow->ended);
+    assert_null(http_conns_expire(&conns, clock_monotonic_ns() + 2000 * MS));
+    assert_true(slow->ended);
+    assert_false(fast->ended);
+    http_conns_finish(&conns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +163,7 @@ int main(void)
         cmocka_unit_test(who_is_at_work_stays),
         cmocka_unit_test(the_operator_goes_last),
         cmocka_unit_test(nobody_waits_for_the_young_for_long),
+        cmocka_unit_test(bodies_keep_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

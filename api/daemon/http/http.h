@@ -20,6 +20,9 @@
 #define HTTP_LISTENERS_MAX       4u
 #define HTTP_CONNECTIONS_DEFAULT 1100u
 
+/* Bytes a second that a body brings at least, whenever one looks (http_deadlines.body_ms). */
+#define HTTP_BODY_RATE 8192u
+
 #define HTTP_PARAMS_MAX 3u
 #define HTTP_PARTS_MAX  3u
 #define HTTP_QUERY_MAX  8u
@@ -131,7 +134,7 @@ struct http_listen {
 struct http_deadlines {
     unsigned idle_ms; /* without a request: 60 s */
     unsigned head_ms; /* from a request's first byte to the end of its headers: 20 s */
-    unsigned body_ms; /* 30 s, and one more second for each KiB of a body that came */
+    unsigned body_ms; /* for the next HTTP_BODY_RATE bytes a second of a body: 30 s */
     unsigned send_ms; /* without taking anything of its answer, rounded up to seconds: 60 s */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/http/http_conns.h"
 
+#include "api/daemon/http/http_refusal.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -16,7 +17,6 @@
 #define SEND_MS   60000u
 #define LINGER_MS 2000u
 #define PASSED_MS 30000u /* a thread that never came: memory ran out */
-#define BODY_RATE 1024u  /* bytes a second that a body has to come with, on average */
 #define YOUNG_MS  250u   /* too young to give way; nobody waits longer for that */
 #define RESERVE   8u     /* one place of so many is not for TCP */
 #define RANK_LAST 1u
@@ -120,6 +120,12 @@ void http_conns_progress(struct http_conns *conns, struct http_conn *conn, size_
         return;
     (void)pthread_mutex_lock(&conns->lock);
     conn->bytes += bytes;
+    /* What it has brought buys no more time than that, however much it was. */
+    if (conn->phase == HTTP_PHASE_BODY &&
+        conn->bytes >= (uint64_t)conns->deadlines.body_ms * HTTP_BODY_RATE / 1000) {
+        conn->bytes = 0;
+        conn->since_ns = clock_monotonic_ns();
+    }
     (void)pthread_mutex_unlock(&conns->lock);
 }
 
@@ -200,9 +206,8 @@ static uint64_t allowed_ms(const struct http_conns *conns, const struct http_con
     case HTTP_PHASE_HEAD:
         return conns->deadlines.head_ms;
     case HTTP_PHASE_UNWANTED:
-        return conns->deadlines.body_ms;
     case HTTP_PHASE_BODY:
-        return conns->deadlines.body_ms + c->bytes * 1000 / BODY_RATE;
+        return conns->deadlines.body_ms;
     case HTTP_PHASE_ANSWER:
     case HTTP_PHASE_PUBLIC:
         break;
@@ -221,6 +226,14 @@ static void end(struct http_conns *conns, struct http_conn *c)
     conns->n_tcp -= c->is_tcp;
 }
 
+/* The same for one whose time is over. Nothing of an answer has gone out while a body comes. */
+static void end_late(struct http_conns *conns, struct http_conn *c)
+{
+    if (!c->ended && (c->phase == HTTP_PHASE_BODY || c->phase == HTTP_PHASE_UNWANTED))
+        http_refusal_send(c->fd, 408);
+    end(conns, c);
+}
+
 struct http_conn *http_conns_expire(struct http_conns *conns, uint64_t now_ns)
 {
     struct http_conn *next, *found = NULL;
@@ -237,7 +250,7 @@ struct http_conn *http_conns_expire(struct http_conns *conns, uint64_t now_ns)
         else if (c->phase == HTTP_PHASE_PASSED)
             forget(conns, c);
         else
-            end(conns, c);
+            end_late(conns, c);
     }
     (void)pthread_mutex_unlock(&conns->lock);
     return found;

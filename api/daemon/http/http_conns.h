@@ -30,8 +30,8 @@ struct http_conn {
     uid_t uid; /* of a unix peer; (uid_t)-1 for any other */
     /* The table's, under its lock. */
     enum http_phase phase;
-    uint64_t since_ns;           /* of the phase */
-    uint64_t bytes;              /* of the body */
+    uint64_t since_ns;           /* of the phase, or when a body had last brought enough */
+    uint64_t bytes;              /* of the body since then */
     bool ended;                  /* told to end */
     char tenant[TENANT_ID_SIZE]; /* whose request this is, or "" */
     /* The lobby's. */

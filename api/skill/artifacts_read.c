@@ -6,42 +6,23 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 65536u
+/* A reader may wait for a slow client: with what unpacks it, it takes some 130 KiB. */
+#define BLOCK 16384u
+
+struct artifact_reader {
+    struct archive *archive;
+    int fd;
+};
 
 static int damaged(struct archive *a, struct err *err)
 {
     return err_set(err, EIO, "the stored files are damaged: %s", archive_error_string(a));
 }
 
-static int copy(struct archive *a, uint64_t max_bytes, int out_fd, uint64_t *ret_bytes,
-                struct err *err)
-{
-    char block[BLOCK];
-    uint64_t bytes = 0;
-
-    for (;;) {
-        la_ssize_t n = archive_read_data(a, block, sizeof(block));
-        int r;
-
-        if (n < 0)
-            return damaged(a, err);
-        if (n == 0)
-            break;
-        bytes += (uint64_t)n;
-        if (bytes > max_bytes)
-            return err_set(err, EFBIG, "the file is over %llu bytes",
-                           (unsigned long long)max_bytes);
-        r = fd_write_full(out_fd, block, (size_t)n);
-        if (r < 0)
-            return err_set_errno(err, -r, "cannot keep the file");
-    }
-    *ret_bytes = bytes;
-    return 0;
-}
-
-static int find(struct archive *a, const char *path, struct err *err)
+static int find(struct archive *a, const char *path, uint64_t *ret_bytes, struct err *err)
 {
     struct archive_entry *entry;
     int status;
@@ -50,27 +31,58 @@ static int find(struct archive *a, const char *path, struct err *err)
            status == ARCHIVE_WARN) {
         const char *name = archive_entry_pathname_utf8(entry);
 
-        if (name && strcmp(name, path) == 0 && archive_entry_filetype(entry) == AE_IFREG)
-            return 0;
+        if (!name || strcmp(name, path) != 0 || archive_entry_filetype(entry) != AE_IFREG)
+            continue;
+        *ret_bytes = (uint64_t)archive_entry_size(entry);
+        return 0;
     }
     return status == ARCHIVE_EOF ? -ENOENT : damaged(a, err);
 }
 
-int artifacts_read_file(int in_fd, const char *path, uint64_t max_bytes, int out_fd,
-                        uint64_t *ret_bytes, struct err *err)
+static int start(struct artifact_reader *reader, const char *path, uint64_t *ret_bytes,
+                 struct err *err)
 {
-    struct archive *a = archive_read_new();
-    int r;
+    struct archive *a = reader->archive = archive_read_new();
 
     if (!a || archive_read_support_format_tar(a) < ARCHIVE_WARN ||
         archive_read_support_filter_gzip(a) < ARCHIVE_WARN)
-        r = err_set(err, ENOMEM, "out of memory");
-    else if (archive_read_open_fd(a, in_fd, BLOCK) != ARCHIVE_OK)
-        r = damaged(a, err);
+        return err_set(err, ENOMEM, "out of memory");
+    if (archive_read_open_fd(a, reader->fd, BLOCK) != ARCHIVE_OK)
+        return damaged(a, err);
+    return find(a, path, ret_bytes, err);
+}
+
+int artifact_reader_open(int fd, const char *path, struct artifact_reader **ret,
+                         uint64_t *ret_bytes, struct err *err)
+{
+    struct artifact_reader *reader = calloc(1, sizeof(*reader));
+    int r;
+
+    if (!reader) {
+        fd_close(&fd);
+        return err_set(err, ENOMEM, "out of memory");
+    }
+    reader->fd = fd;
+    r = start(reader, path, ret_bytes, err);
+    if (r < 0)
+        artifact_reader_close(reader);
     else
-        r = find(a, path, err);
-    if (r == 0)
-        r = copy(a, max_bytes, out_fd, ret_bytes, err);
-    (void)archive_read_free(a);
+        *ret = reader;
     return r;
+}
+
+ssize_t artifact_reader_read(struct artifact_reader *reader, void *data, size_t size)
+{
+    la_ssize_t n = archive_read_data(reader->archive, data, size);
+
+    return n < 0 ? -EIO : (ssize_t)n;
+}
+
+void artifact_reader_close(struct artifact_reader *reader)
+{
+    if (!reader)
+        return;
+    (void)archive_read_free(reader->archive);
+    fd_close(&reader->fd);
+    free(reader);
 }

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file out of a files.tar.gz that artifacts.h made. It is read as a stream and only ever
- * copied to a descriptor: no name in it becomes a path.
+ * One file out of a files.tar.gz that artifacts.h made, unpacked as it is read: it is never
+ * kept whole, in memory or on disk, and no name in it becomes a path.
  */
 #ifndef SKILLVM_API_SKILL_ARTIFACTS_READ_H
 #define SKILLVM_API_SKILL_ARTIFACTS_READ_H
 
 #include "base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+struct artifact_reader;
 
 /*
- * Looks for the regular file with this path in the archive in in_fd (from its current offset,
- * which moves) and writes its content to out_fd. 0 with its size; -ENOENT; -EFBIG over
- * max_bytes; -EIO for a damaged archive; -errno.
+ * Looks for the regular file with this path in the archive in fd, from its current offset. 0
+ * with the reader and the file's size; -ENOENT; -EIO for a damaged archive; -ENOMEM. fd is the
+ * reader's in any case.
  */
-int artifacts_read_file(int in_fd, const char *path, uint64_t max_bytes, int out_fd,
-                        uint64_t *ret_bytes, struct err *err);
+int artifact_reader_open(int fd, const char *path, struct artifact_reader **ret,
+                         uint64_t *ret_bytes, struct err *err);
+/* The next bytes, at least one; 0 at the end; -EIO for a damaged archive. */
+ssize_t artifact_reader_read(struct artifact_reader *reader, void *data, size_t size);
+/* NULL is fine. */
+void artifact_reader_close(struct artifact_reader *reader);
 
 #endif

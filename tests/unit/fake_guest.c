@@ -238,6 +238,25 @@ static void behave_files(const struct fake *f)
     fake_send_frame(f, PROTO_DONE, NULL, 0);
 }
 
+/* A file of so many MiB that packs to little, each block of it another; one after it. */
+static void behave_bulk(const struct fake *f)
+{
+    const unsigned size = (unsigned)atoi(f->payload) << 20;
+    uint8_t block[65536];
+
+    send_exit(f, 0, 0, 0);
+    send_output(f, "");
+    fake_tar_header(block, "bulk.bin", size, '0');
+    fake_send_frame(f, PROTO_FILES, block, 512);
+    for (unsigned at = 0; at < size; at += sizeof(block)) {
+        memset(block, (int)(at / sizeof(block)), sizeof(block));
+        fake_send_frame(f, PROTO_FILES, block, sizeof(block));
+    }
+    send_file(f, "small.txt", "small", '0');
+    send_files_end(f);
+    fake_send_frame(f, PROTO_DONE, NULL, 0);
+}
+
 /* The daemon has read all that was sent. */
 static void wait_taken(const struct fake *f)
 {
@@ -403,6 +422,8 @@ void fake_behave(struct fake *f)
         fake_finish(f, 0, 9, PROTO_EXIT_OUT_OF_MEMORY);
     } else if (strcmp(how, "files") == 0) {
         behave_files(f);
+    } else if (strcmp(how, "bulk") == 0) {
+        behave_bulk(f);
     } else if (strcmp(how, "stdout") == 0) {
         fake_send_text(f, PROTO_STDOUT, f->payload);
         fake_finish(f, 0, 0, 0);

@@ -6,17 +6,17 @@
 
 #define PROBE ".skillvm-describe.py"
 
-size_t fake_tar_file(uint8_t block[1024], const char *name, const char *content, char type)
+void fake_tar_header(uint8_t block[512], const char *name, unsigned size, char type)
 {
     char *h = (char *)block;
     unsigned sum = 0;
 
-    memset(block, 0, 1024);
+    memset(block, 0, 512);
     snprintf(h, 100, "%s", name);
     snprintf(h + 100, 8, "0000644");
     snprintf(h + 108, 8, "0000000");
     snprintf(h + 116, 8, "0000000");
-    snprintf(h + 124, 12, "%011o", (unsigned)strlen(content));
+    snprintf(h + 124, 12, "%011o", size);
     snprintf(h + 136, 12, "00000000000");
     h[156] = type;
     memcpy(h + 257, "ustar\00000", 8);
@@ -24,6 +24,12 @@ size_t fake_tar_file(uint8_t block[1024], const char *name, const char *content,
     for (int i = 0; i < 512; i++)
         sum += block[i];
     snprintf(h + 148, 8, "%06o", sum);
+}
+
+size_t fake_tar_file(uint8_t block[1024], const char *name, const char *content, char type)
+{
+    fake_tar_header(block, name, (unsigned)strlen(content), type);
+    memset(block + 512, 0, 512);
     memcpy(block + 512, content, strlen(content));
     return content[0] ? 1024 : 512;
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Writes the header of a file whose content follows. */
+void fake_tar_header(uint8_t block[512], const char *name, unsigned size, char type);
 /* Writes header and content (at most 512 bytes). The bytes that are used. */
 size_t fake_tar_file(uint8_t block[1024], const char *name, const char *content, char type);
 

@@ -103,6 +103,7 @@ struct http_reply {
     ssize_t (*read)(void *ctx, char *data, size_t size);
     void (*release)(void *ctx);
     void *stream_ctx;
+    uint64_t stream_bytes; /* how many it gives in all, then -1; 0: nobody knows */
 };
 
 struct http_part_rule {

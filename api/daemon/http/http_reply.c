@@ -67,7 +67,12 @@ static ssize_t read_stream(void *ctx, uint64_t at, char *data, size_t size)
 
     (void)at;
     n = reply->read(reply->stream_ctx, data, size);
-    return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
+    if (n >= 0)
+        return n;
+    /* One that told its length and gave less has failed: the peer must not take it for whole.
+     */
+    return reply->stream_bytes > 0 ? MHD_CONTENT_READER_END_WITH_ERROR
+                                   : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 static void free_stream(void *ctx)
@@ -88,8 +93,9 @@ static struct MHD_Response *make_response(struct http_reply *reply)
         if (!copy)
             return NULL;
         *copy = *reply;
-        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
-                                                     read_stream, copy, free_stream);
+        response = MHD_create_response_from_callback(
+            copy->stream_bytes > 0 ? copy->stream_bytes : MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+            read_stream, copy, free_stream);
         if (!response) {
             free(copy);
             return NULL;

@@ -132,21 +132,31 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
+static ssize_t read_file(void *ctx, char *data, size_t size)
+{
+    ssize_t n = artifact_reader_read(ctx, data, size);
+
+    return n > 0 ? n : -1;
+}
+
+static void release_file(void *ctx)
+{
+    artifact_reader_close(ctx);
+}
+
 void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     const char *path = request->params[1];
-    _cleanup_fd_ int archive = open_files(d, request->caller.tenant, request->params[0], reply);
-    _cleanup_fd_ int file = -1;
+    int fd = open_files(d, request->caller.tenant, request->params[0], reply);
+    struct artifact_reader *reader;
     struct err err = {0};
     uint64_t bytes = 0;
     int r;
 
-    if (archive < 0)
+    if (fd < 0)
         return;
-    file = spool_open_nameless(d->tmp_fd);
-    r = file < 0 ? err_set_errno(&err, -file, "cannot keep the file")
-                 : artifacts_read_file(archive, path, LIMIT_FILES_BYTES, file, &bytes, &err);
+    r = artifact_reader_open(fd, path, &reader, &bytes, &err);
     if (r == -ENOENT) {
         http_reply_error(reply, 404, "not_found", "execution %s left no file %.200s",
                          request->params[0], path);
@@ -160,8 +170,14 @@ void route_execution_file(void *ctx, struct http_request *request, struct http_r
     reply->content_type = type_of(path);
     /* A page of a skill's is looked at, not shown as one of this server's. */
     reply->file_name = "";
-    reply->file_bytes = bytes;
-    reply->file_fd = fd_steal(&file);
+    if (bytes == 0) {
+        artifact_reader_close(reader);
+        return;
+    }
+    reply->read = read_file;
+    reply->release = release_file;
+    reply->stream_ctx = reader;
+    reply->stream_bytes = bytes;
 }
 
 void route_download(void *ctx, struct http_request *request, struct http_reply *reply)

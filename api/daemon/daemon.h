@@ -29,6 +29,7 @@ struct daemon {
     struct engine *engine;
     struct metrics *metrics;
     struct audit *audit;
+    struct held *held;
     struct prober *prober;
     struct resources *resources;
     struct retention *retention;
@@ -54,6 +55,8 @@ struct http_route *daemon_routes_for(uint64_t archive_bytes);
  * space or memory is below its watermark.
  */
 bool daemon_admit(struct daemon *d, struct http_reply *reply);
+/* The same, where so many bytes shall fit above the watermark of the disk. */
+bool daemon_admit_bytes(struct daemon *d, uint64_t bytes, struct http_reply *reply);
 
 /*
  * Replies with a result (taken over), in which files_url is an address that needs no key where

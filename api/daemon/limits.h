@@ -25,6 +25,7 @@
 #define LIMIT_MEMORY_MAX        (1024 * LIMIT_MIB)
 #define DEFAULT_MEMORY_BYTES    (256 * LIMIT_MIB)
 #define LIMIT_PIDS              128u
+#define LIMIT_ANSWERS_BYTES     (64 * LIMIT_MIB) /* of a tenant's, large and not read yet */
 #define LIMIT_LOG_BYTES         LIMIT_MIB
 #define LIMIT_OUTPUT_BYTES      (4 * LIMIT_MIB)
 #define LIMIT_STORED_FILES      10000u            /* of a tenant: an empty one takes room too */

@@ -59,7 +59,7 @@ static struct resources_level look_at_disk(const struct resources *s)
     struct statvfs fs;
 
     if (fstatvfs(s->dir_fd, &fs) < 0)
-        return (struct resources_level){0};
+        return (struct resources_level){.free_bytes = UINT64_MAX};
     return compare(&s->watermarks.disk_free, (uint64_t)fs.f_bavail * fs.f_frsize,
                    (uint64_t)fs.f_blocks * fs.f_frsize);
 }
@@ -126,4 +126,20 @@ int resources_check(struct resources *s, struct err *err)
     if (state.memory.low)
         return complain(&state.memory, "memory", err);
     return 0;
+}
+
+int resources_check_room(struct resources *s, uint64_t bytes, struct err *err)
+{
+    struct resources_state state;
+    uint64_t room;
+
+    resources_look(s, &state);
+    if (state.disk.low)
+        return complain(&state.disk, "disk space", err);
+    room = state.disk.free_bytes - state.disk.least_bytes;
+    if (bytes <= room)
+        return 0;
+    return err_set(err, ENOSPC, "%llu MiB of disk space are left, %llu MiB are needed",
+                   (unsigned long long)(room >> 20),
+                   (unsigned long long)((bytes + (1u << 20) - 1) >> 20));
 }

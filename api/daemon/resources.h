@@ -38,5 +38,7 @@ void resources_set(struct resources *resources, const struct config_watermarks *
 void resources_look(struct resources *resources, struct resources_state *ret);
 /* 0, or -ENOSPC with a sentence on what is short. */
 int resources_check(struct resources *resources, struct err *err);
+/* The same for so many bytes more on disk, which shall leave the watermark free. */
+int resources_check_room(struct resources *resources, uint64_t bytes, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "api/daemon/auth.h"
 #include "api/daemon/daemon.h"
 #include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/held.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/store/retention.h"
@@ -190,6 +191,8 @@ static int start_http(struct daemon *d, const struct serve *serve,
         .authorize = auth_authorize,
         .unauthorized = count_unauthorized,
         .room = has_room,
+        .hold = held_for_http,
+        .release = held_release_http,
         .ctx = d,
     };
 
@@ -282,6 +285,8 @@ int serve_run(const struct serve *serve, struct err *err)
     snapshots.tmp_fd = store.tmp_fd;
     if (r == 0 && !(d.audit = audit_create(d.registry)))
         r = err_set(err, ENOMEM, "out of memory");
+    if (r == 0 && !(d.held = held_create()))
+        r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.ingest_gate = fair_gate_create(DAEMON_INGESTS)))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.metrics = metrics_create()))
@@ -316,6 +321,7 @@ int serve_run(const struct serve *serve, struct err *err)
     resources_destroy(d.resources);
     metrics_destroy(d.metrics);
     fair_gate_destroy(d.ingest_gate);
+    held_destroy(d.held);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
     profiles_destroy(d.profiles);

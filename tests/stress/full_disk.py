@@ -109,14 +109,19 @@ def main():
     api.expect([201], "POST", "/v1/skills", checked.skill_tar("demo", "1"),
                "application/octet-stream")
     kept = json.loads(api.upload([201], 1 << 20))
-    # Twice what is left: refused while it comes.
-    error = json.loads(api.upload([500], 2 * ROOM_MIB << 20))
-    failures.unless("No space left" in error["message"], f"the reason is {error}")
+    # Twice what is left: refused by its length, or while it comes.
+    error = json.loads(api.upload([503], 2 * ROOM_MIB << 20))
+    failures.unless(error["error"] == "overloaded", f"the reason is {error}")
+    chunks = (bytes(1 << 20) for _ in range(2 * ROOM_MIB))
+    error = json.loads(api.expect([500, 503], "POST", "/v1/files", chunks,
+                                  "application/octet-stream"))
+    failures.unless("No space left" in error["message"] or error["error"] == "overloaded",
+                    f"the reason is {error}")
     before = store.objects()
     fill(data)
     for size in (0, 10, 70000, 1 << 20):
-        api.upload([201, 500], size)
-    api.expect([201, 500], "POST", "/v1/skills", checked.skill_tar("demo", "2", 200000),
+        api.upload([201, 500, 503], size)
+    api.expect([201, 500, 503], "POST", "/v1/skills", checked.skill_tar("demo", "2", 200000),
                "application/octet-stream")
     for _ in range(3):
         api.expect([200, 500], "POST", "/v1/executions",

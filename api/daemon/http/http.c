@@ -104,6 +104,8 @@ static void handle(struct http_exchange *x)
     http_body_end(x);
     if (x->reply.status == 0)
         x->route->handle(x->config->ctx, &x->request, &x->reply);
+    /* Before the answer: who has read it finds nothing held any more. */
+    http_body_finish(x);
     (void)MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                     x->server->send_s);
 }
@@ -248,6 +250,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **sl
     http_match_free(x->request.params, HTTP_PARAMS_MAX);
     http_match_free(x->request.query, HTTP_QUERY_MAX);
     http_reply_finish(&x->reply);
+    http_reply_release(x);
     http_conns_enter(x->conns, x->conn, HTTP_PHASE_IDLE);
     count_exchange(x->server, -1);
     free(x->target);

@@ -106,6 +106,30 @@ struct http_reply {
     uint64_t stream_bytes; /* how many it gives in all, then -1; 0: nobody knows */
 };
 
+/* What is held for a caller while its request is at work. */
+enum http_held {
+    HTTP_HELD_FILE,   /* a body of HTTP_BODY_FILE */
+    HTTP_HELD_BODY,   /* any other */
+    HTTP_HELD_ANSWER, /* a large answer */
+};
+
+/* Where it may be held. */
+enum http_place {
+    HTTP_PLACE_NONE,
+    HTTP_PLACE_MEMORY, /* of answers only */
+    HTTP_PLACE_DISK,
+};
+
+/*
+ * Asked before so many bytes more are held for a tenant ("" where nobody said who he is), which
+ * counts them; with a reply where they may not be. By several threads at once.
+ */
+typedef enum http_place http_hold_fn(void *ctx, const char *tenant, enum http_held what,
+                                     uint64_t bytes, struct http_reply *reply);
+/* They are held no longer. */
+typedef void http_release_fn(void *ctx, const char *tenant, enum http_held what,
+                             uint64_t bytes);
+
 struct http_part_rule {
     const char *name; /* NULL ends the list */
     uint64_t max_bytes;
@@ -158,7 +182,9 @@ struct http_config {
      * reply where there is not. By several threads at once. May be NULL.
      */
     bool (*room)(void *ctx, struct http_reply *reply);
-    void *ctx; /* of the handlers and of the three above */
+    http_hold_fn *hold; /* both may be NULL */
+    http_release_fn *release;
+    void *ctx; /* of the handlers and of all above */
 };
 
 struct http_server;
@@ -173,6 +199,12 @@ void http_quiesce(struct http_server *server);
 /* Gives answers a moment to arrive, ends every connection, waits for its thread. NULL is fine.
  */
 void http_stop(struct http_server *server);
+
+/*
+ * Under the lock that makes it so: from here on the request's body is stored, and counts as
+ * held no longer.
+ */
+void http_request_stored(struct http_request *request);
 
 /* Fills a reply that has no body. */
 void http_reply_empty(struct http_reply *reply, unsigned status);

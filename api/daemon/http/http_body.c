@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/http/http_internal.h"
 
-#include <errno.h>
 #include <microhttpd.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,22 +57,76 @@ static void reply_too_large(struct http_exchange *x, uint64_t limit)
                      (unsigned long long)(limit / (1024 * 1024)));
 }
 
+static enum http_held held_as(const struct http_exchange *x)
+{
+    return x->route->body == HTTP_BODY_FILE ? HTTP_HELD_FILE : HTTP_HELD_BODY;
+}
+
+/* Asks whether so many bytes of the body may be held. False: there is a reply. */
+static bool hold(struct http_exchange *x, uint64_t bytes)
+{
+    const struct http_config *config = x->config;
+
+    if (config->hold && config->hold(config->ctx, x->request.caller.tenant, held_as(x), bytes,
+                                     &x->reply) == HTTP_PLACE_NONE)
+        return false;
+    x->held += bytes;
+    return true;
+}
+
+/* The same for what comes now, as far as it was not asked for. Few bytes stay in memory. */
+static bool hold_piece(struct http_exchange *x, const struct spool *spool, size_t size)
+{
+    x->kept += size;
+    if (x->kept <= x->held || spool->size + size <= SPOOL_MEMORY_MAX)
+        return true;
+    return hold(x, x->kept - x->held);
+}
+
+static void release(struct http_exchange *x)
+{
+    if (x->held > 0 && x->config->release)
+        x->config->release(x->config->ctx, x->request.caller.tenant, held_as(x), x->held);
+    x->held = 0;
+}
+
+void http_request_stored(struct http_request *request)
+{
+    release(
+        (struct http_exchange *)((char *)request - offsetof(struct http_exchange, request)));
+}
+
+/* Gives back all room that the body took. */
+static void drop(struct http_exchange *x)
+{
+    release(x);
+    spool_finish(&x->request.body);
+    for (size_t i = 0; i < HTTP_PARTS_MAX; i++)
+        spool_finish(&x->request.parts[i].content);
+}
+
+/* False: there is a reply. */
+static bool append(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
+{
+    const uint64_t steps = spool->size / ROOM_STEP;
+    int r = spool_append(spool, data, size);
+
+    if (r < 0)
+        http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
+                         strerror(-r));
+    return r == 0 && (spool->size / ROOM_STEP == steps || !x->config->room ||
+                      x->config->room(x->config->ctx, &x->reply));
+}
+
 /* Adds bytes to what is kept of the body. False: there is a reply. */
 static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
 {
-    uint64_t before = spool->size;
-    int r = spool_append(spool, data, size);
-
-    if (r == -EFBIG)
+    if (size > spool->max - spool->size)
         reply_too_large(x, spool->max);
-    else if (r < 0)
-        http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
-                         strerror(-r));
-    else if (before / ROOM_STEP == spool->size / ROOM_STEP || !x->config->room ||
-             x->config->room(x->config->ctx, &x->reply))
+    else if (hold_piece(x, spool, size) && append(x, spool, data, size))
         return true;
     /* The rest is not kept, and what came gives its room back at once. */
-    spool_finish(spool);
+    drop(x);
     return false;
 }
 
@@ -160,6 +214,17 @@ static uint64_t body_limit(const struct http_exchange *x)
     return limit;
 }
 
+/*
+ * Asks for a body's declared length before any of it is kept. Of a form some is not kept: what
+ * is, is asked for as it comes.
+ */
+static bool hold_declared(struct http_exchange *x, uint64_t bytes)
+{
+    if (x->form)
+        bytes = bytes > FORM_BUFFER ? bytes - FORM_BUFFER : 0;
+    return bytes <= SPOOL_MEMORY_MAX || hold(x, bytes);
+}
+
 bool http_body_refused(struct http_exchange *x)
 {
     const char *length = http_header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -169,7 +234,7 @@ bool http_body_refused(struct http_exchange *x)
 
     if (x->reply.status == 0 && x->route->body != HTTP_BODY_NONE && bytes > limit)
         reply_too_large(x, limit);
-    if (x->reply.status == 0)
+    if (x->reply.status == 0 && (x->route->body == HTTP_BODY_NONE || hold_declared(x, bytes)))
         return false;
     return bytes > limit + DRAIN_MAX || (expect && strcasecmp(expect, "100-continue") == 0);
 }
@@ -206,9 +271,8 @@ void http_body_finish(struct http_exchange *x)
     if (x->form)
         (void)MHD_destroy_post_processor(x->form);
     x->form = NULL;
-    spool_finish(&x->request.body);
+    drop(x);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
-        spool_finish(&x->request.parts[i].content);
         free(x->request.parts[i].file_name);
         free(x->request.parts[i].content_type);
         x->request.parts[i].file_name = x->request.parts[i].content_type = NULL;

@@ -31,11 +31,16 @@ struct http_exchange {
     char allow[64];
     struct MHD_PostProcessor *form;
     uint64_t drained; /* bytes of a body that nobody wants */
+    uint64_t kept;    /* bytes of the body so far */
+    uint64_t held;    /* counted for it; more than kept where its length was told */
+    uint64_t held_answer;
 };
 
 /* http_reply.c */
 struct http_reply http_reply_init(void);
 void http_reply_finish(struct http_reply *reply);
+/* What was held for the answer is no longer. */
+void http_reply_release(struct http_exchange *x);
 /* Queues the reply. False: the connection has to be closed. */
 bool http_reply_send(struct http_exchange *x);
 
@@ -63,6 +68,7 @@ bool http_body_refused(struct http_exchange *x);
 bool http_body_take(struct http_exchange *x, const char *data, size_t size);
 /* The body is there as a whole. Else there is a reply. */
 void http_body_end(struct http_exchange *x);
+/* Gives back all that the body takes. More than once is fine. */
 void http_body_finish(struct http_exchange *x);
 
 #endif

@@ -117,12 +117,39 @@ static struct MHD_Response *make_response(struct http_reply *reply)
     return response;
 }
 
-/* Where that fails the body stays where it is. */
-static void move_to_file(const struct http_config *config, struct http_reply *reply)
+/* Asks where a large body may wait for its reader; on disk where nobody cares. */
+static enum http_place hold(struct http_exchange *x)
 {
+    const struct http_config *config = x->config;
+    const uint64_t bytes = x->reply.body.len;
+    enum http_place place;
+
+    if (!config->hold)
+        return HTTP_PLACE_DISK;
+    place =
+        config->hold(config->ctx, x->request.caller.tenant, HTTP_HELD_ANSWER, bytes, &x->reply);
+    if (place != HTTP_PLACE_NONE)
+        x->held_answer = bytes;
+    return place;
+}
+
+void http_reply_release(struct http_exchange *x)
+{
+    if (x->held_answer > 0 && x->config->release)
+        x->config->release(x->config->ctx, x->request.caller.tenant, HTTP_HELD_ANSWER,
+                           x->held_answer);
+    x->held_answer = 0;
+}
+
+/* Where that fails the body stays where it is. */
+static void set_aside(struct http_exchange *x)
+{
+    const struct http_config *config = x->config;
+    struct http_reply *reply = &x->reply;
     int fd;
 
-    if (reply->read || reply->file_fd >= 0 || reply->body.len <= MEMORY_BODY_MAX)
+    if (reply->read || reply->file_fd >= 0 || reply->body.len <= MEMORY_BODY_MAX ||
+        hold(x) != HTTP_PLACE_DISK)
         return;
     fd = spool_open_nameless(config->tmp_fd);
     if (fd < 0 || fd_pwrite_full(fd, reply->body.data, reply->body.len, 0) < 0) {
@@ -142,17 +169,20 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
 bool http_reply_send(struct http_exchange *x)
 {
     struct http_reply *reply = &x->reply;
-    const char *file_name = reply->file_name;
-    unsigned status = reply->status;
-    unsigned retry_after_s = reply->retry_after_s;
-    const char *type = reply->content_type;
+    const char *file_name, *type;
+    unsigned status, retry_after_s;
     char location[sizeof(reply->location)];
     struct MHD_Response *response;
     enum MHD_Result result;
     char text[96];
 
+    /* Where the answer finds no place, this still tells where it is. */
     memcpy(location, reply->location, sizeof(location));
-    move_to_file(x->config, reply);
+    set_aside(x);
+    file_name = reply->file_name;
+    status = reply->status;
+    retry_after_s = reply->retry_after_s;
+    type = reply->content_type;
     response = make_response(reply);
     if (!response)
         return false;

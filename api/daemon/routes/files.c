@@ -37,7 +37,7 @@ static int store_locked(struct daemon *d, const char *tenant, int fd,
     return r;
 }
 
-int files_store(struct daemon *d, const char *tenant, struct spool *upload,
+int files_store(struct daemon *d, struct http_request *request, struct spool *upload,
                 struct registry_file *row, struct err *err)
 {
     int fd = spool_to_fd(upload);
@@ -58,7 +58,8 @@ int files_store(struct daemon *d, const char *tenant, struct spool *upload,
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(fd);
     (void)pthread_mutex_lock(&d->store_lock);
-    r = store_locked(d, tenant, fd, row, err);
+    http_request_stored(request);
+    r = store_locked(d, request->caller.tenant, fd, row, err);
     (void)pthread_mutex_unlock(&d->store_lock);
     return r;
 }

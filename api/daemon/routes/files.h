@@ -13,11 +13,11 @@
 #include "api/daemon/routes/request.h"
 
 /*
- * Stores what a spool that was hashed holds. row has name and content type; id, digest, bytes
- * and times are filled in, digest is then row's. 0; -EDQUOT over the tenant's storage; -ENOENT
- * when the tenant was deleted; -errno.
+ * Stores what a spool that was hashed holds, of a request's body, for its caller. row has name
+ * and content type; id, digest, bytes and times are filled in, digest is then row's. 0; -EDQUOT
+ * over the tenant's storage; -ENOENT when the tenant was deleted; -errno.
  */
-int files_store(struct daemon *d, const char *tenant, struct spool *upload,
+int files_store(struct daemon *d, struct http_request *request, struct spool *upload,
                 struct registry_file *row, struct err *err);
 
 /*

@@ -315,6 +315,7 @@ static void reply_result(struct daemon *d, const struct http_request *http,
     }
     body.len = e->result_len;
     daemon_reply_result(d, http, reply, &body);
+    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", e->id);
 }
 
 static bool submit(struct creation *c, struct http_reply *reply)
@@ -366,7 +367,7 @@ static void reply_execution(struct daemon *d, const struct http_request *http,
                             struct http_reply *reply, struct execution *e, bool is_async)
 {
     if (http->wants_events && !is_async) {
-        sse_reply(e, reply);
+        sse_reply(e, d->held, reply);
         return;
     }
     if (is_async) {

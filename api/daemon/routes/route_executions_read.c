@@ -235,7 +235,7 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e) {
-        sse_reply(e, reply);
+        sse_reply(e, d->held, reply);
         return;
     }
     sse_reply_stored(&row, reply);

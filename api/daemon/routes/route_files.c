@@ -116,9 +116,8 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     }
     row.name = strdup(clean);
     row.content_type = copy_type(type);
-    r = row.name && row.content_type
-            ? files_store(d, request->caller.tenant, upload, &row, &err)
-            : err_set(&err, ENOMEM, "out of memory");
+    r = row.name && row.content_type ? files_store(d, request, upload, &row, &err)
+                                     : err_set(&err, ENOMEM, "out of memory");
     (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
     if (r == -EDQUOT) {
         http_reply_error(reply, 413, "quota_exceeded", "%s", err.message);

@@ -71,9 +71,15 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
 
 bool daemon_admit(struct daemon *d, struct http_reply *reply)
 {
+    return daemon_admit_bytes(d, 0, reply);
+}
+
+bool daemon_admit_bytes(struct daemon *d, uint64_t bytes, struct http_reply *reply)
+{
     struct err err = {0};
 
-    if (resources_check(d->resources, &err) == 0)
+    if (resources_check(d->resources, &err) == 0 &&
+        resources_check_room(d->resources, bytes, &err) == 0)
         return true;
     http_reply_error(reply, 503, "overloaded", "nothing new is accepted now: %s", err.message);
     reply->retry_after_s = RETRY_RESOURCES;

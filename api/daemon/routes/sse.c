@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/sse.h"
 
+#include "api/daemon/limits.h"
 #include "api/json/json_text.h"
 #include "api/json/utf8.h"
 #include "base/buf.h"
@@ -17,6 +18,8 @@
 
 struct sse {
     struct execution *e;
+    struct held *held;
+    uint64_t held_bytes;
     struct execution_cursor cursor;
     struct utf8_tail tails[2]; /* by enum guest_stream */
     struct buf pending;        /* an event on its way out */
@@ -53,20 +56,38 @@ static int add_log(struct sse *s, enum guest_stream stream, const void *data, si
     return r;
 }
 
+/* A large result takes room until its reader has it. False where that is too much. */
+static bool hold_result(struct sse *s)
+{
+    uint64_t before;
+
+    if (s->e->result_fd < 0)
+        return true;
+    if (held_add(s->held, s->e->tenant, HELD_ANSWER, s->e->result_len, LIMIT_ANSWERS_BYTES,
+                 &before) < 0)
+        return false;
+    s->held_bytes = s->e->result_len;
+    return true;
+}
+
 static int begin_result(struct sse *s)
 {
+    const char *code = "internal_error", *why = s->e->lost;
     int r = add_log(s, GUEST_STDOUT, "", 0, true);
 
     if (r == 0)
         r = add_log(s, GUEST_STDERR, "", 0, true);
     s->result_begun = true;
-    if (r == 0 && !s->e->lost[0])
+    if (r == 0 && !*why && hold_result(s))
         return buf_printf(&s->pending, "event: result\ndata: ");
+    if (!*why) {
+        code = "overloaded";
+        why = "the result is kept: read the answers that wait, then ask for it";
+    }
     if (r == 0)
-        r = buf_printf(&s->pending,
-                       "event: error\ndata: {\"error\":\"internal_error\",\"message\":");
+        r = buf_printf(&s->pending, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
     if (r == 0)
-        r = json_append_cstr(&s->pending, s->e->lost);
+        r = json_append_cstr(&s->pending, why);
     if (r == 0)
         r = buf_append(&s->pending, "}\n\n", 3);
     s->finished = true;
@@ -149,12 +170,14 @@ static void release(void *ctx)
 {
     struct sse *s = ctx;
 
+    if (s->held_bytes > 0)
+        held_remove(s->held, s->e->tenant, HELD_ANSWER, s->held_bytes);
     execution_unref(s->e);
     buf_finish(&s->pending);
     free(s);
 }
 
-void sse_reply(struct execution *e, struct http_reply *reply)
+void sse_reply(struct execution *e, struct held *held, struct http_reply *reply)
 {
     struct sse *s = calloc(1, sizeof(*s));
 
@@ -164,6 +187,7 @@ void sse_reply(struct execution *e, struct http_reply *reply)
         return;
     }
     s->e = e;
+    s->held = held;
     s->pending = buf_init(2 * EVENT_MAX + 4096);
     reply->status = 200;
     reply->content_type = "text/event-stream";

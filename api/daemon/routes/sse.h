@@ -8,11 +8,15 @@
 #define SKILLVM_API_DAEMON_ROUTES_SSE_H
 
 #include "api/daemon/engine/execution.h"
+#include "api/daemon/held.h"
 #include "api/daemon/http/http.h"
 #include "api/daemon/registry/registry.h"
 
-/* Makes the reply a stream of the execution's events; takes the reference over. */
-void sse_reply(struct execution *e, struct http_reply *reply);
+/*
+ * Makes the reply a stream of the execution's events; takes the reference over. held is
+ * borrowed: a large result counts there until its reader has it.
+ */
+void sse_reply(struct execution *e, struct held *held, struct http_reply *reply);
 /*
  * The same events of an execution that has ended, from its row, which has a result: each stream
  * in one event. The row stays the caller's.

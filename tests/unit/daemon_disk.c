@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What callers make the daemon hold on disk for a moment: files that are read out of an
+ * archive, answers that nobody takes, bodies that come. Tenants with keys and a limit on their
+ * storage.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/unit/tenants_world.h"
+
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define expect  harness_expect
+#define MIB     (1u << 20)
+#define BULK    16u /* MiB of the file that an execution leaves */
+#define READERS 6
+#define UNREAD  30
+#define ANSWERS (64u * MIB) /* what a tenant's unread answers may take */
+
+static struct world w;
+
+static int start(void **state)
+{
+    (void)state;
+    begin(&w, "4", "0");
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    end(&w);
+    return 0;
+}
+
+/* Bytes of the data folder's disk in files without a name that the daemon has open. */
+static uint64_t held_bytes(void)
+{
+    char path[64], link[512];
+    struct dirent *entry;
+    uint64_t bytes = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)w.h.pid);
+    dir = opendir(path);
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+        struct stat st;
+
+        if (n <= 0)
+            continue;
+        link[n] = '\0';
+        if (strncmp(link, w.h.data, strlen(w.h.data)) == 0 && strstr(link, "(deleted)") &&
+            fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
+            bytes += (uint64_t)st.st_size;
+    }
+    closedir(dir);
+    return bytes;
+}
+
+/* Waits up to ten seconds until nothing is held. */
+static void wait_released(void)
+{
+    for (int i = 0; i < 1000 && held_bytes() > 0; i++)
+        usleep(10000);
+    assert_int_equal(held_bytes(), 0);
+}
+
+/* Sends a request of the tenant and leaves the connection open. */
+static int ask(const char *method, const char *path, const char *headers)
+{
+    int fd = harness_connect(&w.h);
+    char head[1024];
+
+    assert_true(fd >= 0);
+    snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s%s\r\n",
+             method, path, w.a.headers, headers);
+    assert_int_equal(fd_write_full(fd, head, strlen(head)), 0);
+    return fd;
+}
+
+static void wait_answered(int fd)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+    assert_int_equal(poll(&pfd, 1, 60000), 1);
+}
+
+static void take_id(struct answer a, char id[ID_SIZE])
+{
+    assert_int_equal(a.status, 200);
+    snprintf(id, ID_SIZE, "%.37s", strstr(a.body, "exec_"));
+    answer_finish(&a);
+}
+
+static void check_bulk(struct answer a)
+{
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.headers, "Content-Length: 16777216\r\n"));
+    assert_int_equal(a.len, BULK * MIB);
+    for (size_t at = 0; at < a.len; at += 65536)
+        assert_int_equal((uint8_t)a.body[at + 777], (uint8_t)(at / 65536));
+    answer_finish(&a);
+}
+
+/* One file of an archive is read while it is taken, however many read it. */
+static void reading_takes_no_disk(void **state)
+{
+    char id[ID_SIZE], path[96];
+    struct answer head;
+    int fds[READERS];
+
+    (void)state;
+    take_id(run_as(&w, &w.a,
+                   "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"bulk\",\"FAKE_DATA\":\"16\"}}"),
+            id);
+    snprintf(path, sizeof(path), "/v1/executions/%s/files/bulk.bin", id);
+    for (int i = 0; i < READERS; i++)
+        fds[i] = ask("GET", path, "");
+    for (int i = 0; i < READERS; i++)
+        wait_answered(fds[i]);
+    print_message("held: %llu KiB with %d files of %u MiB unread\n",
+                  (unsigned long long)(held_bytes() >> 10), READERS, BULK);
+    assert_int_equal(held_bytes(), 0);
+    for (int i = 0; i < READERS; i++) {
+        if (i % 2)
+            check_bulk(harness_read_answer(fds[i]));
+        close(fds[i]);
+    }
+    head = as(&w, &w.a, "HEAD", path, "");
+    assert_int_equal(head.status, 200);
+    assert_non_null(strstr(head.headers, "Content-Length: 16777216\r\n"));
+    assert_int_equal(head.len, 0);
+    answer_finish(&head);
+    snprintf(path, sizeof(path), "/v1/executions/%s/files/small.txt", id);
+    expect(as(&w, &w.a, "GET", path, ""), 200, "small");
+    expect(as(&w, &w.a, "GET", "/health", ""), 200, "ok");
+}
+
+/* Answers that nobody takes hold so much of a tenant's, and then it has to read them first. */
+static void unread_answers_are_bounded(void **state)
+{
+    char *json = malloc(4 * MIB), id[ID_SIZE], path[64];
+    unsigned refused = 0;
+    int fds[UNREAD], n;
+
+    (void)state;
+    assert_non_null(json);
+    n = sprintf(json, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"echo\"},\"input\":\"");
+    memset(json + n, 'x', 7 * MIB / 2);
+    strcpy(json + n + 7 * MIB / 2, "\"}");
+    take_id(run_as(&w, &w.a, json), id);
+    free(json);
+    snprintf(path, sizeof(path), "/v1/executions/%s", id);
+    for (int i = 0; i < UNREAD; i++)
+        fds[i] = ask("GET", path, "");
+    for (int i = 0; i < UNREAD; i++)
+        wait_answered(fds[i]);
+    print_message("held: %llu MiB with %d answers of 3.5 MiB unread\n",
+                  (unsigned long long)(held_bytes() / MIB), UNREAD);
+    assert_in_range(held_bytes(), ANSWERS / 2, ANSWERS);
+    for (int i = 0; i < UNREAD; i++) {
+        struct answer a = harness_read_answer(fds[i]);
+
+        assert_true(a.status == 200 || a.status == 429);
+        refused += a.status == 429;
+        answer_finish(&a);
+        close(fds[i]);
+    }
+    assert_in_range(refused, 1, UNREAD / 2);
+    wait_released();
+    expect(as(&w, &w.a, "GET", path, ""), 200, "xxxx");
+}
+
+/* Sends so much of a body. */
+static void send_bytes(int fd, size_t bytes)
+{
+    char *block = calloc(1, bytes);
+
+    assert_non_null(block);
+    assert_int_equal(fd_write_full(fd, block, bytes), 0);
+    free(block);
+}
+
+/* Waits up to ten seconds until more than that is held. */
+static void wait_held(uint64_t bytes)
+{
+    for (int i = 0; i < 1000 && held_bytes() < bytes; i++)
+        usleep(10000);
+    assert_true(held_bytes() >= bytes);
+}
+
+/* The status of an upload that asks first. */
+static int ask_first(const char *path, unsigned bytes, const char *part)
+{
+    char headers[128], text[1024] = "";
+    size_t len = 0;
+    ssize_t n = 1;
+    int fd, status = 0;
+
+    snprintf(headers, sizeof(headers), "Expect: 100-continue\r\nContent-Length: %u\r\n", bytes);
+    fd = ask("POST", path, headers);
+    while (n > 0 && !(strstr(text, "100 Continue") || (part && strstr(text, part)))) {
+        n = recv(fd, text + len, sizeof(text) - 1 - len, 0);
+        len += n > 0 ? (size_t)n : 0;
+        text[len] = '\0';
+    }
+    assert_int_equal(sscanf(text, "HTTP/1.1 %d", &status), 1);
+    if (part && status != 100)
+        assert_non_null(strstr(text, part));
+    close(fd);
+    return status;
+}
+
+/* A body that does not fit is refused by its length, and what comes counts until it is over. */
+static void uploads_count_while_they_come(void **state)
+{
+    int fd, status = 413;
+
+    (void)state;
+    set_limits(&w, &w.a, "\"storage_bytes\":4194304");
+    assert_int_equal(ask_first("/v1/files", 25 * MIB, "quota_exceeded"), 413);
+    fd = ask("POST", "/v1/files", "Content-Length: 3145728\r\n");
+    send_bytes(fd, 2 * MIB);
+    wait_held(2 * MIB);
+    assert_int_equal(ask_first("/v1/files", 2 * MIB, "quota_exceeded"), 413);
+    /* An execution's body goes when it was read: it is asked to come again. */
+    assert_int_equal(ask_first("/v1/executions", 2 * MIB, "overloaded"), 429);
+    assert_int_equal(ask_first("/v1/executions", 5 * MIB, "quota_exceeded"), 413);
+    assert_int_equal(ask_first("/v1/executions", MIB / 2, NULL), 100);
+    close(fd);
+    for (int i = 0; i < 1000 && status != 100; i++) {
+        usleep(10000);
+        status = ask_first("/v1/files", 2 * MIB, "quota_exceeded");
+    }
+    assert_int_equal(status, 100);
+    set_limits(&w, &w.a, "\"storage_bytes\":0");
+}
+
+/* A body that does not say how long it is ends where the room does. */
+static void chunks_are_counted(void **state)
+{
+    uint64_t most = 0;
+    int fd;
+
+    (void)state;
+    set_limits(&w, &w.a, "\"storage_bytes\":4194304");
+    fd = ask("POST", "/v1/files", "Transfer-Encoding: chunked\r\n");
+    for (int i = 0; i < 16; i++) {
+        uint64_t now;
+
+        assert_int_equal(fd_write_full(fd, "80000\r\n", 7), 0);
+        send_bytes(fd, 0x80000);
+        assert_int_equal(fd_write_full(fd, "\r\n", 2), 0);
+        now = held_bytes();
+        most = now > most ? now : most;
+    }
+    assert_int_equal(fd_write_full(fd, "0\r\n\r\n", 5), 0);
+    expect(harness_read_answer(fd), 413, "quota_exceeded");
+    close(fd);
+    assert_in_range(most, 1, 4 * MIB);
+    wait_released();
+    set_limits(&w, &w.a, "\"storage_bytes\":0");
+}
+
+/* What was stored is not counted as coming too, however soon the next one comes. */
+static void stored_is_counted_once(void **state)
+{
+    char headers[512], *content = calloc(1, 3 * MIB), path[96];
+
+    (void)state;
+    assert_non_null(content);
+    set_limits(&w, &w.a, "\"storage_bytes\":4194304");
+    snprintf(headers, sizeof(headers), "%s", w.a.headers);
+    for (int i = 0; i < 20; i++) {
+        struct answer a = harness_request(&w.h, "POST", "/v1/files", headers, content, 3 * MIB);
+
+        assert_int_equal(a.status, 201);
+        snprintf(path, sizeof(path), "/v1/files/%.37s", strstr(a.body, "file_"));
+        answer_finish(&a);
+        expect(harness_request(&w.h, "POST", "/v1/files", headers, content, 2 * MIB), 413,
+               "quota_exceeded");
+        expect(harness_request(&w.h, "POST", "/v1/files", headers, content, MIB / 2), 201,
+               "\"size_bytes\":524288,");
+        a = as(&w, &w.a, "DELETE", path, "");
+        assert_int_equal(a.status, 204);
+        answer_finish(&a);
+        a = as(&w, &w.a, "GET", "/v1/files", "");
+        snprintf(path, sizeof(path), "/v1/files/%.37s", strstr(a.body, "file_"));
+        answer_finish(&a);
+        a = as(&w, &w.a, "DELETE", path, "");
+        assert_int_equal(a.status, 204);
+        answer_finish(&a);
+    }
+    free(content);
+    set_limits(&w, &w.a, "\"storage_bytes\":0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reading_takes_no_disk),
+        cmocka_unit_test(uploads_count_while_they_come),
+        cmocka_unit_test(chunks_are_counted),
+        cmocka_unit_test(stored_is_counted_once),
+        /* Last: what it leaves is more than the limits of the others. */
+        cmocka_unit_test(unread_answers_are_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}

@@ -25,6 +25,7 @@
 #define BULK    16u /* MiB of the file that an execution leaves */
 #define READERS 6
 #define UNREAD  30
+#define STREAMS 26
 #define ANSWERS (64u * MIB) /* what a tenant's unread answers may take */
 
 static struct world w;
@@ -148,18 +149,27 @@ static void reading_takes_no_disk(void **state)
     expect(as(&w, &w.a, "GET", "/health", ""), 200, "ok");
 }
 
-/* Answers that nobody takes hold so much of a tenant's, and then it has to read them first. */
-static void unread_answers_are_bounded(void **state)
+/* A request whose result is some 3.5 MiB; the caller frees it. */
+static char *large_request(void)
 {
-    char *json = malloc(4 * MIB), id[ID_SIZE], path[64];
-    unsigned refused = 0;
-    int fds[UNREAD], n;
+    char *json = malloc(4 * MIB);
+    int n;
 
-    (void)state;
     assert_non_null(json);
     n = sprintf(json, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"echo\"},\"input\":\"");
     memset(json + n, 'x', 7 * MIB / 2);
     strcpy(json + n + 7 * MIB / 2, "\"}");
+    return json;
+}
+
+/* Answers that nobody takes hold so much of a tenant's, and then it has to read them first. */
+static void unread_answers_are_bounded(void **state)
+{
+    char *json = large_request(), id[ID_SIZE], path[64];
+    unsigned refused = 0;
+    int fds[UNREAD];
+
+    (void)state;
     take_id(run_as(&w, &w.a, json), id);
     free(json);
     snprintf(path, sizeof(path), "/v1/executions/%s", id);
@@ -167,7 +177,7 @@ static void unread_answers_are_bounded(void **state)
         fds[i] = ask("GET", path, "");
     for (int i = 0; i < UNREAD; i++)
         wait_answered(fds[i]);
-    print_message("held: %llu MiB with %d answers of 3.5 MiB unread\n",
+    print_message("held: %llu MiB with %d answers unread\n",
                   (unsigned long long)(held_bytes() / MIB), UNREAD);
     assert_in_range(held_bytes(), ANSWERS / 2, ANSWERS);
     for (int i = 0; i < UNREAD; i++) {
@@ -178,9 +188,44 @@ static void unread_answers_are_bounded(void **state)
         answer_finish(&a);
         close(fds[i]);
     }
-    assert_in_range(refused, 1, UNREAD / 2);
+    assert_in_range(refused, 1, UNREAD - 2);
     wait_released();
     expect(as(&w, &w.a, "GET", path, ""), 200, "xxxx");
+}
+
+/* The same of events, whose results are the executions' own. */
+static void unread_events_are_bounded(void **state)
+{
+    char *json = large_request(), headers[128];
+    const double before = ended(&w, &w.a);
+    unsigned refused = 0;
+    int fds[STREAMS];
+
+    (void)state;
+    snprintf(headers, sizeof(headers), "Accept: text/event-stream\r\nContent-Length: %zu\r\n",
+             strlen(json));
+    for (int i = 0; i < STREAMS; i++) {
+        fds[i] = ask("POST", "/v1/executions", headers);
+        assert_int_equal(fd_write_full(fds[i], json, strlen(json)), 0);
+    }
+    free(json);
+    for (int i = 0; i < 3000 && (ended(&w, &w.a) < before + STREAMS || held_bytes() > ANSWERS);
+         i++)
+        usleep(10000);
+    assert_true(ended(&w, &w.a) >= before + STREAMS);
+    assert_in_range(held_bytes(), ANSWERS / 2, ANSWERS);
+    for (int i = 0; i < STREAMS; i++) {
+        struct answer a = harness_read_answer(fds[i]);
+        bool is_error = strstr(a.body, "event: error\ndata: {\"error\":\"overloaded\"") != NULL;
+
+        assert_int_equal(a.status, 200);
+        assert_true(is_error || strstr(a.body, "event: result\ndata: {\"execution_id\""));
+        refused += is_error;
+        answer_finish(&a);
+        close(fds[i]);
+    }
+    assert_in_range(refused, 1, STREAMS - 2);
+    wait_released();
 }
 
 /* Sends so much of a body. */
@@ -316,6 +361,7 @@ int main(void)
         cmocka_unit_test(stored_is_counted_once),
         /* Last: what it leaves is more than the limits of the others. */
         cmocka_unit_test(unread_answers_are_bounded),
+        cmocka_unit_test(unread_events_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

@@ -69,8 +69,7 @@ static ssize_t read_stream(void *ctx, uint64_t at, char *data, size_t size)
     n = reply->read(reply->stream_ctx, data, size);
     if (n >= 0)
         return n;
-    /* One that told its length and gave less has failed: the peer must not take it for whole.
-     */
+    /* One that told its length and gave less has failed: nobody may take it for whole. */
     return reply->stream_bytes > 0 ? MHD_CONTENT_READER_END_WITH_ERROR
                                    : MHD_CONTENT_READER_END_OF_STREAM;
 }

@@ -186,3 +186,5 @@ seed("vsock", "wrong-ids", UP + packet(5, odd=3, extra=struct.pack("<QQ", 2, 3))
 seed("vsock", "seqpacket", UP + packet(1, odd=32, extra=b"\2\0"))
 seed("vsock", "restore", UP + host_send(100) + RESTORE + CONNECT + EVENT + RESPONSE +
      host_send(5) + RESTORE + EVENT + CONNECT + RESPONSE)
+seed("vsock", "answers-before-the-request", b"\x00" + CONNECT + RESPONSE + host_send(5) + post(4) +
+     RESTORE + CONNECT + RESPONSE + host_send(5) + post(4) + RESPONSE)

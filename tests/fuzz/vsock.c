@@ -54,6 +54,12 @@ static void check_packet(const struct fake_vsock *f, const struct vsock_packet *
     (void)f;
 }
 
+/* A guest knows the port of the last attempt from its snapshot, and so the next one's. */
+static void guess_port(struct fake_vsock *f)
+{
+    f->host_port = f->v.host_port + 1;
+}
+
 static void receive_all(struct fake_vsock *f)
 {
     struct vsock_packet p;
@@ -101,6 +107,7 @@ static void restore(struct fake_vsock *f)
     check(fake_vsock_replace(f, &err) == 0);
     virtio_mmio_resume(&f->t);
     check(vsock_state(&f->v) == VSOCK_IDLE);
+    guess_port(f);
 }
 
 static void answer_event(struct fake_vsock *f)
@@ -161,6 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct bytes_reader r = bytes_reader_init(data, size);
 
     fake_vsock_init(&f, bytes_get_u8(&r) % 64);
+    guess_port(&f);
     for (unsigned int i = 0; i < STEPS_MAX && bytes_left(&r) > 0; i++) {
         uint8_t flags = r.data[r.at] >> 4;
 
@@ -171,6 +179,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(f.v.ring_len <= VSOCK_BUF_ALLOC);
         check(f.v.received - f.v.fwd_cnt == f.v.ring_len || vsock_state(&f.v) == VSOCK_CLOSED);
         check(f.v.n_replies <= VSOCK_REPLIES_MAX);
+        check(vsock_state(&f.v) != VSOCK_CONNECTED ||
+              (f.v.pending & (1u << VIRTIO_VSOCK_OP_REQUEST)) == 0);
         check(vsock_poll_events(&f.v) == -1 || vsock_state(&f.v) == VSOCK_CONNECTED ||
               vsock_state(&f.v) == VSOCK_CLOSING);
     }

@@ -301,6 +301,34 @@ static void test_nonsense_while_connecting(void **state)
     fake_vsock_finish(&g);
 }
 
+/* The port of the next attempt can be guessed; an answer to it is none before it was made. */
+static void test_answers_before_the_request(void **state)
+{
+    static const uint16_t ops[] = {VIRTIO_VSOCK_OP_RESPONSE, VIRTIO_VSOCK_OP_RW,
+                                   VIRTIO_VSOCK_OP_RST};
+    struct fake_vsock g;
+    struct vsock_packet p;
+
+    (void)state;
+    fake_vsock_init(&g, 0);
+    assert_int_equal(vsock_connect(&g.v), 0);
+    g.host_port = g.v.host_port;
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        fake_vsock_send(&g, ops[i], 0, NULL, 0);
+        assert_int_equal(vsock_state(&g.v), VSOCK_CONNECTING);
+    }
+    fake_vsock_post(&g, 4);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(fake_vsock_receive(&g, &p, NULL));
+        assert_int_equal(p.op, VIRTIO_VSOCK_OP_RST);
+    }
+    assert_true(fake_vsock_receive(&g, &p, NULL));
+    assert_int_equal(p.op, VIRTIO_VSOCK_OP_REQUEST);
+    fake_vsock_send(&g, VIRTIO_VSOCK_OP_RESPONSE, 0, NULL, 0);
+    assert_int_equal(vsock_state(&g.v), VSOCK_CONNECTED);
+    fake_vsock_finish(&g);
+}
+
 static void test_bad_receive_buffers(void **state)
 {
     struct fake_vsock *f = *state;
@@ -385,6 +413,7 @@ int main(void)
         TEST(test_flood_of_requests),
         TEST(test_work_is_bounded),
         TEST(test_nonsense_while_connecting),
+        TEST(test_answers_before_the_request),
         TEST(test_bad_receive_buffers),
         TEST(test_scattered_receive_buffer),
         TEST(test_failure_closes),

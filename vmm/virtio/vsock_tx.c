@@ -198,6 +198,13 @@ static void handle_connecting(struct vsock *v, const struct vsock_packet *p)
     }
 }
 
+/* A connection that the guest was never asked for is none, though it may guess its port. */
+static bool is_known(const struct vsock *v)
+{
+    return vsock_is_open(v) || (v->state == VSOCK_CONNECTING &&
+                                (v->pending & vsock_op_bit(VIRTIO_VSOCK_OP_REQUEST)) == 0);
+}
+
 static void handle_packet(struct vsock *v, const struct vsock_packet *p)
 {
     bool ours = p->type == VIRTIO_VSOCK_TYPE_STREAM && p->src_port == VSOCK_GUEST_PORT &&
@@ -207,7 +214,7 @@ static void handle_packet(struct vsock *v, const struct vsock_packet *p)
         v->dropped_count++;
         return;
     }
-    if (ours && (v->state == VSOCK_CONNECTING || vsock_is_open(v))) {
+    if (ours && is_known(v)) {
         v->peer_buf_alloc = p->buf_alloc;
         v->peer_fwd_cnt = p->fwd_cnt;
         if (vsock_peer_credit(v) > 0) {

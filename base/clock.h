@@ -11,6 +11,8 @@
 uint64_t clock_monotonic_ns(void);
 /* CLOCK_REALTIME since the epoch: for dates. */
 uint64_t clock_realtime_ns(void);
+/* CPU time that the calling thread has used. */
+uint64_t clock_thread_cpu_ns(void);
 /* Milliseconds from now until deadline_ns (monotonic), rounded up, at least 0, for poll(2). */
 int clock_timeout_ms(uint64_t deadline_ns);
 

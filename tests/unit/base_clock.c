@@ -32,6 +32,17 @@ static void test_realtime_is_the_date(void **state)
     assert_true(got + 1 >= want && got <= want + 60);
 }
 
+static void test_thread_cpu_counts_work_alone(void **state)
+{
+    uint64_t before = clock_thread_cpu_ns();
+
+    (void)state;
+    usleep(50000);
+    assert_true(clock_thread_cpu_ns() - before < 50000000u);
+    while (clock_thread_cpu_ns() - before < 50000000u)
+        ;
+}
+
 static void test_timeout(void **state)
 {
     uint64_t now = clock_monotonic_ns();
@@ -67,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_monotonic_moves_forward),
         cmocka_unit_test(test_realtime_is_the_date),
+        cmocka_unit_test(test_thread_cpu_counts_work_alone),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_cond_waits_until),
     };

@@ -95,11 +95,15 @@ static void judge(struct run *run, int r, const struct err *err)
     if (report->times.exit_ns != 0) {
         status = result_of_exit(&report->exit, job->timeout_ms, job->memory_bytes, run->error,
                                 sizeof(run->error));
-        if (r < 0 && status == RESULT_SUCCESS) {
+        if (r < 0 && status == RESULT_SUCCESS && !report->cancelled) {
             status = RESULT_FAILED;
             (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
         } else if (r < 0) {
             warn(run, err->message);
+        }
+        if (r < 0 && status == RESULT_SUCCESS) {
+            status = RESULT_CANCELLED;
+            (void)snprintf(run->error, sizeof(run->error), "cancelled");
         }
     } else if (r == -ECANCELED || report->cancelled) {
         status = RESULT_CANCELLED;

@@ -17,6 +17,8 @@
 #define CONNECT_GRACES 6u /* restore and connect may take this many graces */
 #define INJECT_GRACES  12u
 #define COLLECT_GRACES 12u
+/* Nobody waits for the rest of what was cancelled; whole files of it are kept. */
+#define CANCELLED_GRACES 2u
 /* On top of it what a guest of the slowest kind takes in per millisecond. */
 #define INJECT_BYTES_PER_MS 1024u
 /* Small frames travel together: every write wakes the machine. */
@@ -50,6 +52,7 @@ struct guest {
     size_t out_len;
     bool connected;     /* the process said so, which may come after READY */
     bool cancel_due;    /* CANCEL goes out next */
+    bool is_deaf;       /* the guest takes no more bytes */
     bool control_ended; /* the process went away; bytes it left may still be read */
     struct err ended;   /* why it did */
     struct guest_decoder decoder;
@@ -82,6 +85,11 @@ static uint64_t inject_ns(const struct guest *g)
     return INJECT_GRACES * g->grace_ns + bytes / INJECT_BYTES_PER_MS * MS;
 }
 
+static uint64_t collect_ns(const struct guest *g)
+{
+    return (g->cancelled ? CANCELLED_GRACES : COLLECT_GRACES) * g->grace_ns;
+}
+
 /* What begins with a stage that the guest has come to. */
 static void enter_stage(struct guest *g)
 {
@@ -99,7 +107,7 @@ static void enter_stage(struct guest *g)
         break;
     case GUEST_OUTPUT:
         g->times.exit_ns = now;
-        g->deadline_ns = now + COLLECT_GRACES * g->grace_ns;
+        g->deadline_ns = now + collect_ns(g);
         break;
     case GUEST_DONE:
         g->times.done_ns = now;
@@ -250,7 +258,7 @@ static int fill_out(struct guest *g, struct err *err)
 /* Sends until nothing is left or the socket is full. */
 static int send_frames(struct guest *g, struct err *err)
 {
-    for (;;) {
+    while (!g->is_deaf) {
         ssize_t n;
 
         if (g->out_at == g->out_len) {
@@ -262,13 +270,15 @@ static int send_frames(struct guest *g, struct err *err)
         n = send(g->vm->vsock_fd, g->out + g->out_at, g->out_len - g->out_at, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
-        /* A closed peer shows on the reading side, with what it said before. */
-        if (n < 0 && (errno == EAGAIN || errno == EPIPE || errno == ECONNRESET))
+        if (n < 0 && errno == EAGAIN)
             return 0;
-        if (n < 0)
+        /* A closed peer shows on the reading side, with what it said before. */
+        g->is_deaf = n < 0 && (errno == EPIPE || errno == ECONNRESET);
+        if (n < 0 && !g->is_deaf)
             return err_set_errno(err, errno, "cannot send to the guest");
-        g->out_at += (size_t)n;
+        g->out_at = n < 0 ? g->out_len : g->out_at + (size_t)n;
     }
+    return 0;
 }
 
 static int feed(struct guest *g, size_t len, struct err *err)
@@ -347,8 +357,13 @@ static int cancel(struct guest *g, struct err *err)
     g->cancelled = true;
     if (g->decoder.stage < GUEST_RUNNING)
         return err_set(err, ECANCELED, "cancelled before the skill ran");
-    if (g->decoder.stage > GUEST_RUNNING)
+    if (g->decoder.stage > GUEST_RUNNING) {
+        uint64_t deadline_ns = clock_monotonic_ns() + collect_ns(g);
+
+        if (deadline_ns < g->deadline_ns)
+            g->deadline_ns = deadline_ns;
         return 0;
+    }
     g->cancel_due = true;
     g->deadline_ns = clock_monotonic_ns() + g->grace_ns;
     return 0;

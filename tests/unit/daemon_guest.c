@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection to a guest, by itself: guests that take nothing, or take their time. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/machine/guest.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "tests/unit/frame_header.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GRACE_MS 250u
+#define MS       1000000ull
+
+struct fixture {
+    struct vm vm;
+    int guest_fd;   /* the guest's end */
+    int control_fd; /* the process's end */
+    int cancel_fd;
+    struct job job;
+    enum guest_stage cancel_at;
+    struct guest_report report;
+};
+
+static void say(const struct fixture *f, uint8_t type, const void *data, size_t len)
+{
+    uint8_t header[PROTO_HEADER_SIZE];
+
+    frame_header_write(header, type, len);
+    assert_int_equal(fd_write_full(f->guest_fd, header, sizeof(header)), 0);
+    assert_int_equal(fd_write_full(f->guest_fd, data, len), 0);
+}
+
+static int setup(void **state)
+{
+    static const uint8_t ready[] = {PROTO_VERSION, 0, 0, 0};
+    static struct fixture f;
+    int stream[2], control[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control), 0);
+    assert_int_equal(fd_set_nonblock(stream[0], true), 0);
+    f = (struct fixture){.vm = vm_init(),
+                         .guest_fd = stream[1],
+                         .control_fd = control[1],
+                         .cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                         .job = job_init()};
+    f.vm.vsock_fd = stream[0];
+    f.vm.control_fd = control[0];
+    f.job.timeout_ms = 60000;
+    assert_int_equal(buf_append(&f.job.run, "x", 1), 0);
+    say(&f, PROTO_READY, ready, sizeof(ready));
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    job_finish(&f->job);
+    vm_finish(&f->vm);
+    close(f->guest_fd);
+    close(f->control_fd);
+    close(f->cancel_fd);
+    return 0;
+}
+
+/* The wish to cancel comes as soon as a stage begins. */
+static void on_stage(void *ctx, enum guest_stage stage)
+{
+    const struct fixture *f = ctx;
+
+    if (stage == f->cancel_at)
+        assert_int_equal(eventfd_write(f->cancel_fd, 1), 0);
+}
+
+static int run(struct fixture *f, struct err *err)
+{
+    const struct guest_sink sink = {.ctx = f, .stage = on_stage};
+    struct guest *guest = guest_open(&f->vm, clock_monotonic_ns(), GRACE_MS);
+    int r;
+
+    assert_non_null(guest);
+    r = guest_run(guest, &f->job, &sink, f->cancel_fd, &f->report, err);
+    guest_close(guest);
+    return r;
+}
+
+/* Reads no more, and says nothing. Who waits for it until the deadline sleeps meanwhile. */
+static void a_guest_that_takes_nothing_costs_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    uint64_t cpu_ns = clock_thread_cpu_ns();
+
+    assert_int_equal(shutdown(f->guest_fd, SHUT_RD), 0);
+    assert_int_equal(run(f, &err), -ETIMEDOUT);
+    assert_string_equal(err.message, "the guest did not start the skill");
+    assert_true(clock_thread_cpu_ns() - cpu_ns < 2 * GRACE_MS * MS);
+}
+
+/* Takes what it is given, ends the skill, and says nothing more. */
+static void *end_and_wait(void *ctx)
+{
+    static const uint8_t exit_payload[PROTO_EXIT_SIZE];
+    const struct fixture *f = ctx;
+    uint8_t header[PROTO_HEADER_SIZE], payload[256];
+
+    do {
+        assert_int_equal(fd_read_full(f->guest_fd, header, sizeof(header)), sizeof(header));
+        assert_int_equal(fd_read_full(f->guest_fd, payload, header[0]), header[0]);
+    } while (header[4] != PROTO_FILES_IN);
+    say(f, PROTO_STARTED, NULL, 0);
+    say(f, PROTO_EXIT, exit_payload, sizeof(exit_payload));
+    return NULL;
+}
+
+static void cancel_shortens_collection(struct fixture *f, enum guest_stage at)
+{
+    uint64_t begin_ns = clock_monotonic_ns();
+    struct err err = {0};
+    pthread_t guest;
+
+    f->cancel_at = at;
+    assert_int_equal(pthread_create(&guest, NULL, end_and_wait, f), 0);
+    assert_int_equal(run(f, &err), -ETIMEDOUT);
+    assert_int_equal(pthread_join(guest, NULL), 0);
+    assert_string_equal(err.message, "the guest did not hand over output.json");
+    assert_true(f->report.cancelled);
+    assert_true(clock_monotonic_ns() - begin_ns < 8 * GRACE_MS * MS);
+}
+
+static void a_cancel_before_the_end_shortens_collection(void **state)
+{
+    cancel_shortens_collection(*state, GUEST_RUNNING);
+}
+
+static void a_cancel_after_the_end_shortens_collection(void **state)
+{
+    cancel_shortens_collection(*state, GUEST_OUTPUT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_guest_that_takes_nothing_costs_nothing),
+        TEST(a_cancel_before_the_end_shortens_collection),
+        TEST(a_cancel_after_the_end_shortens_collection),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

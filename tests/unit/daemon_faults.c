@@ -229,9 +229,13 @@ static void start_client(struct client *c, struct harness *h, const char *json)
 
 static void wait_children(const struct harness *h, unsigned n)
 {
-    for (int i = 0; i < 500 && harness_count_children(h) != n; i++)
+    unsigned seen = harness_count_children(h);
+
+    for (int i = 0; i < 500 && seen != n; i++) {
         usleep(10000);
-    assert_int_equal(harness_count_children(h), n);
+        seen = harness_count_children(h);
+    }
+    assert_int_equal(seen, n);
 }
 
 /* One runs, one waits, and whoever else comes is told to come again. */

@@ -37,7 +37,9 @@
 #define LIMIT_TENANT_NAME_BYTES 64u
 #define LIMIT_ADMIN_BYTES       (16u * 1024u) /* of a request to /v1/admin */
 #define LIMIT_FILES             10000u
-#define LIMIT_NAMES_BYTES       LIMIT_MIB /* of the names in files_list */
+#define LIMIT_FOLDERS           10000u          /* that these are in */
+#define LIMIT_NAMES_BYTES       (4 * LIMIT_MIB) /* of both, between slashes */
+#define LIMIT_LIST_BYTES        LIMIT_MIB       /* of the names in files_list */
 #define LIMIT_FILES_BYTES       (100 * LIMIT_MIB)
 /*
  * A tar around the files: header, pax header, the record of a path of 4095 bytes and padding of

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/artifacts.h"
 
+#include "api/skill/name_tree.h"
 #include "api/skill/names.h"
 #include "api/skill/tar.h"
 #include "base/fd.h"
@@ -11,109 +12,33 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define WARNINGS_MAX 20u
 #define MTIME_MAX    (1ull << 33) /* what a ustar time can hold */
-
-const struct artifacts_limits artifacts_limits_default = {
-    .files = 10000,
-    .bytes = 100u << 20,
-    .file_bytes = 100u << 20,
-};
-
-/* Every name seen and every folder it implies, by open addressing. */
-struct name_slot {
-    char *name; /* NULL: free */
-    bool is_folder;
-};
 
 struct artifacts {
     struct artifacts_limits limits;
     struct tar_reader *reader;
     struct archive *out;
     locale_t utf8; /* libarchive converts names by the thread's locale */
-    int spool_fd;  /* the current file: written out only once it is whole */
+    int spool_fd;  /* begins with the current file: written out only once it is whole */
     bool keeping;  /* the current entry is a file that is kept */
     bool executable;
     uint64_t current_size;
     uint64_t current_mtime;
     char current[NAMES_PATH_MAX + 1];
     struct err *err; /* of the call in progress */
-    struct artifact *list;
+    uint32_t kept;
+    struct artifact *list; /* the first of them */
     size_t n;
     size_t cap;
+    uint64_t list_bytes; /* that the names of all would take */
     uint64_t bytes;
-    struct name_slot *slots;
-    size_t n_slots; /* a power of two, or 0 */
-    size_t n_names;
+    struct name_tree names;
     bool truncated;
     struct skill_strings warnings;
     size_t unsaid; /* warnings over WARNINGS_MAX */
 };
-
-static struct name_slot *slot_of(struct name_slot *slots, size_t n, const char *name,
-                                 size_t len)
-{
-    uint64_t hash = 0xcbf29ce484222325ull;
-
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3ull;
-    hash ^= hash >> 29;
-    for (size_t i = (size_t)hash & (n - 1);; i = (i + 1) & (n - 1)) {
-        if (!slots[i].name || (strncmp(slots[i].name, name, len) == 0 && !slots[i].name[len]))
-            return &slots[i];
-    }
-}
-
-static int grow_slots(struct artifacts *a)
-{
-    size_t n = a->n_slots ? 2 * a->n_slots : 64;
-    struct name_slot *slots = calloc(n, sizeof(*slots));
-
-    if (!slots)
-        return -ENOMEM;
-    for (size_t i = 0; i < a->n_slots; i++) {
-        struct name_slot *slot = &a->slots[i];
-        if (slot->name)
-            *slot_of(slots, n, slot->name, strlen(slot->name)) = *slot;
-    }
-    free(a->slots);
-    a->slots = slots;
-    a->n_slots = n;
-    return 0;
-}
-
-/* Remembers a name. 1 when new, 0 when it was there as a folder too, -EEXIST on a clash. */
-static int add_name(struct artifacts *a, const char *name, size_t len, bool is_folder)
-{
-    if (2 * (a->n_names + 1) > a->n_slots) {
-        int result = grow_slots(a);
-        if (result)
-            return result;
-    }
-    struct name_slot *slot = slot_of(a->slots, a->n_slots, name, len);
-    if (slot->name)
-        return slot->is_folder && is_folder ? 0 : -EEXIST;
-    slot->name = strndup(name, len);
-    if (!slot->name)
-        return -ENOMEM;
-    slot->is_folder = is_folder;
-    a->n_names++;
-    return 1;
-}
-
-static int add_path(struct artifacts *a, const char *path)
-{
-    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        int result = add_name(a, path, (size_t)(slash - path), true);
-        if (result < 0)
-            return result;
-    }
-    int result = add_name(a, path, strlen(path), false);
-    return result < 0 ? result : 0;
-}
 
 static int leave_out(struct artifacts *a, const char *name, const char *reason)
 {
@@ -129,7 +54,7 @@ static int leave_out(struct artifacts *a, const char *name, const char *reason)
 
 static int begin_file(struct artifacts *a, const struct tar_header *header)
 {
-    if (a->n >= a->limits.files) {
+    if (a->kept >= a->limits.files) {
         a->truncated = true;
         return leave_out(a, header->path, "there are too many files");
     }
@@ -137,13 +62,15 @@ static int begin_file(struct artifacts *a, const struct tar_header *header)
         a->truncated = true;
         return leave_out(a, header->path, "the files are too large");
     }
-    int result = add_path(a, a->current);
+    int result = name_tree_add_file(&a->names, a->current);
     if (result == -EEXIST)
         return leave_out(a, header->path, "its name is taken");
+    if (result == -ENOSPC) {
+        a->truncated = true;
+        return leave_out(a, header->path, "the names are too many or too long");
+    }
     if (result)
         return result;
-    if (ftruncate(a->spool_fd, 0) < 0)
-        return err_set_errno(a->err, errno, "cannot spool an artifact");
     a->keeping = true;
     a->current_size = 0;
     a->current_mtime = header->mtime_s < MTIME_MAX ? header->mtime_s : 0;
@@ -203,7 +130,9 @@ static int write_out(struct artifacts *a)
     if (archive_write_header(a->out, entry) < ARCHIVE_WARN)
         result = write_failed(a);
     for (uint64_t at = 0; at < a->current_size && !result;) {
-        ssize_t n = fd_pread_full(a->spool_fd, chunk, sizeof(chunk), at);
+        uint64_t left = a->current_size - at;
+        size_t want = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
+        ssize_t n = fd_pread_full(a->spool_fd, chunk, want, at);
         if (n <= 0)
             result = err_set_errno(a->err, n < 0 ? (int)-n : EIO, "cannot read an artifact");
         else if (archive_write_data(a->out, chunk, (size_t)n) != n)
@@ -214,13 +143,12 @@ static int write_out(struct artifacts *a)
     return result;
 }
 
-static int on_end(void *user)
+/* Lists the current file, unless the names before it fill the list. */
+static int list_current(struct artifacts *a)
 {
-    struct artifacts *a = user;
-
-    if (!a->keeping)
+    a->list_bytes += strlen(a->current);
+    if (a->list_bytes > a->limits.list_bytes)
         return 0;
-    a->keeping = false;
     if (a->n == a->cap) {
         size_t cap = a->cap ? 2 * a->cap : 16;
         struct artifact *list = reallocarray(a->list, cap, sizeof(*list));
@@ -229,9 +157,6 @@ static int on_end(void *user)
         a->list = list;
         a->cap = cap;
     }
-    int result = write_out(a);
-    if (result)
-        return result;
     char *path = strdup(a->current);
     if (!path)
         return -ENOMEM;
@@ -239,21 +164,38 @@ static int on_end(void *user)
     return 0;
 }
 
+static int on_end(void *user)
+{
+    struct artifacts *a = user;
+
+    if (!a->keeping)
+        return 0;
+    a->keeping = false;
+    int result = write_out(a);
+    if (result)
+        return result;
+    a->kept++;
+    return list_current(a);
+}
+
 static const struct tar_ops tar_ops = {on_begin, on_data, on_end};
 
-struct artifacts *artifacts_create(int out_fd, const struct artifacts_limits *limits,
-                                   struct err *err)
+struct artifacts *artifacts_create(int out_fd, int spool_fd,
+                                   const struct artifacts_limits *limits, struct err *err)
 {
     struct artifacts *a = calloc(1, sizeof(*a));
 
-    if (!a)
+    if (!a) {
+        fd_close(&spool_fd);
         goto no_memory;
+    }
     a->limits = *limits;
+    a->spool_fd = spool_fd;
+    a->names = name_tree_init(limits->folders, limits->names_bytes);
     a->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    a->spool_fd = memfd_create("artifact", MFD_CLOEXEC);
     a->reader = tar_reader_create(&tar_ops, a);
     a->out = archive_write_new();
-    if (a->spool_fd < 0 || !a->reader || !a->out)
+    if (!a->reader || !a->out)
         goto no_memory;
     if (archive_write_set_format_pax_restricted(a->out) != ARCHIVE_OK ||
         archive_write_add_filter_gzip(a->out) != ARCHIVE_OK ||
@@ -293,6 +235,7 @@ int artifacts_end(struct artifacts *a, struct err *err)
     }
     if (!result && a->unsaid)
         result = skill_strings_add(&a->warnings, "%zu more files were left out", a->unsaid);
+    fd_close(&a->spool_fd);
     if (archive_write_close(a->out) != ARCHIVE_OK && !result)
         result = err_set_errno(err, archive_errno(a->out) > 0 ? archive_errno(a->out) : EIO,
                                "cannot write the artifacts");
@@ -303,6 +246,11 @@ const struct artifact *artifacts_list(const struct artifacts *a, size_t *ret_n)
 {
     *ret_n = a->n;
     return a->list;
+}
+
+uint32_t artifacts_kept(const struct artifacts *a)
+{
+    return a->kept;
 }
 
 bool artifacts_truncated(const struct artifacts *a)
@@ -325,9 +273,7 @@ void artifacts_destroy(struct artifacts *a)
     for (size_t i = 0; i < a->n; i++)
         free(a->list[i].path);
     free(a->list);
-    for (size_t i = 0; i < a->n_slots; i++)
-        free(a->slots[i].name);
-    free(a->slots);
+    name_tree_finish(&a->names);
     skill_strings_finish(&a->warnings);
     if (a->utf8)
         freelocale(a->utf8);

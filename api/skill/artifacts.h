@@ -18,12 +18,12 @@
 
 struct artifacts_limits {
     uint32_t files;
+    uint32_t folders;     /* that their names are in */
+    uint64_t names_bytes; /* of the names of files and folders; a folder's counts once */
+    uint64_t list_bytes; /* of the names in the list, folders included: others are not listed */
     uint64_t bytes;      /* of all files' content */
     uint64_t file_bytes; /* of one file's content */
 };
-
-/* 10,000 files, 100 MiB together, 100 MiB each. */
-extern const struct artifacts_limits artifacts_limits_default;
 
 struct artifact {
     char *path; /* owned, relative, UTF-8, no control bytes */
@@ -33,11 +33,12 @@ struct artifact {
 struct artifacts;
 
 /*
- * Starts a stream whose kept files go to out_fd (borrowed; a new empty file) as tar.gz. NULL
- * with err set when memory is short.
+ * Starts a stream whose kept files go to out_fd (borrowed; a new empty file) as tar.gz. One at
+ * a time waits in spool_fd (a new empty file, read and write; taken over in any case) until it
+ * is whole: no content is held in memory. NULL with err set when memory is short.
  */
-struct artifacts *artifacts_create(int out_fd, const struct artifacts_limits *limits,
-                                   struct err *err);
+struct artifacts *artifacts_create(int out_fd, int spool_fd,
+                                   const struct artifacts_limits *limits, struct err *err);
 
 /*
  * Takes the next bytes of the stream, any amount. 0; -EPROTO when the stream is no tar we
@@ -53,7 +54,9 @@ int artifacts_push(struct artifacts *a, const void *data, size_t len, struct err
  */
 int artifacts_end(struct artifacts *a, struct err *err);
 
-/* The files kept, borrowed. */
+/* How many files were kept. */
+uint32_t artifacts_kept(const struct artifacts *a);
+/* The first of them, as far as the limit of names in the list goes, borrowed. */
 const struct artifact *artifacts_list(const struct artifacts *a, size_t *ret_n);
 /* True when something was left out because of a limit. */
 bool artifacts_truncated(const struct artifacts *a);

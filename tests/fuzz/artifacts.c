@@ -15,11 +15,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct artifacts_limits limits = {.files = 20, .bytes = 65536, .file_bytes = 40000};
+    const struct artifacts_limits limits = {.files = 20,
+                                            .folders = 10,
+                                            .names_bytes = 2000,
+                                            .list_bytes = 1000,
+                                            .bytes = 65536,
+                                            .file_bytes = 40000};
     _cleanup_fd_ int out_fd = memfd_create("out", MFD_CLOEXEC);
-    struct artifacts *a = artifacts_create(out_fd, &limits, NULL);
+    struct artifacts *a =
+        artifacts_create(out_fd, memfd_create("spool", MFD_CLOEXEC), &limits, NULL);
     char name[NAMES_PATH_MAX + 1];
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, names = 0;
     int result = 0;
     size_t n;
 
@@ -37,8 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (names_clean(list[i].path, name, NULL) || strcmp(list[i].path, name) != 0)
             abort();
         bytes += list[i].size;
+        names += strlen(name);
     }
-    if (n > limits.files || bytes > limits.bytes || artifacts_warnings(a)->len > 22)
+    if (n > artifacts_kept(a) || artifacts_kept(a) > limits.files || bytes > limits.bytes ||
+        names > limits.list_bytes || artifacts_warnings(a)->len > 22)
         abort();
     artifacts_destroy(a);
     return 0;

@@ -11,7 +11,7 @@
 
 /* The log twice with every byte escaped, the output, and the names of files. */
 #define RESULT_MAX                                                                             \
-    (2 * 6 * LIMIT_LOG_BYTES + LIMIT_OUTPUT_BYTES + 6 * LIMIT_NAMES_BYTES + LIMIT_MIB)
+    (2 * 6 * LIMIT_LOG_BYTES + LIMIT_OUTPUT_BYTES + 6 * LIMIT_LIST_BYTES + LIMIT_MIB)
 
 const char *result_status_name(enum result_status status)
 {

@@ -4,6 +4,7 @@
 #include "api/daemon/engine/result.h"
 #include "api/daemon/limits.h"
 #include "api/daemon/store/objects.h"
+#include "api/daemon/store/spool.h"
 #include "api/skill/artifacts.h"
 #include "api/skill/sha256.h"
 #include "base/clock.h"
@@ -49,20 +50,31 @@ static int on_output(void *ctx, const uint8_t *data, size_t len, struct err *err
     return 0;
 }
 
+static int open_artifacts(struct run *run, struct err *err)
+{
+    const struct artifacts_limits limits = {.files = LIMIT_FILES,
+                                            .folders = LIMIT_FOLDERS,
+                                            .names_bytes = LIMIT_NAMES_BYTES,
+                                            .list_bytes = LIMIT_LIST_BYTES,
+                                            .bytes = LIMIT_FILES_BYTES,
+                                            .file_bytes = LIMIT_FILES_BYTES};
+    int r = objects_draft_open(run->env->tmp_fd, &run->draft, err);
+    int spool_fd;
+
+    if (r < 0)
+        return r;
+    spool_fd = spool_open_nameless(run->env->tmp_fd);
+    if (spool_fd < 0)
+        return err_set_errno(err, -spool_fd, "cannot create a temporary file");
+    run->artifacts = artifacts_create(run->draft.fd, spool_fd, &limits, err);
+    return run->artifacts ? 0 : -ENOMEM;
+}
+
 static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
 {
-    const struct artifacts_limits limits = {
-        .files = LIMIT_FILES, .bytes = LIMIT_FILES_BYTES, .file_bytes = LIMIT_FILES_BYTES};
     struct run *run = ctx;
-    int r = 0;
+    int r = run->artifacts ? 0 : open_artifacts(run, err);
 
-    if (!run->artifacts) {
-        r = objects_draft_open(run->env->tmp_fd, &run->draft, err);
-        if (r == 0) {
-            run->artifacts = artifacts_create(run->draft.fd, &limits, err);
-            r = run->artifacts ? 0 : -ENOMEM;
-        }
-    }
     return r < 0 ? r : artifacts_push(run->artifacts, data, len, err);
 }
 
@@ -129,14 +141,11 @@ static void log_fault(const struct run *run, const struct err *err)
 static int complete_artifacts(struct run *run, struct err *err)
 {
     struct stat st;
-    size_t n = 0;
     int r = artifacts_end(run->artifacts, err);
 
-    if (r == 0)
-        (void)artifacts_list(run->artifacts, &n);
     if (r < 0)
         return r;
-    if (n == 0) {
+    if (artifacts_kept(run->artifacts) == 0) {
         /* Now: an answer means that nothing of the execution can be seen. */
         objects_draft_discard(&run->draft);
         return 0;
@@ -269,21 +278,6 @@ static void warn_truncations(struct run *run)
         warn(run, "there were more files than an execution may leave; the rest was left out");
 }
 
-/* Keeps files_list to LIMIT_NAMES_BYTES: a result stays small whatever a skill leaves. */
-static void clip_names(struct run *run, struct result *result)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < result->n_files; i++) {
-        bytes += strlen(result->files[i].path);
-        if (bytes > LIMIT_NAMES_BYTES) {
-            result->n_files = i;
-            result->truncated = true;
-            warn(run, "files_list was cut at 1 MiB of names; the archive has all files");
-        }
-    }
-}
-
 /* Writes the result and stores it. json is the caller's, and empty on failure. */
 static int store_result(struct run *run, const struct result *result, struct buf *json,
                         struct err *err)
@@ -337,7 +331,10 @@ static void fill_result(struct run *run)
     if (run->artifacts) {
         result->files = artifacts_list(run->artifacts, &result->n_files);
         result->truncated = artifacts_truncated(run->artifacts);
-        clip_names(run, result);
+        if (artifacts_kept(run->artifacts) > result->n_files) {
+            result->truncated = true;
+            warn(run, "files_list was cut at 1 MiB of names; the archive has all files");
+        }
     }
     result->truncated |= e->log_clipped || (run->report.guest.exit.flags & cut) != 0;
     result->duration_ns = clock_monotonic_ns() - e->queued_ns;

@@ -89,7 +89,7 @@ static int write_counters(struct buf *out, const struct metrics *m)
                            m->auth_failures, METRICS_AUTH_FAILURES);
     if (r == 0)
         r = write_head(out, "skillvm_execution_cpu_seconds_total", "counter",
-                       "CPU time of the processes of machines, as the host measured it.");
+                       "CPU time of executions, as the host measured it.");
     return r < 0 ? r
                  : buf_printf(out, "skillvm_execution_cpu_seconds_total %.6f\n",
                               (double)m->cpu_us / 1e6);
@@ -127,7 +127,7 @@ static int write_tenant_counters(struct buf *out, const struct metrics *m)
     }
     if (r == 0)
         r = write_head(out, "skillvm_tenant_cpu_seconds_total", "counter",
-                       "CPU time of the processes of machines, by tenant.");
+                       "CPU time of executions, by tenant.");
     for (size_t i = 0; r == 0 && i < n; i++)
         r = buf_printf(out, "skillvm_tenant_cpu_seconds_total{tenant=\"%s\"} %.6f\n",
                        tenant_at(m, i)->id, (double)tenant_at(m, i)->cpu_us / 1e6);

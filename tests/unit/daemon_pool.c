@@ -307,6 +307,32 @@ static void many_at_once(void **state)
     assert_int_equal(measure(f).ends[POOL_END_UNWANTED] + measure(f).ends[POOL_END_ROOM], 48);
 }
 
+static int read_slowly(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    const uint64_t end_ns = clock_thread_cpu_ns() + 300000000;
+
+    (void)ctx;
+    (void)data;
+    (void)len;
+    (void)err;
+    while (clock_thread_cpu_ns() < end_ns)
+        ;
+    return 0;
+}
+
+/* Whoever makes work for the reader of what it says pays for that too. */
+static void cpu_time_of_the_reader_counts(void **state)
+{
+    const struct guest_sink sink = {.output = read_slowly};
+    struct fixture *f = *state;
+    struct machine_report report;
+    struct machine *m = take_machine(f, "");
+
+    assert_int_equal(run_to(m, "FAKE=who", &sink, &report), 0);
+    assert_in_range(report.cpu_us, 300000, 900000);
+    machine_release(m);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup_pool, teardown_pool)
 
 int main(void)
@@ -325,6 +351,7 @@ int main(void)
         WITH(short_of_memory_nothing_waits),
         WITH(limits_may_shrink),
         WITH(many_at_once),
+        WITH(cpu_time_of_the_reader_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

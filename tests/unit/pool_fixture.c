@@ -117,9 +117,9 @@ static int take_output(void *ctx, const uint8_t *data, size_t len, struct err *e
     return 0;
 }
 
-int run_in(struct machine *m, const char *fake, struct who *who, struct machine_report *report)
+int run_to(struct machine *m, const char *fake, const struct guest_sink *sink,
+           struct machine_report *report)
 {
-    const struct guest_sink sink = {.ctx = who, .output = take_output};
     const char *env[1] = {fake};
     const struct job_orders orders = {.lang = "python",
                                       .mode = PROTO_MODE_ENTRY,
@@ -131,13 +131,20 @@ int run_in(struct machine *m, const char *fake, struct who *who, struct machine_
     struct err err = {0};
     int r;
 
-    *who = (struct who){0};
     job.timeout_ms = 1000;
     job.memory_bytes = 64u << 20;
     assert_int_equal(job_encode(&job, &orders), 0);
-    r = machine_run(m, &job, &sink, -1, report, &err);
+    r = machine_run(m, &job, sink, -1, report, &err);
     job_finish(&job);
     return r;
+}
+
+int run_in(struct machine *m, const char *fake, struct who *who, struct machine_report *report)
+{
+    const struct guest_sink sink = {.ctx = who, .output = take_output};
+
+    *who = (struct who){0};
+    return run_to(m, fake, &sink, report);
 }
 
 struct machine_wish wish_for(const char *owner, const char *profile)

@@ -53,7 +53,9 @@ bool is_current(const struct fixture *f, const struct snapshot *snapshot);
 struct machine_wish wish_for(const char *owner, const char *profile);
 /* Takes one of the plain snapshot. */
 struct machine *take_machine(struct fixture *f, const char *owner);
-/* Runs a job with this environment variable; as machine_run. */
+/* Run a job with this environment variable; as machine_run. */
+int run_to(struct machine *m, const char *fake, const struct guest_sink *sink,
+           struct machine_report *report);
 int run_in(struct machine *m, const char *fake, struct who *who, struct machine_report *report);
 /* Takes one, says who it is, and gives it back. */
 struct machine_report visit_as(struct fixture *f, const struct machine_wish *wish,

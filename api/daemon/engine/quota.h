@@ -4,10 +4,11 @@
  * and run at once is the queue's affair (engine.c). Limits are read from the registry whenever
  * they are needed, so that a change holds for the next request.
  *
- * CPU time is that of the machines' processes as the host's kernel counted it: a guest cannot
- * understate it. It is added when an execution has ended, to the day of UTC on which it ended.
- * So a tenant can go over its day by what runs when the day's time is used up, each of which
- * ends by its timeout; what still waits then fails when its turn comes.
+ * CPU time is that of the machines' processes, and of the daemon's threads while they read what
+ * those say, as the host's kernel counted it: a guest cannot understate it. It is added when an
+ * execution has ended, to the day of UTC on which it ended. So a tenant can go over its day by
+ * what runs when the day's time is used up, each of which ends by its timeout; what still waits
+ * then fails when its turn comes.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_QUOTA_H
 #define SKILLVM_API_DAEMON_ENGINE_QUOTA_H

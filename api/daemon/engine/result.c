@@ -186,8 +186,9 @@ static int append_head(struct buf *out, const struct result *result)
 }
 
 /*
- * The CPU time of the skill is the guest's claim, and a guest may lie. What its machine took is
- * the host's knowledge and what counts against quotas: no claim is larger.
+ * The CPU time of the skill is the guest's claim, and a guest may lie. What its machine took,
+ * and who read what it said, is the host's knowledge and what counts against quotas: no claim
+ * is larger.
  */
 static int append_usage(struct buf *out, const struct result *result)
 {

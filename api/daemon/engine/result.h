@@ -60,7 +60,8 @@ struct result {
     const char *machine;  /* "fresh" or "reused", or NULL */
     bool exited;          /* exit is valid */
     struct guest_exit exit;
-    uint64_t host_cpu_us; /* what the machine's process took, as the host's kernel counted */
+    uint64_t
+        host_cpu_us; /* of its machine's process and its thread, as the host's kernel counted */
     const struct buf *output_file; /* output.json as it came, or NULL */
     const struct execution *log;   /* its streams, or NULL */
     const struct artifact *files;

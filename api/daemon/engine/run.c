@@ -245,7 +245,7 @@ static void run_machine(struct run *run)
     const struct guest_sink sink = {
         .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
     struct execution *e = run->e;
-    uint64_t start_ns = clock_monotonic_ns();
+    uint64_t start_ns = clock_monotonic_ns(), cpu_ns;
     struct machine_wish wish = {0};
     struct err err = {0};
     int r;
@@ -262,7 +262,9 @@ static void run_machine(struct run *run)
         log_fault(run, &err);
         metrics_count_fault(run->env->metrics, r);
     }
+    cpu_ns = clock_thread_cpu_ns();
     finish_artifacts(run);
+    run->report.cpu_us += (clock_thread_cpu_ns() - cpu_ns) / 1000;
     fill_phases(run, start_ns);
 }
 

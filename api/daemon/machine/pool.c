@@ -335,7 +335,8 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
 {
     const uint32_t bad = PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED | PROTO_EXIT_OUT_OF_MEMORY;
     struct pool *pool = m->pool;
-    uint64_t begin_ns = clock_monotonic_ns(), cpu_us;
+    const uint64_t begin_ns = clock_monotonic_ns(), begin_cpu_ns = clock_thread_cpu_ns();
+    uint64_t cpu_us;
     bool over;
     int r;
 
@@ -347,7 +348,8 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
     r = guest_run(m->guest, job, sink, cancel_fd, &report->guest, err);
     m->clean = r == 0 && !report->guest.cancelled && !(report->guest.exit.flags & bad);
     cpu_us = vm_cpu_us(&m->vm);
-    report->cpu_us = cpu_us > m->cpu_us ? cpu_us - m->cpu_us : 0;
+    report->cpu_us = (cpu_us > m->cpu_us ? cpu_us - m->cpu_us : 0) +
+                     (clock_thread_cpu_ns() - begin_cpu_ns) / 1000;
     if (m->kind == POOL_STARTED &&
         (report->guest.times.ready_ns != 0 || (r < 0 && r != -ECANCELED)))
         starts_note(&pool->starts, clock_monotonic_ns(),

@@ -101,7 +101,7 @@ struct machine_report {
     char snapshot[SNAPSHOT_KEY_SIZE]; /* the one it began from; "" without a machine */
     char profile[PROFILE_NAME_SIZE];  /* that this one has */
     enum pool_kind kind;
-    uint64_t cpu_us; /* that the machine's process took for it, as the host counted */
+    uint64_t cpu_us; /* of its process and of this thread for it, as the host counted */
 };
 
 int pool_create(const struct pool_config *config, struct pool **ret, struct err *err);

@@ -13,6 +13,8 @@
 
 #define expect harness_expect
 
+#define GREEDY "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"greedy\"}}"
+
 static void slots_are_shared_by_weight(void **state)
 {
     struct world w;
@@ -413,6 +415,43 @@ static void failed_authorisation_is_counted(void **state)
     end(&w);
 }
 
+/* KiB, of a line of /proc/PID/status. */
+static unsigned long memory_of(const struct world *w, const char *what)
+{
+    char path[64], line[128];
+    unsigned long kib = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)w->h.pid);
+    f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f)) {
+        if (strncmp(line, what, strlen(what)) == 0)
+            kib = strtoul(line + strlen(what), NULL, 10);
+    }
+    fclose(f);
+    return kib;
+}
+
+/* What docs/deploy.md says of the daemon's own memory. */
+static void memory_for_an_execution_is_bounded(void **state)
+{
+    struct world w;
+    unsigned long before_kib;
+
+    (void)state;
+    begin(&w, "1", "0");
+    expect(run_as(&w, &w.a, SLEEP("0")), 200, "\"status\":\"success\"");
+    before_kib = memory_of(&w, "VmRSS:");
+    expect(run_as(&w, &w.a, GREEDY), 200, "more files were left out");
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
+    assert_in_range(memory_of(&w, "VmHWM:") - before_kib, 1, 64 * 1024);
+#else
+    (void)before_kib;
+#endif
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +468,7 @@ int main(void)
         cmocka_unit_test(stopping_ends_every_queue),
         cmocka_unit_test(counters_equal_rows),
         cmocka_unit_test(failed_authorisation_is_counted),
+        cmocka_unit_test(memory_for_an_execution_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

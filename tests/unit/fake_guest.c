@@ -300,6 +300,58 @@ static void behave_flood(const struct fake *f)
     fake_finish(f, 0, 0, PROTO_EXIT_LOGS_TRUNCATED);
 }
 
+/* Byte by byte, and each of them six in JSON. */
+static void send_greedy_log(const struct fake *f)
+{
+    enum { SIZE = PROTO_HEADER_SIZE + 1 };
+    uint8_t frames[64 * SIZE];
+
+    for (size_t i = 0; i < 64; i++) {
+        frame_header_write(frames + i * SIZE, i % 2 ? PROTO_STDERR : PROTO_STDOUT, 1);
+        frames[i * SIZE + PROTO_HEADER_SIZE] = 1;
+    }
+    for (size_t i = 0; i < (1u << 20) / 64; i++) {
+        if (fd_write_full(f->vsock_fd, frames, sizeof(frames)) < 0)
+            _exit(1);
+    }
+}
+
+/* More than is kept: folders in folders, then long names that double in JSON. */
+static void send_greedy_names(const struct fake *f)
+{
+    char name[100];
+
+    for (int i = 0; i < 10000; i++) {
+        (void)snprintf(name, sizeof(name), "%05d", i);
+        for (size_t n = 5; n < 98; n += 3)
+            memcpy(name + n, "/aa", 4);
+        send_file(f, name, "", '0');
+    }
+    memset(name, '"', sizeof(name) - 1);
+    for (int i = 0; i < 10000; i++) {
+        (void)snprintf(name, 6, "%05d", i);
+        name[5] = '"';
+        send_file(f, name, "", '0');
+    }
+}
+
+/* All that a guest may leave, in the form that takes the most memory. */
+static void behave_greedy(const struct fake *f)
+{
+    char text[65537];
+
+    send_greedy_log(f);
+    send_exit(f, 0, 0, 0);
+    memset(text, '1', 65536);
+    text[65536] = '\0';
+    for (int i = 0; i < 64; i++)
+        fake_send_text(f, PROTO_OUTPUT, text);
+    send_output(f, "");
+    send_greedy_names(f);
+    send_files_end(f);
+    fake_send_frame(f, PROTO_DONE, NULL, 0);
+}
+
 static void behave_hostile(const struct fake *f, const char *how)
 {
     uint8_t raw[8] = {0xff, 0xff, 0xff, 0xff, PROTO_STDOUT, 0, 0, 0};
@@ -443,6 +495,8 @@ void fake_behave(struct fake *f)
         abort();
     } else if (strcmp(how, "flood") == 0) {
         behave_flood(f);
+    } else if (strcmp(how, "greedy") == 0) {
+        behave_greedy(f);
     } else if (strcmp(how, "hang") == 0) {
         pause();
     } else if (strcmp(how, "hang-collect") == 0) {

@@ -54,6 +54,11 @@ static void reset(struct pool *pool, struct machine *m)
     pool_was_reset(pool, m, good, why);
 }
 
+static bool is_end_due(const struct pool *pool)
+{
+    return pool->ending && clock_monotonic_ns() >= pool->ending->due_ns;
+}
+
 /* Under the lock, which it gives away meanwhile. */
 static void end_first(struct pool *pool)
 {
@@ -76,7 +81,7 @@ static struct machine *next_reset(const struct pool *pool)
     for (struct machine *m = pool->resetting; m; m = m->next) {
         if (!m->is_in_hand && m->claim)
             return m;
-        if (!m->is_in_hand && !due && now_ns >= m->reset_ns)
+        if (!m->is_in_hand && !due && now_ns >= m->due_ns)
             due = m;
     }
     return due;
@@ -137,9 +142,11 @@ static uint64_t next_due_ns(const struct pool *pool)
     unsigned place;
 
     for (const struct machine *m = pool->resetting; m; m = m->next) {
-        if (!m->is_in_hand && m->reset_ns < due_ns)
-            due_ns = m->reset_ns;
+        if (!m->is_in_hand && m->due_ns < due_ns)
+            due_ns = m->due_ns;
     }
+    if (pool->ending && pool->ending->due_ns < due_ns)
+        due_ns = pool->ending->due_ns;
     if (pool->refill_after_ns < due_ns && find_missed(pool, &place))
         due_ns = pool->refill_after_ns;
     return due_ns;
@@ -255,7 +262,7 @@ static void *keeper(void *arg)
             sweep(pool);
         else if ((m = next_reset(pool)))
             reset(pool, m);
-        else if (pool->ending)
+        else if (is_end_due(pool))
             end_first(pool);
         else if (clock_monotonic_ns() >= pool->refill_after_ns && find_missed(pool, &place))
             refill(pool, place);

@@ -35,7 +35,7 @@ struct machine {
     uint64_t parked_ns;
     uint64_t private_bytes;      /* when it was parked */
     struct machine_claim *claim; /* who waits for its reset */
-    uint64_t reset_ns;           /* when its reset may begin although nobody waits for it */
+    uint64_t due_ns;             /* when its reset or end begins where nobody waits for it */
     bool is_in_hand;             /* of a keeper */
     struct machine *next;        /* parked, or in a queue */
     struct machine *next_of_all;

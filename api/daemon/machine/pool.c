@@ -104,6 +104,7 @@ void pool_discard(struct pool *pool, struct machine *m, enum pool_end why)
 void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why)
 {
     unpark(pool, m);
+    m->due_ns = 0;
     pool_discard(pool, m, why);
 }
 
@@ -337,7 +338,6 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
     struct pool *pool = m->pool;
     const uint64_t begin_ns = clock_monotonic_ns(), begin_cpu_ns = clock_thread_cpu_ns();
     uint64_t cpu_us;
-    bool over;
     int r;
 
     *report = (struct machine_report){.kind = m->kind};
@@ -357,11 +357,8 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
     /* One that waited was ready long before. */
     if (report->guest.times.ready_ns != 0 && report->guest.times.ready_ns < begin_ns)
         report->guest.times.ready_ns = begin_ns;
-    (void)pthread_mutex_lock(&pool->lock);
-    over = judge(pool, m) != POOL_ENDS;
-    (void)pthread_mutex_unlock(&pool->lock);
-    /* It dies while what it left is looked at. */
-    if (over)
+    /* Nothing of it goes on while what it left is looked at. */
+    if (!m->clean)
         vm_kill(&m->vm);
     /* How the process of one that failed ended is worth the wait. */
     if (r < 0 && r != -ECANCELED)
@@ -391,8 +388,8 @@ void machine_release(struct machine *m)
     if (pool->n_behind >= POOL_BEHIND_MAX && why == POOL_ENDS)
         why = POOL_END_ROOM;
     queued = m->vm.pid >= 0 && pool->n_behind < POOL_BEHIND_MAX;
+    m->due_ns = clock_monotonic_ns() + POOL_BEHIND_DELAY_NS;
     if (queued && why == POOL_ENDS) {
-        m->reset_ns = clock_monotonic_ns() + POOL_RESET_DELAY_NS;
         append(&pool->resetting, m);
         pool->n_behind++;
         (void)pthread_cond_signal(&pool->work);

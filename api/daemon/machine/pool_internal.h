@@ -17,11 +17,11 @@
 #define POOL_DEMAND_ONE 16u
 
 /*
- * What nobody waits for begins that much later: a reset when the answer has left, and another
- * machine in the place of one that was taken when its job is likely to be over. On a busy host
- * they would be in the way of both.
+ * What nobody waits for begins that much later: a reset or an end when the answer has left, and
+ * another machine in the place of one that was taken when its job is likely to be over. On a
+ * busy host they would be in the way of both.
  */
-#define POOL_RESET_DELAY_NS  2000000u
+#define POOL_BEHIND_DELAY_NS 2000000u
 #define POOL_REFILL_DELAY_NS 20000000u
 
 struct pool {

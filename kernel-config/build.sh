@@ -128,7 +128,9 @@ fi
 
 echo "kernel: compiling with $jobs jobs" >&2
 run make -j "$jobs" vmlinux
-strip --strip-all -o "$work/vmlinux.stripped" vmlinux
+# What the boot stub of a compressed kernel would move it by, for the VMM (vmm/relocations.h).
+objcopy --strip-all --add-section .skillvm.relocs=arch/x86/boot/compressed/vmlinux.relocs \
+    --set-section-flags .skillvm.relocs=readonly vmlinux "$work/vmlinux.stripped"
 
 mkdir -p "$cache/$key"
 cp .config "$cache/$key/config"

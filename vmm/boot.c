@@ -7,6 +7,7 @@
 #include "vmm/devicetree.h"
 #include "vmm/layout.h"
 #include "vmm/loader.h"
+#include "vmm/relocations.h"
 #include "vmm/vmgenid.h"
 
 /*
@@ -22,6 +23,19 @@
     "dhash_entries=4096 ihash_entries=4096 thash_entries=512 uhash_entries=256 "
 #define CMDLINE_QUIET   CMDLINE_COMMON "quiet loglevel=1"
 #define CMDLINE_CONSOLE CMDLINE_COMMON "console=ttyS0 loglevel=7"
+
+/* To addresses drawn for this boot; one that cannot be moved stays. */
+static int move_kernel(int kernel_fd, const struct loader_kernel *kernel, struct memory *memory,
+                       struct err *err)
+{
+    uint64_t move = 0;
+    int r;
+
+    if (kernel->relocations_bytes == 0)
+        return 0;
+    r = arch_kernel_draw_move(kernel->va, kernel->bytes, &move, err);
+    return r < 0 ? r : relocations_apply(kernel_fd, kernel, memory, move, err);
+}
 
 int boot_machine(struct machine *m, const struct boot_config *config, struct err *err)
 {
@@ -40,17 +54,19 @@ int boot_machine(struct machine *m, const struct boot_config *config, struct err
     };
     uint8_t dtb[DEVICETREE_SIZE_MAX];
     size_t dtb_bytes = 0;
-    gpa_t entry_gpa = 0;
+    struct loader_kernel kernel = {0};
     int r;
 
     r = machine_init(m, &machine_config, err);
     if (r >= 0)
         r = loader_load_kernel(config->kernel_fd, &m->memory,
-                               LAYOUT_VMGENID_GPA(config->memory_bytes), &entry_gpa, err);
+                               LAYOUT_VMGENID_GPA(config->memory_bytes), &kernel, err);
+    if (r >= 0)
+        r = move_kernel(config->kernel_fd, &kernel, &m->memory, err);
     if (r >= 0)
         r = devicetree_build(&tree, dtb, sizeof(dtb), &dtb_bytes, err);
     if (r >= 0)
-        r = arch_boot(&m->kvm, &m->memory, entry_gpa, tree.cmdline, dtb, dtb_bytes, err);
+        r = arch_boot(&m->kvm, &m->memory, kernel.entry_gpa, tree.cmdline, dtb, dtb_bytes, err);
     if (r >= 0)
         r = vmgenid_renew(&m->memory, err);
     return r;

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 skillvm_fuzz(state vmmcore)
+skillvm_fuzz(kernel vmmcore)

@@ -2,6 +2,7 @@
 skillvm_unit(vmm_state vmmcore)
 skillvm_unit(vmm_devicetree vmmcore)
 skillvm_unit(vmm_loader vmmcore)
+skillvm_unit(vmm_relocations vmmcore)
 skillvm_unit(vmm_cpuid vmmcore)
 skillvm_unit(vmm_serial vmmcore)
 skillvm_unit(vmm_probe vmmcore)

@@ -19,12 +19,16 @@
 
 #define RAM_BYTES (4u << 20)
 #define LOAD_GPA  0x200000u
+#define LOAD_VA   0xffffffff81000000ull
 
-/* A kernel of one segment whose file part is "kernel". */
+/* A kernel of one segment whose file part is "kernel", and eight bytes of relocations. */
 struct file {
     Elf64_Ehdr header;
     Elf64_Phdr segment;
     char content[6];
+    char names[sizeof(LOADER_RELOCATIONS_SECTION)];
+    Elf64_Shdr sections[2];
+    char table[8];
 };
 
 static struct memory memory;
@@ -60,29 +64,38 @@ static struct file good_file(void)
                 .e_phoff = offsetof(struct file, segment),
                 .e_phentsize = sizeof(Elf64_Phdr),
                 .e_phnum = 1,
+                .e_shoff = offsetof(struct file, sections),
+                .e_shentsize = sizeof(Elf64_Shdr),
+                .e_shnum = 2,
+                .e_shstrndx = 1,
             },
         .segment =
             {
                 .p_type = PT_LOAD,
                 .p_offset = offsetof(struct file, content),
+                .p_vaddr = LOAD_VA,
                 .p_paddr = LOAD_GPA,
                 .p_filesz = 6,
                 .p_memsz = 8192,
             },
         .content = {'k', 'e', 'r', 'n', 'e', 'l'},
+        .names = LOADER_RELOCATIONS_SECTION,
+        .sections = {{.sh_offset = offsetof(struct file, table), .sh_size = 8},
+                     {.sh_name = 1, .sh_offset = offsetof(struct file, names)}},
     };
 
     return f;
 }
 
-static int load(const struct file *f, size_t len, gpa_t *ret_entry, struct err *err)
+static int load(const struct file *f, size_t len, struct loader_kernel *ret_kernel,
+                struct err *err)
 {
     int fd = memfd_create("kernel", MFD_CLOEXEC);
     int r;
 
     assert_true(fd >= 0);
     assert_int_equal(fd_write_full(fd, f, len), 0);
-    r = loader_load_kernel(fd, &memory, RAM_BYTES - 4096, ret_entry, err);
+    r = loader_load_kernel(fd, &memory, RAM_BYTES - 4096, ret_kernel, err);
     fd_close(&fd);
     return r;
 }
@@ -91,24 +104,43 @@ static void loads_segments(void **unused)
 {
     struct file f = good_file();
     struct err err = {0};
+    struct loader_kernel kernel;
     char found[7] = "";
-    gpa_t entry = 0;
 
     (void)unused;
-    assert_int_equal(load(&f, sizeof(f), &entry, &err), 0);
-    assert_int_equal(entry, LOAD_GPA + 2);
+    assert_int_equal(load(&f, sizeof(f), &kernel, &err), 0);
+    assert_int_equal(kernel.entry_gpa, LOAD_GPA + 2);
+    assert_int_equal(kernel.gpa, LOAD_GPA);
+    assert_int_equal(kernel.va, LOAD_VA);
+    assert_int_equal(kernel.bytes, 8192);
+    assert_int_equal(kernel.relocations_offset, offsetof(struct file, table));
+    assert_int_equal(kernel.relocations_bytes, 8);
     assert_int_equal(memory_read(&memory, LOAD_GPA, found, 7), 0);
     assert_memory_equal(found, "kernel", 7);
+}
+
+static void loads_what_has_no_relocations(void **unused)
+{
+    struct loader_kernel kernel;
+    struct file f = good_file();
+
+    (void)unused;
+    f.names[1] = 'S';
+    assert_int_equal(load(&f, sizeof(f), &kernel, NULL), 0);
+    assert_int_equal(kernel.relocations_bytes, 0);
+    f.header.e_shnum = 0;
+    assert_int_equal(load(&f, sizeof(f), &kernel, NULL), 0);
+    assert_int_equal(kernel.relocations_bytes, 0);
 }
 
 static void expect_refused(const struct file *f, size_t len, const char *says)
 {
     struct err err = {0};
-    gpa_t entry = 77;
+    struct loader_kernel kernel = {.entry_gpa = 77};
 
-    assert_true(load(f, len, &entry, &err) < 0);
+    assert_true(load(f, len, &kernel, &err) < 0);
     assert_non_null(strstr(err.message, says));
-    assert_int_equal(entry, 77);
+    assert_int_equal(kernel.entry_gpa, 77);
 }
 
 static void refuses_what_is_no_kernel(void **unused)
@@ -142,23 +174,33 @@ static void refuses_what_is_no_kernel(void **unused)
     WITH(f.segment.p_paddr = RAM_BYTES - 4096, "outside guest memory");
     WITH(f.segment.p_paddr = UINT64_MAX - 100, "outside guest memory");
     WITH(f.segment.p_memsz = UINT64_MAX - 100, "outside guest memory");
+    WITH(f.header.e_shentsize = 1, "section headers of 1 bytes");
+    WITH(f.header.e_shnum = 0xffff, "65535 section headers");
+    WITH(f.header.e_shstrndx = 2, "no section 2");
+    WITH(f.header.e_shoff = sizeof(f), "section headers");
+    WITH(f.header.e_shoff = UINT64_MAX, "section");
+    WITH(f.sections[0].sh_offset = sizeof(f) + 1, "relocations lie outside");
+    WITH(f.sections[0].sh_offset = UINT64_MAX, "relocations lie outside");
+    WITH(f.sections[0].sh_size = 9, "relocations lie outside");
+    WITH(f.sections[0].sh_size = UINT64_MAX, "relocations lie outside");
 #undef WITH
 }
 
 static void refuses_every_truncation(void **unused)
 {
     struct file f = good_file();
-    gpa_t entry;
+    struct loader_kernel kernel;
 
     (void)unused;
-    for (size_t len = 0; len < offsetof(struct file, content) + 6; len++)
-        assert_true(load(&f, len, &entry, NULL) < 0);
+    for (size_t len = 0; len < sizeof(f); len++)
+        assert_true(load(&f, len, &kernel, NULL) < 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_segments),
+        cmocka_unit_test(loads_what_has_no_relocations),
         cmocka_unit_test(refuses_what_is_no_kernel),
         cmocka_unit_test(refuses_every_truncation),
     };

@@ -38,6 +38,12 @@ uint16_t arch_elf_machine(void);
 uint64_t arch_kernel_min_gpa(void);
 
 /*
+ * Draws how far a kernel of that many bytes, linked for virtual address va, is moved up in this
+ * boot. 0 with *ret_move, or -errno: -ENOEXEC for one that the kernel's range does not hold.
+ */
+int arch_kernel_draw_move(uint64_t va, uint64_t bytes, uint64_t *ret_move, struct err *err);
+
+/*
  * What the vm needs between KVM_CREATE_VM and its memory: the in-kernel interrupt chips, and
  * which registers its guest may change.
  */

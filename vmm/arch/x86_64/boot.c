@@ -62,6 +62,11 @@
 #define HEADER_MAGIC             0x53726448u /* "HdrS" */
 #define KERNEL_ALIGNMENT         0x1000000u
 
+/* Where an x86_64 kernel with KASLR is mapped, and the pages that it maps itself with. */
+#define KERNEL_MAP_VA    0xffffffff80000000ull
+#define KERNEL_MAP_BYTES (1ull << 30)
+#define KERNEL_MAP_PAGE  (2ull << 20)
+
 uint16_t arch_elf_machine(void)
 {
     return EM_X86_64;
@@ -70,6 +75,20 @@ uint16_t arch_elf_machine(void)
 uint64_t arch_kernel_min_gpa(void)
 {
     return HIGH_RAM_START;
+}
+
+int arch_kernel_draw_move(uint64_t va, uint64_t bytes, uint64_t *ret_move, struct err *err)
+{
+    uint64_t first = va - KERNEL_MAP_VA;
+    uint64_t random;
+
+    if (first > KERNEL_MAP_BYTES || bytes > KERNEL_MAP_BYTES - first)
+        return err_set(err, ENOEXEC, "kernel: linked for %#llx", (unsigned long long)va);
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_set_errno(err, errno, "getrandom");
+    *ret_move =
+        random % ((KERNEL_MAP_BYTES - first - bytes) / KERNEL_MAP_PAGE + 1) * KERNEL_MAP_PAGE;
+    return 0;
 }
 
 /* One node of the setup_data list at gpa, in front of the list so far. */
@@ -96,7 +115,8 @@ static int write_boot_params(struct memory *memory, const char *cmdline, const v
                 .boot_flag = BOOT_FLAG,
                 .header = HEADER_MAGIC,
                 .version = BOOT_PROTOCOL_VERSION,
-                .loadflags = LOADED_HIGH,
+                /* It draws where it maps memory only if it is told that it was moved. */
+                .loadflags = LOADED_HIGH | KASLR_FLAG,
                 .cmd_line_ptr = CMDLINE_GPA,
                 .cmdline_size = (uint32_t)cmdline_bytes,
                 .kernel_alignment = KERNEL_ALIGNMENT,

@@ -5,7 +5,8 @@
 # lists what the recipe says is worth warming:
 #
 #   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
-#       --input init=build/bin/skillvm-init --input zygote=build/share/zygote
+#       --input init=build/bin/skillvm-init --input zygote=build/share/zygote \
+#       --input python=build/share/python/python3.11
 #
 # Two stages, each kept in the cache under the digest of everything that goes into it: the root
 # file system of the packages (a tar), and the image with our own files in it. Packages are

@@ -7,13 +7,14 @@ skillvm_unit(guest_server guestcore)
 set_property(TEST unit_guest_server APPEND PROPERTY
     ENVIRONMENT "SKILLVM_TEST_ZYGOTE=${CMAKE_BINARY_DIR}/share/zygote")
 
-# The zygote against a plain interpreter: the same scripts must show the same.
+# The zygote in the image's interpreter against Debian's: the same scripts must show the same.
+set(zygote_test ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py
+    --interpreter ${CMAKE_BINARY_DIR}/share/python/python3.11)
 add_test(NAME unit_guest_zygote COMMAND /usr/bin/python3
-    ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py ${CMAKE_BINARY_DIR}/share/zygote)
+    ${zygote_test} ${CMAKE_BINARY_DIR}/share/zygote)
 set_tests_properties(unit_guest_zygote PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
 add_test(NAME unit_guest_zygote_warm COMMAND /usr/bin/python3
-    ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py --warm ${CMAKE_SOURCE_DIR}/images/python.yaml
-    ${CMAKE_BINARY_DIR}/share/zygote)
+    ${zygote_test} --warm ${CMAKE_SOURCE_DIR}/images/python.yaml ${CMAKE_BINARY_DIR}/share/zygote)
 # What the recipe lists as worth warming holds nothing that a wake-up would have to renew.
 add_test(NAME unit_guest_warm COMMAND /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_warm.py ${CMAKE_SOURCE_DIR})

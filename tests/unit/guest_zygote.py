@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the same scripts in a plain interpreter and in the zygote and compares all they show.
 
-guest_zygote.py [--warm RECIPE] ZYGOTE-DIRECTORY [NAME…]
+guest_zygote.py [--warm RECIPE] [--interpreter FILE] ZYGOTE-DIRECTORY [NAME…]
 
-With --warm the zygote has also imported all that the image's recipe lists as worth warming.
+With --warm the zygote has also imported all that the image's recipe lists as worth warming. With
+--interpreter it runs in that program, which goes by the plain interpreter's name.
 
 The scripts are in guest_zygote/*.py. Comments in their first lines may say:
   # mode: module | directory | archive   run as `-m NAME`, the directory that holds it, or a
@@ -95,7 +96,7 @@ def collect(process):
     return process.returncode, out, err
 
 
-def start(command, environment, directory, cwd, pass_fds=(), before=None):
+def start(command, environment, directory, cwd, **more):
     with open(os.path.join(directory, "input"), "rb") as stdin:
         return subprocess.Popen(
             command,
@@ -104,8 +105,7 @@ def start(command, environment, directory, cwd, pass_fds=(), before=None):
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=pass_fds,
-            preexec_fn=before,
+            **more,
         )
 
 
@@ -120,7 +120,7 @@ def send(sock, fields):
     sock.sendall(struct.pack("<I", len(message)) + message)
 
 
-def run_zygote(probe, directory, zygote_directory, warm):
+def run_zygote(probe, directory, options, warm):
     """What guest-init/zygote.c does: the same start, the same message."""
     target = probe.lay_out(directory)
     ours, theirs = socket.socketpair()
@@ -129,7 +129,7 @@ def run_zygote(probe, directory, zygote_directory, warm):
         "LANG": "C.UTF-8",
         "HOME": "/tmp",
         "SANDBOX_OUTPUT": "gone",
-        "PYTHONPATH": zygote_directory,
+        "PYTHONPATH": options.zygote,
     }
     os.set_inheritable(theirs.fileno(), True)
     process = start(
@@ -137,8 +137,9 @@ def run_zygote(probe, directory, zygote_directory, warm):
         environment,
         directory,
         "/",
-        (3, theirs.fileno()),
-        lambda: (os.dup2(theirs.fileno(), 3), os.close(theirs.fileno())),
+        executable=options.interpreter,
+        pass_fds=(3, theirs.fileno()),
+        preexec_fn=lambda: (os.dup2(theirs.fileno(), 3), os.close(theirs.fileno())),
     )
     theirs.close()
     ready = ours.recv(1) == b"w"
@@ -160,10 +161,10 @@ def plain_text(data, sort):
     return "\n".join(sorted(text.split("\n"))) if sort else text
 
 
-def compare(probe, zygote_directory, warm, scratch):
+def compare(probe, options, warm, scratch):
     directory = os.path.join(scratch, "skill")
     plain = run_plain(probe, directory)
-    zygote = run_zygote(probe, directory, zygote_directory, warm)
+    zygote = run_zygote(probe, directory, options, warm)
     wrong = []
     for what, a, b in zip(("exit", "stdout", "stderr"), plain, zygote):
         if what != "exit":
@@ -179,10 +180,10 @@ def compare(probe, zygote_directory, warm, scratch):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--warm", metavar="RECIPE")
-    parser.add_argument("zygote")
+    parser.add_argument("--interpreter", metavar="FILE", default=PYTHON)
+    parser.add_argument("zygote", type=os.path.abspath)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    zygote_directory = os.path.abspath(options.zygote)
     names = set(options.names)
     warm = []
     if options.warm:
@@ -202,7 +203,7 @@ def main():
         for probe in probes:
             if names and probe.name not in names:
                 continue
-            wrong = compare(probe, zygote_directory, warm, scratch)
+            wrong = compare(probe, options, warm, scratch)
             failed += bool(wrong)
             print("FAILED" if wrong else "ok", probe.name)
             print("\n".join(wrong), end="\n" if wrong else "")

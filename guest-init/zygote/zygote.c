@@ -12,8 +12,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -448,6 +450,24 @@ static _Noreturn void give_up(void)
     end(127);
 }
 
+/* Maps all of one program's or library's code, so that no page of it is a fault later. */
+static int map_code(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    (void)size;
+    (void)unused;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t first = (info->dlpi_addr + segment->p_vaddr) & ~(page - 1);
+        uintptr_t end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
+
+        if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
+            (void)madvise((void *)first, end - first, MADV_POPULATE_READ);
+    }
+    return 0;
+}
+
 /* In place of Py_RunMain: the interpreter is ready, and nothing of Python's is running. */
 static int run_main(void)
 {
@@ -458,6 +478,7 @@ static int run_main(void)
         /* Neither the collections of the skill nor the last one touch what was made before. */
         if (finish_prepare() < 0 || freeze() < 0)
             give_up();
+        (void)dl_iterate_phdr(map_code, NULL);
         if (!receive(&message))
             end(0);
         if (strcmp(message.kind, "warm") != 0)

@@ -38,7 +38,7 @@ NOTHING_KEPT = {"SKILLVM_MACHINES_REUSE": "never", "SKILLVM_MACHINES_PARKED": "0
 
 
 PARTS = {"executions": ("nothing_kept", "kept"), "memory": ("running", "parked"),
-         "peers": ("others",)}
+         "peers": ("others",), "crowd": ("crowd",)}
 
 
 def say(text):
@@ -275,6 +275,16 @@ class Bench:
             self.throughput(daemon, "reused")
             self.count(daemon, "parked")
             self.count(daemon, "reused")
+
+    def crowd(self):
+        """Many executions from many clients, and what the same daemon does without machines that
+        are used again; a tenth of them is enough for that."""
+        for state, settings, runs in (("fresh", NOTHING_KEPT, max(self.runs // 10, 1)),
+                                      ("reused", {}, self.runs)):
+            with self.daemon(f"crowd-{state}", settings) as daemon:
+                self.pooled = daemon.setting("machines.reuse")
+                self.push(daemon)
+                self.measure(daemon, state, "hello", CLIENTS[-1], runs)
 
     def await_profile(self, daemon, skill):
         """Runs it until it begins from the snapshot that is made for its imports."""

@@ -23,6 +23,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCHEMA = "skillvm-bench/1"
 PARTS = ("executions", "memory", "peers")
+ASKED = ("crowd",)  # these only by name
+CROWD_GAIN = 5  # executions a second with machines that are used again, by those without
 # Seconds for a whole run in a host; the counting one emulates without haste.
 LIMIT = {"soft": 3600, "counting": 7200, "native": 3600}
 
@@ -40,8 +42,9 @@ def arguments(words=None):
     parser.add_argument("--kvm", action="append", default=[], metavar="OPTION=VALUE",
                         help="an option of the emulated hosts' module kvm; may repeat")
     parser.add_argument("--runs", type=int, default=60, help="executions of a serial lane (default 60)")
-    parser.add_argument("--only", action="append", choices=PARTS, metavar="PART",
-                        help=f"measure one part: {', '.join(PARTS)}; may repeat")
+    parser.add_argument("--only", action="append", choices=PARTS + ASKED,
+                        metavar="PART",
+                        help=f"measure one part: {', '.join(PARTS + ASKED)}; may repeat")
     parser.add_argument("--peers", default="all", metavar="NAMES",
                         help=f"all (default), or some of {','.join(PEERS)}; python3 is always there")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench-results",
@@ -170,6 +173,17 @@ def failures(results):
     return lines
 
 
+def crowd_gains(results):
+    """How many times the executions a second that used machines bring, of each host with a crowd."""
+    gains = {}
+    for host in results["hosts"]:
+        found = {row["machine"]: row["per_second"] for row in host.get("executions", [])
+                 if row["clients"] > 1 and row["skill"] == "hello" and row["per_second"]}
+        if {"fresh", "reused"} <= found.keys():
+            gains[host["name"]] = found["reused"] / found["fresh"]
+    return gains
+
+
 def main():
     options = arguments()
     results = load(options.source) if options.source else document(options)
@@ -182,6 +196,10 @@ def main():
     for path in [] if options.no_plots else plots(results, options.output):
         print(f"plot: {path}", file=sys.stderr)
     bad = failures(results)
+    if "crowd" in (options.only or []):
+        gains = crowd_gains(results)
+        print("\n".join(f"{name}: {gain:.2f} times as many a second" for name, gain in gains.items()))
+        bad += [f"{name}: less than {CROWD_GAIN} times" for name, gain in gains.items() if gain < CROWD_GAIN]
     for line in bad:
         print(f"bench: {line}", file=sys.stderr)
     grown = compare(load(options.compare), results) if options.compare else []

@@ -92,14 +92,22 @@ class Form(unittest.TestCase):
                 self.check(results)
 
     def test_parts_are_the_same_on_both_sides(self):
-        self.assertEqual(bench_run.PARTS, tuple(inside.PARTS))
+        self.assertEqual(bench_run.PARTS + bench_run.ASKED, tuple(inside.PARTS))
 
     def test_a_python3_is_measured_with_any_part(self):
-        for words, peers_of, parts in (([], list(peers.PEERS), list(inside.PARTS)),
+        for words, peers_of, parts in (([], list(peers.PEERS), list(bench_run.PARTS)),
                                        (["--only", "memory"], ["python3"], ["memory", "peers"]),
-                                       (["--peers", "crun"], ["python3", "crun"], list(inside.PARTS))):
+                                       (["--peers", "crun"], ["python3", "crun"], list(bench_run.PARTS))):
             plan = json.loads(bench_run.plan(bench_run.arguments(words), "soft"))
             self.assertEqual((plan["peers"], plan["parts"]), (peers_of, parts), words)
+
+    def test_a_crowd_is_compared_in_its_host(self):
+        def row(machine, clients, per_second):
+            return {"skill": "hello", "machine": machine, "clients": clients, "per_second": per_second}
+
+        hosts = [{"name": "a", "executions": [row("fresh", 8, 10), row("reused", 8, 55), row("fresh", 1, 9)]},
+                 {"name": "b", "executions": [row("fresh", 8, 10)]}, {"name": "c"}]
+        self.assertEqual(bench_run.crowd_gains({"hosts": hosts}), {"a": 5.5})
 
     def test_a_host_that_had_to_end_keeps_what_it_told(self):
         self.assertEqual(bench_run.last('{"a": 1}\n{"a": 2}\n{"a": 3'), {"a": 2})

@@ -16,11 +16,14 @@ HEADERS = 64 + 56
 def elf(table, sections=3, machine=62, memory=128):
     content = bytes(64)
     rest = content + NAMES + table
+    names_at = HEADERS + len(content)
+    table_at = names_at + len(NAMES)
     header = b"\x7fELF\2\1\1" + bytes(9)
-    header += struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, GPA, 64, HEADERS + len(rest), 0, 64, 56, 1, 64, sections, 1)
+    header += struct.pack("<HHIQQQ", 2, machine, 1, GPA, 64, HEADERS + len(rest))
+    header += struct.pack("<IHHHHHH", 0, 64, 56, 1, 64, sections, 1)
     segment = struct.pack("<IIQQQQQQ", 1, 5, HEADERS, VA, GPA, 64, memory, 4096)
-    names = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, HEADERS + 64, len(NAMES), 0, 0, 1, 0)
-    relocs = struct.pack("<IIQQQQIIQQ", 1, 1, 0, 0, HEADERS + 64 + len(NAMES), len(table), 0, 0, 1, 0)
+    names = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, names_at, len(NAMES), 0, 0, 1, 0)
+    relocs = struct.pack("<IIQQQQIIQQ", 1, 1, 0, 0, table_at, len(table), 0, 0, 1, 0)
     return header + segment + rest + bytes(64) + names + relocs
 
 

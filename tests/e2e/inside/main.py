@@ -24,6 +24,7 @@ SUITES = {
         "cases_edges",
         "cases_lifetime",
         "cases_network",
+        "cases_owners",
         "cases_profiles",
         "cases_resets",
     ),

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines that are used again have one owner: a skill of a tenant's. OWNER_RUNS says how often
+each of the owners here runs in turn, and as often beside the others."""
+
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+
+from cases_isolation import TRACES
+from harness import case, check, check_equal, python_skill, shorten, wait_until
+
+RUNS = int(os.environ.get("OWNER_RUNS") or 10)
+JSON = {"Content-Type": "application/json"}
+
+
+class Owner:
+    """A skill of a tenant's, run with that tenant's key."""
+
+    def __init__(self, client, tenant, key, skill):
+        self.client, self.name, self.skill = client, f"{tenant}/{skill}", skill
+        self.headers = {"Authorization": f"Bearer {key}"}
+
+    def push(self, source):
+        archive = python_skill(source, name=self.skill)
+        answer = self.client.request(
+            "POST", "/v1/skills", archive, {**self.headers, "Content-Type": "application/zip"}
+        )
+        check_equal(answer.status, 201, f"a push of {self.name}: {shorten(answer.body)}")
+
+    def run(self):
+        answer = self.client.request(
+            "POST", "/v1/executions", json.dumps({"skill": self.skill}), {**self.headers, **JSON}
+        )
+        check_equal(answer.status, 200, f"{self.name}: {shorten(answer.body)}")
+        result = answer.json
+        check_equal(result["status"], "success", f"{self.name}: {shorten(result['stderr'])}")
+        return result
+
+
+def make_owners(client):
+    """Two tenants with one skill in common, byte for byte, and another of the first one's."""
+    owners = []
+    for tenant, skills in (("a", ("traces", "other")), ("b", ("traces",))):
+        made = client.request("POST", "/v1/admin/tenants", json.dumps({"name": tenant}), JSON)
+        check_equal(made.status, 201, f"tenant {tenant}: {shorten(made.body)}")
+        said = {"name": tenant, "tenant": made.json["id"]}
+        key = client.request("POST", "/v1/admin/keys", json.dumps(said), JSON)
+        check_equal(key.status, 201, f"a key of {tenant}: {shorten(key.body)}")
+        for skill in skills:
+            owners.append(Owner(client, tenant, key.json["key"], skill))
+            owners[-1].push(TRACES if skill == "traces" else TRACES + "\n# another one\n")
+    return owners
+
+
+class Traces:
+    """Nobody finds anything of anybody's, and no two numbers are equal."""
+
+    def __init__(self):
+        self.numbers = set()
+        self.machines = collections.Counter()
+
+    def look(self, owner, result):
+        report = result["output"]
+        self.machines[result["machine"]] += 1
+        check_equal(
+            (report["marker"], report["tmp"], report["env"], report["processes"], report["sandbox"]),
+            (False, [], None, [], ["files"]),
+            f"what {owner.name} finds",
+        )
+        for value in report["random"]:
+            check(value not in self.numbers, f"{owner.name}: {value} came before")
+            self.numbers.add(value)
+
+
+def run_ns(daemon):
+    """The time on a processor that each machine's process had, once all of them wait, and none
+    is there that makes a snapshot."""
+    wait_until(
+        lambda: daemon.parked()
+        == daemon.metrics("skillvm_machines")[""]
+        == len(daemon.machines()),
+        300,
+        "all machines wait",
+    )
+    found = {}
+    for pid in daemon.machines():
+        try:
+            threads = list(pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
+            found[pid] = sum(int(file.read_text().split()[0]) for file in threads)
+        except OSError:
+            continue
+    return found
+
+
+@case
+def owners_never_meet(world):
+    daemon = world.copy_of_snapshots("owners", ["--max-running", "4"])
+    daemon.start()
+    try:
+        owners = make_owners(daemon.client)
+        seen = Traces()
+        owner_of = {}
+        turns = owners * RUNS
+        random.Random(RUNS).shuffle(turns)
+        for owner in turns:
+            before = run_ns(daemon)
+            result = owner.run()
+            seen.look(owner, result)
+            after = run_ns(daemon)
+            if result["machine"] == "reused":
+                ran = max(before, key=lambda pid: after.get(pid, 0) - before[pid])
+                had = owner_of.setdefault(ran, owner.name)
+                check_equal(had, owner.name, f"whose machine {ran} is that {owner.name} had")
+        check(seen.machines["reused"] >= len(turns) // 2, f"machines were {dict(seen.machines)}")
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            together = [(owner, pool.submit(owner.run)) for owner in turns]
+            for owner, running in together:
+                seen.look(owner, running.result())
+        print(f"{2 * len(turns)} runs of {len(owners)} owners, machines {dict(seen.machines)}")
+    finally:
+        daemon.stop()

@@ -103,27 +103,6 @@ int kvm_pre_fault(const struct kvm *kvm, uint64_t gpa, uint64_t len)
     return 0;
 }
 
-int kvm_add_irqfd(const struct kvm *kvm, int event_fd, uint32_t gsi, struct err *err)
-{
-    struct kvm_irqfd irqfd = {.fd = (uint32_t)event_fd, .gsi = gsi};
-
-    return kvm_ioctl(kvm->vm_fd, KVM_IRQFD, &irqfd, "KVM_IRQFD", err);
-}
-
-int kvm_add_ioeventfd(const struct kvm *kvm, int event_fd, uint64_t gpa, uint32_t value,
-                      struct err *err)
-{
-    struct kvm_ioeventfd event = {
-        .datamatch = value,
-        .addr = gpa,
-        .len = sizeof(value),
-        .fd = event_fd,
-        .flags = KVM_IOEVENTFD_FLAG_DATAMATCH,
-    };
-
-    return kvm_ioctl(kvm->vm_fd, KVM_IOEVENTFD, &event, "KVM_IOEVENTFD", err);
-}
-
 void kvm_finish(struct kvm *kvm)
 {
     if (kvm->run)

@@ -43,11 +43,6 @@ int kvm_create_vcpu(struct kvm *kvm, struct err *err);
  * 6.11 and where KVM cannot.
  */
 int kvm_pre_fault(const struct kvm *kvm, uint64_t gpa, uint64_t len);
-/* Raises gsi each time event_fd is written. */
-int kvm_add_irqfd(const struct kvm *kvm, int event_fd, uint32_t gsi, struct err *err);
-/* Signals event_fd when the guest writes the 32-bit value to gpa; no exit to user space. */
-int kvm_add_ioeventfd(const struct kvm *kvm, int event_fd, uint64_t gpa, uint32_t value,
-                      struct err *err);
 /* ioctl on fd that turns a failure into -errno and "name: strerror" in err. */
 int kvm_ioctl(int fd, unsigned long request, void *arg, const char *name, struct err *err);
 /* Closes everything that is open. */

@@ -273,9 +273,7 @@ int serve_run(const struct serve *serve, struct err *err)
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)
-        r = store_recover(&store, d.registry, err);
-    if (r == 0)
-        r = store_migrate(&store, d.registry, err);
+        r = store_recover(d.registry, err);
     if (r == 0)
         r = store_sweep(&store, d.registry, err);
     snapshots.vmm_program = places.vmm;

@@ -29,7 +29,6 @@ if(TARGET apidaemon)
 
     target_sources(unit_daemon_metrics PRIVATE prometheus_text.c)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
-    target_link_libraries(unit_daemon_retention PRIVATE sqlite3)
 
     add_executable(fake_vmm fake_vmm.c fake_guest.c fake_files_in.c fake_tar.c)
     target_link_libraries(fake_vmm PRIVATE base)

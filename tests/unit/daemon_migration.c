@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Database files as every older schema made them: all of it is there, for the default tenant.
- */
+/* What a new database has, and database files that are refused and left as they are. */
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/registry/registry.h"
@@ -10,91 +9,73 @@
 
 #include <errno.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define DIGEST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define DIGEST_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define ID_1     "exec_00000000000000000000000000000001"
-#define ID_2     "exec_00000000000000000000000000000002"
-#define ID_3     "exec_00000000000000000000000000000003"
-#define OTHER    "ten_00000000000000000000000000000001"
-
-static const char version_1[] =
-    "CREATE TABLE skills(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,"
-    " version TEXT NOT NULL, digest TEXT NOT NULL, description TEXT NOT NULL,"
-    " created_ns INTEGER NOT NULL, UNIQUE(name, version));"
-    "CREATE TABLE executions(id TEXT PRIMARY KEY, status TEXT NOT NULL,"
-    " skill_name TEXT NOT NULL, skill_version TEXT NOT NULL, skill_digest TEXT NOT NULL,"
-    " accepted_ns INTEGER NOT NULL, finished_ns INTEGER, result TEXT) WITHOUT ROWID;"
-    "CREATE INDEX executions_unfinished ON executions(id) WHERE finished_ns IS NULL;"
-    "INSERT INTO skills VALUES(1, 'x', '2', '" DIGEST_B "', 'd', 4);"
-    "INSERT INTO skills VALUES(2, 'x', '1', '" DIGEST_A "', 'd', 5);"
-    "INSERT INTO executions VALUES('" ID_1 "', 'success', 'x', '1', '" DIGEST_A
-    "', 6, 7, '{\"a\":\"\xc3\xa9\"}');"
-    "INSERT INTO executions VALUES('" ID_2 "', 'accepted', 'x', '1', '" DIGEST_A
-    "', 8, NULL, NULL);"
-    "PRAGMA user_version = 1;";
-
-static const char version_2[] =
-    "CREATE INDEX skills_digest ON skills(digest);"
-    "ALTER TABLE executions ADD COLUMN idempotency_key TEXT;"
-    "ALTER TABLE executions ADD COLUMN request_digest TEXT;"
-    "CREATE UNIQUE INDEX executions_key ON executions(idempotency_key)"
-    " WHERE idempotency_key IS NOT NULL;"
-    "CREATE INDEX executions_newest ON executions(accepted_ns, id);"
-    "CREATE INDEX executions_by_skill ON executions(skill_name, accepted_ns, id);"
-    "CREATE INDEX executions_by_status ON executions(status, accepted_ns, id);"
-    "UPDATE executions SET idempotency_key = 'k', request_digest = '" DIGEST_B
-    "' WHERE id = '" ID_1 "';"
-    "PRAGMA user_version = 2;";
-
-static void make_file(const char *dir, const char *const *steps)
+static const char *path_in(const char *dir)
 {
-    char path[128];
-    sqlite3 *db = NULL;
+    static char path[128];
 
     snprintf(path, sizeof(path), "%s/skillvm.db", dir);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    for (; *steps; steps++)
-        assert_int_equal(sqlite3_exec(db, *steps, NULL, NULL, NULL), SQLITE_OK);
+    return path;
+}
+
+static void make_file(const char *dir, int application, int version)
+{
+    char sql[160];
+    sqlite3 *db = NULL;
+
+    snprintf(sql, sizeof(sql),
+             "PRAGMA application_id = %d; PRAGMA user_version = %d;"
+             "CREATE TABLE skills(name TEXT); INSERT INTO skills VALUES('x');",
+             application, version);
+    assert_int_equal(sqlite3_open(path_in(dir), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
 
-static void expect_skill(struct registry *registry)
+static int number_of(const char *dir, const char *sql)
 {
-    const struct registry_registration again = {"x", "1", DIGEST_A, "d", 10};
-    struct registry_skill skill;
-    char *existing = NULL;
-    bool known;
+    sqlite3 *db = NULL;
+    sqlite3_stmt *s = NULL;
+    int n;
 
-    assert_int_equal(
-        registry_skill_get(registry, TENANT_DEFAULT, "x", NULL, &skill, &known, NULL), 0);
-    assert_string_equal(skill.version, "1");
-    assert_int_equal(skill.created_ns, 5);
-    assert_int_equal(skill.bytes, 0);
-    registry_skill_finish(&skill);
-    assert_int_equal(registry_skill_put(registry, TENANT_DEFAULT, &again, &existing, NULL), 0);
-    assert_int_equal(registry_skill_get(registry, OTHER, "x", NULL, &skill, &known, NULL),
-                     -ENOENT);
-    assert_false(known);
+    assert_int_equal(sqlite3_open(path_in(dir), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    n = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return n;
 }
 
-static void expect_executions(struct registry *registry)
+static void expect_refusal(const char *dir, int application, int version, const char *advice)
 {
-    struct registry_execution row;
+    struct registry *registry = NULL;
+    struct err err = {0};
 
-    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_1, &row, NULL), 0);
-    assert_string_equal(row.result, "{\"a\":\"\xc3\xa9\"}");
-    assert_string_equal(row.tenant, TENANT_DEFAULT);
-    assert_null(row.artifact_digest);
-    assert_int_equal(row.finished_ns, 7);
-    registry_execution_finish(&row);
-    assert_int_equal(registry_execution_get(registry, OTHER, ID_1, &row, NULL), -ENOENT);
-    assert_int_equal(registry_execution_unfinished(registry, &row, NULL), 0);
-    assert_string_equal(row.id, ID_2);
-    assert_int_equal(row.finished_ns, 0);
-    registry_execution_finish(&row);
+    make_file(dir, application, version);
+    assert_int_equal(registry_open(path_in(dir), &registry, &err), -EPROTO);
+    assert_null(registry);
+    assert_non_null(strstr(err.message, advice));
+    assert_int_equal(number_of(dir, "PRAGMA user_version"), version);
+    assert_int_equal(number_of(dir, "SELECT COUNT(*) FROM skills WHERE name = 'x'"), 1);
+}
+
+static void refuses_newer_versions(void **state)
+{
+    expect_refusal(*state, REGISTRY_APPLICATION_ID, REGISTRY_SCHEMA_VERSION + 1,
+                   "install the newer skillvm");
+}
+
+/* Before the first release there were versions 1 to 4, and 1 was another one. */
+static void refuses_the_first_of_before_a_release(void **state)
+{
+    expect_refusal(*state, 0, 1, "move the data folder away");
+}
+
+static void refuses_the_last_of_before_a_release(void **state)
+{
+    expect_refusal(*state, 0, 4, "move the data folder away");
 }
 
 static void expect_tenant(struct registry *registry)
@@ -105,81 +86,24 @@ static void expect_tenant(struct registry *registry)
     assert_string_equal(tenant.name, "default");
     assert_false(tenant.is_disabled);
     assert_true(tenant.created_ns > 1000000000000000000u);
-    assert_int_equal(tenant.stored_bytes, strlen("{\"a\":\"\xc3\xa9\"}"));
+    assert_int_equal(tenant.stored_bytes, 0);
     assert_int_equal(tenant.limits.weight, TENANT_WEIGHT_DEFAULT);
     assert_int_equal(tenant.limits.max_running, 0);
     assert_int_equal(tenant.limits.reuse, TENANT_REUSE_UNSET);
     registry_tenant_finish(&tenant);
 }
 
-/* New rows fit the schema that came out of it. */
-static void expect_room(struct registry *registry)
+/* Made once: opened again it stays as it is. */
+static void a_new_one_has_the_default_tenant(void **state)
 {
-    const struct registry_acceptance a = {ID_3, "x", "1", DIGEST_A, 9, "l", DIGEST_B};
-    struct registry_execution rows[4];
-    const struct registry_page page = {.max = 4};
-    size_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        struct registry *registry = open_registry(*state);
 
-    assert_int_equal(registry_execution_accept(registry, TENANT_DEFAULT, &a, NULL), 0);
-    assert_int_equal(registry_execution_list(registry, TENANT_DEFAULT, &page, rows, &n, NULL),
-                     0);
-    assert_int_equal(n, 3);
-    assert_string_equal(rows[0].id, ID_3);
-    for (size_t i = 0; i < n; i++)
-        registry_execution_finish(&rows[i]);
-}
-
-static void migrate(const char *dir, const char *const *steps)
-{
-    struct registry *registry;
-
-    make_file(dir, steps);
-    registry = open_registry(dir);
-    expect_skill(registry);
-    expect_executions(registry);
-    expect_tenant(registry);
-    registry_close(registry);
-    /* And it stays as it is. */
-    registry = open_registry(dir);
-    expect_skill(registry);
-    expect_executions(registry);
-    expect_room(registry);
-    registry_close(registry);
-}
-
-static void migrates_version_1(void **state)
-{
-    migrate(*state, (const char *const[]){version_1, NULL});
-}
-
-static void migrates_version_2(void **state)
-{
-    struct registry *registry;
-    char *id = NULL, *digest = NULL;
-
-    migrate(*state, (const char *const[]){version_1, version_2, NULL});
-    registry = open_registry(*state);
-    assert_int_equal(
-        registry_execution_by_key(registry, TENANT_DEFAULT, "k", &id, &digest, NULL), 0);
-    assert_string_equal(id, ID_1);
-    free(id);
-    free(digest);
-    assert_int_equal(registry_execution_by_key(registry, OTHER, "k", &id, &digest, NULL),
-                     -ENOENT);
-    registry_close(registry);
-}
-
-/* A file of a newer skillvm is left alone. */
-static void refuses_newer_versions(void **state)
-{
-    struct registry *registry = NULL;
-    struct err err = {0};
-    char path[128], pragma[64];
-
-    snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d;", REGISTRY_SCHEMA_VERSION + 1);
-    make_file(*state, (const char *const[]){pragma, NULL});
-    snprintf(path, sizeof(path), "%s/skillvm.db", (char *)*state);
-    assert_int_equal(registry_open(path, &registry, &err), -EPROTO);
+        expect_tenant(registry);
+        registry_close(registry);
+        assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
+        assert_int_equal(number_of(*state, "PRAGMA application_id"), REGISTRY_APPLICATION_ID);
+    }
 }
 
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
@@ -187,9 +111,10 @@ static void refuses_newer_versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(migrates_version_1),
-        IN_DIR(migrates_version_2),
+        IN_DIR(a_new_one_has_the_default_tenant),
         IN_DIR(refuses_newer_versions),
+        IN_DIR(refuses_the_first_of_before_a_release),
+        IN_DIR(refuses_the_last_of_before_a_release),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

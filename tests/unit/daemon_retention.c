@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is forgotten when, what is kept, what the disk gets back; data of older versions. */
+/* What is forgotten when, what is kept, what the disk gets back. */
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/registry/registry_files.h"
@@ -16,16 +16,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DAY_NS     (24 * 3600 * 1000000000ull)
-#define DAY_MS     (24 * 3600 * 1000ull)
-#define DIGEST_A   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define DAY_NS   (24 * 3600 * 1000000000ull)
+#define DAY_MS   (24 * 3600 * 1000ull)
+#define DIGEST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 /* A data folder with a retention that has no thread. */
 struct fixture {
@@ -340,163 +338,6 @@ static void the_disk_gets_its_room_back(void **state)
     close_all(&f);
 }
 
-static void run_sql(const char *dir, const char *sql)
-{
-    char path[128];
-    sqlite3 *db = NULL;
-
-    snprintf(path, sizeof(path), "%s/skillvm.db", dir);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        fail_msg("%s", sqlite3_errmsg(db));
-    sqlite3_close(db);
-}
-
-/* A database that was made before pages could be given back. */
-static void an_old_database_learns_it(void **state)
-{
-    const struct config_retention settings = {.executions_age_ms = DAY_MS};
-    struct fixture f = open_all(*state, &settings);
-    off_t full;
-
-    fill(&f, 1, 100);
-    close_all(&f);
-    run_sql(*state, "PRAGMA auto_vacuum = NONE; VACUUM;");
-    f = open_all(*state, &settings);
-    fill(&f, 101, 100);
-    assert_int_equal(registry_checkpoint(f.registry, NULL), 0);
-    full = size_of(f.dir, "skillvm.db");
-    assert_int_equal(pass(&f, 10 * DAY_NS).executions, 200);
-    assert_true(size_of(f.dir, "skillvm.db") < full / 4);
-    close_all(&f);
-}
-
-#define OLD_SCHEMA_1                                                                           \
-    "CREATE TABLE skills(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,"            \
-    " version TEXT NOT NULL, digest TEXT NOT NULL, description TEXT NOT NULL,"                 \
-    " created_ns INTEGER NOT NULL, UNIQUE(name, version));"                                    \
-    "CREATE TABLE executions(id TEXT PRIMARY KEY, status TEXT NOT NULL,"                       \
-    " skill_name TEXT NOT NULL, skill_version TEXT NOT NULL, skill_digest TEXT NOT NULL,"      \
-    " accepted_ns INTEGER NOT NULL, finished_ns INTEGER, result TEXT) WITHOUT ROWID;"          \
-    "CREATE INDEX executions_unfinished ON executions(id) WHERE finished_ns IS NULL;"          \
-    "INSERT INTO skills VALUES(1, 'x', '1', '" EMPTY_HASH "', 'd', 5);"                        \
-    "INSERT INTO executions VALUES('exec_00000000000000000000000000000001', 'success', 'x',"   \
-    " '1', '" EMPTY_HASH "', 6, 7, '{}');"                                                     \
-    "INSERT INTO executions VALUES('exec_00000000000000000000000000000002', 'failed', 'x',"    \
-    " '1', '" EMPTY_HASH "', 6, 7, '{}');"                                                     \
-    "INSERT INTO executions VALUES('exec_00000000000000000000000000000003', 'accepted', 'x',"  \
-    " '1', '" EMPTY_HASH "', 6, NULL, NULL);"                                                  \
-    "PRAGMA user_version = 1;"
-#define OLD_SCHEMA_2                                                                           \
-    "CREATE INDEX skills_digest ON skills(digest);"                                            \
-    "ALTER TABLE executions ADD COLUMN idempotency_key TEXT;"                                  \
-    "ALTER TABLE executions ADD COLUMN request_digest TEXT;"                                   \
-    "CREATE UNIQUE INDEX executions_key ON executions(idempotency_key)"                        \
-    " WHERE idempotency_key IS NOT NULL;"                                                      \
-    "CREATE INDEX executions_newest ON executions(accepted_ns, id);"                           \
-    "CREATE INDEX executions_by_skill ON executions(skill_name, accepted_ns, id);"             \
-    "CREATE INDEX executions_by_status ON executions(status, accepted_ns, id);"                \
-    "PRAGMA user_version = 2;"
-
-static void write_in(const char *dir, const char *name, const char *text)
-{
-    char path[256];
-    int fd;
-
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
-    close(fd);
-}
-
-static void make_folder(const char *dir, const char *name)
-{
-    char path[256];
-
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    assert_int_equal(mkdir(path, 0700), 0);
-}
-
-/* A data folder as it was when every execution had a folder of files. */
-static void make_old_data(const char *dir)
-{
-    static const char *const left[] = {"1", "2", "3", "4"};
-
-    make_folder(dir, "objects");
-    write_in(dir, "objects/" EMPTY_HASH, "");
-    make_folder(dir, "artifacts");
-    for (size_t i = 0; i < 4; i++) {
-        char name[96];
-
-        snprintf(name, sizeof(name), "artifacts/exec_%031d%s", 0, left[i]);
-        make_folder(dir, name);
-        snprintf(name, sizeof(name), "artifacts/exec_%031d%s/files.tar.gz", 0, left[i]);
-        write_in(dir, name, i < 2 ? "equal files" : "lost files");
-    }
-}
-
-static void expect_artifact(struct fixture *f, unsigned number, const char *digest)
-{
-    struct registry_execution row;
-    char id[38];
-
-    snprintf(id, sizeof(id), "exec_%032x", number);
-    assert_int_equal(registry_execution_get(f->registry, TENANT_DEFAULT, id, &row, NULL), 0);
-    if (digest) {
-        assert_string_equal(row.artifact_digest, digest);
-        assert_int_equal(row.artifact_bytes, strlen("equal files"));
-    } else {
-        assert_null(row.artifact_digest);
-    }
-    registry_execution_finish(&row);
-}
-
-static void migrate(const char *dir, const char *sql)
-{
-    const struct config_retention settings = {0};
-    char digest[SHA256_HEX_SIZE], path[160];
-    struct registry_skill skill;
-    struct fixture f;
-    bool known;
-
-    make_old_data(dir);
-    run_sql(dir, sql);
-    f = open_all(dir, &settings);
-    assert_int_equal(store_recover(&f.store, f.registry, NULL), 0);
-    assert_int_equal(store_migrate(&f.store, f.registry, NULL), 0);
-    assert_int_equal(store_sweep(&f.store, f.registry, NULL), 0);
-    assert_int_equal(sha256_of("equal files", 11, digest), 0);
-    expect_artifact(&f, 1, digest);
-    expect_artifact(&f, 2, digest);
-    /* It had not ended, so its files are of no use; of 4 nobody knows. */
-    expect_artifact(&f, 3, NULL);
-    assert_true(has_object(&f, digest));
-    assert_true(has_object(&f, EMPTY_HASH));
-    snprintf(path, sizeof(path), "%s/artifacts", dir);
-    assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(
-        registry_skill_get(f.registry, TENANT_DEFAULT, "x", "1", &skill, &known, NULL), 0);
-    registry_skill_finish(&skill);
-    close_all(&f);
-    /* And once more: nothing is left to do. */
-    f = open_all(dir, &settings);
-    assert_int_equal(store_migrate(&f.store, f.registry, NULL), 0);
-    assert_int_equal(store_sweep(&f.store, f.registry, NULL), 0);
-    expect_artifact(&f, 1, digest);
-    close_all(&f);
-}
-
-static void data_of_version_1(void **state)
-{
-    migrate(*state, OLD_SCHEMA_1);
-}
-
-static void data_of_version_2(void **state)
-{
-    migrate(*state, OLD_SCHEMA_1 OLD_SCHEMA_2);
-}
-
 /* The thread works by itself, and at once when it is told of other settings. */
 static void the_thread_works(void **state)
 {
@@ -527,9 +368,6 @@ int main(void)
         IN_DIR(storage_has_a_limit),
         IN_DIR(tenants_keep_to_their_storage),
         IN_DIR(the_disk_gets_its_room_back),
-        IN_DIR(an_old_database_learns_it),
-        IN_DIR(data_of_version_1),
-        IN_DIR(data_of_version_2),
         IN_DIR(the_thread_works),
     };
 

@@ -72,46 +72,48 @@ static int read_number(struct registry *registry, const char *pragma, int *ret, 
     return r;
 }
 
-/*
- * Pages that are free can be given back to the file system; a database of an older skillvm is
- * written anew once for that. Where there is no room to do so it stays as it is.
- */
-static int allow_vacuum(struct registry *registry, struct err *err)
+/* A database of before the first release has a version of its own, and nobody's mark. */
+static int read_version(struct registry *registry, int *ret, struct err *err)
 {
-    int mode = 0;
-    int r = read_number(registry, "PRAGMA auto_vacuum", &mode, err);
+    int version = 0, application = 0;
+    int r = read_number(registry, "PRAGMA user_version", &version, err);
 
-    if (r == 0 && mode == 0)
-        (void)sqlite3_exec(registry->db, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM", NULL, NULL,
-                           NULL);
-    return r;
+    if (r == 0)
+        r = read_number(registry, "PRAGMA application_id", &application, err);
+    if (r < 0)
+        return r;
+    if (version > 0 && application != REGISTRY_APPLICATION_ID)
+        return err_set(err, EPROTO,
+                       "the database is not of a released skillvm and cannot be taken over:"
+                       " move the data folder away, start with an empty one and push the"
+                       " skills again");
+    if (version > REGISTRY_SCHEMA_VERSION)
+        return err_set(err, EPROTO,
+                       "the database has schema version %d, this skillvm knows up to %d:"
+                       " install the newer skillvm, or restore a backup of before it",
+                       version, REGISTRY_SCHEMA_VERSION);
+    *ret = version;
+    return 0;
 }
 
 static int migrate(struct registry *registry, struct err *err)
 {
     int version = 0;
-    int r = read_number(registry, "PRAGMA user_version", &version, err);
+    int r = read_version(registry, &version, err);
 
-    if (r < 0)
-        return r;
-    if (version > REGISTRY_SCHEMA_VERSION)
-        return err_set(err, EPROTO,
-                       "the database has schema version %d, this skillvm knows up to %d",
-                       version, REGISTRY_SCHEMA_VERSION);
-    for (; version < REGISTRY_SCHEMA_VERSION; version++) {
-        char pragma[64];
+    for (; r == 0 && version < REGISTRY_SCHEMA_VERSION; version++) {
+        char pragmas[96];
 
-        (void)snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d; COMMIT;",
-                       version + 1);
+        (void)snprintf(pragmas, sizeof(pragmas),
+                       "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
+                       REGISTRY_APPLICATION_ID, version + 1);
         r = execute(registry, "BEGIN IMMEDIATE", err);
         if (r == 0)
             r = execute(registry, registry_schema_steps[version], err);
         if (r == 0)
-            r = execute(registry, pragma, err);
-        if (r < 0)
-            return r;
+            r = execute(registry, pragmas, err);
     }
-    return 0;
+    return r;
 }
 
 static int prepare(struct registry *registry, enum registry_part part, struct err *err)
@@ -168,8 +170,6 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
                         err);
     if (r == 0)
         r = migrate(registry, err);
-    if (r == 0)
-        r = allow_vacuum(registry, err);
     if (r == 0)
         r = open_connection(registry, path, &registry->reader,
                             "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"

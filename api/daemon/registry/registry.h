@@ -91,9 +91,6 @@ int registry_skill_each(struct registry *registry, const char *tenant,
 /* Forgets a skill; durable on return. 0, -ENOENT or -EIO. */
 int registry_skill_delete(struct registry *registry, const char *tenant, const char *name,
                           const char *version, struct err *err);
-/* Sets what the object of a digest takes, for skills of older skillvms. 0 or -EIO. */
-int registry_skill_set_bytes(struct registry *registry, const char *digest, uint64_t bytes,
-                             struct err *err);
 /* Says whether a skill, an execution or a file of any tenant names this object. 0 or -EIO. */
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
                          struct err *err);

@@ -6,16 +6,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
-enum statement {
-    SPENT,
-    SPENT_OF,
-    SUM_BYTES,
-    OVER,
-    DELETE,
-    SET_ARTIFACT,
-    FREE_PAGES,
-    N_STATEMENTS
-};
+enum statement { SPENT, SPENT_OF, SUM_BYTES, OVER, DELETE, FREE_PAGES, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [SPENT] = ("SELECT id, artifact_digest, result_bytes + artifact_bytes FROM executions"
@@ -32,8 +23,6 @@ static const char *const text[N_STATEMENTS] = {
               " WHERE storage_bytes > 0 AND stored_bytes > storage_bytes AND id > ?1"
               " ORDER BY id LIMIT ?2"),
     [DELETE] = "DELETE FROM executions WHERE id = ?1 AND finished_ns IS NOT NULL",
-    [SET_ARTIFACT] = ("UPDATE executions SET artifact_digest = ?2, artifact_bytes = ?3"
-                      " WHERE id = ?1 AND finished_ns IS NOT NULL"),
     [FREE_PAGES] = "PRAGMA freelist_count",
 };
 
@@ -132,17 +121,6 @@ int registry_executions_delete(struct registry *registry, const struct registry_
         r = registry_step_for(registry, REGISTRY_RETENTION, DELETE, rows[i].id,
                               "delete an execution", err);
     return registry_transaction_end(registry, r, err);
-}
-
-int registry_execution_set_artifact(struct registry *registry, const char *id,
-                                    const char *digest, uint64_t bytes, struct err *err)
-{
-    sqlite3_stmt *s = begin(registry, SET_ARTIFACT);
-
-    registry_bind_text(s, 1, id);
-    registry_bind_text(s, 2, digest);
-    registry_bind_u64(s, 3, bytes);
-    return registry_run_on_row(registry, s, "name the files of an execution", err);
 }
 
 int registry_free_pages(struct registry *registry, uint64_t *ret, struct err *err)

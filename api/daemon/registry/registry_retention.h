@@ -40,9 +40,6 @@ int registry_tenants_over(struct registry *registry, const char *after, size_t m
  */
 int registry_executions_delete(struct registry *registry, const struct registry_spent *rows,
                                size_t n, struct err *err);
-/* Names the object that holds the files of an execution that has ended. 0, -ENOENT or -EIO. */
-int registry_execution_set_artifact(struct registry *registry, const char *id,
-                                    const char *digest, uint64_t bytes, struct err *err);
 /* How many pages of the database file nothing uses. 0 or -EIO. */
 int registry_free_pages(struct registry *registry, uint64_t *ret, struct err *err);
 /* Gives up to so many of them back; *ret_left: how many there are still. 0 or -EIO. */

@@ -2,38 +2,9 @@
 #include "api/daemon/registry/registry_schema.h"
 
 const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
-    "CREATE TABLE skills("
-    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-    " name TEXT NOT NULL,"
-    " version TEXT NOT NULL,"
-    " digest TEXT NOT NULL,"
-    " description TEXT NOT NULL,"
-    " created_ns INTEGER NOT NULL,"
-    " UNIQUE(name, version));"
-    "CREATE TABLE executions("
-    " id TEXT PRIMARY KEY,"
-    " status TEXT NOT NULL,"
-    " skill_name TEXT NOT NULL,"
-    " skill_version TEXT NOT NULL,"
-    " skill_digest TEXT NOT NULL,"
-    " accepted_ns INTEGER NOT NULL,"
-    " finished_ns INTEGER,"
-    " result TEXT) WITHOUT ROWID;"
-    "CREATE INDEX executions_unfinished ON executions(id) WHERE finished_ns IS NULL;",
-
-    /* Lists that are paged, objects that are counted, keys that make a request one. */
-    "CREATE INDEX skills_digest ON skills(digest);"
-    "ALTER TABLE executions ADD COLUMN idempotency_key TEXT;"
-    "ALTER TABLE executions ADD COLUMN request_digest TEXT;"
-    "CREATE UNIQUE INDEX executions_key ON executions(idempotency_key)"
-    " WHERE idempotency_key IS NOT NULL;"
-    "CREATE INDEX executions_newest ON executions(accepted_ns, id);"
-    "CREATE INDEX executions_by_skill ON executions(skill_name, accepted_ns, id);"
-    "CREATE INDEX executions_by_status ON executions(status, accepted_ns, id);",
-
     /*
-     * Tenants own what there is; what was there before belongs to the default one. Triggers
-     * keep tenants.stored_bytes: what a tenant's skills, files and results take.
+     * Tenants own what there is. Triggers keep tenants.stored_bytes: what a tenant's skills,
+     * files and results take.
      */
     "CREATE TABLE tenants("
     " id TEXT PRIMARY KEY,"
@@ -48,7 +19,8 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " cpu_ms_per_day INTEGER NOT NULL DEFAULT 0,"
     " storage_bytes INTEGER NOT NULL DEFAULT 0,"
     " max_timeout_ms INTEGER NOT NULL DEFAULT 0,"
-    " max_memory_bytes INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;"
+    " max_memory_bytes INTEGER NOT NULL DEFAULT 0,"
+    " reuse INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;" /* an enum tenant_reuse */
     "CREATE INDEX tenants_newest ON tenants(created_ns, id);"
     "INSERT INTO tenants(id, name, created_ns, weight)"
     " VALUES('default', 'default', strftime('%s', 'now') * 1000000000, 10);"
@@ -65,7 +37,7 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE INDEX keys_newest ON keys(created_ns, id);"
     "CREATE INDEX keys_by_tenant ON keys(tenant_id, created_ns, id);"
 
-    "CREATE TABLE skills_3("
+    "CREATE TABLE skills("
     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
     " tenant_id TEXT NOT NULL REFERENCES tenants(id) ON DELETE CASCADE,"
     " name TEXT NOT NULL,"
@@ -75,17 +47,13 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " created_ns INTEGER NOT NULL,"
     " bytes INTEGER NOT NULL DEFAULT 0,"
     " UNIQUE(tenant_id, name, version));"
-    "INSERT INTO skills_3(id, tenant_id, name, version, digest, description, created_ns)"
-    " SELECT id, 'default', name, version, digest, description, created_ns FROM skills;"
-    "DROP TABLE skills;"
-    "ALTER TABLE skills_3 RENAME TO skills;"
     "CREATE INDEX skills_digest ON skills(digest);"
 
     /*
      * A result may have many MiB. It is the last column of its row, and rows are found by small
      * ones: no look-up of another row reads it.
      */
-    "CREATE TABLE executions_3("
+    "CREATE TABLE executions("
     " id TEXT PRIMARY KEY NOT NULL,"
     " tenant_id TEXT NOT NULL,"
     " status TEXT NOT NULL,"
@@ -100,13 +68,6 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " artifact_bytes INTEGER NOT NULL DEFAULT 0,"
     " result_bytes INTEGER NOT NULL DEFAULT 0,"
     " result TEXT);"
-    "INSERT INTO executions_3(id, tenant_id, status, skill_name, skill_version, skill_digest,"
-    " accepted_ns, finished_ns, idempotency_key, request_digest, result_bytes, result)"
-    " SELECT id, 'default', status, skill_name, skill_version, skill_digest, accepted_ns,"
-    " finished_ns, idempotency_key, request_digest,"
-    " COALESCE(length(CAST(result AS BLOB)), 0), result FROM executions;"
-    "DROP TABLE executions;"
-    "ALTER TABLE executions_3 RENAME TO executions;"
     "CREATE INDEX executions_unfinished ON executions(tenant_id, id) WHERE finished_ns IS NULL;"
     "CREATE UNIQUE INDEX executions_key ON executions(tenant_id, idempotency_key)"
     " WHERE idempotency_key IS NOT NULL;"
@@ -155,12 +116,8 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " schema TEXT,"
     " PRIMARY KEY(skill_digest, script)) WITHOUT ROWID;"
 
-    "UPDATE tenants SET stored_bytes = (SELECT COALESCE(SUM(result_bytes), 0) FROM executions);"
     "CREATE TRIGGER skills_stored AFTER INSERT ON skills BEGIN"
     " UPDATE tenants SET stored_bytes = stored_bytes + NEW.bytes WHERE id = NEW.tenant_id; END;"
-    "CREATE TRIGGER skills_changed AFTER UPDATE OF bytes ON skills BEGIN"
-    " UPDATE tenants SET stored_bytes = stored_bytes + NEW.bytes - OLD.bytes"
-    " WHERE id = NEW.tenant_id; END;"
     "CREATE TRIGGER skills_freed AFTER DELETE ON skills BEGIN"
     " UPDATE tenants SET stored_bytes = stored_bytes - OLD.bytes WHERE id = OLD.tenant_id;"
     " DELETE FROM tool_schemas WHERE skill_digest = OLD.digest"
@@ -176,7 +133,4 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE TRIGGER executions_freed AFTER DELETE ON executions BEGIN"
     " UPDATE tenants SET stored_bytes = stored_bytes - OLD.result_bytes - OLD.artifact_bytes"
     " WHERE id = OLD.tenant_id; END;",
-
-    /* An enum tenant_reuse. */
-    "ALTER TABLE tenants ADD COLUMN reuse INTEGER NOT NULL DEFAULT 0;",
 };

@@ -6,7 +6,9 @@
 #ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_SCHEMA_H
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_SCHEMA_H
 
-#define REGISTRY_SCHEMA_VERSION 4
+#define REGISTRY_SCHEMA_VERSION 1
+/* SQLite's application_id: "skvm". */
+#define REGISTRY_APPLICATION_ID 0x736b766d
 
 /* Entry n brings the schema from version n to n + 1. SQL text. */
 extern const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION];

@@ -14,16 +14,7 @@
 
 #define PAGE_ROWS 100u
 
-enum statement {
-    INSERT,
-    BY_VERSION,
-    LATEST,
-    PAGE,
-    DELETE,
-    SET_BYTES,
-    DIGEST_USED,
-    N_STATEMENTS
-};
+enum statement { INSERT, BY_VERSION, LATEST, PAGE, DELETE, DIGEST_USED, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO skills(tenant_id, name, version, digest, description, created_ns,"
@@ -35,7 +26,6 @@ static const char *const text[N_STATEMENTS] = {
     [PAGE] = "SELECT " COLUMNS ", id FROM skills WHERE tenant_id = ?1 AND name >= ?2"
              " AND (name > ?2 OR id < ?3) ORDER BY name, id DESC LIMIT ?4",
     [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
-    [SET_BYTES] = "UPDATE skills SET bytes = ?2 WHERE digest = ?1 AND bytes <> ?2",
     [DIGEST_USED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)",
@@ -203,15 +193,6 @@ int registry_skill_delete(struct registry *registry, const char *tenant, const c
     registry_bind_text(s, 2, name);
     registry_bind_text(s, 3, version);
     return registry_run_on_row(registry, s, "delete a skill", err);
-}
-
-int registry_skill_set_bytes(struct registry *registry, const char *digest, uint64_t bytes,
-                             struct err *err)
-{
-    sqlite3_stmt *s = begin(registry, SET_BYTES, digest);
-
-    registry_bind_u64(s, 2, bytes);
-    return registry_run(registry, s, "note the size of a skill", err);
 }
 
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,

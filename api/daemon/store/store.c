@@ -91,7 +91,7 @@ static void empty_folder(int dir_fd)
 
 int store_open(const char *path, struct store *ret, struct err *err)
 {
-    struct store store = {-1, -1, -1, -1, -1, -1};
+    struct store store = {-1, -1, -1, -1, -1};
     int r = make_folders(path, err);
 
     if (r == 0) {
@@ -105,9 +105,6 @@ int store_open(const char *path, struct store *ret, struct err *err)
         r = open_folder(&store, "tmp", &store.tmp_fd, err);
     if (r == 0)
         r = open_folder(&store, "objects", &store.objects_fd, err);
-    if (r == 0)
-        /* Only of an older skillvm: store_migrate. */
-        store.artifacts_fd = openat(store.dir_fd, "artifacts", DIR_FLAGS | O_NOFOLLOW);
     if (r == 0)
         r = open_folder(&store, "snapshots", &store.snapshots_fd, err);
     if (r < 0) {
@@ -123,7 +120,6 @@ void store_close(struct store *store)
 {
     fd_close(&store->tmp_fd);
     fd_close(&store->objects_fd);
-    fd_close(&store->artifacts_fd);
     fd_close(&store->snapshots_fd);
     fd_close(&store->lock_fd);
     fd_close(&store->dir_fd);
@@ -166,7 +162,7 @@ static int end_lost(struct registry *registry, const struct registry_execution *
     return r;
 }
 
-int store_recover(struct store *store, struct registry *registry, struct err *err)
+int store_recover(struct registry *registry, struct err *err)
 {
     struct registry_execution row;
     int r;
@@ -174,7 +170,6 @@ int store_recover(struct store *store, struct registry *registry, struct err *er
     while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
         struct err full = {0};
 
-        store_forget_artifacts(store, row.id);
         r = end_lost(registry, &row, &full);
         if (r < 0)
             /* A full disk is no reason not to start: what is there can be read and removed. */

@@ -14,7 +14,6 @@ struct store {
     int lock_fd;
     int tmp_fd;
     int objects_fd;
-    int artifacts_fd; /* of an older skillvm; mostly -1 */
     int snapshots_fd;
 };
 
@@ -26,15 +25,6 @@ int store_open(const char *path, struct store *ret, struct err *err);
 void store_close(struct store *store);
 
 /*
- * Takes over what an older skillvm left: the files of each execution in a folder of its own
- * become objects that their rows name, and skills learn what their objects take. What cannot be
- * taken over now is left for the next start. 0 or -errno.
- */
-int store_migrate(struct store *store, struct registry *registry, struct err *err);
-/* Removes the folder with the files of an execution that an older skillvm began. */
-void store_forget_artifacts(struct store *store, const char *id);
-
-/*
  * Removes objects that nothing names: a daemon that died between an object and its row left
  * them. Before anything is stored. 0 or -errno.
  */
@@ -44,6 +34,6 @@ int store_sweep(struct store *store, struct registry *registry, struct err *err)
  * Ends the executions that were accepted by a daemon that is no more: status failed, with the
  * reason, and no files. What cannot be written now is left for the next start. 0 or -errno.
  */
-int store_recover(struct store *store, struct registry *registry, struct err *err);
+int store_recover(struct registry *registry, struct err *err);
 
 #endif

@@ -19,6 +19,7 @@ if(TARGET apidaemon)
         rate
         registry
         request
+        result
         retention
         routes
         snapshot

@@ -3,8 +3,8 @@
 
 #include "api/daemon/limits.h"
 #include "api/json/json_text.h"
+#include "api/json/json_write.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,101 +88,62 @@ static int collect_stream(const struct execution *log, enum guest_stream stream,
     return r;
 }
 
-/* One stream of the log as a JSON string. */
-static int append_stream(struct buf *out, const struct execution *log, enum guest_stream stream)
+static void write_stream(struct json_writer *w, const char *key, const struct execution *log,
+                         enum guest_stream stream)
 {
     struct buf bytes = buf_init(LIMIT_LOG_BYTES);
-    int r = log ? collect_stream(log, stream, &bytes) : 0;
 
-    if (r == 0)
-        r = json_append_string(out, bytes.data, bytes.len);
+    if (log && w->result == 0)
+        w->result = collect_stream(log, stream, &bytes);
+    json_write_text(w, key, bytes.data, bytes.len);
     buf_finish(&bytes);
-    return r;
 }
 
 /* output.json if it is JSON; else standard output if it is exactly one JSON value; else null.
  */
-static int append_output(struct buf *out, const struct result *result)
+static void write_output(struct json_writer *w, const struct result *result)
 {
     const struct buf *file = result->output_file;
     struct buf bytes = buf_init(LIMIT_LOG_BYTES);
-    struct json_slice value;
-    int r = 0;
+    struct json_slice value = {"null", 4};
 
     if (file && file->len > 0 &&
-        json_text_check((const char *)file->data, file->len, &value, NULL) == 0)
-        return json_append_compact(out, value);
-    if (result->log && !result->log->log_clipped)
-        r = collect_stream(result->log, GUEST_STDOUT, &bytes);
-    if (r == 0 && bytes.len > 0 &&
-        json_text_check((const char *)bytes.data, bytes.len, &value, NULL) == 0)
-        r = json_append_compact(out, value);
-    else if (r == 0)
-        r = buf_append(out, "null", 4);
+        json_text_check((const char *)file->data, file->len, &value, NULL) == 0) {
+        json_write_value(w, "output", value);
+        return;
+    }
+    if (result->log && !result->log->log_clipped && w->result == 0)
+        w->result = collect_stream(result->log, GUEST_STDOUT, &bytes);
+    if (bytes.len > 0)
+        (void)json_text_check((const char *)bytes.data, bytes.len, &value, NULL);
+    json_write_value(w, "output", value);
     buf_finish(&bytes);
-    return r;
 }
 
-static int append_files(struct buf *out, const struct result *result)
+static void write_files(struct json_writer *w, const struct result *result)
 {
-    int r = buf_append(out, "[", 1);
+    char url[96];
 
-    for (size_t i = 0; r == 0 && i < result->n_files; i++) {
-        if (i > 0)
-            r = buf_append(out, ",", 1);
-        if (r == 0)
-            r = json_append_cstr(out, result->files[i].path);
-    }
-    return r < 0 ? r : buf_append(out, "]", 1);
+    (void)snprintf(url, sizeof(url), "/v1/executions/%s/files", result->execution_id);
+    json_write_string(w, "files_url", result->n_files > 0 ? url : NULL);
+    json_write_open(w, "files_list", '[');
+    for (size_t i = 0; i < result->n_files; i++)
+        json_write_string(w, NULL, result->files[i].path);
+    json_write_close(w, ']');
 }
 
-static int append_warnings(struct buf *out, const struct skill_strings *warnings)
+static void write_exit(struct json_writer *w, const struct result *result)
 {
-    int r = buf_append(out, "[", 1);
+    const struct guest_exit *e = &result->exit;
 
-    for (size_t i = 0; r == 0 && warnings && i < warnings->len; i++) {
-        if (i > 0)
-            r = buf_append(out, ",", 1);
-        if (r == 0)
-            r = json_append_cstr(out, warnings->items[i]);
-    }
-    return r < 0 ? r : buf_append(out, "]", 1);
-}
-
-static int append_phases(struct buf *out, const struct result *result)
-{
-    int r = 0;
-
-    for (int i = 0; r == 0 && i < RESULT_PHASES; i++)
-        r = buf_printf(out, "%s\"%s\":%.3f", i > 0 ? "," : ",\"phases_ms\":{",
-                       result_phase_name((enum result_phase)i),
-                       (double)result->phase_ns[i] / 1e6);
-    return r;
-}
-
-static int append_head(struct buf *out, const struct result *result)
-{
-    int r = buf_printf(out, "{\"execution_id\":\"%s\",\"status\":\"%s\",\"output\":",
-                       result->execution_id, result_status_name(result->status));
-
-    if (r == 0)
-        r = append_output(out, result);
-    if (r == 0 && result->n_files > 0)
-        r = buf_printf(out, ",\"files_url\":\"/v1/executions/%s/files\",\"files_list\":",
-                       result->execution_id);
-    else if (r == 0)
-        r = buf_printf(out, ",\"files_url\":null,\"files_list\":");
-    if (r == 0)
-        r = append_files(out, result);
-    if (r == 0)
-        r = buf_printf(out, ",\"logs\":");
-    if (r == 0)
-        r = result->log ? json_append_string(out, result->log->log.data, result->log->log.len)
-                        : json_append_cstr(out, "");
-    if (r == 0)
-        r = buf_printf(out, ",\"duration_ms\":%llu,\"error\":",
-                       (unsigned long long)((result->duration_ns + 500000) / 1000000));
-    return r < 0 ? r : json_append_cstr(out, result->error);
+    if (result->exited && e->signal == 0)
+        json_write_number(w, "exit_code", e->code);
+    else
+        json_write_string(w, "exit_code", NULL);
+    if (result->exited && e->signal != 0)
+        json_write_number(w, "signal", e->signal);
+    else
+        json_write_string(w, "signal", NULL);
 }
 
 /*
@@ -190,92 +151,69 @@ static int append_head(struct buf *out, const struct result *result)
  * and who read what it said, is the host's knowledge and what counts against quotas: no claim
  * is larger.
  */
-static int append_usage(struct buf *out, const struct result *result)
+static void write_usage(struct json_writer *w, const struct result *result)
 {
-    double host_us = (double)result->host_cpu_us;
-    double us = (double)result->exit.user_us + (double)result->exit.system_us;
+    uint64_t host_us = result->host_cpu_us, us;
 
-    return buf_printf(out,
-                      ",\"usage\":{\"cpu_ms\":%.3f,\"peak_memory_bytes\":%llu,"
-                      "\"host_cpu_ms\":%.3f}",
-                      (us < host_us ? us : host_us) / 1e3,
-                      (unsigned long long)result->exit.peak_memory_bytes, host_us / 1e3);
+    if (__builtin_add_overflow(result->exit.user_us, result->exit.system_us, &us) ||
+        us > host_us)
+        us = host_us;
+    json_write_open(w, "usage", '{');
+    json_write_ms(w, "cpu_ms", us * 1000);
+    json_write_number(w, "peak_memory_bytes", result->exit.peak_memory_bytes);
+    json_write_ms(w, "host_cpu_ms", host_us * 1000);
+    json_write_close(w, '}');
 }
 
-static int append_exit(struct buf *out, const struct result *result)
+static void write_phases(struct json_writer *w, const struct result *result)
 {
-    const struct guest_exit *e = &result->exit;
-    int r;
-
-    if (!result->exited)
-        r = buf_printf(out, ",\"exit_code\":null,\"signal\":null");
-    else if (e->signal != 0)
-        r = buf_printf(out, ",\"exit_code\":null,\"signal\":%u", e->signal);
-    else
-        r = buf_printf(out, ",\"exit_code\":%u,\"signal\":null", e->code);
-    if (r == 0)
-        r = buf_printf(out, ",\"stdout\":");
-    if (r == 0)
-        r = append_stream(out, result->log, GUEST_STDOUT);
-    if (r == 0)
-        r = buf_printf(out, ",\"stderr\":");
-    if (r == 0)
-        r = append_stream(out, result->log, GUEST_STDERR);
-    if (r == 0)
-        r = buf_printf(out, ",\"truncated\":%s", result->truncated ? "true" : "false");
-    return r < 0 ? r : append_usage(out, result);
+    json_write_open(w, "phases_ms", '{');
+    for (int i = 0; i < RESULT_PHASES; i++)
+        json_write_ms(w, result_phase_name((enum result_phase)i), result->phase_ns[i]);
+    json_write_close(w, '}');
 }
 
-static int append_tail(struct buf *out, const struct result *result)
+static void write_skill(struct json_writer *w, const struct result_skill *skill)
 {
-    int r = append_phases(out, result);
+    json_write_open(w, "skill", '{');
+    json_write_string(w, "name", skill->name);
+    json_write_string(w, "version", skill->version);
+    json_write_string(w, "digest", skill->digest[0] ? skill->digest : NULL);
+    json_write_close(w, '}');
+}
 
-    if (r == 0)
-        r = buf_printf(out, "},\"skill\":{\"name\":");
-    if (r == 0)
-        r = json_append_cstr(out, result->skill.name);
-    if (r == 0)
-        r = buf_printf(out, ",\"version\":");
-    if (r == 0)
-        r = json_append_cstr(out, result->skill.version);
-    if (r == 0)
-        r = buf_printf(out, ",\"digest\":");
-    if (r == 0)
-        r = json_append_cstr(out, result->skill.digest[0] ? result->skill.digest : NULL);
-    if (r == 0)
-        r = buf_printf(out, "},\"snapshot\":");
-    if (r == 0)
-        r = json_append_cstr(out, result->snapshot);
-    if (r == 0)
-        r = buf_printf(out, ",\"profile\":");
-    if (r == 0)
-        r = json_append_cstr(out, result->profile);
-    if (r == 0)
-        r = buf_printf(out, ",\"machine\":");
-    if (r == 0)
-        r = json_append_cstr(out, result->machine);
-    if (r == 0)
-        r = buf_printf(out, ",\"warnings\":");
-    if (r == 0)
-        r = append_warnings(out, result->warnings);
-    return r < 0 ? r : buf_append(out, "}\n", 2);
+static void write_warnings(struct json_writer *w, const struct skill_strings *warnings)
+{
+    json_write_open(w, "warnings", '[');
+    for (size_t i = 0; warnings && i < warnings->len; i++)
+        json_write_string(w, NULL, warnings->items[i]);
+    json_write_close(w, ']');
 }
 
 int result_write(const struct result *result, struct buf *ret)
 {
-    struct buf out = buf_init(RESULT_MAX);
-    int r = append_head(&out, result);
+    struct json_writer w = json_writer_init(RESULT_MAX);
+    const struct execution *log = result->log;
 
-    if (r == 0)
-        r = append_exit(&out, result);
-    if (r == 0)
-        r = append_tail(&out, result);
-    if (r == 0 && !buf_cstr(&out))
-        r = -ENOMEM;
-    if (r < 0) {
-        buf_finish(&out);
-        return r;
-    }
-    *ret = out;
-    return 0;
+    json_write_open(&w, NULL, '{');
+    json_write_string(&w, "execution_id", result->execution_id);
+    json_write_string(&w, "status", result_status_name(result->status));
+    write_output(&w, result);
+    write_files(&w, result);
+    json_write_text(&w, "logs", log ? log->log.data : NULL, log ? log->log.len : 0);
+    json_write_number(&w, "duration_ms", (result->duration_ns + 500000) / 1000000);
+    json_write_string(&w, "error", result->error);
+    write_exit(&w, result);
+    write_stream(&w, "stdout", log, GUEST_STDOUT);
+    write_stream(&w, "stderr", log, GUEST_STDERR);
+    json_write_bool(&w, "truncated", result->truncated);
+    write_usage(&w, result);
+    write_phases(&w, result);
+    write_skill(&w, &result->skill);
+    json_write_string(&w, "snapshot", result->snapshot);
+    json_write_string(&w, "profile", result->profile);
+    json_write_string(&w, "machine", result->machine);
+    write_warnings(&w, result->warnings);
+    json_write_close(&w, '}');
+    return json_writer_end(&w, ret);
 }

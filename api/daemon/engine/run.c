@@ -287,10 +287,8 @@ static int store_result(struct run *run, const struct result *result, struct buf
     struct registry_ending ending;
     int r = result_write(result, json);
 
-    if (r < 0) {
-        *json = buf_init(0);
+    if (r < 0)
         return err_set_errno(err, -r, "cannot write the result");
-    }
     ending = (struct registry_ending){.status = result_status_name(result->status),
                                       .result = (const char *)json->data,
                                       .result_len = json->len,

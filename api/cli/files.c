@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/files.h"
 
-#include "api/cli/json_check.h"
+#include "api/json/json_text.h"
 #include "api/skill/names.h"
 #include "base/fd.h"
 
@@ -52,7 +52,9 @@ int files_read_input(const char *argument, struct buf *out, struct err *err)
     }
     if (result)
         return result;
-    return json_check((const char *)out->data, out->len, err);
+    result = json_text_check((const char *)out->data, out->len, NULL, err);
+    err_prefix(err, "the input");
+    return result;
 }
 
 static int copy_entry(struct archive *in, struct archive *out, struct archive_entry *entry,

@@ -14,9 +14,17 @@ struct scanner {
 
 static int bad(const struct scanner *s, struct err *err, const char *what)
 {
-    if (s->at >= s->len)
-        return err_set(err, EINVAL, "not JSON: it ends early, where %s was expected", what);
-    return err_set(err, EINVAL, "not JSON at byte %zu: %s was expected", s->at, what);
+    unsigned line = 1, column = 1;
+
+    for (size_t i = 0; err && i < s->at; i++) {
+        column++;
+        if (s->text[i] == '\n') {
+            line++;
+            column = 1;
+        }
+    }
+    return err_set(err, EINVAL, "not JSON: line %u, column %u: %s was expected", line, column,
+                   what);
 }
 
 static int peek(const struct scanner *s)
@@ -53,7 +61,7 @@ static int scan_escape(struct scanner *s, struct err *err)
     int c = peek(s);
 
     if (c < 0 || c == 0 || !strchr("\"\\/bfnrtu", c))
-        return bad(s, err, "an escape");
+        return bad(s, err, "an escape such as \\n or \\u00e9");
     s->at++;
     if (c != 'u')
         return 0;
@@ -67,15 +75,15 @@ static int scan_escape(struct scanner *s, struct err *err)
 static int scan_string(struct scanner *s, struct err *err)
 {
     if (!take(s, '"'))
-        return bad(s, err, "a string");
+        return bad(s, err, "a string in double quotes");
     for (;;) {
         int c = peek(s);
         size_t n;
 
         if (c < 0)
-            return bad(s, err, "the end of a string");
+            return bad(s, err, "the closing \" of a string");
         if (c < 0x20)
-            return bad(s, err, "no control character in a string");
+            return bad(s, err, "an escape instead of a control character in a string");
         if (c < 0x80) {
             s->at++;
             if (c == '"')
@@ -151,7 +159,7 @@ static int scan_key(struct scanner *s, struct err *err)
     if (r < 0)
         return r;
     skip_space(s);
-    return take(s, ':') ? 0 : bad(s, err, "':'");
+    return take(s, ':') ? 0 : bad(s, err, "a colon");
 }
 
 /* Scans one value without recursion: a bit per open container says whether it is an object. */
@@ -200,7 +208,7 @@ static int scan_value(struct scanner *s, struct err *err)
                 continue;
             }
             if (!take(s, ','))
-                return bad(s, err, object ? "',' or '}'" : "',' or ']'");
+                return bad(s, err, object ? "a comma or }" : "a comma or ]");
             if (object) {
                 r = scan_key(s, err);
                 if (r < 0)
@@ -268,7 +276,7 @@ int json_text_members(const char *text, size_t len, struct json_member *members,
             member.key.len = (size_t)(text + s.at - 1 - member.key.data);
             skip_space(&s);
             if (!take(&s, ':'))
-                return bad(&s, err, "':'");
+                return bad(&s, err, "a colon");
             skip_space(&s);
             member.value.data = text + s.at;
             r = scan_value(&s, err);
@@ -285,7 +293,7 @@ int json_text_members(const char *text, size_t len, struct json_member *members,
             skip_space(&s);
         } while (take(&s, ','));
         if (!take(&s, '}'))
-            return bad(&s, err, "',' or '}'");
+            return bad(&s, err, "a comma or }");
     }
     r = scan_end(&s, err);
     if (r == 0)

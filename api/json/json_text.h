@@ -27,7 +27,8 @@ struct json_member {
 
 /*
  * Checks that text is exactly one JSON value; *ret_value (may be NULL) gets it without the
- * white space around it. 0, or -EINVAL with the byte offset in the message.
+ * white space around it. 0, or -EINVAL with line, column (in bytes) and what was
+ * expected there in the message.
  */
 int json_text_check(const char *text, size_t len, struct json_slice *ret_value,
                     struct err *err);

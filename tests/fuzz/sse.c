@@ -2,7 +2,7 @@
 /* Server-sent events from any bytes: whole or in pieces, the events are the same. */
 #include "api/client/sse.h"
 
-#include "api/cli/json_check.h"
+#include "api/json/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int on_event(void *ctx, const char *name, const char *data, size_t len)
         abort();
     if (sse_decode_data(data, len, &text) == 0)
         buf_append(ctx, text.data, text.len);
-    json_check(data, len, NULL);
+    (void)json_text_check(data, len, NULL, NULL);
     buf_finish(&text);
     return buf_printf(ctx, "[%s %zu]", name, len);
 }

@@ -34,6 +34,10 @@ static void accepts_json(void **state)
         "123456789012345678901234567890",
         "{\"a\":{\"a\":{}}}",
         "\"\\ud800\"",
+        "1e400",
+        "-0.5E+3",
+        "{\"a\":{\"b\":[{},[],{\"c\":\"\\u00e9\\n\\\"\"}]}}",
+        "\t[\r\n[\n]]",
     };
 
     (void)state;
@@ -89,6 +93,47 @@ static void refuses_what_is_no_json(void **state)
         assert_true(err.message[0] != '\0');
     }
     assert_int_equal(json_text_check("1\0", 2, NULL, NULL), -EINVAL);
+}
+
+static void says_where_it_ends_being_json(void **state)
+{
+    static const char *const texts[][2] = {
+        {"", "line 1, column 1: a value"},
+        {"  ", "column 3: a value"},
+        {"{\"a\": }", "line 1, column 7: a value"},
+        {"{\n  \"a\": 1,\n  b: 2\n}", "line 3, column 3: a string"},
+        {"{\"a\" 1}", "column 6: a colon"},
+        {"{\"a\": 1 \"b\"}", "column 9: a comma or }"},
+        {"{\"a\": 1,}", "column 9: a string"},
+        {"[1, 2", "line 1, column 6: a comma or ]"},
+        {"[1,]", "column 4: a value"},
+        {"[1}", "column 3: a comma or ]"},
+        {"{} {}", "line 1, column 4: nothing more"},
+        {"'a'", "column 1: a value"},
+        {"nul", "column 1: a value"},
+        {"01", "column 2: nothing more"},
+        {"1.", "column 3: a digit"},
+        {"-", "column 2: a digit"},
+        {"1e", "column 3: a digit"},
+        {"\"a", "column 3: the closing"},
+        {"\"a\nb\"", "column 3: an escape"},
+        {"\"\\x\"", "column 3: an escape"},
+        {"\"\\u12g4\"", "column 6: a hexadecimal"},
+        {"\"\xff\"", "column 2: UTF-8"},
+        {"NaN", "column 1: a value"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct err err = {0};
+
+        assert_int_equal(json_text_check(texts[i][0], strlen(texts[i][0]), NULL, &err),
+                         -EINVAL);
+        if (!strstr(err.message, texts[i][1]))
+            fail_msg("%s: \"%s\" does not say \"%s\"", texts[i][0], err.message, texts[i][1]);
+    }
+    assert_int_equal(json_text_check("\"a\0b\"", 5, NULL, NULL), -EINVAL);
+    assert_int_equal(json_text_check("1 ", 1, NULL, NULL), 0);
 }
 
 static void bounds_depth(void **state)
@@ -342,6 +387,7 @@ int main(void)
         cmocka_unit_test(writes_documents),
         cmocka_unit_test(accepts_json),
         cmocka_unit_test(refuses_what_is_no_json),
+        cmocka_unit_test(says_where_it_ends_being_json),
         cmocka_unit_test(bounds_depth),
         cmocka_unit_test(lists_members),
         cmocka_unit_test(finds_nul_escapes),

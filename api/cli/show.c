@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/show.h"
 
-#include "api/skill/names.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ void show_text(FILE *to, const char *text)
 
     while (left) {
         uint32_t code = 0;
-        size_t n = names_utf8_decode(text, left, &code);
+        size_t n = utf8_decode(text, left, &code);
         bool is_control =
             code < 0x20 ? code != '\n' && code != '\t' : code >= 0x7f && code < 0xa0;
 

@@ -2,7 +2,7 @@
 #include "api/cli/table.h"
 
 #include "api/cli/show.h"
-#include "api/skill/names.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static size_t fit(const char *text, size_t max, size_t *ret_width)
 
     while (at < len) {
         uint32_t code = 0;
-        size_t n = names_utf8_decode(text + at, len - at, &code);
+        size_t n = utf8_decode(text + at, len - at, &code);
         int columns = n ? wcwidth((wchar_t)code) : -1;
 
         if (n == 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/client/sse.h"
 
+#include "api/json/json_text.h"
+
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,120 +104,13 @@ int sse_push(struct sse *s, const void *data, size_t len)
     return result;
 }
 
-struct cursor {
-    const char *at;
-    const char *end;
-};
-
-static bool take(struct cursor *c, char expected)
-{
-    while (c->at < c->end &&
-           (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r'))
-        c->at++;
-    if (c->at == c->end || *c->at != expected)
-        return false;
-    c->at++;
-    return true;
-}
-
-static bool take_hex4(struct cursor *c, uint32_t *ret)
-{
-    uint32_t value = 0;
-
-    if (c->end - c->at < 4)
-        return false;
-    for (int i = 0; i < 4; i++, c->at++) {
-        char d = *c->at;
-        value <<= 4;
-        if (d >= '0' && d <= '9')
-            value |= (uint32_t)(d - '0');
-        else if ((d | 32) >= 'a' && (d | 32) <= 'f')
-            value |= (uint32_t)((d | 32) - 'a' + 10);
-        else
-            return false;
-    }
-    *ret = value;
-    return true;
-}
-
-static int put_code(struct buf *out, uint32_t code)
-{
-    char utf8[4];
-    size_t n;
-
-    if (code < 0x80) {
-        utf8[0] = (char)code;
-        n = 1;
-    } else if (code < 0x800) {
-        utf8[0] = (char)(0xc0 | code >> 6);
-        utf8[1] = (char)(0x80 | (code & 0x3f));
-        n = 2;
-    } else if (code < 0x10000) {
-        utf8[0] = (char)(0xe0 | code >> 12);
-        utf8[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        utf8[2] = (char)(0x80 | (code & 0x3f));
-        n = 3;
-    } else {
-        utf8[0] = (char)(0xf0 | code >> 18);
-        utf8[1] = (char)(0x80 | (code >> 12 & 0x3f));
-        utf8[2] = (char)(0x80 | (code >> 6 & 0x3f));
-        utf8[3] = (char)(0x80 | (code & 0x3f));
-        n = 4;
-    }
-    return buf_append(out, utf8, n);
-}
-
-static int take_escape(struct cursor *c, struct buf *out)
-{
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    uint32_t code, low;
-
-    if (c->at == c->end)
-        return -EINVAL;
-    char kind = *c->at++;
-    const char *simple = kind ? strchr(from, kind) : NULL;
-    if (simple)
-        return buf_append(out, &to[simple - from], 1);
-    if (kind != 'u' || !take_hex4(c, &code))
-        return -EINVAL;
-    if (code >= 0xd800 && code < 0xdc00) {
-        struct cursor ahead = *c;
-        if (ahead.end - ahead.at >= 6 && ahead.at[0] == '\\' && ahead.at[1] == 'u') {
-            ahead.at += 2;
-            if (take_hex4(&ahead, &low) && low >= 0xdc00 && low < 0xe000) {
-                *c = ahead;
-                return put_code(out, 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00));
-            }
-        }
-        code = 0xfffd;
-    } else if (code >= 0xdc00 && code < 0xe000) {
-        code = 0xfffd;
-    }
-    return put_code(out, code);
-}
-
 int sse_decode_data(const char *json, size_t len, struct buf *out)
 {
-    struct cursor c = {json, json + len};
+    struct json_member member;
+    size_t n = 0;
 
-    if (!take(&c, '{') || !take(&c, '"') || c.end - c.at < 5 || memcmp(c.at, "data\"", 5) != 0)
+    if (json_text_members(json, len, &member, 1, &n, NULL) < 0 || n == 0 ||
+        !json_slice_is(member.key, "data"))
         return -EINVAL;
-    c.at += 5;
-    if (!take(&c, ':') || !take(&c, '"'))
-        return -EINVAL;
-    for (;;) {
-        const char *plain = c.at;
-        while (c.at < c.end && *c.at != '"' && *c.at != '\\')
-            c.at++;
-        int result = buf_append(out, plain, (size_t)(c.at - plain));
-        if (result)
-            return result;
-        if (c.at == c.end)
-            return -EINVAL;
-        if (*c.at++ == '"')
-            return take(&c, '}') ? 0 : -EINVAL;
-        result = take_escape(&c, out);
-        if (result)
-            return result;
-    }
+    return json_append_decoded(out, member.value);
 }

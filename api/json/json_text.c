@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/json/json_text.h"
 
-#include "api/json/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -437,56 +437,20 @@ int json_append_cstr(struct buf *out, const char *text)
     return text ? json_append_string(out, text, strlen(text)) : buf_append(out, "null", 4);
 }
 
-/* The number of a \u escape, after its backslash. */
-static uint32_t escape_number(const char *at)
-{
-    uint32_t value = 0;
-
-    for (int i = 1; i <= 4; i++) {
-        char c = at[i];
-
-        value = value << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-    }
-    return value;
-}
-
-static int append_code_point(struct buf *out, uint32_t c)
-{
-    const uint8_t raw[4] = {
-        (uint8_t)(c < 0x80      ? c
-                  : c < 0x800   ? 0xc0 | c >> 6
-                  : c < 0x10000 ? 0xe0 | c >> 12
-                                : 0xf0 | c >> 18),
-        (uint8_t)(0x80 | (c < 0x800     ? c & 0x3f
-                          : c < 0x10000 ? c >> 6 & 0x3f
-                                        : c >> 12 & 0x3f)),
-        (uint8_t)(0x80 | (c < 0x10000 ? c & 0x3f : c >> 6 & 0x3f)),
-        (uint8_t)(0x80 | (c & 0x3f)),
-    };
-
-    return buf_append(out, raw, c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4);
-}
-
 /* Appends one escape; *ret_len gets the characters it is made of, with its backslash. */
 static int append_escape(struct buf *out, const char *at, size_t left, size_t *ret_len)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
     const char *simple = strchr(from, at[1]);
-    uint32_t c, low;
+    size_t n = good_escape(at, left);
+    int c = escape_unit(at, left);
 
-    *ret_len = 2;
+    *ret_len = n > 0 ? n : 6;
     if (at[1] != 'u')
         return buf_append(out, simple ? &to[simple - from] : &at[1], 1);
-    c = escape_number(at + 1);
-    *ret_len = 6;
-    if (c >= 0xd800 && c < 0xdc00 && left >= 12 && at[6] == '\\' && at[7] == 'u') {
-        low = escape_number(at + 7);
-        if (low >= 0xdc00 && low < 0xe000) {
-            *ret_len = 12;
-            return append_code_point(out, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
-        }
-    }
-    return append_code_point(out, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
+    if (n == 12)
+        c = 0x10000 + ((c - 0xd800) << 10) + (escape_unit(at + 6, left - 6) - 0xdc00);
+    return utf8_append(out, n > 0 ? (uint32_t)c : 0xfffd);
 }
 
 int json_append_decoded(struct buf *out, struct json_slice value)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resources: the SKILL.md of every skill, and the files that executions left. */
 #include "api/json/json_walk.h"
-#include "api/json/utf8.h"
 #include "api/mcp/call.h"
 #include "api/mcp/hello.h"
 #include "api/mcp/page.h"
 #include "api/mcp/uri.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>

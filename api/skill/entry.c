@@ -3,6 +3,7 @@
 
 #include "api/skill/names.h"
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -177,7 +178,7 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
     if (script && module)
         return err_set(err, EINVAL, "give a script or a module, not both");
     if (module) {
-        if (!is_module(module) || !names_is_utf8(module, strlen(module)))
+        if (!is_module(module) || !utf8_valid(module, strlen(module)))
             return err_set(err, EINVAL,
                            "\"%s\" is no module name such as scripts.package_skill",
                            names_show(module, shown));

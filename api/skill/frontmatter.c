@@ -6,6 +6,7 @@
 #include "api/skill/names.h"
 #include "api/skill/yamltree.h"
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -443,7 +444,7 @@ static int parse(const char *text, size_t len, struct skill *skill, struct err *
 
     if (len > FRONTMATTER_FILE_MAX)
         return err_set(err, EFBIG, "it is over %u bytes", FRONTMATTER_FILE_MAX);
-    if (!names_is_utf8(text, len) || memchr(text, '\0', len))
+    if (!utf8_valid(text, len) || memchr(text, '\0', len))
         return err_set(err, EINVAL, "it is not UTF-8 text");
     int result = split(text, len, &yaml, &body, err);
     if (result)

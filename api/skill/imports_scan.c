@@ -2,6 +2,7 @@
 #include "api/skill/imports_scan.h"
 
 #include "api/skill/names.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -513,7 +514,7 @@ int imports_scan(const char *text, size_t len, bool is_main, imports_found_fn fo
     struct scan s = {.at = text, .end = text + len, .is_main = is_main, .user = user};
     int r;
 
-    if (memchr(text, 0, len) || !names_is_utf8(text, len))
+    if (memchr(text, 0, len) || !utf8_valid(text, len))
         return -EINVAL;
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         s.at += 3;

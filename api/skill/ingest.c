@@ -5,6 +5,7 @@
 #include "api/skill/source.h"
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -115,7 +116,7 @@ static int take_target(const char *raw, const char *path, struct err *err)
     char shown[NAMES_SHOWN_MAX], target[NAMES_SHOWN_MAX];
 
     names_show(path, shown);
-    if (!raw || !raw[0] || strlen(raw) > TARGET_MAX || !names_is_utf8(raw, strlen(raw)))
+    if (!raw || !raw[0] || strlen(raw) > TARGET_MAX || !utf8_valid(raw, strlen(raw)))
         return err_set(err, EINVAL,
                        "entry \"%s\": the link's target is empty, too long or not UTF-8",
                        shown);

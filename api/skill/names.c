@@ -1,64 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/names.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <wctype.h>
-
-size_t names_utf8_decode(const char *text, size_t len, uint32_t *ret_code)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    uint32_t code = s[0];
-    uint32_t least;
-    size_t n;
-
-    if (code < 0x80) {
-        *ret_code = code;
-        return 1;
-    }
-    if (code >= 0xc2 && code <= 0xdf) {
-        n = 2;
-        least = 0x80;
-        code &= 0x1f;
-    } else if (code >= 0xe0 && code <= 0xef) {
-        n = 3;
-        least = 0x800;
-        code &= 0x0f;
-    } else if (code >= 0xf0 && code <= 0xf4) {
-        n = 4;
-        least = 0x10000;
-        code &= 0x07;
-    } else {
-        return 0;
-    }
-    if (len < n)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return 0;
-    *ret_code = code;
-    return n;
-}
-
-bool names_is_utf8(const char *text, size_t len)
-{
-    uint32_t code;
-
-    for (size_t at = 0; at < len;) {
-        size_t n = names_utf8_decode(text + at, len - at, &code);
-        if (n == 0)
-            return false;
-        at += n;
-    }
-    return true;
-}
 
 /* C0 and C1 controls, DEL, and the marks that reorder or hide text on a terminal. */
 static bool is_control(uint32_t code)
@@ -75,7 +25,7 @@ const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
 
     for (size_t at = 0; at < len;) {
         uint32_t code;
-        size_t n = names_utf8_decode(name + at, len - at, &code);
+        size_t n = utf8_decode(name + at, len - at, &code);
         bool plain = n > 0 && !is_control(code);
         size_t bytes = n > 0 ? n : 1;
         size_t needed = plain ? bytes : 4 * bytes;
@@ -101,7 +51,7 @@ static int check_bytes(const char *raw, size_t len, const char *shown, struct er
 {
     for (size_t at = 0; at < len;) {
         uint32_t code;
-        size_t n = names_utf8_decode(raw + at, len - at, &code);
+        size_t n = utf8_decode(raw + at, len - at, &code);
         if (n == 0)
             return err_set(err, EINVAL, "entry \"%s\": its name is not UTF-8", shown);
         if (is_control(code))
@@ -179,8 +129,8 @@ int names_case_compare(const char *a, const char *b)
     pthread_once(&once, make_fold_locale);
     while (a_len && b_len) {
         uint32_t x, y;
-        size_t a_n = names_utf8_decode(a, a_len, &x);
-        size_t b_n = names_utf8_decode(b, b_len, &y);
+        size_t a_n = utf8_decode(a, a_len, &x);
+        size_t b_n = utf8_decode(b, b_len, &y);
         if (a_n == 0 || b_n == 0)
             return strcmp(a, b);
         x = fold(x);

@@ -8,20 +8,9 @@
 
 #include "base/err.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #define NAMES_PATH_MAX      1024u /* bytes of a whole name */
 #define NAMES_COMPONENT_MAX 255u  /* bytes between two slashes */
 #define NAMES_DEPTH_MAX     32u   /* components */
-
-/*
- * Decodes the code point at text (len > 0 bytes left). Returns the bytes it takes, or 0 for
- * what is not UTF-8 (overlong forms, surrogates and values over U+10FFFF are not).
- */
-size_t names_utf8_decode(const char *text, size_t len, uint32_t *ret_code);
-bool names_is_utf8(const char *text, size_t len);
 
 #define NAMES_SHOWN_MAX 128u
 /*

@@ -4,6 +4,7 @@
 #include "api/skill/names.h"
 #include "api/skill/tar.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -204,7 +205,7 @@ int pack_folder(const char *path, const struct archive_limits *limits, int out_f
     }
     const char *base = strrchr(p.root, '/');
     base = base && base[1] ? base + 1 : "skill";
-    if (strlen(base) > NAMES_COMPONENT_MAX || !names_is_utf8(base, strlen(base)) ||
+    if (strlen(base) > NAMES_COMPONENT_MAX || !utf8_valid(base, strlen(base)) ||
         strchr(base, '\\'))
         base = "skill";
     strcpy(name, base);

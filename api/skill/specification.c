@@ -4,6 +4,7 @@
 #include "api/skill/frontmatter.h"
 #include "api/skill/names.h"
 #include "api/skill/yamltree.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -274,7 +275,7 @@ int specification_check(const char *skill_md, size_t len, const char *folder,
     size_t yaml_len = 0;
     int result;
 
-    if (!names_is_utf8(skill_md, len) || memchr(skill_md, '\0', len))
+    if (!utf8_valid(skill_md, len) || memchr(skill_md, '\0', len))
         return skill_strings_add(errors, "it is not UTF-8 text");
     result = frontmatter_find(skill_md, len, &yaml, &yaml_len, &err);
     if (result == 0)

@@ -4,8 +4,8 @@
  * refuses the specification's validator refuses too.
  */
 #include "api/skill/frontmatter.h"
-#include "api/skill/names.h"
 #include "api/skill/specification.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_text(const char *text)
 {
-    if (text && !names_is_utf8(text, strlen(text)))
+    if (text && !utf8_valid(text, strlen(text)))
         abort();
 }
 

@@ -6,10 +6,10 @@
  */
 #include "api/skill/imports.h"
 #include "api/skill/imports_scan.h"
-#include "api/skill/names.h"
 #include "api/skill/profile.h"
 #include "api/skill/tar.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void check_name(const char *name)
 {
     size_t len = strnlen(name, IMPORTS_NAME_MAX + 1);
 
-    if (len == 0 || len > IMPORTS_NAME_MAX || !names_is_utf8(name, len) ||
+    if (len == 0 || len > IMPORTS_NAME_MAX || !utf8_valid(name, len) ||
         strpbrk(name, " \t\r\n/#'\"()\\"))
         abort();
 }

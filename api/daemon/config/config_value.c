@@ -3,9 +3,9 @@
 
 #include "api/daemon/tenant.h"
 #include "api/json/json_text.h"
-#include "api/json/utf8.h"
 #include "api/skill/duration.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/guest_decoder.h"
 
-#include "api/json/utf8.h"
 #include "base/bytes.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include "api/daemon/routes/sse.h"
 #include "api/json/json_text.h"
 #include "api/json/json_write.h"
-#include "api/json/utf8.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

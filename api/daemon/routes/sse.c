@@ -3,9 +3,9 @@
 
 #include "api/daemon/limits.h"
 #include "api/json/json_text.h"
-#include "api/json/utf8.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

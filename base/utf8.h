@@ -3,8 +3,8 @@
  * UTF-8 as bytes of a stranger's: checking it and repairing it. Bytes that are not UTF-8 become
  * U+FFFD; nothing else is ever changed.
  */
-#ifndef SKILLVM_API_JSON_UTF8_H
-#define SKILLVM_API_JSON_UTF8_H
+#ifndef SKILLVM_BASE_UTF8_H
+#define SKILLVM_BASE_UTF8_H
 
 #include "base/buf.h"
 
@@ -26,6 +26,14 @@ enum utf8_kind utf8_scan(const uint8_t *data, size_t len, size_t *ret_len);
 
 /* True when all of data is UTF-8. */
 bool utf8_valid(const void *data, size_t len);
+
+/*
+ * Decodes the code point at text (len > 0 bytes left). Returns the bytes it takes, or 0 for
+ * what is not UTF-8 (overlong forms, surrogates and values over U+10FFFF are not).
+ */
+size_t utf8_decode(const char *text, size_t len, uint32_t *ret_code);
+/* Appends a code point, which is no surrogate and at most U+10FFFF. 0, -E2BIG or -ENOMEM. */
+int utf8_append(struct buf *out, uint32_t code);
 
 /* The beginning of a sequence that a chunk ended in. Zero-initialise. */
 struct utf8_tail {

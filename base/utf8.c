@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 #include <sys/types.h>
@@ -69,6 +69,34 @@ bool utf8_valid(const void *data, size_t len)
         len -= n;
     }
     return true;
+}
+
+size_t utf8_decode(const char *text, size_t len, uint32_t *ret_code)
+{
+    const uint8_t *s = (const uint8_t *)text;
+    uint32_t code;
+    size_t n;
+
+    if (utf8_scan(s, len, &n) != UTF8_GOOD)
+        return 0;
+    /* The first byte has a bit set for each byte of a sequence, and a bit that is not. */
+    code = n == 1 ? s[0] : s[0] & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++)
+        code = code << 6 | (s[i] & 0x3f);
+    *ret_code = code;
+    return n;
+}
+
+int utf8_append(struct buf *out, uint32_t code)
+{
+    const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    uint8_t bytes[4];
+
+    for (size_t i = n - 1; i > 0; i--, code >>= 6)
+        bytes[i] = (uint8_t)(0x80 | (code & 0x3f));
+    bytes[0] = (uint8_t)(first[n] | code);
+    return buf_append(out, bytes, n);
 }
 
 static int append_replacement(struct buf *out)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles, errors and texts of libskillvm. */
 #include "api/client/client.h"
+#include "base/percent.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -136,25 +136,10 @@ void skillvm_free(void *text)
     free(text);
 }
 
-int client_escape(struct buf *out, const char *text, bool keep_slashes)
-{
-    int result = 0;
-
-    for (; result == 0 && *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if ((c < 0x80 && isalnum(c)) || strchr("-._~", c) || (keep_slashes && c == '/'))
-            result = buf_append(out, text, 1);
-        else
-            result = buf_printf(out, "%%%02X", c);
-    }
-    return result;
-}
-
 char *skillvm_escape(const char *text)
 {
     struct buf out = buf_init(SIZE_MAX / 2);
-    int result = client_escape(&out, text, false);
+    int result = percent_append(&out, text, strlen(text), false);
     char *given = result == 0 ? client_steal_text(&out) : NULL;
 
     buf_finish(&out);
@@ -171,8 +156,10 @@ int client_path(struct buf *path, const char *format, ...)
         if (*at != '%') {
             result = buf_append(path, at, 1);
         } else {
+            const char *text = va_arg(args, const char *);
+
             at++;
-            result = client_escape(path, va_arg(args, const char *), *at == 'S');
+            result = percent_append(path, text, strlen(text), *at == 'S');
         }
     }
     va_end(args);

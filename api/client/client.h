@@ -39,8 +39,6 @@ void perform_end_idle(void *idle);
  * each %S by one whose slashes stay. 0 or of base/buf.h.
  */
 int client_path(struct buf *path, const char *format, ...);
-/* Appends the text percent-encoded. 0 or of base/buf.h. */
-int client_escape(struct buf *out, const char *text, bool keep_slashes);
 
 /* Leaves the buffer's text to the caller and an empty buffer behind; NULL without memory. */
 char *client_steal_text(struct buf *body);

@@ -2,6 +2,7 @@
 /* What libskillvm asks and sends without events: skills, executions, files, tools. */
 #include "api/client/client.h"
 #include "base/fd.h"
+#include "base/percent.h"
 
 #include <errno.h>
 #include <string.h>
@@ -98,7 +99,7 @@ int skillvm_list_executions(struct skillvm *client, const struct skillvm_filter 
             continue;
         result = buf_printf(&path, "%s%s=", separator, keys[i]);
         if (result == 0)
-            result = client_escape(&path, values[i], false);
+            result = percent_append(&path, values[i], strlen(values[i]), false);
         separator = "&";
     }
     return fetch_at(client, &request, &path, result, ret_json, NULL, error);

@@ -2,10 +2,10 @@
 #include "api/mcp/uri.h"
 
 #include "base/buf.h"
+#include "base/percent.h"
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,24 +13,6 @@
 #define SKILL_END    "/SKILL.md"
 #define FILE_SCHEME  "execution://"
 #define FILE_MIDDLE  "/files/"
-
-static bool is_plain(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-._~", c));
-}
-
-static int append_encoded(struct buf *out, const char *text, size_t len, bool slashes)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < len; i++) {
-        uint8_t c = (uint8_t)text[i];
-        bool plain = is_plain(c) || (slashes && c == '/');
-        r = plain ? buf_append(out, &c, 1) : buf_printf(out, "%%%02X", c);
-    }
-    return r;
-}
 
 /* The text with its NUL, as an owned one. */
 static char *finish(struct buf *out, int r)
@@ -48,11 +30,11 @@ char *uri_for_skill(const char *name, const char *version)
     int r = buf_printf(&out, SKILL_SCHEME);
 
     if (r == 0)
-        r = append_encoded(&out, name, strlen(name), false);
+        r = percent_append(&out, name, strlen(name), false);
     if (r == 0)
         r = buf_append(&out, "/", 1);
     if (r == 0)
-        r = append_encoded(&out, version, strlen(version), false);
+        r = percent_append(&out, version, strlen(version), false);
     if (r == 0)
         r = buf_printf(&out, SKILL_END);
     return finish(&out, r);
@@ -64,20 +46,12 @@ char *uri_for_file(const char *execution_id, const char *path)
     int r = buf_printf(&out, FILE_SCHEME);
 
     if (r == 0)
-        r = append_encoded(&out, execution_id, strlen(execution_id), false);
+        r = percent_append(&out, execution_id, strlen(execution_id), false);
     if (r == 0)
         r = buf_printf(&out, FILE_MIDDLE);
     if (r == 0)
-        r = append_encoded(&out, path, strlen(path), true);
+        r = percent_append(&out, path, strlen(path), true);
     return finish(&out, r);
-}
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Appends what an encoded text stands for, encoded our way. */
@@ -85,15 +59,11 @@ static int append_recoded(struct buf *out, const char *text, size_t len, bool sl
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < len; i++) {
-        char c = text[i];
-        if (c == '%') {
-            if (len - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
-                return -EINVAL;
-            c = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
-            i += 2;
-        }
-        r = c ? append_encoded(out, &c, 1, slashes) : -EINVAL;
+    for (size_t at = 0, n; r == 0 && at < len; at += n) {
+        int byte = percent_decode(text + at, len - at, &n);
+        const char c = (char)byte;
+
+        r = byte > 0 ? percent_append(out, &c, 1, slashes) : -EINVAL;
     }
     return r;
 }

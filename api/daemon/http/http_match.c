@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/http/http_match.h"
 
+#include "base/percent.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-        return (c | 0x20) - 'a' + 10;
-    return -1;
-}
 
 /* Decodes into a string of its own. 0, -EINVAL for a bad escape or a control byte, -ENOMEM. */
 static int decode(const char *text, size_t len, bool plus_is_space, char **ret)
@@ -22,30 +15,20 @@ static int decode(const char *text, size_t len, bool plus_is_space, char **ret)
 
     if (!out)
         return -ENOMEM;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
+    for (size_t at = 0, step; at < len; at += step) {
+        int c = percent_decode(text + at, len - at, &step);
 
-        if (c == '%') {
-            int high = len - i > 2 ? hex_digit(text[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-
-            if (low < 0)
-                goto bad;
-            c = (unsigned char)(high << 4 | low);
-            i += 2;
-        } else if (c == '+' && plus_is_space) {
+        if (c == '+' && step == 1 && plus_is_space)
             c = ' ';
+        if (c < 0x20 || c == 0x7f) {
+            free(out);
+            return -EINVAL;
         }
-        if (c < 0x20 || c == 0x7f)
-            goto bad;
         out[n++] = (char)c;
     }
     out[n] = '\0';
     *ret = out;
     return 0;
-bad:
-    free(out);
-    return -EINVAL;
 }
 
 /* True when every segment is a name. */

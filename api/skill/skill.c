@@ -7,31 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum skill_code skill_code_of(int result)
-{
-    switch (result) {
-    case -EINVAL:
-        return SKILL_CODE_INVALID_SKILL;
-    case -EFBIG:
-        return SKILL_CODE_TOO_LARGE;
-    default:
-        return SKILL_CODE_INTERNAL;
-    }
-}
-
-const char *skill_code_name(enum skill_code code)
-{
-    switch (code) {
-    case SKILL_CODE_INVALID_SKILL:
-        return "invalid_skill";
-    case SKILL_CODE_TOO_LARGE:
-        return "too_large";
-    case SKILL_CODE_INTERNAL:
-        break;
-    }
-    return "internal_error";
-}
-
 int skill_strings_add(struct skill_strings *list, const char *format, ...)
 {
     char *text = NULL;

@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A skill as its SKILL.md describes it, and the vocabulary every part of api/skill shares:
- * stable failure codes and the limits on what a stranger may hand in. Everything here comes
- * from an untrusted archive: a skill is data, nothing in it is ever run on the host.
+ * A skill as its SKILL.md describes it. Everything here comes from an untrusted archive: a
+ * skill is data, nothing in it is ever run on the host.
+ *
+ * Functions of api/skill return -errno as everywhere: -EINVAL for a skill that is none, -EFBIG
+ * for one that is too large; every other value is the machine's fault and not the skill's.
  */
 #ifndef SKILLVM_API_SKILL_SKILL_H
 #define SKILLVM_API_SKILL_SKILL_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-/*
- * The stable codes of a refused skill. Functions of api/skill return -errno as everywhere;
- * skill_code_of() maps that to a code: -EINVAL and -EFBIG have one, every other value is the
- * machine's fault and not the skill's.
- */
-enum skill_code {
-    SKILL_CODE_INTERNAL,      /* "internal_error" */
-    SKILL_CODE_INVALID_SKILL, /* "invalid_skill": -EINVAL */
-    SKILL_CODE_TOO_LARGE,     /* "too_large": -EFBIG */
-};
-
-/* The code of a function's negative result. */
-enum skill_code skill_code_of(int result);
-/* The code's stable text, as it stands in the "error" field of an HTTP answer. */
-const char *skill_code_name(enum skill_code code);
 
 /* A growing list of strings. Zero-initialise. */
 struct skill_strings {

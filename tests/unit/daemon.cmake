@@ -7,6 +7,7 @@ if(TARGET apidaemon)
         decoder
         download_link
         execution
+        failure
         fair_gate
         fair_queue
         http

@@ -9,6 +9,7 @@
 #include "api/daemon/registry/registry_keys.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
@@ -22,13 +23,6 @@
 #define LIST_JSON_MAX (2 * LIMIT_MIB)
 
 enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_TENANT };
-
-static void reply_failed(struct http_reply *reply, int result, const struct err *err)
-{
-    http_reply_error(reply, result == -EINVAL ? 400 : 500,
-                     result == -EINVAL ? "bad_request" : "internal_error", "%s",
-                     err->code ? err->message : strerror(-result));
-}
 
 /* The id of a tenant by id or name. 0; -EINVAL when there is none; -EIO. */
 static int find_tenant(struct daemon *d, const char *wanted, char ret[TENANT_ID_SIZE],
@@ -87,14 +81,14 @@ static void create_key(struct daemon *d, const struct http_request *request,
         audit_note(d->audit, &request->caller, "key.create", key->id, "tenant %s role %s",
                    key->tenant, key->is_operator ? "operator" : "tenant");
         write_key(&w, key, text);
-        r = json_writer_end(&w, &body);
+        r = json_writer_end(&w, &body) < 0 ? -ENOMEM : 0;
     }
     explicit_bzero(text, sizeof(text));
     if (r == -ENOENT)
         r = err_set(&err, EINVAL, "there is no tenant %s", key->tenant);
     if (r < 0) {
         buf_finish(&body);
-        reply_failed(reply, r, &err);
+        failure_reply(reply, r, &err);
         return;
     }
     http_reply_json(reply, 201, &body);
@@ -125,7 +119,7 @@ void route_admin_key_create(void *ctx, struct http_request *request, struct http
             r = err_set(&err, ENOMEM, "out of memory");
     }
     if (r < 0)
-        reply_failed(reply, r, &err);
+        failure_reply(reply, r, &err);
     else
         create_key(d, request, &key, reply);
     registry_key_finish(&key);
@@ -151,7 +145,7 @@ static bool parse_query(struct daemon *d, const struct http_request *request,
         r = 0;
     }
     if (r < 0)
-        reply_failed(reply, r, &err);
+        failure_reply(reply, r, &err);
     return r == 0;
 }
 
@@ -171,7 +165,7 @@ static void reply_list(struct http_reply *reply, struct json_writer *w, const ch
         return;
     }
     buf_finish(&body);
-    reply_failed(reply, result < 0 ? result : written, err);
+    failure_reply(reply, result < 0 ? result : -ENOMEM, err);
 }
 
 void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -211,10 +205,10 @@ void route_admin_key_revoke(void *ctx, struct http_request *request, struct http
     struct err err = {0};
     int r = registry_key_revoke(d->registry, id, clock_realtime_ns(), &err);
 
-    if (r == -ENOENT) {
-        http_reply_error(reply, 404, "not_found", "there is no key %.64s", id);
-    } else if (r < 0) {
-        reply_failed(reply, r, &err);
+    if (r == -ENOENT)
+        (void)err_set(&err, ENOENT, "there is no key %.64s", id);
+    if (r < 0) {
+        failure_reply(reply, r, &err);
     } else {
         audit_note(d->audit, &request->caller, "key.revoke", id, "%s", "");
         http_reply_empty(reply, 204);

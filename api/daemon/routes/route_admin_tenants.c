@@ -8,6 +8,7 @@
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/store/storage.h"
 #include "api/json/json_write.h"
@@ -24,15 +25,12 @@
 
 enum { QUERY_LIMIT, QUERY_CURSOR };
 
-static void reply_failed(struct http_reply *reply, int result, const struct err *err)
+/* id is as the caller has it. What is in the way of a change is a conflict, and no load. */
+static void reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
 {
-    if (result == -EEXIST || result == -EBUSY)
-        http_reply_error(reply, 409, "conflict", "%s", err->message);
-    else if (result == -EINVAL)
-        http_reply_error(reply, 400, "bad_request", "%s", err->message);
-    else
-        http_reply_error(reply, 500, "internal_error", "%s",
-                         err->code ? err->message : strerror(-result));
+    if (result == -ENOENT)
+        (void)err_set(err, ENOENT, "there is no tenant %.64s", id);
+    failure_reply(reply, result == -EBUSY ? -EEXIST : result, err);
 }
 
 /* Finds the tenant of the path by id or name. False when *reply says why not. */
@@ -42,11 +40,8 @@ static bool find_tenant(struct daemon *d, const struct http_request *request,
     struct err err = {0};
     int r = registry_tenant_find(d->registry, request->params[0], ret, &err);
 
-    if (r == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "there is no tenant %.64s",
-                         request->params[0]);
-    else if (r < 0)
-        reply_failed(reply, r, &err);
+    if (r < 0)
+        reply_failed(reply, r, request->params[0], &err);
     return r == 0;
 }
 
@@ -94,18 +89,16 @@ static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned st
     struct err err = {0};
     struct buf body;
     int r = registry_tenant_get(d->registry, id, &tenant, &err);
-    int written;
 
     if (r == 0) {
         r = write_tenant(d, &w, &tenant, &err);
         registry_tenant_finish(&tenant);
     }
-    written = json_writer_end(&w, &body);
-    if (r == 0)
-        r = written;
+    if (json_writer_end(&w, &body) < 0 && r == 0)
+        r = -ENOMEM;
     if (r < 0) {
         buf_finish(&body);
-        reply_failed(reply, r, &err);
+        reply_failed(reply, r, id, &err);
         return;
     }
     http_reply_json(reply, status, &body);
@@ -136,7 +129,7 @@ void route_admin_tenant_create(void *ctx, struct http_request *request,
         r = registry_tenant_create(d->registry, id, wanted.name, &limits, clock_realtime_ns(),
                                    &err);
     if (r < 0) {
-        reply_failed(reply, r, &err);
+        failure_reply(reply, r, &err);
     } else {
         audit_note(d->audit, &request->caller, "tenant.create", id, "name %s", wanted.name);
         reply_tenant(d, reply, 201, id);
@@ -181,7 +174,7 @@ void route_admin_tenant_list(void *ctx, struct http_request *request, struct htt
         return;
     }
     buf_finish(&body);
-    reply_failed(reply, r < 0 ? r : written, &err);
+    failure_reply(reply, r < 0 ? r : -ENOMEM, &err);
 }
 
 void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -232,12 +225,9 @@ void route_admin_tenant_update(void *ctx, struct http_request *request,
         r = registry_tenant_update(d->registry, tenant.id,
                                    wanted.name ? wanted.name : tenant.name, disabled, &limits,
                                    &err);
-    if (r == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "there is no tenant %.64s",
-                         request->params[0]);
-    else if (r < 0)
-        reply_failed(reply, r, &err);
-    if (r == 0) {
+    if (r < 0) {
+        reply_failed(reply, r, request->params[0], &err);
+    } else {
         engine_limits_changed(d->engine, tenant.id);
         audit_note(d->audit, &request->caller, "tenant.update", tenant.id, "%.*s",
                    (int)(request->body.size < 300 ? request->body.size : 300), text);
@@ -285,11 +275,8 @@ void route_admin_tenant_delete(void *ctx, struct http_request *request,
     r = strcmp(tenant.id, TENANT_DEFAULT) == 0
             ? err_set(&err, EBUSY, "the default tenant is the operator's and stays")
             : delete_tenant(d, tenant.id, &err);
-    if (r == -ENOENT) {
-        http_reply_error(reply, 404, "not_found", "there is no tenant %.64s",
-                         request->params[0]);
-    } else if (r < 0) {
-        reply_failed(reply, r, &err);
+    if (r < 0) {
+        reply_failed(reply, r, request->params[0], &err);
     } else {
         audit_note(d->audit, &request->caller, "tenant.delete", tenant.id, "name %s",
                    tenant.name);

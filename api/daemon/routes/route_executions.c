@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/daemon.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/files.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/request.h"
@@ -42,21 +43,9 @@ static void creation_finish(struct creation *c)
 /* The replies of a step that failed; true when it did not. */
 static bool step(struct http_reply *reply, int result, const struct err *err)
 {
-    switch (result) {
-    case 0:
-        return true;
-    case -EINVAL:
-        http_reply_error(reply, 400, "bad_request", "%s", err->message);
-        return false;
-    case -EFBIG:
-    case -E2BIG:
-        http_reply_error(reply, 413, "too_large", "%s", err->message);
-        return false;
-    default:
-        http_reply_error(reply, 500, "internal_error", "%s",
-                         err->code ? err->message : strerror(-result));
-        return false;
-    }
+    if (result < 0)
+        failure_reply(reply, result, err);
+    return result == 0;
 }
 
 /* The replies of what the engine does not accept; true when it did. */
@@ -95,9 +84,10 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     int r;
 
     c->e->job.skill.fd = spool_open_nameless(c->daemon->tmp_fd);
-    if (c->e->job.skill.fd < 0)
-        return step(reply, err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill"),
-                    &err);
+    if (c->e->job.skill.fd < 0) {
+        (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
+        return step(reply, -EIO, &err);
+    }
     r = skills_ingest(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
                       c->e->job.skill.fd, &c->archive, &c->skill, &err);
     if (r < 0) {

@@ -2,6 +2,7 @@
 /* Input files: uploaded once, used by any number of executions, removed when they expire. */
 #include "api/daemon/daemon.h"
 #include "api/daemon/limits.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/files.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
@@ -49,14 +50,11 @@ static void reply_written(struct http_reply *reply, unsigned status, struct json
         http_reply_json(reply, status, &body);
 }
 
-static void reply_failed(struct http_reply *reply, int result, const char *id,
-                         const struct err *err)
+static void reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
 {
     if (result == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "there is no file %.64s", id);
-    else
-        http_reply_error(reply, 500, "internal_error", "%s",
-                         err->code ? err->message : strerror(-result));
+        (void)err_set(err, ENOENT, "there is no file %.64s", id);
+    failure_reply(reply, result, err);
 }
 
 /* The media type as it came, if it looks like one; parameters are left out. */
@@ -119,13 +117,10 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     r = row.name && row.content_type ? files_store(d, request, upload, &row, &err)
                                      : err_set(&err, ENOMEM, "out of memory");
     (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
-    if (r == -EDQUOT) {
-        http_reply_error(reply, 413, "quota_exceeded", "%s", err.message);
-    } else if (r == -ENOENT) {
+    if (r == -ENOENT) {
         http_reply_error(reply, 401, "unauthorized", "the tenant was deleted");
     } else if (r < 0) {
-        http_reply_error(reply, 500, "internal_error", "%s",
-                         err.code ? err.message : strerror(-r));
+        failure_reply(reply, r, &err);
     } else {
         write_file(&w, &row);
         reply_written(reply, 201, &w);

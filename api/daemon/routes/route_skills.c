@@ -2,6 +2,7 @@
 #include "api/daemon/audit.h"
 #include "api/daemon/daemon.h"
 #include "api/daemon/limits.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/skills.h"
 #include "api/daemon/routes/tools.h"
@@ -110,12 +111,10 @@ static void register_skill(struct daemon *d, const struct caller *caller,
         http_reply_error(reply, 409, "conflict",
                          "%s %s is registered already with other content (digest %.12s)",
                          skill->name, skill->version, existing);
-    else if (r == -EDQUOT)
-        http_reply_error(reply, 413, "quota_exceeded", "%s", err.message);
     else if (r == -ENOENT)
         http_reply_error(reply, 401, "unauthorized", "%s", err.message);
     else if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        failure_reply(reply, r, &err);
     else
         reply_accepted(reply, 201, skill, archive);
     if (r == 0)

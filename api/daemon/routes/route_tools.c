@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Skills as tools: their definitions in the shapes that models are given, and calls. */
 #include "api/daemon/limits.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/tool_call.h"
 #include "api/daemon/routes/tools.h"
 #include "api/json/json_write.h"
@@ -120,12 +121,6 @@ static int describe_all(struct daemon *d, const char *tenant, struct tools *tool
     return 0;
 }
 
-static void reply_busy(struct http_reply *reply, const struct err *err)
-{
-    http_reply_error(reply, 429, "overloaded", "%s", err->message);
-    reply->retry_after_s = 1;
-}
-
 void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -156,10 +151,8 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     if (r < 0) {
         w.result = r;
         (void)json_writer_end(&w, &body);
-        if (r == -EBUSY)
-            reply_busy(reply, &err);
-        else
-            http_reply_error(reply, 500, "internal_error", "%s", err.message);
+        /* Nobody asked for a tool that is none: only a load is not our fault. */
+        failure_reply(reply, r == -EBUSY ? r : -EIO, &err);
         return;
     }
     r = json_writer_end(&w, &body);
@@ -184,32 +177,14 @@ static bool make_request(struct daemon *d, const char *tenant, const struct tool
     if (r == 0)
         r = tool_call_translate(call, &tool, ret, &err);
     tool_finish(&tool);
-    switch (r) {
-    case 0:
-        return true;
-    case -ENOENT:
-        http_reply_error(reply, 404, "not_found", "%s", err.message);
-        return false;
-    case -EINVAL:
-        http_reply_error(reply, 400, "bad_request", "%s", err.message);
-        return false;
-    case -EFBIG:
-    case -E2BIG:
-        http_reply_error(reply, 413, "too_large", "%s", err.message);
-        return false;
-    case -EBUSY:
-        reply_busy(reply, &err);
-        return false;
-    case -EAGAIN:
+    if (r == -EAGAIN) {
         http_reply_error(reply, 503, "not_ready",
                          "what the tool %s takes is still being looked at", call->name);
         reply->retry_after_s = 1;
-        return false;
-    default:
-        http_reply_error(reply, 500, "internal_error", "%s",
-                         err.code ? err.message : strerror(-r));
-        return false;
+    } else if (r < 0) {
+        failure_reply(reply, r, &err);
     }
+    return r == 0;
 }
 
 void route_tool_call(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -230,13 +205,8 @@ void route_tool_call(void *ctx, struct http_request *request, struct http_reply 
     said = request->body;
     if (r == 0)
         r = tool_call_parse(text, (size_t)said.size, &call, &err);
-    if (r == -EINVAL)
-        http_reply_error(reply, 400, "bad_request", "%s", err.message);
-    else if (r == -EFBIG)
-        http_reply_error(reply, 413, "too_large", "%s", err.message);
-    else if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s",
-                         err.code ? err.message : strerror(-r));
+    if (r < 0)
+        failure_reply(reply, r, &err);
     else if (make_request(d, request->caller.tenant, &call, &json, reply)) {
         int kept;
 

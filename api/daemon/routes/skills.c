@@ -2,6 +2,7 @@
 #include "api/daemon/routes/skills.h"
 
 #include "api/daemon/limits.h"
+#include "api/daemon/routes/failure.h"
 #include "api/skill/entry.h"
 #include "base/clock.h"
 
@@ -71,20 +72,11 @@ int skills_ingest(struct fair_gate *gate, const char *tenant,
 
 void skills_reply_refused(struct http_reply *reply, int result, const struct err *err)
 {
-    enum skill_code code = skill_code_of(result);
-    unsigned status = 500;
-
-    if (result == -EBUSY) {
-        http_reply_error(reply, 429, "overloaded", "%s", err->message);
-        reply->retry_after_s = 1;
-        return;
-    }
-    if (code == SKILL_CODE_INVALID_SKILL)
-        status = 400;
-    else if (code == SKILL_CODE_TOO_LARGE)
-        status = 413;
-    http_reply_error(reply, status, skill_code_name(code), "%s",
-                     err->code ? err->message : strerror(-result));
+    if (result == -EINVAL)
+        http_reply_error(reply, 400, "invalid_skill", "%s",
+                         err->code ? err->message : strerror(EINVAL));
+    else
+        failure_reply(reply, result, err);
 }
 
 /* How much of the body of SKILL.md fits an environment variable. */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/failure.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct meaning {
+    int code;
+    unsigned status;
+    const char *word;
+    unsigned retry_after_s;
+};
+
+static const struct meaning meanings[] = {
+    {EINVAL, 400, "bad_request", 0}, {ENOENT, 404, "not_found", 0},
+    {EEXIST, 409, "conflict", 0},    {EFBIG, 413, "too_large", 0},
+    {E2BIG, 413, "too_large", 0},    {EDQUOT, 413, "quota_exceeded", 0},
+    {EBUSY, 429, "overloaded", 1},
+};
+
+void failure_reply(struct http_reply *reply, int result, const struct err *err)
+{
+    struct meaning meaning = {-result, 500, "internal_error", 0};
+
+    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+        if (meanings[i].code == -result)
+            meaning = meanings[i];
+    }
+    http_reply_error(reply, meaning.status, meaning.word, "%s",
+                     err->code ? err->message : strerror(-result));
+    reply->retry_after_s = meaning.retry_after_s;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an errno of the daemon means to a caller, in one table. Where the same errno means
+ * something else (a tenant that is gone, a skill that is none) the route says so itself.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_FAILURE_H
+#define SKILLVM_API_DAEMON_ROUTES_FAILURE_H
+
+#include "api/daemon/http/http.h"
+#include "base/err.h"
+
+/*
+ * Fills the reply to what failed with result (-errno): err's message, or where it is not set
+ * what the errno is called. What the table does not have is our fault, a 500.
+ */
+void failure_reply(struct http_reply *reply, int result, const struct err *err);
+
+#endif

@@ -24,7 +24,7 @@ static void a_renewed_snapshot_leaves_nothing_parked(void **state)
 
     WAIT_FOR(measure(f).parked_fresh == 1);
     (void)visit(f, "a", "FAKE=who", &before);
-    WAIT_FOR(measure(f).parked_used == 1);
+    WAIT_FOR(measure(f).parked_used == 1 && measure(f).parked_fresh == 1);
     snapshots_renew(f->snapshots);
     WAIT_FOR((now = snapshots_current(f->snapshots, 0), snapshot_unref(now), now != old));
     /* At once for who takes one, and within a second for the others. */

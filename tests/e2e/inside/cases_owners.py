@@ -97,7 +97,7 @@ def run_ns(daemon):
 
 @case
 def owners_never_meet(world):
-    daemon = world.copy_of_snapshots("owners", ["--max-running", "4"])
+    daemon = world.copy_of_snapshots("owners", ["--max-running", "4"], kept=4)
     daemon.start()
     try:
         owners = make_owners(daemon.client)

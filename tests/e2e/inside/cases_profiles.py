@@ -27,25 +27,28 @@ MODULES = {"decimal", "sqlite3", "statistics", "xml.etree.ElementTree", "asyncio
 
 @case
 def a_profile_is_there_from_the_second_run_on(world):
-    skill = python_skill(SOURCE, name="imports")
-    kept = world.daemon.metrics("skillvm_snapshots_kept")[""]
-    first = world.client.run_ok(skill)
-    check_equal(first["profile"], "", "the profile of the first run")
-    wait_until(lambda: world.daemon.metrics("skillvm_snapshots_kept")[""] > kept, 120, "the snapshot")
-    second = world.client.run_ok(skill)
-    check_equal(set(second["profile"].split("+")), MODULES, "the profile of the second run")
-    check(second["snapshot"] != first["snapshot"], "both runs began from one snapshot")
-    check_equal(second["stdout"], first["stdout"], "what the script printed")
-    check_equal(second["machine"], "fresh", "its machine")
-    check_equal(world.client.run_ok(skill)["machine"], "reused", "the machine of the third run")
-
-
-@case
-def another_skill_with_these_imports_has_it_at_once(world):
-    skill = python_skill(SOURCE, name="imports")
-    kept = world.daemon.metrics("skillvm_snapshots_kept")[""]
-    if world.client.run_ok(skill)["profile"] == "":
-        wait_until(lambda: world.daemon.metrics("skillvm_snapshots_kept")[""] > kept, 120,
-                   "the snapshot")
-    other = world.client.run_ok(python_skill(SOURCE + "\n# another one\n", name="other"))
-    check_equal(set(other["profile"].split("+")), MODULES, "the other's profile")
+    daemon = world.copy_of_snapshots("profiles", kept=4)
+    daemon.start()
+    try:
+        skill = python_skill(SOURCE, name="imports")
+        first = daemon.client.run_ok(skill)
+        check_equal(first["profile"], "", "the profile of the first run")
+        wait_until(lambda: daemon.metrics("skillvm_snapshots_kept")[""] == 1, 120, "the snapshot")
+        second = daemon.client.run_ok(skill)
+        check_equal(set(second["profile"].split("+")), MODULES, "the profile of the second run")
+        check(second["snapshot"] != first["snapshot"], "both runs began from one snapshot")
+        check_equal(second["stdout"], first["stdout"], "what the script printed")
+        check_equal(second["machine"], "fresh", "its machine")
+        check_equal(daemon.client.run_ok(skill)["machine"], "reused", "the third run's machine")
+        # Another skill with these imports has it at once.
+        other = daemon.client.run_ok(python_skill(SOURCE + "\n# another one\n", name="other"))
+        check_equal(set(other["profile"].split("+")), MODULES, "the other's profile")
+        # And so has a daemon that starts with it on disk, once it has read it.
+        daemon.stop()
+        daemon.start()
+        daemon.client.run_ok(skill)
+        wait_until(lambda: daemon.metrics("skillvm_snapshots_kept")[""] == 1, 120, "the snapshot")
+        check_equal(daemon.metrics("skillvm_snapshots_made_total")['result="ok"'], 0, "made anew")
+        check_equal(daemon.client.run_ok(skill)["profile"], second["profile"], "after a restart")
+    finally:
+        daemon.stop()

@@ -34,7 +34,8 @@ PEER_BUDGET_S = {"counting": 3, "soft": 20, "native": 20}
 
 # What an execution finds. "fresh": nothing is kept, every one restores a machine. "parked": it
 # asks for a machine that nobody used, and one waits. "reused": the default.
-NOTHING_KEPT = {"SKILLVM_MACHINES_REUSE": "never", "SKILLVM_MACHINES_PARKED": "0"}
+NOTHING_KEPT = {"SKILLVM_MACHINES_REUSE": "never", "SKILLVM_MACHINES_PARKED": "0",
+                "SKILLVM_SNAPSHOTS_KEPT": "0"}
 
 
 PARTS = {"executions": ("nothing_kept", "kept"), "memory": ("running", "parked"),

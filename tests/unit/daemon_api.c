@@ -155,7 +155,8 @@ static void refuses_bad_requests(void **state)
 {
     expect(harness_run(*state, "no json"), 400, "bad_request");
     expect(harness_run(*state, ""), 400, "bad_request");
-    expect(harness_run(*state, "{\"skill\":\"demo\",\"input\":{x}}"), 400, "not JSON: line 1, column");
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"input\":{x}}"), 400,
+           "not JSON: line 1, column");
     expect(harness_run(*state, "{\"skill\":\"nobody\"}"), 404, "no skill named nobody");
     expect(harness_run(*state, "{\"skill\":\"../demo\"}"), 400, "no valid skill name");
     expect(harness_run(*state, "{\"skill\":\"demo\",\"script\":\"gone.py\"}"), 400,

@@ -72,7 +72,8 @@ struct result {
     uint64_t phase_ns[RESULT_PHASES]; /* 0 where it did not happen */
 };
 
-/* Writes the JSON, one line, to a fresh *ret (caller's; empty on failure). 0, -E2BIG or -ENOMEM. */
+/* Writes the JSON, one line, to a fresh *ret (caller's; empty on failure). 0, -E2BIG or
+ * -ENOMEM. */
 int result_write(const struct result *result, struct buf *ret);
 
 /*

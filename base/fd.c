@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -113,6 +114,13 @@ DIR *fd_opendir(int dir_fd)
     if (!dir)
         fd_close(&fd);
     return dir;
+}
+
+bool fd_is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
 int fd_set_nonblock(int fd, bool on)

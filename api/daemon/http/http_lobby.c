@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -232,13 +231,6 @@ static void welcome(struct http_lobby *l, int fd, bool is_tcp)
         drop(l, c);
 }
 
-static bool is_asked(const struct listener *listener)
-{
-    struct pollfd pfd = {.fd = listener->fd, .events = POLLIN};
-
-    return poll(&pfd, 1, 0) > 0;
-}
-
 static enum http_room make_room(struct http_lobby *l, size_t which, uint64_t now_ns)
 {
     const bool is_tcp = !l->config.listeners[which].is_unix;
@@ -263,7 +255,7 @@ static bool accept_one(struct http_lobby *l, size_t which, uint64_t now_ns)
     int fd = -1;
 
     /* First of all: nobody gives way for nobody. */
-    if (!is_asked(listener)) {
+    if (!fd_is_readable(listener->fd)) {
         *put_off_ns = 0;
         return false;
     }

@@ -5,11 +5,11 @@
 #include "api/daemon/machine/pool_internal.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/process_stats.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,13 +183,6 @@ static struct machine *take_parked(struct pool *pool, const char *owner,
     return NULL;
 }
 
-static bool is_readable(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    return fd >= 0 && poll(&p, 1, 0) > 0;
-}
-
 void pool_wait(struct pool *pool, pthread_cond_t *cond, uint64_t until_ns)
 {
     (void)cond_wait_until(cond, &pool->lock, until_ns);
@@ -216,7 +209,7 @@ static int await_reset(struct pool *pool, const char *owner, const struct snapsh
         (void)pthread_cond_signal(&pool->work);
     while (!claim.done) {
         pool_wait(pool, &pool->changed, clock_monotonic_ns() + 100000000u);
-        if (!claim.done && is_readable(cancel_fd)) {
+        if (!claim.done && fd_is_readable(cancel_fd)) {
             m->claim = NULL;
             return err_set(err, ECANCELED, "cancelled before there was a machine");
         }

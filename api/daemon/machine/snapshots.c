@@ -7,7 +7,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,13 +137,6 @@ enum snapshots_state snapshots_get_state(struct snapshots *s, char *text, unsign
     return state;
 }
 
-static bool is_readable(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    return fd >= 0 && poll(&p, 1, 0) > 0;
-}
-
 /* A reference to the current one of a place. Under the lock. */
 static struct snapshot *reference(struct snapshot_place *p)
 {
@@ -238,7 +230,7 @@ static int wait_plain(struct snapshots *s, const struct snapshot_name *name, int
             failures = p->failures;
             want(s, p, 0);
         }
-        if (s->stopping || is_readable(cancel_fd))
+        if (s->stopping || fd_is_readable(cancel_fd))
             r = err_set(err, ECANCELED, "cancelled before there was a machine");
         else if (!p && !soon)
             r = err_set(err, EBUSY, "too many snapshots are in use (snapshots.kept)");

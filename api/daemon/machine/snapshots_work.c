@@ -69,11 +69,16 @@ static void publish(struct snapshots *s, struct snapshot_place *p, struct snapsh
     snapshot_unref(old);
 }
 
-static void count_made(struct snapshots *s)
+/* Makes the snapshot of a name, whatever there is. 0 with a reference or -errno. */
+static int make(struct snapshots *s, const struct snapshot_name *name, struct snapshot **ret,
+                struct err *err)
 {
+    int r = snapshot_maker_make(&s->maker, name, ret, err);
+
     (void)pthread_mutex_lock(&s->lock);
-    s->made++;
+    s->made += r == 0;
     (void)pthread_mutex_unlock(&s->lock);
+    return r;
 }
 
 /* Opens the snapshot of a place, or makes it. 0 with a reference or -errno. */
@@ -87,10 +92,7 @@ static int load_or_make(struct snapshots *s, const struct snapshot_name *name,
         return 0;
     log_info("snapshot", "making scope=\"%s\" profile=\"%s\" reason=\"%s\"", name->scope,
              name->profile, refused.code ? refused.message : "there is none yet");
-    r = snapshot_maker_make(&s->maker, name, ret, err);
-    if (r == 0)
-        count_made(s);
-    return r;
+    return make(s, name, ret, err);
 }
 
 /* What the memory of a snapshot takes on disk; most of the file is holes. */
@@ -322,13 +324,8 @@ static void renew(struct snapshots *s, struct snapshot_place *p, const char *rea
                  p->current->key, reason,
                  (unsigned long long)(renewal_age_ns(&p->renewal, start_ns) / SECOND_NS),
                  (unsigned long long)p->renewal.uses);
-    if (!p->current) {
-        r = load_or_make(s, &p->name, &snapshot, &err);
-    } else {
-        r = snapshot_maker_make(&s->maker, &p->name, &snapshot, &err);
-        if (r == 0)
-            count_made(s);
-    }
+    r = p->current ? make(s, &p->name, &snapshot, &err)
+                   : load_or_make(s, &p->name, &snapshot, &err);
     if (r == 0)
         publish(s, p, snapshot);
     else if (note_failure(s, p, &err))

@@ -18,13 +18,52 @@
 #define ADDRESS_MAX 64u
 #define DAY_MS      86400000ull
 
-static const char *const levels[] = {
-    [LOG_LEVEL_ERROR] = "error",
-    [LOG_LEVEL_WARN] = "warn",
-    [LOG_LEVEL_INFO] = "info",
-    [LOG_LEVEL_DEBUG] = "debug",
-};
-#define N_LEVELS (sizeof(levels) / sizeof(levels[0]))
+/* The word for a value of a type whose values are words; NULL past the last one. */
+static const char *word(enum config_type type, uint64_t value)
+{
+    static const char *const levels[] = {
+        [LOG_LEVEL_ERROR] = "error",
+        [LOG_LEVEL_WARN] = "warn",
+        [LOG_LEVEL_INFO] = "info",
+        [LOG_LEVEL_DEBUG] = "debug",
+    };
+    static const char *const scopes[] = {"shared", "tenant"};
+
+    switch (type) {
+    case CONFIG_REUSE:
+        return value < TENANT_REUSES ? tenant_reuse_name((enum tenant_reuse)value) : NULL;
+    case CONFIG_SCOPE:
+        return value < sizeof(scopes) / sizeof(scopes[0]) ? scopes[value] : NULL;
+    default:
+        return value < sizeof(levels) / sizeof(levels[0]) ? levels[value] : NULL;
+    }
+}
+
+static int parse_word(enum config_type type, const char *text, uint64_t *ret)
+{
+    const char *each;
+
+    for (uint64_t value = 0; (each = word(type, value)); value++) {
+        if (strcmp(text, each) == 0) {
+            *ret = value;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* "never, skill or tenant". */
+static void print_words(enum config_type type, uint64_t min, uint64_t max, char *text,
+                        size_t size)
+{
+    size_t len = 0;
+
+    for (uint64_t value = min; value <= max && len < size; value++) {
+        const char *before = value == min ? "" : value == max ? " or " : ", ";
+
+        len += (size_t)snprintf(text + len, size - len, "%s%s", before, word(type, value));
+    }
+}
 
 static int parse_number(const char *text, int base, uint64_t *ret)
 {
@@ -78,24 +117,6 @@ static int parse_amount(const char *text, struct config_amount *ret)
     return 0;
 }
 
-static int parse_level(const char *text, uint64_t *ret)
-{
-    for (size_t i = 0; i < N_LEVELS; i++) {
-        if (strcmp(text, levels[i]) == 0) {
-            *ret = i;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}
-
-static int parse_scope(const char *text, uint64_t *ret)
-{
-    *ret = strcmp(text, "tenant") == 0;
-    return *ret || strcmp(text, "shared") == 0 ? 0 : -EINVAL;
-}
-
-/* A numeric host, since a name could mean another one tomorrow, and a port. */
 /* http or https, a host, perhaps a path; what JSON takes as it is, and no slash at the end. */
 static int check_url(const char *text)
 {
@@ -114,6 +135,7 @@ static int check_url(const char *text)
     return 0;
 }
 
+/* A numeric host, since a name could mean another one tomorrow, and a port. */
 static int check_address(const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -175,17 +197,6 @@ static int take_text(const char *text, size_t max, char **value)
     return 0;
 }
 
-/* UNSET is out of every key's range. */
-static int parse_reuse(const char *text, uint64_t *ret)
-{
-    enum tenant_reuse reuse;
-    int r = tenant_reuse_parse(text, strlen(text), &reuse);
-
-    if (r == 0)
-        *ret = reuse;
-    return r;
-}
-
 static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
 {
     switch (type) {
@@ -197,12 +208,8 @@ static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
         return size_parse(text, ret);
     case CONFIG_DURATION:
         return parse_duration(text, ret);
-    case CONFIG_REUSE:
-        return parse_reuse(text, ret);
-    case CONFIG_SCOPE:
-        return parse_scope(text, ret);
     default:
-        return parse_level(text, ret);
+        return parse_word(type, text, ret);
     }
 }
 
@@ -301,13 +308,9 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
         (void)snprintf(text, size, "a size such as 512MiB, or a percentage such as 5%%");
         break;
     case CONFIG_LEVEL:
-        (void)snprintf(text, size, "error, warn, info or debug");
-        break;
     case CONFIG_REUSE:
-        (void)snprintf(text, size, "skill, tenant or never");
-        break;
     case CONFIG_SCOPE:
-        (void)snprintf(text, size, "shared or tenant");
+        print_words(type, min, max, text, size);
         break;
     }
 }
@@ -339,12 +342,9 @@ int config_value_write(enum config_type type, const void *value, struct buf *out
         print_bytes(text, sizeof(text), amount->bytes);
         break;
     case CONFIG_LEVEL:
-        return buf_printf(out, "%s", levels[*number % N_LEVELS]);
-    case CONFIG_SCOPE:
-        return buf_printf(out, "%s", *number ? "tenant" : "shared");
     case CONFIG_REUSE:
-        return buf_printf(out, "%s",
-                          tenant_reuse_name((enum tenant_reuse)(*number % TENANT_REUSES)));
+    case CONFIG_SCOPE:
+        return buf_printf(out, "%s", word(type, *number));
     }
     return buf_printf(out, "%s", text);
 }

@@ -298,17 +298,38 @@ static int end(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void test_up_relay_down(void **state)
+static void told_ready(int ready)
 {
-    char line[1024], answer[256];
-    struct host_status status;
-    struct stat st;
+    char line[1024];
+
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "ready");
+}
+
+/* One that runs. */
+static pid_t start_ready(void)
+{
     int ready;
     pid_t pid = start(&ready);
 
+    told_ready(ready);
+    return pid;
+}
+
+static void stop(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    assert_int_equal(end(pid), 0);
+}
+
+static void test_up_relay_down(void **state)
+{
+    char answer[256];
+    struct host_status status;
+    struct stat st;
+    pid_t pid = start_ready();
+
     (void)state;
-    told(ready, line, sizeof(line));
-    assert_string_equal(line, "ready");
     assert_int_equal(stat(socket_path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0660);
     for (int i = 0; i < 20; i++) {
@@ -352,13 +373,10 @@ static void ask_as(uid_t uid, char *out, size_t size)
 /* The supervisor's own user is root inside, and every other is who he is. */
 static void test_users_stay_who_they_are(void **state)
 {
-    char line[1024], answer[256];
-    int ready;
-    pid_t pid = start(&ready);
+    char answer[256];
+    pid_t pid = start_ready();
 
     (void)state;
-    told(ready, line, sizeof(line));
-    assert_string_equal(line, "ready");
     assert_true(ask("/who", answer, sizeof(answer)) > 0);
     assert_string_equal(answer, "0");
     if (geteuid() == 0) {
@@ -367,35 +385,28 @@ static void test_users_stay_who_they_are(void **state)
         ask_as(65534, answer, sizeof(answer));
         assert_string_equal(answer, "65534");
     }
-    kill(pid, SIGTERM);
-    assert_int_equal(end(pid), 0);
+    stop(pid);
 }
 
 static void test_restarts_what_died(void **state)
 {
-    char line[1024], answer[256];
-    int ready;
-    pid_t pid = start(&ready);
+    char answer[256];
+    pid_t pid = start_ready();
 
     (void)state;
-    told(ready, line, sizeof(line));
-    assert_string_equal(line, "ready");
     assert_int_equal(ask("/die", answer, sizeof(answer)), 0);
     wait_for_restart(1);
     assert_string_equal(status_now().last_reason, "QEMU ended by itself");
     assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
-    kill(pid, SIGTERM);
-    assert_int_equal(end(pid), 0);
+    stop(pid);
 }
 
 static void test_restarts_what_hangs_and_clients_wait(void **state)
 {
-    char line[1024], answer[256];
-    int ready;
-    pid_t pid = start(&ready), qemu_pid;
+    char answer[256];
+    pid_t pid = start_ready(), qemu_pid;
 
     (void)state;
-    told(ready, line, sizeof(line));
     qemu_pid = status_now().qemu_pid;
     assert_int_equal(ask("/hang", answer, sizeof(answer)), 0);
     /* This one arrives while there is no host, and is answered by the next. */
@@ -403,29 +414,23 @@ static void test_restarts_what_hangs_and_clients_wait(void **state)
     wait_for_restart(1);
     assert_non_null(strstr(status_now().last_reason, "no answer"));
     assert_int_equal(kill(qemu_pid, 0), -1);
-    kill(pid, SIGTERM);
-    assert_int_equal(end(pid), 0);
+    stop(pid);
 }
 
 static void test_a_taken_port_is_tried_again(void **state)
 {
-    char line[1024];
-    int ready;
     pid_t pid;
 
     (void)state;
     touch("port-taken");
-    pid = start(&ready);
-    told(ready, line, sizeof(line));
-    assert_string_equal(line, "ready");
+    pid = start_ready();
     assert_int_equal(status_now().restarts, 0);
-    kill(pid, SIGTERM);
-    assert_int_equal(end(pid), 0);
+    stop(pid);
 }
 
 static void test_a_stranger_on_the_port_learns_nothing(void **state)
 {
-    char line[1024], answer[256], path[256];
+    char answer[256], path[256];
     FILE *f = fopen(mode_path, "w");
     int ready;
     pid_t pid;
@@ -439,14 +444,12 @@ static void test_a_stranger_on_the_port_learns_nothing(void **state)
     for (int i = 0; i < 200 && access(socket_path, F_OK) < 0; i++)
         usleep(20000);
     assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
-    told(ready, line, sizeof(line));
-    assert_string_equal(line, "ready");
+    told_ready(ready);
     snprintf(path, sizeof(path), "%s.listening", mode_path);
     assert_int_equal(access(path, F_OK), 0);
     snprintf(path, sizeof(path), "%s.visited", mode_path);
     assert_int_equal(access(path, F_OK), -1);
-    kill(pid, SIGTERM);
-    assert_int_equal(end(pid), 0);
+    stop(pid);
 }
 
 /* Listens on the public socket's path; the descriptor. */
@@ -483,11 +486,8 @@ static void test_a_busy_socket_is_not_taken(void **state)
         close(waiting[i]);
     /* With nobody behind it, the name is free. */
     close(fd);
-    pid = start(&ready);
-    told(ready, line, sizeof(line));
-    assert_string_equal(line, "ready");
-    kill(pid, SIGTERM);
-    assert_int_equal(end(pid), 0);
+    pid = start_ready();
+    stop(pid);
 }
 
 static void test_a_host_that_never_comes_up(void **state)
@@ -518,8 +518,7 @@ static void test_only_one(void **state)
     told(second, line, sizeof(line));
     assert_non_null(strstr(line, "error a software host already runs on"));
     assert_int_equal(end(other), 1);
-    kill(pid, SIGTERM);
-    assert_int_equal(end(pid), 0);
+    stop(pid);
 }
 
 static void test_qemu_dies_with_its_supervisor(void **state)

@@ -58,7 +58,7 @@ done
 for file in vmlinux python.erofs; do
     [[ -e $SKILLVM_SHARE/$file ]] || nothing_runs "$file is not built; ./dev build makes it"
 done
-inside_limit=1500
+inside_limit=3000
 if ((${#kind[@]})); then
     [[ $host != native ]] || usage
     # Those that are asked for by name may take long: Bochs is eight times as slow as QEMU.

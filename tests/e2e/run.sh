@@ -8,9 +8,11 @@
 #
 # Cases in cases/*.sh use the command line and curl on a daemon started by `skillvm up`; cases
 # in inside/*.py need to see the daemon's own machine and run in a one-shot software host, or
-# here when KVM is usable here. Both run at the same time. --kernel and --vmx choose the kind of
-# software host (images/softhost/run.sh), and then only inside/ runs. One line per case: `ok NAME
-# (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals at the end.
+# here when KVM is usable here; those of tests/hostile are like these. In software hosts inside/ runs
+# beside the rest; here, where each would see the others' machines, one after the other. --kernel and
+# --vmx choose the kind of software host (images/softhost/run.sh), and then cases/ does not run. One
+# line per case: `ok NAME (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals
+# at the end.
 #
 # Exit status: 0 all passed, 1 some failed, 77 nothing could run, 2 wrong usage.
 
@@ -157,57 +159,74 @@ hostile_guest() {
     done
 }
 
-run_inside() {
-    local name any=''
-    for name in $(python_cases "$here"/inside/*.py "$root"/tests/hostile/*.py); do
-        wanted "$name" && any=1
-    done
-    [[ -n $any ]] || return 0
-    local extra=$work/extra command line
-    local -a pass=(--suite "$suite")
-    if ((${#only[@]})); then
-        local pattern
-        for pattern in "${only[@]}"; do
-            pass+=(--only "${pattern//\*/.*}")
-        done
-    fi
+# What the cases inside need beside the programs.
+extra=$work/extra
+prepare_inside() {
     mkdir -p "$extra/tests/e2e"
     cp -r "$root/examples" "$extra/"
     cp -r "$here/inside" "$extra/tests/e2e/"
     cp -r "$root/tests/hostile" "$extra/tests/"
     hostile_image "$extra/tests/hostile-image"
     hostile_guest "$extra/tests/hostile-guest"
+}
+
+run_inside() { # e2e or hostile
+    local name any='' part=$1 folder=$here/inside
+    [[ $part != hostile ]] || folder=$root/tests/hostile
+    [[ $suite == "$part" || $suite == all ]] || return 0
+    for name in $(python_cases "$folder"/*.py); do
+        wanted "$name" && any=1
+    done
+    [[ -n $any ]] || return 0
+    local command line
+    local -a pass=(--suite "$part")
+    if ((${#only[@]})); then
+        local pattern
+        for pattern in "${only[@]}"; do
+            pass+=(--only "${pattern//\*/.*}")
+        done
+    fi
     if [[ $host == native ]]; then
         command=(python3 "$extra/tests/e2e/inside/main.py" --bin "$build/bin"
             --share "$SKILLVM_SHARE" --scratch "$work" "${pass[@]}")
     else
         command=("$root/images/softhost/run.sh" --share "$SKILLVM_SHARE" "${kind[@]}"
-            --timeout $((inside_limit + (${HOSTILE_RESETS:-0} + ${SKILL_RESETS:-0} + ${OWNER_RUNS:-0}) * 3))
+            --timeout $((inside_limit + (${HOSTILE_RESETS:-0} + ${SKILL_RESETS:-0} + ${OWNER_RUNS:-0}) * 3 + ${CLONES:-0} * 20))
             --memory 4096 --mount "$extra:/mnt/extra"
             --env "HOSTILE_RESETS=${HOSTILE_RESETS:-}" --env "HOSTILE_SEED=${HOSTILE_SEED:-}"
             --env "SKILL_RESETS=${SKILL_RESETS:-}" --env "SKILL_SEED=${SKILL_SEED:-}"
-            --env "OWNER_RUNS=${OWNER_RUNS:-}" --
+            --env "OWNER_RUNS=${OWNER_RUNS:-}" --env "CLONES=${CLONES:-}" --
             python3 /mnt/extra/tests/e2e/inside/main.py --bin /opt/skillvm/bin
             --share /opt/skillvm/share/skillvm --scratch /data "${pass[@]}")
     fi
     # An interruption has to end the host as well: it may have hours to go.
-    mkfifo "$work/inside.out"
-    "${command[@]}" >"$work/inside.out" 2>"$work/inside.log" </dev/null &
+    mkfifo "$work/$part.out"
+    "${command[@]}" >"$work/$part.out" 2>"$work/$part.log" </dev/null &
     # shellcheck disable=SC2064 # the host of now
     trap "kill $! 2>/dev/null; exit 130" TERM
     while IFS= read -r line; do
         case $line in
         'ok '* | 'FAIL '* | 'skip '*) say "$line" ;;
-        'inside: done') touch "$work/inside.done" ;;
+        'inside: done') touch "$work/$part.done" ;;
         *) printf '    %s\n' "$line" ;;
         esac
-    done <"$work/inside.out"
-    if [[ ! -e $work/inside.done ]]; then
-        say "FAIL inside: it ended before its last case: $(tail -n 3 "$work/inside.log" | tr '\n' ' ')"
+    done <"$work/$part.out"
+    if [[ ! -e $work/$part.done ]]; then
+        say "FAIL $part: it ended before its last case: $(tail -n 3 "$work/$part.log" | tr '\n' ' ')"
     fi
     if grep -q '^FAIL' "$results"; then
-        tail -n 40 "$work/inside.log" | sed 's/^/    /'
+        tail -n 40 "$work/$part.log" | sed 's/^/    /'
     fi
+}
+
+run_shell_cases() {
+    local file name
+    [[ $suite != hostile ]] && ((${#kind[@]} == 0)) || return 0
+    for file in "$here"/cases/*.sh; do
+        while read -r name; do
+            wanted "$name" && run_case "$file" "$name"
+        done < <(sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$file")
+    done
 }
 
 started=$SECONDS
@@ -215,17 +234,19 @@ case $host in
 soft) echo "${kind[*]:-KVM is not usable here}: the cases run in the software host" ;;
 native) echo "the cases run on this machine's KVM" ;;
 esac
-run_inside &
-inside_pid=$!
-if [[ $suite != hostile ]] && ((${#kind[@]} == 0)); then
-    for file in "$here"/cases/*.sh; do
-        while read -r name; do
-            wanted "$name" && run_case "$file" "$name"
-        done < <(sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$file")
-    done
+prepare_inside
+if [[ $host == soft ]]; then
+    run_inside e2e &
+    inside_pid=$!
+    run_shell_cases
+    run_inside hostile
+    wait "$inside_pid"
+    inside_pid=''
+else
+    run_shell_cases
+    run_inside e2e
+    run_inside hostile
 fi
-wait "$inside_pid"
-inside_pid=''
 
 passed=$(grep -c '^ok ' "$results")
 failed=$(grep -c '^FAIL ' "$results")

@@ -124,9 +124,9 @@ print(len(held) >> 20)
     result = world.client.run_ok(python_skill(source % 270, front=front))
     check_equal(result["stdout"], "270\n", "within its limit")
     check(result["usage"]["peak_memory_bytes"] > 270 << 20, f"peak {result['usage']}")
-    result = world.client.run(python_skill(source % 150), limits={"memory": "128Mi"})
+    result = world.client.run(python_skill(source % 60), limits={"memory": "48Mi"})
     check_equal(result["status"], "failed", "over its limit")
-    check_in("128", result["error"], "error")
+    check_in("48", result["error"], "error")
 
 
 @case

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No execution sees another: not its files, processes, environment, random numbers or time."""
+"""No execution sees another: not its files, processes, environment, random numbers or time.
+CLONES says how many are looked at for what is equal in them."""
 
 import collections
 import concurrent.futures
+import os
 import time
 
 from harness import Failed, case, check, check_equal, python_skill, shorten, wait_until
@@ -70,7 +72,7 @@ for _ in range(20):
     time.sleep(0.02)
 """
 
-CLONES = 20
+CLONES = int(os.environ.get("CLONES") or 10)
 # Where things are, and what was drawn when the snapshot was made, in the zygote's copy that runs
 # this and in an interpreter that it starts. "" is the mappings without a name.
 PLACES = r"""

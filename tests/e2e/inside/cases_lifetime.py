@@ -3,6 +3,8 @@
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import threading
 import time
@@ -14,6 +16,7 @@ from harness import (
     check,
     check_equal,
     check_in,
+    copy_sparse,
     processes,
     python_skill,
     wait_until,
@@ -128,25 +131,37 @@ def flip_byte(path, offset):
 
 @case
 def damaged_snapshots_are_refused(world):
-    """One byte wrong in the state, then in the memory: said, made anew, and then it runs."""
+    """One byte wrong in the state, in the memory, no manifest: said, made anew, and then it runs."""
     daemon = world.copy_of_snapshots("damaged")
+    folder = snapshot_files(daemon)
+    whole = folder.parent.parent / "whole"
+    copy_sparse(folder, whole)
     try:
-        for name, offset in (("state", 100), ("memory", 9 << 20)):
-            folder = snapshot_files(daemon)
-            flip_byte(folder / name, offset)
+        for name, damage, said in (
+            ("state", lambda path: flip_byte(path, 100), "state is damaged"),
+            ("memory", lambda path: flip_byte(path, 9 << 20), "memory is damaged"),
+            ("manifest.json", lambda path: path.write_text('{"schema": 999}'), "schema is not"),
+        ):
+            shutil.rmtree(folder)
+            copy_sparse(whole, folder)
+            damage(folder / name)
             before = len(daemon.log.read_text()) if daemon.log.exists() else 0
-            daemon.start()
-            text = daemon.log.read_text()[before:]
-            check("snapshot" in text and name in text, f"the log does not say it: {text[-400:]}")
-            check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "run")
-            daemon.stop()
-        folder = snapshot_files(daemon)
-        (folder / "manifest.json").write_text('{"schema": 999}')
-        # A manifest that cannot be read costs no more than a new snapshot either.
-        daemon.start()
+            daemon.start(ready=False)
+            text = wait_until(
+                lambda: re.search("snapshot making .*", daemon.log.read_text()[before:]),
+                60,
+                f"the log says that the snapshot with a damaged {name} is refused",
+            ).group()
+            check_in(said, text, "the log")
+            if name != "manifest.json":
+                daemon.kill()
+        daemon.wait_ready()
         check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "run")
-    finally:
         daemon.stop()
+        daemon.start()
+        check_equal(daemon.log.read_text().count("snapshot made"), 1, "made anew")
+    finally:
+        daemon.kill()
 
 
 @case

@@ -232,6 +232,11 @@ def processes(name):
     return found
 
 
+def copy_sparse(source, target):
+    """A folder; shutil would fill the holes of files that are mostly holes."""
+    subprocess.run(["cp", "-r", "--sparse=always", source, target], check=True)
+
+
 class Daemon:
     """A skillvmd on a data directory of its own. Without `kept` it makes no snapshots of profiles:
     in a software host each takes a minute of the processor that the other cases run on."""
@@ -362,10 +367,7 @@ class World:
         """A daemon whose data directory begins with the main daemon's snapshots."""
         daemon = self.new_daemon(name, options, kept)
         daemon.data.mkdir(parents=True)
-        # shutil would fill the holes of a file that is mostly holes.
-        subprocess.run(
-            ["cp", "-r", "--sparse=always", self.daemon.data / "snapshots", daemon.data], check=True
-        )
+        copy_sparse(self.daemon.data / "snapshots", daemon.data)
         return daemon
 
     @property

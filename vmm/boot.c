@@ -14,6 +14,7 @@
  * tsc=reliable, no_timer_check: there is no second clock and no timer pin to check against.
  * reboot=t: a triple fault is how the guest ends; panic=-1 gets there at once.
  * random.trust_…: the host is trusted, and gives the seed.
+ * loglevel=5: warnings and worse. Each character is an exit, which the emulated host pays dearly.
  * *hash_entries: tables for a machine of this memory would be megabytes that every guest
  * touches page by page and so copies from the snapshot.
  */
@@ -22,7 +23,7 @@
     "reboot=t panic=-1 random.trust_cpu=on random.trust_bootloader=on "                        \
     "dhash_entries=4096 ihash_entries=4096 thash_entries=512 uhash_entries=256 "
 #define CMDLINE_QUIET   CMDLINE_COMMON "quiet loglevel=1"
-#define CMDLINE_CONSOLE CMDLINE_COMMON "console=ttyS0 loglevel=7"
+#define CMDLINE_CONSOLE CMDLINE_COMMON "console=ttyS0 loglevel=5"
 
 /* To addresses drawn for this boot; one that cannot be moved stays. */
 static int move_kernel(int kernel_fd, const struct loader_kernel *kernel, struct memory *memory,

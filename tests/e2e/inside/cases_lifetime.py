@@ -165,6 +165,13 @@ def damaged_snapshots_are_refused(world):
 
 
 @case
+def the_guest_boots_without_complaint(world):
+    log = (snapshot_files(world.daemon) / "boot.log").read_text(errors="replace")
+    check_in("ready port=", log, "what the guest says when it boots")
+    check(not re.search("WARNING|BUG|Call Trace|rror", log), f"it complains: {log[-2000:]}")
+
+
+@case
 def a_second_daemon_is_refused(world):
     """Two daemons on one data directory would empty each other's temporary files."""
     other = world.new_daemon("main")

@@ -31,9 +31,6 @@
 
 #define SEED_SIZE 64u
 
-/* Makes the bytes of the MP pointer add up to zero. */
-#define MP_CHECKSUM 10u
-
 #define E820_RAM 1u
 
 #define PAGE_PRESENT 1ull
@@ -175,23 +172,6 @@ static struct kvm_segment flat_segment(uint16_t selector, bool code)
     };
 }
 
-/*
- * An empty MP table pointer where Linux looks first. Without one it maps and scans 64 KiB page
- * by page; with "default configuration 1" it stops there, and the devicetree says the rest.
- */
-static int write_mp_pointer(struct memory *memory, struct err *err)
-{
-    uint8_t pointer[16] = {'_', 'M', 'P', '_', 0, 0, 0, 0, 1, 4, 0, 1};
-
-    for (size_t i = 0; i < sizeof(pointer); i++) {
-        if (i != MP_CHECKSUM)
-            pointer[MP_CHECKSUM] = (uint8_t)(pointer[MP_CHECKSUM] - pointer[i]);
-    }
-    if (memory_write(memory, 0, pointer, sizeof(pointer)) < 0)
-        return err_set(err, EFAULT, "the MP pointer lies outside guest memory");
-    return 0;
-}
-
 static int write_gdt(struct memory *memory, struct err *err)
 {
     /* Null, unused, 64-bit code, data, and a TSS of 16 bytes that nothing uses. */
@@ -281,8 +261,6 @@ int arch_boot(const struct kvm *kvm, struct memory *memory, gpa_t entry_gpa,
         r = write_page_tables(memory, err);
     if (r >= 0)
         r = write_gdt(memory, err);
-    if (r >= 0)
-        r = write_mp_pointer(memory, err);
     if (r >= 0)
         r = set_registers(kvm, entry_gpa, err);
     return r;

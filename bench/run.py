@@ -55,14 +55,13 @@ def arguments(words=None):
     parser.add_argument("--compare", type=Path, metavar="OLD.json",
                         help="end with status 1 when a count of a counting host grew by 2 %%")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help=argparse.SUPPRESS)
-    parser.add_argument("--share", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--peers-folder", type=Path, default=Path("/nonexistent"),
-                        help=argparse.SUPPRESS)
+    parser.add_argument("--share", type=Path, metavar="DIR",
+                        help="measure in the hosts of this folder, as they are; without it the "
+                        "bench makes its own, with more peers")
     options = parser.parse_args(words)
     if not 1 <= options.runs <= 10000:
         parser.error("--runs takes 1 to 10000")
     options.kinds = list(dict.fromkeys(options.kinds or ["soft", "counting"]))
-    options.share = options.share or options.build / "share" / "skillvm"
     return options
 
 
@@ -72,6 +71,34 @@ def chosen(names):
     if unknown:
         sys.exit(f"bench: no peer {', '.join(unknown)}; there are: {', '.join(PEERS)}")
     return [name for name in PEERS if name in wanted or name == "python3"]
+
+
+def make_hosts(options):
+    """Software hosts with more peers than the usual ones have. The folder of their files."""
+    share, usual = options.build / "share" / "bench", options.build / "share" / "skillvm"
+    share.mkdir(parents=True, exist_ok=True)
+    for name in ("vmlinux", "python.erofs", "python.modules"):
+        link = share / name
+        link.unlink(missing_ok=True)
+        link.symlink_to((usual / name).resolve(strict=True))
+    command = [str(ROOT / "images" / "softhost" / "build.sh"), "--build", str(options.build),
+               "--share", str(share), "--packages", str(HERE / "packages")]
+    if options.vmx:
+        command.append("--vmx")
+    for kernel in options.kernel or ["default"]:
+        print(f"bench: the host with the kernel {kernel}", file=sys.stderr, flush=True)
+        subprocess.run(command + (["--kernel", kernel] if kernel != "default" else []), check=True)
+    return share
+
+
+def bring_peers(options):
+    """The folder of what some peers need beside packages, where one of them is asked for."""
+    if not BROUGHT & set(chosen(options.peers)):
+        return Path("/nonexistent")
+    print("bench: gathering peers", file=sys.stderr, flush=True)
+    done = subprocess.run([str(HERE / "peers.sh"), "--share", str(options.build / "share" / "skillvm")],
+                          stdout=subprocess.PIPE, text=True, check=False)
+    return Path(done.stdout.strip() or "/nonexistent")
 
 
 def plan(options, kind, **paths):
@@ -150,6 +177,11 @@ def tree():
 
 def document(options):
     began, measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), tree()
+    options.peers_folder = Path("/nonexistent")
+    if not options.share:
+        options.peers_folder = bring_peers(options)
+        emulated = set(options.kinds) - {"native"}
+        options.share = make_hosts(options) if emulated else options.build / "share" / "skillvm"
     kernels = options.kernel or ["default"]
     hosts = [measure(options, kind, kernel) for kind in options.kinds
              for kernel in (kernels if kind != "native" else [None])]

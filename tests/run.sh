@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The whole test suite, on what ./dev build made; the last line is the totals.
+#   run.sh                   what takes minutes
+#   run.sh --long [NAME…]    what takes an hour or more: all of it, or those named
+#   run.sh --long --list     the names
+# Exit status: 0 all passed, 1 some failed, 2 wrong usage.
+set -euo pipefail
+
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+build=$PWD/build
+logs=$build/logs
+. cmake/steps.sh
+. tests/totals.sh
+
+check_bench() { # title option…: passes when no execution failed, and shows its figures
+    check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \
+        --no-plots --only executions --only peers --peers hello,bubblewrap,crun "${@:2}"
+    cat "$step_log"
+}
+
+# The long runs by name, in the order they run in; each has a case in long_run.
+long_runs=(owners clones resets crowd soak cases-6.12 cases-vmx bench-6.12 bench-vmx)
+
+long_run() { # name
+    case $1 in
+    owners)
+        OWNER_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only owners_never_meet
+        ;;
+    clones)
+        CLONES=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only what_clones_share_is_known
+        ;;
+    resets)
+        SKILL_RESETS=5000 HOSTILE_RESETS=1000 \
+            check_cases "$1" tests/e2e/run.sh --build "$build" --only 'resets_*'
+        ;;
+    crowd)
+        check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \
+            --no-plots --soft --only crowd --runs 5000
+        cat "$step_log"
+        ;;
+    soak) check "$1" bench/soak.sh --build "$build" --mixed 8 10000 ;;
+    cases-6.12) check_cases "$1" tests/e2e/run.sh --build "$build" --kernel 6.12 ;;
+    cases-vmx) check_cases "$1" tests/e2e/run.sh --build "$build" --vmx ;;
+    bench-6.12) check_bench "$1" --kernel 6.12 --counting --runs 20 ;;
+    bench-vmx) check_bench "$1" --vmx --counting --runs 5 ;;
+    esac
+}
+
+run_long() { # name…
+    local name
+    [ $# -gt 0 ] || set -- "${long_runs[@]}"
+    for name in "$@"; do
+        if [[ " ${long_runs[*]} " != *" $name "* ]]; then
+            echo "run.sh: no long run is called $name (--list)" >&2
+            exit 2
+        fi
+    done
+    for name in "$@"; do
+        long_run "$name"
+    done
+}
+
+run_suite() {
+    local preset
+    for preset in release clang sanitize; do
+        check "build: $preset" cmake/build.sh "$preset"
+    done
+    check "clang-tidy" tests/check-tidy.sh "$build-clang"
+    check_ctest "units and fuzz replay" "$build"
+    check_ctest "units and fuzz replay, sanitizers" "$build-sanitize"
+    check "MCP with the official client" tests/mcp/run.sh --build "$build"
+    check_cases "end to end" tests/e2e/run.sh --build "$build"
+}
+
+case "$*" in
+'') run_suite ;;
+'--long --list')
+    printf '%s\n' "${long_runs[@]}"
+    exit
+    ;;
+--long*) run_long "${@:2}" ;;
+*)
+    sed -n '4,8p' "$0" | cut -c3- >&2
+    exit 2
+    ;;
+esac
+print_totals

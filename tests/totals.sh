@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Counts what passed, to be sourced after cmake/steps.sh. Every check, every ctest test and every
+# end-to-end case counts as one.
+
+jobs=$(nproc)
+passed=0
+failed=0
+skipped=()
+failures=()
+
+check() { # title command…
+    if try "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        failures+=("$1")
+    fi
+}
+
+run_ctest() { # folder
+    # Most of them wait for deadlines rather than for the processor.
+    ctest --test-dir "$1" -j $((2 * jobs)) -L 'unit|fuzz' --output-on-failure --timeout 300 \
+        --no-tests=error --output-junit "$1/junit.xml"
+}
+
+# Adds what a JUnit file of ctest says to the totals; the suite itself is not one more.
+check_ctest() { # title folder
+    local file=$2/junit.xml tests failures_here skips name
+    rm -f "$file"
+    try "$1" run_ctest "$2" || true
+    if [ ! -s "$file" ]; then
+        failed=$((failed + 1))
+        failures+=("$1")
+        return
+    fi
+    tests=$(sed -n 's/^.* tests="\([0-9]*\)".*$/\1/p;s/^[[:space:]]*tests="\([0-9]*\)".*$/\1/p' "$file" | head -n 1)
+    failures_here=$(grep -c '<failure' "$file" || true)
+    skips=$(grep -c '<skipped' "$file" || true)
+    passed=$((passed + tests - failures_here - skips))
+    failed=$((failed + failures_here))
+    while read -r name; do
+        skipped+=("$name ($1)")
+    done < <(grep -B 1 '<skipped' "$file" | sed -n 's/^.*<testcase name="\([^"]*\)".*$/\1/p')
+    while read -r name; do
+        failures+=("$name ($1)")
+    done < <(grep -B 1 '<failure' "$file" | sed -n 's/^.*<testcase name="\([^"]*\)".*$/\1/p')
+}
+
+# A suite that prints `ok`, `FAIL` and `skip` lines and a closing line of its own.
+check_cases() { # title command…
+    local title=$1 status=0 totals name
+    try "$@" || status=$?
+    # shellcheck disable=SC2154 # try sets it
+    totals=$(tail -n 1 "$step_log")
+    if [[ $totals =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed ]]; then
+        passed=$((passed + BASH_REMATCH[1]))
+        failed=$((failed + BASH_REMATCH[2]))
+        [ "$status" = 0 ] || [ "${BASH_REMATCH[2]}" != 0 ] || failed=$((failed + 1))
+    else
+        failed=$((failed + 1))
+        failures+=("$title: no totals")
+    fi
+    while read -r name; do
+        skipped+=("$title: $name")
+    done < <(sed -n 's/^skip //p' "$step_log")
+    while read -r name; do
+        failures+=("$title: $name")
+    done < <(sed -n 's/^FAIL //p' "$step_log")
+}
+
+print_totals() {
+    local line
+    for line in "${failures[@]}"; do
+        echo "failed: $line"
+    done
+    for line in "${skipped[@]}"; do
+        echo "skipped: $line"
+    done
+    if [ ${#skipped[@]} -gt 0 ]; then
+        echo "$passed passed, $failed failed, ${#skipped[@]} skipped"
+    else
+        echo "$passed passed, $failed failed"
+    fi
+    [ "$failed" = 0 ]
+}

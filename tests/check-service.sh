@@ -59,8 +59,18 @@ if ! printf '  path: "/run/skillvm/skillvmd.sock"\ndata: "/var/lib/skillvm"\n' |
     complain 'the sample settings are not the defaults'
 fi
 
-# An install has what the unit names, and leaves settings alone that are there.
+# An install without kernel and image fails and says how they are made.
 build=$(dirname "$program")/..
+export SKILLVM_SHARE=$work/guest
+mkdir "$SKILLVM_SHARE"
+if DESTDIR=$work/nothing cmake --install "$build" --component service >"$work/install" 2>&1; then
+    complain 'an install without a guest kernel succeeds'
+elif ! tr -s '\n ' ' ' <"$work/install" | grep -q 'vmlinux is not there.*--target kernel image'; then
+    complain "an install without a guest kernel says: $(cat "$work/install")"
+fi
+touch "$SKILLVM_SHARE"/{vmlinux,python.erofs,python.modules}
+
+# An install has what the unit names, and leaves settings alone that are there.
 install() {
     DESTDIR=$work/root cmake --install "$build" --component service >"$work/install" 2>&1 ||
         complain "cmake --install: $(tail -n 5 "$work/install")"

@@ -8,4 +8,4 @@ cd "$(dirname "$0")/.."
     git ls-files -co --exclude-standard -- '*.sh' '*.bash' dev .ci/run
 } | while read -r file; do
     [ ! -f "$file" ] || echo "$file"
-done | xargs -r shellcheck
+done | xargs -r shellcheck -x

@@ -21,10 +21,11 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(owners clones resets crowd soak cases-6.12 cases-vmx bench-6.12 bench-vmx)
+long_runs=(package owners clones resets crowd soak cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
+    package) check_cases "$1" tests/package.sh --build "$build" ;;
     owners)
         OWNER_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only owners_never_meet
         ;;

@@ -59,7 +59,7 @@ struct skillvm_error {
     char message[SKILLVM_MESSAGE_MAX]; /* for a person, without a line end */
 };
 
-/* The library's version, "0.1.0". Static. */
+/* The library's version, "0.2.0". Static. */
 const char *skillvm_version(void);
 
 /*

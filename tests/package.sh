@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs the packages as a user would, in a clean Debian 12, runs a skill there, and removes them:
+#   package.sh --build DIR     DIR/packages holds them (./dev package)
+# Needs root, debootstrap and lintian. The last line is the totals. Exit status: 0 all passed, 1 some
+# failed, 77 nothing could run.
+set -uo pipefail
+
+cd "$(dirname "$0")/.." || exit
+[[ ${1:-} == --build && -d ${2:-} ]] || {
+    sed -n '5p' "$0" | cut -c3- >&2
+    exit 2
+}
+build=$(realpath "$2")
+for tool in debootstrap lintian; do
+    if ! command -v "$tool" >/dev/null || [[ $(id -u) != 0 ]]; then
+        echo "skip package: it needs root and $tool"
+        echo "0 passed, 0 failed, 1 skipped"
+        exit 77
+    fi
+done
+
+work=$(mktemp -d)
+root=$work/root
+finish() {
+    umount -R "$root/proc" "$root/dev" "$root/sys" 2>/dev/null
+    rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+
+passed=0
+failed=0
+try() { # title command…
+    local title=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok $title"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $title: $(tail -n 20 "$work/log")"
+        failed=$((failed + 1))
+    fi
+}
+
+inside() {
+    chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# The machine's own source of packages.
+clean_debian() {
+    # shellcheck disable=SC2016 # apt fills it in
+    debootstrap --variant=minbase bookworm "$root" \
+        "$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)" &&
+        cp -r /etc/apt/. "$root/etc/apt/" && cp /etc/resolv.conf "$root/etc/" &&
+        mount --bind /dev "$root/dev" && mount --bind /sys "$root/sys" &&
+        mount -t proc proc "$root/proc" && mkdir "$root/packages" &&
+        cp "$build"/packages/*.deb "$root/packages/" && cp -r examples/word-counter "$root/root/" &&
+        inside apt-get -qq update
+}
+
+installs() { # pattern…
+    inside sh -c "apt-get -qq -y --no-install-recommends install ${*/#//packages/}"
+}
+
+runs_a_skill() {
+    inside skillvm run /root/word-counter --input '{"text": "to be or not to be"}' --json \
+        >"$work/result" && grep -q '"status":"success"' "$work/result" &&
+        grep -q '"to":2\|"to": 2' "$work/result"
+}
+
+builds_a_program() {
+    # shellcheck disable=SC2016 # the inner shell runs it
+    inside apt-get -qq -y --no-install-recommends install gcc libc6-dev pkg-config &&
+        printf '#include <skillvm.h>\n#include <stdio.h>\nint main(void) { puts(skillvm_version()); }\n' \
+            >"$root/root/p.c" &&
+        inside sh -c 'cd /root && gcc p.c $(pkg-config --cflags --libs skillvm) -o p && ./p'
+}
+
+goes() {
+    inside apt-get -qq -y purge skillvm skillvm-softhost skillvm-dev libskillvm0 &&
+        ! inside sh -c 'ls /usr/bin/skillvm* /usr/share/skillvm /etc/skillvm 2>/dev/null | grep .'
+}
+
+try lintian lintian --fail-on error,warning --allow-root "$build"/packages/*.deb
+try clean_debian clean_debian
+if ((failed == 0)); then
+    try installs installs 'skillvm_*.deb' 'skillvm-softhost_*.deb'
+    try knows_its_version inside skillvm version
+    try runs_a_skill runs_a_skill
+    try installs_dev installs 'libskillvm0_*.deb' 'skillvm-dev_*.deb'
+    try builds_a_program builds_a_program
+    try goes goes
+fi
+echo "$passed passed, $failed failed"
+((failed == 0))

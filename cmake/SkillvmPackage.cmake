@@ -48,7 +48,7 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/cmake/package/triggers)
 
 set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME skillvm-dev)
-set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libskillvm0 (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libskillvm0 (= ${PROJECT_VERSION}), libcurl4-openssl-dev, libcjson-dev")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_CLIENT_DESCRIPTION "C library for skillvm, to build programs with
 Runs skills by a skillvm daemon, from C or C++: the header, the static library

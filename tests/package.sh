@@ -67,8 +67,8 @@ installs() { # pattern…
 
 runs_a_skill() {
     inside skillvm run /root/word-counter --input '{"text": "to be or not to be"}' --json \
-        >"$work/result" && grep -q '"status":"success"' "$work/result" &&
-        grep -q '"to":2\|"to": 2' "$work/result"
+        >"$work/result" && cat "$work/result" &&
+        grep -Eq '"status": ?"success"' "$work/result" && grep -Eq '"words": ?6' "$work/result"
 }
 
 builds_a_program() {

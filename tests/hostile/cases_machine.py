@@ -117,7 +117,8 @@ def odd_ends_of_a_hostile_guest(world):
         check_equal(result["status"], "success", "connect-out: status")
         check("CONNECTED" not in result["stdout"], f"the guest got out: {result['stdout']}")
         check_in("1024 E", result["stdout"], "connect-out")
-        check_equal(play(daemon, "serial")["status"], "success", "serial: status")
+        result = play(daemon, "serial")
+        check_equal((result["status"], result["stdout"]), ("success", "nobody\n"), "serial")
 
 
 @case

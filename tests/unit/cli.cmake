@@ -24,6 +24,6 @@ endif()
 
 # The words of the command line: its help, the completion for bash and the man page agree.
 add_test(NAME unit_cli_words COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/cli_words.py
-    $<TARGET_FILE:skillvm> ${CMAKE_SOURCE_DIR}/api/cli/completion/skillvm.bash
-    ${CMAKE_SOURCE_DIR}/api/cli/man/skillvm.1)
+    $<TARGET_FILE:skillvm> ${CMAKE_BINARY_DIR}/api/cli/skillvm.bash
+    ${CMAKE_BINARY_DIR}/api/cli/skillvm.1)
 set_tests_properties(unit_cli_words PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)

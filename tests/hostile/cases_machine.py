@@ -118,7 +118,7 @@ def odd_ends_of_a_hostile_guest(world):
         check("CONNECTED" not in result["stdout"], f"the guest got out: {result['stdout']}")
         check_in("1024 E", result["stdout"], "connect-out")
         result = play(daemon, "serial")
-        check_equal((result["status"], result["stdout"]), ("success", "nobody\n"), "serial")
+        check_equal((result["status"], result["stdout"]), ("success", "hostile\nnobody\n"), "serial")
 
 
 @case

@@ -13,7 +13,7 @@ if(TARGET fake_vmm)
     skillvm_unit(client_install Threads::Threads)
     target_sources(unit_client_install PRIVATE daemon_harness.c)
     if(SKILLVM_SANITIZE)
-        set(client_user_flags "-fsanitize=address,undefined")
+        set(client_user_flags ${SKILLVM_SANITIZER})
     endif()
     target_compile_definitions(unit_client_install PRIVATE BUILD="${CMAKE_BINARY_DIR}"
         SOURCE="${CMAKE_CURRENT_SOURCE_DIR}/client_user" DOCS="${CMAKE_SOURCE_DIR}/docs" FLAGS="${client_user_flags}"

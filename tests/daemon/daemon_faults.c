@@ -2,7 +2,7 @@
 /* Guests and VMMs that break, daemons that stop or die: nothing is left, everything is told. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -2,7 +2,7 @@
 /* `skillvm skill`, `skillvm exec` and `skillvm health` against a daemon with the fake VMM. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <errno.h>
 #include <fcntl.h>

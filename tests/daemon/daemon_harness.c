@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "tests/unit/cmocka_all.h"
 

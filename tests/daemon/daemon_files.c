@@ -2,7 +2,7 @@
 /* Input files: uploaded, listed, read, given to an execution, removed; artifacts as objects. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "base/fd.h"
 

@@ -45,7 +45,11 @@ class HostileDaemon:
         self.daemon = Daemon(world.bin_dir, str(share), world.root / "hostile")
 
     def __enter__(self):
-        self.daemon.start()
+        try:
+            self.daemon.start()
+        except BaseException:
+            self.daemon.kill()
+            raise
         self.before = self.daemon.cost()
         return self.daemon
 

@@ -21,7 +21,7 @@ check() { # title command…
 
 run_ctest() { # folder
     # Most of them wait for deadlines rather than for the processor.
-    ctest --test-dir "$1" -j $((2 * jobs)) -L 'unit|fuzz' --output-on-failure --timeout 300 \
+    ctest --test-dir "$1" -j $((2 * jobs)) -L 'unit|daemon|fuzz' --output-on-failure --timeout 300 \
         --no-tests=error --output-junit "$1/junit.xml"
 }
 

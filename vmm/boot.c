@@ -43,14 +43,13 @@ int boot_machine(struct machine *m, const struct boot_config *config, struct err
     struct machine_config machine_config = {
         .memory_fd = -1,
         .memory_bytes = config->memory_bytes,
-        .image_fd = config->image_fd,
-        .vsock_fd = config->vsock_fd,
+        .host = {.image_fd = config->image_fd, .vsock_fd = config->vsock_fd},
         .console_fd = config->console_fd,
-        .has_serial = config->console_fd >= 0,
     };
     struct devicetree_config tree = {
         .ram_bytes = config->memory_bytes,
         .cmdline = config->console_fd >= 0 ? CMDLINE_CONSOLE : CMDLINE_QUIET,
+        .n_virtio = (uint32_t)machine_n_devices,
         .serial = config->console_fd >= 0,
     };
     uint8_t dtb[DEVICETREE_SIZE_MAX];

@@ -15,7 +15,9 @@
  * Descriptors: control is the SEQPACKET socket; vsock is one end of a stream socketpair that
  * carries the bytes of the single connection to guest port 1024; kernel (vmlinux), image
  * (root file system), state and memory are read-only files, trusted because the daemon checked
- * their digests. The VMM opens no path but /dev/kvm, and /proc/self/pagemap with --reusable.
+ * their digests; console is where a serial port writes, which no machine has without: the
+ * daemon gives one only to the machine that it boots for a snapshot. The VMM opens no path but
+ * /dev/kvm, and /proc/self/pagemap with --reusable.
  *
  * The working set is a hint made by an earlier machine of the same snapshot: a restore with
  * --record-fd (an empty file, open for writing) writes it when the machine ends by QUIT or by

@@ -33,10 +33,14 @@ static int put_interrupt(void *fdt, uint32_t gsi)
     return fdt_property(fdt, "interrupts", cells, sizeof(cells));
 }
 
-static int put_virtio(void *fdt, uint64_t base, uint32_t gsi)
+static int put_virtio(void *fdt, uint32_t n_devices)
 {
-    return begin_device(fdt, "virtio", base, LAYOUT_DEVICE_SIZE, "virtio,mmio")
-               ?: put_interrupt(fdt, gsi) ?: fdt_end_node(fdt);
+    int r = 0;
+
+    for (uint32_t i = 0; i < n_devices && r == 0; i++)
+        r = begin_device(fdt, "virtio", LAYOUT_DEVICE_BASE(i), LAYOUT_DEVICE_SIZE, "virtio,mmio")
+                ?: put_interrupt(fdt, LAYOUT_DEVICE_GSI(i)) ?: fdt_end_node(fdt);
+    return r;
 }
 
 static int put_serial(void *fdt)
@@ -87,8 +91,7 @@ static int build(const struct devicetree_config *config, void *fdt, int cap)
         ?: put_cells(fdt)
         ?: fdt_property(fdt, "ranges", NULL, 0)
         ?: arch_devicetree_interrupt_controllers(fdt)
-        ?: put_virtio(fdt, LAYOUT_BLK_BASE, LAYOUT_BLK_GSI)
-        ?: put_virtio(fdt, LAYOUT_VSOCK_BASE, LAYOUT_VSOCK_GSI)
+        ?: put_virtio(fdt, config->n_virtio)
         ?: (config->serial ? put_serial(fdt) : 0)
         ?: put_vmgenid(fdt, config->ram_bytes)
         ?: fdt_end_node(fdt) ?: fdt_end_node(fdt) ?: fdt_finish(fdt);

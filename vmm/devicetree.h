@@ -19,6 +19,7 @@
 struct devicetree_config {
     uint64_t ram_bytes;
     const char *cmdline; /* /chosen bootargs */
+    uint32_t n_virtio;   /* devices on a virtio-mmio transport */
     bool serial;         /* the console port exists */
 };
 

@@ -12,17 +12,16 @@
 #define LAYOUT_RAM_MAX_BYTES (3ull << 30)
 #define LAYOUT_PAGE_SIZE     4096u
 
-/* Device windows: one page each. */
-#define LAYOUT_DEVICE_SIZE 0x1000u
-#define LAYOUT_BLK_BASE    0xd0000000ull
-#define LAYOUT_VSOCK_BASE  0xd0001000ull
-#define LAYOUT_SERIAL_BASE 0xd0002000ull
+/* Device windows: one page each, those of machine_devices first, in its order. */
+#define LAYOUT_DEVICES_MAX    16u
+#define LAYOUT_DEVICE_SIZE    0x1000u
+#define LAYOUT_DEVICE_BASE(i) (0xd0000000ull + (i)*LAYOUT_DEVICE_SIZE)
+#define LAYOUT_SERIAL_BASE    LAYOUT_DEVICE_BASE(LAYOUT_DEVICES_MAX)
 
 /* Interrupt lines of the interrupt controller, all edge triggered. */
-#define LAYOUT_SERIAL_GSI  4u
-#define LAYOUT_BLK_GSI     5u
-#define LAYOUT_VSOCK_GSI   6u
-#define LAYOUT_VMGENID_GSI 7u
+#define LAYOUT_VMGENID_GSI   3u
+#define LAYOUT_SERIAL_GSI    4u
+#define LAYOUT_DEVICE_GSI(i) (5u + (i))
 
 /* The generation ID has the last page of RAM for itself, kept from the kernel's allocator. */
 #define LAYOUT_VMGENID_GPA(ram_bytes) ((ram_bytes)-LAYOUT_PAGE_SIZE)

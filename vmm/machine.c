@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -12,8 +13,16 @@
 
 #include "base/fd.h"
 #include "vmm/arch/arch.h"
-#include "vmm/layout.h"
 #include "vmm/vcpu.h"
+#include "vmm/virtio/blk.h"
+
+const struct virtio_ops *const machine_devices[] = {
+    &blk_ops,
+    &vsock_ops,
+};
+const size_t machine_n_devices = sizeof(machine_devices) / sizeof(machine_devices[0]);
+_Static_assert(sizeof(machine_devices) / sizeof(machine_devices[0]) <= LAYOUT_DEVICES_MAX,
+               "a window and an interrupt line for each");
 
 static int map_memory(struct machine *m, struct err *err)
 {
@@ -38,47 +47,64 @@ static int map_memory(struct machine *m, struct err *err)
     return 0;
 }
 
-static void raise_blk(void *arg)
+static void raise_interrupt(void *arg)
 {
-    machine_pulse(arg, LAYOUT_BLK_GSI);
+    struct machine_device *d = arg;
+
+    machine_pulse(d->machine, d->gsi);
 }
 
-static void raise_vsock(void *arg)
+/* Gives the device a transport fresh from its reset. */
+static void init_transport(struct machine_device *d)
 {
-    machine_pulse(arg, LAYOUT_VSOCK_GSI);
+    virtio_mmio_init(&d->mmio, d->device, &d->machine->memory,
+                     (struct virtio_irq){.raise = raise_interrupt, .context = d});
 }
 
-/* Gives each device a transport fresh from its reset. */
-static void init_transports(struct machine *m)
+int machine_make_devices(struct machine *m, struct err *err)
 {
-    virtio_mmio_init(&m->blk_mmio, &m->blk.device, &m->memory,
-                     (struct virtio_irq){.raise = raise_blk, .context = m});
-    virtio_mmio_init(&m->vsock_mmio, &m->vsock.device, &m->memory,
-                     (struct virtio_irq){.raise = raise_vsock, .context = m});
-}
+    for (size_t i = 0; i < machine_n_devices; i++) {
+        const struct virtio_ops *ops = machine_devices[i];
+        struct machine_device *d = &m->devices[i];
+        int r;
 
-static int init_devices(struct machine *m, struct err *err)
-{
-    const struct machine_config *c = &m->config;
-    int r = blk_init(&m->blk, c->image_fd, "skillvm-root", err);
-
-    if (r >= 0)
-        r = vsock_init(&m->vsock, MACHINE_GUEST_CID, c->vsock_fd, err);
-    if (r < 0)
-        return r;
-    serial_init(&m->serial, c->console_fd);
-    init_transports(m);
+        d->machine = m;
+        d->gsi = LAYOUT_DEVICE_GSI((uint32_t)i);
+        d->device = calloc(1, ops->size);
+        if (!d->device)
+            return err_set(err, ENOMEM, "no memory for the %s device", ops->name);
+        r = ops->init(d->device, &m->config.host, err);
+        if (r < 0)
+            return r;
+        init_transport(d);
+        m->vsock = m->vsock ?: vsock_of(d->device);
+    }
+    serial_init(&m->serial, m->config.console_fd);
     return 0;
 }
 
 void machine_renew_devices(struct machine *m, int vsock_fd)
 {
-    m->config.vsock_fd = vsock_fd;
+    m->config.host.vsock_fd = vsock_fd;
     m->waited_events = -1;
-    blk_renew(&m->blk);
-    vsock_renew(&m->vsock, vsock_fd);
+    for (struct machine_device *d = m->devices; d < m->devices + machine_n_devices; d++) {
+        d->device->ops->renew(d->device, &m->config.host);
+        init_transport(d);
+    }
     serial_init(&m->serial, m->config.console_fd);
-    init_transports(m);
+}
+
+void machine_release_devices(struct machine *m)
+{
+    for (size_t i = 0; i < machine_n_devices; i++) {
+        struct virtio_device **device = &m->devices[i].device;
+
+        if (*device && machine_devices[i]->finish)
+            machine_devices[i]->finish(*device);
+        free(*device);
+        *device = NULL;
+    }
+    m->vsock = NULL;
 }
 
 /* The machine, from top to bottom. */
@@ -114,7 +140,7 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
     if (r < 0)
         return r;
 
-    r = init_devices(m, err);
+    r = machine_make_devices(m, err);
     if (r < 0)
         return r;
     m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -129,7 +155,7 @@ void machine_finish(struct machine *m)
         return;
     vcpu_stop(m);
     kvm_finish(&m->kvm);
-    vsock_finish(&m->vsock);
+    machine_release_devices(m);
     if (m->mapping)
         (void)munmap(m->mapping, m->config.memory_bytes);
     m->mapping = NULL;
@@ -197,31 +223,34 @@ enum machine_end machine_get_end(struct machine *m, struct err *ret_err)
     return end;
 }
 
-/* Under the lock: ends a machine whose guest broke a device's rules. */
-static void check_rules(struct machine *m, const struct virtio_mmio *mmio, const char *name)
+/* Under the lock: ends a machine whose guest broke the device's rules. */
+static void check_rules(struct machine_device *d)
 {
-    const char *failure = virtio_mmio_failure(mmio);
+    const char *failure = virtio_mmio_failure(&d->mmio);
     char text[ERR_MESSAGE_MAX];
 
     if (!failure)
         return;
-    (void)snprintf(text, sizeof(text), "the guest broke a rule of its %s device: %s", name,
-                   failure);
-    set_end(m, MACHINE_RULES, text);
+    (void)snprintf(text, sizeof(text), "the guest broke a rule of its %s device: %s",
+                   d->device->ops->name, failure);
+    set_end(d->machine, MACHINE_RULES, text);
 }
 
-static void access_virtio(struct machine *m, struct virtio_mmio *mmio, const char *name,
-                          uint64_t offset, void *data, uint32_t len, bool is_write)
+static void access_device(struct machine_device *d, uint64_t offset, void *data, uint32_t len,
+                          bool is_write)
 {
+    struct machine *m = d->machine;
+
     if (!is_write) {
-        virtio_mmio_read(mmio, offset, data, len);
+        virtio_mmio_read(&d->mmio, offset, data, len);
         return;
     }
-    virtio_mmio_write(mmio, offset, data, len);
+    virtio_mmio_write(&d->mmio, offset, data, len);
     /* One access does a bounded amount of work: the main thread goes on with the rest. */
-    if (virtio_mmio_serve_more(mmio))
+    if (virtio_mmio_serve_more(&d->mmio) || vsock_poll_events(m->vsock) != m->waited_events ||
+        vsock_state(m->vsock) != m->seen_state)
         wake_main(m);
-    check_rules(m, mmio, name);
+    check_rules(d);
 }
 
 static void access_serial(struct machine *m, uint64_t offset, void *data, uint32_t len,
@@ -237,46 +266,32 @@ static void access_serial(struct machine *m, uint64_t offset, void *data, uint32
 
 void machine_mmio(struct machine *m, uint64_t gpa, void *data, uint32_t len, bool is_write)
 {
+    uint64_t window = (gpa - LAYOUT_DEVICE_BASE(0)) / LAYOUT_DEVICE_SIZE;
     uint64_t offset = gpa % LAYOUT_DEVICE_SIZE;
 
     (void)pthread_mutex_lock(&m->lock);
-    switch (gpa - offset) {
-    case LAYOUT_BLK_BASE:
-        access_virtio(m, &m->blk_mmio, "blk", offset, data, len, is_write);
-        break;
-    case LAYOUT_VSOCK_BASE:
-        access_virtio(m, &m->vsock_mmio, "vsock", offset, data, len, is_write);
-        if (vsock_poll_events(&m->vsock) != m->waited_events ||
-            vsock_state(&m->vsock) != m->seen_state)
-            wake_main(m);
-        break;
-    case LAYOUT_SERIAL_BASE:
-        if (m->config.has_serial) {
-            access_serial(m, offset, data, len, is_write);
-            break;
-        }
-        __attribute__((fallthrough));
-    default:
+    if (window < machine_n_devices)
+        access_device(&m->devices[window], offset, data, len, is_write);
+    else if (gpa - offset == LAYOUT_SERIAL_BASE && m->config.console_fd >= 0)
+        access_serial(m, offset, data, len, is_write);
+    else if (!is_write)
         /* Nobody there: as on a bus, reads give ones and writes go nowhere. */
-        if (!is_write)
-            memset(data, 0xff, len);
-        break;
-    }
+        memset(data, 0xff, len);
     (void)pthread_mutex_unlock(&m->lock);
 }
 
 int machine_vsock_wait(struct machine *m, enum vsock_state *ret_state, bool *ret_more)
 {
-    bool more;
+    bool more = false;
     int events;
 
     (void)pthread_mutex_lock(&m->lock);
-    more = virtio_mmio_serve_more(&m->blk_mmio);
-    more = virtio_mmio_serve_more(&m->vsock_mmio) || more;
-    check_rules(m, &m->blk_mmio, "blk");
-    check_rules(m, &m->vsock_mmio, "vsock");
-    events = m->waited_events = vsock_poll_events(&m->vsock);
-    *ret_state = m->seen_state = vsock_state(&m->vsock);
+    for (struct machine_device *d = m->devices; d < m->devices + machine_n_devices; d++) {
+        more = virtio_mmio_serve_more(&d->mmio) || more;
+        check_rules(d);
+    }
+    events = m->waited_events = vsock_poll_events(m->vsock);
+    *ret_state = m->seen_state = vsock_state(m->vsock);
     (void)pthread_mutex_unlock(&m->lock);
     *ret_more = more;
     return events;
@@ -285,8 +300,9 @@ int machine_vsock_wait(struct machine *m, enum vsock_state *ret_state, bool *ret
 void machine_vsock_ready(struct machine *m, short revents)
 {
     (void)pthread_mutex_lock(&m->lock);
-    vsock_host_ready(&m->vsock, revents);
-    check_rules(m, &m->vsock_mmio, "vsock");
+    vsock_host_ready(m->vsock, revents);
+    for (struct machine_device *d = m->devices; d < m->devices + machine_n_devices; d++)
+        check_rules(d);
     (void)pthread_mutex_unlock(&m->lock);
 }
 
@@ -295,7 +311,7 @@ int machine_vsock_connect(struct machine *m)
     int r;
 
     (void)pthread_mutex_lock(&m->lock);
-    r = vsock_connect(&m->vsock);
+    r = vsock_connect(m->vsock);
     (void)pthread_mutex_unlock(&m->lock);
     return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One microVM: guest memory, one vCPU on a thread of its own, and three devices. The main
+ * One microVM: guest memory, one vCPU on a thread of its own, and its devices. The main
  * thread owns the machine and the host's descriptors; the vCPU thread calls devices from guest
  * exits. `lock` is held across every call into a device and guards what is marked so. Whatever
  * the guest does ends at most this machine, and the reason is kept in words.
@@ -17,13 +17,18 @@
 #include "base/err.h"
 #include "vmm/arch/arch.h"
 #include "vmm/kvm.h"
+#include "vmm/layout.h"
 #include "vmm/memory.h"
 #include "vmm/serial.h"
-#include "vmm/virtio/blk.h"
 #include "vmm/virtio/mmio.h"
 #include "vmm/virtio/vsock.h"
 
-#define MACHINE_GUEST_CID 3u
+/*
+ * The devices, each on a virtio-mmio transport; the place of one says its window and interrupt
+ * line. A new device is a file in virtio/ and a line in this table in machine.c.
+ */
+extern const struct virtio_ops *const machine_devices[];
+extern const size_t machine_n_devices;
 
 /* Why the guest does not run any more. */
 enum machine_end {
@@ -38,10 +43,8 @@ struct machine_config {
     int memory_fd; /* guest memory as a file that is copied on write; -1: fresh memory */
     uint64_t memory_bytes;
     bool log_dirty; /* KVM notes which pages the guest writes */
-    int image_fd;
-    int vsock_fd;
-    int console_fd;  /* -1: no output */
-    bool has_serial; /* the guest was told of a serial port */
+    struct virtio_host host;
+    int console_fd; /* -1: no serial port, and nothing in its window */
 };
 
 struct machine {
@@ -52,11 +55,14 @@ struct machine {
     struct memory memory;
 
     pthread_mutex_t lock;
-    struct blk blk;
-    struct vsock vsock;
+    struct machine_device {
+        struct machine *machine;
+        uint32_t gsi;
+        struct virtio_device *device; /* owned; NULL: not made */
+        struct virtio_mmio mmio;
+    } devices[LAYOUT_DEVICES_MAX]; /* as machine_devices has them */
+    struct vsock *vsock;           /* of devices; what the main thread serves */
     struct serial serial;
-    struct virtio_mmio blk_mmio;
-    struct virtio_mmio vsock_mmio;
 
     /* The vCPU thread writes wake_fd when the main thread has something to look at. */
     int wake_fd;
@@ -86,10 +92,16 @@ struct machine {
  */
 int machine_init(struct machine *m, const struct machine_config *config, struct err *err);
 /*
- * Makes the devices as machine_init left them, with another end of the vsock stream (borrowed).
- * The vCPU is paused. Allocates nothing.
+ * Puts the devices back to how machine_init left them, with another end of the vsock stream
+ * (borrowed). The vCPU is paused. Allocates nothing.
  */
 void machine_renew_devices(struct machine *m, int vsock_fd);
+/*
+ * The part of machine_init that makes the devices, which need config.host, memory and kvm, but
+ * no usable KVM; and the part of machine_finish that releases them. 0 or -errno.
+ */
+int machine_make_devices(struct machine *m, struct err *err);
+void machine_release_devices(struct machine *m);
 /* Stops the vCPU thread and releases everything. Safe on a zeroed machine or one whose init
    failed. */
 void machine_finish(struct machine *m);

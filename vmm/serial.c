@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/serial.h"
 
-#include <errno.h>
 #include <linux/serial_reg.h>
 #include <poll.h>
 #include <string.h>
@@ -125,32 +124,4 @@ bool serial_take_interrupt(struct serial *s)
 
     s->interrupt_due = false;
     return due;
-}
-
-void serial_save(const struct serial *s, struct bytes_writer *w)
-{
-    bytes_put_u8(w, s->ier);
-    bytes_put_u8(w, s->lcr);
-    bytes_put_u8(w, s->mcr);
-    bytes_put_u8(w, s->scratch);
-    bytes_put(w, s->divisor, sizeof(s->divisor));
-    bytes_put_u8(w, s->empty_pending);
-    bytes_put_u8(w, 0);
-}
-
-int serial_load(struct serial *s, struct bytes_reader *r, struct err *err)
-{
-    struct serial loaded = {.console_fd = s->console_fd};
-
-    loaded.ier = bytes_get_u8(r);
-    loaded.lcr = bytes_get_u8(r);
-    loaded.mcr = bytes_get_u8(r);
-    loaded.scratch = bytes_get_u8(r);
-    bytes_get(r, loaded.divisor, sizeof(loaded.divisor));
-    loaded.empty_pending = bytes_get_u8(r) != 0;
-    (void)bytes_get_u8(r);
-    if (!bytes_done(r))
-        return err_set(err, EINVAL, "wrong length");
-    *s = loaded;
-    return 0;
 }

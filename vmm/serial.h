@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transmit half of an 8250 UART in a memory window, for boot logs. It receives nothing and
- * drops what its console does not take. It must never wait for the console, nor answer
- * an offset with anything but a register.
+ * The transmit half of an 8250 UART in a memory window, for boot logs: no snapshot holds it,
+ * and a machine without a console has none. It receives nothing and drops what its console does
+ * not take. It must never wait for the console, nor answer an offset with anything but a
+ * register.
  */
 #ifndef SKILLVM_VMM_SERIAL_H
 #define SKILLVM_VMM_SERIAL_H
@@ -10,11 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/bytes.h"
-#include "base/err.h"
-
-#define SERIAL_STATE_SIZE 8u
-#define SERIAL_LINE_MAX   256u
+#define SERIAL_LINE_MAX 256u
 
 struct serial {
     int console_fd; /* borrowed; -1 drops the output */
@@ -35,8 +32,5 @@ void serial_read(struct serial *s, uint64_t offset, void *data, uint32_t len);
 void serial_write(struct serial *s, uint64_t offset, const void *data, uint32_t len);
 /* True when the interrupt must be raised; clears it. */
 bool serial_take_interrupt(struct serial *s);
-/* Exactly SERIAL_STATE_SIZE bytes. load: 0, or -EINVAL on a short reader. */
-void serial_save(const struct serial *s, struct bytes_writer *w);
-int serial_load(struct serial *s, struct bytes_reader *r, struct err *err);
 
 #endif

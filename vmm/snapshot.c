@@ -9,81 +9,66 @@
 
 #include "base/fd.h"
 #include "vmm/arch/arch.h"
-#include "vmm/layout.h"
 #include "vmm/verify.h"
 #include "vmm/vmgenid.h"
 #include "vmm/working_set.h"
 
 #define TAG_MACHINE STATE_TAG('M', 'A', 'C', 'H')
-#define TAG_BLK     STATE_TAG('B', 'L', 'K', ' ')
-#define TAG_VSOCK   STATE_TAG('V', 'S', 'C', 'K')
-#define TAG_SERIAL  STATE_TAG('S', 'E', 'R', 'I')
 
 /* The most that is written to the memory file in one call. */
 #define RUN_MAX (1u << 20)
 
-static const struct state_kind kinds[] = {
-    {TAG_MACHINE, 1, "machine"}, {TAG_BLK, 1, "blk"}, {TAG_VSOCK, 1, "vsock"},
-    {TAG_SERIAL, 1, "serial"},   ARCH_STATE_KINDS,
-};
-
-static const struct state_schema schema = {
-    .kinds = kinds,
-    .n_kinds = sizeof(kinds) / sizeof(kinds[0]),
-};
-
 const struct state_schema *snapshot_schema(void)
 {
+    static const struct state_kind machine = {TAG_MACHINE, 2, "machine"};
+    static const struct state_kind arch[] = {ARCH_STATE_KINDS};
+    static struct state_kind kinds[1 + LAYOUT_DEVICES_MAX + sizeof(arch) / sizeof(arch[0])];
+    static struct state_schema schema = {.kinds = kinds};
+    size_t n = 0;
+
+    if (schema.n_kinds > 0)
+        return &schema;
+    kinds[n++] = machine;
+    for (size_t i = 0; i < machine_n_devices; i++)
+        kinds[n++] = (struct state_kind){machine_devices[i]->tag, 1, machine_devices[i]->name};
+    memcpy(kinds + n, arch, sizeof(arch));
+    schema.n_kinds = n + sizeof(arch) / sizeof(arch[0]);
     return &schema;
 }
 
 static int save_machine(const struct machine *m, struct state_writer *w, struct err *err)
 {
-    uint8_t bytes[24];
+    uint8_t bytes[12];
     struct bytes_writer b = bytes_writer_init(bytes, sizeof(bytes));
 
     bytes_put_u32(&b, ARCH_STATE_MACHINE);
-    bytes_put_u32(&b, m->config.has_serial);
     bytes_put_u64(&b, m->config.memory_bytes);
     return state_add(w, TAG_MACHINE, bytes, b.len, err);
 }
 
-int snapshot_get_machine(const struct state *state, struct snapshot_machine *ret_machine,
-                         struct err *err)
+int snapshot_get_memory_bytes(const struct state *state, uint64_t *ret_bytes, struct err *err)
 {
     struct bytes_reader r = state_section(state, TAG_MACHINE);
     uint32_t arch = bytes_get_u32(&r);
-    uint32_t serial = bytes_get_u32(&r);
     uint64_t memory_bytes = bytes_get_u64(&r);
 
-    if (!bytes_done(&r) || serial > 1)
+    if (!bytes_done(&r))
         return state_bad_section(state, TAG_MACHINE, "malformed", err);
     if (arch != ARCH_STATE_MACHINE)
         return state_bad_section(state, TAG_MACHINE, "made on another architecture", err);
-    ret_machine->memory_bytes = memory_bytes;
-    ret_machine->has_serial = serial != 0;
+    *ret_bytes = memory_bytes;
     return 0;
 }
 
-static int save_virtio(const struct virtio_mmio *mmio, uint32_t tag, struct state_writer *w,
-                       struct err *err)
+static int save_device(const struct machine_device *d, struct state_writer *w, struct err *err)
 {
     uint8_t bytes[VIRTIO_MMIO_STATE_MAX];
     struct bytes_writer b = bytes_writer_init(bytes, sizeof(bytes));
 
-    virtio_mmio_save(mmio, &b);
+    virtio_mmio_save(&d->mmio, &b);
     if (b.bad)
         return err_set(err, E2BIG, "a device's state is longer than %zu bytes", sizeof(bytes));
-    return state_add(w, tag, bytes, b.len, err);
-}
-
-static int save_serial(const struct serial *s, struct state_writer *w, struct err *err)
-{
-    uint8_t bytes[SERIAL_STATE_SIZE];
-    struct bytes_writer b = bytes_writer_init(bytes, sizeof(bytes));
-
-    serial_save(s, &b);
-    return state_add(w, TAG_SERIAL, bytes, b.len, err);
+    return state_add(w, d->device->ops->tag, bytes, b.len, err);
 }
 
 static bool is_zero(const uint8_t *page)
@@ -123,18 +108,14 @@ static int save_memory(const struct machine *m, int memory_fd, struct err *err)
 
 int snapshot_save_state(struct machine *m, struct state_writer *w, struct err *err)
 {
-    int r = state_writer_init(w, &schema, err);
+    int r = state_writer_init(w, snapshot_schema(), err);
 
     if (r >= 0)
         r = save_machine(m, w, err);
     if (r >= 0)
         r = arch_state_save(&m->kvm, w, err);
-    if (r >= 0)
-        r = save_virtio(&m->blk_mmio, TAG_BLK, w, err);
-    if (r >= 0)
-        r = save_virtio(&m->vsock_mmio, TAG_VSOCK, w, err);
-    if (r >= 0)
-        r = save_serial(&m->serial, w, err);
+    for (size_t i = 0; i < machine_n_devices && r >= 0; i++)
+        r = save_device(&m->devices[i], w, err);
     return r < 0 ? r : state_writer_complete(w, err);
 }
 
@@ -188,36 +169,25 @@ static int check_memory_file(int fd, uint64_t memory_bytes, struct err *err)
     return 0;
 }
 
-static int load_virtio(struct virtio_mmio *mmio, uint32_t tag, const struct state *state,
-                       struct err *err)
+static int load_device(struct machine_device *d, const struct state *state, struct err *err)
 {
+    uint32_t tag = d->device->ops->tag;
     struct bytes_reader r = state_section(state, tag);
-    int e = virtio_mmio_load(mmio, &r, err);
+    int e = virtio_mmio_load(&d->mmio, &r, err);
 
     if (e < 0) {
-        err_prefix(err, "state section %s", tag == TAG_BLK ? "blk" : "vsock");
+        err_prefix(err, "state section %s", d->device->ops->name);
         return e;
     }
     return bytes_done(&r) ? 0 : state_bad_section(state, tag, "wrong length", err);
 }
 
-static int load_serial(struct serial *s, const struct state *state, struct err *err)
-{
-    struct bytes_reader r = state_section(state, TAG_SERIAL);
-
-    return serial_load(s, &r, NULL) < 0
-               ? state_bad_section(state, TAG_SERIAL, "wrong length", err)
-               : 0;
-}
-
 int snapshot_load_devices(struct machine *m, const struct state *state, struct err *err)
 {
-    int r = load_virtio(&m->blk_mmio, TAG_BLK, state, err);
+    int r = 0;
 
-    if (r >= 0)
-        r = load_virtio(&m->vsock_mmio, TAG_VSOCK, state, err);
-    if (r >= 0)
-        r = load_serial(&m->serial, state, err);
+    for (size_t i = 0; i < machine_n_devices && r >= 0; i++)
+        r = load_device(&m->devices[i], state, err);
     return r;
 }
 
@@ -227,8 +197,8 @@ static int resume(struct machine *m, struct err *err)
     int r;
 
     /* Devices go on: interrupts that may have been lost, and kicks that nobody served. */
-    virtio_mmio_resume(&m->blk_mmio);
-    virtio_mmio_resume(&m->vsock_mmio);
+    for (size_t i = 0; i < machine_n_devices; i++)
+        virtio_mmio_resume(&m->devices[i].mmio);
 
     /* Last, because the guest must see it before it draws a random number: the generation ID,
        and the interrupt that makes the kernel look at it. */
@@ -245,22 +215,18 @@ static int restore(struct machine *m, const struct snapshot_source *source,
 {
     struct machine_config config = {
         .memory_fd = source->memory_fd,
-        .image_fd = source->image_fd,
-        .vsock_fd = source->vsock_fd,
+        .host = {.image_fd = source->image_fd, .vsock_fd = source->vsock_fd},
         .console_fd = source->console_fd,
         .log_dirty = source->log_dirty,
     };
-    struct snapshot_machine machine = {0};
     int r;
 
     /* 1. What machine it was, and that its memory file is whole. */
-    r = snapshot_get_machine(state, &machine, err);
+    r = snapshot_get_memory_bytes(state, &config.memory_bytes, err);
     if (r >= 0)
-        r = check_memory_file(source->memory_fd, machine.memory_bytes, err);
+        r = check_memory_file(source->memory_fd, config.memory_bytes, err);
     if (r < 0)
         return r;
-    config.memory_bytes = machine.memory_bytes;
-    config.has_serial = machine.has_serial;
 
     /* 2. The memory file copy-on-write; VM, interrupt chips, memory slot, vCPU; fresh devices.
      */
@@ -295,7 +261,7 @@ int snapshot_restore(struct machine *m, const struct snapshot_source *source,
     int r = read_state(source->state_fd, &origin->data, &origin->len, err);
 
     if (r >= 0)
-        r = state_parse(origin->data, origin->len, &schema, &origin->state, err);
+        r = state_parse(origin->data, origin->len, snapshot_schema(), &origin->state, err);
     if (r >= 0)
         r = restore(m, source, &origin->state, err);
     /* What only a reset needs. */

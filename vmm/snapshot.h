@@ -17,14 +17,8 @@
 /* The sections of a state file. */
 const struct state_schema *snapshot_schema(void);
 
-/* What the machine section says. */
-struct snapshot_machine {
-    uint64_t memory_bytes;
-    bool has_serial;
-};
-/* Reads the machine section. 0 or -EINVAL. */
-int snapshot_get_machine(const struct state *state, struct snapshot_machine *ret_machine,
-                         struct err *err);
+/* Reads the machine section: how much memory the guest has. 0 or -EINVAL. */
+int snapshot_get_memory_bytes(const struct state *state, uint64_t *ret_bytes, struct err *err);
 
 /*
  * Writes the machine, whose vCPU is paused and which has no guest connection, to
@@ -50,7 +44,7 @@ struct snapshot_source {
     int memory_fd;
     int image_fd;
     int vsock_fd;
-    int console_fd;     /* -1: no output */
+    int console_fd;     /* -1: no serial port; else one that is as new */
     int working_set_fd; /* -1: none */
     int pagemap_fd;     /* private_pages_open_map, where the machine will be reset; or -1 */
     bool log_dirty;     /* the working set will be recorded */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 struct skillvm;
+struct verb;
 
 enum cli_exit {
     CLI_OK = 0,
@@ -77,23 +78,7 @@ void cli_catch_interrupts(void);
 /* The signal that came, or 0. */
 int cli_interrupted(void);
 
-/* Options that every command takes. getopt_long values from 1000 on. */
-#define CLI_OPTION_SOCKET 1000
-#define CLI_OPTION_DATA   1001
-#define CLI_OPTION_SERVER 1002
-#define CLI_OPTION_KEY    1003
-#define CLI_OPTION_AS     1004
-#define CLI_OPTION_HELP   'h'
-#define CLI_GLOBAL_OPTIONS                                                                     \
-    {"socket", required_argument, NULL, CLI_OPTION_SOCKET},                                    \
-        {"data", required_argument, NULL, CLI_OPTION_DATA},                                    \
-        {"server", required_argument, NULL, CLI_OPTION_SERVER},                                \
-        {"key", required_argument, NULL, CLI_OPTION_KEY},                                      \
-        {"as", required_argument, NULL, CLI_OPTION_AS},                                        \
-    {                                                                                          \
-        "help", no_argument, NULL, CLI_OPTION_HELP                                             \
-    }
-
+/* What the options say that every command takes: see options.h. */
 struct cli_globals {
     const char *data_dir;
     const char *socket_path;
@@ -102,14 +87,6 @@ struct cli_globals {
     const char *tenant; /* whom the operator works for; NULL: its own */
     const char *output; /* "json" or "table", for commands that take -o; NULL: not given */
 };
-
-/*
- * What getopt_long gave and no case of the command's own took: a global option is kept, help is
- * printed, anything else is a usage error. -1: go on; else the exit status.
- */
-int cli_take_global(int option, struct cli_globals *globals, const char *command);
-/* After the options of a command without arguments. -1: go on; else the exit status. */
-int cli_refuse_arguments(int argc, char **argv, const char *command);
 
 /* Commands: argv[0] is the command's name. They return the exit status. */
 int cmd_run(struct cli_globals *globals, int argc, char **argv);
@@ -125,8 +102,10 @@ int cmd_tools(struct cli_globals *globals, int argc, char **argv);
 int cmd_key(struct cli_globals *globals, int argc, char **argv);
 int cmd_version(struct cli_globals *globals, int argc, char **argv);
 
-/* Prints a command's help ("" for the program's) to standard output. Returns CLI_OK. */
+/* Prints a command's help ("" for the program's), or that of one of its verbs, to standard
+   output. Returns CLI_OK. */
 int help_print(const char *command);
+int help_print_verb(const char *command, const struct verb *verb);
 /* Says what was wrong with the command line and where help is. Returns CLI_USAGE. */
 int help_usage_error(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

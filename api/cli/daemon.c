@@ -39,17 +39,11 @@ static const char *in_data_dir(const struct cli *cli, const char *name, char *ou
     return out;
 }
 
-int daemon_parse_host(const char *text, enum daemon_host *ret_host)
+enum daemon_host daemon_parse_host(const char *word)
 {
-    static const char *const names[] = {"auto", "native", "soft"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *ret_host = (enum daemon_host)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
+    if (!word || strcmp(word, "auto") == 0)
+        return DAEMON_HOST_AUTO;
+    return strcmp(word, "native") == 0 ? DAEMON_HOST_NATIVE : DAEMON_HOST_SOFT;
 }
 
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err)

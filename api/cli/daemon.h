@@ -23,8 +23,8 @@ struct daemon_state {
 /* Looks who is there. 0, or -errno with err (a socket that may not be opened). */
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err);
 
-/* "auto", "native" or "soft". 0 or -EINVAL. */
-int daemon_parse_host(const char *text, enum daemon_host *ret_host);
+/* Of "auto", "native", "soft" or NULL, which is auto. */
+enum daemon_host daemon_parse_host(const char *word);
 
 /*
  * Chooses by the KVM probe where host is auto, and says in one line on standard error which one

@@ -60,8 +60,7 @@ int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
     struct machine_report report;
     struct cli cli = {0};
     struct err err = {0};
-    int status = options_parse_simple(globals, "doctor", OPTION_FORMAT | OPTION_JSON, argc,
-                                      argv, &options);
+    int status = options_parse_simple(globals, "doctor", argc, argv, &options);
 
     if (status < 0)
         status = cli_refuse_server(globals, "doctor", "looks at this machine alone");

@@ -210,58 +210,66 @@ static int exec_files(const struct cli *cli, const struct options *options)
     return status;
 }
 
-static const struct verb verbs[] = {
-    {"list",
-     "usage: skillvm exec list [--skill NAME] [--status WORD] [-n N]\n"
-     "\n"
-     "Lists executions, the newest first. WORD is accepted, running, success, failed, timeout "
-     "or\n"
-     "cancelled.\n"
-     "\n"
-     "example:\n"
-     "  skillvm exec list --status failed -n 10\n",
-     OPTION_FORMAT | OPTION_FILTER, 0, 0, exec_list},
-    {"show",
-     "usage: skillvm exec show ID\n"
-     "\n"
-     "Shows an execution's result, or how far it is.\n"
-     "\n"
-     "example:\n"
-     "  skillvm exec show exec_0123456789abcdef0123456789abcdef -o json\n",
-     OPTION_FORMAT, 1, 1, exec_show},
-    {"logs",
-     "usage: skillvm exec logs ID [-f]\n"
-     "\n"
-     "Prints what the skill printed so far, both streams as they came. With -f each stream "
-     "goes "
-     "to\n"
-     "its own, and what comes is waited for until the end.\n"
-     "\n"
-     "example:\n"
-     "  skillvm exec logs -f exec_0123456789abcdef0123456789abcdef\n",
-     OPTION_FOLLOW, 1, 1, exec_logs},
-    {"cancel",
-     "usage: skillvm exec cancel ID\n"
-     "\n"
-     "Ends an execution that waits or runs.\n"
-     "\n"
-     "example:\n"
-     "  skillvm exec cancel exec_0123456789abcdef0123456789abcdef\n",
-     0, 1, 1, exec_cancel},
-    {"files",
-     "usage: skillvm exec files ID [PATH | -d DIR]\n"
-     "\n"
-     "Lists the files an execution left; with PATH prints that one to standard output, with "
-     "-d\n"
-     "puts all of them below DIR.\n"
-     "\n"
-     "example:\n"
-     "  skillvm exec files exec_0123456789abcdef0123456789abcdef report.csv > report.csv\n",
-     OPTION_DIR | OPTION_FORMAT, 1, 2, exec_files},
+const struct verb exec_verbs[] = {
+    {
+        .name = "list",
+        .args = "[options]",
+        .summary = "list executions, the newest first",
+        .text = "Lists executions, the newest first.",
+        .examples = "exec list --status failed -n 10\n",
+        .options = OPTION_FORMAT | OPTION_FILTER,
+        .run = exec_list,
+    },
+    {
+        .name = "show",
+        .args = "ID",
+        .summary = "show a result",
+        .text = "Shows an execution's result, or how far it is.",
+        .examples = "exec show exec_0123456789abcdef0123456789abcdef -o json\n",
+        .options = OPTION_FORMAT,
+        .min_args = 1,
+        .max_args = 1,
+        .run = exec_show,
+    },
+    {
+        .name = "logs",
+        .args = "ID [-f]",
+        .summary = "print what it printed; -f follows",
+        .text = "Prints what the skill printed so far, both streams as they came. With -f each "
+                "stream goes to its own, and what comes is waited for until the end.",
+        .examples = "exec logs -f exec_0123456789abcdef0123456789abcdef\n",
+        .options = OPTION_FOLLOW,
+        .min_args = 1,
+        .max_args = 1,
+        .run = exec_logs,
+    },
+    {
+        .name = "cancel",
+        .args = "ID",
+        .summary = "end it",
+        .text = "Ends an execution that waits or runs.",
+        .examples = "exec cancel exec_0123456789abcdef0123456789abcdef\n",
+        .min_args = 1,
+        .max_args = 1,
+        .run = exec_cancel,
+    },
+    {
+        .name = "files",
+        .args = "ID [PATH]",
+        .summary = "list its files, print one, or extract all",
+        .text = "Lists the files that an execution left; with PATH prints that one to standard "
+                "output, with -d puts all of them below DIR.",
+        .examples =
+            "exec files exec_0123456789abcdef0123456789abcdef report.csv > report.csv\n",
+        .options = OPTION_DIR | OPTION_FORMAT,
+        .min_args = 1,
+        .max_args = 2,
+        .run = exec_files,
+    },
     {.name = NULL},
 };
 
 int cmd_exec(struct cli_globals *globals, int argc, char **argv)
 {
-    return verbs_main(globals, "exec", verbs, argc, argv);
+    return verbs_main(globals, "exec", argc, argv);
 }

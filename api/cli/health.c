@@ -13,7 +13,7 @@ int cmd_health(struct cli_globals *globals, int argc, char **argv)
     struct cli cli = {0};
     struct err err = {0};
     cJSON *json;
-    int status = options_parse_simple(globals, "health", OPTION_FORMAT, argc, argv, &options);
+    int status = options_parse_simple(globals, "health", argc, argv, &options);
 
     if (status >= 0)
         return status;
@@ -37,7 +37,7 @@ int cmd_health(struct cli_globals *globals, int argc, char **argv)
 int cmd_version(struct cli_globals *globals, int argc, char **argv)
 {
     struct options options = {0};
-    int status = options_parse_simple(globals, "version", OPTION_FORMAT, argc, argv, &options);
+    int status = options_parse_simple(globals, "version", argc, argv, &options);
 
     if (status >= 0)
         return status;

@@ -50,10 +50,6 @@ static int key_create(const struct cli *cli, const struct options *options)
 {
     cJSON *body;
 
-    if (options->role && strcmp(options->role, "tenant") != 0 &&
-        strcmp(options->role, "operator") != 0)
-        return help_usage_error("key", "--role is tenant or operator, not \"%s\"",
-                                options->role);
     body = cJSON_CreateObject();
     if (options->tenant)
         cJSON_AddStringToObject(body, "tenant", options->tenant);
@@ -83,37 +79,41 @@ static int key_revoke(const struct cli *cli, const struct options *options)
     return admin_remove(cli, "keys", options->args[0]);
 }
 
-static const struct verb verbs[] = {
-    {"create",
-     "usage: skillvm key create [options]\n"
-     "\n"
-     "Makes an API key and prints it to standard output. It is shown this once: the daemon "
-     "keeps\n"
-     "only a digest of it.\n"
-     "\n"
-     "example:\n"
-     "  (umask 077; skillvm key create --tenant acme --name ci > acme.key)\n",
-     OPTION_FORMAT | OPTION_TENANT | OPTION_NAME | OPTION_ROLE, 0, 0, key_create},
-    {"list",
-     "usage: skillvm key list [--tenant TENANT]\n"
-     "\n"
-     "Lists the keys, of one tenant or of all, without the keys themselves.\n"
-     "\n"
-     "example:\n"
-     "  skillvm key list --tenant acme\n",
-     OPTION_FORMAT | OPTION_TENANT, 0, 0, key_list},
-    {"revoke",
-     "usage: skillvm key revoke KEY_ID\n"
-     "\n"
-     "Ends what a key may do, at once and for good.\n"
-     "\n"
-     "example:\n"
-     "  skillvm key revoke key_0123456789abcdef0123456789abcdef\n",
-     0, 1, 1, key_revoke},
+const struct verb key_verbs[] = {
+    {
+        .name = "create",
+        .args = "[options]",
+        .summary = "make one and print it, this once",
+        .text = "Makes an API key and prints it to standard output. It is shown this once: the "
+                "daemon keeps only a digest of it. It is the default tenant's where none is "
+                "named.",
+        .examples = "key create --tenant acme --name ci > acme.key\n",
+        .options = OPTION_FORMAT | OPTION_TENANT | OPTION_NAME | OPTION_ROLE,
+        .run = key_create,
+    },
+    {
+        .name = "list",
+        .args = "[--tenant TENANT]",
+        .summary = "list them",
+        .text = "Lists the keys, of one tenant or of all, without the keys themselves.",
+        .examples = "key list --tenant acme\n",
+        .options = OPTION_FORMAT | OPTION_TENANT,
+        .run = key_list,
+    },
+    {
+        .name = "revoke",
+        .args = "KEY_ID",
+        .summary = "end one",
+        .text = "Ends what a key may do, at once and for good.",
+        .examples = "key revoke key_0123456789abcdef0123456789abcdef\n",
+        .min_args = 1,
+        .max_args = 1,
+        .run = key_revoke,
+    },
     {.name = NULL},
 };
 
 int cmd_key(struct cli_globals *globals, int argc, char **argv)
 {
-    return verbs_main(globals, "key", verbs, argc, argv);
+    return verbs_main(globals, "key", argc, argv);
 }

@@ -4,10 +4,10 @@
  * a machine or opens a skill's content by itself.
  */
 #include "api/cli/cli.h"
+#include "api/cli/verbs.h"
 #include "api/host/host.h"
 #include "api/mcp/command.h"
 
-#include <getopt.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int cmd_relay(struct cli_globals *globals, int argc, char **argv)
 static const struct {
     const char *name;
     int (*run)(struct cli_globals *globals, int argc, char **argv);
-} commands[] = {
+} programs[] = {
     {"run", cmd_run},       {"up", cmd_up},
     {"down", cmd_down},     {"status", cmd_status},
     {"doctor", cmd_doctor}, {"version", cmd_version},
@@ -48,7 +48,7 @@ static const struct {
     {"relay", cmd_relay},   {"host-soft", cmd_host_soft},
 };
 
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define N_PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
 /* The exit status, once what was printed is really out. */
 static int finish(int status)
@@ -61,48 +61,35 @@ static int finish(int status)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"version", no_argument, NULL, 'V'},
-        {"output", required_argument, NULL, 'o'},
-        CLI_GLOBAL_OPTIONS,
-        {0},
-    };
+    static const struct verb before = {.name = "", .options = OPTION_FORMAT | OPTION_PROGRAM};
     struct cli_globals globals = {0};
+    struct options options = {0};
     char version[] = "version";
     char program[] = "skillvm";
     char *none[] = {version, NULL};
+    int status;
     size_t i;
-    int c;
 
     /* File names are UTF-8 in archives; the user's locale decides nothing else. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
-    while ((c = getopt_long(argc, argv, "+hVo:", longs, NULL)) != -1) {
-        int status = -1;
-
-        if (c == 'V')
-            status = cmd_version(&globals, 1, none);
-        else if (c == 'o')
-            globals.output = optarg;
-        else
-            status = cli_take_global(c, &globals, "");
-        if (status >= 0)
-            return finish(status);
-    }
-    if (globals.output && strcmp(globals.output, "json") != 0 &&
-        strcmp(globals.output, "table") != 0)
-        return help_usage_error("", "--output is json or table, not \"%s\"", globals.output);
-    if (optind == argc)
+    status = options_parse(&globals, "", &before, argc, argv, &options);
+    if (status < 0 && options.version)
+        status = cmd_version(&globals, 1, none);
+    if (status >= 0)
+        return finish(status);
+    globals.output = options.output;
+    argc = options.n_args;
+    argv = options.args;
+    if (argc == 0)
         return help_usage_error("", "name a command");
-    argc -= optind;
-    argv += optind;
-    for (i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(commands[i].name, argv[0]) == 0)
+    for (i = 0; i < N_PROGRAMS; i++) {
+        if (strcmp(programs[i].name, argv[0]) == 0)
             break;
     }
-    if (i < N_COMMANDS) {
+    if (i < N_PROGRAMS) {
         argv[0] = program; /* what getopt says of an option begins with it */
-        return finish(commands[i].run(&globals, argc, argv));
+        return finish(programs[i].run(&globals, argc, argv));
     }
     return help_usage_error("", "there is no command \"%s\"", argv[0]);
 }

@@ -1,166 +1,209 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/options.h"
 
+#include "api/cli/verbs.h"
+
 #include <getopt.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #define RULES_MAX   64u
-#define RULE_NUMBER 3000 /* getopt_long values of options without a letter */
+#define RULE_NUMBER 1000 /* getopt_long values of the rules */
 
-static const struct rule {
-    unsigned kind; /* of enum option_kind */
-    char letter;   /* 0: none */
-    const char *name;
-    const char *argument; /* what it takes, for the help; NULL: it is a flag */
-    size_t offset;        /* of its member in struct options: a bool, or a text */
-    const char *help;
-} rules[] = {
+const struct option_rule option_rules[] = {
 #define MEMBER(member) offsetof(struct options, member)
-    {OPTION_FORMAT, 'o', "output", "json|table", MEMBER(output), "how to print"},
+#define GLOBAL(member) offsetof(struct cli_globals, member)
+    {OPTION_RUN, 'i', "input", "JSON", MEMBER(input),
+     "the skill's input; @FILE reads a file, - standard input"},
+    {OPTION_RUN, 'f', "file", "[NAME=]PATH", OPTION_REPEATS,
+     "give it this file as input, in /sandbox/in by its own name or by NAME; may be repeated"},
+    {OPTION_DIR, 'd', "output-dir", "DIR", MEMBER(output_dir), "the folder to put files in"},
+    {OPTION_RUN, 't', "timeout", "30s", MEMBER(timeout),
+     "stop it after this long (default 2m, at most 10m)"},
+    {OPTION_RUN, 's', "script", "PATH", MEMBER(script), "run this script of the skill"},
+    {OPTION_RUN, 'm', "module", "NAME", MEMBER(module), "run this Python module of the skill"},
+    {OPTION_RUN, 'e', "env", "NAME=VALUE", OPTION_REPEATS,
+     "set a variable; NAME alone takes it from here; may be repeated"},
+    {OPTION_RUN, 0, "fresh", NULL, MEMBER(fresh),
+     "in a machine that has run nothing for anybody and will run nothing else"},
+    {OPTION_FORMAT, 'o', "output", "json|table", MEMBER(output),
+     "how to print what the command answers"},
     {OPTION_JSON, 0, "json", NULL, MEMBER(json), "the same as -o json"},
+    {OPTION_HOST, 0, "host", "auto|native|soft", MEMBER(host),
+     "where to start a daemon if there is none: on this machine's KVM or in the software host"},
+    {OPTION_FOREGROUND, 'f', "foreground", NULL, MEMBER(foreground),
+     "do not go to the background"},
     {OPTION_FOLLOW, 'f', "follow", NULL, MEMBER(follow), "go on until it ends"},
     {OPTION_STRICT, 0, "strict", NULL, MEMBER(strict), "by the specification's validator"},
-    {OPTION_DIR, 'd', "output-dir", "DIR", MEMBER(output_dir), "where to put it"},
-    {OPTION_FILTER, 0, "skill", "NAME", MEMBER(skill), "of this skill alone"},
-    {OPTION_FILTER, 0, "status", "WORD", MEMBER(status), "of this status alone"},
+    {OPTION_FILTER, 0, "skill", "SKILL", MEMBER(skill), "of this skill alone"},
+    {OPTION_FILTER, 0, "status", "accepted|running|success|failed|timeout|cancelled",
+     MEMBER(status), "of this status alone"},
     {OPTION_FILTER, 'n', "limit", "N", MEMBER(limit), "at most so many, up to 200 (50)"},
     {OPTION_FILTER, 0, "cursor", "CURSOR", MEMBER(cursor), "from where a page before ended"},
     {OPTION_TENANT, 0, "tenant", "TENANT", MEMBER(tenant), "whose, by id or name"},
     {OPTION_NAME, 0, "name", "NAME", MEMBER(name), "its name, for people"},
-    {OPTION_ROLE, 0, "role", "tenant|operator", MEMBER(role), "what it may do (tenant)"},
+    {OPTION_ROLE, 0, "role", "tenant|operator", MEMBER(role),
+     "whether it may administer the daemon (tenant: it may not)"},
     {OPTION_SWITCH, 0, "enable", NULL, MEMBER(enable), "its keys work again"},
     {OPTION_SWITCH, 0, "disable", NULL, MEMBER(disable), "its keys are refused"},
-    {OPTION_LIMITS, 0, "weight", "N", MEMBER(weight), "share of the machines, 1 to 100 (10)"},
+    {OPTION_LIMITS, 0, "weight", "N", MEMBER(weight),
+     "its share of the machines where tenants wait for each other, 1 to 100 (10)"},
     {OPTION_LIMITS, 0, "max-running", "N", MEMBER(max_running), "executions at a time"},
     {OPTION_LIMITS, 0, "max-queued", "N", MEMBER(max_queued), "executions that wait"},
     {OPTION_LIMITS, 0, "rate", "N", MEMBER(rate), "executions begun in a minute"},
     {OPTION_LIMITS, 0, "cpu-per-day", "2h", MEMBER(cpu_per_day), "processor time in a day"},
     {OPTION_LIMITS, 0, "storage", "10Gi", MEMBER(storage), "of skills, files and results"},
-    {OPTION_LIMITS, 0, "max-timeout", "60s", MEMBER(max_timeout), "longest execution"},
-    {OPTION_LIMITS, 0, "max-memory", "512Mi", MEMBER(max_memory), "memory of an execution"},
-    {OPTION_LIMITS, 0, "reuse", "WORD", MEMBER(reuse),
-     "skill, tenant or never: of its machines"},
+    {OPTION_LIMITS, 0, "max-timeout", "60s", MEMBER(max_timeout), "the longest execution"},
+    {OPTION_LIMITS, 0, "max-memory", "512Mi", MEMBER(max_memory),
+     "the most memory of an execution"},
+    {OPTION_LIMITS, 0, "reuse", "skill|tenant|never|none", MEMBER(reuse),
+     "whose later executions a machine may run, each from the snapshot again; the narrower of "
+     "this and the daemon's setting holds"},
+    {OPTION_GLOBAL, 0, "server", "URL", GLOBAL(server),
+     "one behind http:// or https:// (SKILLVM_SERVER, SKILLBOX_SERVER_URL)"},
+    {OPTION_GLOBAL, 0, "key", "KEY", GLOBAL(key),
+     "the API key to show it; @FILE reads it from a file, since others can see a command line "
+     "(SKILLVM_API_KEY, SKILLBOX_API_KEY)"},
+    {OPTION_GLOBAL, 0, "as", "TENANT", GLOBAL(tenant),
+     "the operator works for this tenant, by id or name"},
+    {OPTION_GLOBAL, 0, "socket", "PATH", GLOBAL(socket_path),
+     "the unix socket of one (SKILLVM_SOCKET)"},
+    {OPTION_GLOBAL, 0, "data", "DIR", GLOBAL(data_dir),
+     "the data directory of this machine's, with its socket in it (SKILLVM_DATA; else "
+     "~/.local/state/skillvm)"},
+    {OPTION_PROGRAM, 'V', "version", NULL, MEMBER(version), "print the version"},
+    {OPTION_HELP, 'h', "help", NULL, 0, "print the help of a command"},
 #undef MEMBER
+#undef GLOBAL
 };
+const size_t option_n_rules = sizeof(option_rules) / sizeof(option_rules[0]);
+_Static_assert(sizeof(option_rules) / sizeof(option_rules[0]) < RULES_MAX,
+               "room in make_tables");
 
-#define N_RULES (sizeof(rules) / sizeof(rules[0]))
-
-static int number_of(size_t rule)
+/* All long names, so that one of another command can be named; the letters of kinds alone. */
+static void make_tables(unsigned kinds, struct option *longs, char *shorts)
 {
-    return rules[rule].letter ? rules[rule].letter : RULE_NUMBER + (int)rule;
+    for (size_t i = 0; i < option_n_rules; i++) {
+        const struct option_rule *r = &option_rules[i];
+
+        longs[i] = (struct option){
+            .name = r->name,
+            .has_arg = r->argument ? required_argument : no_argument,
+            .val = RULE_NUMBER + (int)i,
+        };
+        if (!r->letter || !(r->kind & kinds))
+            continue;
+        *shorts++ = r->letter;
+        if (r->argument)
+            *shorts++ = ':';
+    }
+    longs[option_n_rules] = (struct option){0};
+    *shorts = '\0';
 }
 
-/* The rule with this getopt value, or NULL. */
-static const struct rule *find_rule(int option)
+/* The rule of this getopt value, or NULL. */
+static const struct option_rule *find_rule(unsigned kinds, int value)
 {
-    for (size_t i = 0; i < N_RULES; i++) {
-        if (number_of(i) == option)
-            return &rules[i];
+    if (value >= RULE_NUMBER)
+        return &option_rules[value - RULE_NUMBER];
+    for (size_t i = 0; i < option_n_rules; i++) {
+        if (option_rules[i].letter == value && (option_rules[i].kind & kinds))
+            return &option_rules[i];
     }
     return NULL;
 }
 
-static void make_tables(struct option *longs, char *shorts)
+static bool is_word_of(const char *words, const char *text)
 {
-    static const struct option globals[] = {CLI_GLOBAL_OPTIONS, {0}};
-    size_t n = 0;
+    size_t len = strlen(text);
 
-    *shorts++ = 'h';
-    for (size_t i = 0; i < N_RULES; i++) {
-        longs[n++] = (struct option){
-            .name = rules[i].name,
-            .has_arg = rules[i].argument ? required_argument : no_argument,
-            .val = number_of(i),
-        };
-        if (rules[i].letter)
-            *shorts++ = rules[i].letter;
-        if (rules[i].letter && rules[i].argument)
-            *shorts++ = ':';
+    for (const char *w = words;; w++) {
+        size_t n = strcspn(w, "|");
+
+        if (n == len && strncmp(w, text, len) == 0)
+            return true;
+        w += n;
+        if (!*w)
+            return false;
     }
-    *shorts = '\0';
-    memcpy(longs + n, globals, sizeof(globals));
 }
 
-static void keep(const struct rule *rule, struct options *o)
+static int refuse_word(const char *command, unsigned kinds, const struct option_rule *rule)
 {
-    char *member = (char *)o + rule->offset;
+    char words[128] = "";
+    size_t at = 0;
+
+    for (const char *w = rule->argument; *w && at + 5 < sizeof(words); w++) {
+        const char *between = *w != '|' ? NULL : strchr(w + 1, '|') ? ", " : " or ";
+
+        if (between)
+            at += (size_t)snprintf(words + at, sizeof(words) - at, "%s", between);
+        else
+            words[at++] = *w;
+    }
+    return help_usage_error(command, "--%s is %s, not \"%s\"%s", rule->name, words, optarg,
+                            rule->kind == OPTION_FORMAT && (kinds & OPTION_DIR)
+                                ? "; a folder for files is --output-dir"
+                                : "");
+}
+
+static int keep(struct cli_globals *globals, const char *command, unsigned kinds,
+                const struct option_rule *rule, struct options *o)
+{
+    char *base = rule->kind == OPTION_GLOBAL ? (char *)globals : (char *)o;
     bool yes = true;
 
-    if (rule->argument)
-        memcpy(member, &optarg, sizeof(optarg));
-    else
-        memcpy(member, &yes, sizeof(yes));
-}
-
-/* The help with a line for each option before its example. */
-static void print_help(const char *help, unsigned kinds)
-{
-    const char *example = strstr(help, "example");
-
-    if (!example)
-        example = help + strlen(help);
-    printf("%.*s", (int)(example - help), help);
-    for (size_t i = 0; i < N_RULES; i++) {
-        const struct rule *r = &rules[i];
-        char left[64];
-
-        if (!(r->kind & kinds))
-            continue;
-        (void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s", r->letter ? '-' : ' ',
-                       r->letter ? r->letter : ' ', r->letter ? ", " : "  ", r->name,
-                       r->argument ? " " : "", r->argument ? r->argument : "");
-        printf("  %-28s %s\n", left, r->help);
+    if (rule->offset == OPTION_REPEATS)
+        return o->repeat(o->ctx, rule->name, optarg);
+    if (!rule->argument) {
+        memcpy(base + rule->offset, &yes, sizeof(yes));
+        return -1;
     }
-    if (!(kinds & OPTION_OFFLINE))
-        printf("  --server, --key, --as, --socket, --data  as in `skillvm help`\n");
-    printf("%s%s", kinds == OPTION_OFFLINE ? "" : "\n", example);
+    if (strchr(rule->argument, '|') && !is_word_of(rule->argument, optarg))
+        return refuse_word(command, kinds, rule);
+    memcpy(base + rule->offset, &optarg, sizeof(optarg));
+    return -1;
 }
 
-int options_parse(struct cli_globals *globals, const char *command, const char *shown,
-                  const char *help, unsigned kinds, int argc, char **argv, struct options *o)
+int options_parse(struct cli_globals *globals, const char *command, const struct verb *verb,
+                  int argc, char **argv, struct options *o)
 {
+    unsigned kinds = verb->options | OPTION_GLOBAL | OPTION_HELP;
+    bool is_verb = verbs_find(commands, command) != verb && *command;
     struct option longs[RULES_MAX];
-    char shorts[2 * RULES_MAX];
+    char shorts[2 * RULES_MAX] = "+"; /* before a command, what follows is its own */
     int c, status;
 
-    _Static_assert(N_RULES + 8 < RULES_MAX, "the tables hold every rule");
-    make_tables(longs, shorts);
+    make_tables(kinds, longs, shorts + (*command ? 0 : 1));
     optind = 0;
     while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-        const struct rule *rule = find_rule(c);
+        const struct option_rule *rule = find_rule(kinds, c);
 
-        if (rule && !(rule->kind & kinds))
-            return help_usage_error(command, "`skillvm %s` has no option --%s", shown,
-                                    rule->name);
-        if (rule) {
-            keep(rule, o);
-            continue;
-        }
-        if (c == 'h' && help) {
-            print_help(help, kinds);
-            return CLI_OK;
-        }
-        status = cli_take_global(c, globals, command);
+        if (!rule)
+            return help_usage_error(command, NULL);
+        if (!(rule->kind & kinds))
+            return help_usage_error(command, "`skillvm %s%s%s` has no option --%s", command,
+                                    is_verb ? " " : "", is_verb ? verb->name : "", rule->name);
+        if (rule->kind == OPTION_HELP)
+            return *command ? help_print_verb(command, verb) : help_print("");
+        status = keep(globals, command, kinds, rule, o);
         if (status >= 0)
             return status;
     }
-    if (o->output && strcmp(o->output, "json") != 0 && strcmp(o->output, "table") != 0)
-        return help_usage_error(command, "--output is json or table, not \"%s\"", o->output);
-    if (o->output)
-        o->json = strcmp(o->output, "json") == 0;
-    else if (globals->output && (kinds & OPTION_FORMAT))
-        o->json = o->json || strcmp(globals->output, "json") == 0;
+    if (!o->output && (kinds & OPTION_FORMAT))
+        o->output = o->json ? "json" : globals->output;
+    o->json = o->output && strcmp(o->output, "json") == 0;
     o->args = argv + optind;
     o->n_args = argc - optind;
     return -1;
 }
 
-int options_parse_simple(struct cli_globals *globals, const char *command, unsigned kinds,
-                         int argc, char **argv, struct options *o)
+int options_parse_simple(struct cli_globals *globals, const char *command, int argc,
+                         char **argv, struct options *o)
 {
-    int status = options_parse(globals, command, command, NULL, kinds, argc, argv, o);
+    int status = options_parse(globals, command, verbs_find(commands, command), argc, argv, o);
 
-    return status >= 0 ? status : cli_refuse_arguments(argc, argv, command);
+    if (status >= 0 || o->n_args == 0)
+        return status;
+    return help_usage_error(command, "\"%s\" is one argument too many", o->args[0]);
 }

@@ -16,7 +16,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,16 +26,9 @@
 #define REQUEST_MAX   (40u << 20)
 
 struct run_options {
+    struct options given;
     const char *skill;
-    const char *input;
-    const char *output_dir;
-    const char *timeout;
-    const char *script;
-    const char *module;
     struct run_files files;
-    enum daemon_host host;
-    bool json;
-    bool fresh;
     cJSON *env;  /* owned; an object, or NULL */
     cJSON *args; /* owned; an array, or NULL */
 };
@@ -132,13 +124,16 @@ static int build_request(struct run_options *options, const struct buf *input, i
     if (result)
         goto out;
     result = -ENOMEM;
-    if (options->timeout && !cJSON_AddStringToObject(request, "timeout", options->timeout))
+    if (options->given.timeout &&
+        !cJSON_AddStringToObject(request, "timeout", options->given.timeout))
         goto out;
-    if (options->script && !cJSON_AddStringToObject(request, "script", options->script))
+    if (options->given.script &&
+        !cJSON_AddStringToObject(request, "script", options->given.script))
         goto out;
-    if (options->module && !cJSON_AddStringToObject(request, "module", options->module))
+    if (options->given.module &&
+        !cJSON_AddStringToObject(request, "module", options->given.module))
         goto out;
-    if (options->fresh && !cJSON_AddTrueToObject(request, "fresh"))
+    if (options->given.fresh && !cJSON_AddTrueToObject(request, "fresh"))
         goto out;
     if (options->env) {
         cJSON_AddItemToObject(request, "env", options->env);
@@ -203,7 +198,7 @@ static void print_summary(const struct run_options *options, const struct result
         cli_say("%s: cancelled", name);
     else if (result->status == RESULT_FAILED)
         cli_say("%s: failed: %s", name, result->error ? result->error : "no reason is known");
-    if (result->n_files > 0 && !options->output_dir)
+    if (result->n_files > 0 && !options->given.output_dir)
         cli_say("%zu file%s made; --output-dir DIR keeps %s", result->n_files,
                 result->n_files == 1 ? " was" : "s were", result->n_files == 1 ? "it" : "them");
 }
@@ -220,7 +215,8 @@ static int finish_run(const struct cli *cli, const struct run_options *options, 
     int status = result_exit_status(&result);
     if (!run->json)
         print_summary(options, &result);
-    if (options->output_dir && fetch_artifacts(cli, &result, options->output_dir, &err)) {
+    if (options->given.output_dir &&
+        fetch_artifacts(cli, &result, options->given.output_dir, &err)) {
         cli_say("%s", err.message);
         status = CLI_FAILED;
     }
@@ -233,7 +229,7 @@ static int finish_run(const struct cli *cli, const struct run_options *options, 
 static int call_daemon(const struct cli *cli, const struct run_options *options,
                        const char *request, int archive_fd)
 {
-    struct run run = {.json = options->json, .progress_text = "waiting for the daemon"};
+    struct run run = {.json = options->given.json, .progress_text = "waiting for the daemon"};
     const struct skillvm_events events = {
         .on_status = on_status,
         .on_stdout = on_stdout,
@@ -289,14 +285,15 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
     int archive_fd = -1;
     int status = CLI_FAILED;
 
-    if (options->input && files_read_input(options->input, &input, &err))
+    if (options->given.input && files_read_input(options->given.input, &input, &err))
         goto out;
     if (build_request(options, &input, &archive_fd, &request, &err))
         goto out;
     if (cli_find_daemon(&cli, globals, &err) || remote_open(&cli, &cli.client, &err))
         goto out;
     /* A server is neither started nor stopped. */
-    if (!cli.server[0] && daemon_use_begin(&cli, options->host, &use, &err))
+    if (!cli.server[0] &&
+        daemon_use_begin(&cli, daemon_parse_host(options->given.host), &use, &err))
         goto out;
     if (send_files(options, &cli, &request, &err) == 0)
         status = call_daemon(&cli, options, (const char *)request.data, archive_fd);
@@ -349,93 +346,45 @@ static int add_args(struct run_options *options, char **args, int n)
     return 0;
 }
 
-/* -1: go on; else the exit status. */
-static int parse_options(struct cli_globals *globals, struct run_options *options, int argc,
-                         char **argv)
+/* A value of --file or --env. -1: go on; else the exit status. */
+static int take_repeated(void *ctx, const char *name, const char *value)
 {
-    static const struct option longs[] = {
-        {"input", required_argument, NULL, 'i'},
-        {"file", required_argument, NULL, 'f'},
-        {"output", required_argument, NULL, 'o'},
-        {"output-dir", required_argument, NULL, 'd'},
-        {"timeout", required_argument, NULL, 't'},
-        {"script", required_argument, NULL, 's'},
-        {"module", required_argument, NULL, 'm'},
-        {"env", required_argument, NULL, 'e'},
-        {"fresh", no_argument, NULL, 'F'},
-        {"json", no_argument, NULL, 'j'},
-        {"host", required_argument, NULL, 'H'},
-        CLI_GLOBAL_OPTIONS,
-        {0},
-    };
+    struct run_options *options = ctx;
     struct err err = {0};
-    uint64_t ms;
-    int c, status;
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "i:f:o:d:t:s:m:e:h", longs, NULL)) != -1) {
-        switch (c) {
-        case 'i':
-            options->input = optarg;
-            break;
-        case 'f':
-            if (run_files_add(&options->files, optarg, &err) < 0)
-                return verbs_failed(&err);
-            break;
-        case 'o':
-            if (strcmp(optarg, "json") != 0 && strcmp(optarg, "table") != 0)
-                return help_usage_error("run",
-                                        "--output is json or table, not \"%s\"; a folder for "
-                                        "files is --output-dir",
-                                        optarg);
-            options->json = optarg[0] == 'j';
-            break;
-        case 'd':
-            options->output_dir = optarg;
-            break;
-        case 't':
-            if (duration_parse(optarg, &ms) || ms == 0)
-                return help_usage_error("run", "--timeout %s: use an amount such as 30s or 2m",
-                                        optarg);
-            options->timeout = optarg;
-            break;
-        case 's':
-            options->script = optarg;
-            break;
-        case 'm':
-            options->module = optarg;
-            break;
-        case 'e':
-            if (add_env(options, optarg))
-                return help_usage_error("run",
-                                        "--env %s: use NAME=value, or the NAME of a variable "
-                                        "that is set",
-                                        optarg);
-            break;
-        case 'F':
-            options->fresh = true;
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 'H':
-            if (daemon_parse_host(optarg, &options->host))
-                return help_usage_error("run", "--host %s: use auto, native or soft", optarg);
-            break;
-        default:
-            status = cli_take_global(c, globals, "run");
-            if (status >= 0)
-                return status;
-        }
-    }
+    if (strcmp(name, "file") == 0)
+        return run_files_add(&options->files, value, &err) < 0 ? verbs_failed(&err) : -1;
+    if (add_env(options, value))
+        return help_usage_error(
+            "run", "--env %s: use NAME=value, or the NAME of a variable that is set", value);
+    return -1;
+}
+
+/* What getopt cannot know. -1: go on; else the exit status. */
+static int check_options(const struct options *given)
+{
+    uint64_t ms;
+
+    if (given->timeout && (duration_parse(given->timeout, &ms) || ms == 0))
+        return help_usage_error("run", "--timeout %s: use an amount such as 30s or 2m",
+                                given->timeout);
+    if (given->n_args == 0)
+        return help_usage_error("run", "name a skill: a folder, an archive, or "
+                                       "NAME[@VERSION] of a registered one");
+    if (given->n_args > 1)
+        return help_usage_error("run",
+                                "\"%s\" is one argument too many; those of the skill go after "
+                                "\"--\"",
+                                given->args[1]);
+    if (given->script && given->module)
+        return help_usage_error("run", "give --script or --module, not both");
     return -1;
 }
 
 int cmd_run(struct cli_globals *globals, int argc, char **argv)
 {
-    struct run_options options = {
-        .json = globals->output && strcmp(globals->output, "json") == 0,
-    };
+    struct run_options options = {.given = {.repeat = take_repeated, .ctx = &options}};
+    struct options *given = &options.given;
     int n = 1;
 
     /* What follows "--" is the skill's, so getopt never sees it. */
@@ -444,23 +393,12 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
     char **args = argv + n + 1;
     int n_args = n < argc ? argc - n - 1 : 0;
 
-    int status = parse_options(globals, &options, n, argv);
+    int status = options_parse(globals, "run", verbs_find(commands, "run"), n, argv, given);
+    if (status < 0)
+        status = check_options(given);
     if (status >= 0)
         goto out;
-    if (optind != n - 1) {
-        status = optind == n ? help_usage_error("run", "name a skill: a folder, an archive, or "
-                                                       "NAME[@VERSION] of a registered one")
-                             : help_usage_error("run",
-                                                "\"%s\" is one argument too many; those of "
-                                                "the skill go after \"--\"",
-                                                argv[optind + 1]);
-        goto out;
-    }
-    if (options.script && options.module) {
-        status = help_usage_error("run", "give --script or --module, not both");
-        goto out;
-    }
-    options.skill = argv[optind];
+    options.skill = given->args[0];
     if (add_args(&options, args, n_args)) {
         cli_say("out of memory");
         status = CLI_FAILED;

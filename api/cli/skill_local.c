@@ -15,83 +15,97 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct verb verbs[] = {
-    {"push",
-     "usage: skillvm skill push PATH\n"
-     "\n"
-     "Registers a skill at the daemon: a folder with a SKILL.md, or a zip or tar of one. The "
-     "same\n"
-     "name and version with the same content may be pushed again; other content needs another\n"
-     "version.\n"
-     "\n"
-     "example:\n"
-     "  skillvm skill push examples/word-counter\n",
-     OPTION_FORMAT, 1, 1, skill_push},
-    {"list",
-     "usage: skillvm skill list\n"
-     "\n"
-     "Lists the registered skills, by name, the version registered last first.\n"
-     "\n"
-     "example:\n"
-     "  skillvm skill list -o json\n",
-     OPTION_FORMAT, 0, 0, skill_list},
-    {"show",
-     "usage: skillvm skill show NAME[@VERSION]\n"
-     "\n"
-     "Shows a registered skill with its files and instructions; without a version the one\n"
-     "registered last.\n"
-     "\n"
-     "example:\n"
-     "  skillvm skill show word-counter@1.0.0\n",
-     OPTION_FORMAT, 1, 1, skill_show},
-    {"rm",
-     "usage: skillvm skill rm NAME@VERSION\n"
-     "\n"
-     "Removes a version of a skill from the daemon; VERSION may be latest. What runs it goes "
-     "on.\n"
-     "\n"
-     "example:\n"
-     "  skillvm skill rm word-counter@1.0.0\n",
-     0, 1, 1, skill_rm},
-    {"lint",
-     "usage: skillvm skill lint PATH [--strict]\n"
-     "\n"
-     "Checks a skill as a push would, without a daemon. Exit status 1 when it would be "
-     "refused.\n"
-     "With --strict it must pass the Agent Skills specification's own validator, rule for "
-     "rule: "
-     "then\n"
-     "fields of skillvm's own (version, lang, entry_point, timeout, resources, image, "
-     "network,\n"
-     "input_schema) are errors too. Names may be of any script and are compared in NFKC.\n"
-     "\n"
-     "example:\n"
-     "  skillvm skill lint my-skill --strict\n",
-     OPTION_FORMAT | OPTION_STRICT | OPTION_OFFLINE, 1, 1, skill_lint},
-    {"package",
-     "usage: skillvm skill package PATH [-d DIR]\n"
-     "\n"
-     "Checks a skill and makes NAME-VERSION.zip of it, here or in DIR. The same "
-     "skill\n"
-     "always gives the same zip.\n"
-     "\n"
-     "example:\n"
-     "  skillvm skill package examples/word-counter\n",
-     OPTION_DIR | OPTION_FORMAT | OPTION_OFFLINE, 1, 1, skill_package},
-    {"init",
-     "usage: skillvm skill init NAME\n"
-     "\n"
-     "Makes the folder NAME with a SKILL.md and a main.py to begin with.\n"
-     "\n"
-     "example:\n"
-     "  skillvm skill init my-skill && skillvm run ./my-skill\n",
-     OPTION_FORMAT | OPTION_OFFLINE, 1, 1, skill_init},
+const struct verb skill_verbs[] = {
+    {
+        .name = "push",
+        .args = "PATH",
+        .summary = "register a skill",
+        .text = "Registers a skill at the daemon: a folder with a SKILL.md, or a zip or tar of "
+                "one. The same name and version with the same content may be pushed again; "
+                "other content needs another version.",
+        .examples = "skill push examples/word-counter\n",
+        .options = OPTION_FORMAT,
+        .min_args = 1,
+        .max_args = 1,
+        .run = skill_push,
+    },
+    {
+        .name = "list",
+        .args = "",
+        .summary = "list the registered ones",
+        .text = "Lists the registered skills, by name, the version registered last first.",
+        .examples = "skill list -o json\n",
+        .options = OPTION_FORMAT,
+        .run = skill_list,
+    },
+    {
+        .name = "show",
+        .args = "NAME[@VERSION]",
+        .summary = "show one with its instructions",
+        .text = "Shows a registered skill with its files and instructions; without a version "
+                "the one registered last.",
+        .examples = "skill show word-counter@1.0.0\n",
+        .options = OPTION_FORMAT,
+        .min_args = 1,
+        .max_args = 1,
+        .run = skill_show,
+    },
+    {
+        .name = "rm",
+        .args = "NAME@VERSION",
+        .summary = "remove one",
+        .text =
+            "Removes a version of a skill from the daemon; VERSION may be latest. What runs "
+            "it goes on.",
+        .examples = "skill rm word-counter@1.0.0\n",
+        .min_args = 1,
+        .max_args = 1,
+        .run = skill_rm,
+    },
+    {
+        .name = "lint",
+        .args = "PATH [--strict]",
+        .summary = "check one without registering it",
+        .text = "Checks a skill as a push would, without a daemon. Exit status 1 when it would "
+                "be refused. With --strict it must pass the Agent Skills specification's own "
+                "validator, rule for rule: then fields of skillvm's own (version, lang, "
+                "entry_point, timeout, resources, image, network, input_schema) are errors "
+                "too. Names may be of any script and are compared in NFKC.",
+        .examples = "skill lint my-skill --strict\n",
+        .options = OPTION_FORMAT | OPTION_STRICT | OPTION_OFFLINE,
+        .min_args = 1,
+        .max_args = 1,
+        .run = skill_lint,
+    },
+    {
+        .name = "package",
+        .args = "PATH [-d DIR]",
+        .summary = "check one and make a zip of it",
+        .text = "Checks a skill and makes NAME-VERSION.zip of it, here or in DIR. The same "
+                "skill always gives the same zip.",
+        .examples = "skill package examples/word-counter\n",
+        .options = OPTION_DIR | OPTION_FORMAT | OPTION_OFFLINE,
+        .min_args = 1,
+        .max_args = 1,
+        .run = skill_package,
+    },
+    {
+        .name = "init",
+        .args = "NAME",
+        .summary = "begin a new one",
+        .text = "Makes the folder NAME with a SKILL.md and a main.py to begin with.",
+        .examples = "skill init my-skill && skillvm run ./my-skill\n",
+        .options = OPTION_FORMAT | OPTION_OFFLINE,
+        .min_args = 1,
+        .max_args = 1,
+        .run = skill_init,
+    },
     {.name = NULL},
 };
 
 int cmd_skill(struct cli_globals *globals, int argc, char **argv)
 {
-    return verbs_main(globals, "skill", verbs, argc, argv);
+    return verbs_main(globals, "skill", argc, argv);
 }
 
 /* Prints what was made, as lines or as a JSON array. */

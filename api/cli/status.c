@@ -209,8 +209,7 @@ int cmd_status(struct cli_globals *globals, int argc, char **argv)
     struct status s = {0};
     struct cli cli = {0};
     struct err err = {0};
-    int status = options_parse_simple(globals, "status", OPTION_FORMAT | OPTION_JSON, argc,
-                                      argv, &options);
+    int status = options_parse_simple(globals, "status", argc, argv, &options);
 
     if (status >= 0)
         return status;

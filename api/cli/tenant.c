@@ -232,57 +232,67 @@ static int tenant_rm(const struct cli *cli, const struct options *options)
     return admin_remove(cli, "tenants", options->args[0]);
 }
 
-static const struct verb verbs[] = {
-    {"create",
-     "usage: skillvm tenant create NAME [limits]\n"
-     "\n"
-     "Makes a tenant: an owner of skills and executions that no other tenant sees. Give it a "
-     "key\n"
-     "with `skillvm key create --tenant NAME`. A limit that is not given is none of its own.\n"
-     "\n"
-     "example:\n"
-     "  skillvm tenant create acme --max-running 4 --storage 5Gi\n",
-     OPTION_FORMAT | OPTION_LIMITS, 1, 1, tenant_create},
-    {"list",
-     "usage: skillvm tenant list\n"
-     "\n"
-     "Lists the tenants with what they use.\n"
-     "\n"
-     "example:\n"
-     "  skillvm tenant list\n",
-     OPTION_FORMAT, 0, 0, tenant_list},
-    {"show",
-     "usage: skillvm tenant show TENANT\n"
-     "\n"
-     "Shows a tenant, its limits and what it uses. TENANT is an id or a name.\n"
-     "\n"
-     "example:\n"
-     "  skillvm tenant show acme\n",
-     OPTION_FORMAT, 1, 1, tenant_show},
-    {"set",
-     "usage: skillvm tenant set TENANT [options]\n"
-     "\n"
-     "Changes what is given and nothing else. \"none\" takes a limit away. A disabled tenant's "
-     "keys\n"
-     "are refused; what it has stays.\n"
-     "\n"
-     "example:\n"
-     "  skillvm tenant set acme --max-running 8 --storage none\n",
-     OPTION_FORMAT | OPTION_LIMITS | OPTION_NAME | OPTION_SWITCH, 1, 1, tenant_set},
-    {"rm",
-     "usage: skillvm tenant rm TENANT\n"
-     "\n"
-     "Removes a tenant with its keys, skills, executions and files. It must not have "
-     "executions\n"
-     "that wait or run.\n"
-     "\n"
-     "example:\n"
-     "  skillvm tenant rm acme\n",
-     0, 1, 1, tenant_rm},
+const struct verb tenant_verbs[] = {
+    {
+        .name = "create",
+        .args = "NAME [limits]",
+        .summary = "make one",
+        .text = "Makes a tenant: an owner of skills and executions that no other tenant sees. "
+                "Give it a key with `skillvm key create --tenant NAME`. A limit that is not "
+                "given is none of its own.",
+        .examples = "tenant create acme --max-running 4 --storage 5Gi\n",
+        .options = OPTION_FORMAT | OPTION_LIMITS,
+        .min_args = 1,
+        .max_args = 1,
+        .run = tenant_create,
+    },
+    {
+        .name = "list",
+        .args = "",
+        .summary = "list them with what they use",
+        .text = "Lists the tenants with what they use.",
+        .examples = "tenant list\n",
+        .options = OPTION_FORMAT,
+        .run = tenant_list,
+    },
+    {
+        .name = "show",
+        .args = "TENANT",
+        .summary = "show one and its limits",
+        .text = "Shows a tenant, its limits and what it uses. TENANT is an id or a name.",
+        .examples = "tenant show acme\n",
+        .options = OPTION_FORMAT,
+        .min_args = 1,
+        .max_args = 1,
+        .run = tenant_show,
+    },
+    {
+        .name = "set",
+        .args = "TENANT [options]",
+        .summary = "change a name or limits, disable or enable it",
+        .text = "Changes what is given and nothing else; none takes a limit away. A disabled "
+                "tenant's keys are refused; what it has stays.",
+        .examples = "tenant set acme --max-running 8 --storage none\n",
+        .options = OPTION_FORMAT | OPTION_LIMITS | OPTION_NAME | OPTION_SWITCH,
+        .min_args = 1,
+        .max_args = 1,
+        .run = tenant_set,
+    },
+    {
+        .name = "rm",
+        .args = "TENANT",
+        .summary = "remove one with all it has",
+        .text = "Removes a tenant with its keys, skills, executions and files. None of its "
+                "executions may wait or run.",
+        .examples = "tenant rm acme\n",
+        .min_args = 1,
+        .max_args = 1,
+        .run = tenant_rm,
+    },
     {.name = NULL},
 };
 
 int cmd_tenant(struct cli_globals *globals, int argc, char **argv)
 {
-    return verbs_main(globals, "tenant", verbs, argc, argv);
+    return verbs_main(globals, "tenant", argc, argv);
 }

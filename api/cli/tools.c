@@ -184,34 +184,37 @@ static int tools_call(const struct cli *cli, const struct options *options)
     return status;
 }
 
-static const struct verb verbs[] = {
-    {"list",
-     "usage: skillvm tools list [openai|anthropic|mcp]\n"
-     "\n"
-     "Lists the skills as tools: what each is called and what it takes, [in brackets] what may "
-     "be\n"
-     "left out. With the name of an API the definitions are printed as JSON in its shape.\n"
-     "\n"
-     "examples:\n"
-     "  skillvm tools list\n"
-     "  skillvm tools list openai > tools.json\n",
-     OPTION_FORMAT, 0, 1, tools_list},
-    {"call",
-     "usage: skillvm tools call TOOL [ARGUMENTS]\n"
-     "\n"
-     "Runs a tool as a model would call it. ARGUMENTS is a JSON object ({}); @FILE reads a "
-     "file, -\n"
-     "standard input. Prints the skill's output, or what it printed where it has none; -o json "
-     "the\n"
-     "whole result. The exit status is that of `skillvm run`.\n"
-     "\n"
-     "example:\n"
-     "  skillvm tools call word-counter '{\"text\": \"to be or not to be\"}'\n",
-     OPTION_FORMAT, 1, 2, tools_call},
+const struct verb tools_verbs[] = {
+    {
+        .name = "list",
+        .args = "[openai|anthropic|mcp]",
+        .summary = "list them, or print their definitions for an API",
+        .text = "Lists the skills as tools: what each is called and what it takes, [in "
+                "brackets] what may be left out. With the name of an API the definitions are "
+                "printed as JSON in its shape.",
+        .examples = "tools list\ntools list openai > tools.json\n",
+        .options = OPTION_FORMAT,
+        .max_args = 1,
+        .run = tools_list,
+    },
+    {
+        .name = "call",
+        .args = "TOOL [ARGUMENTS]",
+        .summary = "run one",
+        .text = "Runs a tool as a model would call it. ARGUMENTS is a JSON object ({}); @FILE "
+                "reads a file, - standard input. Prints the skill's output, or what it printed "
+                "where it has none; -o json the whole result. The exit status is that of "
+                "`skillvm run`.",
+        .examples = "tools call word-counter '{\"text\": \"to be or not to be\"}'\n",
+        .options = OPTION_FORMAT,
+        .min_args = 1,
+        .max_args = 2,
+        .run = tools_call,
+    },
     {.name = NULL},
 };
 
 int cmd_tools(struct cli_globals *globals, int argc, char **argv)
 {
-    return verbs_main(globals, "tools", verbs, argc, argv);
+    return verbs_main(globals, "tools", argc, argv);
 }

@@ -2,16 +2,11 @@
 /* `skillvm up` and `skillvm down`. */
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
+#include "api/cli/options.h"
 #include "base/fd.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
-
-struct up_options {
-    enum daemon_host host;
-    bool foreground;
-};
 
 static int already_up(const struct cli *cli, const struct daemon_state *state)
 {
@@ -21,7 +16,7 @@ static int already_up(const struct cli *cli, const struct daemon_state *state)
     return 0;
 }
 
-static int up(const struct cli *cli, const struct up_options *options, struct err *err)
+static int up(const struct cli *cli, const struct options *options, struct err *err)
 {
     struct daemon_state state;
     bool soft;
@@ -40,7 +35,7 @@ static int up(const struct cli *cli, const struct up_options *options, struct er
         return result;
     if (state.up)
         return already_up(cli, &state);
-    result = daemon_choose(cli, options->host, &soft, err);
+    result = daemon_choose(cli, daemon_parse_host(options->host), &soft, err);
     if (result)
         return result;
     if (options->foreground) {
@@ -62,34 +57,11 @@ static int up(const struct cli *cli, const struct up_options *options, struct er
 
 int cmd_up(struct cli_globals *globals, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"host", required_argument, NULL, 'H'},
-        {"foreground", no_argument, NULL, 'f'},
-        CLI_GLOBAL_OPTIONS,
-        {0},
-    };
-    struct up_options options = {0};
+    struct options options = {0};
     struct cli cli = {0};
     struct err err = {0};
-    int c, status;
+    int status = options_parse_simple(globals, "up", argc, argv, &options);
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "fh", longs, NULL)) != -1) {
-        switch (c) {
-        case 'H':
-            if (daemon_parse_host(optarg, &options.host))
-                return help_usage_error("up", "--host %s: use auto, native or soft", optarg);
-            break;
-        case 'f':
-            options.foreground = true;
-            break;
-        default:
-            status = cli_take_global(c, globals, "up");
-            if (status >= 0)
-                return status;
-        }
-    }
-    status = cli_refuse_arguments(argc, argv, "up");
     if (status < 0)
         status = cli_refuse_server(globals, "up", "starts a daemon on this machine");
     if (status >= 0)
@@ -107,18 +79,11 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
 
 int cmd_down(struct cli_globals *globals, int argc, char **argv)
 {
-    static const struct option longs[] = {CLI_GLOBAL_OPTIONS, {0}};
+    struct options options = {0};
     struct cli cli = {0};
     struct err err = {0};
-    int c, status;
+    int status = options_parse_simple(globals, "down", argc, argv, &options);
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        status = cli_take_global(c, globals, "down");
-        if (status >= 0)
-            return status;
-    }
-    status = cli_refuse_arguments(argc, argv, "down");
     if (status < 0)
         status = cli_refuse_server(globals, "down", "stops the daemon of this machine");
     if (status >= 0)

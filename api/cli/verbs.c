@@ -19,19 +19,24 @@ static int refuse_count(const char *command, const struct verb *verb, int n)
                             bound == 1 ? "" : "s");
 }
 
+const struct verb *verbs_find(const struct verb *verbs, const char *name)
+{
+    while (verbs->name && strcmp(verbs->name, name) != 0)
+        verbs++;
+    return verbs->name ? verbs : NULL;
+}
+
 static int run_verb(struct cli_globals *globals, const char *command, const struct verb *verb,
                     int argc, char **argv)
 {
     struct options options = {0};
     struct cli cli = {0};
     struct err err = {0};
-    char program[] = "skillvm", shown[64];
+    char program[] = "skillvm";
     int status;
 
-    (void)snprintf(shown, sizeof(shown), "%s %s", command, verb->name);
     argv[0] = program;
-    status =
-        options_parse(globals, command, shown, verb->help, verb->options, argc, argv, &options);
+    status = options_parse(globals, command, verb, argc, argv, &options);
     if (status >= 0)
         return status;
     if (options.n_args < verb->min_args || options.n_args > verb->max_args)
@@ -44,18 +49,17 @@ static int run_verb(struct cli_globals *globals, const char *command, const stru
     return status;
 }
 
-int verbs_main(struct cli_globals *globals, const char *command, const struct verb *verbs,
-               int argc, char **argv)
+int verbs_main(struct cli_globals *globals, const char *command, int argc, char **argv)
 {
+    const struct verb *verb;
+
     if (argc < 2)
         return help_usage_error(command, "say what to do");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return help_print(command);
-    for (const struct verb *v = verbs; v->name; v++) {
-        if (strcmp(v->name, argv[1]) == 0)
-            return run_verb(globals, command, v, argc - 1, argv + 1);
-    }
-    return help_usage_error(command, "there is no `skillvm %s %s`", command, argv[1]);
+    verb = verbs_find(verbs_find(commands, command)->verbs, argv[1]);
+    return verb ? run_verb(globals, command, verb, argc - 1, argv + 1)
+                : help_usage_error(command, "there is no `skillvm %s %s`", command, argv[1]);
 }
 
 int verbs_failed(const struct err *err)

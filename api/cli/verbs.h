@@ -13,10 +13,18 @@
 struct cJSON;
 struct skillvm_error;
 
+/*
+ * A command or one of its verbs: help, completion and manual are made of this and of the table
+ * in options.c.
+ */
 struct verb {
     const char *name;
-    const char *help; /* usage, what it does, "example:"; its options are added before that */
-    unsigned options; /* of enum option_kind */
+    const char *args;         /* what it takes, as its usage says */
+    const char *summary;      /* in a list, no more than half a line; NULL: in none */
+    const char *text;         /* a line is a paragraph, and stays as it is if it is indented */
+    const char *examples;     /* lines without "skillvm" */
+    const struct verb *verbs; /* of a command that has some: ends with one without a name */
+    unsigned options;         /* of enum option_kind */
     int min_args;
     int max_args;
     /* Speaks with the daemon by cli->client; with OPTION_OFFLINE cli is all zero. Returns the
@@ -24,9 +32,16 @@ struct verb {
     int (*run)(const struct cli *cli, const struct options *options);
 };
 
-/* Finds the verb in argv[1] and runs it. verbs ends with one without a name. */
-int verbs_main(struct cli_globals *globals, const char *command, const struct verb *verbs,
-               int argc, char **argv);
+/* All commands, in commands.c; ends with one without a name. */
+extern const struct verb commands[];
+extern const struct verb exec_verbs[], key_verbs[], skill_verbs[], tenant_verbs[],
+    tools_verbs[];
+
+/* The one of this name, or NULL. */
+const struct verb *verbs_find(const struct verb *verbs, const char *name);
+
+/* Finds the verb in argv[1] and runs it. */
+int verbs_main(struct cli_globals *globals, const char *command, int argc, char **argv);
 
 /* Says it and gives the exit status for what failed on this side. */
 int verbs_failed(const struct err *err);

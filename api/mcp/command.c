@@ -2,6 +2,7 @@
 #include "api/mcp/command.h"
 
 #include "api/cli/daemon.h"
+#include "api/cli/options.h"
 #include "api/mcp/lines.h"
 #include "api/mcp/output.h"
 #include "api/mcp/server.h"
@@ -10,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -167,33 +167,16 @@ static int run_session(const struct cli *cli, enum daemon_host host)
 
 int cmd_mcp(struct cli_globals *globals, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"host", required_argument, NULL, 'H'},
-        CLI_GLOBAL_OPTIONS,
-        {0},
-    };
-    enum daemon_host host = DAEMON_HOST_AUTO;
+    struct options options = {0};
     struct cli cli = {0};
     struct err err = {0};
-    int c, status;
+    int status = options_parse_simple(globals, "mcp", argc, argv, &options);
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        if (c == 'H') {
-            if (daemon_parse_host(optarg, &host))
-                return help_usage_error("mcp", "--host %s: use auto, native or soft", optarg);
-            continue;
-        }
-        status = cli_take_global(c, globals, "mcp");
-        if (status >= 0)
-            return status;
-    }
-    status = cli_refuse_arguments(argc, argv, "mcp");
     if (status >= 0)
         return status;
     if (cli_find_daemon(&cli, globals, &err) < 0) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }
-    return run_session(&cli, host);
+    return run_session(&cli, daemon_parse_host(options.host));
 }

@@ -14,7 +14,7 @@
 # line per case: `ok NAME (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals
 # at the end.
 #
-# Exit status: 0 all passed, 1 some failed, 77 nothing could run, 2 wrong usage.
+# Exit status: 0 all passed, 1 some failed, 77 nothing could run, 2 wrong usage or no such case.
 
 set -uo pipefail
 
@@ -40,6 +40,27 @@ while (($#)); do
     shift
 done
 [[ -d $build && $suite =~ ^(e2e|hostile|all)$ && $host =~ ^(auto|soft|native)$ ]] || usage
+
+# Names of the cases in files for the shell, and in Python's.
+shell_cases() {
+    sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$@"
+}
+python_cases() {
+    sed -n '/^@\(case\|then_a_clean_run\)/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
+}
+suite_cases() {
+    [[ $suite == hostile ]] || python_cases "$here"/inside/*.py
+    [[ $suite == hostile ]] || ((${#kind[@]})) || shell_cases "$here"/cases/*.sh
+    [[ $suite == e2e ]] || python_cases "$root"/tests/hostile/*.py
+}
+for pattern in "${only[@]}"; do
+    while read -r name; do
+        # shellcheck disable=SC2254 # the pattern is one
+        case $name in $pattern) continue 2 ;; esac
+    done < <(suite_cases)
+    echo "run.sh: no case of these suites is called $pattern" >&2
+    exit 2
+done
 build=$(cd "$build" && pwd)
 
 nothing_runs() {
@@ -137,11 +158,6 @@ run_case() {
     rm -rf "$work/case/$name"
 }
 
-# Names of the cases in a folder's Python files.
-python_cases() {
-    sed -n '/^@\(case\|then_a_clean_run\)/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
-}
-
 # An image whose PID 1 is the attacker's; the cases that need it skip without it.
 hostile_image() {
     command -v mkfs.erofs >/dev/null && [[ -x $build/tests/hostile-init ]] || return 0
@@ -225,7 +241,7 @@ run_shell_cases() {
     for file in "$here"/cases/*.sh; do
         while read -r name; do
             wanted "$name" && run_case "$file" "$name"
-        done < <(sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$file")
+        done < <(shell_cases "$file")
     done
 }
 

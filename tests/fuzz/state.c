@@ -18,44 +18,39 @@
 #include "vmm/arch/x86_64/params.h"
 #endif
 
-#define RAM_BYTES (1u << 20)
+/* Of the machine that the corpus was saved from, or its sections would not load. */
+#define RAM_BYTES  (64u << 20)
+#define DISK_BYTES (129200u * 512u)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void ignore_interrupt(void *context)
-{
-    (void)context;
-}
 
 /* The devices of a machine, without KVM. */
 static struct machine *make_machine(void)
 {
     static struct machine m;
-    static int sockets[2];
-    static int disk = -1;
-    struct virtio_irq irq = {.raise = ignore_interrupt};
+    int sockets[2];
     void *ram;
 
-    if (disk < 0) {
-        disk = memfd_create("disk", MFD_CLOEXEC);
+    if (!m.memory.host) {
+        int disk = memfd_create("disk", MFD_CLOEXEC);
+
         ram = mmap(NULL, RAM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (disk < 0 || ftruncate(disk, 4096) < 0 || ram == MAP_FAILED ||
+        if (disk < 0 || ftruncate(disk, DISK_BYTES) < 0 || ram == MAP_FAILED ||
             socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
             abort();
         memory_init(&m.memory, ram, RAM_BYTES);
+        m.kvm = kvm_init();
+        m.config.host = (struct virtio_host){.image_fd = disk, .vsock_fd = sockets[0]};
+        m.config.console_fd = -1;
     }
-    if (blk_init(&m.blk, disk, "fuzz", NULL) < 0 ||
-        vsock_init(&m.vsock, MACHINE_GUEST_CID, sockets[0], NULL) < 0)
+    if (machine_make_devices(&m, NULL) < 0)
         abort();
-    virtio_mmio_init(&m.blk_mmio, &m.blk.device, &m.memory, irq);
-    virtio_mmio_init(&m.vsock_mmio, &m.vsock.device, &m.memory, irq);
-    serial_init(&m.serial, -1);
     return &m;
 }
 
 static void load(const uint8_t *file, size_t len)
 {
-    struct snapshot_machine machine;
+    uint64_t memory_bytes;
     struct state state;
     struct err err = {0};
     struct machine *m;
@@ -65,13 +60,13 @@ static void load(const uint8_t *file, size_t len)
             abort();
         return;
     }
-    (void)snapshot_get_machine(&state, &machine, NULL);
+    (void)snapshot_get_memory_bytes(&state, &memory_bytes, NULL);
     m = make_machine();
     if (snapshot_load_devices(m, &state, NULL) == 0) {
-        virtio_mmio_resume(&m->blk_mmio);
-        virtio_mmio_resume(&m->vsock_mmio);
+        for (size_t i = 0; i < machine_n_devices; i++)
+            virtio_mmio_resume(&m->devices[i].mmio);
     }
-    vsock_finish(&m->vsock);
+    machine_release_devices(m);
 #if defined(__x86_64__)
     struct bytes_reader r = state_section(&state, X86_TAG_CPUID);
     static struct x86_cpuid cpuid;

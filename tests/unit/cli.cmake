@@ -10,20 +10,8 @@ skillvm_unit(cli_table apicli)
 skillvm_unit(cli_server apicli)
 skillvm_unit(cli_show apicli)
 
-# The command line whole, against a daemon with a stand-in for the VMM.
-if(TARGET fake_vmm)
-    foreach(name verbs admin remote)
-        skillvm_unit(cli_${name} Threads::Threads)
-        target_sources(unit_cli_${name} PRIVATE daemon_harness.c)
-        target_compile_definitions(unit_cli_${name} PRIVATE SKILLVM="$<TARGET_FILE:skillvm>"
-            SKILLVM_DIR="$<TARGET_FILE_DIR:skillvm>" SKILLVMD="$<TARGET_FILE:skillvmd>"
-            FAKE_VMM="$<TARGET_FILE:fake_vmm>")
-        add_dependencies(unit_cli_${name} skillvm skillvmd fake_vmm)
-    endforeach()
-endif()
-
 # The words of the command line: its help, the completion for bash and the man page agree.
 add_test(NAME unit_cli_words COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/cli_words.py
-    $<TARGET_FILE:skillvm> ${CMAKE_SOURCE_DIR}/api/cli/completion/skillvm.bash
-    ${CMAKE_SOURCE_DIR}/api/cli/man/skillvm.1)
+    $<TARGET_FILE:skillvm> ${CMAKE_BINARY_DIR}/api/cli/skillvm.bash
+    ${CMAKE_BINARY_DIR}/api/cli/skillvm.1)
 set_tests_properties(unit_cli_words PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# skillvmd: its parts on their own, then whole with a stand-in for the VMM and the guest.
+# skillvmd: its parts on their own, and the stand-in for the VMM and the guest.
 if(TARGET apidaemon)
     foreach(name
         config
@@ -35,15 +35,6 @@ if(TARGET apidaemon)
     add_executable(fake_vmm fake_vmm.c fake_guest.c fake_files_in.c fake_tar.c)
     target_link_libraries(fake_vmm PRIVATE base)
     set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    foreach(name abuse abuse_crowd abuse_slow api disk executions faults files isolation limits machines service skills tools)
-        skillvm_unit(daemon_${name} Threads::Threads)
-        target_sources(unit_daemon_${name} PRIVATE daemon_harness.c)
-        target_compile_definitions(unit_daemon_${name} PRIVATE
-            SKILLVMD="$<TARGET_FILE:skillvmd>" FAKE_VMM="$<TARGET_FILE:fake_vmm>")
-        add_dependencies(unit_daemon_${name} skillvmd fake_vmm)
-        # They wait for real deadlines, and a busy machine makes everything around them slow.
-        set_tests_properties(unit_daemon_${name} PROPERTIES TIMEOUT 400)
-    endforeach()
     skillvm_unit(daemon_renewal apimachine)
     skillvm_unit(daemon_guest apimachine Threads::Threads)
     foreach(name pool profiles)
@@ -52,13 +43,4 @@ if(TARGET apidaemon)
         target_compile_definitions(unit_daemon_${name} PRIVATE FAKE_VMM="$<TARGET_FILE:fake_vmm>")
         add_dependencies(unit_daemon_${name} fake_vmm)
     endforeach()
-    target_sources(unit_daemon_abuse_slow PRIVATE http_fixture.c)
-    target_link_libraries(unit_daemon_abuse_slow PRIVATE apidaemon)
-    # It walks the daemon's own table of routes.
-    target_link_libraries(unit_daemon_isolation PRIVATE apidaemon)
-    target_sources(unit_daemon_isolation PRIVATE two_tenants.c)
-    target_sources(unit_daemon_disk PRIVATE prometheus_text.c tenants_world.c)
-    target_sources(unit_daemon_limits PRIVATE prometheus_text.c tenants_world.c)
-    target_sources(unit_daemon_machines PRIVATE prometheus_text.c tenants_world.c)
-    target_link_libraries(unit_daemon_limits PRIVATE sqlite3)
 endif()

@@ -69,6 +69,115 @@ static void forget(struct fake *f)
     f->skill_crc = 0;
 }
 
+enum step {
+    STEP_END,
+    STEP_RESUMED,
+    STEP_RESET,
+    STEP_CONNECTED,
+    STEP_READY,
+    STEP_READY_99, /* of another protocol */
+    STEP_OLD_ENDS, /* what is left of the run before has nobody at the other end */
+    STEP_FAIL_STATE,
+    STEP_FAIL_DIFFERENCE,
+    STEP_FAIL_KVM,
+    STEP_EXITED,
+    STEP_TALK,
+    STEP_MOMENT, /* time for what must not be waited for */
+    STEP_WHILE,
+    STEP_PAUSE,
+    STEP_BURN,
+    STEP_EXIT,
+    STEP_EXIT_1,
+    STEP_ABORT,
+};
+
+/* What is said before RUN. A machine of another name does as the first of its kind. */
+static const struct script {
+    const char *name;
+    enum step steps[7];
+} scripts[] = {
+    {"boot", {STEP_RESUMED, STEP_CONNECTED}},
+    {"boot=failed", {STEP_FAIL_KVM, STEP_EXIT_1}},
+    {"boot=slow", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE}},
+    {"restore", {STEP_RESUMED, STEP_CONNECTED, STEP_READY}},
+    {"restore=die", {STEP_EXIT_1}},
+    {"restore=failed", {STEP_FAIL_STATE, STEP_EXIT_1}},
+    {"restore=silent", {STEP_RESUMED, STEP_PAUSE}},
+    {"restore=version", {STEP_RESUMED, STEP_CONNECTED, STEP_READY_99}},
+    {"reset", {STEP_RESET, STEP_CONNECTED, STEP_READY}},
+    {"reset-late", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_OLD_ENDS}},
+    {"reset-hang", {STEP_PAUSE}},
+    {"reset-die", {STEP_ABORT}},
+    {"reset-fail", {STEP_FAIL_DIFFERENCE, STEP_EXIT_1}},
+    {"reset-unready", {STEP_RESET, STEP_PAUSE}},
+    {"reset-slow", {STEP_RESET, STEP_WHILE, STEP_CONNECTED, STEP_READY}},
+    /* The guest is quicker than what is said of it. */
+    {"reset-order", {STEP_RESET, STEP_READY, STEP_MOMENT, STEP_CONNECTED}},
+    {"reset-more", {STEP_RESET, STEP_READY, STEP_READY, STEP_MOMENT, STEP_CONNECTED}},
+    {"parked-die", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_EXIT}},
+    {"parked-talk", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_TALK}},
+    {"parked-event", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_EXITED}},
+    {"parked-burn", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_BURN}},
+};
+
+static void expect_old_end(struct fake *f)
+{
+    struct pollfd p = {.fd = f->old_fd};
+
+    if (poll(&p, 1, 5000) != 1 || fd_write_full(f->old_fd, "late", 4) == 0)
+        fake_die("the stream of the run before is still open");
+    fd_close(&f->old_fd);
+}
+
+static void take_step(struct fake *f, enum step step)
+{
+    static const struct {
+        enum vmm_event_type type;
+        const char *message;
+    } events[] = {
+        [STEP_RESUMED] = {VMM_EVENT_RESUMED, ""},
+        [STEP_RESET] = {VMM_EVENT_RESET, ""},
+        [STEP_CONNECTED] = {VMM_EVENT_CONNECTED, ""},
+        [STEP_EXITED] = {VMM_EVENT_EXITED, ""},
+        [STEP_FAIL_STATE] = {VMM_EVENT_FAILED, "state: made-up refusal"},
+        [STEP_FAIL_DIFFERENCE] = {VMM_EVENT_FAILED, "a made-up difference"},
+        [STEP_FAIL_KVM] = {VMM_EVENT_FAILED, "no KVM today"},
+    };
+
+    if (step < sizeof(events) / sizeof(events[0]) && events[step].message)
+        fake_event(f, events[step].type, events[step].message);
+    else if (step == STEP_READY || step == STEP_READY_99)
+        fake_send_ready(f, step == STEP_READY ? PROTO_VERSION : 99);
+    else if (step == STEP_OLD_ENDS)
+        expect_old_end(f);
+    else if (step == STEP_TALK)
+        fake_send_text(f, PROTO_STDOUT, "psst");
+    else if (step == STEP_MOMENT || step == STEP_WHILE)
+        usleep(step == STEP_MOMENT ? 200000 : 1000000);
+    else if (step == STEP_PAUSE)
+        pause();
+    else if (step == STEP_ABORT)
+        abort();
+    else if (step == STEP_EXIT || step == STEP_EXIT_1)
+        _exit(step == STEP_EXIT_1);
+    while (step == STEP_BURN)
+        ;
+}
+
+/* The script of this name, else the one of usual. */
+static void play(struct fake *f, const char *name, const char *usual)
+{
+    const struct script *found = NULL;
+
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+        if (strcmp(scripts[i].name, name) == 0 ||
+            (!found && strcmp(scripts[i].name, usual) == 0))
+            found = &scripts[i];
+    }
+    for (const enum step *step = found->steps; *step != STEP_END; step++)
+        take_step(f, *step);
+}
+
 /* Waits for RESET and obeys it, unless it was told otherwise. */
 static void obey_reset(struct fake *f)
 {
@@ -89,74 +198,27 @@ static void obey_reset(struct fake *f)
     else
         close(f->vsock_fd);
     f->vsock_fd = fd;
-    if (strcmp(how, "reset-hang") == 0)
-        pause();
-    if (strcmp(how, "reset-die") == 0)
-        abort();
-    if (strcmp(how, "reset-fail") == 0) {
-        fake_event(f, VMM_EVENT_FAILED, "a made-up difference");
-        _exit(1);
-    }
-    fake_event(f, VMM_EVENT_RESET, "");
-    if (strcmp(how, "reset-unready") == 0)
-        pause();
-    if (strcmp(how, "reset-slow") == 0)
-        usleep(500000);
-    if (strcmp(how, "reset-order") == 0 || strcmp(how, "reset-more") == 0) {
-        /* The guest is quicker than what is said of it. */
-        fake_send_ready(f, PROTO_VERSION);
-        if (strcmp(how, "reset-more") == 0)
-            fake_send_ready(f, PROTO_VERSION);
-        usleep(200000);
-        fake_event(f, VMM_EVENT_CONNECTED, "");
-        return;
-    }
-    fake_event(f, VMM_EVENT_CONNECTED, "");
-    fake_send_ready(f, PROTO_VERSION);
-    if (f->old_fd >= 0) {
-        struct pollfd p = {.fd = f->old_fd};
+    play(f, how, "reset");
+}
 
-        /* What is left of the run before: its stream has nobody at the other end. */
-        if (poll(&p, 1, 5000) != 1 || fd_write_full(f->old_fd, "late", 4) == 0)
-            fake_die("the stream of the run before is still open");
-        fd_close(&f->old_fd);
-    }
-    if (strncmp(how, "parked-", 7) == 0)
-        usleep(200000);
-    if (strcmp(how, "parked-die") == 0)
-        _exit(0);
-    if (strcmp(how, "parked-talk") == 0)
-        fake_send_text(f, PROTO_STDOUT, "psst");
-    if (strcmp(how, "parked-event") == 0)
-        fake_event(f, VMM_EVENT_EXITED, "");
-    while (strcmp(how, "parked-burn") == 0)
-        ;
+static void check_files(const struct fake *f)
+{
+    char text[16] = {0};
+
+    if (pread(f->state_fd, text, sizeof(text) - 1, 0) < 0 || strcmp(text, "fake state") != 0)
+        fake_die("state");
+    if (strcmp(f->mode, "restore") == 0 &&
+        (pread(f->working_set_fd, text, 10, 0) != 10 || memcmp(text, "fake pages", 10) != 0))
+        fake_die("working set");
 }
 
 static void restore(struct fake *f)
 {
-    char state[16] = {0};
-
     check_descriptors(5 + (f->working_set_fd >= 0) + (f->record_fd >= 0));
     if (f->record_fd >= 0)
         record(f);
-
-    if (strcmp(f->mode, "restore=die") == 0)
-        _exit(1);
-    if (strcmp(f->mode, "restore=failed") == 0) {
-        fake_event(f, VMM_EVENT_FAILED, "state: made-up refusal");
-        _exit(1);
-    }
-    if (pread(f->state_fd, state, sizeof(state) - 1, 0) < 0 || strcmp(state, "fake state") != 0)
-        fake_die("state");
-    fake_event(f, VMM_EVENT_RESUMED, "");
-    if (strcmp(f->mode, "restore") == 0 &&
-        (pread(f->working_set_fd, state, 10, 0) != 10 || memcmp(state, "fake pages", 10) != 0))
-        fake_die("working set");
-    if (strcmp(f->mode, "restore=silent") == 0)
-        pause();
-    fake_event(f, VMM_EVENT_CONNECTED, "");
-    fake_send_ready(f, strcmp(f->mode, "restore=version") == 0 ? 99 : PROTO_VERSION);
+    check_files(f);
+    play(f, f->mode, "restore");
     for (;;) {
         fake_take_injection(f);
         f->runs++;
@@ -192,14 +254,7 @@ static void boot(struct fake *f)
     size_t n = 0;
 
     check_descriptors(5);
-    if (strcmp(f->mode, "boot=failed") == 0) {
-        fake_event(f, VMM_EVENT_FAILED, "no KVM today");
-        _exit(1);
-    }
-    fake_event(f, VMM_EVENT_RESUMED, "");
-    fake_event(f, VMM_EVENT_CONNECTED, "");
-    if (strcmp(f->mode, "boot=slow") == 0)
-        usleep(1500000);
+    play(f, f->mode, "boot");
     /* Until the kernel file says something else. */
     while (strcmp(f->mode, "boot=wait") == 0) {
         char mode[sizeof(f->mode)] = {0};

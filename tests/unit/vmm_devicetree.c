@@ -18,7 +18,7 @@ static uint8_t tree[DEVICETREE_SIZE_MAX];
 static void build(bool serial)
 {
     struct devicetree_config config = {
-        .ram_bytes = 1ull << 30, .cmdline = "root=/dev/vda", .serial = serial};
+        .ram_bytes = 1ull << 30, .cmdline = "root=/dev/vda", .n_virtio = 2, .serial = serial};
     struct err err = {0};
     size_t len = 0;
 
@@ -77,10 +77,10 @@ static void describes_the_machine(void **unused)
                "\0\0\0\5\0\0\0\3");
     has_device("/soc/virtio@d0001000", "virtio,mmio", "\0\0\0\0\xd0\0\x10\0\0\0\0\0\0\0\x10\0",
                "\0\0\0\6\0\0\0\3");
-    has_device("/soc/serial@d0002000", "ns16550a", "\0\0\0\0\xd0\0\x20\0\0\0\0\0\0\0\x10\0",
+    has_device("/soc/serial@d0010000", "ns16550a", "\0\0\0\0\xd0\1\0\0\0\0\0\0\0\0\x10\0",
                "\0\0\0\4\0\0\0\3");
     has_device("/soc/vmgenid@3ffff000", "microsoft,vmgenid",
-               "\0\0\0\0\x3f\xff\xf0\0\0\0\0\0\0\0\x10\0", "\0\0\0\7\0\0\0\3");
+               "\0\0\0\0\x3f\xff\xf0\0\0\0\0\0\0\0\x10\0", "\0\0\0\3\0\0\0\3");
 }
 
 #if defined(__x86_64__)
@@ -108,7 +108,7 @@ static void names_only_devices_that_exist(void **unused)
 {
     (void)unused;
     build(false);
-    assert_int_equal(fdt_path_offset(tree, "/soc/serial@d0002000"), -FDT_ERR_NOTFOUND);
+    assert_int_equal(fdt_path_offset(tree, "/soc/serial@d0010000"), -FDT_ERR_NOTFOUND);
 }
 
 static void says_when_it_does_not_fit(void **unused)

@@ -88,32 +88,6 @@ static void any_access_is_harmless(void **unused)
     assert_memory_equal(data, "\0\0\0\0\0\0\0\0", 8);
 }
 
-static void state_is_a_value(void **unused)
-{
-    uint8_t first[SERIAL_STATE_SIZE], second[SERIAL_STATE_SIZE];
-    struct bytes_writer w = bytes_writer_init(first, sizeof(first));
-    struct bytes_reader r = bytes_reader_init(first, sizeof(first));
-    struct serial s, t;
-    uint8_t v = 2;
-
-    (void)unused;
-    serial_init(&s, -1);
-    serial_write(&s, 1, &v, 1);
-    v = 0x83;
-    serial_write(&s, 3, &v, 1);
-    serial_write(&s, 0, &v, 1);
-    serial_save(&s, &w);
-    assert_false(w.bad);
-    assert_int_equal(w.len, sizeof(first));
-    serial_init(&t, -1);
-    assert_int_equal(serial_load(&t, &r, NULL), 0);
-    w = bytes_writer_init(second, sizeof(second));
-    serial_save(&t, &w);
-    assert_memory_equal(first, second, sizeof(first));
-    r = bytes_reader_init(first, sizeof(first) - 1);
-    assert_int_equal(serial_load(&t, &r, NULL), -22);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,7 +95,6 @@ int main(void)
         cmocka_unit_test(a_line_without_end_is_cut),
         cmocka_unit_test(interrupts_when_asked_to),
         cmocka_unit_test(any_access_is_harmless),
-        cmocka_unit_test(state_is_a_value),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "vmm/state.h"
+
 #define QUEUE_SIZE   128u
 #define SECTOR_SHIFT 9u
 #define SECTOR_SIZE  (1u << SECTOR_SHIFT)
@@ -187,12 +189,34 @@ static void blk_resume(struct virtio_device *dev, struct virtqueue *queues)
     blk_notify(dev, 0);
 }
 
-static const struct virtio_ops blk_ops = {
+static int blk_init_device(struct virtio_device *dev, const struct virtio_host *host,
+                           struct err *err)
+{
+    return blk_init(to_blk(dev), host->image_fd, "skillvm-root", err);
+}
+
+/* Without another look at the file. */
+static void blk_renew(struct virtio_device *dev, const struct virtio_host *host)
+{
+    struct blk *b = to_blk(dev);
+    struct blk fresh = {.fd = host->image_fd, .n_sectors = b->n_sectors};
+
+    fresh.device.ops = &blk_ops;
+    memcpy(fresh.id, b->id, sizeof(fresh.id));
+    *b = fresh;
+}
+
+const struct virtio_ops blk_ops = {
+    .name = "blk",
+    .tag = STATE_TAG('B', 'L', 'K', ' '),
+    .size = sizeof(struct blk),
     .id = VIRTIO_ID_BLOCK,
     .config_size = CONFIG_SIZE,
     .n_queues = 1,
     .queue_size = QUEUE_SIZE,
     .features = UINT64_C(1) << VIRTIO_BLK_F_RO | UINT64_C(1) << VIRTIO_BLK_F_SEG_MAX,
+    .init = blk_init_device,
+    .renew = blk_renew,
     .config = blk_config,
     .activate = blk_activate,
     .notify = blk_notify,
@@ -219,13 +243,4 @@ int blk_init(struct blk *b, int fd, const char *id, struct err *err)
     b->n_sectors = (uint64_t)st.st_size >> SECTOR_SHIFT;
     memcpy(b->id, id, strnlen(id, BLK_ID_SIZE));
     return 0;
-}
-
-void blk_renew(struct blk *b)
-{
-    struct blk fresh = {.fd = b->fd, .n_sectors = b->n_sectors};
-
-    fresh.device.ops = &blk_ops;
-    memcpy(fresh.id, b->id, sizeof(fresh.id));
-    *b = fresh;
 }

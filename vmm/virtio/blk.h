@@ -14,6 +14,8 @@
 
 #define BLK_ID_SIZE 20u
 
+extern const struct virtio_ops blk_ops;
+
 struct blk {
     struct virtio_device device;
     struct virtqueue *queue; /* NULL unless active */
@@ -32,7 +34,4 @@ struct blk {
  * string) is cut to 20 bytes. 0 or -errno with err set.
  */
 int blk_init(struct blk *b, int fd, const char *id, struct err *err);
-/* As it was after blk_init, without a look at the file. */
-void blk_renew(struct blk *b);
-
 #endif

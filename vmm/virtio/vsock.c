@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "vmm/state.h"
 #include "vmm/virtio/mmio.h"
 #include "vmm/virtio/vsock_internal.h"
 
@@ -165,12 +166,34 @@ static void vsock_resume(struct virtio_device *dev, struct virtqueue *queues)
     serve(v);
 }
 
-static const struct virtio_ops vsock_ops = {
+static int vsock_init_device(struct virtio_device *dev, const struct virtio_host *host,
+                             struct err *err)
+{
+    return vsock_init(to_vsock(dev), VSOCK_GUEST_CID, host->vsock_fd, err);
+}
+
+static void vsock_renew_device(struct virtio_device *dev, const struct virtio_host *host)
+{
+    vsock_renew(to_vsock(dev), host->vsock_fd);
+}
+
+static void vsock_finish_device(struct virtio_device *dev)
+{
+    vsock_finish(to_vsock(dev));
+}
+
+const struct virtio_ops vsock_ops = {
+    .name = "vsock",
+    .tag = STATE_TAG('V', 'S', 'C', 'K'),
+    .size = sizeof(struct vsock),
     .id = VIRTIO_ID_VSOCK,
     .config_size = sizeof(struct virtio_vsock_config),
     .n_queues = VSOCK_N_QUEUES,
     .queue_size = VSOCK_QUEUE_SIZE,
     .features = 0,
+    .init = vsock_init_device,
+    .renew = vsock_renew_device,
+    .finish = vsock_finish_device,
     .config = vsock_config,
     .activate = vsock_activate,
     .notify = vsock_notify,
@@ -212,6 +235,11 @@ void vsock_finish(struct vsock *v)
 {
     free(v->ring);
     v->ring = NULL;
+}
+
+struct vsock *vsock_of(struct virtio_device *dev)
+{
+    return dev->ops == &vsock_ops ? to_vsock(dev) : NULL;
 }
 
 int vsock_connect(struct vsock *v)

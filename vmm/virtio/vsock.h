@@ -25,6 +25,7 @@
 #include "vmm/virtio/device.h"
 
 #define VSOCK_HOST_CID   2u
+#define VSOCK_GUEST_CID  3u
 #define VSOCK_GUEST_PORT 1024u
 /* Bytes the guest may send ahead of the host's reading. */
 #define VSOCK_BUF_ALLOC   (256u * 1024u)
@@ -39,6 +40,8 @@ enum vsock_state {
     VSOCK_CLOSING, /* the guest knows it ends, or the last bytes to the host are on their way */
     VSOCK_CLOSED,  /* over, on both sides; never opens again */
 };
+
+extern const struct virtio_ops vsock_ops;
 
 struct vsock {
     struct virtio_device device;
@@ -100,6 +103,8 @@ int vsock_init(struct vsock *v, uint64_t guest_cid, int host_fd, struct err *err
 void vsock_renew(struct vsock *v, int host_fd);
 /* Frees the buffers. Safe on a zeroed or finished device. */
 void vsock_finish(struct vsock *v);
+/* The vsock that dev is, or NULL when it is another device. */
+struct vsock *vsock_of(struct virtio_device *dev);
 
 /*
  * Starts a connection to VSOCK_GUEST_PORT. 0 when the request is on its way; -EAGAIN while the

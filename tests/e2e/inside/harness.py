@@ -25,6 +25,8 @@ CASES = []
 # Emulated machines are about ten times slower than real ones.
 READY_TIMEOUT = 240
 REQUEST_TIMEOUT = 180
+# What a daemon may keep of a hostile case, its allocator's caches included.
+KEPT_KIB_MAX = 24 * 1024
 
 
 class Failed(Exception):
@@ -344,6 +346,24 @@ class Daemon:
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"^RssAnon:\s+(\d+)", text, re.M).group(1))
 
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def cost(self):
+        """What it has used so far, and when that was."""
+        return self.pid, time.monotonic(), self.cpu_seconds(), self.rss_kib()
+
+    def check_cost(self, before):
+        """It neither spun nor kept memory since; in words. Nothing of one that was restarted."""
+        after = self.cost()
+        if after[0] != before[0]:
+            return ""
+        seconds, cpu, kept = (after[i] - before[i] for i in (1, 2, 3))
+        check(cpu <= 2 + seconds / 2, f"the daemon used {cpu:.1f} s of {seconds:.1f} s")
+        check(kept <= KEPT_KIB_MAX, f"the daemon keeps {kept} KiB")
+        return f"; the daemon {cpu:.1f} s, {kept:+d} KiB"
+
     def threads(self):
         return len(os.listdir(f"/proc/{self.pid}/task"))
 
@@ -396,12 +416,16 @@ def run_cases(world, wanted, out):
         if wanted and not any(re.fullmatch(pattern, name) for pattern in wanted):
             continue
         start = time.monotonic()
+        cost = ""
         try:
             if world.daemon.process is None or world.daemon.process.poll() is not None:
                 world.daemon.start()
+            before = world.daemon.cost()
             function(world)
             world.check_clean()
             verdict = "ok", ""
+            if "hostile" in pathlib.Path(function.__code__.co_filename).parts:
+                cost = world.daemon.check_cost(before)
         except Skipped as reason:
             verdict = "skip", f": {reason}"
         except Failed as problem:
@@ -411,7 +435,7 @@ def run_cases(world, wanted, out):
             verdict = "FAIL", f": {type(problem).__name__}: {problem}"
         failures += verdict[0] == "FAIL"
         seconds = time.monotonic() - start
-        line = f"{verdict[0]} {name}{verdict[1]} ({seconds:.1f} s)"
+        line = f"{verdict[0]} {name}{verdict[1]} ({seconds:.1f} s{cost})"
         print(line.replace("\n", " "), file=out, flush=True)
         if verdict[0] == "FAIL":
             print(f"log of the daemon: {world.daemon.log_tail()}", file=sys.stderr, flush=True)

@@ -262,7 +262,7 @@ static void set_odd_values(void)
     store32(LAPIC_GPA + 0x350, 0x10700);
     store32(LAPIC_GPA + 0x320, 0x40000 | 0x31);
     (void)msr_write(0x6e0, 1ull << 60);
-    for (uint32_t pin = 4; pin <= 7; pin++) {
+    for (uint32_t pin = 3; pin <= 6; pin++) {
         store32(IOAPIC_GPA, 16 + 2 * pin + 1);
         store32(IOAPIC_GPA + 0x10, 0);
         store32(IOAPIC_GPA, 16 + 2 * pin);
@@ -270,7 +270,6 @@ static void set_odd_values(void)
     }
     out8(0x21, 0xfb);
     out8(0xa1, 0xff);
-    store8(LAYOUT_SERIAL_BASE + 7, 0x5a);
 }
 
 static void set_vectors(void)

@@ -38,7 +38,7 @@
 #define LOW_GPA 0x2000
 
 /* As in vmm/layout.h, in a form that the assembler takes. */
-#define SERIAL_GPA 0xd0002000
+#define SERIAL_GPA 0xd0010000
 #define LAPIC_GPA  0xfee00000
 #define IOAPIC_GPA 0xfec00000
 
@@ -72,6 +72,10 @@
 #include <stdint.h>
 
 _Static_assert(SERIAL_GPA == LAYOUT_SERIAL_BASE, "the serial port is elsewhere");
+
+/* As machine_devices in vmm/machine.c has them. */
+#define LAYOUT_BLK_BASE   LAYOUT_DEVICE_BASE(0)
+#define LAYOUT_VSOCK_BASE LAYOUT_DEVICE_BASE(1)
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define PAGE          4096ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/two_tenants.h"
+#include "tests/daemon/two_tenants.h"
 
 #include "tests/unit/cmocka_all.h"
 

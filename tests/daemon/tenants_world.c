@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/tenants_world.h"
+#include "tests/daemon/tenants_world.h"
 
 #include "tests/unit/cmocka_all.h"
 #include "tests/unit/prometheus_text.h"

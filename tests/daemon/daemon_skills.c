@@ -2,7 +2,7 @@
 /* The endpoints of the registry: list, show, delete, validate. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <signal.h>
 #include <stdlib.h>

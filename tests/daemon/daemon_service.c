@@ -5,7 +5,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

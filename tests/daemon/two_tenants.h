@@ -3,10 +3,10 @@
  * A daemon with two tenants, the first of which has one of everything, and with keys of every
  * sort; and requests to it over TCP. Only for test programs of cmocka.
  */
-#ifndef SKILLVM_TESTS_UNIT_TWO_TENANTS_H
-#define SKILLVM_TESTS_UNIT_TWO_TENANTS_H
+#ifndef SKILLVM_TESTS_DAEMON_TWO_TENANTS_H
+#define SKILLVM_TESTS_DAEMON_TWO_TENANTS_H
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <netinet/in.h>
 

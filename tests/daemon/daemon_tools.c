@@ -2,7 +2,7 @@
 /* Skills as tools, through a real daemon: definitions in every shape, and calls. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "base/fd.h"
 

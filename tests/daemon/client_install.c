@@ -6,7 +6,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <signal.h>
 #include <stdlib.h>

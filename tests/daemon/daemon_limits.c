@@ -2,7 +2,7 @@
 /* Shares and limits of tenants, through a whole daemon: each refusal, and how it ends. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/tenants_world.h"
+#include "tests/daemon/tenants_world.h"
 
 #include <signal.h>
 #include <sqlite3.h>

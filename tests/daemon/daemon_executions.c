@@ -2,7 +2,7 @@
 /* Executions beyond one synchronous run: lists, logs, events, single files, async, keys. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "base/buf.h"
 #include "base/fd.h"

@@ -3,10 +3,10 @@
  * A daemon with two tenants that have a skill each, and what tests of limits ask of it. Only
  * for test programs of cmocka.
  */
-#ifndef SKILLVM_TESTS_UNIT_TENANTS_WORLD_H
-#define SKILLVM_TESTS_UNIT_TENANTS_WORLD_H
+#ifndef SKILLVM_TESTS_DAEMON_TENANTS_WORLD_H
+#define SKILLVM_TESTS_DAEMON_TENANTS_WORLD_H
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #define SLEEP(ms) "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"sleep\",\"FAKE_DATA\":\"" ms "\"}}"
 #define ASYNC(how, data)                                                                       \

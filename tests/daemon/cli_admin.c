@@ -2,7 +2,7 @@
 /* `skillvm tenant` and `skillvm key` against a daemon, and keys in use. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <signal.h>
 #include <stdlib.h>

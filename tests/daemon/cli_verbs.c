@@ -2,7 +2,7 @@
 /* `skillvm skill`, `skillvm exec` and `skillvm health` against a daemon with the fake VMM. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -248,28 +248,6 @@ static void what_cannot_be_written_is_a_failure(void **state)
     expect(s, "run --bogus", 2, "skillvm: unrecognized option '--bogus'");
 }
 
-static void every_verb_helps(void **state)
-{
-    static const char *const verbs[] = {
-        "skill push",    "skill list",    "skill show",  "skill rm",   "skill lint",
-        "skill init",    "skill package", "exec list",   "exec show",  "exec logs",
-        "exec cancel",   "exec files",    "skill",       "exec",       "health",
-        "tenant create", "tenant list",   "tenant show", "tenant set", "tenant rm",
-        "tenant",        "key create",    "key list",    "key revoke", "key",
-        "version",       "status",        "doctor",      "up",         "down",
-        "run",           "mcp",           "tools list",  "tools call", "tools"};
-    struct setting *s = *state;
-
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        char line[64], usage[64];
-
-        snprintf(line, sizeof(line), "%s --help", verbs[i]);
-        snprintf(usage, sizeof(usage), "usage: skillvm %s", verbs[i]);
-        expect(s, line, 0, usage);
-        expect(s, line, 0, "example");
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,7 +257,6 @@ int main(void)
         cmocka_unit_test(a_daemon_of_no_host_is_shown_as_one),
         cmocka_unit_test(the_form_is_said_anywhere),
         cmocka_unit_test(what_cannot_be_written_is_a_failure),
-        cmocka_unit_test(every_verb_helps),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

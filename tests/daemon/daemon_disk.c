@@ -6,7 +6,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/tenants_world.h"
+#include "tests/daemon/tenants_world.h"
 
 #include "base/fd.h"
 

@@ -6,7 +6,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/daemon.h"
-#include "tests/unit/two_tenants.h"
+#include "tests/daemon/two_tenants.h"
 
 #include <signal.h>
 #include <stdlib.h>

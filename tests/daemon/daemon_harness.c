@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "tests/unit/cmocka_all.h"
 
@@ -377,10 +377,11 @@ static unsigned count_entries(const char *path)
     struct dirent *entry;
     unsigned n = 0;
 
-    while (dir && (entry = readdir(dir)))
+    if (!dir)
+        fail_msg("there is no folder %s", path);
+    while ((entry = readdir(dir)))
         n += entry->d_name[0] != '.';
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     return n;
 }
 

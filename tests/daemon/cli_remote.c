@@ -3,7 +3,7 @@
  * machine. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/client/skillvm.h"
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,8 +3,8 @@
  * Runs a real skillvmd with the fake VMM in a folder of its own, and speaks HTTP to it over its
  * socket, byte by byte where a test wants that.
  */
-#ifndef SKILLVM_TESTS_UNIT_DAEMON_HARNESS_H
-#define SKILLVM_TESTS_UNIT_DAEMON_HARNESS_H
+#ifndef SKILLVM_TESTS_DAEMON_DAEMON_HARNESS_H
+#define SKILLVM_TESTS_DAEMON_DAEMON_HARNESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 /* The HTTP interface of a real skillvmd, with the fake VMM behind it. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/daemon_harness.h"
+#include "tests/daemon/daemon_harness.h"
 
 #include "base/buf.h"
 #include "base/fd.h"

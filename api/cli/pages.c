@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the manual and the completion when skillvm is built: copies standard input, and puts
+ * what the tables of commands and options say in place of lines that are a name between "@".
+ */
+#include "api/cli/verbs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Text of a manual: a sentence is a line, and none begins as a request does. */
+static void put_roff(const char *text, size_t len)
+{
+    static const char dots[] = "…";
+
+    if (len > 0 && (*text == '.' || *text == '\''))
+        printf("\\&");
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '\\') {
+            printf("\\e");
+        } else if (strncmp(text + i, ". ", 2) == 0) {
+            printf(".\n");
+            i++;
+        } else if (strncmp(text + i, dots, strlen(dots)) == 0) {
+            printf("...");
+            i += strlen(dots) - 1;
+        } else {
+            putchar(text[i]);
+        }
+    }
+    putchar('\n');
+}
+
+static void put_text(const char *text)
+{
+    while (text && *text) {
+        size_t len = strcspn(text, "\n");
+
+        printf("%s", len == 0 ? ".Pp\n" : *text == ' ' ? ".Dl " : "");
+        if (len > 0)
+            put_roff(text + strspn(text, " "), len - strspn(text, " "));
+        text += len + (text[len] == '\n');
+    }
+}
+
+static void put_options(unsigned kinds)
+{
+    for (size_t i = 0; i < option_n_rules; i++) {
+        const struct option_rule *r = &option_rules[i];
+
+        if (!(r->kind & kinds))
+            continue;
+        printf(".It");
+        if (r->letter)
+            printf(" Fl %c ,", r->letter);
+        printf(" Fl -%s%s%s\n%c%s.\n", r->name, r->argument ? " Ar " : "",
+               r->argument ? r->argument : "", toupper(r->help[0]), r->help + 1);
+    }
+}
+
+static void put_command(const char *command, const struct verb *verb)
+{
+    printf(".It Ic %s%s%s%s", command, verb ? " " : "", verb ? verb->name : "",
+           verb && *verb->args ? " Ar " : "");
+}
+
+/* With its options in a list of their own, as far as it has some. */
+static void put_described(const struct verb *verb)
+{
+    unsigned kinds = verb->options & ~(unsigned)(OPTION_OFFLINE | OPTION_HERE);
+
+    put_roff(verb->args, strlen(verb->args));
+    put_text(verb->text);
+    if (!kinds)
+        return;
+    printf(".Bl -tag -width Ds\n");
+    put_options(kinds);
+    printf(".El\n");
+}
+
+static void put_commands(void)
+{
+    for (const struct verb *c = commands; c->name; c++) {
+        if (!c->verbs) {
+            printf(".It Ic %s%s", c->name, *c->args ? " Ar " : "");
+            put_described(c);
+            continue;
+        }
+        for (const struct verb *v = c->verbs; v->name; v++) {
+            put_command(c->name, v);
+            put_described(v);
+        }
+    }
+}
+
+/* One entry of the completion's table: "command -option" and what that takes. */
+static void put_entry(const char *command, const char *verb, const char *option, char letter,
+                      const char *takes)
+{
+    printf("    ['%s%s%s%s", command, verb ? " " : "", verb ? verb : "",
+           option || letter ? " -" : "");
+    if (option)
+        printf("-%s", option);
+    else if (letter)
+        putchar(letter);
+    printf("']='%s'\n", takes ? takes : "");
+}
+
+static void put_words(const char *command, const struct verb *verb, unsigned kinds)
+{
+    const char *name = verb ? verb->name : NULL;
+
+    for (size_t i = 0; i < option_n_rules; i++) {
+        const struct option_rule *r = &option_rules[i];
+
+        if (!(r->kind & kinds))
+            continue;
+        put_entry(command, name, r->name, 0, r->argument);
+        if (r->letter)
+            put_entry(command, name, NULL, r->letter, r->argument);
+    }
+}
+
+static void put_table(void)
+{
+    put_words("*", NULL, OPTION_GLOBAL | OPTION_HELP);
+    put_words("", NULL, OPTION_FORMAT | OPTION_PROGRAM);
+    for (const struct verb *c = commands; c->name; c++) {
+        put_entry(c->name, NULL, NULL, 0, c->args);
+        put_words(c->name, NULL, c->options);
+        for (const struct verb *v = c->verbs; v && v->name; v++) {
+            put_entry(c->name, v->name, NULL, 0, v->args);
+            put_words(c->name, v, v->options);
+        }
+    }
+}
+
+int main(void)
+{
+    char line[1024];
+
+    while (fgets(line, sizeof(line), stdin)) {
+        if (strcmp(line, "@GLOBALS@\n") == 0)
+            put_options(OPTION_GLOBAL | OPTION_HELP | OPTION_PROGRAM);
+        else if (strcmp(line, "@COMMANDS@\n") == 0)
+            put_commands();
+        else if (strcmp(line, "@TABLE@\n") == 0)
+            put_table();
+        else
+            fputs(line, stdout);
+    }
+    return fflush(stdout) == 0 && !ferror(stdout) && !ferror(stdin) ? EXIT_SUCCESS
+                                                                    : EXIT_FAILURE;
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/audit.h"
 
-#include "api/daemon/limits.h"
 #include "api/daemon/registry/registry_audit.h"
+#include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 #include "base/log.h"
 

@@ -8,7 +8,7 @@
 #define SKILLVM_API_DAEMON_AUDIT_H
 
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 
 #include <stdint.h>
 

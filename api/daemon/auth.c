@@ -3,9 +3,9 @@
 
 #include "api/daemon/audit.h"
 #include "api/daemon/daemon.h"
-#include "api/daemon/ids.h"
 #include "api/daemon/registry/registry_keys.h"
 #include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/terms/ids.h"
 #include "base/clock.h"
 #include "base/log.h"
 

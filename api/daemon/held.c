@@ -2,8 +2,8 @@
 #include "api/daemon/held.h"
 
 #include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/terms/limits.h"
 
 #include <errno.h>
 #include <pthread.h>

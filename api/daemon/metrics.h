@@ -10,7 +10,7 @@
 
 #include "api/daemon/engine/result.h"
 #include "api/daemon/machine/pool.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/buf.h"
 
 #include <stdbool.h>

@@ -7,9 +7,9 @@
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/held.h"
 #include "api/daemon/lifecycle.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/store/retention.h"
 #include "api/daemon/store/store.h"
+#include "api/daemon/terms/limits.h"
 #include "base/fd.h"
 #include "base/log.h"
 

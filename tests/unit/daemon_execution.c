@@ -3,7 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/engine/execution.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 
 #include <errno.h>

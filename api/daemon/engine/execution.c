@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/execution.h"
 
-#include "api/daemon/ids.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/store/spool.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
 #include "base/cond.h"
 #include "base/fd.h"
 

@@ -10,7 +10,7 @@
 #include "api/daemon/engine/fair_queue.h"
 #include "api/daemon/machine/guest_decoder.h"
 #include "api/daemon/machine/job.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "api/skill/profile.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"

@@ -2,9 +2,9 @@
 #include "api/daemon/engine/run.h"
 
 #include "api/daemon/engine/result.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/store/objects.h"
 #include "api/daemon/store/spool.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts.h"
 #include "api/skill/sha256.h"
 #include "base/clock.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/tool_probe.h"
 
-#include "api/daemon/limits.h"
 #include "api/daemon/store/objects.h"
 #include "api/daemon/store/spool.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/content.h"
 #include "api/skill/tar.h"
 #include "api/tools/parser.h"

@@ -9,7 +9,7 @@
 #ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
 
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/err.h"
 
 #include <stdbool.h>

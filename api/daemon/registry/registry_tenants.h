@@ -4,7 +4,7 @@
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_TENANTS_H
 
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 
 /* A tenant. The name is owned. */
 struct registry_tenant {

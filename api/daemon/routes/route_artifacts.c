@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an execution left: its files, one of them, and the address that needs no key. */
 #include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/store/objects.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts_read.h"
 #include "base/clock.h"
 #include "base/fd.h"

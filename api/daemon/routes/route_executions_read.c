@@ -2,10 +2,10 @@
 /* What is known of executions: the list, one of them, its log, its events, its files. */
 #include "api/daemon/daemon.h"
 #include "api/daemon/engine/result.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/routes/sse.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input files: uploaded once, used by any number of executions, removed when they expire. */
 #include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/files.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
 #include "base/fd.h"

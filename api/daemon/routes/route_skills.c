@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/audit.h"
 #include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/skills.h"
 #include "api/daemon/routes/tools.h"
 #include "api/daemon/store/objects.h"
 #include "api/daemon/store/storage.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
 

@@ -2,10 +2,10 @@
 /* The registered skills: the list, one of them, and its removal. */
 #include "api/daemon/audit.h"
 #include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/store/objects.h"
 #include "api/daemon/store/storage.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
 #include "base/fd.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Skills as tools: their definitions in the shapes that models are given, and calls. */
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/tool_call.h"
 #include "api/daemon/routes/tools.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/tools/schema.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/skills.h"
 
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
 #include "base/clock.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/sse.h"
 
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "base/buf.h"
 #include "base/clock.h"

@@ -3,9 +3,9 @@
 
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/prober.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/store/objects.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
 #include "base/clock.h"
 #include "base/fd.h"

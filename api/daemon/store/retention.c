@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/store/retention.h"
 
-#include "api/daemon/limits.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/store/storage.h"
+#include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/log.h"

@@ -3,8 +3,8 @@
  * Tenants: who owns skills, executions and files, who calls, and what a tenant may use. Values
  * only; the rows are registry_tenants.h's.
  */
-#ifndef SKILLVM_API_DAEMON_TENANT_H
-#define SKILLVM_API_DAEMON_TENANT_H
+#ifndef SKILLVM_API_DAEMON_TERMS_TENANT_H
+#define SKILLVM_API_DAEMON_TERMS_TENANT_H
 
 #include <stdbool.h>
 #include <stddef.h>

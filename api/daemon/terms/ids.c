@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/ids.h"
+#include "api/daemon/terms/ids.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/tenant.h"
-#include "api/daemon/ids.h"
+#include "api/daemon/terms/tenant.h"
+#include "api/daemon/terms/ids.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Ids that nobody can guess: a prefix that says of what, and 128 random bits. Text alone; what
  * an id belongs to is the registry's.
  */
-#ifndef SKILLVM_API_DAEMON_IDS_H
-#define SKILLVM_API_DAEMON_IDS_H
+#ifndef SKILLVM_API_DAEMON_TERMS_IDS_H
+#define SKILLVM_API_DAEMON_TERMS_IDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * Every limit and default of the daemon in one place. A number here is a promise of the API.
  */
-#ifndef SKILLVM_API_DAEMON_LIMITS_H
-#define SKILLVM_API_DAEMON_LIMITS_H
+#ifndef SKILLVM_API_DAEMON_TERMS_LIMITS_H
+#define SKILLVM_API_DAEMON_TERMS_LIMITS_H
 
 #define LIMIT_MIB (1024ull * 1024ull)
 

@@ -8,8 +8,8 @@
 #define SKILLVM_API_DAEMON_ENGINE_RUN_H
 
 #include "api/daemon/engine/execution.h"
+#include "api/daemon/engine/metrics.h"
 #include "api/daemon/machine/pool.h"
-#include "api/daemon/metrics.h"
 #include "api/daemon/registry/registry.h"
 
 #include <pthread.h>

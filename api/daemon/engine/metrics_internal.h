@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What metrics.c counts and metrics_text.c writes. */
-#ifndef SKILLVM_API_DAEMON_METRICS_INTERNAL_H
-#define SKILLVM_API_DAEMON_METRICS_INTERNAL_H
+#ifndef SKILLVM_API_DAEMON_ENGINE_METRICS_INTERNAL_H
+#define SKILLVM_API_DAEMON_ENGINE_METRICS_INTERNAL_H
 
-#include "api/daemon/metrics.h"
+#include "api/daemon/engine/metrics.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/metrics_internal.h"
+#include "api/daemon/engine/metrics_internal.h"
 #include "base/process_stats.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/metrics.h"
+#include "api/daemon/engine/metrics.h"
 
-#include "api/daemon/metrics_internal.h"
+#include "api/daemon/engine/metrics_internal.h"
 #include "base/clock.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
  * tenants at most METRICS_TENANTS have counters of their own, those that came first; the others
  * are counted together as "other".
  */
-#ifndef SKILLVM_API_DAEMON_METRICS_H
-#define SKILLVM_API_DAEMON_METRICS_H
+#ifndef SKILLVM_API_DAEMON_ENGINE_METRICS_H
+#define SKILLVM_API_DAEMON_ENGINE_METRICS_H
 
 #include "api/daemon/engine/result.h"
 #include "api/daemon/machine/pool.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/serve.h"
 
-#include "api/daemon/audit.h"
-#include "api/daemon/auth.h"
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/auth.h"
+#include "api/daemon/callers/held.h"
 #include "api/daemon/engine/fair_gate.h"
-#include "api/daemon/held.h"
 #include "api/daemon/lifecycle.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/store/retention.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/limits.h"
@@ -175,9 +175,35 @@ static void add_listeners(const struct serve *serve, struct http_config *http)
             (struct http_listen){.address = config->listen_address, .fd = -1};
 }
 
+static int authorize(void *ctx, const struct http_origin *origin, const char *bearer,
+                     struct caller *ret)
+{
+    const struct daemon *d = ctx;
+    const struct auth auth = {.registry = d->registry, .audit = d->audit};
+
+    return auth_authorize(&auth, origin, bearer, ret);
+}
+
 static bool has_room(void *ctx, struct http_reply *reply)
 {
-    return daemon_admit(ctx, reply);
+    const struct daemon *d = ctx;
+
+    return held_admit(d->held, 0, reply);
+}
+
+static enum http_place hold(void *ctx, const char *tenant, enum http_held what, uint64_t bytes,
+                            struct http_reply *reply)
+{
+    const struct daemon *d = ctx;
+
+    return held_for_http(d->held, tenant, what, bytes, reply);
+}
+
+static void release(void *ctx, const char *tenant, enum http_held what, uint64_t bytes)
+{
+    const struct daemon *d = ctx;
+
+    held_release_http(d->held, tenant, what, bytes);
 }
 
 static int start_http(struct daemon *d, const struct serve *serve,
@@ -188,11 +214,11 @@ static int start_http(struct daemon *d, const struct serve *serve,
         .max_connections = (unsigned)serve->config->max_connections,
         .tmp_fd = d->tmp_fd,
         .routes = routes,
-        .authorize = auth_authorize,
+        .authorize = authorize,
         .unauthorized = count_unauthorized,
         .room = has_room,
-        .hold = held_for_http,
-        .release = held_release_http,
+        .hold = hold,
+        .release = release,
         .ctx = d,
     };
 
@@ -283,14 +309,14 @@ int serve_run(const struct serve *serve, struct err *err)
     snapshots.tmp_fd = store.tmp_fd;
     if (r == 0 && !(d.audit = audit_create(d.registry)))
         r = err_set(err, ENOMEM, "out of memory");
-    if (r == 0 && !(d.held = held_create()))
-        r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.ingest_gate = fair_gate_create(DAEMON_INGESTS)))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.metrics = metrics_create()))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
         r = resources_create(store.dir_fd, &config->watermarks, &d.resources, err);
+    if (r == 0 && !(d.held = held_create(d.registry, d.resources)))
+        r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
         r = read_profiles(&d, &places, err);
     if (r == 0)

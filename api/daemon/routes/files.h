@@ -7,9 +7,9 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_FILES_H
 #define SKILLVM_API_DAEMON_ROUTES_FILES_H
 
-#include "api/daemon/daemon.h"
 #include "api/daemon/machine/input_files.h"
 #include "api/daemon/registry/registry_files.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/request.h"
 
 /*

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys and the audit, for the operator. */
-#include "api/daemon/audit.h"
-#include "api/daemon/auth.h"
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/auth.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_keys.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/terms/ids.h"

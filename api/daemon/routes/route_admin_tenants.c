@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tenants, for the operator. */
-#include "api/daemon/audit.h"
-#include "api/daemon/auth.h"
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/auth.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/store/storage.h"

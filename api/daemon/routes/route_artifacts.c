@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an execution left: its files, one of them, and the address that needs no key. */
-#include "api/daemon/daemon.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/store/objects.h"
 #include "api/daemon/terms/limits.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/files.h"
 #include "api/daemon/routes/lookup.h"
@@ -267,7 +268,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (c->repeated)
         return true;
     /* Before an archive is looked at. */
-    if (!daemon_admit(c->daemon, reply) || !begin_draft(c, reply))
+    if (!held_admit(c->daemon->held, 0, reply) || !begin_draft(c, reply))
         return false;
     if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of executions: the list, one of them, its log, its events, its files. */
-#include "api/daemon/daemon.h"
 #include "api/daemon/engine/result.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/routes/sse.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input files: uploaded once, used by any number of executions, removed when they expire. */
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/files.h"
 #include "api/daemon/terms/limits.h"
@@ -106,7 +107,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     struct err err = {0};
     int r;
 
-    if (!find_upload(request, &upload, &name, &type, reply) || !daemon_admit(d, reply))
+    if (!find_upload(request, &upload, &name, &type, reply) || !held_admit(d->held, 0, reply))
         return;
     if (name && request_file_name(name, clean, &err) < 0) {
         http_reply_error(reply, 400, "bad_request", "%s", err.message);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the daemon lives, and whether it can take an execution now. */
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/json/json_text.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#define BODY_MAX        8192u
-#define RETRY_SNAPSHOT  1u /* seconds */
-#define RETRY_RESOURCES 5u
+#define BODY_MAX       8192u
+#define RETRY_SNAPSHOT 1u /* seconds */
 
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply)
 {
@@ -66,22 +66,5 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     if (state == SNAPSHOTS_PREPARING)
         reply->retry_after_s = RETRY_SNAPSHOT;
     else if (!ready && state == SNAPSHOTS_READY)
-        reply->retry_after_s = RETRY_RESOURCES;
-}
-
-bool daemon_admit(struct daemon *d, struct http_reply *reply)
-{
-    return daemon_admit_bytes(d, 0, reply);
-}
-
-bool daemon_admit_bytes(struct daemon *d, uint64_t bytes, struct http_reply *reply)
-{
-    struct err err = {0};
-
-    if (resources_check(d->resources, &err) == 0 &&
-        resources_check_room(d->resources, bytes, &err) == 0)
-        return true;
-    http_reply_error(reply, 503, "overloaded", "nothing new is accepted now: %s", err.message);
-    reply->retry_after_s = RETRY_RESOURCES;
-    return false;
+        reply->retry_after_s = HELD_RETRY_S;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/audit.h"
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/skills.h"
@@ -146,7 +147,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     struct err err = {0};
     int r;
 
-    if (!body || !daemon_admit(d, reply))
+    if (!body || !held_admit(d->held, 0, reply))
         return;
     r = objects_draft_open(d->tmp_fd, &draft, &err);
     if (r < 0) {

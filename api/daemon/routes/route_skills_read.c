@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registered skills: the list, one of them, and its removal. */
-#include "api/daemon/audit.h"
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/store/objects.h"
 #include "api/daemon/store/storage.h"

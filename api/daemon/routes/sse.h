@@ -7,8 +7,8 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_SSE_H
 #define SKILLVM_API_DAEMON_ROUTES_SSE_H
 
+#include "api/daemon/callers/held.h"
 #include "api/daemon/engine/execution.h"
-#include "api/daemon/held.h"
 #include "api/daemon/http/http.h"
 #include "api/daemon/registry/registry.h"
 

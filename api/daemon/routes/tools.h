@@ -7,7 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_TOOLS_H
 #define SKILLVM_API_DAEMON_ROUTES_TOOLS_H
 
-#include "api/daemon/daemon.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/skill/archive.h"
 #include "api/skill/skill.h"
 #include "api/tools/names.h"

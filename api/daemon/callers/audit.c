@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/audit.h"
+#include "api/daemon/callers/audit.h"
 
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/terms/limits.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/auth.h"
+#include "api/daemon/callers/auth.h"
 
-#include "api/daemon/audit.h"
-#include "api/daemon/daemon.h"
 #include "api/daemon/registry/registry_keys.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/terms/ids.h"
@@ -36,9 +34,9 @@ static bool is_key(const char *text)
            strspn(text + 3, "0123456789abcdef") == KEY_DIGITS;
 }
 
-static int refuse(struct daemon *d, const char *actor, const char *why)
+static int refuse(const struct auth *auth, const char *actor, const char *why)
 {
-    audit_refused(d->audit, actor, why);
+    audit_refused(auth->audit, actor, why);
     return -EACCES;
 }
 
@@ -48,14 +46,14 @@ static int refuse(struct daemon *d, const char *actor, const char *why)
  * behind that digest nor how to find others whose digest agrees further. So nothing here needs
  * to compare in constant time.
  */
-static int find_key(struct daemon *d, const char *bearer, struct registry_key *ret)
+static int find_key(const struct auth *auth, const char *bearer, struct registry_key *ret)
 {
     char digest[SHA256_HEX_SIZE];
     struct err err = {0};
     int r = sha256_of(bearer, strlen(bearer), digest);
 
     if (r == 0)
-        r = registry_key_by_digest(d->registry, digest, ret, &err);
+        r = registry_key_by_digest(auth->registry, digest, ret, &err);
     if (r < 0 && r != -ENOENT) {
         log_error("auth", "key=\"cannot be looked up\" reason=\"%s\"", err.message);
         r = -EIO;
@@ -63,32 +61,33 @@ static int find_key(struct daemon *d, const char *bearer, struct registry_key *r
     return r;
 }
 
-static void touch(struct daemon *d, const struct registry_key *key)
+static void touch(const struct auth *auth, const struct registry_key *key)
 {
     uint64_t now_ns = clock_realtime_ns();
     struct err err = {0};
 
     if (now_ns > key->last_used_ns && now_ns - key->last_used_ns < TOUCH_NS)
         return;
-    if (registry_key_touch(d->registry, key->id, now_ns, &err) < 0)
+    if (registry_key_touch(auth->registry, key->id, now_ns, &err) < 0)
         log_warn("auth", "key=%s use=\"not noted\" reason=\"%s\"", key->id, err.message);
 }
 
-static int take_key(struct daemon *d, const char *from, const char *bearer, struct caller *ret)
+static int take_key(const struct auth *auth, const char *from, const char *bearer,
+                    struct caller *ret)
 {
     struct registry_key key = {0};
-    int r = is_key(bearer) ? find_key(d, bearer, &key) : -ENOENT;
+    int r = is_key(bearer) ? find_key(auth, bearer, &key) : -ENOENT;
 
     if (r == -ENOENT)
-        return refuse(d, from, "a key nobody has");
+        return refuse(auth, from, "a key nobody has");
     if (r < 0)
         return r;
     if (key.revoked_ns) {
-        r = refuse(d, key.id, "a revoked key");
+        r = refuse(auth, key.id, "a revoked key");
     } else if (key.tenant_disabled) {
-        r = refuse(d, key.id, "a key of a disabled tenant");
+        r = refuse(auth, key.id, "a key of a disabled tenant");
     } else {
-        touch(d, &key);
+        touch(auth, &key);
         *ret = (struct caller){.is_operator = key.is_operator};
         memcpy(ret->tenant, key.tenant, sizeof(ret->tenant));
         memcpy(ret->actor, key.id, sizeof(key.id));
@@ -98,7 +97,7 @@ static int take_key(struct daemon *d, const char *from, const char *bearer, stru
 }
 
 /* What the header X-Tenant-ID changes. */
-static int choose_tenant(struct daemon *d, const char *wanted, struct caller *caller)
+static int choose_tenant(const struct auth *auth, const char *wanted, struct caller *caller)
 {
     struct registry_tenant tenant;
     struct err err = {0};
@@ -106,7 +105,7 @@ static int choose_tenant(struct daemon *d, const char *wanted, struct caller *ca
 
     if (!wanted || strcmp(wanted, caller->tenant) == 0)
         return 0;
-    r = registry_tenant_find(d->registry, wanted, &tenant, &err);
+    r = registry_tenant_find(auth->registry, wanted, &tenant, &err);
     if (r < 0 && r != -ENOENT) {
         log_error("auth", "tenant=\"cannot be looked up\" reason=\"%s\"", err.message);
         return -EIO;
@@ -126,10 +125,9 @@ static int choose_tenant(struct daemon *d, const char *wanted, struct caller *ca
     return r;
 }
 
-int auth_authorize(void *ctx, const struct http_origin *origin, const char *bearer,
-                   struct caller *ret)
+int auth_authorize(const struct auth *auth, const struct http_origin *origin,
+                   const char *bearer, struct caller *ret)
 {
-    struct daemon *d = ctx;
     struct caller caller;
     char from[CALLER_ACTOR_SIZE] = "tcp";
     int r = 0;
@@ -137,13 +135,13 @@ int auth_authorize(void *ctx, const struct http_origin *origin, const char *bear
     if (origin->is_unix)
         (void)snprintf(from, sizeof(from), "uid:%u", origin->uid);
     if (bearer)
-        r = take_key(d, from, bearer, &caller);
+        r = take_key(auth, from, bearer, &caller);
     else if (origin->is_unix && (origin->uid == 0 || origin->uid == geteuid()))
         caller = caller_operator(from);
     else
-        r = refuse(d, from, "no key");
+        r = refuse(auth, from, "no key");
     if (r == 0)
-        r = choose_tenant(d, origin->tenant_header, &caller);
+        r = choose_tenant(auth, origin->tenant_header, &caller);
     if (r == 0)
         *ret = caller;
     return r;

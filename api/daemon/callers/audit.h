@@ -4,8 +4,8 @@
  * whoever fills it: a tenant's rows push out only older ones of its own, and refusals of keys
  * are one row a minute with their number.
  */
-#ifndef SKILLVM_API_DAEMON_AUDIT_H
-#define SKILLVM_API_DAEMON_AUDIT_H
+#ifndef SKILLVM_API_DAEMON_CALLERS_AUDIT_H
+#define SKILLVM_API_DAEMON_CALLERS_AUDIT_H
 
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/terms/tenant.h"

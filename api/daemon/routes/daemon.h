@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handlers share: the parts of a running daemon. Put together in main.c, from top to
+ * What the handlers share: the parts of a running daemon. Put together in serve.c, from top to
  * bottom; every handler gets it and keeps nothing of its own between requests.
  */
-#ifndef SKILLVM_API_DAEMON_DAEMON_H
-#define SKILLVM_API_DAEMON_DAEMON_H
+#ifndef SKILLVM_API_DAEMON_ROUTES_DAEMON_H
+#define SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/prober.h"
@@ -49,14 +49,6 @@ extern const struct http_route daemon_routes[];
  * A copy of them that takes archives of so many bytes; the caller frees it. NULL: no memory.
  */
 struct http_route *daemon_routes_for(uint64_t archive_bytes);
-
-/*
- * Whether something new may be accepted: false with a 503 and Retry-After in *reply when disk
- * space or memory is below its watermark.
- */
-bool daemon_admit(struct daemon *d, struct http_reply *reply);
-/* The same, where so many bytes shall fit above the watermark of the disk. */
-bool daemon_admit_bytes(struct daemon *d, uint64_t bytes, struct http_reply *reply);
 
 /*
  * Replies with a result (taken over), in which files_url is an address that needs no key where

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/held.h"
+#include "api/daemon/callers/held.h"
 
-#include "api/daemon/daemon.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/terms/limits.h"
 
@@ -21,16 +20,21 @@ struct holder {
 };
 
 struct held {
+    struct registry *registry;
+    struct resources *resources;
     pthread_mutex_t lock;
     struct holder *first; /* no more than there are connections */
 };
 
-struct held *held_create(void)
+struct held *held_create(struct registry *registry, struct resources *resources)
 {
     struct held *held = calloc(1, sizeof(*held));
 
-    if (held)
-        (void)pthread_mutex_init(&held->lock, NULL);
+    if (!held)
+        return NULL;
+    held->registry = registry;
+    held->resources = resources;
+    (void)pthread_mutex_init(&held->lock, NULL);
     return held;
 }
 
@@ -117,6 +121,18 @@ void held_remove(struct held *held, const char *tenant, enum held_kind kind, uin
     (void)pthread_mutex_unlock(&held->lock);
 }
 
+bool held_admit(struct held *held, uint64_t bytes, struct http_reply *reply)
+{
+    struct err err = {0};
+
+    if (resources_check(held->resources, &err) == 0 &&
+        resources_check_room(held->resources, bytes, &err) == 0)
+        return true;
+    http_reply_error(reply, 503, "overloaded", "nothing new is accepted now: %s", err.message);
+    reply->retry_after_s = HELD_RETRY_S;
+    return false;
+}
+
 static enum http_place refuse_later(struct http_reply *reply, const char *why)
 {
     http_reply_error(reply, 429, "overloaded", "%s", why);
@@ -125,24 +141,24 @@ static enum http_place refuse_later(struct http_reply *reply, const char *why)
 }
 
 /* A large answer, which has been made already: it finds a place if it can. */
-static enum http_place hold_answer(struct daemon *d, const char *tenant, uint64_t bytes,
+static enum http_place hold_answer(struct held *held, const char *tenant, uint64_t bytes,
                                    struct http_reply *reply)
 {
     struct resources_state state;
     struct err err = {0};
     uint64_t before;
-    int r = held_add(d->held, tenant, HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before);
+    int r = held_add(held, tenant, HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before);
 
     if (r == -EDQUOT)
         return refuse_later(reply, "answers that were not read yet are as large as they may "
                                    "be together: read them, then ask again");
-    if (r == 0 && resources_check_room(d->resources, bytes, &err) == 0)
+    if (r == 0 && resources_check_room(held->resources, bytes, &err) == 0)
         return HTTP_PLACE_DISK;
-    resources_look(d->resources, &state);
+    resources_look(held->resources, &state);
     if (r == 0 && !state.memory.low)
         return HTTP_PLACE_MEMORY;
     if (r == 0)
-        held_remove(d->held, tenant, HELD_ANSWER, bytes);
+        held_remove(held, tenant, HELD_ANSWER, bytes);
     http_reply_error(reply, 503, "overloaded", "there is no room for the answer now: %s",
                      r < 0 ? "out of memory" : err.message);
     reply->retry_after_s = RETRY_TAKEN_S;
@@ -171,14 +187,14 @@ static enum http_place refuse_body(struct http_reply *reply,
  * kept of them, and an execution is not refused for what is stored: they have to fit beside
  * what is held.
  */
-static enum http_place hold_body(struct daemon *d, const char *id, enum http_held what,
+static enum http_place hold_body(struct held *held, const char *id, enum http_held what,
                                  uint64_t bytes, struct http_reply *reply)
 {
     struct registry_tenant tenant;
     enum http_place place = HTTP_PLACE_DISK;
     struct err err = {0};
     uint64_t max = UINT64_MAX, before = 0;
-    int r = registry_tenant_get(d->registry, id, &tenant, &err);
+    int r = registry_tenant_get(held->registry, id, &tenant, &err);
 
     if (r == -ENOENT)
         http_reply_error(reply, 401, "unauthorized", "the tenant was deleted");
@@ -190,7 +206,7 @@ static enum http_place hold_body(struct daemon *d, const char *id, enum http_hel
         max = tenant.limits.storage_bytes;
     if (tenant.limits.storage_bytes > 0 && what == HTTP_HELD_FILE)
         max -= tenant.stored_bytes < max ? tenant.stored_bytes : max;
-    r = held_add(d->held, id, HELD_BODY, bytes, max, &before);
+    r = held_add(held, id, HELD_BODY, bytes, max, &before);
     if (r == -EDQUOT)
         place = refuse_body(reply, &tenant, what, bytes, before);
     registry_tenant_finish(&tenant);
@@ -200,20 +216,17 @@ static enum http_place hold_body(struct daemon *d, const char *id, enum http_hel
     return HTTP_PLACE_NONE;
 }
 
-enum http_place held_for_http(void *ctx, const char *tenant, enum http_held what,
+enum http_place held_for_http(struct held *held, const char *tenant, enum http_held what,
                               uint64_t bytes, struct http_reply *reply)
 {
-    struct daemon *d = ctx;
-
     if (what == HTTP_HELD_ANSWER)
-        return hold_answer(d, tenant, bytes, reply);
-    return daemon_admit_bytes(d, bytes, reply) ? hold_body(d, tenant, what, bytes, reply)
-                                               : HTTP_PLACE_NONE;
+        return hold_answer(held, tenant, bytes, reply);
+    return held_admit(held, bytes, reply) ? hold_body(held, tenant, what, bytes, reply)
+                                          : HTTP_PLACE_NONE;
 }
 
-void held_release_http(void *ctx, const char *tenant, enum http_held what, uint64_t bytes)
+void held_release_http(struct held *held, const char *tenant, enum http_held what,
+                       uint64_t bytes)
 {
-    struct daemon *d = ctx;
-
-    held_remove(d->held, tenant, what == HTTP_HELD_ANSWER ? HELD_ANSWER : HELD_BODY, bytes);
+    held_remove(held, tenant, what == HTTP_HELD_ANSWER ? HELD_ANSWER : HELD_BODY, bytes);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/lifecycle.h"
 
-#include "api/daemon/store/retention.h"
+#include "api/daemon/engine/retention.h"
 #include "base/clock.h"
 #include "base/log.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/serve.h"
+#include "api/daemon/engine/recover.h"
 
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/callers/auth.h"
 #include "api/daemon/callers/held.h"
 #include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/engine/retention.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/routes/daemon.h"
-#include "api/daemon/store/retention.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
@@ -299,7 +300,7 @@ int serve_run(const struct serve *serve, struct err *err)
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)
-        r = store_recover(d.registry, err);
+        r = recover_executions(d.registry, err);
     if (r == 0)
         r = store_sweep(&store, d.registry, err);
     snapshots.vmm_program = places.vmm;

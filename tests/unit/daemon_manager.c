@@ -8,7 +8,7 @@
 #include "api/daemon/activation.h"
 #include "api/daemon/machine/starts.h"
 #include "api/daemon/notify.h"
-#include "api/daemon/resources.h"
+#include "api/daemon/store/resources.h"
 #include "base/fd.h"
 
 #include <arpa/inet.h>

@@ -2,11 +2,11 @@
 /* What is forgotten when, what is kept, what the disk gets back. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/engine/retention.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/store/objects.h"
-#include "api/daemon/store/retention.h"
 #include "api/daemon/store/storage.h"
 #include "api/daemon/store/store.h"
 #include "api/skill/sha256.h"

@@ -8,7 +8,7 @@
 
 #include "api/daemon/http/http.h"
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/resources.h"
+#include "api/daemon/store/resources.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 
 #include "api/daemon/engine/tool_probe.h"
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/resources.h"
+#include "api/daemon/store/resources.h"
 #include "base/err.h"
 
 #include <stdint.h>

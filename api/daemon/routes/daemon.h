@@ -13,8 +13,8 @@
 #include "api/daemon/machine/pool.h"
 #include "api/daemon/machine/snapshots.h"
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/resources.h"
 #include "api/daemon/routes/download_link.h"
+#include "api/daemon/store/resources.h"
 #include "api/skill/archive.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/files.h"
 
+#include "api/daemon/engine/retention.h"
 #include "api/daemon/store/objects.h"
-#include "api/daemon/store/retention.h"
 #include "api/daemon/store/storage.h"
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"

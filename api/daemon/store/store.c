@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/store/store.h"
 
-#include "api/daemon/engine/result.h"
-#include "api/daemon/machine/snapshot_files.h"
 #include "api/daemon/store/storage.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -84,7 +81,7 @@ static void empty_folder(int dir_fd)
             continue;
         /* A folder in tmp is a snapshot that was never finished. */
         if (unlinkat(dir_fd, entry->d_name, 0) < 0)
-            snapshot_remove(dir_fd, entry->d_name);
+            fd_remove_folder(dir_fd, entry->d_name);
     }
     (void)closedir(dir);
 }
@@ -134,51 +131,4 @@ int store_sweep(struct store *store, struct registry *registry, struct err *err)
     if (fsync(store->objects_fd) < 0)
         return err_set_errno(err, errno, "cannot write the folder of objects to disk");
     return storage_sweep(registry, store->objects_fd, &nobody_else, &n, err);
-}
-
-static int end_lost(struct registry *registry, const struct registry_execution *row,
-                    struct err *err)
-{
-    uint64_t now_ns = clock_realtime_ns();
-    struct buf json;
-    const struct result result = {
-        .execution_id = row->id,
-        .status = RESULT_FAILED,
-        .error = "the daemon stopped while this execution ran",
-        .skill = {row->skill_name, row->skill_version, row->skill_digest},
-        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
-    };
-    struct registry_ending ending;
-    int r = result_write(&result, &json);
-
-    if (r < 0)
-        return err_set_errno(err, -r, "cannot write a result");
-    ending = (struct registry_ending){.status = "failed",
-                                      .result = (const char *)json.data,
-                                      .result_len = json.len,
-                                      .finished_ns = now_ns};
-    r = registry_execution_end(registry, row->id, &ending, err);
-    buf_finish(&json);
-    return r;
-}
-
-int store_recover(struct registry *registry, struct err *err)
-{
-    struct registry_execution row;
-    int r;
-
-    while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
-        struct err full = {0};
-
-        r = end_lost(registry, &row, &full);
-        if (r < 0)
-            /* A full disk is no reason not to start: what is there can be read and removed. */
-            log_error("store", "execution=%s lost=\"%s\"", row.id, full.message);
-        else
-            log_warn("store", "execution=%s lost=\"the daemon stopped while it ran\"", row.id);
-        registry_execution_finish(&row);
-        if (r < 0)
-            return 0;
-    }
-    return r == -ENOENT ? 0 : r;
 }

@@ -30,10 +30,4 @@ void store_close(struct store *store);
  */
 int store_sweep(struct store *store, struct registry *registry, struct err *err);
 
-/*
- * Ends the executions that were accepted by a daemon that is no more: status failed, with the
- * reason, and no files. What cannot be written now is left for the next start. 0 or -errno.
- */
-int store_recover(struct registry *registry, struct err *err);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/resources.h"
+#include "api/daemon/store/resources.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

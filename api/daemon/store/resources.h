@@ -3,8 +3,8 @@
  * Free disk space and memory against the watermarks of the settings. Looked at once a second at
  * most, whoever asks. Below a watermark nothing new is accepted; what was accepted goes on.
  */
-#ifndef SKILLVM_API_DAEMON_RESOURCES_H
-#define SKILLVM_API_DAEMON_RESOURCES_H
+#ifndef SKILLVM_API_DAEMON_STORE_RESOURCES_H
+#define SKILLVM_API_DAEMON_STORE_RESOURCES_H
 
 #include "api/daemon/config/config.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/store/retention.h"
+#include "api/daemon/engine/retention.h"
 
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_files.h"

@@ -5,8 +5,8 @@
  * small batches, so that nobody waits for it for long, and gives the room back to the disk. It
  * never touches an execution that has not ended; who reads what it removes goes on reading.
  */
-#ifndef SKILLVM_API_DAEMON_STORE_RETENTION_H
-#define SKILLVM_API_DAEMON_STORE_RETENTION_H
+#ifndef SKILLVM_API_DAEMON_ENGINE_RETENTION_H
+#define SKILLVM_API_DAEMON_ENGINE_RETENTION_H
 
 #include "api/daemon/config/config.h"
 #include "api/daemon/registry/registry.h"

@@ -9,7 +9,7 @@
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/routes/daemon.h"
-#include "api/daemon/store/store.h"
+#include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -80,10 +80,23 @@ static int read_profiles(struct daemon *d, const struct places *places, struct e
     return d->profiles ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
+static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
+{
+    return registry_digest_used(ctx, digest, ret_named, err);
+}
+
+/* The store, without objects that nothing names. Before anything is stored. */
+static int open_store(struct daemon *d, const struct data_folder *folder, struct err *err)
+{
+    unsigned removed;
+    int r = store_create(folder, is_named, d->registry, &d->store, err);
+
+    return r < 0 ? r : store_sweep(d->store, &removed, err);
+}
+
 static int start_retention(struct daemon *d, const struct config *config, struct err *err)
 {
-    const struct retention_env env = {
-        .registry = d->registry, .objects_fd = d->objects_fd, .store_lock = &d->store_lock};
+    const struct retention_env env = {.registry = d->registry, .store = d->store};
     int r = retention_create(&env, &config->retention, &d->retention, err);
 
     return r < 0 ? r : retention_start(d->retention, err);
@@ -116,9 +129,7 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
         .env = {.registry = d->registry,
                 .pool = d->pool,
                 .metrics = d->metrics,
-                .tmp_fd = d->tmp_fd,
-                .objects_fd = d->objects_fd,
-                .store_lock = &d->store_lock,
+                .store = d->store,
                 .reuse = (enum tenant_reuse)config->machines.reuse,
                 .scope_tenant = config->snapshots.scope != 0},
         .max_running = (unsigned)config->max_running,
@@ -144,8 +155,7 @@ static void count_unauthorized(void *ctx, enum http_unauthorized why)
 static int start_prober(struct daemon *d, const struct config *config, struct err *err)
 {
     const struct prober_config prober = {.env = {.pool = d->pool,
-                                                 .tmp_fd = d->tmp_fd,
-                                                 .objects_fd = d->objects_fd,
+                                                 .store = d->store,
                                                  .grace_ms = config->grace_ms,
                                                  .scope_tenant = config->snapshots.scope != 0},
                                          .registry = d->registry,
@@ -273,7 +283,7 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
 int serve_run(const struct serve *serve, struct err *err)
 {
     const struct config *config = serve->config;
-    struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .store_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct daemon d = {.tmp_fd = -1};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms =
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
@@ -281,18 +291,17 @@ int serve_run(const struct serve *serve, struct err *err)
                                          .retry_ms = SNAPSHOT_RETRY_MS,
                                          .limits = lifecycle_snapshots_limits(config)};
     struct places places;
-    struct store store;
+    struct data_folder folder;
     char db_path[PATH_MAX];
     int r = find_places(config, &places, err);
 
     if (r < 0)
         return r;
-    r = store_open(config->data_path, &store, err);
+    r = data_folder_open(config->data_path, &folder, err);
     if (r < 0)
         return r;
     d.public_url = config->public_url;
-    d.tmp_fd = store.tmp_fd;
-    d.objects_fd = store.objects_fd;
+    d.tmp_fd = folder.tmp_fd;
     d.archive_limits = archive_limits_default;
     d.archive_limits.archive_bytes = config->archive_bytes;
     d.archive_limits.expanded_bytes = config->archive_bytes;
@@ -302,12 +311,12 @@ int serve_run(const struct serve *serve, struct err *err)
     if (r == 0)
         r = recover_executions(d.registry, err);
     if (r == 0)
-        r = store_sweep(&store, d.registry, err);
+        r = open_store(&d, &folder, err);
     snapshots.vmm_program = places.vmm;
     snapshots.kernel_path = places.kernel;
     snapshots.image_path = places.image;
-    snapshots.snapshots_fd = store.snapshots_fd;
-    snapshots.tmp_fd = store.tmp_fd;
+    snapshots.snapshots_fd = folder.snapshots_fd;
+    snapshots.tmp_fd = folder.tmp_fd;
     if (r == 0 && !(d.audit = audit_create(d.registry)))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.ingest_gate = fair_gate_create(DAEMON_INGESTS)))
@@ -315,7 +324,7 @@ int serve_run(const struct serve *serve, struct err *err)
     if (r == 0 && !(d.metrics = metrics_create()))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
-        r = resources_create(store.dir_fd, &config->watermarks, &d.resources, err);
+        r = resources_create(folder.dir_fd, &config->watermarks, &d.resources, err);
     if (r == 0 && !(d.held = held_create(d.registry, d.resources)))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
@@ -350,7 +359,8 @@ int serve_run(const struct serve *serve, struct err *err)
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
     profiles_destroy(d.profiles);
+    store_destroy(d.store);
     registry_close(d.registry);
-    store_close(&store);
+    data_folder_close(&folder);
     return r;
 }

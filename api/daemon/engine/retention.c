@@ -4,13 +4,13 @@
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
-#include "api/daemon/store/storage.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -97,16 +97,12 @@ static bool pause_and_look(struct retention *r)
 static int forget_executions(struct retention *r, const struct registry_spent *rows, size_t n,
                              struct err *err)
 {
-    int result;
-
-    (void)pthread_mutex_lock(r->env.store_lock);
-    result = registry_executions_delete(r->env.registry, rows, n, err);
+    _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
+    int result = registry_executions_delete(r->env.registry, rows, n, err);
     for (size_t i = 0; result == 0 && i < n; i++) {
         if (rows[i].artifact_digest)
-            result = storage_release(r->env.registry, r->env.objects_fd,
-                                     rows[i].artifact_digest, err);
+            result = store_release(store, rows[i].artifact_digest, err);
     }
-    (void)pthread_mutex_unlock(r->env.store_lock);
     return result;
 }
 
@@ -144,6 +140,26 @@ static int expire_executions(struct retention *r, const char *tenant, uint64_t b
     return result;
 }
 
+/* Forgets these files. Somebody else may have deleted one meanwhile, and its object with it. */
+static int forget_files(struct retention *r, const struct registry_file *rows, size_t n,
+                        unsigned *ret_n, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
+
+    for (size_t i = 0; i < n; i++) {
+        int result = registry_file_delete(r->env.registry, rows[i].tenant, rows[i].id, err);
+
+        if (result == -ENOENT)
+            continue;
+        if (result == 0)
+            result = store_release(store, rows[i].digest, err);
+        if (result < 0)
+            return result;
+        (*ret_n)++;
+    }
+    return 0;
+}
+
 static int expire_files(struct retention *r, uint64_t now_ns, unsigned *ret_n, struct err *err)
 {
     struct registry_file rows[BATCH];
@@ -156,21 +172,7 @@ static int expire_files(struct retention *r, uint64_t now_ns, unsigned *ret_n, s
         result = registry_file_expired(r->env.registry, now_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
-        (void)pthread_mutex_lock(r->env.store_lock);
-        for (size_t i = 0; result == 0 && i < n; i++) {
-            result = registry_file_delete(r->env.registry, rows[i].tenant, rows[i].id, err);
-            /* Somebody else may have deleted it meanwhile, and its object with it. */
-            if (result == -ENOENT) {
-                result = 0;
-                continue;
-            }
-            if (result == 0)
-                result =
-                    storage_release(r->env.registry, r->env.objects_fd, rows[i].digest, err);
-            if (result == 0)
-                (*ret_n)++;
-        }
-        (void)pthread_mutex_unlock(r->env.store_lock);
+        result = forget_files(r, rows, n, ret_n, err);
         for (size_t i = 0; i < n; i++)
             registry_file_finish(&rows[i]);
         stop = n < BATCH || pause_and_look(r);
@@ -246,8 +248,7 @@ static int objects(struct retention *r, struct pass *pass, struct err *err)
 {
     if (r->passes++ % SWEEP_PASSES != 0)
         return 0;
-    return storage_sweep(r->env.registry, r->env.objects_fd, r->env.store_lock,
-                         &pass->report.objects, err);
+    return store_sweep(r->env.store, &pass->report.objects, err);
 }
 
 /* Gives pages that nothing uses back to the file system, a few at a time. */

@@ -10,9 +10,9 @@
 
 #include "api/daemon/config/config.h"
 #include "api/daemon/registry/registry.h"
+#include "api/daemon/store/store.h"
 #include "base/err.h"
 
-#include <pthread.h>
 #include <stdint.h>
 
 struct retention;
@@ -20,8 +20,7 @@ struct retention;
 /* Borrowed. */
 struct retention_env {
     struct registry *registry;
-    int objects_fd;              /* directory */
-    pthread_mutex_t *store_lock; /* held while an object and its row come or go together */
+    struct store *store;
 };
 
 /* Without a thread. 0 or -ENOMEM. */

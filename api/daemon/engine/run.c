@@ -2,8 +2,6 @@
 #include "api/daemon/engine/run.h"
 
 #include "api/daemon/engine/result.h"
-#include "api/daemon/store/objects.h"
-#include "api/daemon/store/spool.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts.h"
 #include "api/skill/sha256.h"
@@ -24,7 +22,7 @@ struct run {
     struct machine_report report;
     struct result result; /* borrows from all that is here */
     struct buf output;
-    struct objects_draft draft;
+    int artifacts_fd; /* the archive of files; -1: none */
     struct artifacts *artifacts;
     char artifact_digest[SHA256_HEX_SIZE]; /* "" where there are no files */
     uint64_t artifact_bytes;
@@ -58,15 +56,15 @@ static int open_artifacts(struct run *run, struct err *err)
                                             .list_bytes = LIMIT_LIST_BYTES,
                                             .bytes = LIMIT_FILES_BYTES,
                                             .file_bytes = LIMIT_FILES_BYTES};
-    int r = objects_draft_open(run->env->tmp_fd, &run->draft, err);
     int spool_fd;
 
-    if (r < 0)
-        return r;
-    spool_fd = spool_open_nameless(run->env->tmp_fd);
+    run->artifacts_fd = store_temporary(run->env->store);
+    if (run->artifacts_fd < 0)
+        return err_set_errno(err, -run->artifacts_fd, "cannot create a temporary file");
+    spool_fd = store_temporary(run->env->store);
     if (spool_fd < 0)
         return err_set_errno(err, -spool_fd, "cannot create a temporary file");
-    run->artifacts = artifacts_create(run->draft.fd, spool_fd, &limits, err);
+    run->artifacts = artifacts_create(run->artifacts_fd, spool_fd, &limits, err);
     return run->artifacts ? 0 : -ENOMEM;
 }
 
@@ -147,13 +145,13 @@ static int complete_artifacts(struct run *run, struct err *err)
         return r;
     if (artifacts_kept(run->artifacts) == 0) {
         /* Now: an answer means that nothing of the execution can be seen. */
-        objects_draft_discard(&run->draft);
+        fd_close(&run->artifacts_fd);
         return 0;
     }
     /* Before the store lock is taken: under it, where it is due, it then takes no time. */
-    if (fsync(run->draft.fd) < 0 || fstat(run->draft.fd, &st) < 0)
+    if (fsync(run->artifacts_fd) < 0 || fstat(run->artifacts_fd, &st) < 0)
         return err_set_errno(err, errno, "cannot write the files to disk");
-    r = sha256_of_fd(run->draft.fd, run->artifact_digest);
+    r = sha256_of_fd(run->artifacts_fd, run->artifact_digest);
     if (r < 0)
         return err_set_errno(err, -r, "cannot read the files back");
     run->artifact_bytes = (uint64_t)st.st_size;
@@ -168,7 +166,7 @@ static void lose_artifacts(struct run *run, const struct err *err)
     run->artifacts = NULL;
     run->artifact_digest[0] = '\0';
     /* Now: the result may need the room on disk. */
-    objects_draft_discard(&run->draft);
+    fd_close(&run->artifacts_fd);
     if (run->result.status == RESULT_SUCCESS) {
         run->result.status = RESULT_FAILED;
         (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
@@ -346,18 +344,14 @@ static void fill_result(struct run *run)
  */
 static int store_all(struct run *run, struct buf *json, struct err *err)
 {
-    const bool has_files = run->artifact_digest[0] != '\0';
+    _cleanup_store_lock_ struct store *store =
+        run->artifact_digest[0] ? store_lock(run->env->store) : NULL;
     struct result *result = &run->result;
-    bool new_object = false;
     struct err put_err = {0};
     int r;
 
-    if (has_files) {
-        (void)pthread_mutex_lock(run->env->store_lock);
-        if (objects_put(run->env->objects_fd, &run->draft, run->artifact_digest, &new_object,
-                        &put_err) < 0)
-            lose_artifacts(run, &put_err);
-    }
+    if (store && store_put(store, run->artifacts_fd, run->artifact_digest, &put_err) < 0)
+        lose_artifacts(run, &put_err);
     fill_result(run);
     r = store_result(run, result, json, err);
     if (r < 0) {
@@ -372,10 +366,8 @@ static int store_all(struct run *run, struct buf *json, struct err *err)
         result->error = run->error;
         r = store_result(run, result, json, &again);
     }
-    if (r < 0 && new_object)
-        objects_remove(run->env->objects_fd, run->artifact_digest);
-    if (has_files)
-        (void)pthread_mutex_unlock(run->env->store_lock);
+    if (r < 0 && run->artifact_digest[0])
+        (void)store_release(store, run->artifact_digest, NULL);
     return r;
 }
 
@@ -394,7 +386,7 @@ static void publish(struct run *run)
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
              result_status_name(result->status), (double)result->duration_ns / 1e6);
     job_finish(&e->job);
-    execution_end(e, run->env->tmp_fd, &json, r < 0 ? err.message : NULL);
+    execution_end(e, run->env->store, &json, r < 0 ? err.message : NULL);
 }
 
 static struct run run_init(const struct run_env *env, struct execution *e)
@@ -402,14 +394,14 @@ static struct run run_init(const struct run_env *env, struct execution *e)
     return (struct run){.env = env,
                         .e = e,
                         .output = buf_init(LIMIT_OUTPUT_BYTES),
-                        .draft = {.fd = -1},
+                        .artifacts_fd = -1,
                         .result = {.status = RESULT_FAILED}};
 }
 
 static void run_finish(struct run *run)
 {
     artifacts_destroy(run->artifacts);
-    objects_draft_discard(&run->draft);
+    fd_close(&run->artifacts_fd);
     buf_finish(&run->output);
 }
 

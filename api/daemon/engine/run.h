@@ -11,19 +11,16 @@
 #include "api/daemon/engine/metrics.h"
 #include "api/daemon/machine/pool.h"
 #include "api/daemon/registry/registry.h"
-
-#include <pthread.h>
+#include "api/daemon/store/store.h"
 
 /* Borrowed. */
 struct run_env {
     struct registry *registry;
     struct pool *pool;
     struct metrics *metrics;
-    int tmp_fd;                  /* directory */
-    int objects_fd;              /* directory */
-    pthread_mutex_t *store_lock; /* held while an object and its row come */
-    enum tenant_reuse reuse;     /* what a tenant without a narrower one may */
-    bool scope_tenant;           /* no two tenants begin from one snapshot */
+    struct store *store;
+    enum tenant_reuse reuse; /* what a tenant without a narrower one may */
+    bool scope_tenant;       /* no two tenants begin from one snapshot */
 };
 
 /* Runs it. The execution has ended on return; its job is spent. */

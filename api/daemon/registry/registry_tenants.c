@@ -165,6 +165,26 @@ int registry_tenant_list(struct registry *registry, uint64_t after_ns, const cha
     return r;
 }
 
+int registry_tenant_check_room(struct registry *registry, const char *id, uint64_t bytes,
+                               struct err *err)
+{
+    struct registry_tenant row;
+    uint64_t limit, left;
+    int r = registry_tenant_get(registry, id, &row, err);
+
+    if (r < 0)
+        return r;
+    limit = row.limits.storage_bytes;
+    left = row.stored_bytes < limit ? limit - row.stored_bytes : 0;
+    if (limit > 0 && bytes > left)
+        r = err_set(err, EDQUOT,
+                    "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit",
+                    (unsigned long long)row.stored_bytes, (unsigned long long)limit,
+                    (unsigned long long)bytes);
+    registry_tenant_finish(&row);
+    return r;
+}
+
 int registry_tenant_update(struct registry *registry, const char *id, const char *name,
                            bool is_disabled, const struct tenant_limits *limits,
                            struct err *err)

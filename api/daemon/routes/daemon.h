@@ -15,9 +15,8 @@
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/routes/download_link.h"
 #include "api/daemon/store/resources.h"
+#include "api/daemon/store/store.h"
 #include "api/skill/archive.h"
-
-#include <pthread.h>
 
 #define DAEMON_INGESTS 4u
 
@@ -38,9 +37,8 @@ struct daemon {
     bool stopping;          /* atomic: nothing new is accepted any more */
     struct archive_limits archive_limits;
     struct fair_gate *ingest_gate; /* DAEMON_INGESTS look at archives at once */
-    int tmp_fd;                    /* directories of the data folder */
-    int objects_fd;
-    pthread_mutex_t store_lock; /* held while an object and its row come or go together */
+    struct store *store;
+    int tmp_fd; /* a folder for what is on its way */
 };
 
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */

@@ -2,8 +2,7 @@
 #include "api/daemon/routes/files.h"
 
 #include "api/daemon/engine/retention.h"
-#include "api/daemon/store/objects.h"
-#include "api/daemon/store/storage.h"
+#include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
@@ -16,30 +15,31 @@
 #include <unistd.h>
 
 /* Under the store lock: the object, then the row. */
-static int store_locked(struct daemon *d, const char *tenant, int fd,
+static int store_locked(struct daemon *d, struct store *store, const char *tenant, int fd,
                         const struct registry_file *row, struct err *err)
 {
-    bool new_object = false;
     uint64_t n = 0;
-    int r = storage_check_quota(d->registry, tenant, row->bytes, err);
+    int r = registry_tenant_check_room(d->registry, tenant, row->bytes, err);
 
     if (r == 0)
         r = registry_file_count(d->registry, tenant, &n, err);
     if (r == 0 && n >= LIMIT_STORED_FILES)
         r = err_set(err, EDQUOT, "files: %llu are kept already, which is the limit",
                     (unsigned long long)n);
-    if (r == 0)
-        r = objects_put_fd(d->objects_fd, d->tmp_fd, fd, row->digest, &new_object, err);
+    if (r < 0)
+        return r;
+    r = store_put(store, fd, row->digest, err);
     if (r == 0)
         r = registry_file_create(d->registry, tenant, row, err);
-    if (r < 0 && new_object)
-        objects_remove(d->objects_fd, row->digest);
+    if (r < 0)
+        (void)store_release(store, row->digest, NULL);
     return r;
 }
 
 int files_store(struct daemon *d, struct http_request *request, struct spool *upload,
                 struct registry_file *row, struct err *err)
 {
+    _cleanup_store_lock_ struct store *store = NULL;
     int fd = spool_to_fd(upload);
     int r;
 
@@ -57,10 +57,20 @@ int files_store(struct daemon *d, struct http_request *request, struct spool *up
         return err_set(err, EIO, "no random bytes for an id");
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(fd);
-    (void)pthread_mutex_lock(&d->store_lock);
+    store = store_lock(d->store);
     http_request_stored(request);
-    r = store_locked(d, request->caller.tenant, fd, row, err);
-    (void)pthread_mutex_unlock(&d->store_lock);
+    return store_locked(d, store, request->caller.tenant, fd, row, err);
+}
+
+/* Its row and its object, at one moment. */
+static int find_file(struct daemon *d, const char *tenant, const char *id,
+                     struct registry_file *ret, int *ret_fd, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    int r = registry_file_get(d->registry, tenant, id, ret, err);
+
+    if (r == 0)
+        *ret_fd = store_get(store, ret->digest, err);
     return r;
 }
 
@@ -72,11 +82,7 @@ int files_open(struct daemon *d, const char *tenant, const char *id, struct regi
 
     if (!ids_valid(ID_FILE, id))
         return -ENOENT;
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_file_get(d->registry, tenant, id, &row, err);
-    if (r == 0)
-        fd = objects_open(d->objects_fd, row.digest, err);
-    (void)pthread_mutex_unlock(&d->store_lock);
+    r = find_file(d, tenant, id, &row, &fd, err);
     if (r < 0)
         return r;
     if (fd < 0 || row.expires_ns <= clock_realtime_ns()) {
@@ -92,20 +98,17 @@ int files_open(struct daemon *d, const char *tenant, const char *id, struct regi
 
 int files_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
 {
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
     struct registry_file row;
-    int r;
+    int r = ids_valid(ID_FILE, id) ? registry_file_get(d->registry, tenant, id, &row, err)
+                                   : -ENOENT;
 
-    if (!ids_valid(ID_FILE, id))
-        return -ENOENT;
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_file_get(d->registry, tenant, id, &row, err);
-    if (r == 0) {
-        r = registry_file_delete(d->registry, tenant, id, err);
-        if (r == 0)
-            r = storage_release(d->registry, d->objects_fd, row.digest, err);
-        registry_file_finish(&row);
-    }
-    (void)pthread_mutex_unlock(&d->store_lock);
+    if (r < 0)
+        return r;
+    r = registry_file_delete(d->registry, tenant, id, err);
+    if (r == 0)
+        r = store_release(store, row.digest, err);
+    registry_file_finish(&row);
     return r;
 }
 

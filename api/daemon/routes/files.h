@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Uploaded files: rows of a tenant's and the objects they name. An object is stored before its
- * row and removed after it, both under the store lock, so that whoever finds a row finds its
+ * row and removed after it, both under the store's lock, so that whoever finds a row finds its
  * object, and a daemon that dies in between leaves an object that the next sweep removes.
  */
 #ifndef SKILLVM_API_DAEMON_ROUTES_FILES_H

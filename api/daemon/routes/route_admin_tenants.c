@@ -8,7 +8,6 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
-#include "api/daemon/store/storage.h"
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -248,16 +247,14 @@ static int note_digest(void *ctx, const char *digest)
  */
 static int delete_tenant(struct daemon *d, const char *id, struct err *err)
 {
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
     struct skill_strings digests = {0};
-    int r;
+    int r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
 
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
     if (r == 0)
         r = registry_tenant_delete(d->registry, id, err);
     for (size_t i = 0; r == 0 && i < digests.len; i++)
-        (void)storage_release(d->registry, d->objects_fd, digests.items[i], NULL);
-    (void)pthread_mutex_unlock(&d->store_lock);
+        (void)store_release(store, digests.items[i], NULL);
     skill_strings_finish(&digests);
     return r;
 }

@@ -7,7 +7,6 @@
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/skills.h"
 #include "api/daemon/routes/sse.h"
-#include "api/daemon/store/objects.h"
 #include "api/skill/sha256.h"
 
 #include <errno.h>
@@ -84,7 +83,7 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     struct err err = {0};
     int r;
 
-    c->e->job.skill.fd = spool_open_nameless(c->daemon->tmp_fd);
+    c->e->job.skill.fd = store_temporary(c->daemon->store);
     if (c->e->job.skill.fd < 0) {
         (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
         return step(reply, -EIO, &err);
@@ -106,22 +105,18 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
 static int open_registered(struct creation *c, struct registry_skill *ret, bool *ret_name_known,
                            struct err *err)
 {
-    struct daemon *d = c->daemon;
-    int r;
+    _cleanup_store_lock_ struct store *store = store_lock(c->daemon->store);
+    int r = registry_skill_get(c->daemon->registry, c->e->tenant, c->request.skill,
+                               c->request.version, ret, ret_name_known, err);
 
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_skill_get(d->registry, c->e->tenant, c->request.skill, c->request.version, ret,
-                           ret_name_known, err);
-    if (r == 0) {
-        c->e->job.skill.fd = objects_open(d->objects_fd, ret->digest, err);
-        if (c->e->job.skill.fd < 0) {
-            c->e->job.skill.fd = -1;
-            registry_skill_finish(ret);
-            r = -EIO;
-        }
-    }
-    (void)pthread_mutex_unlock(&d->store_lock);
-    return r;
+    if (r < 0)
+        return r;
+    c->e->job.skill.fd = store_get(store, ret->digest, err);
+    if (c->e->job.skill.fd >= 0)
+        return 0;
+    c->e->job.skill.fd = -1;
+    registry_skill_finish(ret);
+    return -EIO;
 }
 
 /* A skill of the registry, by name and version. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/callers/held.h"
+#include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/skills.h"
 #include "api/daemon/routes/tools.h"
-#include "api/daemon/store/objects.h"
-#include "api/daemon/store/storage.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,16 +52,16 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
 }
 
 /*
- * Puts the canonical tar into the store and the skill into the registry, under the store lock:
- * what is refused leaves nothing. As of registry_skill_put.
+ * Puts the canonical tar into the store and the skill into the registry, under the store's
+ * lock: what is refused leaves nothing. As of registry_skill_put.
  */
-static int store_skill(struct daemon *d, const char *tenant, struct objects_draft *draft,
+static int store_skill(struct daemon *d, const char *tenant, int fd,
                        const struct registry_registration *registration, bool *ret_new,
                        char **ret_existing, struct err *err)
 {
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
     struct registry_skill known;
     bool name_known;
-    bool new_object = false;
     int r = registry_skill_get(d->registry, tenant, registration->name, registration->version,
                                &known, &name_known, err);
 
@@ -76,20 +76,20 @@ static int store_skill(struct daemon *d, const char *tenant, struct objects_draf
     if (r < 0 && r != -ENOENT)
         return r;
     /* What is there already takes nothing more. */
-    r = r == 0 ? 0 : storage_check_quota(d->registry, tenant, registration->bytes, err);
+    r = r == 0 ? 0 : registry_tenant_check_room(d->registry, tenant, registration->bytes, err);
     if (r < 0)
         return r;
-    r = objects_put(d->objects_fd, draft, registration->digest, &new_object, err);
+    r = store_put(store, fd, registration->digest, err);
     if (r == 0)
         r = registry_skill_put(d->registry, tenant, registration, ret_existing, err);
-    if (r < 0 && new_object)
-        objects_remove(d->objects_fd, registration->digest);
+    if (r < 0)
+        (void)store_release(store, registration->digest, NULL);
     return r;
 }
 
-static void register_skill(struct daemon *d, const struct caller *caller,
-                           struct objects_draft *draft, const struct skill *skill,
-                           const struct skill_archive *archive, struct http_reply *reply)
+static void register_skill(struct daemon *d, const struct caller *caller, int fd,
+                           const struct skill *skill, const struct skill_archive *archive,
+                           struct http_reply *reply)
 {
     struct err err = {0};
     char *existing = NULL;
@@ -100,14 +100,12 @@ static void register_skill(struct daemon *d, const struct caller *caller,
         .version = skill->version,
         .digest = archive->digest,
         .description = skill->description,
-        .bytes = fstat(draft->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0};
+        .bytes = fstat(fd, &tar) == 0 ? (uint64_t)tar.st_size : 0};
     int r;
 
     /* Again under the lock, where it then takes no time: others wait for that lock. */
-    (void)fsync(draft->fd);
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = store_skill(d, caller->tenant, draft, &registration, &is_new, &existing, &err);
-    (void)pthread_mutex_unlock(&d->store_lock);
+    (void)fsync(fd);
+    r = store_skill(d, caller->tenant, fd, &registration, &is_new, &existing, &err);
     if (r == -EEXIST)
         http_reply_error(reply, 409, "conflict",
                          "%s %s is registered already with other content (digest %.12s)",
@@ -141,7 +139,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 {
     struct daemon *d = ctx;
     struct spool *body = find_upload(request, reply);
-    struct objects_draft draft = {.fd = -1};
+    _cleanup_fd_ int fd = -1;
     struct skill_archive archive;
     struct skill skill;
     struct err err = {0};
@@ -149,21 +147,21 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 
     if (!body || !held_admit(d->held, 0, reply))
         return;
-    r = objects_draft_open(d->tmp_fd, &draft, &err);
-    if (r < 0) {
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    fd = store_temporary(d->store);
+    if (fd < 0) {
+        http_reply_error(reply, 500, "internal_error", "cannot create a temporary file: %s",
+                         strerror(-fd));
         return;
     }
-    r = skills_ingest(d->ingest_gate, request->caller.tenant, &d->archive_limits, body,
-                      draft.fd, &archive, &skill, &err);
+    r = skills_ingest(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, fd,
+                      &archive, &skill, &err);
     if (r < 0) {
         skills_reply_refused(reply, r, &err);
     } else {
-        register_skill(d, &request->caller, &draft, &skill, &archive, reply);
+        register_skill(d, &request->caller, fd, &skill, &archive, reply);
         skill_archive_finish(&archive);
         skill_finish(&skill);
     }
-    objects_draft_discard(&draft);
 }
 
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)

@@ -3,8 +3,6 @@
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/request.h"
-#include "api/daemon/store/objects.h"
-#include "api/daemon/store/storage.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
@@ -165,7 +163,7 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
 
     if (!find_row(d, request, &row, reply))
         return;
-    fd = objects_open(d->objects_fd, row.digest, &err);
+    fd = store_get(d->store, row.digest, &err);
     r = fd < 0 ? fd : skill_archive_reload(fd, row.digest, &archive, &skill, &err);
     fd_close(&fd);
     if (r < 0) {
@@ -186,14 +184,10 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
 static int delete_skill(struct daemon *d, const char *tenant, const struct registry_skill *row,
                         struct err *err)
 {
-    int r;
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    int r = registry_skill_delete(d->registry, tenant, row->name, row->version, err);
 
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_skill_delete(d->registry, tenant, row->name, row->version, err);
-    if (r == 0)
-        r = storage_release(d->registry, d->objects_fd, row->digest, err);
-    (void)pthread_mutex_unlock(&d->store_lock);
-    return r;
+    return r < 0 ? r : store_release(store, row->digest, err);
 }
 
 void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply)

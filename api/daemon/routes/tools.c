@@ -4,7 +4,6 @@
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/registry/registry_tools.h"
-#include "api/daemon/store/objects.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
 #include "base/clock.h"
@@ -161,7 +160,7 @@ static int add_skill(struct daemon *d, const struct registry_skill *row, struct 
     struct skill_archive archive;
     struct skill skill;
     struct err ignored = {0};
-    _cleanup_fd_ int fd = objects_open(d->objects_fd, row->digest, &ignored);
+    _cleanup_fd_ int fd = store_get(d->store, row->digest, &ignored);
     int r;
 
     if (fd < 0)
@@ -298,7 +297,7 @@ static int take_known(struct daemon *d, struct tool *tool, struct err *err)
 static bool promises(struct daemon *d, const struct tool *tool)
 {
     struct err ignored = {0};
-    _cleanup_fd_ int fd = objects_open(d->objects_fd, tool->digest, &ignored);
+    _cleanup_fd_ int fd = store_get(d->store, tool->digest, &ignored);
     bool promising = false;
 
     return fd >= 0 && tool_probe_promises(fd, tool->path, &promising, &ignored) == 0 &&
@@ -370,7 +369,7 @@ void tools_prepare(struct daemon *d, const char *tenant, const struct skill *ski
                    const struct skill_archive *archive)
 {
     struct err ignored = {0};
-    _cleanup_fd_ int fd = objects_open(d->objects_fd, archive->digest, &ignored);
+    _cleanup_fd_ int fd = store_get(d->store, archive->digest, &ignored);
     struct preparing p = {.d = d,
                           .tenant = tenant,
                           .digest = archive->digest,

@@ -5,7 +5,6 @@
  */
 #include "api/cli/cli.h"
 #include "api/host/host.h"
-#include "api/mcp/command.h"
 
 #include <getopt.h>
 #include <locale.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/mcp/upstream.h"
+#include "api/cli/upstream.h"
 
 #include "api/cli/remote.h"
 #include "base/clock.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/mcp/command.h"
-
+/* `skillvm mcp`: the Model Context Protocol on standard input and output. */
+#include "api/cli/cli.h"
 #include "api/cli/daemon.h"
+#include "api/cli/upstream.h"
 #include "api/mcp/lines.h"
 #include "api/mcp/output.h"
 #include "api/mcp/server.h"
-#include "api/mcp/upstream.h"
 #include "base/fd.h"
 
 #include <errno.h>

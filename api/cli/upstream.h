@@ -3,8 +3,8 @@
  * The daemon that `skillvm mcp` speaks with. One on this machine is started when it is needed
  * and not there, as `skillvm run` does.
  */
-#ifndef SKILLVM_API_MCP_UPSTREAM_H
-#define SKILLVM_API_MCP_UPSTREAM_H
+#ifndef SKILLVM_API_CLI_UPSTREAM_H
+#define SKILLVM_API_CLI_UPSTREAM_H
 
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"

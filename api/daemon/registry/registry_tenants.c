@@ -70,8 +70,9 @@ static void bind_limits(sqlite3_stmt *s, const struct tenant_limits *limits)
     registry_bind_u64(s, 12, limits->reuse);
 }
 
-static bool read_row(sqlite3_stmt *s, struct registry_tenant *ret)
+static bool read_row(sqlite3_stmt *s, void *row)
 {
+    struct registry_tenant *ret = row;
     uint64_t reuse = registry_column_u64(s, 13);
 
     registry_column_copy(s, 0, ret->id, sizeof(ret->id));
@@ -91,6 +92,13 @@ static bool read_row(sqlite3_stmt *s, struct registry_tenant *ret)
         .reuse = reuse < TENANT_REUSES ? (enum tenant_reuse)reuse : TENANT_REUSE_NEVER};
     return registry_column(s, 1, &ret->name);
 }
+
+static void finish_row(void *row)
+{
+    registry_tenant_finish(row);
+}
+
+static const struct registry_rows kind = {sizeof(struct registry_tenant), read_row, finish_row};
 
 int registry_tenant_create(struct registry *registry, const char *id, const char *name,
                            const struct tenant_limits *limits, uint64_t created_ns,
@@ -115,17 +123,9 @@ static int find(struct registry *registry, enum statement which, const char *id,
                 struct registry_tenant *ret, struct err *err)
 {
     sqlite3_stmt *s = begin(registry, which);
-    struct registry_tenant tenant = {0};
-    int r;
 
     registry_bind_text(s, 1, id);
-    r = registry_fetch(registry, s, "look up a tenant", err);
-    if (r == 0 && !read_row(s, &tenant))
-        r = registry_no_memory(err);
-    registry_end(registry, s);
-    if (r == 0)
-        *ret = tenant;
-    return r;
+    return registry_read_row(registry, s, &kind, ret, "look up a tenant", err);
 }
 
 int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
@@ -145,24 +145,10 @@ int registry_tenant_list(struct registry *registry, uint64_t after_ns, const cha
                          struct err *err)
 {
     sqlite3_stmt *s = begin(registry, LIST);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
 
     registry_bind_place(s, after_ns, after_id);
     registry_bind_u64(s, 3, max);
-    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        rows[n] = (struct registry_tenant){0};
-        if (!read_row(s, &rows[n++]))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list the tenants");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_tenant_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
-    return r;
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list the tenants", err);
 }
 
 int registry_tenant_check_room(struct registry *registry, const char *id, uint64_t bytes,

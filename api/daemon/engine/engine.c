@@ -90,7 +90,8 @@ static struct execution *take(struct engine *engine)
 
 static struct fair_limits fair_limits(const struct tenant_limits *limits)
 {
-    return (struct fair_limits){.weight = limits->weight, .max_running = limits->max_running};
+    return (struct fair_limits){.weight = (unsigned)limits->weight,
+                                .max_running = (unsigned)limits->max_running};
 }
 
 static void set_limits(struct engine *engine, const char *tenant,

@@ -47,14 +47,9 @@ static bool find_tenant(struct daemon *d, const struct http_request *request,
 static void write_limits(struct json_writer *w, const struct tenant_limits *limits)
 {
     json_write_open(w, "limits", '{');
-    json_write_number(w, "weight", limits->weight);
-    json_write_number(w, "max_running", limits->max_running);
-    json_write_number(w, "max_queued", limits->max_queued);
-    json_write_number(w, "rate_per_minute", limits->rate_per_minute);
-    json_write_number(w, "cpu_ms_per_day", limits->cpu_ms_per_day);
-    json_write_number(w, "storage_bytes", limits->storage_bytes);
-    json_write_number(w, "max_timeout_ms", limits->max_timeout_ms);
-    json_write_number(w, "max_memory_bytes", limits->max_memory_bytes);
+#define LIMIT(name, unset, max) json_write_number(w, #name, limits->name);
+    TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
     json_write_string(w, "reuse", tenant_reuse_name(limits->reuse));
     json_write_close(w, '}');
 }

@@ -46,16 +46,27 @@ const char *tenant_reuse_name(enum tenant_reuse reuse);
 /* The reverse, "" included; len bytes of text. 0 or -EINVAL. */
 int tenant_reuse_parse(const char *text, size_t len, enum tenant_reuse *ret);
 
-/* What a tenant may use. 0: no limit of its own, the daemon's hold. */
+/*
+ * What a tenant may use, in numbers, each with what 0 stands for and the most there is. Its
+ * name is that in the API and of its column; 0 is no limit of its own, the daemon's hold.
+ */
+#define TENANT_LIMITS_EACH(LIMIT)                                                              \
+    /* its share where tenants wait for each other */                                          \
+    LIMIT(weight, TENANT_WEIGHT_DEFAULT, TENANT_WEIGHT_MAX)                                    \
+    LIMIT(max_running, 0, UINT32_MAX)                                                          \
+    LIMIT(max_queued, 0, UINT32_MAX)                                                           \
+    LIMIT(rate_per_minute, 0, UINT32_MAX)      /* executions */                                \
+    LIMIT(cpu_ms_per_day, 0, TENANT_LIMIT_MAX) /* a day of UTC */                              \
+    LIMIT(storage_bytes, 0, TENANT_LIMIT_MAX)                                                  \
+    LIMIT(max_timeout_ms, 0, TENANT_LIMIT_MAX)                                                 \
+    LIMIT(max_memory_bytes, 0, TENANT_LIMIT_MAX)
+/* The largest whole number that every JSON reader keeps as it is. */
+#define TENANT_LIMIT_MAX (1ull << 53)
+
 struct tenant_limits {
-    uint32_t weight; /* 1..TENANT_WEIGHT_MAX: its share where tenants wait for each other */
-    uint32_t max_running;
-    uint32_t max_queued;
-    uint32_t rate_per_minute; /* executions */
-    uint64_t cpu_ms_per_day;  /* a day of UTC */
-    uint64_t storage_bytes;
-    uint64_t max_timeout_ms;
-    uint64_t max_memory_bytes;
+#define LIMIT(name, unset, max) uint64_t name;
+    TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
     enum tenant_reuse reuse;
 };
 

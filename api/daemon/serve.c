@@ -104,9 +104,9 @@ static int start_retention(struct daemon *d, const struct config *config, struct
 
 static bool is_memory_short(void *ctx)
 {
-    struct resources_state state;
+    struct watermarks_state state;
 
-    resources_look(ctx, &state);
+    watermarks_look(ctx, &state);
     return state.memory.low;
 }
 
@@ -118,7 +118,7 @@ static int start_pool(struct daemon *d, const struct config *config,
                                      .grace_ms = config->grace_ms,
                                      .limits = lifecycle_pool_limits(config),
                                      .is_short = is_memory_short,
-                                     .ctx = d->resources};
+                                     .ctx = d->watermarks};
 
     return pool_create(&pool, &d->pool, err);
 }
@@ -159,7 +159,7 @@ static int start_prober(struct daemon *d, const struct config *config, struct er
                                                  .grace_ms = config->grace_ms,
                                                  .scope_tenant = config->snapshots.scope != 0},
                                          .registry = d->registry,
-                                         .resources = d->resources};
+                                         .watermarks = d->watermarks};
 
     return prober_create(&prober, &d->prober, err);
 }
@@ -324,8 +324,8 @@ int serve_run(const struct serve *serve, struct err *err)
     if (r == 0 && !(d.metrics = metrics_create()))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
-        r = resources_create(folder.dir_fd, &config->watermarks, &d.resources, err);
-    if (r == 0 && !(d.held = held_create(d.registry, d.resources)))
+        r = watermarks_create(folder.dir_fd, &config->watermarks, &d.watermarks, err);
+    if (r == 0 && !(d.held = held_create(d.registry, d.watermarks)))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
         r = read_profiles(&d, &places, err);
@@ -352,7 +352,7 @@ int serve_run(const struct serve *serve, struct err *err)
     prober_destroy(d.prober);
     /* It asks whether memory is short. */
     pool_destroy(d.pool);
-    resources_destroy(d.resources);
+    watermarks_destroy(d.watermarks);
     metrics_destroy(d.metrics);
     fair_gate_destroy(d.ingest_gate);
     held_destroy(d.held);

@@ -21,19 +21,19 @@ struct holder {
 
 struct held {
     struct registry *registry;
-    struct resources *resources;
+    struct watermarks *watermarks;
     pthread_mutex_t lock;
     struct holder *first; /* no more than there are connections */
 };
 
-struct held *held_create(struct registry *registry, struct resources *resources)
+struct held *held_create(struct registry *registry, struct watermarks *watermarks)
 {
     struct held *held = calloc(1, sizeof(*held));
 
     if (!held)
         return NULL;
     held->registry = registry;
-    held->resources = resources;
+    held->watermarks = watermarks;
     (void)pthread_mutex_init(&held->lock, NULL);
     return held;
 }
@@ -125,8 +125,8 @@ bool held_admit(struct held *held, uint64_t bytes, struct http_reply *reply)
 {
     struct err err = {0};
 
-    if (resources_check(held->resources, &err) == 0 &&
-        resources_check_room(held->resources, bytes, &err) == 0)
+    if (watermarks_check(held->watermarks, &err) == 0 &&
+        watermarks_check_room(held->watermarks, bytes, &err) == 0)
         return true;
     http_reply_error(reply, 503, "overloaded", "nothing new is accepted now: %s", err.message);
     reply->retry_after_s = HELD_RETRY_S;
@@ -144,7 +144,7 @@ static enum http_place refuse_later(struct http_reply *reply, const char *why)
 static enum http_place hold_answer(struct held *held, const char *tenant, uint64_t bytes,
                                    struct http_reply *reply)
 {
-    struct resources_state state;
+    struct watermarks_state state;
     struct err err = {0};
     uint64_t before;
     int r = held_add(held, tenant, HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before);
@@ -152,9 +152,9 @@ static enum http_place hold_answer(struct held *held, const char *tenant, uint64
     if (r == -EDQUOT)
         return refuse_later(reply, "answers that were not read yet are as large as they may "
                                    "be together: read them, then ask again");
-    if (r == 0 && resources_check_room(held->resources, bytes, &err) == 0)
+    if (r == 0 && watermarks_check_room(held->watermarks, bytes, &err) == 0)
         return HTTP_PLACE_DISK;
-    resources_look(held->resources, &state);
+    watermarks_look(held->watermarks, &state);
     if (r == 0 && !state.memory.low)
         return HTTP_PLACE_MEMORY;
     if (r == 0)

@@ -8,7 +8,7 @@
 
 #include "api/daemon/http/http.h"
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/store/resources.h"
+#include "api/daemon/store/watermarks.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ enum held_kind {
 #define HELD_RETRY_S 5u /* where disk or memory is short */
 
 /* NULL without memory. Borrows what it asks for tenants and for room. */
-struct held *held_create(struct registry *registry, struct resources *resources);
+struct held *held_create(struct registry *registry, struct watermarks *watermarks);
 /* NULL is fine. */
 void held_destroy(struct held *held);
 

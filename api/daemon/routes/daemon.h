@@ -14,8 +14,8 @@
 #include "api/daemon/machine/snapshots.h"
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/routes/download_link.h"
-#include "api/daemon/store/resources.h"
 #include "api/daemon/store/store.h"
+#include "api/daemon/store/watermarks.h"
 #include "api/skill/archive.h"
 
 #define DAEMON_INGESTS 4u
@@ -30,7 +30,7 @@ struct daemon {
     struct audit *audit;
     struct held *held;
     struct prober *prober;
-    struct resources *resources;
+    struct watermarks *watermarks;
     struct retention *retention;
     struct download_links links;
     const char *public_url; /* before paths in answers over TCP; "": the Host header says */

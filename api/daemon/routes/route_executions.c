@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/callers/held.h"
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/failure.h"
-#include "api/daemon/routes/files.h"
+#include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/request.h"
-#include "api/daemon/routes/skills.h"
-#include "api/daemon/routes/sse.h"
+#include "api/daemon/routes/uploads.h"
 #include "api/skill/sha256.h"
 
 #include <errno.h>
@@ -88,10 +88,10 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
         (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
         return step(reply, -EIO, &err);
     }
-    r = skills_ingest(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
-                      c->e->job.skill.fd, &c->archive, &c->skill, &err);
+    r = intake_archive(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
+                       c->e->job.skill.fd, &c->archive, &c->skill, &err);
     if (r < 0) {
-        skills_reply_refused(reply, r, &err);
+        intake_reply_refused(reply, r, &err);
         return false;
     }
     /* Nobody else will ever show them: this skill is not registered. */
@@ -273,9 +273,9 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->e->fresh = c->request.is_fresh;
     c->e->job.skill.len = (uint64_t)tar.st_size;
-    r = files_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
+    r = uploads_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
     if (r == 0)
-        r = skills_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
+        r = intake_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
     if (!step(reply, r, &err))
         return false;
     take_input(c, json);
@@ -338,7 +338,7 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
     if (is_async)
         reply_accepted(reply, row->id, row->status);
     else if (http->wants_events)
-        sse_reply_stored(row, reply);
+        event_stream_reply_stored(row, reply);
     else if (!row->result)
         http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
     else if (buf_append(&body, row->result, strlen(row->result)) < 0)
@@ -353,7 +353,7 @@ static void reply_execution(struct daemon *d, const struct http_request *http,
                             struct http_reply *reply, struct execution *e, bool is_async)
 {
     if (http->wants_events && !is_async) {
-        sse_reply(e, d->held, reply);
+        event_stream_reply(e, d->held, reply);
         return;
     }
     if (is_async) {

@@ -2,9 +2,9 @@
 /* What is known of executions: the list, one of them, its log, its events, its files. */
 #include "api/daemon/engine/result.h"
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
-#include "api/daemon/routes/sse.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/json/json_write.h"
@@ -235,9 +235,9 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e) {
-        sse_reply(e, d->held, reply);
+        event_stream_reply(e, d->held, reply);
         return;
     }
-    sse_reply_stored(&row, reply);
+    event_stream_reply_stored(&row, reply);
     registry_execution_finish(&row);
 }

@@ -3,7 +3,7 @@
 #include "api/daemon/callers/held.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
-#include "api/daemon/routes/files.h"
+#include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
@@ -115,7 +115,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     }
     row.name = strdup(clean);
     row.content_type = copy_type(type);
-    r = row.name && row.content_type ? files_store(d, request, upload, &row, &err)
+    r = row.name && row.content_type ? uploads_store(d, request, upload, &row, &err)
                                      : err_set(&err, ENOMEM, "out of memory");
     (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
     if (r == -ENOENT) {
@@ -187,7 +187,7 @@ void route_file_get(void *ctx, struct http_request *request, struct http_reply *
     struct registry_file row;
     struct err err = {0};
     _cleanup_fd_ int fd = -1;
-    int r = files_open(d, request->caller.tenant, id, &row, &fd, &err);
+    int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
     if (r < 0) {
         reply_failed(reply, r, id, &err);
@@ -205,7 +205,7 @@ void route_file_download(void *ctx, struct http_request *request, struct http_re
     struct registry_file row;
     struct err err = {0};
     _cleanup_fd_ int fd = -1;
-    int r = files_open(d, request->caller.tenant, id, &row, &fd, &err);
+    int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
     if (r < 0) {
         reply_failed(reply, r, id, &err);
@@ -224,7 +224,7 @@ void route_file_delete(void *ctx, struct http_request *request, struct http_repl
 {
     const char *id = request->params[0];
     struct err err = {0};
-    int r = files_delete(ctx, request->caller.tenant, id, &err);
+    int r = uploads_delete(ctx, request->caller.tenant, id, &err);
 
     if (r < 0) {
         reply_failed(reply, r, id, &err);

@@ -3,8 +3,8 @@
  * The command line of skillvmd. Most options are settings by another name: they become
  * overrides, which config_read checks like every other source.
  */
-#ifndef SKILLVM_API_DAEMON_CONFIG_OPTIONS_H
-#define SKILLVM_API_DAEMON_CONFIG_OPTIONS_H
+#ifndef SKILLVM_API_DAEMON_CONFIG_CONFIG_OPTIONS_H
+#define SKILLVM_API_DAEMON_CONFIG_CONFIG_OPTIONS_H
 
 #include "api/daemon/config/config.h"
 
@@ -18,7 +18,7 @@ enum options_action {
 };
 
 /* Texts are borrowed from argv and the environment. */
-struct options {
+struct config_options {
     enum options_action action;
     const char *config_file; /* --config, else $SKILLVM_CONFIG, else NULL */
     struct config_override overrides[OPTIONS_MAX];
@@ -26,6 +26,6 @@ struct options {
 };
 
 /* 0, or -EINVAL with the reason on standard error. */
-int options_parse(int argc, char **argv, struct options *ret);
+int config_options_parse(int argc, char **argv, struct config_options *ret);
 
 #endif

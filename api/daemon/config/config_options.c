@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/config/options.h"
+#include "api/daemon/config/config_options.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -63,7 +63,7 @@ static int complain(const char *what)
     return -EINVAL;
 }
 
-static int take(struct options *o, int option)
+static int take(struct config_options *o, int option)
 {
     switch (option) {
     case CONFIG:
@@ -97,10 +97,11 @@ static int take(struct options *o, int option)
     return 0;
 }
 
-int options_parse(int argc, char **argv, struct options *ret)
+int config_options_parse(int argc, char **argv, struct config_options *ret)
 {
     struct option known[N_SETTINGS + N_OTHERS + 1] = {0};
-    struct options o = {.action = OPTIONS_SERVE, .config_file = getenv("SKILLVM_CONFIG")};
+    struct config_options o = {.action = OPTIONS_SERVE,
+                               .config_file = getenv("SKILLVM_CONFIG")};
     int option, r = 0;
 
     for (size_t i = 0; i < N_SETTINGS; i++)

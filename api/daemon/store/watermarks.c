@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/store/resources.h"
+#include "api/daemon/store/watermarks.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -15,29 +15,29 @@
 #define MEMINFO      "/proc/meminfo"
 #define MEMINFO_SIZE 4096u
 
-struct resources {
+struct watermarks {
     int dir_fd;
     pthread_mutex_t lock; /* for all below */
-    struct config_watermarks watermarks;
-    struct resources_state state;
+    struct config_watermarks settings;
+    struct watermarks_state state;
     uint64_t looked_ns; /* monotonic; 0: look anew */
 };
 
-int resources_create(int dir_fd, const struct config_watermarks *watermarks,
-                     struct resources **ret, struct err *err)
+int watermarks_create(int dir_fd, const struct config_watermarks *settings,
+                      struct watermarks **ret, struct err *err)
 {
-    struct resources *s = calloc(1, sizeof(*s));
+    struct watermarks *s = calloc(1, sizeof(*s));
 
     if (!s)
         return err_set(err, ENOMEM, "out of memory");
     s->dir_fd = dir_fd;
-    s->watermarks = *watermarks;
+    s->settings = *settings;
     (void)pthread_mutex_init(&s->lock, NULL);
     *ret = s;
     return 0;
 }
 
-void resources_destroy(struct resources *s)
+void watermarks_destroy(struct watermarks *s)
 {
     if (!s)
         return;
@@ -45,22 +45,22 @@ void resources_destroy(struct resources *s)
     free(s);
 }
 
-static struct resources_level compare(const struct config_amount *least, uint64_t free_bytes,
-                                      uint64_t whole_bytes)
+static struct watermarks_level compare(const struct config_amount *least, uint64_t free_bytes,
+                                       uint64_t whole_bytes)
 {
     uint64_t least_bytes = config_amount_of(least, whole_bytes);
 
-    return (struct resources_level){
+    return (struct watermarks_level){
         .low = free_bytes < least_bytes, .free_bytes = free_bytes, .least_bytes = least_bytes};
 }
 
-static struct resources_level look_at_disk(const struct resources *s)
+static struct watermarks_level look_at_disk(const struct watermarks *s)
 {
     struct statvfs fs;
 
     if (fstatvfs(s->dir_fd, &fs) < 0)
-        return (struct resources_level){.free_bytes = UINT64_MAX};
-    return compare(&s->watermarks.disk_free, (uint64_t)fs.f_bavail * fs.f_frsize,
+        return (struct watermarks_level){.free_bytes = UINT64_MAX};
+    return compare(&s->settings.disk_free, (uint64_t)fs.f_bavail * fs.f_frsize,
                    (uint64_t)fs.f_blocks * fs.f_frsize);
 }
 
@@ -72,30 +72,30 @@ static uint64_t find_line(const char *text, const char *name)
     return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-static struct resources_level look_at_memory(const struct resources *s)
+static struct watermarks_level look_at_memory(const struct watermarks *s)
 {
     _cleanup_fd_ int fd = open(MEMINFO, O_RDONLY | O_CLOEXEC);
     char text[MEMINFO_SIZE + 1];
     ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, MEMINFO_SIZE);
 
     if (n <= 0)
-        return (struct resources_level){0};
+        return (struct watermarks_level){0};
     text[n] = '\0';
     if (!strstr(text, "MemAvailable:"))
-        return (struct resources_level){0};
-    return compare(&s->watermarks.memory_free, find_line(text, "MemAvailable:"),
+        return (struct watermarks_level){0};
+    return compare(&s->settings.memory_free, find_line(text, "MemAvailable:"),
                    find_line(text, "MemTotal:"));
 }
 
-void resources_set(struct resources *s, const struct config_watermarks *watermarks)
+void watermarks_set(struct watermarks *s, const struct config_watermarks *settings)
 {
     (void)pthread_mutex_lock(&s->lock);
-    s->watermarks = *watermarks;
+    s->settings = *settings;
     s->looked_ns = 0;
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-void resources_look(struct resources *s, struct resources_state *ret)
+void watermarks_look(struct watermarks *s, struct watermarks_state *ret)
 {
     uint64_t now = clock_monotonic_ns();
 
@@ -109,18 +109,18 @@ void resources_look(struct resources *s, struct resources_state *ret)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-static int complain(const struct resources_level *level, const char *what, struct err *err)
+static int complain(const struct watermarks_level *level, const char *what, struct err *err)
 {
     return err_set(err, ENOSPC, "%llu MiB of %s are free, %llu MiB are the least",
                    (unsigned long long)(level->free_bytes >> 20), what,
                    (unsigned long long)(level->least_bytes >> 20));
 }
 
-int resources_check(struct resources *s, struct err *err)
+int watermarks_check(struct watermarks *s, struct err *err)
 {
-    struct resources_state state;
+    struct watermarks_state state;
 
-    resources_look(s, &state);
+    watermarks_look(s, &state);
     if (state.disk.low)
         return complain(&state.disk, "disk space", err);
     if (state.memory.low)
@@ -128,12 +128,12 @@ int resources_check(struct resources *s, struct err *err)
     return 0;
 }
 
-int resources_check_room(struct resources *s, uint64_t bytes, struct err *err)
+int watermarks_check_room(struct watermarks *s, uint64_t bytes, struct err *err)
 {
-    struct resources_state state;
+    struct watermarks_state state;
     uint64_t room;
 
-    resources_look(s, &state);
+    watermarks_look(s, &state);
     if (state.disk.low)
         return complain(&state.disk, "disk space", err);
     room = state.disk.free_bytes - state.disk.least_bytes;

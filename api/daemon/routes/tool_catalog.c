@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/routes/tools.h"
+#include "api/daemon/routes/tool_catalog.h"
 
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/prober.h"
@@ -77,17 +77,17 @@ void tool_finish(struct tool *tool)
     *tool = (struct tool){0};
 }
 
-void tools_finish(struct tools *tools)
+void tool_catalog_finish(struct tool_catalog *tools)
 {
     for (size_t i = 0; i < tools->n; i++)
         tool_finish(&tools->items[i]);
     free(tools->items);
-    *tools = (struct tools){0};
+    *tools = (struct tool_catalog){0};
 }
 
 /* Adds a tool; script is NULL for the entry of the skill. */
-static int add(struct tools *tools, const struct registry_skill *row, const struct skill *skill,
-               const struct skill_entry *entry, const char *script)
+static int add(struct tool_catalog *tools, const struct registry_skill *row,
+               const struct skill *skill, const struct skill_entry *entry, const char *script)
 {
     struct tool *items, *tool;
 
@@ -141,7 +141,7 @@ static int each_script(const struct skill *skill, const struct skill_archive *ar
 }
 
 struct adding {
-    struct tools *tools;
+    struct tool_catalog *tools;
     const struct registry_skill *row;
     const struct skill *skill;
 };
@@ -154,7 +154,8 @@ static int add_script(void *ctx, const struct skill_entry *entry, const char *sc
 }
 
 /* The tools of one skill. One that was deleted meanwhile, or is damaged, has none. */
-static int add_skill(struct daemon *d, const struct registry_skill *row, struct tools *tools)
+static int add_skill(struct daemon *d, const struct registry_skill *row,
+                     struct tool_catalog *tools)
 {
     struct adding adding = {.tools = tools, .row = row};
     struct skill_archive archive;
@@ -175,7 +176,7 @@ static int add_skill(struct daemon *d, const struct registry_skill *row, struct 
     return r;
 }
 
-static int assign_names(struct tools *tools)
+static int assign_names(struct tool_catalog *tools)
 {
     struct tool_identity *identities = calloc(tools->n + 1, sizeof(*identities));
     char(*names)[TOOL_NAME_SIZE] = calloc(tools->n + 1, TOOL_NAME_SIZE);
@@ -192,10 +193,11 @@ static int assign_names(struct tools *tools)
     return r;
 }
 
-int tools_load(struct daemon *d, const char *tenant, struct tools *ret, struct err *err)
+int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
+                      struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
-    struct tools tools = {0};
+    struct tool_catalog tools = {0};
     struct rows rows = {0};
     struct fair_entry entry;
     int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
@@ -212,7 +214,7 @@ int tools_load(struct daemon *d, const char *tenant, struct tools *ret, struct e
         r = assign_names(&tools);
     rows_finish(&rows);
     if (r < 0) {
-        tools_finish(&tools);
+        tool_catalog_finish(&tools);
         return r == -EIO ? r : no_memory(err);
     }
     *ret = tools;
@@ -223,7 +225,7 @@ int tools_load(struct daemon *d, const char *tenant, struct tools *ret, struct e
 static int find_plain(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
                       struct err *err)
 {
-    struct tools tools = {0};
+    struct tool_catalog tools = {0};
     struct registry_skill row;
     char clean[TOOL_NAME_SIZE];
     bool known;
@@ -240,14 +242,14 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
         memcpy(ret->name, tool_name_clean(name, "_-", clean, sizeof(clean)), sizeof(ret->name));
         tools.items[0] = (struct tool){0};
     }
-    tools_finish(&tools);
+    tool_catalog_finish(&tools);
     return r == -ENOMEM ? no_memory(err) : r;
 }
 
-int tools_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
-               struct err *err)
+int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
+                      struct err *err)
 {
-    struct tools tools = {0};
+    struct tool_catalog tools = {0};
     char clean[TOOL_NAME_SIZE];
     struct err ignored = {0};
     int r;
@@ -258,7 +260,7 @@ int tools_find(struct daemon *d, const char *tenant, const char *name, struct to
     r = find_plain(d, tenant, name, ret, &ignored);
     if (r != -ENOENT)
         return r < 0 ? err_set(err, -r, "%s", ignored.message) : 0;
-    r = tools_load(d, tenant, &tools, err);
+    r = tool_catalog_load(d, tenant, &tools, err);
     if (r < 0)
         return r;
     r = -ENOENT;
@@ -269,11 +271,11 @@ int tools_find(struct daemon *d, const char *tenant, const char *name, struct to
         tools.items[i] = (struct tool){0};
         r = 0;
     }
-    tools_finish(&tools);
+    tool_catalog_finish(&tools);
     return r < 0 ? err_set(err, ENOENT, "there is no tool named %s", name) : 0;
 }
 
-uint64_t tools_deadline_ns(const struct daemon *d)
+uint64_t tool_catalog_deadline_ns(const struct daemon *d)
 {
     return clock_monotonic_ns() + prober_timeout_ms(d->prober) * 1000000u;
 }
@@ -304,8 +306,8 @@ static bool promises(struct daemon *d, const struct tool *tool)
            promising;
 }
 
-int tools_describe(struct daemon *d, const char *tenant, struct tool *tool,
-                   uint64_t deadline_ns, struct err *err)
+int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
+                          uint64_t deadline_ns, struct err *err)
 {
     const struct tool_script script = {
         .digest = tool->digest, .path = tool->path, .mode = tool->mode};
@@ -365,8 +367,8 @@ static int prepare_script(void *ctx, const struct skill_entry *entry, const char
     return 0;
 }
 
-void tools_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
-                   const struct skill_archive *archive)
+void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
+                          const struct skill_archive *archive)
 {
     struct err ignored = {0};
     _cleanup_fd_ int fd = store_get(d->store, archive->digest, &ignored);

@@ -4,8 +4,8 @@
  * with an entry, one for each script of a skill without. What a tool takes comes from the front
  * matter, else from the script's own parser, else it is any object.
  */
-#ifndef SKILLVM_API_DAEMON_ROUTES_TOOLS_H
-#define SKILLVM_API_DAEMON_ROUTES_TOOLS_H
+#ifndef SKILLVM_API_DAEMON_ROUTES_TOOL_CATALOG_H
+#define SKILLVM_API_DAEMON_ROUTES_TOOL_CATALOG_H
 
 #include "api/daemon/routes/daemon.h"
 #include "api/skill/archive.h"
@@ -33,12 +33,12 @@ struct tool {
     enum proto_mode mode;
     bool is_python;
 
-    /* From tools_describe on. */
+    /* From tool_catalog_describe on. */
     bool is_pending; /* it is being looked at */
     struct parser_script about;
 };
 
-struct tools {
+struct tool_catalog {
     struct tool *items;
     size_t n;
 };
@@ -47,29 +47,30 @@ struct tools {
  * Lists the tools of a tenant, by skill and script. 0, -ENOMEM, -EIO, or -EBUSY where too many
  * wait for their turn; finish *ret.
  */
-int tools_load(struct daemon *d, const char *tenant, struct tools *ret, struct err *err);
-/* Finds one by its name. 0, -ENOENT, or as tools_load; the caller finishes *ret. */
-int tools_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
-               struct err *err);
+int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
+                      struct err *err);
+/* Finds one by its name. 0, -ENOENT, or as tool_catalog_load; the caller finishes *ret. */
+int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
+                      struct err *err);
 
 /* When somebody who begins to wait for what is looked at now gives up (monotonic). */
-uint64_t tools_deadline_ns(const struct daemon *d);
+uint64_t tool_catalog_deadline_ns(const struct daemon *d);
 /*
  * Completes a tool by what is known of its script, and has it looked at where nothing is:
  * -EAGAIN then, unless that is over by deadline_ns (0: do not wait). 0 also where nothing can
  * be known. -ENOMEM; -EIO.
  */
-int tools_describe(struct daemon *d, const char *tenant, struct tool *tool,
-                   uint64_t deadline_ns, struct err *err);
+int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
+                          uint64_t deadline_ns, struct err *err);
 /* True when its arguments become a command line, and not the input. */
 bool tool_takes_argv(const struct tool *tool);
 
 /* Has the scripts of a skill that was just registered looked at. */
-void tools_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
-                   const struct skill_archive *archive);
+void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
+                          const struct skill_archive *archive);
 
 /* Safe on zeroed and finished ones. */
 void tool_finish(struct tool *tool);
-void tools_finish(struct tools *tools);
+void tool_catalog_finish(struct tool_catalog *tools);
 
 #endif

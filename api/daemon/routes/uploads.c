@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/routes/files.h"
+#include "api/daemon/routes/uploads.h"
 
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/registry/registry_tenants.h"
@@ -36,8 +36,8 @@ static int store_locked(struct daemon *d, struct store *store, const char *tenan
     return r;
 }
 
-int files_store(struct daemon *d, struct http_request *request, struct spool *upload,
-                struct registry_file *row, struct err *err)
+int uploads_store(struct daemon *d, struct http_request *request, struct spool *upload,
+                  struct registry_file *row, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = NULL;
     int fd = spool_to_fd(upload);
@@ -74,8 +74,8 @@ static int find_file(struct daemon *d, const char *tenant, const char *id,
     return r;
 }
 
-int files_open(struct daemon *d, const char *tenant, const char *id, struct registry_file *ret,
-               int *ret_fd, struct err *err)
+int uploads_open(struct daemon *d, const char *tenant, const char *id,
+                 struct registry_file *ret, int *ret_fd, struct err *err)
 {
     struct registry_file row;
     int fd = -1, r;
@@ -96,7 +96,7 @@ int files_open(struct daemon *d, const char *tenant, const char *id, struct regi
     return 0;
 }
 
-int files_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
+int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     struct registry_file row;
@@ -119,7 +119,7 @@ static int open_input(struct daemon *d, const char *tenant, const struct request
     struct registry_file row;
     char *path = NULL;
     int fd = -1;
-    int r = files_open(d, tenant, wanted->id, &row, &fd, err);
+    int r = uploads_open(d, tenant, wanted->id, &row, &fd, err);
 
     if (r == -ENOENT)
         return err_set(err, EINVAL, "there is no file %s", wanted->id);
@@ -140,8 +140,8 @@ static int open_input(struct daemon *d, const char *tenant, const struct request
     return r;
 }
 
-int files_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
-                      struct input_files *ret, struct err *err)
+int uploads_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
+                        struct input_files *ret, struct err *err)
 {
     struct input_files files = {0};
     uint64_t bytes = 0;

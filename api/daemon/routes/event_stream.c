@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/routes/sse.h"
+#include "api/daemon/routes/event_stream.h"
 
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
@@ -16,7 +16,7 @@
 
 #define STORED_MEMBERS_MAX 32u /* of a result */
 
-struct sse {
+struct event_stream {
     struct execution *e;
     struct held *held;
     uint64_t held_bytes;
@@ -30,7 +30,7 @@ struct sse {
     bool finished;
 };
 
-static int add_status(struct sse *s, const char *status)
+static int add_status(struct event_stream *s, const char *status)
 {
     return buf_printf(&s->pending,
                       "event: status\ndata: {\"execution_id\":\"%s\",\"status\":\"%s\"}\n\n",
@@ -38,8 +38,8 @@ static int add_status(struct sse *s, const char *status)
 }
 
 /* Adds an event with bytes of a stream; nothing when they only begin a character. */
-static int add_log(struct sse *s, enum guest_stream stream, const void *data, size_t len,
-                   bool end)
+static int add_log(struct event_stream *s, enum guest_stream stream, const void *data,
+                   size_t len, bool end)
 {
     struct buf text = buf_init(EVENT_MAX);
     int r = utf8_repair(&s->tails[stream], data, len, end, &text);
@@ -57,7 +57,7 @@ static int add_log(struct sse *s, enum guest_stream stream, const void *data, si
 }
 
 /* A large result takes room until its reader has it. False where that is too much. */
-static bool hold_result(struct sse *s)
+static bool hold_result(struct event_stream *s)
 {
     uint64_t before;
 
@@ -70,7 +70,7 @@ static bool hold_result(struct sse *s)
     return true;
 }
 
-static int begin_result(struct sse *s)
+static int begin_result(struct event_stream *s)
 {
     const char *code = "internal_error", *why = s->e->lost;
     int r = add_log(s, GUEST_STDOUT, "", 0, true);
@@ -95,7 +95,7 @@ static int begin_result(struct sse *s)
 }
 
 /* Puts the next event into pending; the result itself is read from where it is. */
-static int next_event(struct sse *s)
+static int next_event(struct event_stream *s)
 {
     uint8_t data[LOG_CHUNK];
     enum guest_stream stream = GUEST_STDOUT;
@@ -130,7 +130,7 @@ static size_t copy_out(char *data, size_t size, const void *from, size_t len, si
 }
 
 /* Bytes of the result, which is longer than what was given of it. */
-static ssize_t read_result(struct sse *s, char *data, size_t size)
+static ssize_t read_result(struct event_stream *s, char *data, size_t size)
 {
     size_t left = s->e->result_len - 1 - s->result_at, n = left < size ? left : size;
 
@@ -142,7 +142,7 @@ static ssize_t read_result(struct sse *s, char *data, size_t size)
 
 static ssize_t read_events(void *ctx, char *data, size_t size)
 {
-    struct sse *s = ctx;
+    struct event_stream *s = ctx;
 
     for (;;) {
         if (s->pending_at < s->pending.len)
@@ -168,7 +168,7 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
 
 static void release(void *ctx)
 {
-    struct sse *s = ctx;
+    struct event_stream *s = ctx;
 
     if (s->held_bytes > 0)
         held_remove(s->held, s->e->tenant, HELD_ANSWER, s->held_bytes);
@@ -177,9 +177,9 @@ static void release(void *ctx)
     free(s);
 }
 
-void sse_reply(struct execution *e, struct held *held, struct http_reply *reply)
+void event_stream_reply(struct execution *e, struct held *held, struct http_reply *reply)
 {
-    struct sse *s = calloc(1, sizeof(*s));
+    struct event_stream *s = calloc(1, sizeof(*s));
 
     if (!s) {
         execution_unref(e);
@@ -233,7 +233,7 @@ static int add_stored(struct buf *out, const struct registry_execution *row)
     return r < 0 ? r : buf_append(out, "\n\n", 2);
 }
 
-void sse_reply_stored(const struct registry_execution *row, struct http_reply *reply)
+void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply)
 {
     struct buf body = buf_init(SIZE_MAX / 2);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/engine/run.h"
+#include "api/daemon/engine/execution_run.h"
 
 #include "api/daemon/engine/result.h"
 #include "api/daemon/terms/limits.h"
@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct run {
-    const struct run_env *env;
+struct execution_run {
+    const struct execution_env *env;
     struct execution *e;
     struct machine *machine;
     struct machine_report report;
@@ -32,7 +32,7 @@ struct run {
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
                   struct err *err)
 {
-    struct run *run = ctx;
+    struct execution_run *run = ctx;
 
     (void)err;
     execution_append_log(run->e, stream, data, len);
@@ -41,14 +41,14 @@ static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size
 
 static int on_output(void *ctx, const uint8_t *data, size_t len, struct err *err)
 {
-    struct run *run = ctx;
+    struct execution_run *run = ctx;
 
     if (buf_append(&run->output, data, len) < 0)
         return err_set(err, ENOMEM, "no memory for output.json");
     return 0;
 }
 
-static int open_artifacts(struct run *run, struct err *err)
+static int open_artifacts(struct execution_run *run, struct err *err)
 {
     const struct artifacts_limits limits = {.files = LIMIT_FILES,
                                             .folders = LIMIT_FOLDERS,
@@ -70,7 +70,7 @@ static int open_artifacts(struct run *run, struct err *err)
 
 static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
 {
-    struct run *run = ctx;
+    struct execution_run *run = ctx;
     int r = run->artifacts ? 0 : open_artifacts(run, err);
 
     return r < 0 ? r : artifacts_push(run->artifacts, data, len, err);
@@ -78,7 +78,7 @@ static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
 
 static void on_stage(void *ctx, enum guest_stage stage)
 {
-    struct run *run = ctx;
+    struct execution_run *run = ctx;
 
     if (stage == GUEST_RUNNING)
         execution_set_state(run->e, EXECUTION_RUNNING);
@@ -86,13 +86,13 @@ static void on_stage(void *ctx, enum guest_stage stage)
         execution_set_state(run->e, EXECUTION_COLLECTING);
 }
 
-static void warn(struct run *run, const char *text)
+static void warn(struct execution_run *run, const char *text)
 {
     (void)skill_strings_add(&run->e->warnings, "%s", text);
 }
 
 /* Decides what the end of its machine's run means; r is its result. */
-static void judge(struct run *run, int r, const struct err *err)
+static void judge(struct execution_run *run, int r, const struct err *err)
 {
     const struct job *job = &run->e->job;
     struct guest_report *report = &run->report.guest;
@@ -127,7 +127,7 @@ static void judge(struct run *run, int r, const struct err *err)
 }
 
 /* Tells the operator of a machine that did not do its work. */
-static void log_fault(const struct run *run, const struct err *err)
+static void log_fault(const struct execution_run *run, const struct err *err)
 {
     char end[32];
 
@@ -136,7 +136,7 @@ static void log_fault(const struct run *run, const struct err *err)
 }
 
 /* Completes the archive of files: on disk, its digest known, but not yet in the store. */
-static int complete_artifacts(struct run *run, struct err *err)
+static int complete_artifacts(struct execution_run *run, struct err *err)
 {
     struct stat st;
     int r = artifacts_end(run->artifacts, err);
@@ -159,7 +159,7 @@ static int complete_artifacts(struct run *run, struct err *err)
 }
 
 /* What is said when the files of an execution cannot be kept. */
-static void lose_artifacts(struct run *run, const struct err *err)
+static void lose_artifacts(struct execution_run *run, const struct err *err)
 {
     log_error("engine", "execution=%s artifacts=\"%s\"", run->e->id, err->message);
     artifacts_destroy(run->artifacts);
@@ -175,7 +175,7 @@ static void lose_artifacts(struct run *run, const struct err *err)
     }
 }
 
-static void finish_artifacts(struct run *run)
+static void finish_artifacts(struct execution_run *run)
 {
     struct err err = {0};
     const struct skill_strings *warnings;
@@ -204,7 +204,7 @@ static uint64_t phase(uint64_t begin_ns, uint64_t end_ns, uint64_t over_ns)
 }
 
 /* Once the machine is no longer needed, which was wanted at start_ns. */
-static void fill_phases(struct run *run, uint64_t start_ns)
+static void fill_phases(struct execution_run *run, uint64_t start_ns)
 {
     const struct guest_times *t = &run->report.guest.times;
     uint64_t over = clock_monotonic_ns();
@@ -223,7 +223,7 @@ static void fill_phases(struct run *run, uint64_t start_ns)
  */
 _Static_assert(TENANT_ID_SIZE <= SNAPSHOT_SCOPE_SIZE, "a tenant is a scope");
 
-static void write_owner(const struct run *run, char owner[POOL_OWNER_SIZE])
+static void write_owner(const struct execution_run *run, char owner[POOL_OWNER_SIZE])
 {
     const struct execution *e = run->e;
     enum tenant_reuse reuse = run->env->reuse;
@@ -238,7 +238,7 @@ static void write_owner(const struct run *run, char owner[POOL_OWNER_SIZE])
 }
 
 /* The machine's part. It is to be released when everything was said. */
-static void run_machine(struct run *run)
+static void run_machine(struct execution_run *run)
 {
     const struct guest_sink sink = {
         .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
@@ -266,7 +266,7 @@ static void run_machine(struct run *run)
     fill_phases(run, start_ns);
 }
 
-static void warn_truncations(struct run *run)
+static void warn_truncations(struct execution_run *run)
 {
     uint32_t flags = run->report.guest.exit.flags;
 
@@ -279,8 +279,8 @@ static void warn_truncations(struct run *run)
 }
 
 /* Writes the result and stores it. json is the caller's, and empty on failure. */
-static int store_result(struct run *run, const struct result *result, struct buf *json,
-                        struct err *err)
+static int store_result(struct execution_run *run, const struct result *result,
+                        struct buf *json, struct err *err)
 {
     struct registry_ending ending;
     int r = result_write(result, json);
@@ -305,7 +305,7 @@ static int store_result(struct run *run, const struct result *result, struct buf
 }
 
 /* Fills in all that is known, of files and streams too. */
-static void fill_result(struct run *run)
+static void fill_result(struct execution_run *run)
 {
     const struct execution *e = run->e;
     const uint32_t cut =
@@ -342,7 +342,7 @@ static void fill_result(struct run *run)
  * Stores the result, and the files before it, so that a row never names what is not there; the
  * lock keeps others from removing the files for want of a row. As of store_result.
  */
-static int store_all(struct run *run, struct buf *json, struct err *err)
+static int store_all(struct execution_run *run, struct buf *json, struct err *err)
 {
     _cleanup_store_lock_ struct store *store =
         run->artifact_digest[0] ? store_lock(run->env->store) : NULL;
@@ -372,7 +372,7 @@ static int store_all(struct run *run, struct buf *json, struct err *err)
 }
 
 /* Writes the result to the registry and ends the execution with it. */
-static void publish(struct run *run)
+static void publish(struct execution_run *run)
 {
     const struct result *result = &run->result;
     struct execution *e = run->e;
@@ -389,51 +389,53 @@ static void publish(struct run *run)
     execution_end(e, run->env->store, &json, r < 0 ? err.message : NULL);
 }
 
-static struct run run_init(const struct run_env *env, struct execution *e)
+static struct execution_run execution_run_init(const struct execution_env *env,
+                                               struct execution *e)
 {
-    return (struct run){.env = env,
-                        .e = e,
-                        .output = buf_init(LIMIT_OUTPUT_BYTES),
-                        .artifacts_fd = -1,
-                        .result = {.status = RESULT_FAILED}};
+    return (struct execution_run){.env = env,
+                                  .e = e,
+                                  .output = buf_init(LIMIT_OUTPUT_BYTES),
+                                  .artifacts_fd = -1,
+                                  .result = {.status = RESULT_FAILED}};
 }
 
-static void run_finish(struct run *run)
+static void execution_run_finish(struct execution_run *run)
 {
     artifacts_destroy(run->artifacts);
     fd_close(&run->artifacts_fd);
     buf_finish(&run->output);
 }
 
-void run_execution(const struct run_env *env, struct execution *e)
+void execution_run(const struct execution_env *env, struct execution *e)
 {
-    struct run run = run_init(env, e);
+    struct execution_run run = execution_run_init(env, e);
 
     run_machine(&run);
     publish(&run);
-    run_finish(&run);
+    execution_run_finish(&run);
     /* Behind the answer, which does not wait for it. */
     machine_release(run.machine);
 }
 
-static void end_unrun(const struct run_env *env, struct execution *e, enum result_status status,
-                      const char *reason)
+static void end_unrun(const struct execution_env *env, struct execution *e,
+                      enum result_status status, const char *reason)
 {
-    struct run run = run_init(env, e);
+    struct execution_run run = execution_run_init(env, e);
 
     run.result.status = status;
     (void)snprintf(run.error, sizeof(run.error), "%s", reason);
     fill_phases(&run, clock_monotonic_ns());
     publish(&run);
-    run_finish(&run);
+    execution_run_finish(&run);
 }
 
-void run_cancel(const struct run_env *env, struct execution *e)
+void execution_run_cancel(const struct execution_env *env, struct execution *e)
 {
     end_unrun(env, e, RESULT_CANCELLED, "cancelled");
 }
 
-void run_refuse(const struct run_env *env, struct execution *e, const char *reason)
+void execution_run_refuse(const struct execution_env *env, struct execution *e,
+                          const char *reason)
 {
     end_unrun(env, e, RESULT_FAILED, reason);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/routes/skills.h"
+#include "api/daemon/routes/intake.h"
 
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/terms/limits.h"
@@ -48,9 +48,9 @@ static int load(int fd, const struct archive_limits *limits, int tar_fd,
     return r;
 }
 
-int skills_ingest(struct fair_gate *gate, const char *tenant,
-                  const struct archive_limits *limits, struct spool *upload, int tar_fd,
-                  struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
+int intake_archive(struct fair_gate *gate, const char *tenant,
+                   const struct archive_limits *limits, struct spool *upload, int tar_fd,
+                   struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct fair_entry entry;
@@ -70,7 +70,7 @@ int skills_ingest(struct fair_gate *gate, const char *tenant,
     return r;
 }
 
-void skills_reply_refused(struct http_reply *reply, int result, const struct err *err)
+void intake_reply_refused(struct http_reply *reply, int result, const struct err *err)
 {
     if (result == -EINVAL)
         http_reply_error(reply, 400, "invalid_skill", "%s",
@@ -148,7 +148,7 @@ static int choose_limits(const struct skill *skill, const struct request *reques
     return r;
 }
 
-int skills_plan(struct profiles *profiles, const struct skill *skill,
+int intake_plan(struct profiles *profiles, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct execution *e, struct err *err)
 {

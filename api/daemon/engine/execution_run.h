@@ -4,8 +4,8 @@
  * in it, judge what came back, write the result, release the machine. Whatever path it takes,
  * the execution has ended, and no process, file or descriptor of it is left.
  */
-#ifndef SKILLVM_API_DAEMON_ENGINE_RUN_H
-#define SKILLVM_API_DAEMON_ENGINE_RUN_H
+#ifndef SKILLVM_API_DAEMON_ENGINE_EXECUTION_RUN_H
+#define SKILLVM_API_DAEMON_ENGINE_EXECUTION_RUN_H
 
 #include "api/daemon/engine/execution.h"
 #include "api/daemon/engine/metrics.h"
@@ -14,7 +14,7 @@
 #include "api/daemon/store/store.h"
 
 /* Borrowed. */
-struct run_env {
+struct execution_env {
     struct registry *registry;
     struct pool *pool;
     struct metrics *metrics;
@@ -24,11 +24,12 @@ struct run_env {
 };
 
 /* Runs it. The execution has ended on return; its job is spent. */
-void run_execution(const struct run_env *env, struct execution *e);
+void execution_run(const struct execution_env *env, struct execution *e);
 
 /* Ends an execution that waited, as cancelled. */
-void run_cancel(const struct run_env *env, struct execution *e);
+void execution_run_cancel(const struct execution_env *env, struct execution *e);
 /* Ends an execution that will not run, as failed with this reason. */
-void run_refuse(const struct run_env *env, struct execution *e, const char *reason);
+void execution_run_refuse(const struct execution_env *env, struct execution *e,
+                          const char *reason);
 
 #endif

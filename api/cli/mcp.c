@@ -24,7 +24,7 @@
 #define PROGRESS_MS   100u
 #define CANCEL_END_MS 8000u
 
-struct session {
+struct mcp_process {
     struct mcp_server *server;
     struct upstream *upstream;
     struct output output;
@@ -35,21 +35,21 @@ struct session {
 static int perform(void *ctx, const struct skillvm_request *request,
                    struct skillvm_error *error)
 {
-    struct session *s = ctx;
+    struct mcp_process *s = ctx;
 
     return upstream_perform(s->upstream, request, error);
 }
 
 static void send_line(void *ctx, const char *line, size_t len)
 {
-    struct session *s = ctx;
+    struct mcp_process *s = ctx;
 
     output_write(&s->output, line, len);
 }
 
 static void take_line(void *ctx, const char *line, size_t len)
 {
-    struct session *s = ctx;
+    struct mcp_process *s = ctx;
 
     mcp_server_take(s->server, line, len);
 }
@@ -79,7 +79,7 @@ static int open_signals(sigset_t *ret_set)
 }
 
 /* Until the client ends its output, stops reading ours, or a signal comes. 0 or -errno. */
-static int serve(struct session *s)
+static int serve(struct mcp_process *s)
 {
     struct pollfd fds[] = {{.fd = s->in_fd, .events = POLLIN},
                            {.fd = s->signal_fd, .events = POLLIN},
@@ -126,7 +126,7 @@ static void interrupt_start(const sigset_t *set)
 
 static int run_session(const struct cli *cli, enum daemon_host host)
 {
-    struct session s = {.output = {.fd = -1}, .in_fd = STDIN_FILENO};
+    struct mcp_process s = {.output = {.fd = -1}, .in_fd = STDIN_FILENO};
     const struct mcp_config config = {.perform = perform,
                                       .send = send_line,
                                       .ctx = &s,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/cli/machine.h"
+#include "api/cli/host_check.h"
 
-#include "api/cli/probe.h"
+#include "api/cli/kvm_probe.h"
 #include "base/fd.h"
 
 #include <ctype.h>
@@ -24,35 +24,35 @@
 #define SLOW_INSTRUCTIONS_PER_S 200e6
 #define SLOW_EXITS_PER_S        50e3
 
-const char *machine_level_name(enum machine_level level)
+const char *host_check_level_name(enum host_check_level level)
 {
     static const char *const names[] = {"ok", "note", "bad"};
 
     return names[level];
 }
 
-static struct machine_check *add(struct machine_report *report, const char *name,
-                                 enum machine_level level, const char *format, ...)
+static struct host_check_check *add(struct host_check_report *report, const char *name,
+                                    enum host_check_level level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-static struct machine_check *add(struct machine_report *report, const char *name,
-                                 enum machine_level level, const char *format, ...)
+static struct host_check_check *add(struct host_check_report *report, const char *name,
+                                    enum host_check_level level, const char *format, ...)
 {
-    size_t i = report->n < MACHINE_CHECKS_MAX ? report->n++ : MACHINE_CHECKS_MAX - 1;
-    struct machine_check *check = &report->checks[i];
+    size_t i = report->n < HOST_CHECKS_MAX ? report->n++ : HOST_CHECKS_MAX - 1;
+    struct host_check_check *check = &report->checks[i];
     va_list args;
 
-    *check = (struct machine_check){.name = name, .level = level};
+    *check = (struct host_check_check){.name = name, .level = level};
     va_start(args, format);
     vsnprintf(check->found, sizeof(check->found), format, args);
     va_end(args);
     return check;
 }
 
-static void advise(struct machine_check *check, const char *format, ...)
+static void advise(struct host_check_check *check, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void advise(struct machine_check *check, const char *format, ...)
+static void advise(struct host_check_check *check, const char *format, ...)
 {
     va_list args;
 
@@ -130,13 +130,13 @@ static void read_cpu(struct cpu *cpu)
     cpu->guest = has_word(cpu->flags, "hypervisor");
 }
 
-static bool check_device(struct machine_report *report, const struct cpu *cpu)
+static bool check_device(struct host_check_report *report, const struct cpu *cpu)
 {
     struct stat st;
 
     if (stat(KVM_DEVICE, &st) < 0 || !S_ISCHR(st.st_mode)) {
-        struct machine_check *check =
-            add(report, "kvm device", MACHINE_BAD, "%s does not exist", KVM_DEVICE);
+        struct host_check_check *check =
+            add(report, "kvm device", HOST_CHECK_BAD, "%s does not exist", KVM_DEVICE);
         if (cpu->vmx || cpu->svm)
             advise(check,
                    "load the module: modprobe %s; in a container, give it the device "
@@ -150,20 +150,20 @@ static bool check_device(struct machine_report *report, const struct cpu *cpu)
             advise(check, "turn on VT-x or AMD-V in the firmware, or use the software host");
         return false;
     }
-    add(report, "kvm device", MACHINE_OK, "%s exists", KVM_DEVICE);
+    add(report, "kvm device", HOST_CHECK_OK, "%s exists", KVM_DEVICE);
     if (access(KVM_DEVICE, R_OK | W_OK) < 0) {
-        struct machine_check *check =
-            add(report, "permissions", MACHINE_BAD, "this user may not open %s: %s", KVM_DEVICE,
-                strerror(errno));
+        struct host_check_check *check =
+            add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
+                KVM_DEVICE, strerror(errno));
         advise(check, "add the user to its group: usermod -aG kvm USER, then log in again");
         return false;
     }
-    add(report, "permissions", MACHINE_OK, "this user may read and write %s", KVM_DEVICE);
+    add(report, "permissions", HOST_CHECK_OK, "this user may read and write %s", KVM_DEVICE);
     return true;
 }
 
 /* The probe's tests by name, those that failed first. */
-static void list_tests(const struct probe *probe, char *out, size_t size)
+static void list_tests(const struct kvm_probe *probe, char *out, size_t size)
 {
     size_t used = 0;
 
@@ -181,24 +181,25 @@ static void list_tests(const struct probe *probe, char *out, size_t size)
     }
 }
 
-static void check_probe(const struct cli *cli, struct machine_report *report, bool device)
+static void check_probe(const struct cli *cli, struct host_check_report *report, bool device)
 {
-    struct probe probe;
+    struct kvm_probe probe;
     struct err err = {0};
     char tests[400];
 
-    if (probe_run(cli, &probe, &err)) {
-        struct machine_check *check = add(report, "kvm probe", MACHINE_BAD, "%s", err.message);
+    if (kvm_probe_run(cli, &probe, &err)) {
+        struct host_check_check *check =
+            add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message);
         advise(check, "skillvm-vmm must be next to skillvm; build or install it again");
         return;
     }
     report->probed = true;
     report->kvm_usable = probe.usable;
     if (probe.usable) {
-        add(report, "kvm probe", MACHINE_OK, "a tiny guest ran");
+        add(report, "kvm probe", HOST_CHECK_OK, "a tiny guest ran");
     } else {
-        struct machine_check *check =
-            add(report, "kvm probe", MACHINE_BAD, "%s", probe_reason(&probe));
+        struct host_check_check *check =
+            add(report, "kvm probe", HOST_CHECK_BAD, "%s", kvm_probe_reason(&probe));
         if (device)
             advise(check,
                    "KVM opens but cannot run a guest here; `skillvm up` uses the software "
@@ -208,26 +209,26 @@ static void check_probe(const struct cli *cli, struct machine_report *report, bo
     }
     list_tests(&probe, tests, sizeof(tests));
     if (tests[0])
-        add(report, "guest tests", probe.usable ? MACHINE_OK : MACHINE_BAD, "%s", tests);
+        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, "%s", tests);
 
-    const char *instructions = probe_get(&probe, "instructions_per_second");
-    const char *exits = probe_get(&probe, "exits_per_second");
+    const char *instructions = kvm_probe_get(&probe, "instructions_per_second");
+    const char *exits = kvm_probe_get(&probe, "exits_per_second");
     double ips = instructions ? strtod(instructions, NULL) : 0;
     double eps = exits ? strtod(exits, NULL) : 0;
     if (ips > 0 && eps > 0) {
         bool slow = ips < SLOW_INSTRUCTIONS_PER_S || eps < SLOW_EXITS_PER_S;
-        struct machine_check *check = add(
-            report, "guest speed", slow ? MACHINE_NOTE : MACHINE_OK,
+        struct host_check_check *check = add(
+            report, "guest speed", slow ? HOST_CHECK_NOTE : HOST_CHECK_OK,
             "%.0f million instructions and %.0f thousand exits a second", ips / 1e6, eps / 1e3);
         if (slow)
             advise(check,
                    "this is far below hardware speed: KVM is probably emulated or nested; "
                    "runs will be slow");
     }
-    probe_finish(&probe);
+    kvm_probe_finish(&probe);
 }
 
-static void check_cpu(struct machine_report *report, const struct cpu *cpu)
+static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
 {
     static const char *const wanted[] = {
         "ept",           "npt",          "vpid",        "flexpriority",
@@ -242,8 +243,8 @@ static void check_cpu(struct machine_report *report, const struct cpu *cpu)
         if (has_word(cpu->flags, wanted[i]))
             used += (size_t)snprintf(found + used, sizeof(found) - used, " %s", wanted[i]);
     }
-    struct machine_check *check =
-        add(report, "processor", virtualization ? MACHINE_OK : MACHINE_NOTE, "%s; %s%s%s",
+    struct host_check_check *check =
+        add(report, "processor", virtualization ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s; %s%s%s",
             cpu->model[0] ? cpu->model : "unknown model",
             cpu->vmx   ? "vmx"
             : cpu->svm ? "svm"
@@ -255,7 +256,7 @@ static void check_cpu(struct machine_report *report, const struct cpu *cpu)
                           : "turn on VT-x or AMD-V in the firmware if it has it");
 }
 
-void machine_kernel_advice(unsigned major, unsigned minor, char *out, size_t size)
+void host_check_kernel_advice(unsigned major, unsigned minor, char *out, size_t size)
 {
     /* What skillvm's machines gain by themselves, from the version of kernel.org that has it.
      */
@@ -282,7 +283,7 @@ void machine_kernel_advice(unsigned major, unsigned minor, char *out, size_t siz
     }
 }
 
-static void check_kernel(struct machine_report *report)
+static void check_kernel(struct host_check_report *report)
 {
     struct utsname name;
     unsigned major = 0, minor = 0;
@@ -291,19 +292,19 @@ static void check_kernel(struct machine_report *report)
         return;
     sscanf(name.release, "%u.%u", &major, &minor);
     bool old = major < 5 || (major == 5 && minor < 10);
-    struct machine_check *check = add(report, "kernel", old ? MACHINE_BAD : MACHINE_OK, "%s %s",
-                                      name.sysname, name.release);
-    machine_kernel_advice(major, minor, check->advice, sizeof(check->advice));
+    struct host_check_check *check = add(report, "kernel", old ? HOST_CHECK_BAD : HOST_CHECK_OK,
+                                         "%s %s", name.sysname, name.release);
+    host_check_kernel_advice(major, minor, check->advice, sizeof(check->advice));
 }
 
-static void check_cgroups(struct machine_report *report)
+static void check_cgroups(struct host_check_report *report)
 {
     struct statfs fs;
     char controllers[256] = "", *mounts = malloc(TEXT_MAX);
 
     if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
-        struct machine_check *check =
-            add(report, "cgroups", MACHINE_NOTE, "/sys/fs/cgroup is not cgroup v2");
+        struct host_check_check *check =
+            add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2");
         advise(check,
                "boot with systemd.unified_cgroup_hierarchy=1; without it the host limits "
                "no machine's memory, processes and CPU time");
@@ -313,8 +314,9 @@ static void check_cgroups(struct machine_report *report)
     read_text("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers));
     bool all = has_word(controllers, "memory") && has_word(controllers, "pids") &&
                has_word(controllers, "cpu");
-    struct machine_check *check = add(report, "cgroups", all ? MACHINE_OK : MACHINE_NOTE,
-                                      "version 2 with: %s", controllers);
+    struct host_check_check *check =
+        add(report, "cgroups", all ? HOST_CHECK_OK : HOST_CHECK_NOTE, "version 2 with: %s",
+            controllers);
     if (!all)
         advise(check,
                "memory, pids and cpu are wanted; ask who runs this machine to delegate them");
@@ -327,14 +329,14 @@ static void check_cgroups(struct machine_report *report)
         favor = option && (!end || option < end);
     }
     free(mounts);
-    check = add(report, "favordynmods", favor ? MACHINE_OK : MACHINE_NOTE, "%s",
+    check = add(report, "favordynmods", favor ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s",
                 favor ? "on" : "off");
     if (!favor)
         advise(check, "moving a machine into its cgroup waits for an RCU grace period; since "
                       "kernel 6.0: mount -o remount,favordynmods /sys/fs/cgroup");
 }
 
-static void check_huge_pages(struct machine_report *report)
+static void check_huge_pages(struct host_check_report *report)
 {
     char value[64], bug[256] = "";
 
@@ -343,8 +345,8 @@ static void check_huge_pages(struct machine_report *report)
     read_text("/sys/devices/system/cpu/vulnerabilities/itlb_multihit", bug, sizeof(bug));
     bool costs = strcmp(value, "never") != 0;
     bool safe = strcmp(bug, "Not affected") == 0;
-    struct machine_check *check =
-        add(report, "nx_huge_pages", costs ? MACHINE_NOTE : MACHINE_OK, "%s%s%s", value,
+    struct host_check_check *check =
+        add(report, "nx_huge_pages", costs ? HOST_CHECK_NOTE : HOST_CHECK_OK, "%s%s%s", value,
             bug[0] ? "; iTLB multihit: " : "", bug);
     if (costs && safe)
         advise(check,
@@ -371,7 +373,7 @@ static bool find_program(const char *name, char *out, size_t size)
     return false;
 }
 
-static void check_images(const struct cli *cli, struct machine_report *report)
+static void check_images(const struct cli *cli, struct host_check_report *report)
 {
     static const char *const guest[] = {"vmlinux", "python.erofs"};
     static const char *const soft[] = {"softhost/vmlinuz", "softhost/initrd.img",
@@ -384,10 +386,10 @@ static void check_images(const struct cli *cli, struct machine_report *report)
         if (access(path, R_OK) < 0)
             missing = guest[i];
     }
-    struct machine_check *check =
-        missing ? add(report, "guest images", MACHINE_BAD, "%s is not in %s", missing,
+    struct host_check_check *check =
+        missing ? add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
                       cli->share_dir)
-                : add(report, "guest images", MACHINE_OK, "in %s", cli->share_dir);
+                : add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);
     if (missing)
         advise(check, "run `./dev build`, or set SKILLVM_SHARE to where they are");
 
@@ -399,9 +401,9 @@ static void check_images(const struct cli *cli, struct machine_report *report)
     }
     bool has_qemu = find_program("qemu-system-x86_64", qemu, sizeof(qemu));
     report->soft_usable = has_qemu && !missing;
-    enum machine_level level = report->soft_usable  ? MACHINE_OK
-                               : report->kvm_usable ? MACHINE_NOTE
-                                                    : MACHINE_BAD;
+    enum host_check_level level = report->soft_usable  ? HOST_CHECK_OK
+                                  : report->kvm_usable ? HOST_CHECK_NOTE
+                                                       : HOST_CHECK_BAD;
     if (!has_qemu) {
         check = add(report, "software host", level, "qemu-system-x86_64 is not installed");
         advise(check, "apt-get install qemu-system-x86");
@@ -414,7 +416,7 @@ static void check_images(const struct cli *cli, struct machine_report *report)
     }
 }
 
-static void summarize(struct machine_report *report, bool device)
+static void summarize(struct host_check_report *report, bool device)
 {
     const char *reason = "";
 
@@ -438,11 +440,11 @@ static void summarize(struct machine_report *report, bool device)
                                      : "The software host is not usable either.");
 }
 
-void machine_examine(const struct cli *cli, struct machine_report *ret_report)
+void host_check_examine(const struct cli *cli, struct host_check_report *ret_report)
 {
     struct cpu *cpu = malloc(sizeof(*cpu));
 
-    *ret_report = (struct machine_report){0};
+    *ret_report = (struct host_check_report){0};
     if (!cpu) {
         snprintf(ret_report->summary, sizeof(ret_report->summary), "out of memory");
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What doctor says of the kernel. */
-#include "api/cli/machine.h"
+#include "api/cli/host_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +16,13 @@ static void too_old(void **state)
     char text[512];
     (void)state;
 
-    machine_kernel_advice(5, 9, text, sizeof(text));
+    host_check_kernel_advice(5, 9, text, sizeof(text));
     assert_non_null(strstr(text, "5.10 is the oldest"));
     assert_non_null(strstr(text, "; from 5.14 on "));
     assert_non_null(strstr(text, "; from 6.4 on "));
-    machine_kernel_advice(4, 19, text, sizeof(text));
+    host_check_kernel_advice(4, 19, text, sizeof(text));
     assert_non_null(strstr(text, "5.10 is the oldest"));
-    machine_kernel_advice(5, 10, text, sizeof(text));
+    host_check_kernel_advice(5, 10, text, sizeof(text));
     assert_null(strstr(text, "oldest"));
 }
 
@@ -31,13 +31,13 @@ static void gains_end_where_they_are_there(void **state)
     char text[512];
     (void)state;
 
-    machine_kernel_advice(6, 1, text, sizeof(text));
+    host_check_kernel_advice(6, 1, text, sizeof(text));
     assert_ptr_equal(strstr(text, "from 6.4 on "), text);
-    machine_kernel_advice(6, 3, text, sizeof(text));
+    host_check_kernel_advice(6, 3, text, sizeof(text));
     assert_non_null(strstr(text, "6.4"));
-    machine_kernel_advice(6, 4, text, sizeof(text));
+    host_check_kernel_advice(6, 4, text, sizeof(text));
     assert_null(strstr(text, "6.4"));
-    machine_kernel_advice(7, 0, text, sizeof(text));
+    host_check_kernel_advice(7, 0, text, sizeof(text));
     assert_string_equal(text, "");
 }
 
@@ -47,7 +47,7 @@ static void short_buffer(void **state)
     (void)state;
 
     memset(text, 'x', sizeof(text));
-    machine_kernel_advice(4, 0, text, 16);
+    host_check_kernel_advice(4, 0, text, 16);
     assert_int_equal(strlen(text), 15);
     assert_int_equal(text[16], 'x');
 }

@@ -2,8 +2,8 @@
 /*
  * What `skillvm-vmm probe` found (vmm/control.h), as key and value lines.
  */
-#ifndef SKILLVM_API_CLI_PROBE_H
-#define SKILLVM_API_CLI_PROBE_H
+#ifndef SKILLVM_API_CLI_KVM_PROBE_H
+#define SKILLVM_API_CLI_KVM_PROBE_H
 
 #include "api/cli/cli.h"
 #include "base/err.h"
@@ -11,26 +11,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PROBE_LINES_MAX 64u
+#define KVM_PROBE_LINES_MAX 64u
 
-struct probe {
+struct kvm_probe {
     char *text; /* owned; the lines point into it */
     struct {
         const char *key;
         const char *value;
-    } lines[PROBE_LINES_MAX];
+    } lines[KVM_PROBE_LINES_MAX];
     size_t n;
     bool usable;
 };
 
 /* Runs it (about two seconds at most). 0, or -errno with err when it could not be run. */
-int probe_run(const struct cli *cli, struct probe *ret_probe, struct err *err);
+int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err *err);
 /* Takes text over and finds its lines. */
-void probe_parse(struct probe *probe, char *text);
+void kvm_probe_parse(struct kvm_probe *probe, char *text);
 /* The key's value, or NULL. */
-const char *probe_get(const struct probe *probe, const char *key);
+const char *kvm_probe_get(const struct kvm_probe *probe, const char *key);
 /* One sentence on why KVM cannot be used; "" when it can. */
-const char *probe_reason(const struct probe *probe);
-void probe_finish(struct probe *probe);
+const char *kvm_probe_reason(const struct kvm_probe *probe);
+void kvm_probe_finish(struct kvm_probe *probe);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a result to an exit status. */
-#include "api/cli/result.h"
+#include "api/cli/run_result.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -35,10 +35,11 @@ static void exit_statuses(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct result result;
-        assert_int_equal(result_parse(cases[i].json, strlen(cases[i].json), &result, NULL), 0);
-        assert_int_equal(result_exit_status(&result), cases[i].status);
-        result_finish(&result);
+        struct run_result result;
+        assert_int_equal(run_result_parse(cases[i].json, strlen(cases[i].json), &result, NULL),
+                         0);
+        assert_int_equal(run_result_exit_status(&result), cases[i].status);
+        run_result_finish(&result);
     }
 }
 
@@ -46,17 +47,17 @@ static void fields(void **state)
 {
     const char *json = "{\"execution_id\":\"exec_1\",\"status\":\"failed\",\"error\":\"why\","
                        "\"files_list\":[\"a\",\"b\"],\"skill\":{\"name\":\"s\"},\"signal\":6}";
-    struct result result;
+    struct run_result result;
     (void)state;
 
-    assert_int_equal(result_parse(json, strlen(json), &result, NULL), 0);
+    assert_int_equal(run_result_parse(json, strlen(json), &result, NULL), 0);
     assert_string_equal(result.execution_id, "exec_1");
     assert_string_equal(result.error, "why");
     assert_string_equal(result.skill_name, "s");
     assert_int_equal(result.n_files, 2);
     assert_int_equal(result.signal, 6);
-    result_finish(&result);
-    result_finish(&result);
+    run_result_finish(&result);
+    run_result_finish(&result);
 }
 
 static void refused(void **state)
@@ -66,9 +67,9 @@ static void refused(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        struct result result;
+        struct run_result result;
         struct err err = {0};
-        assert_int_equal(result_parse(bad[i], strlen(bad[i]), &result, &err), -EPROTO);
+        assert_int_equal(run_result_parse(bad[i], strlen(bad[i]), &result, &err), -EPROTO);
         assert_true(err.message[0] != '\0');
     }
 }

@@ -2,8 +2,8 @@
 /*
  * The result of an execution as the result of a tool's call.
  */
-#ifndef SKILLVM_API_MCP_RESULT_H
-#define SKILLVM_API_MCP_RESULT_H
+#ifndef SKILLVM_API_MCP_TOOL_RESULT_H
+#define SKILLVM_API_MCP_TOOL_RESULT_H
 
 #include "api/json/json_text.h"
 #include "api/json/json_write.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/cli/result.h"
+#include "api/cli/run_result.h"
 
 #include "api/cli/cli.h"
 
@@ -25,20 +25,20 @@ static int copy_text(const cJSON *item, char **ret)
     return *ret ? 0 : -ENOMEM;
 }
 
-static int parse_status(const char *text, enum result_status *ret)
+static int parse_status(const char *text, enum run_result_status *ret)
 {
     static const char *const names[] = {"success", "failed", "timeout", "cancelled"};
 
     for (size_t i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(text, names[i]) == 0) {
-            *ret = (enum result_status)i;
+            *ret = (enum run_result_status)i;
             return 0;
         }
     }
     return -EPROTO;
 }
 
-static int fill(const cJSON *json, struct result *out, struct err *err)
+static int fill(const cJSON *json, struct run_result *out, struct err *err)
 {
     const cJSON *code = get(json, "exit_code"), *sig = get(json, "signal");
     const cJSON *files = get(json, "files_list");
@@ -67,9 +67,9 @@ static int fill(const cJSON *json, struct result *out, struct err *err)
     return 0;
 }
 
-int result_parse(const char *json, size_t len, struct result *ret, struct err *err)
+int run_result_parse(const char *json, size_t len, struct run_result *ret, struct err *err)
 {
-    struct result out = {0};
+    struct run_result out = {0};
     cJSON *root = cJSON_ParseWithLength(json, len);
 
     if (!cJSON_IsObject(root)) {
@@ -79,31 +79,31 @@ int result_parse(const char *json, size_t len, struct result *ret, struct err *e
     int result = fill(root, &out, err);
     cJSON_Delete(root);
     if (result)
-        result_finish(&out);
+        run_result_finish(&out);
     else
         *ret = out;
     return result;
 }
 
-void result_finish(struct result *result)
+void run_result_finish(struct run_result *result)
 {
     free(result->execution_id);
     free(result->error);
     free(result->skill_name);
     skill_strings_finish(&result->warnings);
-    *result = (struct result){0};
+    *result = (struct run_result){0};
 }
 
-int result_exit_status(const struct result *result)
+int run_result_exit_status(const struct run_result *result)
 {
     switch (result->status) {
-    case RESULT_SUCCESS:
+    case RUN_RESULT_SUCCESS:
         return CLI_OK;
-    case RESULT_TIMEOUT:
+    case RUN_RESULT_TIMEOUT:
         return CLI_TIMEOUT;
-    case RESULT_CANCELLED:
+    case RUN_RESULT_CANCELLED:
         return 128 + SIGINT;
-    case RESULT_FAILED:
+    case RUN_RESULT_FAILED:
         break;
     }
     if (result->signal)

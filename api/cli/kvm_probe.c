@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/cli/probe.h"
+#include "api/cli/kvm_probe.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -19,12 +19,12 @@
 /* The probe ends by itself after two seconds; this is for one that hangs in the kernel. */
 #define PROBE_PATIENCE_NS (10ull * 1000000000ull)
 
-void probe_parse(struct probe *probe, char *text)
+void kvm_probe_parse(struct kvm_probe *probe, char *text)
 {
     char *rest = text;
 
-    *probe = (struct probe){.text = text};
-    for (char *line = strsep(&rest, "\n"); line && probe->n < PROBE_LINES_MAX;
+    *probe = (struct kvm_probe){.text = text};
+    for (char *line = strsep(&rest, "\n"); line && probe->n < KVM_PROBE_LINES_MAX;
          line = strsep(&rest, "\n")) {
         char *equals = strchr(line, '=');
         if (!equals)
@@ -34,11 +34,11 @@ void probe_parse(struct probe *probe, char *text)
         probe->lines[probe->n].value = equals + 1;
         probe->n++;
     }
-    const char *result = probe_get(probe, "result");
+    const char *result = kvm_probe_get(probe, "result");
     probe->usable = result && strcmp(result, "usable") == 0;
 }
 
-const char *probe_get(const struct probe *probe, const char *key)
+const char *kvm_probe_get(const struct kvm_probe *probe, const char *key)
 {
     for (size_t i = 0; i < probe->n; i++) {
         if (strcmp(probe->lines[i].key, key) == 0)
@@ -47,19 +47,19 @@ const char *probe_get(const struct probe *probe, const char *key)
     return NULL;
 }
 
-const char *probe_reason(const struct probe *probe)
+const char *kvm_probe_reason(const struct kvm_probe *probe)
 {
-    const char *reason = probe_get(probe, "reason");
+    const char *reason = kvm_probe_get(probe, "reason");
 
     if (probe->usable)
         return "";
     return reason ? reason : "the probe found no usable KVM";
 }
 
-void probe_finish(struct probe *probe)
+void kvm_probe_finish(struct kvm_probe *probe)
 {
     free(probe->text);
-    *probe = (struct probe){0};
+    *probe = (struct kvm_probe){0};
 }
 
 static int spawn(const struct cli *cli, int out_fd, pid_t *ret_pid, struct err *err)
@@ -82,7 +82,7 @@ static int spawn(const struct cli *cli, int out_fd, pid_t *ret_pid, struct err *
     return code ? err_set_errno(err, code, "cannot run %s", path) : 0;
 }
 
-int probe_run(const struct cli *cli, struct probe *ret_probe, struct err *err)
+int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err *err)
 {
     struct buf out = buf_init(PROBE_TEXT_MAX);
     uint64_t deadline = clock_monotonic_ns() + PROBE_PATIENCE_NS;
@@ -118,6 +118,6 @@ int probe_run(const struct cli *cli, struct probe *ret_probe, struct err *err)
     buf_finish(&out);
     if (!copy)
         return err_set(err, ENOMEM, "out of memory");
-    probe_parse(ret_probe, copy);
+    kvm_probe_parse(ret_probe, copy);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/mcp/result.h"
+#include "api/mcp/tool_result.h"
 
 #include "api/json/json_walk.h"
 #include "api/mcp/hello.h"

@@ -2,6 +2,7 @@
 #include "api/daemon/engine/metrics_internal.h"
 #include "base/process_stats.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 static const char *const fault_names[METRICS_FAULTS] = {"protocol", "deadline", "vmm_died",
@@ -11,88 +12,91 @@ static const char *const auth_names[METRICS_AUTH_FAILURES] = {"no_key", "bad_key
 static const char *const refusal_names[METRICS_REFUSALS] = {"rate_limited", "quota_exceeded",
                                                             "overloaded"};
 
-static int write_head(struct buf *out, const char *name, const char *type, const char *help)
+/* Text on its way: after the first failure nothing more is written. */
+struct metrics_out {
+    struct buf *buf;
+    int result;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct metrics_out *out,
+                                                      const char *format, ...)
 {
-    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    va_list args;
+
+    if (out->result < 0)
+        return;
+    va_start(args, format);
+    out->result = buf_vprintf(out->buf, format, args);
+    va_end(args);
+}
+
+static void put_head(struct metrics_out *out, const char *name, const char *type,
+                     const char *help)
+{
+    put(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 /* label is "" or 'name="value"'. */
-static int write_histogram(struct buf *out, const char *name, const char *label,
-                           const struct metrics_histogram *h)
+static void put_histogram(struct metrics_out *out, const char *name, const char *label,
+                          const struct metrics_histogram *h)
 {
     const char *comma = label[0] ? "," : "";
     const char *open = label[0] ? "{" : "", *close = label[0] ? "}" : "";
     uint64_t below = 0;
-    int r = 0;
 
-    for (size_t i = 0; r == 0 && i < METRICS_BOUNDS; i++) {
+    for (size_t i = 0; i < METRICS_BOUNDS; i++) {
         below += h->buckets[i];
-        r = buf_printf(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, label, comma,
-                       (double)metrics_bounds_us[i] / 1e6, (unsigned long long)below);
+        put(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, label, comma,
+            (double)metrics_bounds_us[i] / 1e6, (unsigned long long)below);
     }
-    if (r == 0)
-        r = buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma,
-                       (unsigned long long)h->count);
-    if (r == 0)
-        r = buf_printf(out, "%s_sum%s%s%s %.9f\n%s_count%s%s%s %llu\n", name, open, label,
-                       close, (double)h->sum_ns / 1e9, name, open, label, close,
-                       (unsigned long long)h->count);
-    return r;
+    put(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma,
+        (unsigned long long)h->count);
+    put(out, "%s_sum%s%s%s %.9f\n%s_count%s%s%s %llu\n", name, open, label, close,
+        (double)h->sum_ns / 1e9, name, open, label, close, (unsigned long long)h->count);
 }
 
-static int write_phases(struct buf *out, const struct metrics *m)
+static void put_phases(struct metrics_out *out, const struct metrics *m)
 {
     char label[32];
-    int r = write_head(out, "skillvm_execution_phase_seconds", "histogram",
-                       "How long the phases of executions took.");
 
-    for (int i = 0; r == 0 && i < RESULT_PHASES; i++) {
+    put_head(out, "skillvm_execution_phase_seconds", "histogram",
+             "How long the phases of executions took.");
+    for (int i = 0; i < RESULT_PHASES; i++) {
         (void)snprintf(label, sizeof(label), "phase=\"%s\"",
                        result_phase_name((enum result_phase)i));
-        r = write_histogram(out, "skillvm_execution_phase_seconds", label, &m->phases[i]);
+        put_histogram(out, "skillvm_execution_phase_seconds", label, &m->phases[i]);
     }
-    if (r == 0)
-        r = write_head(out, "skillvm_execution_seconds", "histogram",
-                       "How long executions took from acceptance to their result.");
-    return r < 0 ? r : write_histogram(out, "skillvm_execution_seconds", "", &m->whole);
+    put_head(out, "skillvm_execution_seconds", "histogram",
+             "How long executions took from acceptance to their result.");
+    put_histogram(out, "skillvm_execution_seconds", "", &m->whole);
 }
 
 /* One counter with one label, of which names has the n values. */
-static int write_labelled(struct buf *out, const char *name, const char *help,
-                          const char *label, const char *const *names, const uint64_t *values,
-                          size_t n)
+static void put_labelled(struct metrics_out *out, const char *name, const char *help,
+                         const char *label, const char *const *names, const uint64_t *values,
+                         size_t n)
 {
-    int r = write_head(out, name, "counter", help);
-
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = buf_printf(out, "%s{%s=\"%s\"} %llu\n", name, label, names[i],
-                       (unsigned long long)values[i]);
-    return r;
+    put_head(out, name, "counter", help);
+    for (size_t i = 0; i < n; i++)
+        put(out, "%s{%s=\"%s\"} %llu\n", name, label, names[i], (unsigned long long)values[i]);
 }
 
-static int write_counters(struct buf *out, const struct metrics *m)
+static void put_counters(struct metrics_out *out, const struct metrics *m)
 {
     const char *statuses[METRICS_STATUSES];
-    int r;
 
     for (int i = 0; i < METRICS_STATUSES; i++)
         statuses[i] = result_status_name((enum result_status)i);
-    r = write_labelled(out, "skillvm_executions_total", "Executions that ended, by status.",
-                       "status", statuses, m->executions, METRICS_STATUSES);
-    if (r == 0)
-        r = write_labelled(out, "skillvm_vmm_faults_total",
-                           "Machines that did not do their work, by cause.", "cause",
-                           fault_names, m->faults, METRICS_FAULTS);
-    if (r == 0)
-        r = write_labelled(out, "skillvm_auth_failures_total",
-                           "Requests answered with 401, by reason.", "reason", auth_names,
-                           m->auth_failures, METRICS_AUTH_FAILURES);
-    if (r == 0)
-        r = write_head(out, "skillvm_execution_cpu_seconds_total", "counter",
-                       "CPU time of executions, as the host measured it.");
-    return r < 0 ? r
-                 : buf_printf(out, "skillvm_execution_cpu_seconds_total %.6f\n",
-                              (double)m->cpu_us / 1e6);
+    put_labelled(out, "skillvm_executions_total", "Executions that ended, by status.", "status",
+                 statuses, m->executions, METRICS_STATUSES);
+    put_labelled(out, "skillvm_vmm_faults_total",
+                 "Machines that did not do their work, by cause.", "cause", fault_names,
+                 m->faults, METRICS_FAULTS);
+    put_labelled(out, "skillvm_auth_failures_total", "Requests answered with 401, by reason.",
+                 "reason", auth_names, m->auth_failures, METRICS_AUTH_FAILURES);
+    put_head(out, "skillvm_execution_cpu_seconds_total", "counter",
+             "CPU time of executions, as the host measured it.");
+    put(out, "skillvm_execution_cpu_seconds_total %.6f\n", (double)m->cpu_us / 1e6);
 }
 
 /* The i-th tenant that has counters; the one after the last is the others together. */
@@ -101,65 +105,56 @@ static const struct metrics_tenant *tenant_at(const struct metrics *m, size_t i)
     return i < m->n_tenants ? &m->tenants[i] : &m->other;
 }
 
-static int write_tenant_counters(struct buf *out, const struct metrics *m)
+static void put_tenant_counters(struct metrics_out *out, const struct metrics *m)
 {
     /* The others are there once there are any. */
     size_t n = m->n_tenants + (m->n_tenants == METRICS_TENANTS);
-    int r = write_head(out, "skillvm_tenant_executions_total", "counter",
-                       "Executions that ended, by tenant and status.");
 
+    put_head(out, "skillvm_tenant_executions_total", "counter",
+             "Executions that ended, by tenant and status.");
     for (size_t i = 0; i < n; i++) {
-        for (int k = 0; r == 0 && k < METRICS_STATUSES; k++)
-            r = buf_printf(
-                out, "skillvm_tenant_executions_total{tenant=\"%s\",status=\"%s\"} %llu\n",
+        for (int k = 0; k < METRICS_STATUSES; k++)
+            put(out, "skillvm_tenant_executions_total{tenant=\"%s\",status=\"%s\"} %llu\n",
                 tenant_at(m, i)->id, result_status_name((enum result_status)k),
                 (unsigned long long)tenant_at(m, i)->executions[k]);
     }
-    if (r == 0)
-        r = write_head(out, "skillvm_tenant_refusals_total", "counter",
-                       "Executions that were not accepted, by tenant and reason.");
+    put_head(out, "skillvm_tenant_refusals_total", "counter",
+             "Executions that were not accepted, by tenant and reason.");
     for (size_t i = 0; i < n; i++) {
-        for (int k = 0; r == 0 && k < METRICS_REFUSALS; k++)
-            r = buf_printf(out,
-                           "skillvm_tenant_refusals_total{tenant=\"%s\",reason=\"%s\"} %llu\n",
-                           tenant_at(m, i)->id, refusal_names[k],
-                           (unsigned long long)tenant_at(m, i)->refusals[k]);
+        for (int k = 0; k < METRICS_REFUSALS; k++)
+            put(out, "skillvm_tenant_refusals_total{tenant=\"%s\",reason=\"%s\"} %llu\n",
+                tenant_at(m, i)->id, refusal_names[k],
+                (unsigned long long)tenant_at(m, i)->refusals[k]);
     }
-    if (r == 0)
-        r = write_head(out, "skillvm_tenant_cpu_seconds_total", "counter",
-                       "CPU time of executions, by tenant.");
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = buf_printf(out, "skillvm_tenant_cpu_seconds_total{tenant=\"%s\"} %.6f\n",
-                       tenant_at(m, i)->id, (double)tenant_at(m, i)->cpu_us / 1e6);
-    return r;
+    put_head(out, "skillvm_tenant_cpu_seconds_total", "counter",
+             "CPU time of executions, by tenant.");
+    for (size_t i = 0; i < n; i++)
+        put(out, "skillvm_tenant_cpu_seconds_total{tenant=\"%s\"} %.6f\n", tenant_at(m, i)->id,
+            (double)tenant_at(m, i)->cpu_us / 1e6);
 }
 
-static int write_tenant_gauges(struct buf *out, const struct metrics_gauges *g)
+static void put_tenant_gauges(struct metrics_out *out, const struct metrics_gauges *g)
 {
-    int r = write_head(out, "skillvm_tenant_executions_queued", "gauge",
-                       "Executions that wait now, by tenant.");
-
-    for (size_t i = 0; r == 0 && i < g->n_tenants; i++)
-        r = buf_printf(out, "skillvm_tenant_executions_queued{tenant=\"%s\"} %u\n",
-                       g->tenants[i].tenant, g->tenants[i].queued);
-    if (r == 0)
-        r = write_head(out, "skillvm_tenant_executions_running", "gauge",
-                       "Executions that run now, by tenant.");
-    for (size_t i = 0; r == 0 && i < g->n_tenants; i++)
-        r = buf_printf(out, "skillvm_tenant_executions_running{tenant=\"%s\"} %u\n",
-                       g->tenants[i].tenant, g->tenants[i].running);
-    return r;
+    put_head(out, "skillvm_tenant_executions_queued", "gauge",
+             "Executions that wait now, by tenant.");
+    for (size_t i = 0; i < g->n_tenants; i++)
+        put(out, "skillvm_tenant_executions_queued{tenant=\"%s\"} %u\n", g->tenants[i].tenant,
+            g->tenants[i].queued);
+    put_head(out, "skillvm_tenant_executions_running", "gauge",
+             "Executions that run now, by tenant.");
+    for (size_t i = 0; i < g->n_tenants; i++)
+        put(out, "skillvm_tenant_executions_running{tenant=\"%s\"} %u\n", g->tenants[i].tenant,
+            g->tenants[i].running);
 }
 
-static int write_value(struct buf *out, const char *name, const char *type, const char *help,
-                       double value)
+static void put_value(struct metrics_out *out, const char *name, const char *type,
+                      const char *help, double value)
 {
-    int r = write_head(out, name, type, help);
-
-    return r < 0 ? r : buf_printf(out, "%s %.15g\n", name, value);
+    put_head(out, name, type, help);
+    put(out, "%s %.15g\n", name, value);
 }
 
-static int write_gauges(struct buf *out, const struct metrics_gauges *g)
+static void put_gauges(struct metrics_out *out, const struct metrics_gauges *g)
 {
     const struct {
         const char *name, *help;
@@ -191,34 +186,28 @@ static int write_gauges(struct buf *out, const struct metrics_gauges *g)
         {"skillvm_machines_behind", "Machines that are being reset or ended now.",
          g->machines.behind},
     };
-    int r = 0;
 
-    for (size_t i = 0; r == 0 && i < sizeof(gauges) / sizeof(gauges[0]); i++)
-        r = write_value(out, gauges[i].name, "gauge", gauges[i].help, gauges[i].value);
-    return r < 0 ? r : write_tenant_gauges(out, g);
+    for (size_t i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++)
+        put_value(out, gauges[i].name, "gauge", gauges[i].help, gauges[i].value);
+    put_tenant_gauges(out, g);
 }
 
-static int write_snapshots(struct buf *out, const struct snapshots_measure *s)
+static void put_snapshots(struct metrics_out *out, const struct snapshots_measure *s)
 {
     static const char *const names[] = {"ok", "failed"};
     const uint64_t made[] = {s->made, s->failed};
 
-    int r = write_value(out, "skillvm_snapshots_dropped_total", "counter",
-                        "Of those kept, that gave way or that nobody asked for.",
-                        (double)s->dropped);
-
-    return r < 0 ? r
-                 : write_labelled(out, "skillvm_snapshots_made_total",
-                                  "Snapshots that were to be made, by how that went.", "result",
-                                  names, made, 2);
+    put_value(out, "skillvm_snapshots_dropped_total", "counter",
+              "Of those kept, that gave way or that nobody asked for.", (double)s->dropped);
+    put_labelled(out, "skillvm_snapshots_made_total",
+                 "Snapshots that were to be made, by how that went.", "result", names, made, 2);
 }
 
-static int write_machines(struct buf *out, const struct pool_measure *p)
+static void put_machines(struct metrics_out *out, const struct pool_measure *p)
 {
     static const char *const reset_names[] = {"ok", "failed"};
     const uint64_t resets[] = {p->resets, p->resets_failed};
     const char *kinds[POOL_KINDS], *ends[POOL_ENDS], *deaths[VM_DEATHS];
-    int r;
 
     for (int i = 0; i < POOL_KINDS; i++)
         kinds[i] = pool_kind_name((enum pool_kind)i);
@@ -226,33 +215,26 @@ static int write_machines(struct buf *out, const struct pool_measure *p)
         ends[i] = pool_end_name((enum pool_end)i);
     for (int i = 0; i < VM_DEATHS; i++)
         deaths[i] = vm_death_name((enum vm_death)i);
-    r = write_head(out, "skillvm_machines_parked", "gauge", "Machines that wait now.");
-    if (r == 0)
-        r = buf_printf(out,
-                       "skillvm_machines_parked{kind=\"fresh\"} %u\n"
-                       "skillvm_machines_parked{kind=\"used\"} %u\n",
-                       p->parked_fresh, p->parked_used);
-    if (r == 0)
-        r = write_labelled(out, "skillvm_machine_takes_total",
-                           "Machines that were taken, by where they came from.", "kind", kinds,
-                           p->takes, POOL_KINDS);
-    if (r == 0)
-        r = write_labelled(out, "skillvm_machine_resets_total",
-                           "Resets of machines after executions, by how they went.", "result",
-                           reset_names, resets, 2);
-    if (r == 0)
-        r = write_labelled(out, "skillvm_machine_ends_total",
-                           "Machines that were given up, by why.", "reason", ends, p->ends,
-                           POOL_ENDS);
-    return r < 0 ? r
-                 : write_labelled(
-                       out, "skillvm_vmm_deaths_total",
-                       "Ends of the processes of machines, by how they ended. killed is "
-                       "the ordinary one: by the daemon, once they were not needed.",
-                       "cause", deaths, p->deaths, VM_DEATHS);
+    put_head(out, "skillvm_machines_parked", "gauge", "Machines that wait now.");
+    put(out,
+        "skillvm_machines_parked{kind=\"fresh\"} %u\n"
+        "skillvm_machines_parked{kind=\"used\"} %u\n",
+        p->parked_fresh, p->parked_used);
+    put_labelled(out, "skillvm_machine_takes_total",
+                 "Machines that were taken, by where they came from.", "kind", kinds, p->takes,
+                 POOL_KINDS);
+    put_labelled(out, "skillvm_machine_resets_total",
+                 "Resets of machines after executions, by how they went.", "result",
+                 reset_names, resets, 2);
+    put_labelled(out, "skillvm_machine_ends_total", "Machines that were given up, by why.",
+                 "reason", ends, p->ends, POOL_ENDS);
+    put_labelled(out, "skillvm_vmm_deaths_total",
+                 "Ends of the processes of machines, by how they ended. killed is the ordinary "
+                 "one: by the daemon, once they were not needed.",
+                 "cause", deaths, p->deaths, VM_DEATHS);
 }
 
-static int write_process(struct buf *out, const struct metrics *m)
+static void put_process(struct metrics_out *out, const struct metrics *m)
 {
     const struct process_memory memory = process_memory(0);
     const struct {
@@ -272,34 +254,25 @@ static int write_process(struct buf *out, const struct metrics *m)
         {"process_start_time_seconds", "gauge", "When the daemon started.",
          (double)m->started_ns / 1e9},
     };
-    int r = 0;
 
-    for (size_t i = 0; r == 0 && i < sizeof(values) / sizeof(values[0]); i++)
-        r = write_value(out, values[i].name, values[i].type, values[i].help, values[i].value);
-    return r;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        put_value(out, values[i].name, values[i].type, values[i].help, values[i].value);
 }
 
-int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct buf *out)
+int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct buf *ret)
 {
-    int r = write_head(out, "skillvm_build_info", "gauge", "The version that runs.");
+    struct metrics_out out = {.buf = ret};
 
-    if (r == 0)
-        r = buf_printf(out, "skillvm_build_info{version=\"" SKILLVM_VERSION "\"} 1\n");
-    if (r == 0)
-        r = write_gauges(out, gauges);
-    if (r == 0)
-        r = write_snapshots(out, &gauges->snapshot);
-    if (r == 0)
-        r = write_machines(out, &gauges->machines);
-    if (r == 0)
-        r = write_process(out, m);
+    put_head(&out, "skillvm_build_info", "gauge", "The version that runs.");
+    put(&out, "skillvm_build_info{version=\"" SKILLVM_VERSION "\"} 1\n");
+    put_gauges(&out, gauges);
+    put_snapshots(&out, &gauges->snapshot);
+    put_machines(&out, &gauges->machines);
+    put_process(&out, m);
     (void)pthread_mutex_lock(&m->lock);
-    if (r == 0)
-        r = write_counters(out, m);
-    if (r == 0)
-        r = write_tenant_counters(out, m);
-    if (r == 0)
-        r = write_phases(out, m);
+    put_counters(&out, m);
+    put_tenant_counters(&out, m);
+    put_phases(&out, m);
     (void)pthread_mutex_unlock(&m->lock);
-    return r;
+    return out.result;
 }

@@ -81,21 +81,16 @@ static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned st
     struct json_writer w = json_writer_init(TENANT_JSON_MAX);
     struct registry_tenant tenant;
     struct err err = {0};
-    struct buf body;
     int r = registry_tenant_get(d->registry, id, &tenant, &err);
 
     if (r == 0) {
         r = write_tenant(d, &w, &tenant, &err);
         registry_tenant_finish(&tenant);
     }
-    if (json_writer_end(&w, &body) < 0 && r == 0)
-        r = -ENOMEM;
-    if (r < 0) {
-        buf_finish(&body);
-        reply_failed(reply, r, id, &err);
+    if (r == -ENOENT)
+        (void)err_set(&err, ENOENT, "there is no tenant %.64s", id);
+    if (!failure_or_json(reply, status, &w, r, &err))
         return;
-    }
-    http_reply_json(reply, status, &body);
     if (status == 201)
         (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/tenants/%s", id);
 }
@@ -138,10 +133,9 @@ void route_admin_tenant_list(void *ctx, struct http_request *request, struct htt
     struct registry_tenant *rows;
     struct page page;
     struct err err = {0};
-    struct buf body;
     char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
-    int r, written;
+    int r;
 
     if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], &page, reply))
         return;
@@ -154,21 +148,12 @@ void route_admin_tenant_list(void *ctx, struct http_request *request, struct htt
     json_write_open(&w, "tenants", '[');
     for (size_t i = 0; r == 0 && i < n; i++)
         r = write_tenant(d, &w, &rows[i], &err);
-    json_write_close(&w, ']');
     if (n == page.max)
         page_cursor(cursor, rows[n - 1].created_ns, rows[n - 1].id);
-    json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
-    json_write_close(&w, '}');
     for (size_t i = 0; i < n; i++)
         registry_tenant_finish(&rows[i]);
     free(rows);
-    written = json_writer_end(&w, &body);
-    if (r == 0 && written == 0) {
-        http_reply_json(reply, 200, &body);
-        return;
-    }
-    buf_finish(&body);
-    failure_reply(reply, r < 0 ? r : -ENOMEM, &err);
+    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
 }
 
 void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply)

@@ -86,7 +86,6 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     struct registry_execution *rows;
     struct page place;
     struct err err = {0};
-    struct buf body;
     char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
     int r;
@@ -105,22 +104,12 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
         if (!wanted || strcmp(status, wanted) == 0)
             write_row(&w, &rows[i], status);
     }
-    json_write_close(&w, ']');
     if (n == page.max)
         page_cursor(cursor, rows[n - 1].accepted_ns, rows[n - 1].id);
-    json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
-    json_write_close(&w, '}');
     for (size_t i = 0; i < n; i++)
         registry_execution_finish(&rows[i]);
     free(rows);
-    if (json_writer_end(&w, &body) < 0 && r == 0)
-        r = err_set(&err, ENOMEM, "out of memory");
-    if (r < 0) {
-        buf_finish(&body);
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-        return;
-    }
-    http_reply_json(reply, 200, &body);
+    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
 }
 
 /* The shape of a result, for an execution that has none. live: it is queued or runs. */

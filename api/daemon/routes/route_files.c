@@ -41,16 +41,6 @@ static void write_file(struct json_writer *w, const struct registry_file *file)
     json_write_close(w, '}');
 }
 
-static void reply_written(struct http_reply *reply, unsigned status, struct json_writer *w)
-{
-    struct buf body;
-
-    if (json_writer_end(w, &body) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
-        http_reply_json(reply, status, &body);
-}
-
 static void reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
 {
     if (result == -ENOENT)
@@ -124,8 +114,8 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
         failure_reply(reply, r, &err);
     } else {
         write_file(&w, &row);
-        reply_written(reply, 201, &w);
-        (void)snprintf(reply->location, sizeof(reply->location), "/v1/files/%s", row.id);
+        if (failure_or_json(reply, 201, &w, 0, &err))
+            (void)snprintf(reply->location, sizeof(reply->location), "/v1/files/%s", row.id);
         log_info("files", "stored id=%s bytes=%llu digest=%.12s", row.id,
                  (unsigned long long)row.bytes, row.digest);
     }
@@ -174,9 +164,7 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     }
     json_write_close(&w, ']');
     free(rows);
-    reply_written(reply, 200, &w);
-    if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
 void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -194,7 +182,7 @@ void route_file_get(void *ctx, struct http_request *request, struct http_reply *
         return;
     }
     write_file(&w, &row);
-    reply_written(reply, 200, &w);
+    (void)failure_or_json(reply, 200, &w, 0, &err);
     registry_file_finish(&row);
 }
 

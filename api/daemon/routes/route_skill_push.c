@@ -23,7 +23,7 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
                            const struct skill_archive *archive)
 {
     struct json_writer w = json_writer_init(LIMIT_MIB * 8);
-    struct buf body;
+    const struct err err = {0};
 
     json_write_open(&w, NULL, '{');
     if (status == 200)
@@ -45,10 +45,7 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
         json_write_close(&w, ']');
     }
     json_write_close(&w, '}');
-    if (json_writer_end(&w, &body) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
-        http_reply_json(reply, status, &body);
+    (void)failure_or_json(reply, status, &w, 0, &err);
 }
 
 /*

@@ -2,6 +2,7 @@
 /* The registered skills: the list, one of them, and its removal. */
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -15,18 +16,6 @@
 
 #define LIST_MAX (64 * LIMIT_MIB)
 #define SHOW_MAX (32 * LIMIT_MIB)
-
-static void reply_written(struct http_reply *reply, struct json_writer *w)
-{
-    struct buf body;
-    int r = json_writer_end(w, &body);
-
-    if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "cannot write the answer: %s",
-                         strerror(-r));
-    else
-        http_reply_json(reply, 200, &body);
-}
 
 /* The members that the list and the single skill have in common. */
 static void write_row(struct json_writer *w, const struct registry_skill *row)
@@ -58,9 +47,8 @@ void route_skill_list(void *ctx, struct http_request *request, struct http_reply
     json_write_open(&w, NULL, '[');
     r = registry_skill_each(d->registry, request->caller.tenant, list_one, &w, &err);
     json_write_close(&w, ']');
-    if (r < 0 && w.result == 0)
-        w.result = r;
-    reply_written(reply, &w);
+    /* What did not fit is no fault of the caller's. */
+    (void)failure_or_json(reply, 200, &w, w.result < 0 ? 0 : r, &err);
 }
 
 /* Finds the row of /:name/:version. False when *reply says why not. */
@@ -170,7 +158,7 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     } else {
         write_skill(&w, &row, &skill, &archive);
-        reply_written(reply, &w);
+        (void)failure_or_json(reply, 200, &w, 0, &err);
         skill_archive_finish(&archive);
         skill_finish(&skill);
     }

@@ -128,7 +128,6 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     struct json_writer w = json_writer_init(LIST_MAX);
     struct tool_catalog tools = {0};
     struct err err = {0};
-    struct buf body;
     int r;
 
     if (!shape) {
@@ -148,19 +147,8 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     if (shape->list)
         json_write_close(&w, '}');
     tool_catalog_finish(&tools);
-    if (r < 0) {
-        w.result = r;
-        (void)json_writer_end(&w, &body);
-        /* Nobody asked for a tool that is none: only a load is not our fault. */
-        failure_reply(reply, r == -EBUSY ? r : -EIO, &err);
-        return;
-    }
-    r = json_writer_end(&w, &body);
-    if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "cannot write the answer: %s",
-                         strerror(-r));
-    else
-        http_reply_json(reply, 200, &body);
+    /* Nobody asked for a tool that is none: only a load is not our fault. */
+    (void)failure_or_json(reply, 200, &w, r < 0 && r != -EBUSY ? -EIO : r, &err);
 }
 
 /* The request of an execution that a call stands for. False when *reply says why there is none.

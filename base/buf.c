@@ -55,24 +55,33 @@ size_t buf_append_clipped(struct buf *b, const void *data, size_t len)
     return buf_append(b, data, len) < 0 ? 0 : len;
 }
 
-int buf_printf(struct buf *b, const char *format, ...)
+int buf_vprintf(struct buf *b, const char *format, va_list args)
 {
-    va_list args;
+    va_list again;
     int n, r;
 
-    va_start(args, format);
-    n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     if (n < 0)
         return -EINVAL;
     r = buf_reserve(b, (size_t)n);
     if (r < 0)
         return r;
-    va_start(args, format);
     (void)vsnprintf((char *)b->data + b->len, (size_t)n + 1, format, args);
-    va_end(args);
     b->len += (size_t)n;
     return 0;
+}
+
+int buf_printf(struct buf *b, const char *format, ...)
+{
+    va_list args;
+    int r;
+
+    va_start(args, format);
+    r = buf_vprintf(b, format, args);
+    va_end(args);
+    return r;
 }
 
 const char *buf_cstr(struct buf *b)

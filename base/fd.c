@@ -116,6 +116,21 @@ DIR *fd_opendir(int dir_fd)
     return dir;
 }
 
+void fd_remove_folder(int parent_fd, const char *name)
+{
+    _cleanup_fd_ int fd =
+        openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *dir = fd < 0 ? NULL : fd_opendir(fd);
+    struct dirent *entry;
+
+    if (!dir)
+        return;
+    while ((entry = readdir(dir)))
+        (void)unlinkat(fd, entry->d_name, 0);
+    (void)closedir(dir);
+    (void)unlinkat(parent_fd, name, AT_REMOVEDIR);
+}
+
 bool fd_is_readable(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};

@@ -29,6 +29,11 @@ int fd_pwrite_full(int fd, const void *data, size_t len, uint64_t offset);
 /* The entries of a folder from the first on, whoever else reads dir_fd, which is borrowed. NULL
    with errno; closedir ends it. */
 DIR *fd_opendir(int dir_fd);
+/*
+ * Removes a folder and the files in it; one with folders in it stays. Nothing there is no
+ * error.
+ */
+void fd_remove_folder(int parent_fd, const char *name);
 /* Whether reading or accepting would not wait: there is something, an end or an error. */
 bool fd_is_readable(int fd);
 /* Sets or clears O_NONBLOCK. 0 or -errno. */

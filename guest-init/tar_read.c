@@ -12,24 +12,6 @@
 
 #include "base/fd.h"
 
-/* Offsets and sizes of the ustar header (POSIX.1-2017, pax, "ustar Interchange Format"). */
-enum {
-    NAME_AT = 0,
-    NAME_SIZE = 100,
-    MODE_AT = 100,
-    MODE_SIZE = 8,
-    SIZE_AT = 124,
-    SIZE_SIZE = 12,
-    SUM_AT = 148,
-    SUM_SIZE = 8,
-    TYPE_AT = 156,
-    LINK_AT = 157,
-    LINK_SIZE = 100,
-    MAGIC_AT = 257,
-    PREFIX_AT = 345,
-    PREFIX_SIZE = 155,
-};
-
 #define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
 void tar_read_init(struct tar_read *t, int dir, uint64_t bytes_max, uint64_t entries_max)
@@ -162,60 +144,19 @@ static int open_parent(struct tar_read *t, char *path, const char **ret_name)
     return 0;
 }
 
-/* A number field: octal digits, spaces or NUL after them. The base-256 form is refused. */
-static bool parse_octal(const uint8_t *field, size_t size, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    size_t i = 0;
-
-    while (i < size && field[i] == ' ')
-        i++;
-    for (; i < size && field[i] >= '0' && field[i] <= '7'; i++)
-        value = value << 3 | (uint64_t)(field[i] - '0');
-    for (; i < size; i++)
-        if (field[i] != 0 && field[i] != ' ')
-            return false;
-    *ret_value = value;
-    return true;
-}
-
-static bool header_sum_ok(const uint8_t *block)
-{
-    uint64_t stored;
-    uint32_t sum = 0;
-
-    if (!parse_octal(block + SUM_AT, SUM_SIZE, &stored))
-        return false;
-    for (size_t i = 0; i < TAR_BLOCK; i++)
-        sum += i >= SUM_AT && i < SUM_AT + SUM_SIZE ? ' ' : block[i];
-    return sum == stored;
-}
-
 /* The entry's path: the pax one, else prefix and name. Owned by the caller; NULL without
  * memory. */
 static char *header_path(struct tar_read *t)
 {
-    const char *name = (const char *)t->block + NAME_AT;
-    const char *prefix = (const char *)t->block + PREFIX_AT;
-    size_t name_len = strnlen(name, NAME_SIZE);
-    size_t prefix_len = 0;
+    char name[TAR_NAME_SIZE];
     char *path = t->pax_path;
 
     if (path) {
         t->pax_path = NULL;
         return path;
     }
-    if (memcmp(t->block + MAGIC_AT, "ustar", 6) == 0)
-        prefix_len = strnlen(prefix, PREFIX_SIZE);
-    path = malloc(prefix_len + name_len + 2);
-    if (!path)
-        return NULL;
-    memcpy(path, prefix, prefix_len);
-    if (prefix_len > 0)
-        path[prefix_len++] = '/';
-    memcpy(path + prefix_len, name, name_len);
-    path[prefix_len + name_len] = 0;
-    return path;
+    tar_block_path(&t->block, name);
+    return strdup(name);
 }
 
 static int make_file(struct tar_read *t, char *path, mode_t mode)
@@ -252,7 +193,7 @@ static int make_link_from_header(struct tar_read *t, char *path)
     if (target)
         t->pax_link = NULL;
     else
-        target = strndup((const char *)t->block + LINK_AT, LINK_SIZE);
+        target = strndup(t->block.target, sizeof(t->block.target));
     if (!target)
         return -ENOMEM;
     r = target[0] ? make_link(t, path, target) : -EINVAL;
@@ -326,104 +267,72 @@ static int begin_entry(struct tar_read *t, char type, uint64_t size, uint64_t mo
     t->kind = type;
     t->at = 0;
     t->left = size;
-    t->pad = (uint32_t)(-size % TAR_BLOCK);
+    t->pad = (uint32_t)tar_padding(size);
     return 0;
 }
 
 static int take_header(struct tar_read *t, struct err *err)
 {
-    static const uint8_t zero[TAR_BLOCK];
-    uint64_t size, mode;
-    char type = (char)t->block[TYPE_AT];
+    struct tar_numbers numbers;
+    char type = t->block.type;
     int r;
 
-    if (memcmp(t->block, zero, TAR_BLOCK) == 0) {
+    if (tar_block_is_zero(&t->block)) {
         t->zero_blocks++;
         return 0;
     }
     if (t->zero_blocks > 0)
         return err_set(err, EPROTO, "tar: data after the end mark");
-    if (!header_sum_ok(t->block))
-        return err_set(err, EPROTO, "tar: bad header checksum");
-    if (!parse_octal(t->block + SIZE_AT, SIZE_SIZE, &size) ||
-        !parse_octal(t->block + MODE_AT, MODE_SIZE, &mode))
-        return err_set(err, EPROTO, "tar: bad number in a header");
+    r = tar_block_read(&t->block, &numbers);
+    if (r < 0)
+        return err_set(err, EPROTO,
+                       r == -EBADMSG ? "tar: bad header checksum"
+                                     : "tar: bad number in a header");
     if (type != 'x' && type != 'g')
-        return begin_entry(t, type, size, mode, err);
-    r = begin_pax(t, type, size, err);
+        return begin_entry(t, type, numbers.size, numbers.mode, err);
+    r = begin_pax(t, type, numbers.size, err);
     if (r < 0)
         return r;
-    t->left = size;
-    t->pad = (uint32_t)(-size % TAR_BLOCK);
+    t->left = numbers.size;
+    t->pad = (uint32_t)tar_padding(numbers.size);
     return 0;
 }
 
-static int pax_text(const char *value, size_t len, char **text)
+static int pax_text(const struct tar_pax *record, char **text)
 {
-    if (len == 0 || len > TAR_PATH_MAX || memchr(value, 0, len))
+    if (record->value_len == 0 || record->value_len > TAR_PATH_MAX ||
+        memchr(record->value, 0, record->value_len))
         return -EINVAL;
     free(*text);
-    *text = strndup(value, len);
+    *text = strndup(record->value, record->value_len);
     return *text ? 0 : -ENOMEM;
 }
 
-static int pax_number(const char *value, size_t len, uint64_t *ret_value)
+static int take_record(struct tar_read *t, const struct tar_pax *record)
 {
-    uint64_t number = 0;
-
-    if (len == 0 || len > 18)
-        return -EINVAL;
-    for (size_t i = 0; i < len; i++) {
-        if (value[i] < '0' || value[i] > '9')
-            return -EINVAL;
-        number = number * 10 + (uint64_t)(value[i] - '0');
-    }
-    *ret_value = number;
-    return 0;
+    if (tar_pax_is(record, "path"))
+        return pax_text(record, &t->pax_path);
+    if (tar_pax_is(record, "linkpath"))
+        return pax_text(record, &t->pax_link);
+    if (!tar_pax_is(record, "size"))
+        return 0;
+    t->has_pax_size = true;
+    return tar_pax_number(record, &t->pax_size);
 }
 
-static int pax_record(struct tar_read *t, const char *key, size_t key_len, const char *value,
-                      size_t len)
-{
-    if (key_len == 4 && memcmp(key, "path", 4) == 0)
-        return pax_text(value, len, &t->pax_path);
-    if (key_len == 8 && memcmp(key, "linkpath", 8) == 0)
-        return pax_text(value, len, &t->pax_link);
-    if (key_len == 4 && memcmp(key, "size", 4) == 0) {
-        t->has_pax_size = true;
-        return pax_number(value, len, &t->pax_size);
-    }
-    return 0;
-}
-
-/* Records are "LENGTH KEY=VALUE\n", LENGTH counting the whole record in decimal. */
 static int parse_pax(struct tar_read *t)
 {
-    const char *p = t->pax;
-    const char *end = t->pax + t->pax_len;
+    const char *at = t->pax;
+    size_t left = t->pax_len;
+    struct tar_pax record;
+    int r;
 
-    while (p < end) {
-        size_t len = 0;
-        const char *q = p;
-        const char *equals;
-        int r;
-
-        while (q < end && *q >= '0' && *q <= '9' && len <= TAR_PAX_MAX)
-            len = len * 10 + (size_t)(*q++ - '0');
-        if (q == end || *q != ' ' || len > (size_t)(end - p) || len < (size_t)(q - p) + 3 ||
-            p[len - 1] != '\n')
-            return -EINVAL;
-        q++;
-        equals = memchr(q, '=', (size_t)(p + len - 1 - q));
-        if (!equals || equals == q)
-            return -EINVAL;
-        r = pax_record(t, q, (size_t)(equals - q), equals + 1,
-                       (size_t)(p + len - 1 - equals - 1));
+    while ((r = tar_pax_next(&at, &left, &record)) > 0) {
+        r = take_record(t, &record);
         if (r < 0)
             return r;
-        p += len;
     }
-    return 0;
+    return r;
 }
 
 static int end_entry(struct tar_read *t, struct err *err)
@@ -473,7 +382,7 @@ int tar_read_feed(struct tar_read *t, const void *data, size_t len, struct err *
         } else {
             n = TAR_BLOCK - t->block_len;
             n = len < n ? len : n;
-            memcpy(t->block + t->block_len, p, n);
+            memcpy((uint8_t *)&t->block + t->block_len, p, n);
             t->block_len += n;
             if (t->block_len == TAR_BLOCK) {
                 t->block_len = 0;

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/tar_block.h"
 
-#define TAR_BLOCK    512u
 #define TAR_PATH_MAX 4095u
 /* Largest pax header accepted: room for one path, one link and small records. */
 #define TAR_PAX_MAX 16384u
@@ -26,7 +26,7 @@ struct tar_read {
     uint64_t bytes;
     uint64_t entries;
 
-    uint8_t block[TAR_BLOCK];
+    struct tar_block block;
     size_t block_len;
     unsigned zero_blocks;
 

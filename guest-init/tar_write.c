@@ -13,12 +13,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/tar_block.h"
 
-#define BLOCK       512u
-#define DEPTH_MAX   64u
-#define PATH_LIMIT  4095u
-#define NAME_MAX_V7 100u
-#define SIZE_MAX_V7 077777777777ull
+#define DEPTH_MAX  64u
+#define PATH_LIMIT 4095u
 /* Names held at once while sorting; a directory may hold millions of hard links. */
 #define NAMES_SLACK 4096u
 
@@ -246,64 +244,48 @@ static int sink_zeros(tar_sink *sink, void *context, uint64_t len)
 
 static int sink_padding(tar_sink *sink, void *context, uint64_t size)
 {
-    return sink_zeros(sink, context, -size % BLOCK);
+    return sink_zeros(sink, context, tar_padding(size));
 }
 
 static int sink_header(tar_sink *sink, void *context, const char *name, char type,
                        const struct tar_file *file, uint64_t size)
 {
-    static const char magic[8] = {'u', 's', 't', 'a', 'r', 0, '0', '0'};
-    char block[BLOCK] = {0};
-    uint64_t mtime = file->mtime > 0 ? (uint64_t)file->mtime & SIZE_MAX_V7 : 0;
-    unsigned sum = 0;
+    const struct tar_numbers numbers = {
+        .size = size <= TAR_SIZE_MAX ? size : 0,
+        .mtime_s = file->mtime > 0 ? (uint64_t)file->mtime : 0,
+        .mode = file->executable ? 0755 : 0644,
+    };
+    struct tar_block block;
 
-    (void)snprintf(block, NAME_MAX_V7 + 1, "%s", name);
-    (void)snprintf(block + 100, 8, "%07o", file->executable ? 0755u : 0644u);
-    (void)snprintf(block + 108, 8, "%07o", 0u);
-    (void)snprintf(block + 116, 8, "%07o", 0u);
-    (void)snprintf(block + 124, 12, "%011llo",
-                   (unsigned long long)(size <= SIZE_MAX_V7 ? size : 0));
-    (void)snprintf(block + 136, 12, "%011llo", (unsigned long long)mtime);
-    memset(block + 148, ' ', 8);
-    block[156] = type;
-    memcpy(block + 257, magic, sizeof(magic));
-    for (size_t i = 0; i < BLOCK; i++)
-        sum += (uint8_t)block[i];
-    (void)snprintf(block + 148, 8, "%06o", sum);
-    return sink(context, block, BLOCK);
+    tar_block_make(&block, type, name, "", &numbers);
+    return sink(context, &block, sizeof(block));
 }
 
-/* Writes "LENGTH KEY=VALUE\n", LENGTH counting its own digits. Bytes written; out must fit. */
-static size_t pax_record(char *out, size_t cap, const char *key, const char *value)
+static int put_records(struct buf *records, const struct tar_file *file)
 {
-    size_t body = strlen(key) + strlen(value) + 3;
-    size_t digits = 1;
+    char number[24];
+    int r = 0;
 
-    for (size_t power = 10; body + digits >= power; power *= 10)
-        digits++;
-    return (size_t)snprintf(out, cap, "%zu %s=%s\n", body + digits, key, value);
+    if (strlen(file->path) > TAR_NAME_MAX)
+        r = tar_pax_append(records, "path", file->path);
+    if (r < 0 || file->size <= TAR_SIZE_MAX)
+        return r;
+    (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)file->size);
+    return tar_pax_append(records, "size", number);
 }
 
 static int sink_pax(tar_sink *sink, void *context, const struct tar_file *file)
 {
-    char records[PATH_LIMIT + 128];
-    char number[24];
-    size_t len = 0;
-    int r;
+    struct buf records = buf_init(PATH_LIMIT + 128);
+    int r = put_records(&records, file);
 
-    if (strlen(file->path) > NAME_MAX_V7)
-        len += pax_record(records, sizeof(records), "path", file->path);
-    if (file->size > SIZE_MAX_V7) {
-        (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)file->size);
-        len += pax_record(records + len, sizeof(records) - len, "size", number);
-    }
-    if (len == 0)
-        return 0;
-    r = sink_header(sink, context, "pax", 'x', file, len);
+    if (r == 0 && records.len > 0)
+        r = sink_header(sink, context, "pax", 'x', file, records.len);
+    if (r == 0 && records.len > 0)
+        r = sink(context, records.data, records.len);
     if (r == 0)
-        r = sink(context, records, len);
-    if (r == 0)
-        r = sink_padding(sink, context, len);
+        r = sink_padding(sink, context, records.len);
+    buf_finish(&records);
     return r;
 }
 
@@ -354,5 +336,5 @@ int tar_list_stream(const struct tar_list *list, tar_sink *sink, void *context)
         if (r == 0)
             r = sink_content(file, sink, context);
     }
-    return r == 0 ? sink_zeros(sink, context, 2 * (uint64_t)BLOCK) : r;
+    return r == 0 ? sink_zeros(sink, context, TAR_TRAILER) : r;
 }

@@ -1,21 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fails on an #include that breaks the table of what each folder may use:
-#
-#   base        the C library
-#   vmm         base, libfdt, libseccomp, KVM and Linux headers; never api or guest-init
-#   guest-init  base, Linux headers (it links statically); its zygote module Python's
-#   api         base, vmm/control.h, guest-init/proto.h and its libraries; never KVM
-#   api/daemon/machine  of api: itself, limits.h, json and skill; no tenants, registry or HTTP
-#   images      base, libarchive, libyaml
-#   bench       base and libcurl: the public API only
-#   tests       anything
-#
-# A header of a third party may be included by .c files only, so that its types stay out of our
-# interfaces. Inside api, each library also belongs to named folders.
+# Fails on an #include that the tables of docs/architecture.md do not have: a row for each folder,
+# with the rooms, files and <headers> it may include besides its own, those of base and the C
+# library's. KVM's headers are vmm's, and a third party's are for .c files only.
 
 set -euo pipefail
+shopt -s extglob
 cd "$(dirname "$0")/.."
 
 failed=0
@@ -39,77 +30,77 @@ if [[ -z ${platform[stdio.h]:-} ]]; then
     exit 1
 fi
 
-check_ours() { # file line folder header
-    local file=$1 line=$2 folder=$3 header=$4
+# rights[room] is " right right ", rooms by the last part of their names.
+declare -A rights=()
+while IFS='|' read -r _ room _ row _; do
+    room=${room//[\` ]/}
+    row=${row//[\`,–]/ }
+    rights[${room%/}]=" ${row//+( )/ } "
+done < <(grep -E '^\| `[a-z/-]+/` \|' docs/architecture.md)
+if [[ -z ${rights[base]:-} || -z ${rights[api/cli]:-} ]]; then
+    echo "check-includes: docs/architecture.md has no tables of folders and rooms" >&2
+    exit 1
+fi
 
-    # Made by the build from vmm/seccomp_rules.c.
-    [[ $folder:$header == vmm:seccomp_filters.h ]] && return
-    if [[ ! -f $header ]]; then
-        complain "$file" "$line" "\"$header\" is not a file; include with the full path from the root"
-        return
-    fi
-    case $folder:$header in
-    tests:*) ;;
-    *:tests/*) complain "$file" "$line" "only tests may include $header" ;;
-    *:base/*) ;;
-    vmm:vmm/* | guest-init:guest-init/* | api:api/* | images:images/* | bench:bench/*) ;;
-    api:vmm/control.h | api:guest-init/proto.h | vmm:guest-init/proto.h) ;;
-    *) complain "$file" "$line" "$folder may not include \"$header\"" ;;
-    esac
-    # Machines do not know whose executions they run, nor who asked for them.
-    if [[ $file == api/daemon/machine/* && $header == api/* ]]; then
-        case $header in
-        api/daemon/machine/* | api/daemon/limits.h | api/json/* | api/skill/*) ;;
-        *) complain "$file" "$line" "api/daemon/machine may not include \"$header\"" ;;
-        esac
-    fi
-    # The VMM knows the guest's port and nothing else of its frames.
-    if [[ $folder:$header == vmm:guest-init/* && $header != guest-init/proto.h ]]; then
-        complain "$file" "$line" "vmm may not include \"$header\""
-    fi
+room_of() { # path: the row of its folder, or of the nearest around it; sets $room
+    room=${1%/*}
+    while [[ -z ${rights[$room]:-} && $room == */* ]]; do
+        room=${room%/*}
+    done
 }
 
-check_system() { # file line folder header
-    local file=$1 line=$2 folder=$3 header=$4
+may() { # right...: whether the row of $room has one of them
+    local right
+    for right; do
+        [[ ${rights[$room]:-} == *" $right "* ]] && return
+    done
+    return 1
+}
 
-    [[ $folder == tests ]] && return
-    if [[ -n ${platform[$header]:-} ]]; then
-        case $folder:$header in
-        vmm:*) ;;
-        *:linux/kvm.h | *:asm/kvm.h | *:linux/kvm_para.h | *:asm/kvm_para.h)
-            complain "$file" "$line" "only vmm may include <$header>"
-            ;;
-        base:linux/* | base:asm/*)
-            complain "$file" "$line" "base may include only the C library, not <$header>"
-            ;;
+check_ours() { # file line header
+    local theirs room
+    if [[ ! -f $3 ]]; then
+        room_of "$1"
+        may "$3" || complain "$1" "$2" "\"$3\" is not a file; include with the full path from the root"
+        return
+    fi
+    room_of "$3"
+    theirs=$room
+    room_of "$1"
+    [[ $theirs == "$room" || $theirs == base ]] && return
+    [[ $theirs != tests ]] && may anything && return
+    may "$3" "${theirs##*/}" || complain "$1" "$2" "$room may not include \"$3\""
+}
+
+check_system() { # file line header
+    local room right
+    room_of "$1"
+    if [[ -n ${platform[$3]:-} ]]; then
+        case $room:$3 in
+        vmm:* | tests:*) ;;
+        *:@(linux|asm)/kvm*.h) complain "$1" "$2" "only vmm may include <$3>" ;;
+        *:@(linux|asm)/*) may "<${3%%/*}/*>" || complain "$1" "$2" "$room may not include <$3>" ;;
         esac
         return
     fi
-    case $folder:$header in
-    vmm:libfdt.h | vmm:fdt.h | vmm:seccomp.h) ;;
-    api:unistr.h | api:uninorm.h | api:unicase.h | api:unictype.h) ;;
-    api:cjson/cJSON.h | api:yaml.h | api:archive.h | api:archive_entry.h) ;;
-    api:microhttpd.h | api:sqlite3.h | api:curl/curl.h | api:openssl/evp.h | api:openssl/hmac.h) ;;
-    images:archive.h | images:archive_entry.h | images:yaml.h) ;;
-    bench:curl/curl.h) ;;
-    guest-init:Python.h | guest-init:internal/pycore_*.h)
-        [[ $file == guest-init/zygote/* ]] || complain "$file" "$line" "only the zygote may include <$header>"
-        ;;
-    *) complain "$file" "$line" "$folder may not include <$header>" ;;
-    esac
-    if [[ $file == *.h ]]; then
-        complain "$file" "$line" "a header may not include <$header>: its types stay inside one .c"
-    fi
+    may anything && return
+    [[ $1 != *.h ]] ||
+        complain "$1" "$2" "a header may not include <$3>: its types stay inside one .c"
+    for right in ${rights[$room]:-}; do
+        # shellcheck disable=SC2053 # a pattern it is
+        [[ "<$3>" == $right ]] && return
+    done
+    complain "$1" "$2" "$room may not include <$3>"
 }
 
 checked=0
+set -f
 while IFS=: read -r file line text; do
-    folder=${file%%/*}
     header=${text#*include}
     header=${header#"${header%%[<\"]*}"}
     case $header in
-    \"*\"*) header=${header#\"} && check_ours "$file" "$line" "$folder" "${header%%\"*}" ;;
-    \<*\>*) header=${header#<} && check_system "$file" "$line" "$folder" "${header%%>*}" ;;
+    \"*\"*) header=${header#\"} && check_ours "$file" "$line" "${header%%\"*}" ;;
+    \<*\>*) header=${header#<} && check_system "$file" "$line" "${header%%>*}" ;;
     *) complain "$file" "$line" "an include that is neither \"file\" nor <file>" ;;
     esac
     checked=$((checked + 1))

@@ -99,6 +99,7 @@ int cmd_skill(struct cli_globals *globals, int argc, char **argv);
 int cmd_exec(struct cli_globals *globals, int argc, char **argv);
 int cmd_tenant(struct cli_globals *globals, int argc, char **argv);
 int cmd_tools(struct cli_globals *globals, int argc, char **argv);
+int cmd_mcp(struct cli_globals *globals, int argc, char **argv);
 int cmd_key(struct cli_globals *globals, int argc, char **argv);
 int cmd_version(struct cli_globals *globals, int argc, char **argv);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/daemon.h"
 
+#include "api/cli/kvm_probe.h"
 #include "api/cli/mark.h"
 #include "api/cli/peer.h"
-#include "api/cli/probe.h"
 #include "api/cli/progress.h"
 #include "api/cli/remote.h"
 #include "api/host/host.h"
@@ -65,30 +65,30 @@ int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct er
 
 int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, struct err *err)
 {
-    struct probe probe;
+    struct kvm_probe probe;
 
     if (host == DAEMON_HOST_SOFT) {
         cli_say("using the software host (--host soft)");
         *ret_soft = true;
         return 0;
     }
-    int result = probe_run(cli, &probe, err);
+    int result = kvm_probe_run(cli, &probe, err);
     if (result)
         return result;
     if (host == DAEMON_HOST_NATIVE && !probe.usable)
         result = err_set(err, ENODEV,
                          "KVM cannot be used here: %s; see `skillvm doctor`, or use "
                          "--host soft",
-                         probe_reason(&probe));
+                         kvm_probe_reason(&probe));
     else if (host == DAEMON_HOST_NATIVE)
         cli_say("using KVM (--host native)");
     else if (probe.usable)
         cli_say("using KVM");
     else
         cli_say("using the software host, which is slow, because KVM cannot be used: %s",
-                probe_reason(&probe));
+                kvm_probe_reason(&probe));
     *ret_soft = !probe.usable;
-    probe_finish(&probe);
+    kvm_probe_finish(&probe);
     return result;
 }
 

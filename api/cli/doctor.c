@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm doctor`: the findings of machine.h, for people and as JSON. */
 #include "api/cli/cli.h"
-#include "api/cli/machine.h"
+#include "api/cli/host_check.h"
+#include "api/cli/kvm_probe.h"
 #include "api/cli/options.h"
-#include "api/cli/probe.h"
 #include "api/cli/show.h"
 #include "api/cli/verbs.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int print_json(const struct machine_report *report)
+static int print_json(const struct host_check_report *report)
 {
     cJSON *json = cJSON_CreateObject();
     cJSON *checks;
@@ -22,10 +22,10 @@ static int print_json(const struct machine_report *report)
     cJSON_AddStringToObject(json, "summary", report->summary);
     checks = cJSON_AddArrayToObject(json, "checks");
     for (size_t i = 0; i < report->n; i++) {
-        const struct machine_check *check = &report->checks[i];
+        const struct host_check_check *check = &report->checks[i];
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "name", check->name);
-        cJSON_AddStringToObject(item, "status", machine_level_name(check->level));
+        cJSON_AddStringToObject(item, "status", host_check_level_name(check->level));
         cJSON_AddStringToObject(item, "found", check->found);
         if (check->advice[0])
             cJSON_AddStringToObject(item, "advice", check->advice);
@@ -38,13 +38,13 @@ static int print_json(const struct machine_report *report)
     return status == CLI_OK && !report->kvm_usable ? CLI_NO : status;
 }
 
-static int print_text(const struct machine_report *report)
+static int print_text(const struct host_check_report *report)
 {
     bool colours = show_colours(STDOUT_FILENO);
 
     for (size_t i = 0; i < report->n; i++) {
-        const struct machine_check *check = &report->checks[i];
-        const char *level = machine_level_name(check->level);
+        const struct host_check_check *check = &report->checks[i];
+        const char *level = host_check_level_name(check->level);
         printf("%s%-4s%s  %-16s %s\n", colours ? show_colour_of(level) : "", level,
                colours ? "\033[0m" : "", check->name, check->found);
         if (check->advice[0])
@@ -57,7 +57,7 @@ static int print_text(const struct machine_report *report)
 int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
 {
     struct options options = {0};
-    struct machine_report report;
+    struct host_check_report report;
     struct cli cli = {0};
     struct err err = {0};
     int status = options_parse_simple(globals, "doctor", argc, argv, &options);
@@ -70,6 +70,6 @@ int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
         cli_say("%s", err.message);
         return CLI_FAILED;
     }
-    machine_examine(&cli, &report);
+    host_check_examine(&cli, &report);
     return options.json ? print_json(&report) : print_text(&report);
 }

@@ -6,7 +6,6 @@
 #include "api/cli/cli.h"
 #include "api/cli/verbs.h"
 #include "api/host/host.h"
-#include "api/mcp/command.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "api/cli/files.h"
 #include "api/cli/progress.h"
 #include "api/cli/remote.h"
-#include "api/cli/result.h"
 #include "api/cli/run_files.h"
+#include "api/cli/run_result.h"
 #include "api/cli/verbs.h"
 #include "api/skill/duration.h"
 #include "api/skill/names.h"
@@ -33,7 +33,7 @@ struct run_options {
     cJSON *args; /* owned; an array, or NULL */
 };
 
-struct run {
+struct run_command {
     bool json;
     bool running; /* the skill's process was started: standard error is its own */
     struct progress progress;
@@ -45,21 +45,21 @@ struct run {
 
 static int should_stop(void *ctx)
 {
-    struct run *run = ctx;
+    struct run_command *run = ctx;
 
     if (!run->running)
         progress_tick(&run->progress, run->progress_text);
     return cli_interrupted() != 0;
 }
 
-static void begin_output(struct run *run)
+static void begin_output(struct run_command *run)
 {
     if (!run->running)
         progress_end(&run->progress);
     run->running = true;
 }
 
-static int write_output(struct run *run, int fd, const char *data, size_t len)
+static int write_output(struct run_command *run, int fd, const char *data, size_t len)
 {
     int result;
 
@@ -82,7 +82,7 @@ static int on_stderr(void *ctx, const char *data, size_t len)
 
 static int on_status(void *ctx, const char *execution_id, const char *status)
 {
-    struct run *run = ctx;
+    struct run_command *run = ctx;
 
     (void)snprintf(run->id, sizeof(run->id), "%s", execution_id);
     if (strcmp(status, "running") == 0)
@@ -169,8 +169,8 @@ static void print_file(void *ctx, const char *path)
     fprintf(stderr, "%s\n", path);
 }
 
-static int fetch_artifacts(const struct cli *cli, const struct result *result, const char *dir,
-                           struct err *err)
+static int fetch_artifacts(const struct cli *cli, const struct run_result *result,
+                           const char *dir, struct err *err)
 {
     _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
     struct skillvm_error error;
@@ -185,34 +185,35 @@ static int fetch_artifacts(const struct cli *cli, const struct result *result, c
 }
 
 /* For people: what the exit status alone would not say. */
-static void print_summary(const struct run_options *options, const struct result *result)
+static void print_summary(const struct run_options *options, const struct run_result *result)
 {
     char shown[NAMES_SHOWN_MAX];
     const char *name = names_show(result->skill_name ? result->skill_name : "the skill", shown);
 
     for (size_t i = 0; i < result->warnings.len; i++)
         cli_say("%s: warning: %s", name, result->warnings.items[i]);
-    if (result->status == RESULT_TIMEOUT)
+    if (result->status == RUN_RESULT_TIMEOUT)
         cli_say("%s: %s", name, result->error ? result->error : "timed out");
-    else if (result->status == RESULT_CANCELLED)
+    else if (result->status == RUN_RESULT_CANCELLED)
         cli_say("%s: cancelled", name);
-    else if (result->status == RESULT_FAILED)
+    else if (result->status == RUN_RESULT_FAILED)
         cli_say("%s: failed: %s", name, result->error ? result->error : "no reason is known");
     if (result->n_files > 0 && !options->given.output_dir)
         cli_say("%zu file%s made; --output-dir DIR keeps %s", result->n_files,
                 result->n_files == 1 ? " was" : "s were", result->n_files == 1 ? "it" : "them");
 }
 
-static int finish_run(const struct cli *cli, const struct run_options *options, struct run *run)
+static int finish_run(const struct cli *cli, const struct run_options *options,
+                      struct run_command *run)
 {
-    struct result result;
+    struct run_result result;
     struct err err = {0};
 
-    if (result_parse(run->result, strlen(run->result), &result, &err)) {
+    if (run_result_parse(run->result, strlen(run->result), &result, &err)) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }
-    int status = result_exit_status(&result);
+    int status = run_result_exit_status(&result);
     if (!run->json)
         print_summary(options, &result);
     if (options->given.output_dir &&
@@ -222,14 +223,14 @@ static int finish_run(const struct cli *cli, const struct run_options *options, 
     }
     if (run->json && verbs_print_json(run->result) != CLI_OK)
         status = CLI_FAILED;
-    result_finish(&result);
+    run_result_finish(&result);
     return status;
 }
 
 static int call_daemon(const struct cli *cli, const struct run_options *options,
                        const char *request, int archive_fd)
 {
-    struct run run = {.json = options->given.json, .progress_text = "waiting for the daemon"};
+    struct run_command run = {.json = options->given.json, .progress_text = "waiting for the daemon"};
     const struct skillvm_events events = {
         .on_status = on_status,
         .on_stdout = on_stdout,

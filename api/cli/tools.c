@@ -2,7 +2,7 @@
 /* `skillvm tools`: the skills as a model sees them, and one of them called as a model would. */
 #include "api/cli/files.h"
 #include "api/cli/remote.h"
-#include "api/cli/result.h"
+#include "api/cli/run_result.h"
 #include "api/cli/table.h"
 #include "api/cli/verbs.h"
 #include "api/json/json_walk.h"
@@ -131,13 +131,13 @@ static int print_answer(const char *json)
 
 static int finish_call(const struct call *call, const char *json)
 {
-    struct result result;
+    struct run_result result;
     struct err err = {0};
     int status;
 
-    if (result_parse(json, strlen(json), &result, &err))
+    if (run_result_parse(json, strlen(json), &result, &err))
         return verbs_failed(&err);
-    status = result_exit_status(&result);
+    status = run_result_exit_status(&result);
     if (call->json) {
         status = verbs_print_json(json) != CLI_OK ? CLI_FAILED : status;
     } else if (print_answer(json) < 0) {
@@ -146,7 +146,7 @@ static int finish_call(const struct call *call, const char *json)
     }
     if (!call->json && result.error)
         cli_say("%s", result.error);
-    result_finish(&result);
+    run_result_finish(&result);
     return status;
 }
 

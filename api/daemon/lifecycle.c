@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/lifecycle.h"
 
-#include "api/daemon/store/retention.h"
+#include "api/daemon/engine/retention.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -42,7 +42,7 @@ static void tell_status(const struct lifecycle *l, const struct err *refused)
     if (state != SNAPSHOTS_READY)
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=%s: %.400s",
                     state == SNAPSHOTS_FAILED ? "failed" : "getting ready", text);
-    else if (resources_check(l->daemon->resources, &short_of) < 0)
+    else if (watermarks_check(l->daemon->watermarks, &short_of) < 0)
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=accepting nothing new: %s",
                     short_of.message);
     else if (pool_check_starts(l->daemon->pool, &short_of) < 0)
@@ -87,7 +87,7 @@ static void apply(const struct lifecycle *l)
     snapshots_set(l->daemon->snapshots, &snapshots);
     log_set_level((enum log_level)config->log_level);
     engine_set_max_queued(l->daemon->engine, (unsigned)config->max_queued);
-    resources_set(l->daemon->resources, &config->watermarks);
+    watermarks_set(l->daemon->watermarks, &config->watermarks);
     retention_set(l->daemon->retention, &config->retention);
 }
 

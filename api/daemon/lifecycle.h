@@ -7,9 +7,9 @@
 #define SKILLVM_API_DAEMON_LIFECYCLE_H
 
 #include "api/daemon/config/config.h"
-#include "api/daemon/daemon.h"
 #include "api/daemon/http/http.h"
 #include "api/daemon/notify.h"
+#include "api/daemon/routes/daemon.h"
 
 #include <signal.h>
 

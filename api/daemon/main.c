@@ -3,7 +3,7 @@
  * skillvmd: prepares the process, reads the settings, serves. Only this file exits.
  */
 #include "api/daemon/activation.h"
-#include "api/daemon/config/options.h"
+#include "api/daemon/config/config_options.h"
 #include "api/daemon/notify.h"
 #include "api/daemon/serve.h"
 #include "base/fd.h"
@@ -97,7 +97,7 @@ static int print(const struct config *config, struct err *err)
     return r < 0 ? err_set_errno(err, -r, "cannot write the settings") : 0;
 }
 
-static int run(const struct options *options, const struct config_sources *sources,
+static int run(const struct config_options *options, const struct config_sources *sources,
                struct config *config, struct activation *sockets, struct err *err)
 {
     struct notify notify;
@@ -128,8 +128,9 @@ static int run(const struct options *options, const struct config_sources *sourc
 }
 
 /* The settings, and whether they are good together. */
-static int read_settings(const struct options *options, const struct config_sources *sources,
-                         const struct activation *sockets, struct config *ret, struct err *err)
+static int read_settings(const struct config_options *options,
+                         const struct config_sources *sources, const struct activation *sockets,
+                         struct config *ret, struct err *err)
 {
     int r = config_read(sources, warn, NULL, ret, err);
 
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
 {
     struct config_sources sources = {.environment = (const char *const *)environ};
     struct activation sockets = activation_init();
-    struct options options = {.action = OPTIONS_SERVE};
+    struct config_options options = {.action = OPTIONS_SERVE};
     struct config config = {0};
     struct err err = {0};
     int r = activation_take(&sockets, &err);
@@ -150,7 +151,7 @@ int main(int argc, char **argv)
     open_standard_fds();
     (void)log_detect_journal();
     (void)umask(077);
-    if (r == 0 && options_parse(argc, argv, &options) < 0)
+    if (r == 0 && config_options_parse(argc, argv, &options) < 0)
         return EXIT_USAGE;
     if (r == 0 && options.action == OPTIONS_DONE)
         return 0;

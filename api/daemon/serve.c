@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/serve.h"
+#include "api/daemon/engine/recover.h"
 
-#include "api/daemon/audit.h"
-#include "api/daemon/auth.h"
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/auth.h"
+#include "api/daemon/callers/held.h"
 #include "api/daemon/engine/fair_gate.h"
-#include "api/daemon/held.h"
+#include "api/daemon/engine/retention.h"
 #include "api/daemon/lifecycle.h"
-#include "api/daemon/limits.h"
-#include "api/daemon/store/retention.h"
-#include "api/daemon/store/store.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/daemon/store/data_folder.h"
+#include "api/daemon/terms/limits.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -79,10 +80,23 @@ static int read_profiles(struct daemon *d, const struct places *places, struct e
     return d->profiles ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
+static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
+{
+    return registry_digest_used(ctx, digest, ret_named, err);
+}
+
+/* The store, without objects that nothing names. Before anything is stored. */
+static int open_store(struct daemon *d, const struct data_folder *folder, struct err *err)
+{
+    unsigned removed;
+    int r = store_create(folder, is_named, d->registry, &d->store, err);
+
+    return r < 0 ? r : store_sweep(d->store, &removed, err);
+}
+
 static int start_retention(struct daemon *d, const struct config *config, struct err *err)
 {
-    const struct retention_env env = {
-        .registry = d->registry, .objects_fd = d->objects_fd, .store_lock = &d->store_lock};
+    const struct retention_env env = {.registry = d->registry, .store = d->store};
     int r = retention_create(&env, &config->retention, &d->retention, err);
 
     return r < 0 ? r : retention_start(d->retention, err);
@@ -90,9 +104,9 @@ static int start_retention(struct daemon *d, const struct config *config, struct
 
 static bool is_memory_short(void *ctx)
 {
-    struct resources_state state;
+    struct watermarks_state state;
 
-    resources_look(ctx, &state);
+    watermarks_look(ctx, &state);
     return state.memory.low;
 }
 
@@ -104,7 +118,7 @@ static int start_pool(struct daemon *d, const struct config *config,
                                      .grace_ms = config->grace_ms,
                                      .limits = lifecycle_pool_limits(config),
                                      .is_short = is_memory_short,
-                                     .ctx = d->resources};
+                                     .ctx = d->watermarks};
 
     return pool_create(&pool, &d->pool, err);
 }
@@ -115,9 +129,7 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
         .env = {.registry = d->registry,
                 .pool = d->pool,
                 .metrics = d->metrics,
-                .tmp_fd = d->tmp_fd,
-                .objects_fd = d->objects_fd,
-                .store_lock = &d->store_lock,
+                .store = d->store,
                 .reuse = (enum tenant_reuse)config->machines.reuse,
                 .scope_tenant = config->snapshots.scope != 0},
         .max_running = (unsigned)config->max_running,
@@ -143,12 +155,11 @@ static void count_unauthorized(void *ctx, enum http_unauthorized why)
 static int start_prober(struct daemon *d, const struct config *config, struct err *err)
 {
     const struct prober_config prober = {.env = {.pool = d->pool,
-                                                 .tmp_fd = d->tmp_fd,
-                                                 .objects_fd = d->objects_fd,
+                                                 .store = d->store,
                                                  .grace_ms = config->grace_ms,
                                                  .scope_tenant = config->snapshots.scope != 0},
                                          .registry = d->registry,
-                                         .resources = d->resources};
+                                         .watermarks = d->watermarks};
 
     return prober_create(&prober, &d->prober, err);
 }
@@ -175,9 +186,35 @@ static void add_listeners(const struct serve *serve, struct http_config *http)
             (struct http_listen){.address = config->listen_address, .fd = -1};
 }
 
+static int authorize(void *ctx, const struct http_origin *origin, const char *bearer,
+                     struct caller *ret)
+{
+    const struct daemon *d = ctx;
+    const struct auth auth = {.registry = d->registry, .audit = d->audit};
+
+    return auth_authorize(&auth, origin, bearer, ret);
+}
+
 static bool has_room(void *ctx, struct http_reply *reply)
 {
-    return daemon_admit(ctx, reply);
+    const struct daemon *d = ctx;
+
+    return held_admit(d->held, 0, reply);
+}
+
+static enum http_place hold(void *ctx, const char *tenant, enum http_held what, uint64_t bytes,
+                            struct http_reply *reply)
+{
+    const struct daemon *d = ctx;
+
+    return held_for_http(d->held, tenant, what, bytes, reply);
+}
+
+static void release(void *ctx, const char *tenant, enum http_held what, uint64_t bytes)
+{
+    const struct daemon *d = ctx;
+
+    held_release_http(d->held, tenant, what, bytes);
 }
 
 static int start_http(struct daemon *d, const struct serve *serve,
@@ -188,11 +225,11 @@ static int start_http(struct daemon *d, const struct serve *serve,
         .max_connections = (unsigned)serve->config->max_connections,
         .tmp_fd = d->tmp_fd,
         .routes = routes,
-        .authorize = auth_authorize,
+        .authorize = authorize,
         .unauthorized = count_unauthorized,
         .room = has_room,
-        .hold = held_for_http,
-        .release = held_release_http,
+        .hold = hold,
+        .release = release,
         .ctx = d,
     };
 
@@ -246,7 +283,7 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
 int serve_run(const struct serve *serve, struct err *err)
 {
     const struct config *config = serve->config;
-    struct daemon d = {.tmp_fd = -1, .objects_fd = -1, .store_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct daemon d = {.tmp_fd = -1};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms =
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
@@ -254,18 +291,17 @@ int serve_run(const struct serve *serve, struct err *err)
                                          .retry_ms = SNAPSHOT_RETRY_MS,
                                          .limits = lifecycle_snapshots_limits(config)};
     struct places places;
-    struct store store;
+    struct data_folder folder;
     char db_path[PATH_MAX];
     int r = find_places(config, &places, err);
 
     if (r < 0)
         return r;
-    r = store_open(config->data_path, &store, err);
+    r = data_folder_open(config->data_path, &folder, err);
     if (r < 0)
         return r;
     d.public_url = config->public_url;
-    d.tmp_fd = store.tmp_fd;
-    d.objects_fd = store.objects_fd;
+    d.tmp_fd = folder.tmp_fd;
     d.archive_limits = archive_limits_default;
     d.archive_limits.archive_bytes = config->archive_bytes;
     d.archive_limits.expanded_bytes = config->archive_bytes;
@@ -273,24 +309,24 @@ int serve_run(const struct serve *serve, struct err *err)
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
     r = registry_open(db_path, &d.registry, err);
     if (r == 0)
-        r = store_recover(d.registry, err);
+        r = recover_executions(d.registry, err);
     if (r == 0)
-        r = store_sweep(&store, d.registry, err);
+        r = open_store(&d, &folder, err);
     snapshots.vmm_program = places.vmm;
     snapshots.kernel_path = places.kernel;
     snapshots.image_path = places.image;
-    snapshots.snapshots_fd = store.snapshots_fd;
-    snapshots.tmp_fd = store.tmp_fd;
+    snapshots.snapshots_fd = folder.snapshots_fd;
+    snapshots.tmp_fd = folder.tmp_fd;
     if (r == 0 && !(d.audit = audit_create(d.registry)))
-        r = err_set(err, ENOMEM, "out of memory");
-    if (r == 0 && !(d.held = held_create()))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.ingest_gate = fair_gate_create(DAEMON_INGESTS)))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0 && !(d.metrics = metrics_create()))
         r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
-        r = resources_create(store.dir_fd, &config->watermarks, &d.resources, err);
+        r = watermarks_create(folder.dir_fd, &config->watermarks, &d.watermarks, err);
+    if (r == 0 && !(d.held = held_create(d.registry, d.watermarks)))
+        r = err_set(err, ENOMEM, "out of memory");
     if (r == 0)
         r = read_profiles(&d, &places, err);
     if (r == 0)
@@ -316,14 +352,15 @@ int serve_run(const struct serve *serve, struct err *err)
     prober_destroy(d.prober);
     /* It asks whether memory is short. */
     pool_destroy(d.pool);
-    resources_destroy(d.resources);
+    watermarks_destroy(d.watermarks);
     metrics_destroy(d.metrics);
     fair_gate_destroy(d.ingest_gate);
     held_destroy(d.held);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
     profiles_destroy(d.profiles);
+    store_destroy(d.store);
     registry_close(d.registry);
-    store_close(&store);
+    data_folder_close(&folder);
     return r;
 }

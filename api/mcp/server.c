@@ -98,7 +98,7 @@ static void list_changed(void *ctx)
 static void begin_watch(struct mcp_server *s)
 {
     if (s->config.watch_ms > 0 && !s->watch)
-        s->watch = watch_start(&s->config, list_changed, s);
+        s->watch = mcp_watch_start(&s->config, list_changed, s);
 }
 
 static void take_notification(struct mcp_server *s, const struct message *m)
@@ -274,7 +274,7 @@ bool mcp_server_stop(struct mcp_server *s)
     stopped = s->n_calls == 0;
     pthread_mutex_unlock(&s->lock);
     calls_reap(s);
-    if (s->watch && !watch_stop(s->watch, deadline_ns))
+    if (s->watch && !mcp_watch_stop(s->watch, deadline_ns))
         stopped = false;
     else
         s->watch = NULL;

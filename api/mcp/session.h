@@ -43,11 +43,11 @@ struct mcp_server {
     struct mcp_call *done; /* their threads are about to end, and are to be joined */
     unsigned n_calls;
     size_t held;
-    const char *version;    /* of the session; NULL until it is agreed on */
-    bool initialized;       /* the session is */
-    struct watch *watch;    /* NULL until somebody is there to be told */
-    unsigned long changes;  /* of the lists */
-    pthread_cond_t changed; /* a change, or a call was cancelled */
+    const char *version;     /* of the session; NULL until it is agreed on */
+    bool initialized;        /* the session is */
+    struct mcp_watch *watch; /* NULL until somebody is there to be told */
+    unsigned long changes;   /* of the lists */
+    pthread_cond_t changed;  /* a change, or a call was cancelled */
     atomic_bool stopping;
 };
 

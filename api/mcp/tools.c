@@ -4,7 +4,7 @@
 #include "api/mcp/call.h"
 #include "api/mcp/page.h"
 #include "api/mcp/progress.h"
-#include "api/mcp/result.h"
+#include "api/mcp/tool_result.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define NAME_MAX_BYTES 512u
 #define CANCEL_WAIT_MS 5000u
 
-struct run {
+struct tool_run {
     struct mcp_call *call;
     struct mcp_progress progress;
     char path[128]; /* "/v1/executions/ID" once the daemon has said it, else "" */
@@ -65,7 +65,7 @@ static bool is_execution_id(const char *text)
                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")];
 }
 
-static void take_status(struct run *run, struct json_slice event)
+static void take_status(struct tool_run *run, struct json_slice event)
 {
     struct json_slice value;
     char *id, *status;
@@ -83,7 +83,7 @@ static void take_status(struct run *run, struct json_slice event)
     free(status);
 }
 
-static int take_output(struct run *run, struct json_slice event)
+static int take_output(struct tool_run *run, struct json_slice event)
 {
     struct json_slice data;
 
@@ -96,7 +96,7 @@ static int take_output(struct run *run, struct json_slice event)
 
 static int on_event(void *ctx, const char *name, const char *data, size_t len)
 {
-    struct run *run = ctx;
+    struct tool_run *run = ctx;
     struct json_slice event;
 
     if (strcmp(name, "result") == 0)
@@ -115,7 +115,7 @@ static int on_event(void *ctx, const char *name, const char *data, size_t len)
 /* A daemon that gives no events gives the result alone. */
 static int on_body(void *ctx, const char *type, const void *data, size_t len)
 {
-    struct run *run = ctx;
+    struct tool_run *run = ctx;
 
     (void)type;
     return buf_append(&run->result, data, len);
@@ -124,13 +124,13 @@ static int on_body(void *ctx, const char *type, const void *data, size_t len)
 /* The execution goes on without its caller, so a cancelled call waits until it has a name. */
 static int should_stop(void *ctx)
 {
-    struct run *run = ctx;
+    struct tool_run *run = ctx;
 
     mcp_progress_tick(&run->progress);
     return mcp_call_cancelled(run->call) && run->path[0];
 }
 
-static void cancel(const struct run *run)
+static void cancel(const struct tool_run *run)
 {
     const struct mcp_config *config = mcp_call_config(run->call);
     struct skillvm_request request = {
@@ -165,7 +165,7 @@ static int refuse(struct mcp_answer *answer, const char *name,
     }
 }
 
-static int write_result(struct run *run, struct mcp_answer *answer)
+static int write_result(struct tool_run *run, struct mcp_answer *answer)
 {
     struct json_slice result, message;
     char *text = NULL;
@@ -182,7 +182,7 @@ static int write_result(struct run *run, struct mcp_answer *answer)
     return r;
 }
 
-static int perform(struct run *run, const char *name, const char *json,
+static int perform(struct tool_run *run, const char *name, const char *json,
                    struct mcp_answer *answer)
 {
     const struct mcp_config *config = mcp_call_config(run->call);
@@ -232,10 +232,10 @@ int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer)
     if (json_writer_end(&w, &json) < 0 || !buf_cstr(&json)) {
         r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "out of memory");
     } else {
-        struct run run = {.call = call,
-                          .result = buf_init(MCP_DAEMON_MAX),
-                          .lost = buf_init(65536),
-                          .text = buf_init(MCP_DAEMON_MAX)};
+        struct tool_run run = {.call = call,
+                               .result = buf_init(MCP_DAEMON_MAX),
+                               .lost = buf_init(65536),
+                               .text = buf_init(MCP_DAEMON_MAX)};
         mcp_progress_init(&run.progress, call);
         r = perform(&run, tool, buf_cstr(&json), answer);
         mcp_progress_finish(&run.progress);

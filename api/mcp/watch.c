@@ -13,7 +13,7 @@
 
 #define LIST_MAX (16u << 20)
 
-struct watch {
+struct mcp_watch {
     const struct mcp_config *config;
     void (*on_change)(void *ctx);
     void *ctx;
@@ -34,7 +34,7 @@ static int on_body(void *ctx, const char *type, const void *data, size_t len)
 
 struct look {
     struct buf list; /* first: on_body takes it for its context */
-    struct watch *watch;
+    struct mcp_watch *watch;
 };
 
 static int should_stop(void *ctx)
@@ -44,7 +44,7 @@ static int should_stop(void *ctx)
     return look->watch->abandon;
 }
 
-static void look(struct watch *w)
+static void look(struct mcp_watch *w)
 {
     struct look look = {buf_init(LIST_MAX), w};
     struct skillvm_request request = {.path = "/v1/skills",
@@ -66,7 +66,7 @@ static void look(struct watch *w)
 
 static void *run(void *ctx)
 {
-    struct watch *w = ctx;
+    struct mcp_watch *w = ctx;
     uint64_t next_ns;
 
     pthread_mutex_lock(&w->lock);
@@ -84,17 +84,17 @@ static void *run(void *ctx)
     return NULL;
 }
 
-static void free_watch(struct watch *w)
+static void free_watch(struct mcp_watch *w)
 {
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }
 
-struct watch *watch_start(const struct mcp_config *config, void (*on_change)(void *ctx),
-                          void *ctx)
+struct mcp_watch *mcp_watch_start(const struct mcp_config *config, void (*on_change)(void *ctx),
+                                  void *ctx)
 {
-    struct watch *w = calloc(1, sizeof(*w));
+    struct mcp_watch *w = calloc(1, sizeof(*w));
 
     if (!w)
         return NULL;
@@ -110,7 +110,7 @@ struct watch *watch_start(const struct mcp_config *config, void (*on_change)(voi
     return w;
 }
 
-bool watch_stop(struct watch *w, uint64_t deadline_ns)
+bool mcp_watch_stop(struct mcp_watch *w, uint64_t deadline_ns)
 {
     w->abandon = true;
     pthread_mutex_lock(&w->lock);

@@ -10,17 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct watch;
+struct mcp_watch;
 
 /*
  * Looks every config->watch_ms, the first time at once, and calls on_change from a thread of
  * its own. config must outlive it. NULL when it cannot.
  */
-struct watch *watch_start(const struct mcp_config *config, void (*on_change)(void *ctx),
-                          void *ctx);
+struct mcp_watch *mcp_watch_start(const struct mcp_config *config, void (*on_change)(void *ctx),
+                                  void *ctx);
 /*
  * Ends and frees it. False when it did not end by deadline_ns (monotonic), and it is not freed.
  */
-bool watch_stop(struct watch *watch, uint64_t deadline_ns);
+bool mcp_watch_stop(struct mcp_watch *watch, uint64_t deadline_ns);
 
 #endif

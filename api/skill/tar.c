@@ -5,74 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ustar, POSIX.1-2017, pax, "ustar Interchange Format". */
-struct ustar {
-    char name[100];
-    char mode[8];
-    char uid[8];
-    char gid[8];
-    char size[12];
-    char mtime[12];
-    char checksum[8];
-    char typeflag;
-    char linkname[100];
-    char magic[6];
-    char version[2];
-    char uname[32];
-    char gname[32];
-    char devmajor[8];
-    char devminor[8];
-    char prefix[155];
-    char pad[12];
-};
-_Static_assert(sizeof(struct ustar) == TAR_BLOCK, "a ustar header is one block");
-
 #define PAX_RECORDS_MAX (3u * TAR_PATH_MAX)
-#define SIZE_MAX_USTAR  (8ull << 30)
 
-static void put_octal(char *field, size_t width, uint64_t value)
+static int put_block(struct buf *out, char type, const char *name, const char *target,
+                     const struct tar_numbers *numbers)
 {
-    for (size_t i = width - 1; i-- > 0; value >>= 3)
-        field[i] = (char)('0' + (value & 7));
-    field[width - 1] = '\0';
-}
+    struct tar_block block;
 
-static uint32_t checksum(const struct ustar *header)
-{
-    const unsigned char *bytes = (const unsigned char *)header;
-    const size_t from = offsetof(struct ustar, checksum);
-    uint32_t sum = 0;
-
-    for (size_t i = 0; i < TAR_BLOCK; i++)
-        sum += i >= from && i < from + sizeof(header->checksum) ? ' ' : bytes[i];
-    return sum;
-}
-
-static int put_block(struct buf *out, const char *name, size_t name_len, const char *target,
-                     size_t target_len, char type, uint32_t mode, uint64_t size,
-                     uint64_t mtime_s)
-{
-    struct ustar header = {.typeflag = type};
-
-    memcpy(header.name, name, name_len);
-    memcpy(header.linkname, target, target_len);
-    put_octal(header.mode, sizeof(header.mode), mode & 07777);
-    put_octal(header.uid, sizeof(header.uid), 0);
-    put_octal(header.gid, sizeof(header.gid), 0);
-    put_octal(header.size, sizeof(header.size), size);
-    put_octal(header.mtime, sizeof(header.mtime), mtime_s);
-    memcpy(header.magic, "ustar", 6);
-    memcpy(header.version, "00", 2);
-    put_octal(header.devmajor, sizeof(header.devmajor), 0);
-    put_octal(header.devminor, sizeof(header.devminor), 0);
-    put_octal(header.checksum, sizeof(header.checksum) - 1, checksum(&header));
-    header.checksum[7] = ' ';
-    return buf_append(out, &header, sizeof(header));
-}
-
-size_t tar_padding(uint64_t size)
-{
-    return (size_t)(-size & (TAR_BLOCK - 1));
+    tar_block_make(&block, type, name, target, numbers);
+    return buf_append(out, &block, sizeof(block));
 }
 
 static bool fits_ustar(const char *text, size_t len)
@@ -86,23 +27,6 @@ static bool fits_ustar(const char *text, size_t len)
     return true;
 }
 
-/* A pax record counts its own length digits: "<length> <key>=<value>\n". */
-static int put_pax_record(struct buf *out, const char *key, const char *value)
-{
-    size_t rest = strlen(key) + strlen(value) + 3;
-    size_t digits = 1;
-
-    for (;;) {
-        size_t needed = 0;
-        for (size_t n = rest + digits; n; n /= 10)
-            needed++;
-        if (needed == digits)
-            break;
-        digits = needed;
-    }
-    return buf_printf(out, "%zu %s=%s\n", rest + digits, key, value);
-}
-
 static int put_pax(struct buf *out, const char *path, const char *target)
 {
     static const char zero[TAR_BLOCK];
@@ -110,11 +34,12 @@ static int put_pax(struct buf *out, const char *path, const char *target)
     int result = 0;
 
     if (path)
-        result = put_pax_record(&records, "path", path);
+        result = tar_pax_append(&records, "path", path);
     if (!result && target)
-        result = put_pax_record(&records, "linkpath", target);
+        result = tar_pax_append(&records, "linkpath", target);
     if (!result)
-        result = put_block(out, "pax", 3, "", 0, 'x', 0644, records.len, 0);
+        result = put_block(out, 'x', "pax", "",
+                           &(struct tar_numbers){.mode = 0644, .size = records.len});
     if (!result)
         result = buf_append(out, records.data, records.len);
     if (!result)
@@ -131,7 +56,7 @@ int tar_put_header(struct buf *out, const struct tar_header *header)
     size_t target_len = strlen(target);
 
     if (len == 0 || len > TAR_PATH_MAX || target_len > TAR_PATH_MAX ||
-        header->size >= SIZE_MAX_USTAR || header->mtime_s >= SIZE_MAX_USTAR)
+        header->size > TAR_SIZE_MAX || header->mtime_s > TAR_SIZE_MAX)
         return -EINVAL;
     memcpy(name, header->path, len + 1);
     if (header->type == TAR_DIR) {
@@ -146,9 +71,10 @@ int tar_put_header(struct buf *out, const struct tar_header *header)
         if (result)
             return result;
     }
-    return put_block(out, long_name ? "long" : name, long_name ? 4 : len,
-                     long_target ? "long" : target, long_target ? 4 : target_len,
-                     (char)header->type, header->mode, header->size, header->mtime_s);
+    return put_block(
+        out, (char)header->type, long_name ? "long" : name, long_target ? "long" : target,
+        &(struct tar_numbers){
+            .mode = header->mode, .size = header->size, .mtime_s = header->mtime_s});
 }
 
 enum reader_state { AT_HEADER, AT_DATA, AT_PAX, AT_SKIP, AT_END };
@@ -159,7 +85,7 @@ struct tar_reader {
     enum reader_state state;
     int failed;
     bool zero_block;
-    uint8_t block[TAR_BLOCK];
+    struct tar_block block;
     size_t block_len;
     uint64_t left;    /* content bytes still to come */
     uint64_t padding; /* and the zero bytes after them */
@@ -215,92 +141,49 @@ bool tar_reader_complete(const struct tar_reader *r)
     return r->state == AT_END || (r->state == AT_HEADER && r->block_len == 0 && !r->failed);
 }
 
-static bool get_octal(const char *field, size_t width, uint64_t *ret_value)
+static int take_record(struct tar_reader *r, const struct tar_pax *record, struct err *err)
 {
-    uint64_t value = 0;
-    size_t i = 0;
+    char **field = tar_pax_is(record, "path")       ? &r->pax_path
+                   : tar_pax_is(record, "linkpath") ? &r->pax_target
+                                                    : NULL;
 
-    while (i < width && field[i] == ' ')
-        i++;
-    for (; i < width && field[i] >= '0' && field[i] <= '7'; i++)
-        value = value << 3 | (uint64_t)(field[i] - '0');
-    if (i < width && field[i] != '\0' && field[i] != ' ')
-        return false;
-    *ret_value = value;
-    return true;
+    if (field) {
+        free(*field);
+        *field = strndup(record->value, record->value_len);
+        return *field ? 0 : -ENOMEM;
+    }
+    if (!tar_pax_is(record, "size"))
+        return 0;
+    if (tar_pax_number(record, &r->pax_size) < 0)
+        return err_set(err, EPROTO, "the file stream has a damaged size");
+    r->has_pax_size = true;
+    return 0;
 }
 
 /* Reads the records this reader knows; others are skipped. */
 static int parse_pax(struct tar_reader *r, struct err *err)
 {
-    size_t at = 0;
+    const char *at = (const char *)r->pax.data;
+    size_t left = r->pax.len;
+    struct tar_pax record;
+    int more, result = 0;
 
-    while (at < r->pax.len) {
-        const char *record = (const char *)r->pax.data + at;
-        size_t len = 0;
-        size_t digits = 0;
-
-        while (at + digits < r->pax.len && record[digits] >= '0' && record[digits] <= '9' &&
-               digits < 6)
-            len = len * 10 + (size_t)(record[digits++] - '0');
-        if (digits == 0 || len < digits + 4 || len > r->pax.len - at || record[digits] != ' ' ||
-            record[len - 1] != '\n')
-            return err_set(err, EPROTO, "the file stream has a damaged pax record");
-
-        const char *key = record + digits + 1;
-        const char *end = record + len - 1;
-        const char *equals = memchr(key, '=', (size_t)(end - key));
-        if (!equals || memchr(key, '\0', (size_t)(end - key)))
-            return err_set(err, EPROTO, "the file stream has a damaged pax record");
-        size_t key_len = (size_t)(equals - key);
-        const char *value = equals + 1;
-        size_t value_len = (size_t)(end - value);
-        bool is_path = key_len == 4 && memcmp(key, "path", 4) == 0;
-        bool is_target = key_len == 8 && memcmp(key, "linkpath", 8) == 0;
-
-        if (is_path || is_target) {
-            char **field = is_path ? &r->pax_path : &r->pax_target;
-            free(*field);
-            *field = strndup(value, value_len);
-            if (!*field)
-                return -ENOMEM;
-        } else if (key_len == 4 && memcmp(key, "size", 4) == 0) {
-            uint64_t size = 0;
-            for (size_t i = 0; i < value_len; i++) {
-                if (value[i] < '0' || value[i] > '9' || size > UINT64_MAX / 20)
-                    return err_set(err, EPROTO, "the file stream has a damaged size");
-                size = size * 10 + (uint64_t)(value[i] - '0');
-            }
-            r->pax_size = size;
-            r->has_pax_size = true;
-        }
-        at += len;
-    }
+    while (result == 0 && (more = tar_pax_next(&at, &left, &record)) != 0)
+        result = more < 0 ? err_set(err, EPROTO, "the file stream has a damaged pax record")
+                          : take_record(r, &record, err);
     buf_clear(&r->pax);
-    return 0;
+    return result;
 }
 
-static int begin_entry(struct tar_reader *r, const struct ustar *header, uint64_t size,
-                       uint64_t mode, uint64_t mtime_s, struct err *err)
+static int begin_entry(struct tar_reader *r, const struct tar_numbers *numbers, uint64_t size,
+                       struct err *err)
 {
-    char name[sizeof(header->prefix) + sizeof(header->name) + 2];
-    char target[sizeof(header->linkname) + 1] = "";
-    const char *path = r->pax_path;
+    char name[TAR_NAME_SIZE];
+    char target[sizeof(r->block.target) + 1] = "";
+    const char *path = r->pax_path ? r->pax_path : name;
 
-    if (!path) {
-        size_t prefix_len = strnlen(header->prefix, sizeof(header->prefix));
-        size_t name_len = strnlen(header->name, sizeof(header->name));
-        size_t at = 0;
-        if (prefix_len && memcmp(header->magic, "ustar", 6) == 0) {
-            memcpy(name, header->prefix, prefix_len);
-            name[prefix_len] = '/';
-            at = prefix_len + 1;
-        }
-        memcpy(name + at, header->name, name_len);
-        name[at + name_len] = '\0';
-        path = name;
-    }
-    memcpy(target, header->linkname, sizeof(header->linkname));
+    tar_block_path(&r->block, name);
+    memcpy(target, r->block.target, sizeof(r->block.target));
 
     size_t len = strlen(path);
     bool slash = len > 0 && path[len - 1] == '/';
@@ -314,11 +197,11 @@ static int begin_entry(struct tar_reader *r, const struct ustar *header, uint64_
 
     struct tar_header out = {
         .path = clean,
-        .mode = (uint32_t)mode & 07777,
-        .mtime_s = mtime_s,
+        .mode = numbers->mode,
+        .mtime_s = numbers->mtime_s,
         .type = TAR_OTHER,
     };
-    switch (header->typeflag) {
+    switch (r->block.type) {
     case '0':
     case '\0':
         out.type = slash ? TAR_DIR : TAR_FILE;
@@ -350,27 +233,26 @@ static int begin_entry(struct tar_reader *r, const struct ustar *header, uint64_
 
 static int take_header(struct tar_reader *r, struct err *err)
 {
-    static const uint8_t zero[TAR_BLOCK];
-    struct ustar header;
-    uint64_t sum, size, mode, mtime_s;
+    struct tar_numbers numbers;
+    uint64_t size;
+    int result;
 
-    memcpy(&header, r->block, sizeof(header));
     r->block_len = 0;
-    if (memcmp(r->block, zero, TAR_BLOCK) == 0) {
+    if (tar_block_is_zero(&r->block)) {
         if (r->zero_block)
             r->state = AT_END;
         r->zero_block = true;
         return 0;
     }
     r->zero_block = false;
-    if (!get_octal(header.checksum, sizeof(header.checksum), &sum) || sum != checksum(&header))
-        return err_set(err, EPROTO, "the file stream is not a tar: wrong header checksum");
-    if (!get_octal(header.size, sizeof(header.size), &size) ||
-        !get_octal(header.mode, sizeof(header.mode), &mode) ||
-        !get_octal(header.mtime, sizeof(header.mtime), &mtime_s))
-        return err_set(err, EPROTO, "the file stream has a damaged header");
-
-    if (header.typeflag == 'x') {
+    result = tar_block_read(&r->block, &numbers);
+    if (result < 0)
+        return err_set(err, EPROTO,
+                       result == -EBADMSG
+                           ? "the file stream is not a tar: wrong header checksum"
+                           : "the file stream has a damaged header");
+    size = numbers.size;
+    if (r->block.type == 'x') {
         if (++r->specials > 4 || size > PAX_RECORDS_MAX)
             return err_set(err, EPROTO, "the file stream has too large a pax header");
         r->left = size;
@@ -385,7 +267,7 @@ static int take_header(struct tar_reader *r, struct err *err)
         return err_set(err, EPROTO, "the file stream has a damaged size");
     r->left = size;
     r->padding = tar_padding(size);
-    return begin_entry(r, &header, size, mode, mtime_s, err);
+    return begin_entry(r, &numbers, size, err);
 }
 
 /* The content and its padding are all there. */
@@ -414,7 +296,7 @@ static int push(struct tar_reader *r, const uint8_t *at, size_t len, struct err 
         size_t n;
         if (r->state == AT_HEADER) {
             n = TAR_BLOCK - r->block_len < len ? TAR_BLOCK - r->block_len : len;
-            memcpy(r->block + r->block_len, at, n);
+            memcpy((uint8_t *)&r->block + r->block_len, at, n);
             r->block_len += n;
             if (r->block_len == TAR_BLOCK)
                 result = take_header(r, err);

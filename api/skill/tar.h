@@ -9,13 +9,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/tar_block.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TAR_BLOCK    512u
-#define TAR_TRAILER  (2u * TAR_BLOCK)
 #define TAR_PATH_MAX 4096u
 
 enum tar_type {
@@ -41,8 +40,6 @@ struct tar_header {
  * 0, -EINVAL (a name over TAR_PATH_MAX or a size over 8 GiB) or the buffer's -E2BIG, -ENOMEM.
  */
 int tar_put_header(struct buf *out, const struct tar_header *header);
-/* The zero bytes (0 to 511) that follow a content of size bytes. */
-size_t tar_padding(uint64_t size);
 
 /* What the reader calls. Each returns 0 to go on or -errno, which tar_reader_push() returns. */
 struct tar_ops {

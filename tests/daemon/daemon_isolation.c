@@ -5,7 +5,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/daemon.h"
+#include "api/daemon/routes/daemon.h"
 #include "tests/daemon/two_tenants.h"
 
 #include <signal.h>

@@ -3,9 +3,9 @@
  * The JSON bodies of /v1/admin, and the cursors of lists. What must hold: names and numbers
  * within their limits, and no refusal without a reason.
  */
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/admin_request.h"
 #include "api/daemon/routes/page.h"
+#include "api/daemon/terms/limits.h"
 
 #include <stdlib.h>
 #include <string.h>

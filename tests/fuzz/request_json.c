@@ -3,9 +3,9 @@
  * The JSON body of an execution request, and text that is to become a JSON string. What must
  * hold: the input lies inside the body and is JSON, and what we write is JSON too.
  */
-#include "api/daemon/ids.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/request.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * execution, which is taken or refused with a reason, for a tool of every kind.
  */
 #include "api/daemon/routes/tool_call.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/request.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 
 #include <stdlib.h>

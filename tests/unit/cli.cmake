@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 
-skillvm_unit(cli_result apicli)
-skillvm_unit(cli_probe apicli)
-skillvm_unit(cli_machine apicli)
+skillvm_unit(cli_run_result apicli)
+skillvm_unit(cli_kvm_probe apicli)
+skillvm_unit(cli_host_check apicli)
 skillvm_unit(cli_files apicli PkgConfig::ARCHIVE)
 skillvm_unit(cli_daemon apicli)
 skillvm_unit(cli_table apicli)

@@ -3,7 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/engine/execution.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct execution *create(void)
 {
@@ -36,7 +37,7 @@ static void end(struct execution *e)
     struct buf result = buf_init(10);
 
     assert_int_equal(buf_append(&result, "{}\n", 3), 0);
-    execution_end(e, AT_FDCWD, &result, NULL);
+    execution_end(e, NULL, &result, NULL);
 }
 
 /* A reader that looks only when everything is over sees all of it, in its order. */
@@ -141,14 +142,18 @@ static void large_results_are_in_a_file(void **state)
     const size_t size = 1u << 20;
     struct execution *e = create();
     struct buf result = buf_init(size);
+    struct data_folder folder = {.tmp_fd = AT_FDCWD};
+    struct store *store;
     char text[8];
 
     (void)state;
+    folder.objects_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(store_create(&folder, NULL, NULL, &store, NULL), 0);
     assert_int_equal(buf_reserve(&result, size), 0);
     memset(result.data, 'x', size);
     memcpy(result.data + size - 4, "end\n", 4);
     result.len = size;
-    execution_end(e, AT_FDCWD, &result, NULL);
+    execution_end(e, store, &result, NULL);
     assert_true(e->result_fd >= 0);
     assert_null(e->result.data);
     assert_int_equal(e->result_len, size);
@@ -157,6 +162,8 @@ static void large_results_are_in_a_file(void **state)
     assert_int_equal(execution_read_result(e, size - 4, text, 5), -EIO);
     assert_int_equal(execution_read_result(e, size + 1, text, 0), -EIO);
     execution_unref(e);
+    store_destroy(store);
+    close(folder.objects_fd);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #include "api/daemon/activation.h"
 #include "api/daemon/machine/starts.h"
 #include "api/daemon/notify.h"
-#include "api/daemon/resources.h"
+#include "api/daemon/store/watermarks.h"
 #include "base/fd.h"
 
 #include <arpa/inet.h>
@@ -257,31 +257,31 @@ static void without_a_manager_nothing_is_sent(void **state)
 static void resources_are_compared(void **state)
 {
     struct config_watermarks w = {0};
-    struct resources_state s;
-    struct resources *r;
+    struct watermarks_state s;
+    struct watermarks *r;
     struct err err = {0}, disk = {0}, memory = {0};
     int dir = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     (void)state;
-    assert_int_equal(resources_create(dir, &w, &r, &err), 0);
-    resources_look(r, &s);
+    assert_int_equal(watermarks_create(dir, &w, &r, &err), 0);
+    watermarks_look(r, &s);
     assert_false(s.disk.low || s.memory.low);
     assert_true(s.disk.free_bytes > 0 && s.memory.free_bytes > 0);
-    assert_int_equal(resources_check(r, &err), 0);
+    assert_int_equal(watermarks_check(r, &err), 0);
     assert_int_equal(err.code, 0);
     w.disk_free.percent = 100;
-    resources_set(r, &w);
-    assert_int_equal(resources_check(r, &disk), -ENOSPC);
+    watermarks_set(r, &w);
+    assert_int_equal(watermarks_check(r, &disk), -ENOSPC);
     assert_non_null(strstr(disk.message, "of disk space are free"));
     w = (struct config_watermarks){.memory_free.bytes = 1ull << 50};
-    resources_set(r, &w);
-    assert_int_equal(resources_check(r, &memory), -ENOSPC);
+    watermarks_set(r, &w);
+    assert_int_equal(watermarks_check(r, &memory), -ENOSPC);
     assert_non_null(strstr(memory.message, "of memory are free, 1073741824 MiB are the least"));
-    resources_look(r, &s);
+    watermarks_look(r, &s);
     assert_false(s.disk.low);
     assert_true(s.memory.low);
-    resources_destroy(r);
-    resources_destroy(NULL);
+    watermarks_destroy(r);
+    watermarks_destroy(NULL);
     close(dir);
 }
 
@@ -289,15 +289,15 @@ static void resources_are_compared(void **state)
 static void what_cannot_be_read_is_enough(void **state)
 {
     const struct config_watermarks w = {.disk_free.percent = 100};
-    struct resources_state s;
-    struct resources *r;
+    struct watermarks_state s;
+    struct watermarks *r;
     struct err err = {0};
 
     (void)state;
-    assert_int_equal(resources_create(-1, &w, &r, &err), 0);
-    resources_look(r, &s);
+    assert_int_equal(watermarks_create(-1, &w, &r, &err), 0);
+    watermarks_look(r, &s);
     assert_false(s.disk.low);
-    resources_destroy(r);
+    watermarks_destroy(r);
 }
 
 static void starts_are_forgotten_in_time(void **state)

@@ -2,7 +2,7 @@
 /* The text that Prometheus reads, held against a strict reader, and that counts are counted. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/metrics.h"
+#include "api/daemon/engine/metrics.h"
 #include "base/process_stats.h"
 #include "tests/unit/prometheus_text.h"
 

@@ -188,24 +188,34 @@ static void keys_are_unique(void **state)
     registry_close(registry);
 }
 
+static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
+{
+    return registry_digest_used(ctx, digest, ret_named, err);
+}
+
 static void unnamed_objects_are_swept(void **state)
 {
     struct registry *registry = open_registry(*state);
-    struct store store;
+    struct data_folder folder;
+    struct store *store;
+    unsigned removed;
     struct err err = {0};
     char path[256];
 
     snprintf(path, sizeof(path), "%s/store", (char *)*state);
-    assert_int_equal(store_open(path, &store, &err), 0);
+    assert_int_equal(data_folder_open(path, &folder, &err), 0);
     assert_int_equal(put_skill(registry, "x", "1", DIGEST_A), 0);
-    close(openat(store.objects_fd, DIGEST_A, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    close(openat(store.objects_fd, DIGEST_B, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    close(openat(store.objects_fd, "other", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    assert_int_equal(store_sweep(&store, registry, &err), 0);
-    assert_int_equal(faccessat(store.objects_fd, DIGEST_A, F_OK, 0), 0);
-    assert_int_equal(faccessat(store.objects_fd, "other", F_OK, 0), 0);
-    assert_int_equal(faccessat(store.objects_fd, DIGEST_B, F_OK, 0), -1);
-    store_close(&store);
+    close(openat(folder.objects_fd, DIGEST_A, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    close(openat(folder.objects_fd, DIGEST_B, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    close(openat(folder.objects_fd, "other", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    assert_int_equal(store_create(&folder, is_named, registry, &store, &err), 0);
+    assert_int_equal(store_sweep(store, &removed, &err), 0);
+    assert_int_equal(removed, 1);
+    store_destroy(store);
+    assert_int_equal(faccessat(folder.objects_fd, DIGEST_A, F_OK, 0), 0);
+    assert_int_equal(faccessat(folder.objects_fd, "other", F_OK, 0), 0);
+    assert_int_equal(faccessat(folder.objects_fd, DIGEST_B, F_OK, 0), -1);
+    data_folder_close(&folder);
     registry_close(registry);
 }
 

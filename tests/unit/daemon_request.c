@@ -2,9 +2,9 @@
 /* The body of POST /v1/executions: what it may say, and what is refused. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/ids.h"
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/request.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
 #include "base/buf.h"
 
 #include <errno.h>

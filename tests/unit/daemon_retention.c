@@ -2,12 +2,10 @@
 /* What is forgotten when, what is kept, what the disk gets back. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/engine/retention.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_tenants.h"
-#include "api/daemon/store/objects.h"
-#include "api/daemon/store/retention.h"
-#include "api/daemon/store/storage.h"
 #include "api/daemon/store/store.h"
 #include "api/skill/sha256.h"
 #include "base/clock.h"
@@ -28,21 +26,26 @@
 /* A data folder with a retention that has no thread. */
 struct fixture {
     const char *dir;
-    struct store store;
+    struct data_folder folder;
+    struct store *store;
     struct registry *registry;
     struct retention *retention;
 };
 
+static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
+{
+    return registry_digest_used(ctx, digest, ret_named, err);
+}
+
 static struct fixture open_all(const char *dir, const struct config_retention *settings)
 {
     struct fixture f = {.dir = dir};
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct retention_env env;
 
-    assert_int_equal(store_open(dir, &f.store, NULL), 0);
+    assert_int_equal(data_folder_open(dir, &f.folder, NULL), 0);
     f.registry = open_registry(dir);
-    env = (struct retention_env){
-        .registry = f.registry, .objects_fd = f.store.objects_fd, .store_lock = &lock};
+    assert_int_equal(store_create(&f.folder, is_named, f.registry, &f.store, NULL), 0);
+    env = (struct retention_env){.registry = f.registry, .store = f.store};
     assert_int_equal(retention_create(&env, settings, &f.retention, NULL), 0);
     return f;
 }
@@ -51,24 +54,23 @@ static void close_all(struct fixture *f)
 {
     retention_destroy(f->retention);
     registry_close(f->registry);
-    store_close(&f->store);
+    store_destroy(f->store);
+    data_folder_close(&f->folder);
 }
 
 static void make_object(struct fixture *f, const char *text, char ret_digest[SHA256_HEX_SIZE])
 {
-    struct objects_draft draft;
-    bool is_new;
+    _cleanup_store_lock_ struct store *store = store_lock(f->store);
+    _cleanup_fd_ int fd = store_temporary(store);
 
-    assert_int_equal(objects_draft_open(f->store.tmp_fd, &draft, NULL), 0);
-    assert_int_equal(fd_write_full(draft.fd, text, strlen(text)), 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
     assert_int_equal(sha256_of(text, strlen(text), ret_digest), 0);
-    assert_int_equal(objects_put(f->store.objects_fd, &draft, ret_digest, &is_new, NULL), 0);
-    objects_draft_discard(&draft);
+    assert_int_equal(store_put(store, fd, ret_digest, NULL), 0);
 }
 
 static bool has_object(const struct fixture *f, const char *digest)
 {
-    return faccessat(f->store.objects_fd, digest, F_OK, 0) == 0;
+    return faccessat(f->folder.objects_fd, digest, F_OK, 0) == 0;
 }
 
 /* An execution that ended at a time, with or without files. */
@@ -148,7 +150,7 @@ static void old_executions_go(void **state)
     assert_int_equal(stored(&f), 3 * 2 + 6 + 7 + 7);
     report = pass(&f, 14 * DAY_NS);
     assert_int_equal(report.executions, 0);
-    reader = objects_open(f.store.objects_fd, own, NULL);
+    reader = store_get(f.store, own, NULL);
     report = pass(&f, 20 * DAY_NS);
     assert_int_equal(report.executions, 2);
     assert_false(has_execution(&f, 1));
@@ -251,18 +253,20 @@ static void storage_has_a_limit(void **state)
     struct err err = {0};
 
     add_execution(&f, 1, 1, DIGEST_A, 98);
-    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 1ull << 50, NULL), 0);
+    assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 1ull << 50, NULL),
+                     0);
     limits.storage_bytes = 200;
     assert_int_equal(
         registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
-    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 100, NULL), 0);
-    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 101, &err), -EDQUOT);
+    assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 100, NULL), 0);
+    assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 101, &err),
+                     -EDQUOT);
     assert_non_null(strstr(err.message, "storage_bytes: 100 of 200 bytes"));
     limits.storage_bytes = 50;
     assert_int_equal(
         registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
-    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 0, NULL), 0);
-    assert_int_equal(storage_check_quota(f.registry, TENANT_DEFAULT, 1, NULL), -EDQUOT);
+    assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 0, NULL), 0);
+    assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 1, NULL), -EDQUOT);
     close_all(&f);
 }
 

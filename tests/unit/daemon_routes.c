@@ -2,7 +2,7 @@
 /* The daemon's routes against api/openapi.yaml and docs/api.md: each is in all three. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/daemon.h"
+#include "api/daemon/routes/daemon.h"
 
 #include <ctype.h>
 #include <stdlib.h>

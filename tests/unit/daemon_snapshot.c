@@ -55,7 +55,7 @@ static int teardown(void **state)
     close(f->dir_fd);
     close(f->state_fd);
     close(f->memory_fd);
-    snapshot_remove(tmp, name);
+    fd_remove_folder(tmp, name);
     assert_int_equal(access(f->dir, F_OK), -1);
     close(tmp);
     free(f);

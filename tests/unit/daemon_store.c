@@ -2,9 +2,9 @@
 /* The registry, the object store, spools, and the lock of the data folder. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/engine/recover.h"
 #include "api/daemon/http/listener.h"
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/store/objects.h"
 #include "api/daemon/store/spool.h"
 #include "api/daemon/store/store.h"
 #include "base/fd.h"
@@ -123,13 +123,13 @@ static void lost_executions_are_ended(void **state)
 {
     struct registry *registry;
     struct registry_execution row;
-    struct store store;
+    struct data_folder folder;
 
-    assert_int_equal(store_open(*state, &store, NULL), 0);
+    assert_int_equal(data_folder_open(*state, &folder, NULL), 0);
     registry = open_registry(*state);
     assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
     assert_int_equal(accept_row(registry, ID_2, "y", "", 7, NULL), 0);
-    assert_int_equal(store_recover(registry, NULL), 0);
+    assert_int_equal(recover_executions(registry, NULL), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_1, &row, NULL), 0);
     assert_string_equal(row.status, "failed");
@@ -137,7 +137,7 @@ static void lost_executions_are_ended(void **state)
     assert_non_null(strstr(row.result, "the daemon stopped while this execution ran"));
     registry_execution_finish(&row);
     registry_close(registry);
-    store_close(&store);
+    data_folder_close(&folder);
 }
 
 /* A disk that is full is no reason not to start; the rows are ended when there is room again.
@@ -147,9 +147,9 @@ static void recovery_survives_a_full_disk(void **state)
     struct rlimit before, none = {0};
     struct registry *registry;
     struct registry_execution row;
-    struct store store;
+    struct data_folder folder;
 
-    assert_int_equal(store_open(*state, &store, NULL), 0);
+    assert_int_equal(data_folder_open(*state, &folder, NULL), 0);
     registry = open_registry(*state);
     assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -157,14 +157,14 @@ static void recovery_survives_a_full_disk(void **state)
     none.rlim_cur = 1;
     assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-    assert_int_equal(store_recover(registry, NULL), 0);
+    assert_int_equal(recover_executions(registry, NULL), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), 0);
     registry_execution_finish(&row);
-    assert_int_equal(store_recover(registry, NULL), 0);
+    assert_int_equal(recover_executions(registry, NULL), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
     registry_close(registry);
-    store_close(&store);
+    data_folder_close(&folder);
 }
 
 /* Somebody who listens but does not accept is alive, and asking does not wait for him. */
@@ -196,22 +196,22 @@ static void a_busy_listener_is_alive(void **state)
 
 static void one_daemon_per_folder(void **state)
 {
-    struct store first, second;
+    struct data_folder first, second;
     struct err err = {0};
     char path[128];
     int fd;
 
-    assert_int_equal(store_open(*state, &first, NULL), 0);
-    assert_int_equal(store_open(*state, &second, &err), -EBUSY);
+    assert_int_equal(data_folder_open(*state, &first, NULL), 0);
+    assert_int_equal(data_folder_open(*state, &second, &err), -EBUSY);
     assert_non_null(strstr(err.message, "another skillvmd"));
     fd = openat(first.tmp_fd, "left-over", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     close(fd);
     assert_int_equal(mkdirat(first.tmp_fd, "snapshot-in-the-making", 0700), 0);
-    store_close(&first);
-    assert_int_equal(store_open(*state, &first, NULL), 0);
+    data_folder_close(&first);
+    assert_int_equal(data_folder_open(*state, &first, NULL), 0);
     snprintf(path, sizeof(path), "%s/tmp", (char *)*state);
     assert_int_equal(rmdir(path), 0);
-    store_close(&first);
+    data_folder_close(&first);
 }
 
 struct killed {
@@ -231,59 +231,108 @@ static void *let_go(void *arg)
 /* The lock of a daemon that was killed goes with its last child, a moment later. */
 static void a_lock_may_outlive_its_daemon(void **state)
 {
-    struct store first, second;
+    struct data_folder first, second;
     struct killed killed;
 
-    assert_int_equal(store_open(*state, &first, NULL), 0);
+    assert_int_equal(data_folder_open(*state, &first, NULL), 0);
     killed.lock_fd = dup(first.lock_fd);
-    store_close(&first);
+    data_folder_close(&first);
     assert_int_equal(pthread_create(&killed.thread, NULL, let_go, &killed), 0);
-    assert_int_equal(store_open(*state, &second, NULL), 0);
-    store_close(&second);
+    assert_int_equal(data_folder_open(*state, &second, NULL), 0);
+    data_folder_close(&second);
     pthread_join(killed.thread, NULL);
+}
+
+/* A store whose one question is answered here. */
+struct fixture {
+    struct data_folder folder;
+    struct store *store;
+    bool a_is_named;
+};
+
+static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
+{
+    const struct fixture *f = ctx;
+
+    (void)err;
+    *ret_named = f->a_is_named && strcmp(digest, DIGEST_A) == 0;
+    return 0;
+}
+
+static void open_store(struct fixture *f, const char *dir)
+{
+    *f = (struct fixture){0};
+    assert_int_equal(data_folder_open(dir, &f->folder, NULL), 0);
+    assert_int_equal(store_create(&f->folder, is_named, f, &f->store, NULL), 0);
+}
+
+static void close_store(struct fixture *f)
+{
+    store_destroy(f->store);
+    data_folder_close(&f->folder);
+}
+
+static void put(struct fixture *f, const char *text)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(f->store);
+    _cleanup_fd_ int fd = store_temporary(store);
+
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+    assert_int_equal(store_put(store, fd, DIGEST_A, NULL), 0);
 }
 
 static void objects_are_whole_or_absent(void **state)
 {
-    struct objects_draft draft;
+    struct fixture f;
     struct err err = {0};
-    struct store store;
     char text[8] = {0};
-    bool new_object = false;
     int fd;
 
-    assert_int_equal(store_open(*state, &store, NULL), 0);
-    assert_int_equal(objects_open(store.objects_fd, DIGEST_A, &err), -ENOENT);
-    assert_int_equal(objects_open(store.objects_fd, "../skillvm.db", NULL), -EINVAL);
-    assert_int_equal(objects_draft_open(store.tmp_fd, &draft, NULL), 0);
-    assert_int_equal(fd_write_full(draft.fd, "first", 5), 0);
-    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, &new_object, NULL), 0);
-    assert_true(new_object);
-    objects_draft_discard(&draft);
-    assert_int_equal(objects_draft_open(store.tmp_fd, &draft, NULL), 0);
-    assert_int_equal(objects_put(store.objects_fd, &draft, DIGEST_A, &new_object, NULL), 0);
-    assert_false(new_object);
-    objects_draft_discard(&draft);
-    fd = objects_open(store.objects_fd, DIGEST_A, NULL);
+    open_store(&f, *state);
+    assert_int_equal(store_get(f.store, DIGEST_A, &err), -ENOENT);
+    assert_int_equal(store_get(f.store, "../skillvm.db", NULL), -EINVAL);
+    assert_int_equal(store_put(f.store, 0, "../skillvm.db", NULL), -EINVAL);
+    put(&f, "first");
+    put(&f, "other");
+    fd = store_get(f.store, DIGEST_A, NULL);
     assert_true(fd >= 0);
     assert_int_equal(fd_read_full(fd, text, sizeof(text)), 5);
     assert_string_equal(text, "first");
     close(fd);
-    store_close(&store);
+    close_store(&f);
+}
+
+static void what_is_named_is_not_released(void **state)
+{
+    struct fixture f;
+    int fd;
+
+    open_store(&f, *state);
+    put(&f, "content");
+    f.a_is_named = true;
+    assert_int_equal(store_release(f.store, DIGEST_A, NULL), 0);
+    fd = store_get(f.store, DIGEST_A, NULL);
+    assert_true(fd >= 0);
+    f.a_is_named = false;
+    assert_int_equal(store_release(f.store, DIGEST_A, NULL), 0);
+    assert_int_equal(store_get(f.store, DIGEST_A, NULL), -ENOENT);
+    assert_int_equal(store_release(f.store, "../skillvmd.lock", NULL), 0);
+    assert_int_equal(faccessat(f.folder.dir_fd, "skillvmd.lock", F_OK, 0), 0);
+    close(fd);
+    close_store(&f);
 }
 
 /* What came as a stream, counted as it came, becomes an object without being copied. */
 static void spools_become_objects(void **state)
 {
     char hex[SHA256_HEX_SIZE], again[SHA256_HEX_SIZE];
-    bool new_object = false;
-    struct store store;
+    struct fixture f;
     struct spool s;
     struct stat in_store, in_spool;
     int fd, named;
 
-    assert_int_equal(store_open(*state, &store, NULL), 0);
-    s = spool_init(store.tmp_fd, 1 << 20);
+    open_store(&f, *state);
+    s = spool_init(f.folder.tmp_fd, 1 << 20);
     assert_int_equal(spool_hash(&s), 0);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(spool_append(&s, "one hundred bytes, nearly", 25), 0);
@@ -292,30 +341,23 @@ static void spools_become_objects(void **state)
     spool_digest(&s, hex);
     assert_int_equal(sha256_of_fd(fd, again), 0);
     assert_string_equal(hex, again);
-    assert_int_equal(objects_put_fd(store.objects_fd, store.tmp_fd, fd, hex, &new_object, NULL),
-                     0);
-    assert_true(new_object);
-    assert_int_equal(objects_put_fd(store.objects_fd, store.tmp_fd, fd, hex, &new_object, NULL),
-                     0);
-    assert_false(new_object);
-    assert_int_equal(fstatat(store.objects_fd, hex, &in_store, 0), 0);
+    assert_int_equal(store_put(f.store, fd, hex, NULL), 0);
+    assert_int_equal(store_put(f.store, fd, hex, NULL), 0);
+    assert_int_equal(fstatat(f.folder.objects_fd, hex, &in_store, 0), 0);
     assert_int_equal(fstat(fd, &in_spool), 0);
     assert_int_equal(in_store.st_ino, in_spool.st_ino);
     spool_finish(&s);
     /* A file that can get no name any more is copied. */
-    objects_remove(store.objects_fd, hex);
-    named = openat(store.tmp_fd, "x", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    named = openat(f.folder.tmp_fd, "x", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     assert_int_equal(fd_write_full(named, "content", 7), 0);
-    assert_int_equal(unlinkat(store.tmp_fd, "x", 0), 0);
-    assert_int_equal(
-        objects_put_fd(store.objects_fd, store.tmp_fd, named, DIGEST_A, &new_object, NULL), 0);
-    assert_true(new_object);
+    assert_int_equal(unlinkat(f.folder.tmp_fd, "x", 0), 0);
+    assert_int_equal(store_put(f.store, named, DIGEST_A, NULL), 0);
     close(named);
-    fd = objects_open(store.objects_fd, DIGEST_A, NULL);
+    fd = store_get(f.store, DIGEST_A, NULL);
     assert_int_equal(fstat(fd, &in_spool), 0);
     assert_int_equal(in_spool.st_size, 7);
     close(fd);
-    store_close(&store);
+    close_store(&f);
 }
 
 static void spools_move_to_disk(void **state)
@@ -362,6 +404,7 @@ int main(void)
         IN_DIR(a_lock_may_outlive_its_daemon),
         IN_DIR(objects_are_whole_or_absent),
         IN_DIR(spools_move_to_disk),
+        IN_DIR(what_is_named_is_not_released),
         IN_DIR(spools_become_objects),
     };
 

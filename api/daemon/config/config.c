@@ -2,8 +2,8 @@
 #include "api/daemon/config/config.h"
 
 #include "api/daemon/config/config_value.h"
-#include "api/daemon/limits.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/limits.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/fd.h"
 #include "base/log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/config/config_value.h"
 
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "api/json/json_text.h"
 #include "api/skill/duration.h"
 #include "base/log.h"

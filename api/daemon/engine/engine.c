@@ -90,7 +90,8 @@ static struct execution *take(struct engine *engine)
 
 static struct fair_limits fair_limits(const struct tenant_limits *limits)
 {
-    return (struct fair_limits){.weight = limits->weight, .max_running = limits->max_running};
+    return (struct fair_limits){.weight = (unsigned)limits->weight,
+                                .max_running = (unsigned)limits->max_running};
 }
 
 static void set_limits(struct engine *engine, const char *tenant,
@@ -116,7 +117,7 @@ static void run(struct engine *engine, struct execution *e)
         r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), &refusal,
                             &err);
     if (r == -EDQUOT) {
-        run_refuse(&engine->config.env, e, err.message);
+        execution_run_refuse(&engine->config.env, e, err.message);
         return;
     }
     if (r == 0)
@@ -124,7 +125,7 @@ static void run(struct engine *engine, struct execution *e)
     /* What was accepted runs, whatever keeps the limits from being read. */
     if (r < 0)
         log_error("engine", "execution=%s limits=\"%s\"", e->id, err.message);
-    run_execution(&engine->config.env, e);
+    execution_run(&engine->config.env, e);
 }
 
 static void *worker(void *arg)
@@ -304,9 +305,10 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
 static void end_unrun(struct engine *engine, struct execution *e, bool cancelled)
 {
     if (cancelled)
-        run_cancel(&engine->config.env, e);
+        execution_run_cancel(&engine->config.env, e);
     else
-        run_refuse(&engine->config.env, e, "the daemon stopped before this execution ran");
+        execution_run_refuse(&engine->config.env, e,
+                             "the daemon stopped before this execution ran");
     (void)pthread_mutex_lock(&engine->lock);
     engine->n_ending--;
     live_remove(engine, e);
@@ -357,7 +359,7 @@ int engine_refuse(struct engine *engine, struct execution *e, const char *reason
     if (r == 0)
         r = accept_execution(engine, e, err);
     if (r == 0)
-        run_refuse(&engine->config.env, e, reason);
+        execution_run_refuse(&engine->config.env, e, reason);
     return r;
 }
 

@@ -8,8 +8,8 @@
 #define SKILLVM_API_DAEMON_ENGINE_ENGINE_H
 
 #include "api/daemon/engine/execution.h"
+#include "api/daemon/engine/execution_run.h"
 #include "api/daemon/engine/quota.h"
-#include "api/daemon/engine/run.h"
 #include "base/err.h"
 
 #include <stdint.h>
@@ -17,7 +17,7 @@
 struct engine;
 
 struct engine_config {
-    struct run_env env;
+    struct execution_env env;
     unsigned max_running;
     unsigned max_queued;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/execution.h"
 
-#include "api/daemon/ids.h"
-#include "api/daemon/limits.h"
-#include "api/daemon/store/spool.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
 #include "base/cond.h"
 #include "base/fd.h"
 
@@ -156,18 +155,19 @@ int execution_copy_log(struct execution *e, struct buf *out)
 }
 
 /* A file with a large result, or -1. */
-static int set_aside(int tmp_fd, const struct buf *result)
+static int set_aside(const struct store *store, const struct buf *result)
 {
-    int fd = result->len > RESULT_MEMORY_MAX ? spool_open_nameless(tmp_fd) : -1;
+    int fd = result->len > RESULT_MEMORY_MAX ? store_temporary(store) : -1;
 
     if (fd >= 0 && fd_pwrite_full(fd, result->data, result->len, 0) < 0)
         fd_close(&fd);
     return fd < 0 ? -1 : fd;
 }
 
-void execution_end(struct execution *e, int tmp_fd, struct buf *result, const char *lost)
+void execution_end(struct execution *e, const struct store *store, struct buf *result,
+                   const char *lost)
 {
-    int fd = set_aside(tmp_fd, result);
+    int fd = set_aside(store, result);
 
     (void)pthread_mutex_lock(&e->lock);
     e->result_fd = fd;

@@ -10,7 +10,8 @@
 #include "api/daemon/engine/fair_queue.h"
 #include "api/daemon/machine/guest_decoder.h"
 #include "api/daemon/machine/job.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/store/store.h"
+#include "api/daemon/terms/tenant.h"
 #include "api/skill/profile.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"
@@ -96,9 +97,10 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
 int execution_copy_log(struct execution *e, struct buf *out);
 /*
  * Sets the result (taken over) and wakes every reader. Once. lost says why it could not be
- * stored, NULL when it was. tmp_fd is the folder for a large one.
+ * stored, NULL when it was. The store has a place for a large one.
  */
-void execution_end(struct execution *e, int tmp_fd, struct buf *result, const char *lost);
+void execution_end(struct execution *e, const struct store *store, struct buf *result,
+                   const char *lost);
 /* Copies len bytes of the result of one that has ended. 0, or -errno (-EIO past its end). */
 int execution_read_result(const struct execution *e, size_t at, void *data, size_t len);
 enum execution_state execution_get_state(struct execution *e);

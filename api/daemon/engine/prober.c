@@ -328,7 +328,7 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
                const char *key)
 {
     struct err ignored = {0};
-    bool short_of = resources_check(p->config.resources, &ignored) < 0;
+    bool short_of = watermarks_check(p->config.watermarks, &ignored) < 0;
     unsigned of_tenant = 0;
     int r = -EAGAIN;
 

@@ -9,7 +9,7 @@
 
 #include "api/daemon/engine/tool_probe.h"
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/resources.h"
+#include "api/daemon/store/watermarks.h"
 #include "base/err.h"
 
 #include <stdint.h>
@@ -24,7 +24,7 @@ struct prober;
 struct prober_config {
     struct tool_probe_env env;
     struct registry *registry;
-    struct resources *resources;
+    struct watermarks *watermarks;
 };
 
 int prober_create(const struct prober_config *config, struct prober **ret, struct err *err);

@@ -83,7 +83,8 @@ int quota_check_cpu(struct quota *quota, const char *tenant, const struct tenant
 int quota_take_rate(struct quota *quota, const char *tenant, const struct tenant_limits *limits,
                     uint64_t monotonic_ns, struct refusal *ret, struct err *err)
 {
-    int64_t wait_ns = rate_take(quota->rate, tenant, limits->rate_per_minute, monotonic_ns);
+    int64_t wait_ns =
+        rate_take(quota->rate, tenant, (unsigned)limits->rate_per_minute, monotonic_ns);
 
     if (wait_ns == 0)
         return 0;
@@ -91,8 +92,9 @@ int quota_take_rate(struct quota *quota, const char *tenant, const struct tenant
         return err_set(err, ENOMEM, "out of memory");
     *ret =
         (struct refusal){.code = "rate_limited", .retry_after_s = seconds((uint64_t)wait_ns)};
-    return err_set(err, EDQUOT,
-                   "rate_per_minute: the tenant may begin %u executions a minute; the next in "
-                   "%u s",
-                   limits->rate_per_minute, ret->retry_after_s);
+    return err_set(
+        err, EDQUOT,
+        "rate_per_minute: the tenant may begin %llu executions a minute; the next in "
+        "%u s",
+        (unsigned long long)limits->rate_per_minute, ret->retry_after_s);
 }

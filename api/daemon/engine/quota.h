@@ -14,7 +14,7 @@
 #define SKILLVM_API_DAEMON_ENGINE_QUOTA_H
 
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/err.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/result.h"
 
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/json/json_write.h"
 

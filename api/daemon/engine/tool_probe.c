@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/tool_probe.h"
 
-#include "api/daemon/limits.h"
-#include "api/daemon/store/objects.h"
-#include "api/daemon/store/spool.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/content.h"
 #include "api/skill/tar.h"
 #include "api/tools/parser.h"
@@ -88,14 +86,14 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
                                       .args = &script->path,
                                       .n_args = 1,
                                       .pids = PIDS};
-    _cleanup_fd_ int skill = objects_open(env->objects_fd, script->digest, err);
+    _cleanup_fd_ int skill = store_get(env->store, script->digest, err);
     int r;
 
     if (skill < 0)
         return skill;
     job->timeout_ms = tool_probe_timeout_ms(env);
     job->memory_bytes = MEMORY_BYTES;
-    job->skill.fd = spool_open_nameless(env->tmp_fd);
+    job->skill.fd = store_temporary(env->store);
     if (job->skill.fd < 0)
         return err_set_errno(err, -job->skill.fd, "cannot prepare the skill");
     r = write_tar(skill, job->skill.fd, &job->skill.len, err);

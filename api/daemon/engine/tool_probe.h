@@ -8,6 +8,7 @@
 #define SKILLVM_API_DAEMON_ENGINE_TOOL_PROBE_H
 
 #include "api/daemon/machine/pool.h"
+#include "api/daemon/store/store.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "guest-init/proto.h"
@@ -18,8 +19,7 @@
 /* Borrowed. */
 struct tool_probe_env {
     struct pool *pool;
-    int tmp_fd;     /* directory */
-    int objects_fd; /* directory */
+    struct store *store;
     uint64_t grace_ms;
     bool scope_tenant; /* no two tenants begin from one snapshot */
 };

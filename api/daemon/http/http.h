@@ -8,7 +8,7 @@
 #define SKILLVM_API_DAEMON_HTTP_HTTP_H
 
 #include "api/daemon/store/spool.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/buf.h"
 #include "base/err.h"
 

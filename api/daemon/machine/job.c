@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/job.h"
 
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/limits.h"
 #include "base/bytes.h"
 #include "base/fd.h"
 

@@ -341,19 +341,6 @@ int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_conte
     return measure(fds, ret, err);
 }
 
-void snapshot_remove(int parent_fd, const char *name)
-{
-    static const char *const files[] = {"manifest.json", "state", "memory", "working-set",
-                                        "boot.log"};
-    _cleanup_fd_ int dir = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (dir < 0)
-        return;
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        (void)unlinkat(dir, files[i], 0);
-    (void)unlinkat(parent_fd, name, AT_REMOVEDIR);
-}
-
 static bool is_zero(const uint8_t *page)
 {
     return page[0] == 0 && memcmp(page, page + 1, PAGE_BYTES - 1) == 0;
@@ -456,7 +443,7 @@ void snapshot_remove_others(int parent_fd,
     while ((entry = readdir(dir))) {
         if (entry->d_name[0] == '.' || is_kept(parent_fd, entry->d_name, is_wanted, ctx))
             continue;
-        snapshot_remove(parent_fd, entry->d_name);
+        fd_remove_folder(parent_fd, entry->d_name);
         log_info("snapshot", "removed key=%.16s reason=\"made from other inputs\"",
                  entry->d_name);
     }

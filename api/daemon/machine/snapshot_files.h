@@ -80,8 +80,6 @@ int snapshot_contents_check(const struct snapshot_fds *fds,
 /* Fills *ret from open files, fsyncing them. boot_ms is left alone. 0 or -errno. */
 int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_contents *ret,
                            struct err *err);
-/* Removes a snapshot's folder and what it can hold. Nothing there is no error. */
-void snapshot_remove(int parent_fd, const char *name);
 /*
  * Removes the snapshots that is_wanted does not say to keep, which gets the key and the name
  * that a folder has; one whose manifest tells none goes unasked.

@@ -307,7 +307,7 @@ static int store(const struct snapshot_maker *maker, int dir, const struct work 
         return r;
     if (fsync(dir) < 0)
         return err_set_errno(err, errno, "cannot write the folder of the snapshot to disk");
-    snapshot_remove(config->snapshots_fd, work->key);
+    fd_remove_folder(config->snapshots_fd, work->key);
     if (renameat(config->tmp_fd, MAKING_NAME, config->snapshots_fd, work->key) < 0 ||
         fsync(config->snapshots_fd) < 0)
         return err_set_errno(err, errno, "cannot store the snapshot");
@@ -345,7 +345,7 @@ int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name
     if (r < 0)
         return r;
     maker->say(maker->ctx, "booting the guest once");
-    snapshot_remove(tmp_fd, MAKING_NAME);
+    fd_remove_folder(tmp_fd, MAKING_NAME);
     if (mkdirat(tmp_fd, MAKING_NAME, 0700) < 0)
         return err_set_errno(err, errno, "cannot create a folder for the snapshot");
     dir = openat(tmp_fd, MAKING_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -353,7 +353,7 @@ int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name
         return err_set_errno(err, errno, "cannot open the folder of the snapshot");
     r = make_in(maker, dir, &work, err);
     if (r < 0) {
-        snapshot_remove(tmp_fd, MAKING_NAME);
+        fd_remove_folder(tmp_fd, MAKING_NAME);
         return r;
     }
     log_info(

@@ -5,6 +5,7 @@
 #include "api/daemon/machine/snapshot_files.h"
 #include "api/daemon/machine/snapshots_internal.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -294,7 +295,7 @@ static void drop(struct snapshots *s, struct snapshot_place *p)
     struct snapshot *old;
 
     if (snapshot_maker_key(&s->maker, &p->name, key) == 0)
-        snapshot_remove(s->config.snapshots_fd, key);
+        fd_remove_folder(s->config.snapshots_fd, key);
     log_info("snapshot", "dropped key=%.16s profile=\"%s\"", key, p->name.profile);
     (void)pthread_mutex_lock(&s->lock);
     old = detach(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/warmup.h"
 
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/tar.h"
 
 #include <errno.h>

@@ -256,6 +256,52 @@ int registry_fetch(struct registry *registry, sqlite3_stmt *s, const char *what,
     }
 }
 
+int registry_read_rows(struct registry *registry, sqlite3_stmt *s,
+                       const struct registry_rows *kind, size_t max, void *rows, size_t *ret_n,
+                       const char *what, struct err *err)
+{
+    int step = SQLITE_DONE, r = 0;
+    size_t n = 0;
+    char *at = rows;
+
+    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        memset(at + n * kind->size, 0, kind->size);
+        if (!kind->read(s, at + n++ * kind->size))
+            r = registry_no_memory(err);
+    }
+    if (r == 0 && n < max && step != SQLITE_DONE)
+        r = registry_error(registry, err, what);
+    registry_end(registry, s);
+    while (r < 0 && n > 0)
+        kind->finish(at + --n * kind->size);
+    if (r == 0)
+        *ret_n = n;
+    return r;
+}
+
+int registry_read_row(struct registry *registry, sqlite3_stmt *s,
+                      const struct registry_rows *kind, void *ret, const char *what,
+                      struct err *err)
+{
+    size_t n = 0;
+    int r = registry_read_rows(registry, s, kind, 1, ret, &n, what, err);
+
+    return r == 0 && n == 0 ? -ENOENT : r;
+}
+
+int registry_read_number(struct registry *registry, sqlite3_stmt *s, const char *what,
+                         uint64_t *ret, struct err *err)
+{
+    int r = 0;
+
+    if (sqlite3_step(s) == SQLITE_ROW)
+        *ret = registry_column_u64(s, 0);
+    else
+        r = registry_error(registry, err, what);
+    registry_end(registry, s);
+    return r;
+}
+
 int registry_transaction_begin(struct registry *registry, struct err *err)
 {
     (void)pthread_mutex_lock(&registry->lock);

@@ -9,7 +9,7 @@
 #ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
 
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -26,6 +26,7 @@ struct registry_skill {
     char *description;
     uint64_t created_ns; /* realtime */
     uint64_t bytes;      /* of its object; 0 where an older skillvm stored it */
+    uint64_t place;      /* among the versions of its name: a newer one has a larger one */
 };
 
 void registry_skill_finish(struct registry_skill *skill);

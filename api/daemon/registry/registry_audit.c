@@ -46,8 +46,10 @@ int registry_audit_append(struct registry *registry, const struct registry_deed 
     return registry_run(registry, s, "store an audit row", err);
 }
 
-static bool read_row(sqlite3_stmt *s, struct registry_audit *ret)
+static bool read_row(sqlite3_stmt *s, void *row)
 {
+    struct registry_audit *ret = row;
+
     *ret = (struct registry_audit){.id = registry_column_u64(s, 0),
                                    .at_ns = registry_column_u64(s, 1)};
     return registry_column(s, 2, &ret->tenant) && registry_column(s, 3, &ret->actor) &&
@@ -55,29 +57,23 @@ static bool read_row(sqlite3_stmt *s, struct registry_audit *ret)
            registry_column(s, 6, &ret->detail);
 }
 
+static void finish_row(void *row)
+{
+    registry_audit_finish(row);
+}
+
+static const struct registry_rows kind = {sizeof(struct registry_audit), read_row, finish_row};
+
 int registry_audit_list(struct registry *registry, const char *tenant, uint64_t before_id,
                         size_t max, struct registry_audit *rows, size_t *ret_n, struct err *err)
 {
     sqlite3_stmt *s = registry_begin(registry, REGISTRY_AUDIT, tenant ? LIST_TENANT : LIST);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
 
     registry_bind_u64(s, 1, before_id ? before_id : INT64_MAX);
     registry_bind_u64(s, 2, max);
     if (tenant)
         registry_bind_text(s, 3, tenant);
-    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        if (!read_row(s, &rows[n++]))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list the audit");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_audit_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
-    return r;
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list the audit", err);
 }
 
 int registry_audit_prune(struct registry *registry, uint64_t keep, struct err *err)

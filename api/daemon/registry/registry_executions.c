@@ -152,8 +152,9 @@ int registry_execution_end(struct registry *registry, const char *id,
 }
 
 /* Copies the row a statement stands on. False without memory. */
-static bool read_row(sqlite3_stmt *s, struct registry_execution *ret)
+static bool read_row(sqlite3_stmt *s, void *row)
 {
+    struct registry_execution *ret = row;
     registry_column_copy(s, 1, ret->tenant, sizeof(ret->tenant));
     ret->accepted_ns = registry_column_u64(s, 6);
     ret->finished_ns = registry_column_u64(s, 7);
@@ -165,23 +166,24 @@ static bool read_row(sqlite3_stmt *s, struct registry_execution *ret)
            registry_column_or_null(s, 8, &ret->artifact_digest);
 }
 
-/* Reads one execution from a bound statement, and ends it. */
-static int read_execution(struct registry *registry, sqlite3_stmt *s,
-                          struct registry_execution *ret, struct err *err)
+static void finish_row(void *row)
 {
-    struct registry_execution e = {0};
-    int r;
-
-    r = registry_fetch(registry, s, "look up an execution", err);
-    if (r == 0 && (!read_row(s, &e) || !registry_column_or_null(s, RESULT_COLUMN, &e.result)))
-        r = registry_no_memory(err);
-    registry_end(registry, s);
-    if (r < 0)
-        registry_execution_finish(&e);
-    else
-        *ret = e;
-    return r;
+    registry_execution_finish(row);
 }
+
+static const struct registry_rows kind = {sizeof(struct registry_execution), read_row,
+                                          finish_row};
+
+/* With its result. */
+static bool read_whole(sqlite3_stmt *s, void *row)
+{
+    struct registry_execution *ret = row;
+
+    return read_row(s, ret) && registry_column_or_null(s, RESULT_COLUMN, &ret->result);
+}
+
+static const struct registry_rows whole = {sizeof(struct registry_execution), read_whole,
+                                           finish_row};
 
 int registry_execution_get(struct registry *registry, const char *tenant, const char *id,
                            struct registry_execution *ret, struct err *err)
@@ -190,13 +192,14 @@ int registry_execution_get(struct registry *registry, const char *tenant, const 
 
     registry_bind_text(s, 1, id);
     registry_bind_text(s, 2, tenant);
-    return read_execution(registry, s, ret, err);
+    return registry_read_row(registry, s, &whole, ret, "look up an execution", err);
 }
 
 int registry_execution_unfinished(struct registry *registry, struct registry_execution *ret,
                                   struct err *err)
 {
-    return read_execution(registry, begin(registry, UNFINISHED), ret, err);
+    return registry_read_row(registry, begin(registry, UNFINISHED), &whole, ret,
+                             "look up an execution", err);
 }
 
 int registry_execution_list(struct registry *registry, const char *tenant,
@@ -206,8 +209,6 @@ int registry_execution_list(struct registry *registry, const char *tenant,
     enum statement which =
         (enum statement)(LIST + (page->skill ? 1 : 0) + (page->status ? 2 : 0));
     sqlite3_stmt *s = begin(registry, which);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
 
     registry_bind_place(s, page->after_ns, page->after_id);
     registry_bind_u64(s, 3, page->max);
@@ -216,17 +217,6 @@ int registry_execution_list(struct registry *registry, const char *tenant,
         registry_bind_text(s, 5, page->skill);
     if (page->status)
         registry_bind_text(s, 6, page->status);
-    while (r == 0 && n < page->max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        rows[n] = (struct registry_execution){0};
-        if (!read_row(s, &rows[n++]))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < page->max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list executions");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_execution_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
-    return r;
+    return registry_read_rows(registry, s, &kind, page->max, rows, ret_n, "list executions",
+                              err);
 }

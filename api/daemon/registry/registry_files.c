@@ -41,8 +41,10 @@ void registry_file_finish(struct registry_file *file)
     *file = (struct registry_file){0};
 }
 
-static bool read_row(sqlite3_stmt *s, struct registry_file *ret)
+static bool read_row(sqlite3_stmt *s, void *row)
 {
+    struct registry_file *ret = row;
+
     registry_column_copy(s, 0, ret->id, sizeof(ret->id));
     registry_column_copy(s, 1, ret->tenant, sizeof(ret->tenant));
     ret->bytes = registry_column_u64(s, 4);
@@ -52,27 +54,12 @@ static bool read_row(sqlite3_stmt *s, struct registry_file *ret)
            registry_column(s, 7, &ret->content_type);
 }
 
-/* Reads the rows of a bound statement, and ends it. */
-static int read_rows(struct registry *registry, sqlite3_stmt *s, size_t max,
-                     struct registry_file *rows, size_t *ret_n, struct err *err)
+static void finish_row(void *row)
 {
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
-
-    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        rows[n] = (struct registry_file){0};
-        if (!read_row(s, &rows[n++]))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list files");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_file_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
-    return r;
+    registry_file_finish(row);
 }
+
+static const struct registry_rows kind = {sizeof(struct registry_file), read_row, finish_row};
 
 int registry_file_create(struct registry *registry, const char *tenant,
                          const struct registry_file *file, struct err *err)
@@ -94,13 +81,10 @@ int registry_file_get(struct registry *registry, const char *tenant, const char 
                       struct registry_file *ret, struct err *err)
 {
     sqlite3_stmt *s = begin(registry, BY_ID);
-    size_t n = 0;
-    int r;
 
     registry_bind_text(s, 1, id);
     registry_bind_text(s, 2, tenant);
-    r = read_rows(registry, s, 1, ret, &n, err);
-    return r == 0 && n == 0 ? -ENOENT : r;
+    return registry_read_row(registry, s, &kind, ret, "look up a file", err);
 }
 
 int registry_file_list(struct registry *registry, const char *tenant, uint64_t now_ns,
@@ -113,7 +97,7 @@ int registry_file_list(struct registry *registry, const char *tenant, uint64_t n
     registry_bind_u64(s, 2, now_ns);
     registry_bind_u64(s, 3, max);
     registry_bind_u64(s, 4, offset);
-    return read_rows(registry, s, max, rows, ret_n, err);
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list files", err);
 }
 
 int registry_file_delete(struct registry *registry, const char *tenant, const char *id,
@@ -133,20 +117,14 @@ int registry_file_expired(struct registry *registry, uint64_t now_ns, size_t max
 
     registry_bind_u64(s, 1, now_ns);
     registry_bind_u64(s, 2, max);
-    return read_rows(registry, s, max, rows, ret_n, err);
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list files", err);
 }
 
 int registry_file_count(struct registry *registry, const char *tenant, uint64_t *ret,
                         struct err *err)
 {
     sqlite3_stmt *s = begin(registry, COUNT);
-    int r = 0;
 
     registry_bind_text(s, 1, tenant);
-    if (sqlite3_step(s) == SQLITE_ROW)
-        *ret = registry_column_u64(s, 0);
-    else
-        r = registry_error(registry, err, "count files");
-    registry_end(registry, s);
-    return r;
+    return registry_read_number(registry, s, "count files", ret, err);
 }

@@ -58,6 +58,27 @@ int registry_run_on_row(struct registry *registry, struct sqlite3_stmt *s, const
 int registry_fetch(struct registry *registry, struct sqlite3_stmt *s, const char *what,
                    struct err *err);
 
+/* A kind of row: how large it is, how it is read (false without memory) and freed. */
+struct registry_rows {
+    size_t size;
+    bool (*read)(struct sqlite3_stmt *s, void *ret); /* into zeros */
+    void (*finish)(void *row);
+};
+/*
+ * Reads up to max rows of a bound statement, and ends it. *ret_n are the caller's to finish. 0,
+ * -ENOMEM or -EIO.
+ */
+int registry_read_rows(struct registry *registry, struct sqlite3_stmt *s,
+                       const struct registry_rows *kind, size_t max, void *rows, size_t *ret_n,
+                       const char *what, struct err *err);
+/* The same for one: -ENOENT where there is none. */
+int registry_read_row(struct registry *registry, struct sqlite3_stmt *s,
+                      const struct registry_rows *kind, void *ret, const char *what,
+                      struct err *err);
+/* Reads the one number of a bound statement, and ends it. */
+int registry_read_number(struct registry *registry, struct sqlite3_stmt *s, const char *what,
+                         uint64_t *ret, struct err *err);
+
 /* Takes the lock and opens a transaction. On failure the lock is not held. */
 int registry_transaction_begin(struct registry *registry, struct err *err);
 /* Commits where result is 0, else undoes; gives the lock back. result, or -EIO. */

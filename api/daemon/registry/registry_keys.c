@@ -37,8 +37,10 @@ void registry_key_finish(struct registry_key *key)
     *key = (struct registry_key){0};
 }
 
-static bool read_row(sqlite3_stmt *s, struct registry_key *ret)
+static bool read_row(sqlite3_stmt *s, void *row)
 {
+    struct registry_key *ret = row;
+
     registry_column_copy(s, 0, ret->id, sizeof(ret->id));
     registry_column_copy(s, 1, ret->tenant, sizeof(ret->tenant));
     ret->is_operator = sqlite3_column_int(s, 3) != 0;
@@ -48,6 +50,13 @@ static bool read_row(sqlite3_stmt *s, struct registry_key *ret)
     ret->revoked_ns = registry_column_u64(s, 7);
     return registry_column(s, 2, &ret->name);
 }
+
+static void finish_row(void *row)
+{
+    registry_key_finish(row);
+}
+
+static const struct registry_rows kind = {sizeof(struct registry_key), read_row, finish_row};
 
 int registry_key_create(struct registry *registry, const char *tenant,
                         const struct registry_new_key *key, struct err *err)
@@ -67,17 +76,9 @@ int registry_key_by_digest(struct registry *registry, const char *digest,
                            struct registry_key *ret, struct err *err)
 {
     sqlite3_stmt *s = begin(registry, BY_DIGEST);
-    struct registry_key key = {0};
-    int r;
 
     registry_bind_text(s, 1, digest);
-    r = registry_fetch(registry, s, "look up a key", err);
-    if (r == 0 && !read_row(s, &key))
-        r = registry_no_memory(err);
-    registry_end(registry, s);
-    if (r == 0)
-        *ret = key;
-    return r;
+    return registry_read_row(registry, s, &kind, ret, "look up a key", err);
 }
 
 int registry_key_list(struct registry *registry, const char *tenant, uint64_t after_ns,
@@ -85,26 +86,12 @@ int registry_key_list(struct registry *registry, const char *tenant, uint64_t af
                       size_t *ret_n, struct err *err)
 {
     sqlite3_stmt *s = begin(registry, tenant ? LIST_TENANT : LIST);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
 
     registry_bind_place(s, after_ns, after_id);
     registry_bind_u64(s, 3, max);
     if (tenant)
         registry_bind_text(s, 4, tenant);
-    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        rows[n] = (struct registry_key){0};
-        if (!read_row(s, &rows[n++]))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list the keys");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_key_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
-    return r;
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list the keys", err);
 }
 
 int registry_key_revoke(struct registry *registry, const char *id, uint64_t now_ns,

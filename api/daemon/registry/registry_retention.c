@@ -40,74 +40,64 @@ void registry_spent_finish(struct registry_spent *spent)
     *spent = (struct registry_spent){0};
 }
 
+static bool read_spent(sqlite3_stmt *s, void *row)
+{
+    struct registry_spent *ret = row;
+
+    ret->bytes = registry_column_u64(s, 2);
+    return registry_column(s, 0, &ret->id) &&
+           registry_column_or_null(s, 1, &ret->artifact_digest);
+}
+
+static void finish_spent(void *row)
+{
+    registry_spent_finish(row);
+}
+
 int registry_execution_spent(struct registry *registry, const char *tenant, uint64_t before_ns,
                              size_t max, struct registry_spent *rows, size_t *ret_n,
                              struct err *err)
 {
     sqlite3_stmt *s = begin(registry, tenant ? SPENT_OF : SPENT);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
+    const struct registry_rows kind = {sizeof(*rows), read_spent, finish_spent};
 
     registry_bind_u64(s, 1, before_ns);
     registry_bind_u64(s, 2, max);
     if (tenant)
         registry_bind_text(s, 3, tenant);
-    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        struct registry_spent *row = &rows[n++];
-
-        *row = (struct registry_spent){.bytes = registry_column_u64(s, 2)};
-        if (!registry_column(s, 0, &row->id) ||
-            !registry_column_or_null(s, 1, &row->artifact_digest))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list old executions");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_spent_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
-    return r;
-}
-
-/* Reads the one number of a bound statement, and ends it. */
-static int read_number(struct registry *registry, sqlite3_stmt *s, const char *what,
-                       uint64_t *ret, struct err *err)
-{
-    int r = 0;
-
-    if (sqlite3_step(s) == SQLITE_ROW)
-        *ret = registry_column_u64(s, 0);
-    else
-        r = registry_error(registry, err, what);
-    registry_end(registry, s);
-    return r;
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list old executions", err);
 }
 
 int registry_execution_bytes(struct registry *registry, uint64_t *ret, struct err *err)
 {
-    return read_number(registry, begin(registry, SUM_BYTES), "add up what executions take", ret,
-                       err);
+    return registry_read_number(registry, begin(registry, SUM_BYTES),
+                                "add up what executions take", ret, err);
+}
+
+static bool read_excess(sqlite3_stmt *s, void *row)
+{
+    struct registry_excess *ret = row;
+
+    registry_column_copy(s, 0, ret->tenant, sizeof(ret->tenant));
+    ret->bytes = registry_column_u64(s, 1);
+    return true;
+}
+
+static void finish_excess(void *row)
+{
+    (void)row;
 }
 
 int registry_tenants_over(struct registry *registry, const char *after, size_t max,
                           struct registry_excess *rows, size_t *ret_n, struct err *err)
 {
     sqlite3_stmt *s = begin(registry, OVER);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
+    const struct registry_rows kind = {sizeof(*rows), read_excess, finish_excess};
 
     registry_bind_text(s, 1, after);
     registry_bind_u64(s, 2, max);
-    while (n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        registry_column_copy(s, 0, rows[n].tenant, sizeof(rows[n].tenant));
-        rows[n++].bytes = registry_column_u64(s, 1);
-    }
-    if (n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "find tenants over their storage");
-    registry_end(registry, s);
-    *ret_n = n;
-    return r;
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n,
+                              "find tenants over their storage", err);
 }
 
 int registry_executions_delete(struct registry *registry, const struct registry_spent *rows,
@@ -125,7 +115,8 @@ int registry_executions_delete(struct registry *registry, const struct registry_
 
 int registry_free_pages(struct registry *registry, uint64_t *ret, struct err *err)
 {
-    return read_number(registry, begin(registry, FREE_PAGES), "count its free pages", ret, err);
+    return registry_read_number(registry, begin(registry, FREE_PAGES), "count its free pages",
+                                ret, err);
 }
 
 int registry_vacuum(struct registry *registry, unsigned pages, uint64_t *ret_left,

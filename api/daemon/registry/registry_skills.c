@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS "name, version, digest, description, created_ns, bytes"
+#define COLUMNS "name, version, digest, description, created_ns, bytes, id"
 
 #define PAGE_ROWS 100u
 
@@ -23,7 +23,7 @@ static const char *const text[N_STATEMENTS] = {
                    " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [LATEST] = "SELECT " COLUMNS " FROM skills"
                " WHERE tenant_id = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1",
-    [PAGE] = "SELECT " COLUMNS ", id FROM skills WHERE tenant_id = ?1 AND name >= ?2"
+    [PAGE] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND name >= ?2"
              " AND (name > ?2 OR id < ?3) ORDER BY name, id DESC LIMIT ?4",
     [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [DIGEST_USED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
@@ -50,34 +50,33 @@ void registry_skill_finish(struct registry_skill *skill)
     *skill = (struct registry_skill){0};
 }
 
-/* Copies the row a statement stands on. False without memory. */
-static bool read_row(sqlite3_stmt *s, struct registry_skill *ret)
+static bool read_row(sqlite3_stmt *s, void *row)
 {
+    struct registry_skill *ret = row;
+
     ret->created_ns = registry_column_u64(s, 4);
     ret->bytes = registry_column_u64(s, 5);
+    ret->place = registry_column_u64(s, 6);
     return registry_column(s, 0, &ret->name) && registry_column(s, 1, &ret->version) &&
            registry_column(s, 2, &ret->digest) && registry_column(s, 3, &ret->description);
 }
 
+static void finish_row(void *row)
+{
+    registry_skill_finish(row);
+}
+
+static const struct registry_rows kind = {sizeof(struct registry_skill), read_row, finish_row};
+
 static int find_skill(struct registry *registry, const char *tenant, const char *name,
                       const char *version, struct registry_skill *ret, struct err *err)
 {
-    struct registry_skill skill = {0};
     sqlite3_stmt *s = begin(registry, version ? BY_VERSION : LATEST, tenant);
-    int r;
 
     registry_bind_text(s, 2, name);
     if (version)
         registry_bind_text(s, 3, version);
-    r = registry_fetch(registry, s, "look up a skill", err);
-    if (r == 0 && !read_row(s, &skill))
-        r = registry_no_memory(err);
-    registry_end(registry, s);
-    if (r < 0)
-        registry_skill_finish(&skill);
-    else
-        *ret = skill;
-    return r;
+    return registry_read_row(registry, s, &kind, ret, "look up a skill", err);
 }
 
 int registry_skill_get(struct registry *registry, const char *tenant, const char *name,
@@ -134,29 +133,18 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     return r;
 }
 
-/* Reads what follows a name and an id. *ret_n rows are the caller's, also on failure. */
+/* Reads what follows a name and a place. *ret_n rows are the caller's. */
 static int read_page(struct registry *registry, const char *tenant, const char *name,
-                     uint64_t id, struct registry_skill *rows, size_t *ret_n, uint64_t *ret_id,
+                     uint64_t place, struct registry_skill *rows, size_t *ret_n,
                      struct err *err)
 {
     sqlite3_stmt *s = begin(registry, PAGE, tenant);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
 
     registry_bind_text(s, 2, name);
-    registry_bind_u64(s, 3, id);
+    registry_bind_u64(s, 3, place);
     registry_bind_u64(s, 4, PAGE_ROWS);
-    while (r == 0 && n < PAGE_ROWS && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        rows[n] = (struct registry_skill){0};
-        *ret_id = registry_column_u64(s, 6);
-        if (!read_row(s, &rows[n++]))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < PAGE_ROWS && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list the skills");
-    registry_end(registry, s);
-    *ret_n = n;
-    return r;
+    return registry_read_rows(registry, s, &kind, PAGE_ROWS, rows, ret_n, "list the skills",
+                              err);
 }
 
 int registry_skill_each(struct registry *registry, const char *tenant,
@@ -164,17 +152,20 @@ int registry_skill_each(struct registry *registry, const char *tenant,
 {
     struct registry_skill rows[PAGE_ROWS];
     char *after = strdup("");
-    uint64_t after_id = INT64_MAX;
+    uint64_t place = INT64_MAX;
     size_t n = PAGE_ROWS;
     int r = after ? 0 : registry_no_memory(err);
 
     /* In pages: whoever has many must not keep the lock from others. */
     while (r == 0 && n == PAGE_ROWS) {
-        r = read_page(registry, tenant, after, after_id, rows, &n, &after_id, err);
+        r = read_page(registry, tenant, after, place, rows, &n, err);
+        if (r < 0)
+            break;
         for (size_t i = 0; r == 0 && i < n; i++)
             r = visit(ctx, &rows[i]);
         if (r == 0 && n == PAGE_ROWS) {
             free(after);
+            place = rows[n - 1].place;
             after = rows[n - 1].name;
             rows[n - 1].name = NULL;
         }
@@ -198,13 +189,11 @@ int registry_skill_delete(struct registry *registry, const char *tenant, const c
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
                          struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, DIGEST_USED, digest);
-    int r = 0;
+    uint64_t used = 1;
+    int r = registry_read_number(registry, begin(registry, DIGEST_USED, digest),
+                                 "look up a digest", &used, err);
 
-    if (sqlite3_step(s) == SQLITE_ROW)
-        *ret = sqlite3_column_int(s, 0) != 0;
-    else
-        r = registry_error(registry, err, "look up a digest");
-    registry_end(registry, s);
+    if (r == 0)
+        *ret = used != 0;
     return r;
 }

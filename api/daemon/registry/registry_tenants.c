@@ -7,10 +7,12 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
-#define LIMIT_COLUMNS                                                                          \
-    "weight, max_running, max_queued, rate_per_minute, cpu_ms_per_day, storage_bytes,"         \
-    " max_timeout_ms, max_memory_bytes, reuse"
-#define COLUMNS "id, name, is_disabled, created_ns, stored_bytes, " LIMIT_COLUMNS
+#define LIMIT_COLUMN(name, unset, max) #name ", "
+#define LIMIT_PLACE(name, unset, max)  "?, "
+#define LIMIT_COLUMNS                  TENANT_LIMITS_EACH(LIMIT_COLUMN) "reuse"
+/* After those that have a number. */
+#define LIMIT_PLACES TENANT_LIMITS_EACH(LIMIT_PLACE) "?"
+#define COLUMNS      "id, name, is_disabled, created_ns, stored_bytes, " LIMIT_COLUMNS
 
 enum statement {
     INSERT,
@@ -26,13 +28,13 @@ enum statement {
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO tenants(id, name, created_ns, " LIMIT_COLUMNS ")"
-               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+               " VALUES(?1, ?2, ?3, " LIMIT_PLACES ")",
     [BY_ID] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1",
     [BY_NAME] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1 OR name = ?1",
     [LIST] = "SELECT " COLUMNS " FROM tenants WHERE (created_ns, id) < (?1, ?2)"
              " ORDER BY created_ns DESC, id DESC LIMIT ?3",
     [UPDATE] = "UPDATE tenants SET name = ?2, is_disabled = ?3, (" LIMIT_COLUMNS ") ="
-               " (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) WHERE id = ?1",
+               " (" LIMIT_PLACES ") WHERE id = ?1",
     [DIGESTS] = "SELECT digest FROM skills WHERE tenant_id = ?1"
                 " UNION SELECT digest FROM files WHERE tenant_id = ?1"
                 " UNION SELECT artifact_digest FROM executions"
@@ -56,41 +58,42 @@ void registry_tenant_finish(struct registry_tenant *tenant)
     *tenant = (struct registry_tenant){0};
 }
 
-/* Binds the limits to nine places from ?4 on. */
+/* Binds LIMIT_PLACES, from ?4 on. */
 static void bind_limits(sqlite3_stmt *s, const struct tenant_limits *limits)
 {
-    registry_bind_u64(s, 4, limits->weight);
-    registry_bind_u64(s, 5, limits->max_running);
-    registry_bind_u64(s, 6, limits->max_queued);
-    registry_bind_u64(s, 7, limits->rate_per_minute);
-    registry_bind_u64(s, 8, limits->cpu_ms_per_day);
-    registry_bind_u64(s, 9, limits->storage_bytes);
-    registry_bind_u64(s, 10, limits->max_timeout_ms);
-    registry_bind_u64(s, 11, limits->max_memory_bytes);
-    registry_bind_u64(s, 12, limits->reuse);
+    int at = 4;
+
+#define LIMIT(name, unset, max) registry_bind_u64(s, at++, limits->name);
+    TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
+    registry_bind_u64(s, at, limits->reuse);
 }
 
-static bool read_row(sqlite3_stmt *s, struct registry_tenant *ret)
+static bool read_row(sqlite3_stmt *s, void *row)
 {
-    uint64_t reuse = registry_column_u64(s, 13);
+    struct registry_tenant *ret = row;
+    uint64_t reuse;
+    int at = 5;
 
     registry_column_copy(s, 0, ret->id, sizeof(ret->id));
     ret->is_disabled = sqlite3_column_int(s, 2) != 0;
     ret->created_ns = registry_column_u64(s, 3);
     ret->stored_bytes = registry_column_u64(s, 4);
-    ret->limits = (struct tenant_limits){
-        .weight = (uint32_t)registry_column_u64(s, 5),
-        .max_running = (uint32_t)registry_column_u64(s, 6),
-        .max_queued = (uint32_t)registry_column_u64(s, 7),
-        .rate_per_minute = (uint32_t)registry_column_u64(s, 8),
-        .cpu_ms_per_day = registry_column_u64(s, 9),
-        .storage_bytes = registry_column_u64(s, 10),
-        .max_timeout_ms = registry_column_u64(s, 11),
-        .max_memory_bytes = registry_column_u64(s, 12),
-        /* One that nobody knows is none at all. */
-        .reuse = reuse < TENANT_REUSES ? (enum tenant_reuse)reuse : TENANT_REUSE_NEVER};
+#define LIMIT(name, unset, max) ret->limits.name = registry_column_u64(s, at++);
+    TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
+    reuse = registry_column_u64(s, at);
+    /* One that nobody knows is none at all. */
+    ret->limits.reuse = reuse < TENANT_REUSES ? (enum tenant_reuse)reuse : TENANT_REUSE_NEVER;
     return registry_column(s, 1, &ret->name);
 }
+
+static void finish_row(void *row)
+{
+    registry_tenant_finish(row);
+}
+
+static const struct registry_rows kind = {sizeof(struct registry_tenant), read_row, finish_row};
 
 int registry_tenant_create(struct registry *registry, const char *id, const char *name,
                            const struct tenant_limits *limits, uint64_t created_ns,
@@ -115,17 +118,9 @@ static int find(struct registry *registry, enum statement which, const char *id,
                 struct registry_tenant *ret, struct err *err)
 {
     sqlite3_stmt *s = begin(registry, which);
-    struct registry_tenant tenant = {0};
-    int r;
 
     registry_bind_text(s, 1, id);
-    r = registry_fetch(registry, s, "look up a tenant", err);
-    if (r == 0 && !read_row(s, &tenant))
-        r = registry_no_memory(err);
-    registry_end(registry, s);
-    if (r == 0)
-        *ret = tenant;
-    return r;
+    return registry_read_row(registry, s, &kind, ret, "look up a tenant", err);
 }
 
 int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
@@ -145,23 +140,29 @@ int registry_tenant_list(struct registry *registry, uint64_t after_ns, const cha
                          struct err *err)
 {
     sqlite3_stmt *s = begin(registry, LIST);
-    int step = SQLITE_DONE, r = 0;
-    size_t n = 0;
 
     registry_bind_place(s, after_ns, after_id);
     registry_bind_u64(s, 3, max);
-    while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        rows[n] = (struct registry_tenant){0};
-        if (!read_row(s, &rows[n++]))
-            r = registry_no_memory(err);
-    }
-    if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list the tenants");
-    registry_end(registry, s);
-    for (size_t i = 0; r < 0 && i < n; i++)
-        registry_tenant_finish(&rows[i]);
-    if (r == 0)
-        *ret_n = n;
+    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list the tenants", err);
+}
+
+int registry_tenant_check_room(struct registry *registry, const char *id, uint64_t bytes,
+                               struct err *err)
+{
+    struct registry_tenant row;
+    uint64_t limit, left;
+    int r = registry_tenant_get(registry, id, &row, err);
+
+    if (r < 0)
+        return r;
+    limit = row.limits.storage_bytes;
+    left = row.stored_bytes < limit ? limit - row.stored_bytes : 0;
+    if (limit > 0 && bytes > left)
+        r = err_set(err, EDQUOT,
+                    "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit",
+                    (unsigned long long)row.stored_bytes, (unsigned long long)limit,
+                    (unsigned long long)bytes);
+    registry_tenant_finish(&row);
     return r;
 }
 

@@ -4,7 +4,7 @@
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_TENANTS_H
 
 #include "api/daemon/registry/registry.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 
 /* A tenant. The name is owned. */
 struct registry_tenant {
@@ -35,6 +35,12 @@ int registry_tenant_find(struct registry *registry, const char *id_or_name,
 int registry_tenant_list(struct registry *registry, uint64_t after_ns, const char *after_id,
                          size_t max, struct registry_tenant *rows, size_t *ret_n,
                          struct err *err);
+/*
+ * Whether a tenant may store so many bytes more. 0; -EDQUOT with a sentence for the caller;
+ * -ENOENT when there is no such tenant any more; -EIO. Only exact under the store's lock.
+ */
+int registry_tenant_check_room(struct registry *registry, const char *id, uint64_t bytes,
+                               struct err *err);
 /* Sets name, limits and whether it is disabled. 0; -ENOENT; -EEXIST: the name is taken; -EIO.
  */
 int registry_tenant_update(struct registry *registry, const char *id, const char *name,

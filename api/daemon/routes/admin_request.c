@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/admin_request.h"
 
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/request.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 
 #include <errno.h>
@@ -10,8 +10,6 @@
 #include <string.h>
 
 #define MEMBERS_MAX 16u
-/* The largest whole number that every JSON reader keeps as it is. */
-#define NUMBER_MAX (1ull << 53)
 
 static int refuse_member(const struct json_member *m, const char *why, struct err *err)
 {
@@ -95,17 +93,11 @@ static int take_limit(const struct json_member *m, struct tenant_limits *limits,
 {
     const struct {
         const char *name;
-        uint32_t *small;
-        uint64_t *large;
+        uint64_t *value, unset, max;
     } known[] = {
-        {"weight", &limits->weight, NULL},
-        {"max_running", &limits->max_running, NULL},
-        {"max_queued", &limits->max_queued, NULL},
-        {"rate_per_minute", &limits->rate_per_minute, NULL},
-        {"cpu_ms_per_day", NULL, &limits->cpu_ms_per_day},
-        {"storage_bytes", NULL, &limits->storage_bytes},
-        {"max_timeout_ms", NULL, &limits->max_timeout_ms},
-        {"max_memory_bytes", NULL, &limits->max_memory_bytes},
+#define LIMIT(name, unset, max) {#name, &limits->name, unset, max},
+        TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
     };
 
     if (json_slice_is(m->key, "reuse"))
@@ -116,18 +108,10 @@ static int take_limit(const struct json_member *m, struct tenant_limits *limits,
 
         if (!json_slice_is(m->key, known[i].name))
             continue;
-        r = take_number(m, known[i].small ? UINT32_MAX : NUMBER_MAX, &value, err);
-        if (r < 0)
-            return r;
-        if (known[i].small == &limits->weight && value == 0)
-            value = TENANT_WEIGHT_DEFAULT;
-        if (known[i].small == &limits->weight && value > TENANT_WEIGHT_MAX)
-            return refuse_member(m, "must be from 1 to 100", err);
-        if (known[i].large)
-            *known[i].large = value;
-        else if (known[i].small)
-            *known[i].small = (uint32_t)value;
-        return 0;
+        r = take_number(m, known[i].max, &value, err);
+        if (r == 0)
+            *known[i].value = value ? value : known[i].unset;
+        return r;
     }
     return refuse_member(m, "is no limit", err);
 }

@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_ADMIN_REQUEST_H
 #define SKILLVM_API_DAEMON_ROUTES_ADMIN_REQUEST_H
 
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/err.h"
 
 #include <stdbool.h>

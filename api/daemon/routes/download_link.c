@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/download_link.h"
 
-#include "api/daemon/ids.h"
+#include "api/daemon/terms/ids.h"
 #include "api/json/json_text.h"
 #include "api/skill/sha256.h"
 

@@ -9,7 +9,7 @@
 #define SKILLVM_API_DAEMON_ROUTES_DOWNLOAD_LINK_H
 
 #include "api/daemon/engine/execution.h"
-#include "api/daemon/tenant.h"
+#include "api/daemon/terms/tenant.h"
 #include "base/buf.h"
 #include "base/err.h"
 

@@ -30,3 +30,18 @@ void failure_reply(struct http_reply *reply, int result, const struct err *err)
                      err->code ? err->message : strerror(-result));
     reply->retry_after_s = meaning.retry_after_s;
 }
+
+bool failure_or_json(struct http_reply *reply, unsigned status, struct json_writer *w,
+                     int result, const struct err *err)
+{
+    struct buf body;
+    int written = json_writer_end(w, &body);
+
+    if (result == 0 && written == 0) {
+        http_reply_json(reply, status, &body);
+        return true;
+    }
+    buf_finish(&body);
+    failure_reply(reply, result < 0 ? result : -ENOMEM, err);
+    return false;
+}

@@ -7,12 +7,22 @@
 #define SKILLVM_API_DAEMON_ROUTES_FAILURE_H
 
 #include "api/daemon/http/http.h"
+#include "api/json/json_write.h"
 #include "base/err.h"
+
+#include <stdbool.h>
 
 /*
  * Fills the reply to what failed with result (-errno): err's message, or where it is not set
  * what the errno is called. What the table does not have is our fault, a 500.
  */
 void failure_reply(struct http_reply *reply, int result, const struct err *err);
+
+/*
+ * Ends what was written, and replies with it unless result or the writing is a failure. True
+ * where it did.
+ */
+bool failure_or_json(struct http_reply *reply, unsigned status, struct json_writer *w,
+                     int result, const struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/lookup.h"
 
-#include "api/daemon/ids.h"
+#include "api/daemon/terms/ids.h"
 
 #include <errno.h>
 #include <unistd.h>

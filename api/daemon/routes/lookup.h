@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_LOOKUP_H
 #define SKILLVM_API_DAEMON_ROUTES_LOOKUP_H
 
-#include "api/daemon/daemon.h"
+#include "api/daemon/routes/daemon.h"
 
 #include <stdbool.h>
 

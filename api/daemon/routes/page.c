@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/page.h"
 
+#include "api/daemon/routes/failure.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,4 +49,13 @@ bool page_parse(const char *limit, const char *cursor, struct page *ret,
 void page_cursor(char ret[PAGE_CURSOR_SIZE], uint64_t after, const char *after_id)
 {
     (void)snprintf(ret, PAGE_CURSOR_SIZE, "%016" PRIx64 "%s", after, after_id);
+}
+
+void page_reply(struct http_reply *reply, struct json_writer *w, const char *cursor, int result,
+                const struct err *err)
+{
+    json_write_close(w, ']');
+    json_write_string(w, "next_cursor", cursor);
+    json_write_close(w, '}');
+    (void)failure_or_json(reply, 200, w, result, err);
 }

@@ -8,6 +8,8 @@
 #define SKILLVM_API_DAEMON_ROUTES_PAGE_H
 
 #include "api/daemon/http/http.h"
+#include "api/json/json_write.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +30,12 @@ bool page_parse(const char *limit, const char *cursor, struct page *ret,
                 struct http_reply *reply);
 /* The cursor of the page after this row. */
 void page_cursor(char ret[PAGE_CURSOR_SIZE], uint64_t after, const char *after_id);
+
+/*
+ * Ends a list in an object with the cursor of the page after it, NULL where this was the last,
+ * and replies as failure_or_json.
+ */
+void page_reply(struct http_reply *reply, struct json_writer *w, const char *cursor, int result,
+                const struct err *err);
 
 #endif

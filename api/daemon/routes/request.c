@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/request.h"
 
-#include "api/daemon/ids.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/skill/duration.h"
 #include "api/skill/names.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys and the audit, for the operator. */
-#include "api/daemon/audit.h"
-#include "api/daemon/auth.h"
-#include "api/daemon/daemon.h"
-#include "api/daemon/ids.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/auth.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_keys.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
 
@@ -63,7 +63,6 @@ static void create_key(struct daemon *d, const struct http_request *request,
     struct json_writer w = json_writer_init(KEY_JSON_MAX);
     char text[AUTH_KEY_SIZE], digest[SHA256_HEX_SIZE];
     struct err err = {0};
-    struct buf body = {0};
     int r = auth_make_key(text, digest);
 
     if (r == 0)
@@ -81,18 +80,12 @@ static void create_key(struct daemon *d, const struct http_request *request,
         audit_note(d->audit, &request->caller, "key.create", key->id, "tenant %s role %s",
                    key->tenant, key->is_operator ? "operator" : "tenant");
         write_key(&w, key, text);
-        r = json_writer_end(&w, &body) < 0 ? -ENOMEM : 0;
     }
     explicit_bzero(text, sizeof(text));
     if (r == -ENOENT)
         r = err_set(&err, EINVAL, "there is no tenant %s", key->tenant);
-    if (r < 0) {
-        buf_finish(&body);
-        failure_reply(reply, r, &err);
-        return;
-    }
-    http_reply_json(reply, 201, &body);
-    (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/keys/%s", key->id);
+    if (failure_or_json(reply, 201, &w, r, &err))
+        (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/keys/%s", key->id);
 }
 
 void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -149,25 +142,6 @@ static bool parse_query(struct daemon *d, const struct http_request *request,
     return r == 0;
 }
 
-/* Ends a list: its last members, or the failure. */
-static void reply_list(struct http_reply *reply, struct json_writer *w, const char *cursor,
-                       int result, const struct err *err)
-{
-    struct buf body;
-    int written;
-
-    json_write_close(w, ']');
-    json_write_string(w, "next_cursor", cursor);
-    json_write_close(w, '}');
-    written = json_writer_end(w, &body);
-    if (result == 0 && written == 0) {
-        http_reply_json(reply, 200, &body);
-        return;
-    }
-    buf_finish(&body);
-    failure_reply(reply, result < 0 ? result : -ENOMEM, err);
-}
-
 void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -195,7 +169,7 @@ void route_admin_key_list(void *ctx, struct http_request *request, struct http_r
     for (size_t i = 0; i < n; i++)
         registry_key_finish(&rows[i]);
     free(rows);
-    reply_list(reply, &w, n == page.max ? cursor : NULL, r, &err);
+    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
 }
 
 void route_admin_key_revoke(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -250,5 +224,5 @@ void route_admin_audit(void *ctx, struct http_request *request, struct http_repl
     for (size_t i = 0; i < n; i++)
         registry_audit_finish(&rows[i]);
     free(rows);
-    reply_list(reply, &w, n == page.max ? cursor : NULL, r, &err);
+    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
 }

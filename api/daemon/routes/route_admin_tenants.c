@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tenants, for the operator. */
-#include "api/daemon/audit.h"
-#include "api/daemon/auth.h"
-#include "api/daemon/daemon.h"
-#include "api/daemon/ids.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/auth.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/routes/admin_request.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
-#include "api/daemon/store/storage.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/skill.h"
 #include "base/clock.h"
@@ -48,14 +47,9 @@ static bool find_tenant(struct daemon *d, const struct http_request *request,
 static void write_limits(struct json_writer *w, const struct tenant_limits *limits)
 {
     json_write_open(w, "limits", '{');
-    json_write_number(w, "weight", limits->weight);
-    json_write_number(w, "max_running", limits->max_running);
-    json_write_number(w, "max_queued", limits->max_queued);
-    json_write_number(w, "rate_per_minute", limits->rate_per_minute);
-    json_write_number(w, "cpu_ms_per_day", limits->cpu_ms_per_day);
-    json_write_number(w, "storage_bytes", limits->storage_bytes);
-    json_write_number(w, "max_timeout_ms", limits->max_timeout_ms);
-    json_write_number(w, "max_memory_bytes", limits->max_memory_bytes);
+#define LIMIT(name, unset, max) json_write_number(w, #name, limits->name);
+    TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
     json_write_string(w, "reuse", tenant_reuse_name(limits->reuse));
     json_write_close(w, '}');
 }
@@ -87,21 +81,16 @@ static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned st
     struct json_writer w = json_writer_init(TENANT_JSON_MAX);
     struct registry_tenant tenant;
     struct err err = {0};
-    struct buf body;
     int r = registry_tenant_get(d->registry, id, &tenant, &err);
 
     if (r == 0) {
         r = write_tenant(d, &w, &tenant, &err);
         registry_tenant_finish(&tenant);
     }
-    if (json_writer_end(&w, &body) < 0 && r == 0)
-        r = -ENOMEM;
-    if (r < 0) {
-        buf_finish(&body);
-        reply_failed(reply, r, id, &err);
+    if (r == -ENOENT)
+        (void)err_set(&err, ENOENT, "there is no tenant %.64s", id);
+    if (!failure_or_json(reply, status, &w, r, &err))
         return;
-    }
-    http_reply_json(reply, status, &body);
     if (status == 201)
         (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/tenants/%s", id);
 }
@@ -144,10 +133,9 @@ void route_admin_tenant_list(void *ctx, struct http_request *request, struct htt
     struct registry_tenant *rows;
     struct page page;
     struct err err = {0};
-    struct buf body;
     char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
-    int r, written;
+    int r;
 
     if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], &page, reply))
         return;
@@ -160,21 +148,12 @@ void route_admin_tenant_list(void *ctx, struct http_request *request, struct htt
     json_write_open(&w, "tenants", '[');
     for (size_t i = 0; r == 0 && i < n; i++)
         r = write_tenant(d, &w, &rows[i], &err);
-    json_write_close(&w, ']');
     if (n == page.max)
         page_cursor(cursor, rows[n - 1].created_ns, rows[n - 1].id);
-    json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
-    json_write_close(&w, '}');
     for (size_t i = 0; i < n; i++)
         registry_tenant_finish(&rows[i]);
     free(rows);
-    written = json_writer_end(&w, &body);
-    if (r == 0 && written == 0) {
-        http_reply_json(reply, 200, &body);
-        return;
-    }
-    buf_finish(&body);
-    failure_reply(reply, r < 0 ? r : -ENOMEM, &err);
+    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
 }
 
 void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -248,16 +227,14 @@ static int note_digest(void *ctx, const char *digest)
  */
 static int delete_tenant(struct daemon *d, const char *id, struct err *err)
 {
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
     struct skill_strings digests = {0};
-    int r;
+    int r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
 
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
     if (r == 0)
         r = registry_tenant_delete(d->registry, id, err);
     for (size_t i = 0; r == 0 && i < digests.len; i++)
-        (void)storage_release(d->registry, d->objects_fd, digests.items[i], NULL);
-    (void)pthread_mutex_unlock(&d->store_lock);
+        (void)store_release(store, digests.items[i], NULL);
     skill_strings_finish(&digests);
     return r;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an execution left: its files, one of them, and the address that needs no key. */
-#include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/lookup.h"
-#include "api/daemon/store/objects.h"
+#include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts_read.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -45,24 +44,21 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
 }
 
 /*
- * Opens the archive of files, under the store lock: retention may be about to remove it. A
+ * Opens the archive of files, under the store's lock: retention may be about to remove it. A
  * descriptor, or -1 when *reply says why not.
  */
 static int open_files(struct daemon *d, const char *tenant, const char *id,
                       struct http_reply *reply)
 {
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
     struct registry_execution row;
     struct err err = {0};
-    bool known;
     int fd = -ENOENT;
 
-    (void)pthread_mutex_lock(&d->store_lock);
-    known = lookup_row(d, tenant, id, &row, reply);
-    if (known && row.artifact_digest)
-        fd = objects_open(d->objects_fd, row.artifact_digest, &err);
-    (void)pthread_mutex_unlock(&d->store_lock);
-    if (!known)
+    if (!lookup_row(d, tenant, id, &row, reply))
         return -1;
+    if (row.artifact_digest)
+        fd = store_get(store, row.artifact_digest, &err);
     if (err.code)
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     else if (fd < 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/failure.h"
-#include "api/daemon/routes/files.h"
+#include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/request.h"
-#include "api/daemon/routes/skills.h"
-#include "api/daemon/routes/sse.h"
-#include "api/daemon/store/objects.h"
+#include "api/daemon/routes/uploads.h"
 #include "api/skill/sha256.h"
 
 #include <errno.h>
@@ -83,15 +83,15 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     struct err err = {0};
     int r;
 
-    c->e->job.skill.fd = spool_open_nameless(c->daemon->tmp_fd);
+    c->e->job.skill.fd = store_temporary(c->daemon->store);
     if (c->e->job.skill.fd < 0) {
         (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
         return step(reply, -EIO, &err);
     }
-    r = skills_ingest(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
-                      c->e->job.skill.fd, &c->archive, &c->skill, &err);
+    r = intake_archive(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
+                       c->e->job.skill.fd, &c->archive, &c->skill, &err);
     if (r < 0) {
-        skills_reply_refused(reply, r, &err);
+        intake_reply_refused(reply, r, &err);
         return false;
     }
     /* Nobody else will ever show them: this skill is not registered. */
@@ -105,22 +105,18 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
 static int open_registered(struct creation *c, struct registry_skill *ret, bool *ret_name_known,
                            struct err *err)
 {
-    struct daemon *d = c->daemon;
-    int r;
+    _cleanup_store_lock_ struct store *store = store_lock(c->daemon->store);
+    int r = registry_skill_get(c->daemon->registry, c->e->tenant, c->request.skill,
+                               c->request.version, ret, ret_name_known, err);
 
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = registry_skill_get(d->registry, c->e->tenant, c->request.skill, c->request.version, ret,
-                           ret_name_known, err);
-    if (r == 0) {
-        c->e->job.skill.fd = objects_open(d->objects_fd, ret->digest, err);
-        if (c->e->job.skill.fd < 0) {
-            c->e->job.skill.fd = -1;
-            registry_skill_finish(ret);
-            r = -EIO;
-        }
-    }
-    (void)pthread_mutex_unlock(&d->store_lock);
-    return r;
+    if (r < 0)
+        return r;
+    c->e->job.skill.fd = store_get(store, ret->digest, err);
+    if (c->e->job.skill.fd >= 0)
+        return 0;
+    c->e->job.skill.fd = -1;
+    registry_skill_finish(ret);
+    return -EIO;
 }
 
 /* A skill of the registry, by name and version. */
@@ -267,7 +263,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (c->repeated)
         return true;
     /* Before an archive is looked at. */
-    if (!daemon_admit(c->daemon, reply) || !begin_draft(c, reply))
+    if (!held_admit(c->daemon->held, 0, reply) || !begin_draft(c, reply))
         return false;
     if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
         return false;
@@ -277,9 +273,9 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->e->fresh = c->request.is_fresh;
     c->e->job.skill.len = (uint64_t)tar.st_size;
-    r = files_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
+    r = uploads_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
     if (r == 0)
-        r = skills_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
+        r = intake_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
     if (!step(reply, r, &err))
         return false;
     take_input(c, json);
@@ -342,7 +338,7 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
     if (is_async)
         reply_accepted(reply, row->id, row->status);
     else if (http->wants_events)
-        sse_reply_stored(row, reply);
+        event_stream_reply_stored(row, reply);
     else if (!row->result)
         http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
     else if (buf_append(&body, row->result, strlen(row->result)) < 0)
@@ -357,7 +353,7 @@ static void reply_execution(struct daemon *d, const struct http_request *http,
                             struct http_reply *reply, struct execution *e, bool is_async)
 {
     if (http->wants_events && !is_async) {
-        sse_reply(e, d->held, reply);
+        event_stream_reply(e, d->held, reply);
         return;
     }
     if (is_async) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of executions: the list, one of them, its log, its events, its files. */
-#include "api/daemon/daemon.h"
 #include "api/daemon/engine/result.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
-#include "api/daemon/routes/sse.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
@@ -86,7 +86,6 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     struct registry_execution *rows;
     struct page place;
     struct err err = {0};
-    struct buf body;
     char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
     int r;
@@ -105,22 +104,12 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
         if (!wanted || strcmp(status, wanted) == 0)
             write_row(&w, &rows[i], status);
     }
-    json_write_close(&w, ']');
     if (n == page.max)
         page_cursor(cursor, rows[n - 1].accepted_ns, rows[n - 1].id);
-    json_write_string(&w, "next_cursor", n == page.max ? cursor : NULL);
-    json_write_close(&w, '}');
     for (size_t i = 0; i < n; i++)
         registry_execution_finish(&rows[i]);
     free(rows);
-    if (json_writer_end(&w, &body) < 0 && r == 0)
-        r = err_set(&err, ENOMEM, "out of memory");
-    if (r < 0) {
-        buf_finish(&body);
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-        return;
-    }
-    http_reply_json(reply, 200, &body);
+    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
 }
 
 /* The shape of a result, for an execution that has none. live: it is queued or runs. */
@@ -235,9 +224,9 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e) {
-        sse_reply(e, d->held, reply);
+        event_stream_reply(e, d->held, reply);
         return;
     }
-    sse_reply_stored(&row, reply);
+    event_stream_reply_stored(&row, reply);
     registry_execution_finish(&row);
 }

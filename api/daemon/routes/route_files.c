@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input files: uploaded once, used by any number of executions, removed when they expire. */
-#include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
-#include "api/daemon/routes/files.h"
+#include "api/daemon/routes/uploads.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -38,16 +39,6 @@ static void write_file(struct json_writer *w, const struct registry_file *file)
     json_write_time(w, "updated_at", file->created_ns);
     json_write_time(w, "expires_at", file->expires_ns < INT64_MAX ? file->expires_ns : 0);
     json_write_close(w, '}');
-}
-
-static void reply_written(struct http_reply *reply, unsigned status, struct json_writer *w)
-{
-    struct buf body;
-
-    if (json_writer_end(w, &body) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
-        http_reply_json(reply, status, &body);
 }
 
 static void reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
@@ -106,7 +97,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     struct err err = {0};
     int r;
 
-    if (!find_upload(request, &upload, &name, &type, reply) || !daemon_admit(d, reply))
+    if (!find_upload(request, &upload, &name, &type, reply) || !held_admit(d->held, 0, reply))
         return;
     if (name && request_file_name(name, clean, &err) < 0) {
         http_reply_error(reply, 400, "bad_request", "%s", err.message);
@@ -114,7 +105,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     }
     row.name = strdup(clean);
     row.content_type = copy_type(type);
-    r = row.name && row.content_type ? files_store(d, request, upload, &row, &err)
+    r = row.name && row.content_type ? uploads_store(d, request, upload, &row, &err)
                                      : err_set(&err, ENOMEM, "out of memory");
     (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
     if (r == -ENOENT) {
@@ -123,8 +114,8 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
         failure_reply(reply, r, &err);
     } else {
         write_file(&w, &row);
-        reply_written(reply, 201, &w);
-        (void)snprintf(reply->location, sizeof(reply->location), "/v1/files/%s", row.id);
+        if (failure_or_json(reply, 201, &w, 0, &err))
+            (void)snprintf(reply->location, sizeof(reply->location), "/v1/files/%s", row.id);
         log_info("files", "stored id=%s bytes=%llu digest=%.12s", row.id,
                  (unsigned long long)row.bytes, row.digest);
     }
@@ -173,9 +164,7 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     }
     json_write_close(&w, ']');
     free(rows);
-    reply_written(reply, 200, &w);
-    if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
 void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -186,14 +175,14 @@ void route_file_get(void *ctx, struct http_request *request, struct http_reply *
     struct registry_file row;
     struct err err = {0};
     _cleanup_fd_ int fd = -1;
-    int r = files_open(d, request->caller.tenant, id, &row, &fd, &err);
+    int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
     if (r < 0) {
         reply_failed(reply, r, id, &err);
         return;
     }
     write_file(&w, &row);
-    reply_written(reply, 200, &w);
+    (void)failure_or_json(reply, 200, &w, 0, &err);
     registry_file_finish(&row);
 }
 
@@ -204,7 +193,7 @@ void route_file_download(void *ctx, struct http_request *request, struct http_re
     struct registry_file row;
     struct err err = {0};
     _cleanup_fd_ int fd = -1;
-    int r = files_open(d, request->caller.tenant, id, &row, &fd, &err);
+    int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
     if (r < 0) {
         reply_failed(reply, r, id, &err);
@@ -223,7 +212,7 @@ void route_file_delete(void *ctx, struct http_request *request, struct http_repl
 {
     const char *id = request->params[0];
     struct err err = {0};
-    int r = files_delete(ctx, request->caller.tenant, id, &err);
+    int r = uploads_delete(ctx, request->caller.tenant, id, &err);
 
     if (r < 0) {
         reply_failed(reply, r, id, &err);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the daemon lives, and whether it can take an execution now. */
-#include "api/daemon/daemon.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/json/json_text.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#define BODY_MAX        8192u
-#define RETRY_SNAPSHOT  1u /* seconds */
-#define RETRY_RESOURCES 5u
+#define BODY_MAX       8192u
+#define RETRY_SNAPSHOT 1u /* seconds */
 
 void route_health(void *ctx, struct http_request *request, struct http_reply *reply)
 {
@@ -22,7 +22,7 @@ void route_health(void *ctx, struct http_request *request, struct http_reply *re
 
 /* "ok", or how much of what is too little. */
 static void append_level(struct buf *body, const char *name,
-                         const struct resources_level *level)
+                         const struct watermarks_level *level)
 {
     char text[128] = "ok";
 
@@ -40,18 +40,18 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     struct buf body = buf_init(BODY_MAX);
     char text[ERR_MESSAGE_MAX];
     enum snapshots_state state = snapshots_get_state(d->snapshots, text, sizeof(text));
-    struct resources_state resources;
+    struct watermarks_state levels;
     struct err pool = {0};
     bool ready;
 
     (void)request;
-    resources_look(d->resources, &resources);
+    watermarks_look(d->watermarks, &levels);
     if (__atomic_load_n(&d->stopping, __ATOMIC_RELAXED))
         (void)err_set(&pool, ESHUTDOWN, "the daemon is stopping");
     else
         (void)pool_check_starts(d->pool, &pool);
-    ready = state == SNAPSHOTS_READY && pool.code == 0 && !resources.disk.low &&
-            !resources.memory.low;
+    ready =
+        state == SNAPSHOTS_READY && pool.code == 0 && !levels.disk.low && !levels.memory.low;
     (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":",
                      ready                       ? "ready"
                      : state == SNAPSHOTS_FAILED ? "failed"
@@ -59,29 +59,12 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     (void)json_append_cstr(&body, text);
     (void)buf_printf(&body, ",\"pool\":");
     (void)json_append_cstr(&body, pool.code ? pool.message : "ok");
-    append_level(&body, "disk", &resources.disk);
-    append_level(&body, "memory", &resources.memory);
+    append_level(&body, "disk", &levels.disk);
+    append_level(&body, "memory", &levels.memory);
     (void)buf_printf(&body, "}}\n");
     http_reply_json(reply, ready ? 200 : 503, &body);
     if (state == SNAPSHOTS_PREPARING)
         reply->retry_after_s = RETRY_SNAPSHOT;
     else if (!ready && state == SNAPSHOTS_READY)
-        reply->retry_after_s = RETRY_RESOURCES;
-}
-
-bool daemon_admit(struct daemon *d, struct http_reply *reply)
-{
-    return daemon_admit_bytes(d, 0, reply);
-}
-
-bool daemon_admit_bytes(struct daemon *d, uint64_t bytes, struct http_reply *reply)
-{
-    struct err err = {0};
-
-    if (resources_check(d->resources, &err) == 0 &&
-        resources_check_room(d->resources, bytes, &err) == 0)
-        return true;
-    http_reply_error(reply, 503, "overloaded", "nothing new is accepted now: %s", err.message);
-    reply->retry_after_s = RETRY_RESOURCES;
-    return false;
+        reply->retry_after_s = HELD_RETRY_S;
 }

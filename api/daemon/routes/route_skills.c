@@ -1,188 +1,204 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/audit.h"
-#include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
+/* The registered skills: the list, one of them, and its removal. */
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
-#include "api/daemon/routes/skills.h"
-#include "api/daemon/routes/tools.h"
-#include "api/daemon/store/objects.h"
-#include "api/daemon/store/storage.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
+#include "base/fd.h"
+#include "base/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/* What push and validate say of a skill they accept. */
-static void reply_accepted(struct http_reply *reply, unsigned status, const struct skill *skill,
-                           const struct skill_archive *archive)
+#define LIST_MAX (64 * LIMIT_MIB)
+#define SHOW_MAX (32 * LIMIT_MIB)
+
+/* The members that the list and the single skill have in common. */
+static void write_row(struct json_writer *w, const struct registry_skill *row)
 {
-    struct json_writer w = json_writer_init(LIMIT_MIB * 8);
-    struct buf body;
-
-    json_write_open(&w, NULL, '{');
-    if (status == 200)
-        json_write_bool(&w, "valid", true);
-    json_write_string(&w, "name", skill->name);
-    json_write_string(&w, "version", skill->version);
-    if (status == 200) {
-        json_write_string(&w, "skill_name", skill->name);
-        json_write_string(&w, "skill_version", skill->version);
-    }
-    json_write_string(&w, "description", skill->description);
-    json_write_string(&w, "digest", archive->digest);
-    json_write_open(&w, "warnings", '[');
-    for (size_t i = 0; i < skill->warnings.len; i++)
-        json_write_string(&w, NULL, skill->warnings.items[i]);
-    json_write_close(&w, ']');
-    if (status == 200) {
-        json_write_open(&w, "errors", '[');
-        json_write_close(&w, ']');
-    }
-    json_write_close(&w, '}');
-    if (json_writer_end(&w, &body) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
-        http_reply_json(reply, status, &body);
+    json_write_string(w, "name", row->name);
+    json_write_string(w, "version", row->version);
+    json_write_string(w, "description", row->description);
+    json_write_string(w, "digest", row->digest);
+    json_write_time(w, "created_at", row->created_ns);
 }
 
-/*
- * Puts the canonical tar into the store and the skill into the registry, under the store lock:
- * what is refused leaves nothing. As of registry_skill_put.
- */
-static int store_skill(struct daemon *d, const char *tenant, struct objects_draft *draft,
-                       const struct registry_registration *registration, bool *ret_new,
-                       char **ret_existing, struct err *err)
+static int list_one(void *ctx, const struct registry_skill *row)
 {
-    struct registry_skill known;
-    bool name_known;
-    bool new_object = false;
-    int r = registry_skill_get(d->registry, tenant, registration->name, registration->version,
-                               &known, &name_known, err);
+    struct json_writer *w = ctx;
 
-    if (r == 0 && strcmp(known.digest, registration->digest) != 0) {
-        *ret_existing = known.digest;
-        known.digest = NULL;
-        r = -EEXIST;
-    }
-    *ret_new = r == -ENOENT;
-    if (r == 0 || r == -EEXIST)
-        registry_skill_finish(&known);
-    if (r < 0 && r != -ENOENT)
-        return r;
-    /* What is there already takes nothing more. */
-    r = r == 0 ? 0 : storage_check_quota(d->registry, tenant, registration->bytes, err);
-    if (r < 0)
-        return r;
-    r = objects_put(d->objects_fd, draft, registration->digest, &new_object, err);
-    if (r == 0)
-        r = registry_skill_put(d->registry, tenant, registration, ret_existing, err);
-    if (r < 0 && new_object)
-        objects_remove(d->objects_fd, registration->digest);
-    return r;
+    json_write_open(w, NULL, '{');
+    write_row(w, row);
+    json_write_close(w, '}');
+    return w->result;
 }
 
-static void register_skill(struct daemon *d, const struct caller *caller,
-                           struct objects_draft *draft, const struct skill *skill,
-                           const struct skill_archive *archive, struct http_reply *reply)
-{
-    struct err err = {0};
-    char *existing = NULL;
-    bool is_new = false;
-    struct stat tar = {0};
-    const struct registry_registration registration = {
-        .name = skill->name,
-        .version = skill->version,
-        .digest = archive->digest,
-        .description = skill->description,
-        .bytes = fstat(draft->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0};
-    int r;
-
-    /* Again under the lock, where it then takes no time: others wait for that lock. */
-    (void)fsync(draft->fd);
-    (void)pthread_mutex_lock(&d->store_lock);
-    r = store_skill(d, caller->tenant, draft, &registration, &is_new, &existing, &err);
-    (void)pthread_mutex_unlock(&d->store_lock);
-    if (r == -EEXIST)
-        http_reply_error(reply, 409, "conflict",
-                         "%s %s is registered already with other content (digest %.12s)",
-                         skill->name, skill->version, existing);
-    else if (r == -ENOENT)
-        http_reply_error(reply, 401, "unauthorized", "%s", err.message);
-    else if (r < 0)
-        failure_reply(reply, r, &err);
-    else
-        reply_accepted(reply, 201, skill, archive);
-    if (r == 0)
-        tools_prepare(d, caller->tenant, skill, archive);
-    if (r == 0 && is_new)
-        audit_note(d->audit, caller, "skill.push", skill->name, "version %s digest %s",
-                   skill->version, archive->digest);
-    free(existing);
-}
-
-/* The archive of a request, or NULL with *reply set. */
-static struct spool *find_upload(struct http_request *request, struct http_reply *reply)
-{
-    if (!request->is_multipart)
-        return &request->body;
-    if (request->parts[0].seen)
-        return &request->parts[0].content;
-    http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
-    return NULL;
-}
-
-void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
+void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct spool *body = find_upload(request, reply);
-    struct objects_draft draft = {.fd = -1};
-    struct skill_archive archive;
-    struct skill skill;
+    struct json_writer w = json_writer_init(LIST_MAX);
     struct err err = {0};
     int r;
 
-    if (!body || !daemon_admit(d, reply))
+    json_write_open(&w, NULL, '[');
+    r = registry_skill_each(d->registry, request->caller.tenant, list_one, &w, &err);
+    json_write_close(&w, ']');
+    /* What did not fit is no fault of the caller's. */
+    (void)failure_or_json(reply, 200, &w, w.result < 0 ? 0 : r, &err);
+}
+
+/* Finds the row of /:name/:version. False when *reply says why not. */
+static bool find_row(struct daemon *d, const struct http_request *request,
+                     struct registry_skill *ret, struct http_reply *reply)
+{
+    const char *name = request->params[0];
+    const char *version = request->params[1];
+    struct err err = {0};
+    bool name_known;
+    int r;
+
+    if (!request_name_valid(name, LIMIT_NAME_BYTES) ||
+        !request_name_valid(version, LIMIT_VERSION_BYTES)) {
+        http_reply_error(reply, 400, "bad_request", "%.64s %.64s is no skill name and version",
+                         name, version);
+        return false;
+    }
+    r = registry_skill_get(d->registry, request->caller.tenant, name,
+                           strcmp(version, "latest") == 0 ? NULL : version, ret, &name_known,
+                           &err);
+    if (r == -ENOENT && name_known)
+        http_reply_error(reply, 404, "not_found", "skill %s has no version %s", name, version);
+    else if (r == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "there is no skill named %s", name);
+    else if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    return r == 0;
+}
+
+static void write_resources(struct json_writer *w, const struct skill *skill)
+{
+    char text[32];
+
+    json_write_open(w, "resources", '{');
+    if (skill->memory_bytes > 0) {
+        bool whole = skill->memory_bytes % LIMIT_MIB == 0;
+
+        (void)snprintf(text, sizeof(text), whole ? "%lluMi" : "%llu",
+                       (unsigned long long)(whole ? skill->memory_bytes / LIMIT_MIB
+                                                  : skill->memory_bytes));
+        json_write_string(w, "memory", text);
+    }
+    if (skill->cpu_millis > 0) {
+        (void)snprintf(text, sizeof(text), "%g", skill->cpu_millis / 1000.0);
+        json_write_string(w, "cpu", text);
+    }
+    json_write_close(w, '}');
+}
+
+static void write_files(struct json_writer *w, const struct skill_archive *archive)
+{
+    json_write_open(w, "files", '[');
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        if (archive->entries[i].type != ARCHIVE_ENTRY_FILE)
+            continue;
+        json_write_open(w, NULL, '{');
+        json_write_string(w, "path", archive->entries[i].path);
+        json_write_number(w, "size_bytes", archive->entries[i].size);
+        json_write_close(w, '}');
+    }
+    json_write_close(w, ']');
+}
+
+static void write_skill(struct json_writer *w, const struct registry_skill *row,
+                        const struct skill *skill, const struct skill_archive *archive)
+{
+    char timeout[32] = "";
+
+    if (skill->timeout_ms > 0)
+        (void)snprintf(timeout, sizeof(timeout), "%gs", (double)skill->timeout_ms / 1000);
+    json_write_open(w, NULL, '{');
+    write_row(w, row);
+    json_write_string(w, "license", skill->license);
+    json_write_string(w, "compatibility", skill->compatibility);
+    json_write_string(w, "allowed_tools", skill->allowed_tools);
+    json_write_string(w, "lang", skill->lang);
+    json_write_string(w, "entry_point", skill->entry_point);
+    json_write_string(w, "timeout", timeout[0] ? timeout : NULL);
+    write_resources(w, skill);
+    json_write_open(w, "metadata", '{');
+    for (size_t i = 0; i < skill->n_metadata; i++)
+        json_write_string(w, skill->metadata[i].key, skill->metadata[i].value);
+    json_write_close(w, '}');
+    write_files(w, archive);
+    json_write_string(w, "instructions", skill->instructions);
+    json_write_string(w, "content", skill->instructions);
+    json_write_close(w, '}');
+}
+
+void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(SHOW_MAX);
+    struct skill_archive archive;
+    struct registry_skill row;
+    struct skill skill;
+    struct err err = {0};
+    int fd, r;
+
+    if (!find_row(d, request, &row, reply))
         return;
-    r = objects_draft_open(d->tmp_fd, &draft, &err);
+    fd = store_get(d->store, row.digest, &err);
+    r = fd < 0 ? fd : skill_archive_reload(fd, row.digest, &archive, &skill, &err);
+    fd_close(&fd);
     if (r < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
-        return;
-    }
-    r = skills_ingest(d->ingest_gate, request->caller.tenant, &d->archive_limits, body,
-                      draft.fd, &archive, &skill, &err);
-    if (r < 0) {
-        skills_reply_refused(reply, r, &err);
     } else {
-        register_skill(d, &request->caller, &draft, &skill, &archive, reply);
+        write_skill(&w, &row, &skill, &archive);
+        (void)failure_or_json(reply, 200, &w, 0, &err);
         skill_archive_finish(&archive);
         skill_finish(&skill);
     }
-    objects_draft_discard(&draft);
+    registry_skill_finish(&row);
 }
 
-void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
+/*
+ * Removes the row, and the object when no other row names it. Who runs the skill now has the
+ * file open and goes on.
+ */
+static int delete_skill(struct daemon *d, const char *tenant, const struct registry_skill *row,
+                        struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    int r = registry_skill_delete(d->registry, tenant, row->name, row->version, err);
+
+    return r < 0 ? r : store_release(store, row->digest, err);
+}
+
+void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct spool *body = find_upload(request, reply);
-    struct skill_archive archive;
-    struct skill skill;
+    struct registry_skill row;
     struct err err = {0};
     int r;
 
-    if (!body)
+    if (!find_row(d, request, &row, reply))
         return;
-    r = skills_ingest(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, -1,
-                      &archive, &skill, &err);
-    if (r < 0) {
-        skills_reply_refused(reply, r, &err);
-        return;
+    r = delete_skill(d, request->caller.tenant, &row, &err);
+    if (r == -ENOENT)
+        http_reply_error(reply, 404, "not_found", "skill %s has no version %s", row.name,
+                         row.version);
+    else if (r < 0)
+        http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    else {
+        log_info("skills", "deleted name=\"%s\" version=\"%s\" digest=%.12s", row.name,
+                 row.version, row.digest);
+        audit_note(d->audit, &request->caller, "skill.delete", row.name, "version %s digest %s",
+                   row.version, row.digest);
+        http_reply_empty(reply, 204);
     }
-    reply_accepted(reply, 200, &skill, &archive);
-    skill_archive_finish(&archive);
-    skill_finish(&skill);
+    registry_skill_finish(&row);
 }

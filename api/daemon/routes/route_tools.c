@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Skills as tools: their definitions in the shapes that models are given, and calls. */
-#include "api/daemon/limits.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/tool_call.h"
-#include "api/daemon/routes/tools.h"
+#include "api/daemon/routes/tool_catalog.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/tools/schema.h"
 
@@ -101,10 +101,10 @@ static void write_tool(struct json_writer *w, const struct shape *shape,
  * Completes all tools: first everything that has to be looked at is asked for, then it is
  * waited for together.
  */
-static int describe_all(struct daemon *d, const char *tenant, struct tools *tools,
+static int describe_all(struct daemon *d, const char *tenant, struct tool_catalog *tools,
                         struct err *err)
 {
-    uint64_t deadline_ns = tools_deadline_ns(d);
+    uint64_t deadline_ns = tool_catalog_deadline_ns(d);
     int r = 0;
 
     for (int wait = 0; wait < 2; wait++) {
@@ -113,7 +113,7 @@ static int describe_all(struct daemon *d, const char *tenant, struct tools *tool
 
             if (wait && !tool->is_pending)
                 continue;
-            r = tools_describe(d, tenant, tool, wait ? deadline_ns : 0, err);
+            r = tool_catalog_describe(d, tenant, tool, wait ? deadline_ns : 0, err);
             if (r < 0 && r != -EAGAIN)
                 return r;
         }
@@ -126,9 +126,8 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     struct daemon *d = ctx;
     const struct shape *shape = find_shape(request->query[0]);
     struct json_writer w = json_writer_init(LIST_MAX);
-    struct tools tools = {0};
+    struct tool_catalog tools = {0};
     struct err err = {0};
-    struct buf body;
     int r;
 
     if (!shape) {
@@ -136,7 +135,7 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
                          "\"format\" must be openai, anthropic or mcp");
         return;
     }
-    r = tools_load(d, request->caller.tenant, &tools, &err);
+    r = tool_catalog_load(d, request->caller.tenant, &tools, &err);
     if (r == 0)
         r = describe_all(d, request->caller.tenant, &tools, &err);
     if (shape->list)
@@ -147,20 +146,9 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     json_write_close(&w, ']');
     if (shape->list)
         json_write_close(&w, '}');
-    tools_finish(&tools);
-    if (r < 0) {
-        w.result = r;
-        (void)json_writer_end(&w, &body);
-        /* Nobody asked for a tool that is none: only a load is not our fault. */
-        failure_reply(reply, r == -EBUSY ? r : -EIO, &err);
-        return;
-    }
-    r = json_writer_end(&w, &body);
-    if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "cannot write the answer: %s",
-                         strerror(-r));
-    else
-        http_reply_json(reply, 200, &body);
+    tool_catalog_finish(&tools);
+    /* Nobody asked for a tool that is none: only a load is not our fault. */
+    (void)failure_or_json(reply, 200, &w, r < 0 && r != -EBUSY ? -EIO : r, &err);
 }
 
 /* The request of an execution that a call stands for. False when *reply says why there is none.
@@ -170,10 +158,10 @@ static bool make_request(struct daemon *d, const char *tenant, const struct tool
 {
     struct err err = {0};
     struct tool tool = {0};
-    int r = tools_find(d, tenant, call->name, &tool, &err);
+    int r = tool_catalog_find(d, tenant, call->name, &tool, &err);
 
     if (r == 0)
-        r = tools_describe(d, tenant, &tool, tools_deadline_ns(d), &err);
+        r = tool_catalog_describe(d, tenant, &tool, tool_catalog_deadline_ns(d), &err);
     if (r == 0)
         r = tool_call_translate(call, &tool, ret, &err);
     tool_finish(&tool);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/daemon.h"
-#include "api/daemon/limits.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 
 #include <stdio.h>

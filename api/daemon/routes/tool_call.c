@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/tool_call.h"
 
-#include "api/daemon/limits.h"
+#include "api/daemon/terms/limits.h"
 #include "api/json/json_walk.h"
 #include "api/json/json_write.h"
 #include "api/tools/arguments.h"

@@ -5,7 +5,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_TOOL_CALL_H
 #define SKILLVM_API_DAEMON_ROUTES_TOOL_CALL_H
 
-#include "api/daemon/routes/tools.h"
+#include "api/daemon/routes/tool_catalog.h"
 #include "api/json/json_text.h"
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,184 +1,192 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The store in a folder of this machine. */
 #include "api/daemon/store/store.h"
 
-#include "api/daemon/engine/result.h"
-#include "api/daemon/machine/snapshot_files.h"
-#include "api/daemon/store/storage.h"
-#include "base/clock.h"
+#include "api/daemon/store/spool.h"
 #include "base/fd.h"
 #include "base/log.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define LOCK_ATTEMPTS 50u
-#define LOCK_PAUSE_NS 20000000
+/* In tmp, of what is copied; there is one at a time, under the lock. */
+#define COPY_NAME "object-in-the-making"
 
-/* Creates every folder on the way. */
-static int make_folders(const char *path, struct err *err)
+struct store {
+    int objects_fd; /* borrowed, as the next */
+    int tmp_fd;
+    store_named_fn *is_named;
+    void *ctx;
+    pthread_mutex_t lock;
+};
+
+int store_create(const struct data_folder *folder, store_named_fn *is_named, void *ctx,
+                 struct store **ret, struct err *err)
 {
-    char text[PATH_MAX];
+    struct store *store;
 
-    if (strlen(path) >= sizeof(text))
-        return err_set(err, ENAMETOOLONG, "the path of the data folder is too long");
-    memcpy(text, path, strlen(path) + 1);
-    for (char *p = text + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        (void)mkdir(text, 0755);
-        *p = '/';
-    }
-    if (mkdir(text, 0700) < 0 && errno != EEXIST)
-        return err_set_errno(err, errno, "cannot create the data folder %s", path);
-    return 0;
-}
-
-static int open_folder(struct store *store, const char *name, int *ret_fd, struct err *err)
-{
-    if (mkdirat(store->dir_fd, name, 0700) < 0 && errno != EEXIST)
-        return err_set_errno(err, errno, "cannot create %s in the data folder", name);
-    *ret_fd = openat(store->dir_fd, name, DIR_FLAGS | O_NOFOLLOW);
-    if (*ret_fd < 0)
-        return err_set_errno(err, errno, "cannot open %s in the data folder", name);
-    return 0;
-}
-
-static int take_lock(struct store *store, const char *path, struct err *err)
-{
-    store->lock_fd =
-        openat(store->dir_fd, "skillvmd.lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (store->lock_fd < 0)
-        return err_set_errno(err, errno, "cannot open the lock of the data folder");
-    for (unsigned i = 0; flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0; i++) {
-        const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
-
-        if (errno != EWOULDBLOCK)
-            return err_set_errno(err, errno, "cannot lock the data folder");
-        /* A daemon that was killed holds it until its last child is past exec, or dead too. */
-        if (i == LOCK_ATTEMPTS)
-            return err_set(err, EBUSY, "another skillvmd uses the data folder %s", path);
-        (void)nanosleep(&pause, NULL);
-    }
-    return 0;
-}
-
-static void empty_folder(int dir_fd)
-{
-    DIR *dir = fd_opendir(dir_fd);
-    struct dirent *entry;
-
-    if (!dir)
-        return;
-    while ((entry = readdir(dir))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        /* A folder in tmp is a snapshot that was never finished. */
-        if (unlinkat(dir_fd, entry->d_name, 0) < 0)
-            snapshot_remove(dir_fd, entry->d_name);
-    }
-    (void)closedir(dir);
-}
-
-int store_open(const char *path, struct store *ret, struct err *err)
-{
-    struct store store = {-1, -1, -1, -1, -1};
-    int r = make_folders(path, err);
-
-    if (r == 0) {
-        store.dir_fd = open(path, DIR_FLAGS);
-        if (store.dir_fd < 0)
-            r = err_set_errno(err, errno, "cannot open the data folder %s", path);
-    }
-    if (r == 0)
-        r = take_lock(&store, path, err);
-    if (r == 0)
-        r = open_folder(&store, "tmp", &store.tmp_fd, err);
-    if (r == 0)
-        r = open_folder(&store, "objects", &store.objects_fd, err);
-    if (r == 0)
-        r = open_folder(&store, "snapshots", &store.snapshots_fd, err);
-    if (r < 0) {
-        store_close(&store);
-        return r;
-    }
-    empty_folder(store.tmp_fd);
+    /* A name that a daemon gave and did not live to fsync is not given again: now it lasts. */
+    if (fsync(folder->objects_fd) < 0)
+        return err_set_errno(err, errno, "cannot write the folder of objects to disk");
+    store = calloc(1, sizeof(*store));
+    if (!store)
+        return err_set(err, ENOMEM, "out of memory");
+    store->objects_fd = folder->objects_fd;
+    store->tmp_fd = folder->tmp_fd;
+    store->is_named = is_named;
+    store->ctx = ctx;
+    (void)pthread_mutex_init(&store->lock, NULL);
     *ret = store;
     return 0;
 }
 
-void store_close(struct store *store)
+void store_destroy(struct store *store)
 {
-    fd_close(&store->tmp_fd);
-    fd_close(&store->objects_fd);
-    fd_close(&store->snapshots_fd);
-    fd_close(&store->lock_fd);
-    fd_close(&store->dir_fd);
+    if (!store)
+        return;
+    (void)pthread_mutex_destroy(&store->lock);
+    free(store);
 }
 
-int store_sweep(struct store *store, struct registry *registry, struct err *err)
+struct store *store_lock(struct store *store)
 {
-    pthread_mutex_t nobody_else = PTHREAD_MUTEX_INITIALIZER;
-    unsigned n;
-
-    /* A name that a daemon gave and did not live to fsync is not given again: now it lasts. */
-    if (fsync(store->objects_fd) < 0)
-        return err_set_errno(err, errno, "cannot write the folder of objects to disk");
-    return storage_sweep(registry, store->objects_fd, &nobody_else, &n, err);
+    (void)pthread_mutex_lock(&store->lock);
+    return store;
 }
 
-static int end_lost(struct registry *registry, const struct registry_execution *row,
-                    struct err *err)
+void store_unlock(struct store **store)
 {
-    uint64_t now_ns = clock_realtime_ns();
-    struct buf json;
-    const struct result result = {
-        .execution_id = row->id,
-        .status = RESULT_FAILED,
-        .error = "the daemon stopped while this execution ran",
-        .skill = {row->skill_name, row->skill_version, row->skill_digest},
-        .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
-    };
-    struct registry_ending ending;
-    int r = result_write(&result, &json);
+    if (*store)
+        (void)pthread_mutex_unlock(&(*store)->lock);
+}
 
+static bool is_digest(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+int store_temporary(const struct store *store)
+{
+    return spool_open_nameless(store->tmp_fd);
+}
+
+static int copy(int from, int to)
+{
+    char block[64 * 1024];
+    uint64_t at = 0;
+    ssize_t n;
+
+    while ((n = fd_pread_full(from, block, sizeof(block), at)) > 0) {
+        int r = fd_pwrite_full(to, block, (size_t)n, at);
+
+        if (r < 0)
+            return r;
+        at += (uint64_t)n;
+    }
+    return n < 0 ? (int)n : fsync(to) < 0 ? -errno : 0;
+}
+
+/* Where the file system gives such a file no name. */
+static int put_copy(struct store *store, int fd, const char *digest)
+{
+    _cleanup_fd_ int to = openat(store->tmp_fd, COPY_NAME,
+                                 O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int r = to < 0 ? -errno : copy(fd, to);
+
+    if (r == 0 && renameat(store->tmp_fd, COPY_NAME, store->objects_fd, digest) < 0)
+        r = -errno;
     if (r < 0)
-        return err_set_errno(err, -r, "cannot write a result");
-    ending = (struct registry_ending){.status = "failed",
-                                      .result = (const char *)json.data,
-                                      .result_len = json.len,
-                                      .finished_ns = now_ns};
-    r = registry_execution_end(registry, row->id, &ending, err);
-    buf_finish(&json);
+        (void)unlinkat(store->tmp_fd, COPY_NAME, 0);
     return r;
 }
 
-int store_recover(struct registry *registry, struct err *err)
+int store_put(struct store *store, int fd, const char *digest, struct err *err)
 {
-    struct registry_execution row;
-    int r;
+    char path[32];
+    int r = 0;
 
-    while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
-        struct err full = {0};
+    if (!is_digest(digest))
+        return err_set(err, EINVAL, "not a digest");
+    if (faccessat(store->objects_fd, digest, F_OK, 0) == 0)
+        return 0;
+    if (fsync(fd) < 0)
+        return err_set_errno(err, errno, "cannot write an object to disk");
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, path, store->objects_fd, digest, AT_SYMLINK_FOLLOW) < 0)
+        r = put_copy(store, fd, digest);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot store an object");
+    /* The name itself must survive a power loss too. */
+    if (fsync(store->objects_fd) < 0)
+        return err_set_errno(err, errno, "cannot write the folder of objects to disk");
+    return 0;
+}
 
-        r = end_lost(registry, &row, &full);
-        if (r < 0)
-            /* A full disk is no reason not to start: what is there can be read and removed. */
-            log_error("store", "execution=%s lost=\"%s\"", row.id, full.message);
-        else
-            log_warn("store", "execution=%s lost=\"the daemon stopped while it ran\"", row.id);
-        registry_execution_finish(&row);
-        if (r < 0)
-            return 0;
+int store_get(const struct store *store, const char *digest, struct err *err)
+{
+    int fd;
+
+    if (!is_digest(digest))
+        return err_set(err, EINVAL, "not a digest");
+    fd = openat(store->objects_fd, digest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? err_set_errno(err, errno, "cannot open object %s", digest) : fd;
+}
+
+/* Under the lock. *ret_removed: no row named it. */
+static int remove_unnamed(struct store *store, const char *digest, bool *ret_removed,
+                          struct err *err)
+{
+    bool named = true;
+    int r = store->is_named(store->ctx, digest, &named, err);
+
+    *ret_removed = r == 0 && !named && is_digest(digest);
+    if (*ret_removed)
+        (void)unlinkat(store->objects_fd, digest, 0);
+    return r;
+}
+
+int store_release(struct store *store, const char *digest, struct err *err)
+{
+    bool removed;
+
+    return remove_unnamed(store, digest, &removed, err);
+}
+
+/* Under the lock no object is on its way between its file and its row. */
+static int sweep_one(struct store *store, const char *digest, bool *ret_removed,
+                     struct err *err)
+{
+    _cleanup_store_lock_ struct store *locked = store_lock(store);
+
+    return remove_unnamed(locked, digest, ret_removed, err);
+}
+
+int store_sweep(struct store *store, unsigned *ret_n, struct err *err)
+{
+    DIR *dir = fd_opendir(store->objects_fd);
+    struct dirent *entry;
+    int r = 0;
+
+    *ret_n = 0;
+    if (!dir)
+        return err_set_errno(err, errno, "cannot read the folder of objects");
+    while (r == 0 && (entry = readdir(dir))) {
+        bool removed = false;
+
+        if (!is_digest(entry->d_name))
+            continue;
+        r = sweep_one(store, entry->d_name, &removed, err);
+        if (!removed)
+            continue;
+        (*ret_n)++;
+        log_info("store", "removed object=%.12s reason=\"nothing names it\"", entry->d_name);
     }
-    return r == -ENOENT ? 0 : r;
+    (void)closedir(dir);
+    return r;
 }

@@ -1,39 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data folder: its lock, its subfolders, and what a daemon that died left in it.
+ * The content-addressed store: immutable objects named by the SHA-256 of what they hold. Names
+ * come from digests only; no byte of a stranger's ever becomes a path. These functions are all
+ * that anybody knows of objects: a store on another machine implements them and no more.
+ *
+ * What keeps an object is the rows that name it, of skills, executions and files alike. They
+ * are somebody else's; the store asks whether there is one. An object is stored before its
+ * first row and released after its last one, always under the lock, so whoever finds a row
+ * under the lock finds its object too. Who has an object open keeps its content whatever
+ * happens here. A daemon that dies between the two leaves an object without a row, which the
+ * next sweep removes, and never a row without its object: the object and its name are on disk
+ * when store_put returns, before the row is committed, and the row's removal is on disk before
+ * store_release.
  */
 #ifndef SKILLVM_API_DAEMON_STORE_STORE_H
 #define SKILLVM_API_DAEMON_STORE_STORE_H
 
-#include "api/daemon/registry/registry.h"
+#include "api/daemon/store/data_folder.h"
 #include "base/err.h"
 
-/* Descriptors are owned; -1 where not open. */
-struct store {
-    int dir_fd;
-    int lock_fd;
-    int tmp_fd;
-    int objects_fd;
-    int snapshots_fd;
-};
+#include <stdbool.h>
+
+struct store;
+
+/* Whether a row names an object. 0 or -errno. */
+typedef int store_named_fn(void *ctx, const char *digest, bool *ret_named, struct err *err);
+
+/* The folder is borrowed. 0; -ENOMEM; -errno where what a daemon before this put cannot last.
+ */
+int store_create(const struct data_folder *folder, store_named_fn *is_named, void *ctx,
+                 struct store **ret, struct err *err);
+/* NULL is fine. */
+void store_destroy(struct store *store);
 
 /*
- * Creates what is missing of the folder, locks it and empties its tmp. 0; -EBUSY when another
- * daemon has it; -errno. The caller closes *ret on success.
+ * Until it is unlocked no object comes or goes but by the caller: for as long as a row and its
+ * object are looked at, come or go together. Returns the store.
  */
-int store_open(const char *path, struct store *ret, struct err *err);
-void store_close(struct store *store);
+struct store *store_lock(struct store *store);
+/* For _cleanup_store_lock_; NULL is fine. */
+void store_unlock(struct store **store);
+#define _cleanup_store_lock_ __attribute__((cleanup(store_unlock)))
 
+/* A nameless file for what may become an object, read and write. The descriptor, or -errno. */
+int store_temporary(const struct store *store);
 /*
- * Removes objects that nothing names: a daemon that died between an object and its row left
- * them. Before anything is stored. 0 or -errno.
+ * Under the lock: makes the object of such a file, which then is on disk; one that is there
+ * already stays as it is. The descriptor is the caller's. Where no row comes to name it,
+ * store_release. 0 or -errno.
  */
-int store_sweep(struct store *store, struct registry *registry, struct err *err);
-
+int store_put(struct store *store, int fd, const char *digest, struct err *err);
+/* Opens an object, to be read at any offset. The descriptor (caller's), or -errno. */
+int store_get(const struct store *store, const char *digest, struct err *err);
+/* Under the lock: removes an object that no row names any more. 0 or -errno. */
+int store_release(struct store *store, const char *digest, struct err *err);
 /*
- * Ends the executions that were accepted by a daemon that is no more: status failed, with the
- * reason, and no files. What cannot be written now is left for the next start. 0 or -errno.
+ * Removes every object that no row names, taking the lock for one at a time. *ret_n: how many.
+ * 0, or -errno where it stopped.
  */
-int store_recover(struct registry *registry, struct err *err);
+int store_sweep(struct store *store, unsigned *ret_n, struct err *err);
 
 #endif

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/host_check.h"
+
+#include "api/cli/kvm_probe.h"
+#include "base/fd.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define KVM_DEVICE "/dev/kvm"
+#define TEXT_MAX   (64u * 1024u)
+
+/* Below these a guest works but a run is dear; both are far under any real machine's. */
+#define SLOW_INSTRUCTIONS_PER_S 200e6
+#define SLOW_EXITS_PER_S        50e3
+
+const char *host_check_level_name(enum host_check_level level)
+{
+    static const char *const names[] = {"ok", "note", "bad"};
+
+    return names[level];
+}
+
+static struct host_check_check *add(struct host_check_report *report, const char *name,
+                                    enum host_check_level level, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static struct host_check_check *add(struct host_check_report *report, const char *name,
+                                    enum host_check_level level, const char *format, ...)
+{
+    size_t i = report->n < HOST_CHECKS_MAX ? report->n++ : HOST_CHECKS_MAX - 1;
+    struct host_check_check *check = &report->checks[i];
+    va_list args;
+
+    *check = (struct host_check_check){.name = name, .level = level};
+    va_start(args, format);
+    vsnprintf(check->found, sizeof(check->found), format, args);
+    va_end(args);
+    return check;
+}
+
+static void advise(struct host_check_check *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void advise(struct host_check_check *check, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(check->advice, sizeof(check->advice), format, args);
+    va_end(args);
+}
+
+/* The first size - 1 bytes of a file, without line ends at its end. False when unreadable. */
+static bool read_text(const char *path, char *out, size_t size)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, out, size - 1);
+
+    out[n > 0 ? n : 0] = '\0';
+    if (n < 0)
+        return false;
+    while (n > 0 && isspace((unsigned char)out[n - 1]))
+        out[--n] = '\0';
+    return true;
+}
+
+/* The value of a "key : value" line of /proc/cpuinfo, or "". */
+static void cpuinfo_field(const char *text, const char *key, char *out, size_t size)
+{
+    size_t len = strlen(key);
+
+    out[0] = '\0';
+    for (const char *line = text; line && *line;) {
+        const char *end = strchr(line, '\n');
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, key, len) == 0 && isspace((unsigned char)line[len]) && colon &&
+            (!end || colon < end)) {
+            const char *value = colon + 1 + (colon[1] == ' ');
+            size_t n = end ? (size_t)(end - value) : strlen(value);
+            snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), value);
+            return;
+        }
+        line = end ? end + 1 : NULL;
+    }
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = strstr(words, word); at; at = strstr(at + len, word)) {
+        if ((at == words || isspace((unsigned char)at[-1]) || at[-1] == ',') &&
+            (!at[len] || isspace((unsigned char)at[len]) || at[len] == ','))
+            return true;
+    }
+    return false;
+}
+
+struct cpu {
+    char model[256];
+    char flags[16 * 1024];
+    bool vmx;
+    bool svm;
+    bool guest; /* this machine is a virtual one itself */
+};
+
+static void read_cpu(struct cpu *cpu)
+{
+    char *text = malloc(TEXT_MAX);
+
+    *cpu = (struct cpu){0};
+    if (text && read_text("/proc/cpuinfo", text, TEXT_MAX)) {
+        cpuinfo_field(text, "model name", cpu->model, sizeof(cpu->model));
+        cpuinfo_field(text, "flags", cpu->flags, sizeof(cpu->flags));
+    }
+    free(text);
+    cpu->vmx = has_word(cpu->flags, "vmx");
+    cpu->svm = has_word(cpu->flags, "svm");
+    cpu->guest = has_word(cpu->flags, "hypervisor");
+}
+
+static bool check_device(struct host_check_report *report, const struct cpu *cpu)
+{
+    struct stat st;
+
+    if (stat(KVM_DEVICE, &st) < 0 || !S_ISCHR(st.st_mode)) {
+        struct host_check_check *check =
+            add(report, "kvm device", HOST_CHECK_BAD, "%s does not exist", KVM_DEVICE);
+        if (cpu->vmx || cpu->svm)
+            advise(check,
+                   "load the module: modprobe %s; in a container, give it the device "
+                   "(--device %s)",
+                   cpu->vmx ? "kvm_intel" : "kvm_amd", KVM_DEVICE);
+        else if (cpu->guest)
+            advise(check,
+                   "this is a virtual machine without nested virtualization: turn that on "
+                   "at its host, or use the software host");
+        else
+            advise(check, "turn on VT-x or AMD-V in the firmware, or use the software host");
+        return false;
+    }
+    add(report, "kvm device", HOST_CHECK_OK, "%s exists", KVM_DEVICE);
+    if (access(KVM_DEVICE, R_OK | W_OK) < 0) {
+        struct host_check_check *check =
+            add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
+                KVM_DEVICE, strerror(errno));
+        advise(check, "add the user to its group: usermod -aG kvm USER, then log in again");
+        return false;
+    }
+    add(report, "permissions", HOST_CHECK_OK, "this user may read and write %s", KVM_DEVICE);
+    return true;
+}
+
+/* The probe's tests by name, those that failed first. */
+static void list_tests(const struct kvm_probe *probe, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < probe->n; i++) {
+            const char *key = probe->lines[i].key, *value = probe->lines[i].value;
+            bool failed = strcmp(value, "ok") != 0;
+            if (strncmp(key, "test.", 5) != 0 || failed != (pass == 0) || used >= size)
+                continue;
+            int n =
+                snprintf(out + used, size - used, "%s%s %s", used ? ", " : "", key + 5, value);
+            used += n > 0 ? (size_t)n : 0;
+        }
+    }
+}
+
+static void check_probe(const struct cli *cli, struct host_check_report *report, bool device)
+{
+    struct kvm_probe probe;
+    struct err err = {0};
+    char tests[400];
+
+    if (kvm_probe_run(cli, &probe, &err)) {
+        struct host_check_check *check =
+            add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message);
+        advise(check, "skillvm-vmm must be next to skillvm; build or install it again");
+        return;
+    }
+    report->probed = true;
+    report->kvm_usable = probe.usable;
+    if (probe.usable) {
+        add(report, "kvm probe", HOST_CHECK_OK, "a tiny guest ran");
+    } else {
+        struct host_check_check *check =
+            add(report, "kvm probe", HOST_CHECK_BAD, "%s", kvm_probe_reason(&probe));
+        if (device)
+            advise(check,
+                   "KVM opens but cannot run a guest here; `skillvm up` uses the software "
+                   "host. For KVM use another machine, or another host of this one");
+        else
+            advise(check, "see the device and permissions above");
+    }
+    list_tests(&probe, tests, sizeof(tests));
+    if (tests[0])
+        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, "%s", tests);
+
+    const char *instructions = kvm_probe_get(&probe, "instructions_per_second");
+    const char *exits = kvm_probe_get(&probe, "exits_per_second");
+    double ips = instructions ? strtod(instructions, NULL) : 0;
+    double eps = exits ? strtod(exits, NULL) : 0;
+    if (ips > 0 && eps > 0) {
+        bool slow = ips < SLOW_INSTRUCTIONS_PER_S || eps < SLOW_EXITS_PER_S;
+        struct host_check_check *check = add(
+            report, "guest speed", slow ? HOST_CHECK_NOTE : HOST_CHECK_OK,
+            "%.0f million instructions and %.0f thousand exits a second", ips / 1e6, eps / 1e3);
+        if (slow)
+            advise(check,
+                   "this is far below hardware speed: KVM is probably emulated or nested; "
+                   "runs will be slow");
+    }
+    kvm_probe_finish(&probe);
+}
+
+static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
+{
+    static const char *const wanted[] = {
+        "ept",           "npt",          "vpid",        "flexpriority",
+        "decodeassists", "constant_tsc", "nonstop_tsc", "tsc_deadline_timer",
+        "xsave",         "cx16",         "popcnt"};
+    char found[256];
+    size_t used = 0;
+    bool virtualization = cpu->vmx || cpu->svm;
+
+    found[0] = '\0';
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        if (has_word(cpu->flags, wanted[i]))
+            used += (size_t)snprintf(found + used, sizeof(found) - used, " %s", wanted[i]);
+    }
+    struct host_check_check *check =
+        add(report, "processor", virtualization ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s; %s%s%s",
+            cpu->model[0] ? cpu->model : "unknown model",
+            cpu->vmx   ? "vmx"
+            : cpu->svm ? "svm"
+                       : "neither vmx nor svm",
+            found, cpu->guest ? "; itself a virtual machine" : "");
+    if (!virtualization)
+        advise(check, "%s",
+               cpu->guest ? "nested virtualization is off at this machine's host"
+                          : "turn on VT-x or AMD-V in the firmware if it has it");
+}
+
+void host_check_kernel_advice(unsigned major, unsigned minor, char *out, size_t size)
+{
+    /* What skillvm's machines gain by themselves, from the version of kernel.org that has it.
+     */
+    static const struct {
+        unsigned major, minor;
+        const char *gain;
+    } gains[] = {
+        {5, 14, "a machine can be reset instead of made anew"},
+        {6, 4,
+         "a machine that is reset keeps its nested page table, whichever of its guest's "
+         "processes ran last"},
+    };
+    size_t used = 0;
+
+    out[0] = '\0';
+    if (major < 5 || (major == 5 && minor < 10))
+        used += (size_t)snprintf(out, size, "5.10 is the oldest that is supported");
+    for (size_t i = 0; i < sizeof(gains) / sizeof(gains[0]) && used < size; i++) {
+        if (major > gains[i].major || (major == gains[i].major && minor >= gains[i].minor))
+            continue;
+        int n = snprintf(out + used, size - used, "%sfrom %u.%u on %s", used ? "; " : "",
+                         gains[i].major, gains[i].minor, gains[i].gain);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void check_kernel(struct host_check_report *report)
+{
+    struct utsname name;
+    unsigned major = 0, minor = 0;
+
+    if (uname(&name) < 0)
+        return;
+    sscanf(name.release, "%u.%u", &major, &minor);
+    bool old = major < 5 || (major == 5 && minor < 10);
+    struct host_check_check *check = add(report, "kernel", old ? HOST_CHECK_BAD : HOST_CHECK_OK,
+                                         "%s %s", name.sysname, name.release);
+    host_check_kernel_advice(major, minor, check->advice, sizeof(check->advice));
+}
+
+static void check_cgroups(struct host_check_report *report)
+{
+    struct statfs fs;
+    char controllers[256] = "", *mounts = malloc(TEXT_MAX);
+
+    if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
+        struct host_check_check *check =
+            add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2");
+        advise(check,
+               "boot with systemd.unified_cgroup_hierarchy=1; without it the host limits "
+               "no machine's memory, processes and CPU time");
+        free(mounts);
+        return;
+    }
+    read_text("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers));
+    bool all = has_word(controllers, "memory") && has_word(controllers, "pids") &&
+               has_word(controllers, "cpu");
+    struct host_check_check *check =
+        add(report, "cgroups", all ? HOST_CHECK_OK : HOST_CHECK_NOTE, "version 2 with: %s",
+            controllers);
+    if (!all)
+        advise(check,
+               "memory, pids and cpu are wanted; ask who runs this machine to delegate them");
+
+    bool favor = false;
+    if (mounts && read_text("/proc/self/mountinfo", mounts, TEXT_MAX)) {
+        const char *line = strstr(mounts, " - cgroup2 ");
+        const char *end = line ? strchr(line, '\n') : NULL;
+        const char *option = line ? strstr(line, "favordynmods") : NULL;
+        favor = option && (!end || option < end);
+    }
+    free(mounts);
+    check = add(report, "favordynmods", favor ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s",
+                favor ? "on" : "off");
+    if (!favor)
+        advise(check, "moving a machine into its cgroup waits for an RCU grace period; since "
+                      "kernel 6.0: mount -o remount,favordynmods /sys/fs/cgroup");
+}
+
+static void check_huge_pages(struct host_check_report *report)
+{
+    char value[64], bug[256] = "";
+
+    if (!read_text("/sys/module/kvm/parameters/nx_huge_pages", value, sizeof(value)))
+        return;
+    read_text("/sys/devices/system/cpu/vulnerabilities/itlb_multihit", bug, sizeof(bug));
+    bool costs = strcmp(value, "never") != 0;
+    bool safe = strcmp(bug, "Not affected") == 0;
+    struct host_check_check *check =
+        add(report, "nx_huge_pages", costs ? HOST_CHECK_NOTE : HOST_CHECK_OK, "%s%s%s", value,
+            bug[0] ? "; iTLB multihit: " : "", bug);
+    if (costs && safe)
+        advise(check,
+               "each new machine starts a kernel thread for it, and this processor does not "
+               "need it: options kvm nx_huge_pages=never in /etc/modprobe.d");
+    else if (costs && strcmp(value, "N") != 0)
+        advise(check,
+               "it protects this processor from a guest that stops it (iTLB multihit): keep "
+               "it where guests are not trusted");
+}
+
+static bool find_program(const char *name, char *out, size_t size)
+{
+    const char *path = getenv("PATH");
+    char copy[4096];
+
+    snprintf(copy, sizeof(copy), "%s", path ? path : "/usr/bin:/bin");
+    char *rest = copy;
+    for (char *dir = strsep(&rest, ":"); dir; dir = strsep(&rest, ":")) {
+        if (snprintf(out, size, "%s/%s", *dir ? dir : ".", name) < (int)size &&
+            access(out, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_images(const struct cli *cli, struct host_check_report *report)
+{
+    static const char *const guest[] = {"vmlinux", "python.erofs"};
+    static const char *const soft[] = {"softhost/vmlinuz", "softhost/initrd.img",
+                                       "softhost/root.erofs", "softhost/payload.erofs"};
+    char path[PATH_MAX + 64], qemu[PATH_MAX];
+    const char *missing = NULL;
+
+    for (size_t i = 0; i < sizeof(guest) / sizeof(guest[0]) && !missing; i++) {
+        snprintf(path, sizeof(path), "%s/%s", cli->share_dir, guest[i]);
+        if (access(path, R_OK) < 0)
+            missing = guest[i];
+    }
+    struct host_check_check *check =
+        missing ? add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
+                      cli->share_dir)
+                : add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);
+    if (missing)
+        advise(check, "run `./dev build`, or set SKILLVM_SHARE to where they are");
+
+    missing = NULL;
+    for (size_t i = 0; i < sizeof(soft) / sizeof(soft[0]) && !missing; i++) {
+        snprintf(path, sizeof(path), "%s/%s", cli->share_dir, soft[i]);
+        if (access(path, R_OK) < 0)
+            missing = soft[i];
+    }
+    bool has_qemu = find_program("qemu-system-x86_64", qemu, sizeof(qemu));
+    report->soft_usable = has_qemu && !missing;
+    enum host_check_level level = report->soft_usable  ? HOST_CHECK_OK
+                                  : report->kvm_usable ? HOST_CHECK_NOTE
+                                                       : HOST_CHECK_BAD;
+    if (!has_qemu) {
+        check = add(report, "software host", level, "qemu-system-x86_64 is not installed");
+        advise(check, "apt-get install qemu-system-x86");
+    } else if (missing) {
+        check = add(report, "software host", level, "%s, but %s is not in %s", qemu, missing,
+                    cli->share_dir);
+        advise(check, "run `./dev build`, or set SKILLVM_SHARE to where its files are");
+    } else {
+        add(report, "software host", level, "%s and its images are there", qemu);
+    }
+}
+
+static void summarize(struct host_check_report *report, bool device)
+{
+    const char *reason = "";
+
+    for (size_t i = 0; i < report->n; i++) {
+        if (strcmp(report->checks[i].name, "kvm probe") == 0)
+            reason = report->checks[i].found;
+    }
+    if (report->kvm_usable)
+        snprintf(report->summary, sizeof(report->summary), "KVM is usable.");
+    else if (!report->probed)
+        snprintf(report->summary, sizeof(report->summary),
+                 "Whether KVM is usable is not known: the probe could not be run.");
+    else if (device)
+        snprintf(report->summary, sizeof(report->summary),
+                 "%s opens but cannot run a kernel: %.300s. %s", KVM_DEVICE, reason,
+                 report->soft_usable ? "`skillvm up` will use the software host."
+                                     : "The software host is not usable either.");
+    else
+        snprintf(report->summary, sizeof(report->summary), "KVM is not usable here. %s",
+                 report->soft_usable ? "`skillvm up` will use the software host."
+                                     : "The software host is not usable either.");
+}
+
+void host_check_examine(const struct cli *cli, struct host_check_report *ret_report)
+{
+    struct cpu *cpu = malloc(sizeof(*cpu));
+
+    *ret_report = (struct host_check_report){0};
+    if (!cpu) {
+        snprintf(ret_report->summary, sizeof(ret_report->summary), "out of memory");
+        return;
+    }
+    read_cpu(cpu);
+    bool device = check_device(ret_report, cpu);
+    check_probe(cli, ret_report, device);
+    check_cpu(ret_report, cpu);
+    check_kernel(ret_report);
+    check_cgroups(ret_report);
+    check_huge_pages(ret_report);
+    check_images(cli, ret_report);
+    summarize(ret_report, device);
+    free(cpu);
+}

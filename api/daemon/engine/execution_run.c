@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/execution_run.h"
+
+#include "api/daemon/engine/result.h"
+#include "api/daemon/terms/limits.h"
+#include "api/skill/artifacts.h"
+#include "api/skill/sha256.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct execution_run {
+    const struct execution_env *env;
+    struct execution *e;
+    struct machine *machine;
+    struct machine_report report;
+    struct result result; /* borrows from all that is here */
+    struct buf output;
+    int artifacts_fd; /* the archive of files; -1: none */
+    struct artifacts *artifacts;
+    char artifact_digest[SHA256_HEX_SIZE]; /* "" where there are no files */
+    uint64_t artifact_bytes;
+    char error[ERR_MESSAGE_MAX + 64];
+};
+
+static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
+                  struct err *err)
+{
+    struct execution_run *run = ctx;
+
+    (void)err;
+    execution_append_log(run->e, stream, data, len);
+    return 0;
+}
+
+static int on_output(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct execution_run *run = ctx;
+
+    if (buf_append(&run->output, data, len) < 0)
+        return err_set(err, ENOMEM, "no memory for output.json");
+    return 0;
+}
+
+static int open_artifacts(struct execution_run *run, struct err *err)
+{
+    const struct artifacts_limits limits = {.files = LIMIT_FILES,
+                                            .folders = LIMIT_FOLDERS,
+                                            .names_bytes = LIMIT_NAMES_BYTES,
+                                            .list_bytes = LIMIT_LIST_BYTES,
+                                            .bytes = LIMIT_FILES_BYTES,
+                                            .file_bytes = LIMIT_FILES_BYTES};
+    int spool_fd;
+
+    run->artifacts_fd = store_temporary(run->env->store);
+    if (run->artifacts_fd < 0)
+        return err_set_errno(err, -run->artifacts_fd, "cannot create a temporary file");
+    spool_fd = store_temporary(run->env->store);
+    if (spool_fd < 0)
+        return err_set_errno(err, -spool_fd, "cannot create a temporary file");
+    run->artifacts = artifacts_create(run->artifacts_fd, spool_fd, &limits, err);
+    return run->artifacts ? 0 : -ENOMEM;
+}
+
+static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct execution_run *run = ctx;
+    int r = run->artifacts ? 0 : open_artifacts(run, err);
+
+    return r < 0 ? r : artifacts_push(run->artifacts, data, len, err);
+}
+
+static void on_stage(void *ctx, enum guest_stage stage)
+{
+    struct execution_run *run = ctx;
+
+    if (stage == GUEST_RUNNING)
+        execution_set_state(run->e, EXECUTION_RUNNING);
+    else if (stage == GUEST_OUTPUT)
+        execution_set_state(run->e, EXECUTION_COLLECTING);
+}
+
+static void warn(struct execution_run *run, const char *text)
+{
+    (void)skill_strings_add(&run->e->warnings, "%s", text);
+}
+
+/* Decides what the end of its machine's run means; r is its result. */
+static void judge(struct execution_run *run, int r, const struct err *err)
+{
+    const struct job *job = &run->e->job;
+    struct guest_report *report = &run->report.guest;
+    enum result_status status = RESULT_FAILED;
+
+    (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+    /* Whether it was cancelled is ours to say. */
+    if (!report->cancelled)
+        report->exit.flags &= ~(uint32_t)PROTO_EXIT_CANCELLED;
+    if (report->times.exit_ns != 0) {
+        status = result_of_exit(&report->exit, job->timeout_ms, job->memory_bytes, run->error,
+                                sizeof(run->error));
+        if (r < 0 && status == RESULT_SUCCESS && !report->cancelled) {
+            status = RESULT_FAILED;
+            (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+        } else if (r < 0) {
+            warn(run, err->message);
+        }
+        if (r < 0 && status == RESULT_SUCCESS) {
+            status = RESULT_CANCELLED;
+            (void)snprintf(run->error, sizeof(run->error), "cancelled");
+        }
+    } else if (r == -ECANCELED || report->cancelled) {
+        status = RESULT_CANCELLED;
+        (void)snprintf(run->error, sizeof(run->error), "cancelled");
+    } else if (r == -ETIMEDOUT && report->times.started_ns != 0) {
+        status = RESULT_TIMEOUT;
+        (void)snprintf(run->error, sizeof(run->error), "timed out after %g s, and %s",
+                       (double)job->timeout_ms / 1000, err->message);
+    }
+    run->result.status = status;
+}
+
+/* Tells the operator of a machine that did not do its work. */
+static void log_fault(const struct execution_run *run, const struct err *err)
+{
+    char end[32];
+
+    machine_describe(run->machine, end, sizeof(end));
+    log_warn("engine", "execution=%s fault=\"%s\" vmm=\"%s\"", run->e->id, err->message, end);
+}
+
+/* Completes the archive of files: on disk, its digest known, but not yet in the store. */
+static int complete_artifacts(struct execution_run *run, struct err *err)
+{
+    struct stat st;
+    int r = artifacts_end(run->artifacts, err);
+
+    if (r < 0)
+        return r;
+    if (artifacts_kept(run->artifacts) == 0) {
+        /* Now: an answer means that nothing of the execution can be seen. */
+        fd_close(&run->artifacts_fd);
+        return 0;
+    }
+    /* Before the store lock is taken: under it, where it is due, it then takes no time. */
+    if (fsync(run->artifacts_fd) < 0 || fstat(run->artifacts_fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot write the files to disk");
+    r = sha256_of_fd(run->artifacts_fd, run->artifact_digest);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot read the files back");
+    run->artifact_bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* What is said when the files of an execution cannot be kept. */
+static void lose_artifacts(struct execution_run *run, const struct err *err)
+{
+    log_error("engine", "execution=%s artifacts=\"%s\"", run->e->id, err->message);
+    artifacts_destroy(run->artifacts);
+    run->artifacts = NULL;
+    run->artifact_digest[0] = '\0';
+    /* Now: the result may need the room on disk. */
+    fd_close(&run->artifacts_fd);
+    if (run->result.status == RESULT_SUCCESS) {
+        run->result.status = RESULT_FAILED;
+        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+    } else {
+        warn(run, err->message);
+    }
+}
+
+static void finish_artifacts(struct execution_run *run)
+{
+    struct err err = {0};
+    const struct skill_strings *warnings;
+
+    if (!run->artifacts)
+        return;
+    if (complete_artifacts(run, &err) < 0) {
+        /* A guest that is not believed its files is not believed anything. */
+        machine_distrust(run->machine);
+        lose_artifacts(run, &err);
+        return;
+    }
+    warnings = artifacts_warnings(run->artifacts);
+    for (size_t i = 0; i < warnings->len; i++)
+        warn(run, warnings->items[i]);
+}
+
+/* The length of a phase that began; one that did not end lasted until all of it was over. */
+static uint64_t phase(uint64_t begin_ns, uint64_t end_ns, uint64_t over_ns)
+{
+    if (begin_ns == 0)
+        return 0;
+    if (end_ns == 0)
+        end_ns = over_ns;
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+/* Once the machine is no longer needed, which was wanted at start_ns. */
+static void fill_phases(struct execution_run *run, uint64_t start_ns)
+{
+    const struct guest_times *t = &run->report.guest.times;
+    uint64_t over = clock_monotonic_ns();
+    uint64_t *ns = run->result.phase_ns;
+
+    ns[RESULT_QUEUE] = phase(run->e->queued_ns, start_ns, over);
+    ns[RESULT_TAKE] = phase(start_ns, t->ready_ns, over);
+    ns[RESULT_INJECT] = phase(t->ready_ns, t->started_ns, over);
+    ns[RESULT_RUN] = phase(t->started_ns, t->exit_ns, over);
+    ns[RESULT_COLLECT] = phase(t->exit_ns, over, over);
+}
+
+/*
+ * Whose machines an execution may have, and leave its own to. No tenant's id has a slash in it,
+ * so that no two owners are one.
+ */
+_Static_assert(TENANT_ID_SIZE <= SNAPSHOT_SCOPE_SIZE, "a tenant is a scope");
+
+static void write_owner(const struct execution_run *run, char owner[POOL_OWNER_SIZE])
+{
+    const struct execution *e = run->e;
+    enum tenant_reuse reuse = run->env->reuse;
+
+    if (e->limits.reuse != TENANT_REUSE_UNSET && e->limits.reuse < reuse)
+        reuse = e->limits.reuse;
+    owner[0] = '\0';
+    if (e->fresh || reuse == TENANT_REUSE_NEVER)
+        return;
+    (void)snprintf(owner, POOL_OWNER_SIZE, "%s/%s", e->tenant,
+                   reuse == TENANT_REUSE_SKILL ? e->skill_digest : "");
+}
+
+/* The machine's part. It is to be released when everything was said. */
+static void run_machine(struct execution_run *run)
+{
+    const struct guest_sink sink = {
+        .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
+    struct execution *e = run->e;
+    uint64_t start_ns = clock_monotonic_ns(), cpu_ns;
+    struct machine_wish wish = {0};
+    struct err err = {0};
+    int r;
+
+    write_owner(run, wish.owner);
+    if (run->env->scope_tenant)
+        memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
+    memcpy(wish.snapshot.profile, e->profile, sizeof(e->profile));
+    r = machine_take(run->env->pool, &wish, e->cancel_fd, &run->machine, &err);
+    if (r == 0)
+        r = machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, &err);
+    judge(run, r, &err);
+    if (run->machine && r < 0 && r != -ECANCELED) {
+        log_fault(run, &err);
+        metrics_count_fault(run->env->metrics, r);
+    }
+    cpu_ns = clock_thread_cpu_ns();
+    finish_artifacts(run);
+    run->report.cpu_us += (clock_thread_cpu_ns() - cpu_ns) / 1000;
+    fill_phases(run, start_ns);
+}
+
+static void warn_truncations(struct execution_run *run)
+{
+    uint32_t flags = run->report.guest.exit.flags;
+
+    if ((flags & PROTO_EXIT_LOGS_TRUNCATED) || run->e->log_clipped)
+        warn(run, "stdout and stderr were cut at 1 MiB");
+    if (flags & PROTO_EXIT_OUTPUT_TOO_LARGE)
+        warn(run, "output.json is larger than 4 MiB and was left out");
+    if (flags & PROTO_EXIT_FILES_TRUNCATED)
+        warn(run, "there were more files than an execution may leave; the rest was left out");
+}
+
+/* Writes the result and stores it. json is the caller's, and empty on failure. */
+static int store_result(struct execution_run *run, const struct result *result,
+                        struct buf *json, struct err *err)
+{
+    struct registry_ending ending;
+    int r = result_write(result, json);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot write the result");
+    ending = (struct registry_ending){.status = result_status_name(result->status),
+                                      .result = (const char *)json->data,
+                                      .result_len = json->len,
+                                      .finished_ns = clock_realtime_ns(),
+                                      .cpu_ms = (result->host_cpu_us + 999) / 1000};
+    if (run->artifact_digest[0]) {
+        ending.artifact_digest = run->artifact_digest;
+        ending.artifact_bytes = run->artifact_bytes;
+    }
+    r = registry_execution_end(run->env->registry, run->e->id, &ending, err);
+    if (r < 0) {
+        buf_finish(json);
+        *json = buf_init(0);
+    }
+    return r;
+}
+
+/* Fills in all that is known, of files and streams too. */
+static void fill_result(struct execution_run *run)
+{
+    const struct execution *e = run->e;
+    const uint32_t cut =
+        PROTO_EXIT_LOGS_TRUNCATED | PROTO_EXIT_FILES_TRUNCATED | PROTO_EXIT_OUTPUT_TOO_LARGE;
+    struct result *result = &run->result;
+
+    result->execution_id = e->id;
+    result->error = result->status == RESULT_SUCCESS ? NULL : run->error;
+    result->skill = (struct result_skill){e->skill_name, e->skill_version, e->skill_digest};
+    if (run->report.snapshot[0]) {
+        result->snapshot = run->report.snapshot;
+        result->profile = run->report.profile;
+        result->machine = run->report.kind == POOL_REUSED ? "reused" : "fresh";
+    }
+    result->exited = run->report.guest.times.exit_ns != 0;
+    result->exit = run->report.guest.exit;
+    result->host_cpu_us = run->report.cpu_us;
+    result->output_file = &run->output;
+    result->log = e;
+    result->warnings = &e->warnings;
+    if (run->artifacts) {
+        result->files = artifacts_list(run->artifacts, &result->n_files);
+        result->truncated = artifacts_truncated(run->artifacts);
+        if (artifacts_kept(run->artifacts) > result->n_files) {
+            result->truncated = true;
+            warn(run, "files_list was cut at 1 MiB of names; the archive has all files");
+        }
+    }
+    result->truncated |= e->log_clipped || (run->report.guest.exit.flags & cut) != 0;
+    result->duration_ns = clock_monotonic_ns() - e->queued_ns;
+}
+
+/*
+ * Stores the result, and the files before it, so that a row never names what is not there; the
+ * lock keeps others from removing the files for want of a row. As of store_result.
+ */
+static int store_all(struct execution_run *run, struct buf *json, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store =
+        run->artifact_digest[0] ? store_lock(run->env->store) : NULL;
+    struct result *result = &run->result;
+    struct err put_err = {0};
+    int r;
+
+    if (store && store_put(store, run->artifacts_fd, run->artifact_digest, &put_err) < 0)
+        lose_artifacts(run, &put_err);
+    fill_result(run);
+    r = store_result(run, result, json, err);
+    if (r < 0) {
+        struct err again = {0};
+
+        /* Without everything that can be large it may fit where it did not. */
+        log_error("engine", "execution=%s lost=\"%s\"", run->e->id, err->message);
+        result->output_file = NULL;
+        result->log = NULL;
+        result->status = RESULT_FAILED;
+        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+        result->error = run->error;
+        r = store_result(run, result, json, &again);
+    }
+    if (r < 0 && run->artifact_digest[0])
+        (void)store_release(store, run->artifact_digest, NULL);
+    return r;
+}
+
+/* Writes the result to the registry and ends the execution with it. */
+static void publish(struct execution_run *run)
+{
+    const struct result *result = &run->result;
+    struct execution *e = run->e;
+    struct err err = {0};
+    struct buf json;
+    int r;
+
+    warn_truncations(run);
+    r = store_all(run, &json, &err);
+    metrics_count_execution(run->env->metrics, e->tenant, result);
+    log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
+             result_status_name(result->status), (double)result->duration_ns / 1e6);
+    job_finish(&e->job);
+    execution_end(e, run->env->store, &json, r < 0 ? err.message : NULL);
+}
+
+static struct execution_run execution_run_init(const struct execution_env *env,
+                                               struct execution *e)
+{
+    return (struct execution_run){.env = env,
+                                  .e = e,
+                                  .output = buf_init(LIMIT_OUTPUT_BYTES),
+                                  .artifacts_fd = -1,
+                                  .result = {.status = RESULT_FAILED}};
+}
+
+static void execution_run_finish(struct execution_run *run)
+{
+    artifacts_destroy(run->artifacts);
+    fd_close(&run->artifacts_fd);
+    buf_finish(&run->output);
+}
+
+void execution_run(const struct execution_env *env, struct execution *e)
+{
+    struct execution_run run = execution_run_init(env, e);
+
+    run_machine(&run);
+    publish(&run);
+    execution_run_finish(&run);
+    /* Behind the answer, which does not wait for it. */
+    machine_release(run.machine);
+}
+
+static void end_unrun(const struct execution_env *env, struct execution *e,
+                      enum result_status status, const char *reason)
+{
+    struct execution_run run = execution_run_init(env, e);
+
+    run.result.status = status;
+    (void)snprintf(run.error, sizeof(run.error), "%s", reason);
+    fill_phases(&run, clock_monotonic_ns());
+    publish(&run);
+    execution_run_finish(&run);
+}
+
+void execution_run_cancel(const struct execution_env *env, struct execution *e)
+{
+    end_unrun(env, e, RESULT_CANCELLED, "cancelled");
+}
+
+void execution_run_refuse(const struct execution_env *env, struct execution *e,
+                          const char *reason)
+{
+    end_unrun(env, e, RESULT_FAILED, reason);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/retention.h"
+
+#include "api/daemon/registry/registry_audit.h"
+#include "api/daemon/registry/registry_files.h"
+#include "api/daemon/registry/registry_retention.h"
+#include "api/daemon/terms/limits.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MS           1000000ull
+#define BATCH        64u /* rows in one transaction */
+#define VACUUM_PAGES 256u
+#define VACUUM_FROM  1024u    /* free pages that are worth giving back */
+#define PAUSE_NS     (2 * MS) /* between batches: locks are not fair by themselves */
+#define FRESH_NS     (600 * 1000 * MS)
+#define SWEEP_PASSES 60u /* objects that nothing names are rare: each so many passes */
+
+struct retention {
+    struct retention_env env;
+    pthread_t thread;
+    bool started;
+    unsigned passes;
+
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t wake;
+    struct config_retention settings;
+    bool changed;
+    bool stopping;
+};
+
+int retention_create(const struct retention_env *env, const struct config_retention *settings,
+                     struct retention **ret, struct err *err)
+{
+    struct retention *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return err_set(err, ENOMEM, "out of memory");
+    r->env = *env;
+    r->settings = *settings;
+    (void)pthread_mutex_init(&r->lock, NULL);
+    cond_init(&r->wake);
+    *ret = r;
+    return 0;
+}
+
+void retention_set(struct retention *r, const struct config_retention *settings)
+{
+    (void)pthread_mutex_lock(&r->lock);
+    r->settings = *settings;
+    r->changed = true;
+    (void)pthread_cond_broadcast(&r->wake);
+    (void)pthread_mutex_unlock(&r->lock);
+}
+
+static struct config_retention get_settings(struct retention *r)
+{
+    struct config_retention settings;
+
+    (void)pthread_mutex_lock(&r->lock);
+    settings = r->settings;
+    (void)pthread_mutex_unlock(&r->lock);
+    return settings;
+}
+
+uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns)
+{
+    uint64_t age_ms = get_settings(r).files_age_ms;
+
+    return age_ms > 0 && age_ms < INT64_MAX / (2 * MS) ? created_ns + age_ms * MS : INT64_MAX;
+}
+
+/* Lets others in. True when it is time to stop. */
+static bool pause_and_look(struct retention *r)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    bool stopping;
+
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    (void)pthread_mutex_lock(&r->lock);
+    stopping = r->stopping;
+    (void)pthread_mutex_unlock(&r->lock);
+    return stopping;
+}
+
+/*
+ * Forgets these executions: the rows in one transaction, then the objects that only they named.
+ * Dying in between leaves objects that nothing names.
+ */
+static int forget_executions(struct retention *r, const struct registry_spent *rows, size_t n,
+                             struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
+    int result = registry_executions_delete(r->env.registry, rows, n, err);
+    for (size_t i = 0; result == 0 && i < n; i++) {
+        if (rows[i].artifact_digest)
+            result = store_release(store, rows[i].artifact_digest, err);
+    }
+    return result;
+}
+
+/*
+ * Forgets executions of a tenant (NULL: of all) that ended before a time, the oldest first,
+ * until they were excess bytes together.
+ */
+static int expire_executions(struct retention *r, const char *tenant, uint64_t before_ns,
+                             uint64_t excess, unsigned *ret_n, struct err *err)
+{
+    struct registry_spent rows[BATCH];
+    bool stop = false;
+    int result = 0;
+
+    while (result == 0 && excess > 0 && !stop) {
+        size_t n = 0, due = 0;
+
+        result =
+            registry_execution_spent(r->env.registry, tenant, before_ns, BATCH, rows, &n, err);
+        if (result < 0)
+            break;
+        while (due < n && excess > 0) {
+            uint64_t bytes = rows[due++].bytes;
+
+            excess -= bytes < excess ? bytes : excess;
+        }
+        if (due > 0)
+            result = forget_executions(r, rows, due, err);
+        if (result == 0)
+            *ret_n += (unsigned)due;
+        for (size_t i = 0; i < n; i++)
+            registry_spent_finish(&rows[i]);
+        stop = n < BATCH || pause_and_look(r);
+    }
+    return result;
+}
+
+/* Forgets these files. Somebody else may have deleted one meanwhile, and its object with it. */
+static int forget_files(struct retention *r, const struct registry_file *rows, size_t n,
+                        unsigned *ret_n, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
+
+    for (size_t i = 0; i < n; i++) {
+        int result = registry_file_delete(r->env.registry, rows[i].tenant, rows[i].id, err);
+
+        if (result == -ENOENT)
+            continue;
+        if (result == 0)
+            result = store_release(store, rows[i].digest, err);
+        if (result < 0)
+            return result;
+        (*ret_n)++;
+    }
+    return 0;
+}
+
+static int expire_files(struct retention *r, uint64_t now_ns, unsigned *ret_n, struct err *err)
+{
+    struct registry_file rows[BATCH];
+    bool stop = false;
+    int result = 0;
+
+    while (result == 0 && !stop) {
+        size_t n = 0;
+
+        result = registry_file_expired(r->env.registry, now_ns, BATCH, rows, &n, err);
+        if (result < 0)
+            break;
+        result = forget_files(r, rows, n, ret_n, err);
+        for (size_t i = 0; i < n; i++)
+            registry_file_finish(&rows[i]);
+        stop = n < BATCH || pause_and_look(r);
+    }
+    return result;
+}
+
+/* One pass on its way. */
+struct pass {
+    struct config_retention settings;
+    uint64_t now_ns;
+    struct retention_report report;
+};
+
+static int by_age(struct retention *r, struct pass *pass, struct err *err)
+{
+    uint64_t age_ns = pass->settings.executions_age_ms * MS;
+
+    if (age_ns == 0 || age_ns > pass->now_ns)
+        return 0;
+    return expire_executions(r, NULL, pass->now_ns - age_ns, UINT64_MAX,
+                             &pass->report.executions, err);
+}
+
+static int by_size(struct retention *r, struct pass *pass, struct err *err)
+{
+    uint64_t max = pass->settings.executions_bytes, bytes = 0;
+    int result;
+
+    if (max == 0)
+        return 0;
+    result = registry_execution_bytes(r->env.registry, &bytes, err);
+    if (result < 0 || bytes <= max)
+        return result;
+    return expire_executions(r, NULL, INT64_MAX, bytes - max, &pass->report.executions, err);
+}
+
+/*
+ * Pushes and uploads stop at a tenant's storage limit, what its executions leave does not: of
+ * those the oldest go, but none that may just have been answered.
+ */
+static int by_tenant(struct retention *r, struct pass *pass, struct err *err)
+{
+    uint64_t before_ns = pass->now_ns > FRESH_NS ? pass->now_ns - FRESH_NS : 0;
+    struct registry_excess over[BATCH];
+    char after[TENANT_ID_SIZE] = "";
+    size_t n = BATCH;
+    int result = 0;
+
+    while (result == 0 && n == BATCH) {
+        result = registry_tenants_over(r->env.registry, after, BATCH, over, &n, err);
+        for (size_t i = 0; result == 0 && i < n; i++)
+            result = expire_executions(r, over[i].tenant, before_ns, over[i].bytes,
+                                       &pass->report.executions, err);
+        if (result == 0 && n > 0)
+            memcpy(after, over[n - 1].tenant, sizeof(after));
+    }
+    return result;
+}
+
+static int files(struct retention *r, struct pass *pass, struct err *err)
+{
+    return expire_files(r, pass->now_ns, &pass->report.files, err);
+}
+
+static int audit(struct retention *r, struct pass *pass, struct err *err)
+{
+    (void)pass;
+    return registry_audit_prune(r->env.registry, LIMIT_AUDIT_ROWS, err);
+}
+
+static int objects(struct retention *r, struct pass *pass, struct err *err)
+{
+    if (r->passes++ % SWEEP_PASSES != 0)
+        return 0;
+    return store_sweep(r->env.store, &pass->report.objects, err);
+}
+
+/* Gives pages that nothing uses back to the file system, a few at a time. */
+static int shrink(struct retention *r, struct pass *pass, struct err *err)
+{
+    uint64_t free_pages = 0, before;
+    int result = registry_free_pages(r->env.registry, &free_pages, err);
+
+    (void)pass;
+    if (result < 0 || free_pages < VACUUM_FROM)
+        return result;
+    do {
+        before = free_pages;
+        result = registry_vacuum(r->env.registry, VACUUM_PAGES, &free_pages, err);
+    } while (result == 0 && free_pages > 0 && free_pages < before && !pause_and_look(r));
+    return result;
+}
+
+static int checkpoint(struct retention *r, struct pass *pass, struct err *err)
+{
+    (void)pass;
+    return registry_checkpoint(r->env.registry, err);
+}
+
+int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report *ret,
+                   struct err *err)
+{
+    static int (*const steps[])(struct retention *, struct pass *, struct err *) = {
+        by_age, by_tenant, by_size, files, audit, objects, shrink, checkpoint};
+    struct pass pass = {.settings = get_settings(r), .now_ns = now_ns};
+    int result = 0;
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct err step_err = {0};
+        int step_result = steps[i](r, &pass, &step_err);
+
+        if (step_result == 0 || result < 0)
+            continue;
+        result = step_result;
+        if (err)
+            *err = step_err;
+    }
+    *ret = pass.report;
+    return result;
+}
+
+/* Waits for the next pass. False when it is time to stop. */
+static bool wait_for_turn(struct retention *r)
+{
+    uint64_t deadline_ns;
+    bool stopping;
+
+    (void)pthread_mutex_lock(&r->lock);
+    deadline_ns = clock_monotonic_ns() + r->settings.interval_ms * MS;
+    while (!r->stopping && !r->changed && cond_wait_until(&r->wake, &r->lock, deadline_ns))
+        ;
+    r->changed = false;
+    stopping = r->stopping;
+    (void)pthread_mutex_unlock(&r->lock);
+    return !stopping;
+}
+
+static void *run(void *arg)
+{
+    struct retention *r = arg;
+
+    do {
+        struct retention_report report;
+        struct err err = {0};
+
+        if (retention_pass(r, clock_realtime_ns(), &report, &err) < 0)
+            log_warn("retention", "reason=\"%s\"", err.message);
+        if (report.executions + report.files + report.objects > 0)
+            log_info("retention", "removed executions=%u files=%u objects=%u",
+                     report.executions, report.files, report.objects);
+    } while (wait_for_turn(r));
+    return NULL;
+}
+
+int retention_start(struct retention *r, struct err *err)
+{
+    int result;
+
+    /* A start has just swept the objects. */
+    r->passes = 1;
+    result = pthread_create(&r->thread, NULL, run, r);
+    if (result != 0)
+        return err_set_errno(err, result, "cannot start the thread of retention");
+    r->started = true;
+    return 0;
+}
+
+void retention_destroy(struct retention *r)
+{
+    if (!r)
+        return;
+    (void)pthread_mutex_lock(&r->lock);
+    r->stopping = true;
+    (void)pthread_cond_broadcast(&r->wake);
+    (void)pthread_mutex_unlock(&r->lock);
+    if (r->started)
+        (void)pthread_join(r->thread, NULL);
+    (void)pthread_cond_destroy(&r->wake);
+    (void)pthread_mutex_destroy(&r->lock);
+    free(r);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Forgets what is old or too much: executions with their results and files, input files that
+ * expired, old rows of the audit, objects that nothing names. A thread of its own that works in
+ * small batches, so that nobody waits for it for long, and gives the room back to the disk. It
+ * never touches an execution that has not ended; who reads what it removes goes on reading.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_RETENTION_H
+#define SKILLVM_API_DAEMON_ENGINE_RETENTION_H
+
+#include "api/daemon/config/config.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/store/store.h"
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct retention;
+
+/* Borrowed. */
+struct retention_env {
+    struct registry *registry;
+    struct store *store;
+};
+
+/* Without a thread. 0 or -ENOMEM. */
+int retention_create(const struct retention_env *env, const struct config_retention *settings,
+                     struct retention **ret, struct err *err);
+/* Starts the thread: one pass now, then one each interval. Once. 0 or -errno. */
+int retention_start(struct retention *r, struct err *err);
+/* Stops the thread. NULL is fine. */
+void retention_destroy(struct retention *r);
+
+/* Takes other settings; a pass with them follows at once. */
+void retention_set(struct retention *r, const struct config_retention *settings);
+/* When a file that is uploaded at a time (realtime) expires; INT64_MAX: never. */
+uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns);
+
+/* What one pass removed. */
+struct retention_report {
+    unsigned executions;
+    unsigned files;
+    unsigned objects;
+};
+
+/*
+ * One pass, as of a moment (realtime). It goes on where a part of it fails and returns the
+ * first failure. 0 or -errno.
+ */
+int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report *ret,
+                   struct err *err);
+
+#endif

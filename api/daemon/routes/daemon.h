@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the handlers share: the parts of a running daemon. Put together in serve.c, from top to
+ * bottom; every handler gets it and keeps nothing of its own between requests.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_DAEMON_H
+#define SKILLVM_API_DAEMON_ROUTES_DAEMON_H
+
+#include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/prober.h"
+#include "api/daemon/engine/profiles.h"
+#include "api/daemon/http/http.h"
+#include "api/daemon/machine/pool.h"
+#include "api/daemon/machine/snapshots.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/routes/download_link.h"
+#include "api/daemon/store/store.h"
+#include "api/daemon/store/watermarks.h"
+#include "api/skill/archive.h"
+
+#define DAEMON_INGESTS 4u
+
+struct daemon {
+    struct registry *registry;
+    struct profiles *profiles;
+    struct snapshots *snapshots;
+    struct pool *pool;
+    struct engine *engine;
+    struct metrics *metrics;
+    struct audit *audit;
+    struct held *held;
+    struct prober *prober;
+    struct watermarks *watermarks;
+    struct retention *retention;
+    struct download_links links;
+    const char *public_url; /* before paths in answers over TCP; "": the Host header says */
+    bool stopping;          /* atomic: nothing new is accepted any more */
+    struct archive_limits archive_limits;
+    struct fair_gate *ingest_gate; /* DAEMON_INGESTS look at archives at once */
+    struct store *store;
+    int tmp_fd; /* a folder for what is on its way */
+};
+
+/* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
+extern const struct http_route daemon_routes[];
+/*
+ * A copy of them that takes archives of so many bytes; the caller frees it. NULL: no memory.
+ */
+struct http_route *daemon_routes_for(uint64_t archive_bytes);
+
+/*
+ * Replies with a result (taken over), in which files_url is an address that needs no key where
+ * the request came over TCP.
+ */
+void daemon_reply_result(struct daemon *d, const struct http_request *request,
+                         struct http_reply *reply, struct buf *result);
+
+/*
+ * What POST /v1/executions does, for a body that was made of what the caller said: that is what
+ * an idempotency key belongs to.
+ */
+void execution_answer(struct daemon *d, struct http_request *request, const char *said,
+                      size_t said_len, struct http_reply *reply);
+
+void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_tenant_create(void *ctx, struct http_request *request,
+                               struct http_reply *reply);
+void route_admin_tenant_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_tenant_update(void *ctx, struct http_request *request,
+                               struct http_reply *reply);
+void route_admin_tenant_delete(void *ctx, struct http_request *request,
+                               struct http_reply *reply);
+void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_key_revoke(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_admin_audit(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_upload(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_file_delete(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_tool_call(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_download(void *ctx, struct http_request *request, struct http_reply *reply);
+void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/event_stream.h"
+
+#include "api/daemon/terms/limits.h"
+#include "api/json/json_text.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_CHUNK    8192u
+#define HEARTBEAT_NS 15000000000ull
+#define EVENT_MAX    (8u * LOG_CHUNK)
+
+#define STORED_MEMBERS_MAX 32u /* of a result */
+
+struct event_stream {
+    struct execution *e;
+    struct held *held;
+    uint64_t held_bytes;
+    struct execution_cursor cursor;
+    struct utf8_tail tails[2]; /* by enum guest_stream */
+    struct buf pending;        /* an event on its way out */
+    size_t pending_at;
+    size_t result_at; /* bytes of the result already given */
+    bool greeted;
+    bool result_begun;
+    bool finished;
+};
+
+static int add_status(struct event_stream *s, const char *status)
+{
+    return buf_printf(&s->pending,
+                      "event: status\ndata: {\"execution_id\":\"%s\",\"status\":\"%s\"}\n\n",
+                      s->e->id, status);
+}
+
+/* Adds an event with bytes of a stream; nothing when they only begin a character. */
+static int add_log(struct event_stream *s, enum guest_stream stream, const void *data,
+                   size_t len, bool end)
+{
+    struct buf text = buf_init(EVENT_MAX);
+    int r = utf8_repair(&s->tails[stream], data, len, end, &text);
+
+    if (r == 0 && text.len > 0) {
+        r = buf_printf(&s->pending, "event: %s\ndata: {\"data\":",
+                       stream == GUEST_STDERR ? "stderr" : "stdout");
+        if (r == 0)
+            r = json_append_string(&s->pending, text.data, text.len);
+        if (r == 0)
+            r = buf_append(&s->pending, "}\n\n", 3);
+    }
+    buf_finish(&text);
+    return r;
+}
+
+/* A large result takes room until its reader has it. False where that is too much. */
+static bool hold_result(struct event_stream *s)
+{
+    uint64_t before;
+
+    if (s->e->result_fd < 0)
+        return true;
+    if (held_add(s->held, s->e->tenant, HELD_ANSWER, s->e->result_len, LIMIT_ANSWERS_BYTES,
+                 &before) < 0)
+        return false;
+    s->held_bytes = s->e->result_len;
+    return true;
+}
+
+static int begin_result(struct event_stream *s)
+{
+    const char *code = "internal_error", *why = s->e->lost;
+    int r = add_log(s, GUEST_STDOUT, "", 0, true);
+
+    if (r == 0)
+        r = add_log(s, GUEST_STDERR, "", 0, true);
+    s->result_begun = true;
+    if (r == 0 && !*why && hold_result(s))
+        return buf_printf(&s->pending, "event: result\ndata: ");
+    if (!*why) {
+        code = "overloaded";
+        why = "the result is kept: read the answers that wait, then ask for it";
+    }
+    if (r == 0)
+        r = buf_printf(&s->pending, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
+    if (r == 0)
+        r = json_append_cstr(&s->pending, why);
+    if (r == 0)
+        r = buf_append(&s->pending, "}\n\n", 3);
+    s->finished = true;
+    return r;
+}
+
+/* Puts the next event into pending; the result itself is read from where it is. */
+static int next_event(struct event_stream *s)
+{
+    uint8_t data[LOG_CHUNK];
+    enum guest_stream stream = GUEST_STDOUT;
+    size_t len = 0;
+
+    if (!s->greeted) {
+        s->greeted = true;
+        return add_status(s, "accepted");
+    }
+    switch (execution_next(s->e, &s->cursor, clock_monotonic_ns() + HEARTBEAT_NS, &stream, data,
+                           sizeof(data), &len)) {
+    case EXECUTION_NOTHING:
+        return buf_append(&s->pending, ":\n\n", 3);
+    case EXECUTION_STATE:
+        return add_status(s, "running");
+    case EXECUTION_LOG:
+        return add_log(s, stream, data, len, false);
+    case EXECUTION_RESULT:
+        return begin_result(s);
+    }
+    return 0;
+}
+
+static size_t copy_out(char *data, size_t size, const void *from, size_t len, size_t *at)
+{
+    size_t n = len - *at < size ? len - *at : size;
+
+    if (n > 0)
+        memcpy(data, (const char *)from + *at, n);
+    *at += n;
+    return n;
+}
+
+/* Bytes of the result, which is longer than what was given of it. */
+static ssize_t read_result(struct event_stream *s, char *data, size_t size)
+{
+    size_t left = s->e->result_len - 1 - s->result_at, n = left < size ? left : size;
+
+    if (execution_read_result(s->e, s->result_at, data, n) < 0)
+        return -1;
+    s->result_at += n;
+    return (ssize_t)n;
+}
+
+static ssize_t read_events(void *ctx, char *data, size_t size)
+{
+    struct event_stream *s = ctx;
+
+    for (;;) {
+        if (s->pending_at < s->pending.len)
+            return (ssize_t)copy_out(data, size, s->pending.data, s->pending.len,
+                                     &s->pending_at);
+        buf_clear(&s->pending);
+        s->pending_at = 0;
+        if (s->finished)
+            return -1;
+        if (!s->result_begun) {
+            if (next_event(s) < 0)
+                return -1;
+            continue;
+        }
+        /* Without the end of its line, which the event brings. */
+        if (s->result_at < s->e->result_len - 1)
+            return read_result(s, data, size);
+        if (buf_append(&s->pending, "\n\n", 2) < 0)
+            return -1;
+        s->finished = true;
+    }
+}
+
+static void release(void *ctx)
+{
+    struct event_stream *s = ctx;
+
+    if (s->held_bytes > 0)
+        held_remove(s->held, s->e->tenant, HELD_ANSWER, s->held_bytes);
+    execution_unref(s->e);
+    buf_finish(&s->pending);
+    free(s);
+}
+
+void event_stream_reply(struct execution *e, struct held *held, struct http_reply *reply)
+{
+    struct event_stream *s = calloc(1, sizeof(*s));
+
+    if (!s) {
+        execution_unref(e);
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+        return;
+    }
+    s->e = e;
+    s->held = held;
+    s->pending = buf_init(2 * EVENT_MAX + 4096);
+    reply->status = 200;
+    reply->content_type = "text/event-stream";
+    reply->read = read_events;
+    reply->release = release;
+    reply->stream_ctx = s;
+}
+
+/* Adds a stream as one event; nothing for an empty one. */
+static int add_stored_log(struct buf *out, const char *name, struct json_slice text)
+{
+    int r;
+
+    if (json_slice_is(text, "\"\""))
+        return 0;
+    r = buf_printf(out, "event: %s\ndata: {\"data\":", name);
+    if (r == 0)
+        r = buf_append(out, text.data, text.len);
+    return r < 0 ? r : buf_append(out, "}\n\n", 3);
+}
+
+static int add_stored(struct buf *out, const struct registry_execution *row)
+{
+    struct json_member members[STORED_MEMBERS_MAX];
+    size_t len = strcspn(row->result, "\n"), n = 0;
+    int r = json_text_members(row->result, len, members, STORED_MEMBERS_MAX, &n, NULL);
+
+    if (r == 0)
+        r = buf_printf(out,
+                       "event: status\ndata: {\"execution_id\":\"%s\",\"status\":"
+                       "\"accepted\"}\n\n",
+                       row->id);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (json_slice_is(members[i].key, "stdout"))
+            r = add_stored_log(out, "stdout", members[i].value);
+        else if (json_slice_is(members[i].key, "stderr"))
+            r = add_stored_log(out, "stderr", members[i].value);
+    }
+    if (r == 0)
+        r = buf_printf(out, "event: result\ndata: ");
+    if (r == 0)
+        r = buf_append(out, row->result, len);
+    return r < 0 ? r : buf_append(out, "\n\n", 2);
+}
+
+void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply)
+{
+    struct buf body = buf_init(SIZE_MAX / 2);
+
+    if (!row->result || add_stored(&body, row) < 0) {
+        buf_finish(&body);
+        http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", row->id);
+        return;
+    }
+    http_reply_empty(reply, 200);
+    reply->content_type = "text/event-stream";
+    reply->body = body;
+}

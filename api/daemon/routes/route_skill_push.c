@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/callers/held.h"
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/intake.h"
+#include "api/daemon/routes/request.h"
+#include "api/daemon/routes/tool_catalog.h"
+#include "api/daemon/terms/limits.h"
+#include "api/json/json_write.h"
+#include "api/skill/archive.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What push and validate say of a skill they accept. */
+static void reply_accepted(struct http_reply *reply, unsigned status, const struct skill *skill,
+                           const struct skill_archive *archive)
+{
+    struct json_writer w = json_writer_init(LIMIT_MIB * 8);
+    const struct err err = {0};
+
+    json_write_open(&w, NULL, '{');
+    if (status == 200)
+        json_write_bool(&w, "valid", true);
+    json_write_string(&w, "name", skill->name);
+    json_write_string(&w, "version", skill->version);
+    if (status == 200) {
+        json_write_string(&w, "skill_name", skill->name);
+        json_write_string(&w, "skill_version", skill->version);
+    }
+    json_write_string(&w, "description", skill->description);
+    json_write_string(&w, "digest", archive->digest);
+    json_write_open(&w, "warnings", '[');
+    for (size_t i = 0; i < skill->warnings.len; i++)
+        json_write_string(&w, NULL, skill->warnings.items[i]);
+    json_write_close(&w, ']');
+    if (status == 200) {
+        json_write_open(&w, "errors", '[');
+        json_write_close(&w, ']');
+    }
+    json_write_close(&w, '}');
+    (void)failure_or_json(reply, status, &w, 0, &err);
+}
+
+/*
+ * Puts the canonical tar into the store and the skill into the registry, under the store's
+ * lock: what is refused leaves nothing. As of registry_skill_put.
+ */
+static int store_skill(struct daemon *d, const char *tenant, int fd,
+                       const struct registry_registration *registration, bool *ret_new,
+                       char **ret_existing, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    struct registry_skill known;
+    bool name_known;
+    int r = registry_skill_get(d->registry, tenant, registration->name, registration->version,
+                               &known, &name_known, err);
+
+    if (r == 0 && strcmp(known.digest, registration->digest) != 0) {
+        *ret_existing = known.digest;
+        known.digest = NULL;
+        r = -EEXIST;
+    }
+    *ret_new = r == -ENOENT;
+    if (r == 0 || r == -EEXIST)
+        registry_skill_finish(&known);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    /* What is there already takes nothing more. */
+    r = r == 0 ? 0 : registry_tenant_check_room(d->registry, tenant, registration->bytes, err);
+    if (r < 0)
+        return r;
+    r = store_put(store, fd, registration->digest, err);
+    if (r == 0)
+        r = registry_skill_put(d->registry, tenant, registration, ret_existing, err);
+    if (r < 0)
+        (void)store_release(store, registration->digest, NULL);
+    return r;
+}
+
+static void register_skill(struct daemon *d, const struct caller *caller, int fd,
+                           const struct skill *skill, const struct skill_archive *archive,
+                           struct http_reply *reply)
+{
+    struct err err = {0};
+    char *existing = NULL;
+    bool is_new = false;
+    struct stat tar = {0};
+    const struct registry_registration registration = {
+        .name = skill->name,
+        .version = skill->version,
+        .digest = archive->digest,
+        .description = skill->description,
+        .bytes = fstat(fd, &tar) == 0 ? (uint64_t)tar.st_size : 0};
+    int r;
+
+    /* Again under the lock, where it then takes no time: others wait for that lock. */
+    (void)fsync(fd);
+    r = store_skill(d, caller->tenant, fd, &registration, &is_new, &existing, &err);
+    if (r == -EEXIST)
+        http_reply_error(reply, 409, "conflict",
+                         "%s %s is registered already with other content (digest %.12s)",
+                         skill->name, skill->version, existing);
+    else if (r == -ENOENT)
+        http_reply_error(reply, 401, "unauthorized", "%s", err.message);
+    else if (r < 0)
+        failure_reply(reply, r, &err);
+    else
+        reply_accepted(reply, 201, skill, archive);
+    if (r == 0)
+        tool_catalog_prepare(d, caller->tenant, skill, archive);
+    if (r == 0 && is_new)
+        audit_note(d->audit, caller, "skill.push", skill->name, "version %s digest %s",
+                   skill->version, archive->digest);
+    free(existing);
+}
+
+/* The archive of a request, or NULL with *reply set. */
+static struct spool *find_upload(struct http_request *request, struct http_reply *reply)
+{
+    if (!request->is_multipart)
+        return &request->body;
+    if (request->parts[0].seen)
+        return &request->parts[0].content;
+    http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
+    return NULL;
+}
+
+void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct spool *body = find_upload(request, reply);
+    _cleanup_fd_ int fd = -1;
+    struct skill_archive archive;
+    struct skill skill;
+    struct err err = {0};
+    int r;
+
+    if (!body || !held_admit(d->held, 0, reply))
+        return;
+    fd = store_temporary(d->store);
+    if (fd < 0) {
+        http_reply_error(reply, 500, "internal_error", "cannot create a temporary file: %s",
+                         strerror(-fd));
+        return;
+    }
+    r = intake_archive(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, fd,
+                       &archive, &skill, &err);
+    if (r < 0) {
+        intake_reply_refused(reply, r, &err);
+    } else {
+        register_skill(d, &request->caller, fd, &skill, &archive, reply);
+        skill_archive_finish(&archive);
+        skill_finish(&skill);
+    }
+}
+
+void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct spool *body = find_upload(request, reply);
+    struct skill_archive archive;
+    struct skill skill;
+    struct err err = {0};
+    int r;
+
+    if (!body)
+        return;
+    r = intake_archive(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, -1,
+                       &archive, &skill, &err);
+    if (r < 0) {
+        intake_reply_refused(reply, r, &err);
+        return;
+    }
+    reply_accepted(reply, 200, &skill, &archive);
+    skill_archive_finish(&archive);
+    skill_finish(&skill);
+}

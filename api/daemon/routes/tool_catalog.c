@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/tool_catalog.h"
+
+#include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/engine/prober.h"
+#include "api/daemon/registry/registry_tools.h"
+#include "api/daemon/terms/limits.h"
+#include "api/skill/entry.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a list waits for its turn. */
+#define GATE_NS 10000000000ull
+
+/* The latest version of each skill. */
+struct rows {
+    struct registry_skill *items;
+    size_t n;
+};
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ENOMEM, "out of memory");
+}
+
+static bool copy(char **ret, const char *text)
+{
+    *ret = text ? strdup(text) : NULL;
+    return *ret || !text;
+}
+
+static bool copy_row(const struct registry_skill *from, struct registry_skill *to)
+{
+    *to = (struct registry_skill){0};
+    return copy(&to->name, from->name) && copy(&to->version, from->version) &&
+           copy(&to->digest, from->digest) && copy(&to->description, from->description);
+}
+
+/* Rows come by name, the one registered last first. */
+static int keep_latest(void *ctx, const struct registry_skill *row)
+{
+    struct rows *rows = ctx;
+    struct registry_skill *items;
+
+    if (rows->n > 0 && strcmp(rows->items[rows->n - 1].name, row->name) == 0)
+        return 0;
+    if (rows->n == LIMIT_TOOLS)
+        return 0;
+    items = reallocarray(rows->items, rows->n + 1, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    rows->items = items;
+    return copy_row(row, &items[rows->n++]) ? 0 : -ENOMEM;
+}
+
+static void rows_finish(struct rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        registry_skill_finish(&rows->items[i]);
+    free(rows->items);
+}
+
+void tool_finish(struct tool *tool)
+{
+    free(tool->skill);
+    free(tool->version);
+    free(tool->digest);
+    free(tool->script);
+    free(tool->path);
+    free(tool->summary);
+    free(tool->schema);
+    parser_script_finish(&tool->about);
+    *tool = (struct tool){0};
+}
+
+void tool_catalog_finish(struct tool_catalog *tools)
+{
+    for (size_t i = 0; i < tools->n; i++)
+        tool_finish(&tools->items[i]);
+    free(tools->items);
+    *tools = (struct tool_catalog){0};
+}
+
+/* Adds a tool; script is NULL for the entry of the skill. */
+static int add(struct tool_catalog *tools, const struct registry_skill *row,
+               const struct skill *skill, const struct skill_entry *entry, const char *script)
+{
+    struct tool *items, *tool;
+
+    if (tools->n == LIMIT_TOOLS)
+        return 0;
+    items = reallocarray(tools->items, tools->n + 1, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    tools->items = items;
+    tool = &items[tools->n++];
+    *tool = (struct tool){.mode = entry->mode, .is_python = strcmp(entry->lang, "python") == 0};
+    return copy(&tool->skill, row->name) && copy(&tool->version, row->version) &&
+                   copy(&tool->digest, row->digest) && copy(&tool->script, script) &&
+                   copy(&tool->path, entry->entry) && copy(&tool->summary, row->description) &&
+                   copy(&tool->schema, script ? NULL : skill->input_schema)
+               ? 0
+               : -ENOMEM;
+}
+
+/* Calls visit for the entry of a skill, or for each of its scripts where it has none. */
+static int each_script(const struct skill *skill, const struct skill_archive *archive,
+                       int (*visit)(void *ctx, const struct skill_entry *entry,
+                                    const char *script),
+                       void *ctx)
+{
+    struct skill_entry entry;
+    struct err ignored = {0};
+    int r = skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
+    unsigned n = 0;
+
+    if (r == 0) {
+        r = visit(ctx, &entry, NULL);
+        skill_entry_finish(&entry);
+        return r;
+    }
+    if (r == -ENOMEM)
+        return r;
+    for (size_t i = 0; i < archive->n_entries && n < LIMIT_TOOL_SCRIPTS; i++) {
+        const char *path = archive->entries[i].path;
+
+        entry =
+            (struct skill_entry){.mode = PROTO_MODE_SCRIPT, .entry = archive->entries[i].path};
+        if (!skill_entry_is_script(&archive->entries[i], &entry.lang))
+            continue;
+        n++;
+        r = visit(ctx, &entry, path);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+struct adding {
+    struct tool_catalog *tools;
+    const struct registry_skill *row;
+    const struct skill *skill;
+};
+
+static int add_script(void *ctx, const struct skill_entry *entry, const char *script)
+{
+    const struct adding *a = ctx;
+
+    return add(a->tools, a->row, a->skill, entry, script);
+}
+
+/* The tools of one skill. One that was deleted meanwhile, or is damaged, has none. */
+static int add_skill(struct daemon *d, const struct registry_skill *row,
+                     struct tool_catalog *tools)
+{
+    struct adding adding = {.tools = tools, .row = row};
+    struct skill_archive archive;
+    struct skill skill;
+    struct err ignored = {0};
+    _cleanup_fd_ int fd = store_get(d->store, row->digest, &ignored);
+    int r;
+
+    if (fd < 0)
+        return 0;
+    r = skill_archive_reload(fd, row->digest, &archive, &skill, &ignored);
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    adding.skill = &skill;
+    r = each_script(&skill, &archive, add_script, &adding);
+    skill_archive_finish(&archive);
+    skill_finish(&skill);
+    return r;
+}
+
+static int assign_names(struct tool_catalog *tools)
+{
+    struct tool_identity *identities = calloc(tools->n + 1, sizeof(*identities));
+    char(*names)[TOOL_NAME_SIZE] = calloc(tools->n + 1, TOOL_NAME_SIZE);
+    int r = identities && names ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r == 0 && i < tools->n; i++)
+        identities[i] = (struct tool_identity){tools->items[i].skill, tools->items[i].script};
+    if (r == 0)
+        r = tool_names_assign(identities, tools->n, names);
+    for (size_t i = 0; r == 0 && i < tools->n; i++)
+        memcpy(tools->items[i].name, names[i], TOOL_NAME_SIZE);
+    free(identities);
+    free(names);
+    return r;
+}
+
+int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
+                      struct err *err)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
+    struct tool_catalog tools = {0};
+    struct rows rows = {0};
+    struct fair_entry entry;
+    int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
+
+    /* All archives of a tenant are read: many such requests at once get their turns. */
+    if (r < 0)
+        return r == -EBUSY ? err_set(err, EBUSY, "too many archives are being read already")
+                           : r;
+    r = registry_skill_each(d->registry, tenant, keep_latest, &rows, err);
+    for (size_t i = 0; r == 0 && i < rows.n; i++)
+        r = add_skill(d, &rows.items[i], &tools);
+    fair_gate_leave(d->ingest_gate, &entry);
+    if (r == 0)
+        r = assign_names(&tools);
+    rows_finish(&rows);
+    if (r < 0) {
+        tool_catalog_finish(&tools);
+        return r == -EIO ? r : no_memory(err);
+    }
+    *ret = tools;
+    return 0;
+}
+
+/* A skill with an entry whose own name is asked for: names are made so that it has it. */
+static int find_plain(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
+                      struct err *err)
+{
+    struct tool_catalog tools = {0};
+    struct registry_skill row;
+    char clean[TOOL_NAME_SIZE];
+    bool known;
+    int r = registry_skill_get(d->registry, tenant, name, NULL, &row, &known, err);
+
+    if (r < 0)
+        return r;
+    r = add_skill(d, &row, &tools);
+    registry_skill_finish(&row);
+    if (r == 0 && (tools.n != 1 || tools.items[0].script))
+        r = -ENOENT;
+    if (r == 0) {
+        *ret = tools.items[0];
+        memcpy(ret->name, tool_name_clean(name, "_-", clean, sizeof(clean)), sizeof(ret->name));
+        tools.items[0] = (struct tool){0};
+    }
+    tool_catalog_finish(&tools);
+    return r == -ENOMEM ? no_memory(err) : r;
+}
+
+int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
+                      struct err *err)
+{
+    struct tool_catalog tools = {0};
+    char clean[TOOL_NAME_SIZE];
+    struct err ignored = {0};
+    int r;
+
+    if (strlen(name) >= TOOL_NAME_SIZE || !name[0] ||
+        strcmp(tool_name_clean(name, "_-", clean, sizeof(clean)), name) != 0)
+        return err_set(err, ENOENT, "there is no tool named %.64s", name);
+    r = find_plain(d, tenant, name, ret, &ignored);
+    if (r != -ENOENT)
+        return r < 0 ? err_set(err, -r, "%s", ignored.message) : 0;
+    r = tool_catalog_load(d, tenant, &tools, err);
+    if (r < 0)
+        return r;
+    r = -ENOENT;
+    for (size_t i = 0; r < 0 && i < tools.n; i++) {
+        if (strcmp(tools.items[i].name, name) != 0)
+            continue;
+        *ret = tools.items[i];
+        tools.items[i] = (struct tool){0};
+        r = 0;
+    }
+    tool_catalog_finish(&tools);
+    return r < 0 ? err_set(err, ENOENT, "there is no tool named %s", name) : 0;
+}
+
+uint64_t tool_catalog_deadline_ns(const struct daemon *d)
+{
+    return clock_monotonic_ns() + prober_timeout_ms(d->prober) * 1000000u;
+}
+
+/* What the registry has: 0 with it taken over, -ENOENT when nobody looked yet. */
+static int take_known(struct daemon *d, struct tool *tool, struct err *err)
+{
+    struct err ignored = {0};
+    char *text = NULL;
+    int r = registry_tool_schema_get(d->registry, tool->digest,
+                                     tool->script ? tool->script : "", &text, err);
+
+    /* One that an older skillvm took and this one does not is the same as none. */
+    if (r == 0 && text && parser_read(text, strlen(text), &tool->about, &ignored) == -ENOMEM)
+        r = no_memory(err);
+    free(text);
+    return r;
+}
+
+/* Whether a look at its script may find something. */
+static bool promises(struct daemon *d, const struct tool *tool)
+{
+    struct err ignored = {0};
+    _cleanup_fd_ int fd = store_get(d->store, tool->digest, &ignored);
+    bool promising = false;
+
+    return fd >= 0 && tool_probe_promises(fd, tool->path, &promising, &ignored) == 0 &&
+           promising;
+}
+
+int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
+                          uint64_t deadline_ns, struct err *err)
+{
+    const struct tool_script script = {
+        .digest = tool->digest, .path = tool->path, .mode = tool->mode};
+    const char *key = tool->script ? tool->script : "";
+    int r;
+
+    tool->is_pending = false;
+    if (tool->schema || !tool->is_python)
+        return 0;
+    r = take_known(d, tool, err);
+    if (r != -ENOENT)
+        return r;
+    if (!promises(d, tool))
+        return 0;
+    r = prober_ask(d->prober, tenant, &script, key);
+    if (r < 0)
+        return r == -ENODATA ? 0 : r;
+    tool->is_pending = true;
+    if (deadline_ns == 0)
+        return -EAGAIN;
+    prober_wait(d->prober, tool->digest, key, deadline_ns);
+    r = take_known(d, tool, err);
+    if (r != -ENOENT)
+        return r;
+    return prober_ask(d->prober, tenant, &script, key) == -ENODATA ? 0 : -EAGAIN;
+}
+
+bool tool_takes_argv(const struct tool *tool)
+{
+    return !tool->schema && tool->about.has_parser && tool->about.parser.n_actions > 0;
+}
+
+struct preparing {
+    struct daemon *d;
+    const char *tenant;
+    const char *digest;
+    bool has_schema; /* for the entry */
+    int tar_fd;
+};
+
+static int prepare_script(void *ctx, const struct skill_entry *entry, const char *script)
+{
+    const struct preparing *p = ctx;
+    const struct tool_script look = {
+        .digest = p->digest, .path = entry->entry, .mode = entry->mode};
+    struct err ignored = {0};
+    bool promising = false;
+    char *known = NULL;
+
+    if ((!script && p->has_schema) || strcmp(entry->lang, "python") != 0 ||
+        tool_probe_promises(p->tar_fd, entry->entry, &promising, &ignored) < 0 || !promising)
+        return 0;
+    if (registry_tool_schema_get(p->d->registry, p->digest, script ? script : "", &known,
+                                 &ignored) == -ENOENT)
+        (void)prober_ask(p->d->prober, p->tenant, &look, script ? script : "");
+    free(known);
+    return 0;
+}
+
+void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
+                          const struct skill_archive *archive)
+{
+    struct err ignored = {0};
+    _cleanup_fd_ int fd = store_get(d->store, archive->digest, &ignored);
+    struct preparing p = {.d = d,
+                          .tenant = tenant,
+                          .digest = archive->digest,
+                          .has_schema = skill->input_schema != NULL,
+                          .tar_fd = fd};
+
+    /* What fails here is tried again when somebody asks for it. */
+    if (fd >= 0)
+        (void)each_script(skill, archive, prepare_script, &p);
+}

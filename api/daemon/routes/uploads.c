@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/uploads.h"
+
+#include "api/daemon/engine/retention.h"
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Under the store lock: the object, then the row. */
+static int store_locked(struct daemon *d, struct store *store, const char *tenant, int fd,
+                        const struct registry_file *row, struct err *err)
+{
+    uint64_t n = 0;
+    int r = registry_tenant_check_room(d->registry, tenant, row->bytes, err);
+
+    if (r == 0)
+        r = registry_file_count(d->registry, tenant, &n, err);
+    if (r == 0 && n >= LIMIT_STORED_FILES)
+        r = err_set(err, EDQUOT, "files: %llu are kept already, which is the limit",
+                    (unsigned long long)n);
+    if (r < 0)
+        return r;
+    r = store_put(store, fd, row->digest, err);
+    if (r == 0)
+        r = registry_file_create(d->registry, tenant, row, err);
+    if (r < 0)
+        (void)store_release(store, row->digest, NULL);
+    return r;
+}
+
+int uploads_store(struct daemon *d, struct http_request *request, struct spool *upload,
+                  struct registry_file *row, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = NULL;
+    int fd = spool_to_fd(upload);
+    int r;
+
+    if (fd < 0)
+        return err_set_errno(err, -fd, "cannot keep the file");
+    row->digest = malloc(SHA256_HEX_SIZE);
+    if (!row->digest)
+        return err_set(err, ENOMEM, "out of memory");
+    spool_digest(upload, row->digest);
+    row->bytes = upload->size;
+    row->created_ns = clock_realtime_ns();
+    row->expires_ns = retention_file_expiry(d->retention, row->created_ns);
+    r = ids_make(ID_FILE, row->id, sizeof(row->id));
+    if (r < 0)
+        return err_set(err, EIO, "no random bytes for an id");
+    /* Again under the lock, where it then takes no time: others wait for that lock. */
+    (void)fsync(fd);
+    store = store_lock(d->store);
+    http_request_stored(request);
+    return store_locked(d, store, request->caller.tenant, fd, row, err);
+}
+
+/* Its row and its object, at one moment. */
+static int find_file(struct daemon *d, const char *tenant, const char *id,
+                     struct registry_file *ret, int *ret_fd, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    int r = registry_file_get(d->registry, tenant, id, ret, err);
+
+    if (r == 0)
+        *ret_fd = store_get(store, ret->digest, err);
+    return r;
+}
+
+int uploads_open(struct daemon *d, const char *tenant, const char *id,
+                 struct registry_file *ret, int *ret_fd, struct err *err)
+{
+    struct registry_file row;
+    int fd = -1, r;
+
+    if (!ids_valid(ID_FILE, id))
+        return -ENOENT;
+    r = find_file(d, tenant, id, &row, &fd, err);
+    if (r < 0)
+        return r;
+    if (fd < 0 || row.expires_ns <= clock_realtime_ns()) {
+        r = fd < 0 ? -EIO : -ENOENT;
+        fd_close(&fd);
+        registry_file_finish(&row);
+        return r;
+    }
+    *ret = row;
+    *ret_fd = fd;
+    return 0;
+}
+
+int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    struct registry_file row;
+    int r = ids_valid(ID_FILE, id) ? registry_file_get(d->registry, tenant, id, &row, err)
+                                   : -ENOENT;
+
+    if (r < 0)
+        return r;
+    r = registry_file_delete(d->registry, tenant, id, err);
+    if (r == 0)
+        r = store_release(store, row.digest, err);
+    registry_file_finish(&row);
+    return r;
+}
+
+/* Opens one file and adds it. *bytes grows by its size. */
+static int open_input(struct daemon *d, const char *tenant, const struct request_file *wanted,
+                      struct input_files *files, uint64_t *bytes, struct err *err)
+{
+    struct registry_file row;
+    char *path = NULL;
+    int fd = -1;
+    int r = uploads_open(d, tenant, wanted->id, &row, &fd, err);
+
+    if (r == -ENOENT)
+        return err_set(err, EINVAL, "there is no file %s", wanted->id);
+    if (r < 0)
+        return r;
+    *bytes += row.bytes;
+    if (*bytes > LIMIT_INFILE_BYTES) {
+        r = err_set(err, EFBIG, "\"files\" are larger than %llu MiB together",
+                    LIMIT_INFILE_BYTES / LIMIT_MIB);
+    } else {
+        path = strdup(wanted->path ? wanted->path : row.name);
+        r = path ? 0 : err_set(err, ENOMEM, "out of memory");
+    }
+    if (r == 0 && input_files_add(files, path, fd_steal(&fd), row.bytes) < 0)
+        r = err_set(err, ENOMEM, "out of memory");
+    fd_close(&fd);
+    registry_file_finish(&row);
+    return r;
+}
+
+int uploads_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
+                        struct input_files *ret, struct err *err)
+{
+    struct input_files files = {0};
+    uint64_t bytes = 0;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < request->n_files; i++)
+        r = open_input(d, tenant, &request->files[i], &files, &bytes, err);
+    if (r == 0)
+        r = input_files_check(&files, err);
+    if (r < 0)
+        input_files_finish(&files);
+    else
+        *ret = files;
+    return r;
+}

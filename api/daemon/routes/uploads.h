@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Uploaded files: rows of a tenant's and the objects they name. An object is stored before its
+ * row and removed after it, both under the store's lock, so that whoever finds a row finds its
+ * object, and a daemon that dies in between leaves an object that the next sweep removes.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_UPLOADS_H
+#define SKILLVM_API_DAEMON_ROUTES_UPLOADS_H
+
+#include "api/daemon/machine/input_files.h"
+#include "api/daemon/registry/registry_files.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/request.h"
+
+/*
+ * Stores what a spool that was hashed holds, of a request's body, for its caller. row has name
+ * and content type; id, digest, bytes and times are filled in, digest is then row's. 0; -EDQUOT
+ * over the tenant's storage; -ENOENT when the tenant was deleted; -errno.
+ */
+int uploads_store(struct daemon *d, struct http_request *request, struct spool *upload,
+                  struct registry_file *row, struct err *err);
+
+/*
+ * Finds a file's row and opens its object; one that has expired is gone. The descriptor is the
+ * caller's, the row is to be finished. 0, -ENOENT or -EIO.
+ */
+int uploads_open(struct daemon *d, const char *tenant, const char *id,
+                 struct registry_file *ret, int *ret_fd, struct err *err);
+
+/* Forgets a file. Who reads it goes on. 0, -ENOENT or -EIO. */
+int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err);
+
+/*
+ * Opens the files a request names for its execution. 0 with *ret, the caller's; -EINVAL for a
+ * file that is not there or paths that exclude each other; -EFBIG when they are too large
+ * together; -ENOMEM; -EIO.
+ */
+int uploads_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
+                        struct input_files *ret, struct err *err);
+
+#endif

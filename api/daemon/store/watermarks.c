@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/store/watermarks.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define FRESH_NS     1000000000u
+#define MEMINFO      "/proc/meminfo"
+#define MEMINFO_SIZE 4096u
+
+struct watermarks {
+    int dir_fd;
+    pthread_mutex_t lock; /* for all below */
+    struct config_watermarks settings;
+    struct watermarks_state state;
+    uint64_t looked_ns; /* monotonic; 0: look anew */
+};
+
+int watermarks_create(int dir_fd, const struct config_watermarks *settings,
+                      struct watermarks **ret, struct err *err)
+{
+    struct watermarks *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return err_set(err, ENOMEM, "out of memory");
+    s->dir_fd = dir_fd;
+    s->settings = *settings;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    *ret = s;
+    return 0;
+}
+
+void watermarks_destroy(struct watermarks *s)
+{
+    if (!s)
+        return;
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static struct watermarks_level compare(const struct config_amount *least, uint64_t free_bytes,
+                                       uint64_t whole_bytes)
+{
+    uint64_t least_bytes = config_amount_of(least, whole_bytes);
+
+    return (struct watermarks_level){
+        .low = free_bytes < least_bytes, .free_bytes = free_bytes, .least_bytes = least_bytes};
+}
+
+static struct watermarks_level look_at_disk(const struct watermarks *s)
+{
+    struct statvfs fs;
+
+    if (fstatvfs(s->dir_fd, &fs) < 0)
+        return (struct watermarks_level){.free_bytes = UINT64_MAX};
+    return compare(&s->settings.disk_free, (uint64_t)fs.f_bavail * fs.f_frsize,
+                   (uint64_t)fs.f_blocks * fs.f_frsize);
+}
+
+/* The bytes of a line "Name:   123 kB"; 0 where there is none. */
+static uint64_t find_line(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+static struct watermarks_level look_at_memory(const struct watermarks *s)
+{
+    _cleanup_fd_ int fd = open(MEMINFO, O_RDONLY | O_CLOEXEC);
+    char text[MEMINFO_SIZE + 1];
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, MEMINFO_SIZE);
+
+    if (n <= 0)
+        return (struct watermarks_level){0};
+    text[n] = '\0';
+    if (!strstr(text, "MemAvailable:"))
+        return (struct watermarks_level){0};
+    return compare(&s->settings.memory_free, find_line(text, "MemAvailable:"),
+                   find_line(text, "MemTotal:"));
+}
+
+void watermarks_set(struct watermarks *s, const struct config_watermarks *settings)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->settings = *settings;
+    s->looked_ns = 0;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void watermarks_look(struct watermarks *s, struct watermarks_state *ret)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->looked_ns == 0 || now - s->looked_ns >= FRESH_NS) {
+        s->state.disk = look_at_disk(s);
+        s->state.memory = look_at_memory(s);
+        s->looked_ns = now;
+    }
+    *ret = s->state;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static int complain(const struct watermarks_level *level, const char *what, struct err *err)
+{
+    return err_set(err, ENOSPC, "%llu MiB of %s are free, %llu MiB are the least",
+                   (unsigned long long)(level->free_bytes >> 20), what,
+                   (unsigned long long)(level->least_bytes >> 20));
+}
+
+int watermarks_check(struct watermarks *s, struct err *err)
+{
+    struct watermarks_state state;
+
+    watermarks_look(s, &state);
+    if (state.disk.low)
+        return complain(&state.disk, "disk space", err);
+    if (state.memory.low)
+        return complain(&state.memory, "memory", err);
+    return 0;
+}
+
+int watermarks_check_room(struct watermarks *s, uint64_t bytes, struct err *err)
+{
+    struct watermarks_state state;
+    uint64_t room;
+
+    watermarks_look(s, &state);
+    if (state.disk.low)
+        return complain(&state.disk, "disk space", err);
+    room = state.disk.free_bytes - state.disk.least_bytes;
+    if (bytes <= room)
+        return 0;
+    return err_set(err, ENOSPC, "%llu MiB of disk space are left, %llu MiB are needed",
+                   (unsigned long long)(room >> 20),
+                   (unsigned long long)((bytes + (1u << 20) - 1) >> 20));
+}

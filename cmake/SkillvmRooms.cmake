@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# The rooms of api/ as libraries. What a room may include is its row in docs/architecture.md: it
+# links those rooms, and is compiled where their headers are to be seen, those of the rooms that
+# these stand on, and no others. tests/check-includes.sh knows the latter from the former.
+
+set(table ${CMAKE_SOURCE_DIR}/docs/architecture.md)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+file(READ ${table} table)
+string(REPLACE ";" "," table "${table}")
+string(REGEX MATCHALL "\n\\| `(api/[a-z/]+|base)/` [^\n]*" rows "${table}")
+foreach(row IN LISTS rows)
+    string(REGEX REPLACE "^.*\\| `([^`]+)/` \\|.*$" "\\1" room "${row}")
+    string(REGEX REPLACE "^.*\\|([^|]*)\\|$" "\\1" rights "${row}")
+    string(REGEX REPLACE "<[^>]*>" "" rights "${rights}")
+    string(REGEX MATCHALL "[a-z][a-z./-]*" rights "${rights}")
+    get_filename_component(name ${room} NAME)
+    set(room_${name}_folder ${room})
+    set(room_${name}_rights ${rights})
+endforeach()
+
+# Adds a room, a file of another folder, and what these stand on to ${ret}. way: how we got here.
+function(skillvm_room_reach name way ret)
+    if(name IN_LIST way)
+        message(FATAL_ERROR "docs/architecture.md: rooms include each other: ${way};${name}")
+    endif()
+    set(reach ${${ret}} ${name})
+    foreach(right IN LISTS room_${name}_rights)
+        skillvm_room_reach(${right} "${way};${name}" reach)
+    endforeach()
+    list(REMOVE_DUPLICATES reach)
+    set(${ret} ${reach} PARENT_SCOPE)
+endfunction()
+
+# Compiles a target where a room's rights are all there is.
+function(skillvm_room_rights target name)
+    set(tree ${CMAKE_BINARY_DIR}/rights/${name})
+    set(reach base)
+    skillvm_room_reach(${name} "" reach)
+    file(REMOVE_RECURSE ${tree})
+    foreach(right IN LISTS reach)
+        set(headers ${CMAKE_SOURCE_DIR}/${right})
+        if(DEFINED room_${right}_folder)
+            file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room_${right}_folder}/*.h)
+        endif()
+        foreach(header IN LISTS headers)
+            file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${header})
+            get_filename_component(folder ${tree}/${path} DIRECTORY)
+            file(MAKE_DIRECTORY ${folder})
+            file(CREATE_LINK ${header} ${tree}/${path} SYMBOLIC)
+        endforeach()
+    endforeach()
+    target_include_directories(${target} PRIVATE ${tree})
+endfunction()
+
+# api<name>, of these sources.
+function(skillvm_room name)
+    add_library(api${name} STATIC ${ARGN})
+    skillvm_room_rights(api${name} ${name})
+    set(rooms ${room_${name}_rights})
+    list(FILTER rooms EXCLUDE REGEX "\\.h$")
+    list(TRANSFORM rooms PREPEND api)
+    target_link_libraries(api${name} PUBLIC ${rooms} base)
+endfunction()

@@ -32,6 +32,7 @@ fi
 
 # rights[room] is " right right ", rooms by the last part of their names.
 declare -A rights=()
+# shellcheck disable=SC2016 # Markdown's backquotes
 while IFS='|' read -r _ room _ row _; do
     room=${room//[\` ]/}
     row=${row//[\`,–]/ }

@@ -14,7 +14,7 @@
  * tsc=reliable, no_timer_check: there is no second clock and no timer pin to check against.
  * reboot=t: a triple fault is how the guest ends; panic=-1 gets there at once.
  * random.trust_…: the host is trusted, and gives the seed.
- * loglevel=5: warnings and worse. Each character is an exit, which the emulated host pays dearly.
+ * loglevel=5: warnings and worse, for each character is an exit.
  * *hash_entries: tables for a machine of this memory would be megabytes that every guest
  * touches page by page and so copies from the snapshot.
  */

@@ -230,7 +230,8 @@ static int finish_run(const struct cli *cli, const struct run_options *options,
 static int call_daemon(const struct cli *cli, const struct run_options *options,
                        const char *request, int archive_fd)
 {
-    struct run_command run = {.json = options->given.json, .progress_text = "waiting for the daemon"};
+    struct run_command run = {.json = options->given.json,
+                              .progress_text = "waiting for the daemon"};
     const struct skillvm_events events = {
         .on_status = on_status,
         .on_stdout = on_stdout,

@@ -160,6 +160,12 @@ static bool wait_retry(struct snapshots *s)
     return !stopping;
 }
 
+/* Nobody waits for it, so that it can wait. */
+static bool is_optional(const struct snapshots *s, const struct snapshot_place *p)
+{
+    return p != s->places && p->waiters == 0;
+}
+
 /* Counts a try that made none. False when it is time to stop, which may be why. */
 static bool note_failure(struct snapshots *s, struct snapshot_place *p, const struct err *err)
 {
@@ -171,6 +177,9 @@ static bool note_failure(struct snapshots *s, struct snapshot_place *p, const st
     p->failures++;
     (void)snprintf(p->why, sizeof(p->why), "%s", err->message);
     renewal_fail(&p->renewal, clock_monotonic_ns(), s->config.retry_ms);
+    /* One that cannot be made is tried again for who asks from now on. */
+    if (is_optional(s, p))
+        p->renewal.is_wanted &= p->current != NULL;
     (void)pthread_cond_broadcast(&s->changed);
     (void)pthread_mutex_unlock(&s->lock);
     return !stopping;
@@ -200,12 +209,6 @@ static bool begin(struct snapshots *s)
 static bool may_be_due(const struct snapshot_place *p)
 {
     return p->is_taken && (p->current || p->renewal.is_wanted);
-}
-
-/* Nobody waits for it, so that it can wait. */
-static bool is_optional(const struct snapshots *s, const struct snapshot_place *p)
-{
-    return p != s->places && p->waiters == 0;
 }
 
 /* One that has to go: by what was set, or because they take too much. Under the lock. */
@@ -337,8 +340,6 @@ static void renew(struct snapshots *s, struct snapshot_place *p, const char *rea
         uint64_t now_ns = clock_monotonic_ns();
 
         s->rest_ns = now_ns + REST_TIMES * (now_ns - start_ns);
-        /* One that cannot be made is tried again for who asks again. */
-        p->renewal.is_wanted &= p->current != NULL;
     }
     (void)pthread_mutex_unlock(&s->lock);
 }

@@ -13,13 +13,15 @@ if [ $# != 2 ] || [ "$1" != --build ]; then
 fi
 build=$2
 logs=$build/logs
-data=${XDG_CACHE_HOME:-~/.cache}/skillvm/demo
+export PATH=$build/bin:$PATH
+# Kept for the next demo, but not for that of another version, which might refuse it.
+data=${XDG_CACHE_HOME:-~/.cache}/skillvm/demo-$(skillvm version | tr -dc 'a-zA-Z0-9.-')
 out=$build/demo
 . cmake/steps.sh
 
 rm -rf "$out"
 mkdir -p "$out" "$data"
-export SKILLVM_DATA=$data SKILLVM_SOCKET=$data/skillvm.sock PATH=$build/bin:$PATH
+export SKILLVM_DATA=$data SKILLVM_SOCKET=$data/skillvm.sock
 unset SKILLVM_SHARE
 trap 'stop_tick; skillvm down >/dev/null 2>&1 || true' EXIT
 # One that an interrupted demo left behind may be of an older build.

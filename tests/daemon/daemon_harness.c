@@ -377,8 +377,10 @@ static unsigned count_entries(const char *path)
     struct dirent *entry;
     unsigned n = 0;
 
-    if (!dir)
+    if (!dir) {
         fail_msg("there is no folder %s", path);
+        return 0;
+    }
     while ((entry = readdir(dir)))
         n += entry->d_name[0] != '.';
     closedir(dir);

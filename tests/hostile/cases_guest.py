@@ -340,7 +340,7 @@ def memory_bombs(world):
 @case
 def processor_hog(world):
     source = "echo started; for i in $(seq 100); do (while :; do :; done) & done; wait"
-    result = world.client.run(bash_skill(source), timeout=4)
+    result = world.client.run(bash_skill(source), timeout=12)
     check_equal(result["status"], "timeout", "status")
     check_equal(result["stdout"], "started\n", "stdout")
 

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -427,6 +428,7 @@ static void start_activated(struct harness *h, int unix_fd, int tcp_fd)
     if (h->pid == 0) {
         char pid[16];
 
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         unix_fd = fcntl(unix_fd, F_DUPFD, 10);
         tcp_fd = fcntl(tcp_fd, F_DUPFD, 10);
         dup2(unix_fd, 3);

@@ -88,19 +88,15 @@ struct cli_globals {
     const char *output; /* "json" or "table", for commands that take -o; NULL: not given */
 };
 
-/* Commands: argv[0] is the command's name. They return the exit status. */
+/* Commands without verbs: argv[0] is the program's name. They return the exit status. */
 int cmd_run(struct cli_globals *globals, int argc, char **argv);
 int cmd_up(struct cli_globals *globals, int argc, char **argv);
 int cmd_down(struct cli_globals *globals, int argc, char **argv);
 int cmd_status(struct cli_globals *globals, int argc, char **argv);
 int cmd_doctor(struct cli_globals *globals, int argc, char **argv);
 int cmd_health(struct cli_globals *globals, int argc, char **argv);
-int cmd_skill(struct cli_globals *globals, int argc, char **argv);
-int cmd_exec(struct cli_globals *globals, int argc, char **argv);
-int cmd_tenant(struct cli_globals *globals, int argc, char **argv);
-int cmd_tools(struct cli_globals *globals, int argc, char **argv);
+int cmd_help(struct cli_globals *globals, int argc, char **argv);
 int cmd_mcp(struct cli_globals *globals, int argc, char **argv);
-int cmd_key(struct cli_globals *globals, int argc, char **argv);
 int cmd_version(struct cli_globals *globals, int argc, char **argv);
 
 /* Prints a command's help ("" for the program's), or that of one of its verbs, to standard

@@ -20,6 +20,7 @@ const struct verb commands[] = {
                     "run word-counter@1.0.0 --json < /dev/null\n"
                     "run my-skill --script scripts/convert.py -- --format csv input.txt\n",
         .options = OPTION_RUN | OPTION_DIR | OPTION_FORMAT | OPTION_JSON | OPTION_HOST,
+        .start = cmd_run,
     },
     {
         .name = "up",
@@ -31,6 +32,7 @@ const struct verb commands[] = {
                 "in every other way.",
         .examples = "up\nup --host soft\nup --foreground --data /tmp/trial\n",
         .options = OPTION_HOST | OPTION_FOREGROUND | OPTION_HERE,
+        .start = cmd_up,
     },
     {
         .name = "down",
@@ -40,6 +42,7 @@ const struct verb commands[] = {
                 "still run end as failed. It is no error when nothing is up.",
         .examples = "down\n",
         .options = OPTION_HERE,
+        .start = cmd_down,
     },
     {
         .name = "status",
@@ -50,6 +53,7 @@ const struct verb commands[] = {
                 "Exit status 0 when it is up, 1 when it is not.",
         .examples = "status\nstatus -o json\n",
         .options = OPTION_FORMAT | OPTION_JSON,
+        .start = cmd_status,
     },
     {
         .name = "skill",
@@ -107,6 +111,7 @@ const struct verb commands[] = {
                 "Without a daemon one is started, used and stopped.",
         .examples = "mcp\n",
         .options = OPTION_HOST,
+        .start = cmd_mcp,
     },
     {
         .name = "health",
@@ -116,6 +121,7 @@ const struct verb commands[] = {
                 "not or when there is none.",
         .examples = "health && skillvm run my-skill\n",
         .options = OPTION_FORMAT,
+        .start = cmd_health,
     },
     {
         .name = "doctor",
@@ -126,6 +132,7 @@ const struct verb commands[] = {
                 "Each finding comes with advice. Exit status 0 only if KVM is usable, else 1.",
         .examples = "doctor\ndoctor -o json\n",
         .options = OPTION_FORMAT | OPTION_JSON | OPTION_OFFLINE,
+        .start = cmd_doctor,
     },
     {
         .name = "version",
@@ -134,6 +141,7 @@ const struct verb commands[] = {
         .text = "Prints the version.",
         .examples = "version\n",
         .options = OPTION_FORMAT | OPTION_OFFLINE,
+        .start = cmd_version,
     },
     {
         .name = "help",
@@ -142,6 +150,7 @@ const struct verb commands[] = {
         .text = "Prints the help of a command.",
         .examples = "help run\n",
         .options = OPTION_OFFLINE,
+        .start = cmd_help,
     },
     {.name = NULL},
 };

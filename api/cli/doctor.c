@@ -22,7 +22,7 @@ static int print_json(const struct host_check_report *report)
     cJSON_AddStringToObject(json, "summary", report->summary);
     checks = cJSON_AddArrayToObject(json, "checks");
     for (size_t i = 0; i < report->n; i++) {
-        const struct host_check_check *check = &report->checks[i];
+        const struct host_check *check = &report->checks[i];
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "name", check->name);
         cJSON_AddStringToObject(item, "status", host_check_level_name(check->level));
@@ -43,7 +43,7 @@ static int print_text(const struct host_check_report *report)
     bool colours = show_colours(STDOUT_FILENO);
 
     for (size_t i = 0; i < report->n; i++) {
-        const struct host_check_check *check = &report->checks[i];
+        const struct host_check *check = &report->checks[i];
         const char *level = host_check_level_name(check->level);
         printf("%s%-4s%s  %-16s %s\n", colours ? show_colour_of(level) : "", level,
                colours ? "\033[0m" : "", check->name, check->found);

@@ -268,8 +268,3 @@ const struct verb exec_verbs[] = {
     },
     {.name = NULL},
 };
-
-int cmd_exec(struct cli_globals *globals, int argc, char **argv)
-{
-    return verbs_main(globals, "exec", argc, argv);
-}

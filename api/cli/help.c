@@ -156,3 +156,13 @@ int help_usage_error(const char *command, const char *format, ...)
     fprintf(stderr, "See `skillvm help%s%s`.\n", *command ? " " : "", command);
     return CLI_USAGE;
 }
+
+int cmd_help(struct cli_globals *globals, int argc, char **argv)
+{
+    (void)globals;
+    if (argc > 2)
+        return help_usage_error("help", "\"%s\" is one argument too many", argv[2]);
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return help_print("help");
+    return help_print(argc == 2 ? argv[1] : "");
+}

@@ -31,28 +31,28 @@ const char *host_check_level_name(enum host_check_level level)
     return names[level];
 }
 
-static struct host_check_check *add(struct host_check_report *report, const char *name,
-                                    enum host_check_level level, const char *format, ...)
+static struct host_check *add(struct host_check_report *report, const char *name,
+                              enum host_check_level level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-static struct host_check_check *add(struct host_check_report *report, const char *name,
-                                    enum host_check_level level, const char *format, ...)
+static struct host_check *add(struct host_check_report *report, const char *name,
+                              enum host_check_level level, const char *format, ...)
 {
     size_t i = report->n < HOST_CHECKS_MAX ? report->n++ : HOST_CHECKS_MAX - 1;
-    struct host_check_check *check = &report->checks[i];
+    struct host_check *check = &report->checks[i];
     va_list args;
 
-    *check = (struct host_check_check){.name = name, .level = level};
+    *check = (struct host_check){.name = name, .level = level};
     va_start(args, format);
     vsnprintf(check->found, sizeof(check->found), format, args);
     va_end(args);
     return check;
 }
 
-static void advise(struct host_check_check *check, const char *format, ...)
+static void advise(struct host_check *check, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void advise(struct host_check_check *check, const char *format, ...)
+static void advise(struct host_check *check, const char *format, ...)
 {
     va_list args;
 
@@ -135,7 +135,7 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
     struct stat st;
 
     if (stat(KVM_DEVICE, &st) < 0 || !S_ISCHR(st.st_mode)) {
-        struct host_check_check *check =
+        struct host_check *check =
             add(report, "kvm device", HOST_CHECK_BAD, "%s does not exist", KVM_DEVICE);
         if (cpu->vmx || cpu->svm)
             advise(check,
@@ -152,7 +152,7 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
     }
     add(report, "kvm device", HOST_CHECK_OK, "%s exists", KVM_DEVICE);
     if (access(KVM_DEVICE, R_OK | W_OK) < 0) {
-        struct host_check_check *check =
+        struct host_check *check =
             add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
                 KVM_DEVICE, strerror(errno));
         advise(check, "add the user to its group: usermod -aG kvm USER, then log in again");
@@ -188,8 +188,7 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     char tests[400];
 
     if (kvm_probe_run(cli, &probe, &err)) {
-        struct host_check_check *check =
-            add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message);
+        struct host_check *check = add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message);
         advise(check, "skillvm-vmm must be next to skillvm; build or install it again");
         return;
     }
@@ -198,7 +197,7 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     if (probe.usable) {
         add(report, "kvm probe", HOST_CHECK_OK, "a tiny guest ran");
     } else {
-        struct host_check_check *check =
+        struct host_check *check =
             add(report, "kvm probe", HOST_CHECK_BAD, "%s", kvm_probe_reason(&probe));
         if (device)
             advise(check,
@@ -217,7 +216,7 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     double eps = exits ? strtod(exits, NULL) : 0;
     if (ips > 0 && eps > 0) {
         bool slow = ips < SLOW_INSTRUCTIONS_PER_S || eps < SLOW_EXITS_PER_S;
-        struct host_check_check *check = add(
+        struct host_check *check = add(
             report, "guest speed", slow ? HOST_CHECK_NOTE : HOST_CHECK_OK,
             "%.0f million instructions and %.0f thousand exits a second", ips / 1e6, eps / 1e3);
         if (slow)
@@ -243,7 +242,7 @@ static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
         if (has_word(cpu->flags, wanted[i]))
             used += (size_t)snprintf(found + used, sizeof(found) - used, " %s", wanted[i]);
     }
-    struct host_check_check *check =
+    struct host_check *check =
         add(report, "processor", virtualization ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s; %s%s%s",
             cpu->model[0] ? cpu->model : "unknown model",
             cpu->vmx   ? "vmx"
@@ -292,8 +291,8 @@ static void check_kernel(struct host_check_report *report)
         return;
     sscanf(name.release, "%u.%u", &major, &minor);
     bool old = major < 5 || (major == 5 && minor < 10);
-    struct host_check_check *check = add(report, "kernel", old ? HOST_CHECK_BAD : HOST_CHECK_OK,
-                                         "%s %s", name.sysname, name.release);
+    struct host_check *check = add(report, "kernel", old ? HOST_CHECK_BAD : HOST_CHECK_OK,
+                                   "%s %s", name.sysname, name.release);
     host_check_kernel_advice(major, minor, check->advice, sizeof(check->advice));
 }
 
@@ -303,7 +302,7 @@ static void check_cgroups(struct host_check_report *report)
     char controllers[256] = "", *mounts = malloc(TEXT_MAX);
 
     if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
-        struct host_check_check *check =
+        struct host_check *check =
             add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2");
         advise(check,
                "boot with systemd.unified_cgroup_hierarchy=1; without it the host limits "
@@ -314,9 +313,8 @@ static void check_cgroups(struct host_check_report *report)
     read_text("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers));
     bool all = has_word(controllers, "memory") && has_word(controllers, "pids") &&
                has_word(controllers, "cpu");
-    struct host_check_check *check =
-        add(report, "cgroups", all ? HOST_CHECK_OK : HOST_CHECK_NOTE, "version 2 with: %s",
-            controllers);
+    struct host_check *check = add(report, "cgroups", all ? HOST_CHECK_OK : HOST_CHECK_NOTE,
+                                   "version 2 with: %s", controllers);
     if (!all)
         advise(check,
                "memory, pids and cpu are wanted; ask who runs this machine to delegate them");
@@ -345,7 +343,7 @@ static void check_huge_pages(struct host_check_report *report)
     read_text("/sys/devices/system/cpu/vulnerabilities/itlb_multihit", bug, sizeof(bug));
     bool costs = strcmp(value, "never") != 0;
     bool safe = strcmp(bug, "Not affected") == 0;
-    struct host_check_check *check =
+    struct host_check *check =
         add(report, "nx_huge_pages", costs ? HOST_CHECK_NOTE : HOST_CHECK_OK, "%s%s%s", value,
             bug[0] ? "; iTLB multihit: " : "", bug);
     if (costs && safe)
@@ -386,7 +384,7 @@ static void check_images(const struct cli *cli, struct host_check_report *report
         if (access(path, R_OK) < 0)
             missing = guest[i];
     }
-    struct host_check_check *check =
+    struct host_check *check =
         missing ? add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
                       cli->share_dir)
                 : add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);

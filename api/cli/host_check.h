@@ -14,7 +14,7 @@
 
 enum host_check_level { HOST_CHECK_OK, HOST_CHECK_NOTE, HOST_CHECK_BAD };
 
-struct host_check_check {
+struct host_check {
     const char *name;
     enum host_check_level level;
     char found[512];
@@ -22,7 +22,7 @@ struct host_check_check {
 };
 
 struct host_check_report {
-    struct host_check_check checks[HOST_CHECKS_MAX];
+    struct host_check checks[HOST_CHECKS_MAX];
     size_t n;
     bool probed; /* the KVM probe gave an answer */
     bool kvm_usable;

@@ -112,8 +112,3 @@ const struct verb key_verbs[] = {
     },
     {.name = NULL},
 };
-
-int cmd_key(struct cli_globals *globals, int argc, char **argv)
-{
-    return verbs_main(globals, "key", argc, argv);
-}

@@ -11,16 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int cmd_help(struct cli_globals *globals, int argc, char **argv)
-{
-    (void)globals;
-    if (argc > 2)
-        return help_usage_error("help", "\"%s\" is one argument too many", argv[2]);
-    if (argc == 2 && strcmp(argv[1], "--help") == 0)
-        return help_print("help");
-    return help_print(argc == 2 ? argv[1] : "");
-}
-
 static int cmd_host_soft(struct cli_globals *globals, int argc, char **argv)
 {
     (void)globals;
@@ -33,21 +23,12 @@ static int cmd_relay(struct cli_globals *globals, int argc, char **argv)
     return host_relay_main(argc, argv);
 }
 
-static const struct {
-    const char *name;
-    int (*run)(struct cli_globals *globals, int argc, char **argv);
-} programs[] = {
-    {"run", cmd_run},       {"up", cmd_up},
-    {"down", cmd_down},     {"status", cmd_status},
-    {"doctor", cmd_doctor}, {"version", cmd_version},
-    {"skill", cmd_skill},   {"exec", cmd_exec},
-    {"tenant", cmd_tenant}, {"tools", cmd_tools},
-    {"key", cmd_key},       {"health", cmd_health},
-    {"mcp", cmd_mcp},       {"help", cmd_help},
-    {"relay", cmd_relay},   {"host-soft", cmd_host_soft},
+/* For this program's own use; no help tells of them. */
+static const struct verb own[] = {
+    {.name = "relay", .start = cmd_relay},
+    {.name = "host-soft", .start = cmd_host_soft},
+    {.name = NULL},
 };
-
-#define N_PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
 /* The exit status, once what was printed is really out. */
 static int finish(int status)
@@ -63,11 +44,10 @@ int main(int argc, char **argv)
     static const struct verb before = {.name = "", .options = OPTION_FORMAT | OPTION_PROGRAM};
     struct cli_globals globals = {0};
     struct options options = {0};
-    char version[] = "version";
+    const struct verb *command;
     char program[] = "skillvm";
-    char *none[] = {version, NULL};
+    char *none[] = {program, NULL};
     int status;
-    size_t i;
 
     /* File names are UTF-8 in archives; the user's locale decides nothing else. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
@@ -82,13 +62,9 @@ int main(int argc, char **argv)
     argv = options.args;
     if (argc == 0)
         return help_usage_error("", "name a command");
-    for (i = 0; i < N_PROGRAMS; i++) {
-        if (strcmp(programs[i].name, argv[0]) == 0)
-            break;
-    }
-    if (i < N_PROGRAMS) {
-        argv[0] = program; /* what getopt says of an option begins with it */
-        return finish(programs[i].run(&globals, argc, argv));
-    }
+    command = verbs_find(commands, argv[0]);
+    command = command ? command : verbs_find(own, argv[0]);
+    if (command)
+        return finish(verbs_main(&globals, command, argc, argv));
     return help_usage_error("", "there is no command \"%s\"", argv[0]);
 }

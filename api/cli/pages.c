@@ -60,17 +60,13 @@ static void put_options(unsigned kinds)
     }
 }
 
-static void put_command(const char *command, const struct verb *verb)
-{
-    printf(".It Ic %s%s%s%s", command, verb ? " " : "", verb ? verb->name : "",
-           verb && *verb->args ? " Ar " : "");
-}
-
-/* With its options in a list of their own, as far as it has some. */
-static void put_described(const struct verb *verb)
+/* A command, or a verb behind its command, with its options in a list as far as it has some. */
+static void put_described(const char *before, const struct verb *verb)
 {
     unsigned kinds = verb->options & ~(unsigned)(OPTION_OFFLINE | OPTION_HERE);
 
+    printf(".It Ic %s%s%s%s", before, *before ? " " : "", verb->name,
+           *verb->args ? " Ar " : "");
     put_roff(verb->args, strlen(verb->args));
     put_text(verb->text);
     if (!kinds)
@@ -83,15 +79,10 @@ static void put_described(const struct verb *verb)
 static void put_commands(void)
 {
     for (const struct verb *c = commands; c->name; c++) {
-        if (!c->verbs) {
-            printf(".It Ic %s%s", c->name, *c->args ? " Ar " : "");
-            put_described(c);
-            continue;
-        }
-        for (const struct verb *v = c->verbs; v->name; v++) {
-            put_command(c->name, v);
-            put_described(v);
-        }
+        if (!c->verbs)
+            put_described("", c);
+        for (const struct verb *v = c->verbs; v && v->name; v++)
+            put_described(c->name, v);
     }
 }
 

@@ -103,11 +103,6 @@ const struct verb skill_verbs[] = {
     {.name = NULL},
 };
 
-int cmd_skill(struct cli_globals *globals, int argc, char **argv)
-{
-    return verbs_main(globals, "skill", argc, argv);
-}
-
 /* Prints what was made, as lines or as a JSON array. */
 static int print_paths(const struct options *options, char *const *paths, int n)
 {

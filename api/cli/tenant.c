@@ -291,8 +291,3 @@ const struct verb tenant_verbs[] = {
     },
     {.name = NULL},
 };
-
-int cmd_tenant(struct cli_globals *globals, int argc, char **argv)
-{
-    return verbs_main(globals, "tenant", argc, argv);
-}

@@ -213,8 +213,3 @@ const struct verb tools_verbs[] = {
     },
     {.name = NULL},
 };
-
-int cmd_tools(struct cli_globals *globals, int argc, char **argv)
-{
-    return verbs_main(globals, "tools", argc, argv);
-}

@@ -32,11 +32,8 @@ static int run_verb(struct cli_globals *globals, const char *command, const stru
     struct options options = {0};
     struct cli cli = {0};
     struct err err = {0};
-    char program[] = "skillvm";
-    int status;
+    int status = options_parse(globals, command, verb, argc, argv, &options);
 
-    argv[0] = program;
-    status = options_parse(globals, command, verb, argc, argv, &options);
     if (status >= 0)
         return status;
     if (options.n_args < verb->min_args || options.n_args > verb->max_args)
@@ -49,17 +46,24 @@ static int run_verb(struct cli_globals *globals, const char *command, const stru
     return status;
 }
 
-int verbs_main(struct cli_globals *globals, const char *command, int argc, char **argv)
+int verbs_main(struct cli_globals *globals, const struct verb *command, int argc, char **argv)
 {
+    char program[] = "skillvm";
     const struct verb *verb;
 
+    argv[0] = program;
+    if (command->start)
+        return command->start(globals, argc, argv);
     if (argc < 2)
-        return help_usage_error(command, "say what to do");
+        return help_usage_error(command->name, "say what to do");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return help_print(command);
-    verb = verbs_find(verbs_find(commands, command)->verbs, argv[1]);
-    return verb ? run_verb(globals, command, verb, argc - 1, argv + 1)
-                : help_usage_error(command, "there is no `skillvm %s %s`", command, argv[1]);
+        return help_print_verb(command->name, command);
+    verb = verbs_find(command->verbs, argv[1]);
+    if (!verb)
+        return help_usage_error(command->name, "there is no `skillvm %s %s`", command->name,
+                                argv[1]);
+    argv[1] = program;
+    return run_verb(globals, command->name, verb, argc - 1, argv + 1);
 }
 
 int verbs_failed(const struct err *err)

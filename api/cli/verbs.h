@@ -25,6 +25,10 @@ struct verb {
     const char *examples;     /* lines without "skillvm" */
     const struct verb *verbs; /* of a command that has some: ends with one without a name */
     unsigned options;         /* of enum option_kind */
+    /* Of a command without verbs: runs it, with argv[0] for what getopt says. Returns the exit
+     * status. */
+    int (*start)(struct cli_globals *globals, int argc, char **argv);
+    /* Of a verb: */
     int min_args;
     int max_args;
     /* Speaks with the daemon by cli->client; with OPTION_OFFLINE cli is all zero. Returns the
@@ -40,8 +44,8 @@ extern const struct verb exec_verbs[], key_verbs[], skill_verbs[], tenant_verbs[
 /* The one of this name, or NULL. */
 const struct verb *verbs_find(const struct verb *verbs, const char *name);
 
-/* Finds the verb in argv[1] and runs it. */
-int verbs_main(struct cli_globals *globals, const char *command, int argc, char **argv);
+/* Runs a command with its verb in argv[1], where it has some. Returns the exit status. */
+int verbs_main(struct cli_globals *globals, const struct verb *command, int argc, char **argv);
 
 /* Says it and gives the exit status for what failed on this side. */
 int verbs_failed(const struct err *err);

@@ -47,19 +47,6 @@ static void expect(const char *command, int status, const char *part)
         fail_msg("%s: status %d: %s; expected %d with %s", command, got, printed, status, part);
 }
 
-static uint16_t find_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    close(fd);
-    return ntohs(address.sin_port);
-}
-
 static int start(void **state)
 {
     char address[32], command[512];
@@ -69,7 +56,7 @@ static int start(void **state)
     unsetenv("SKILLVM_SOCKET");
     unsetenv("SKILLVM_DATA");
     unsetenv("http_proxy");
-    port = find_port();
+    port = harness_find_port();
     snprintf(address, sizeof(address), "127.0.0.1:%u", port);
     harness_init(&harness, "boot", "restore");
     harness_start(&harness, extra);

@@ -24,35 +24,11 @@
 
 #define expect harness_expect
 
-static struct harness daemon_under_test;
-static uint16_t tcp_port;
-
-static int start(void **state)
-{
-    *state = &daemon_under_test;
-    (void)signal(SIGPIPE, SIG_IGN);
-    tcp_port = harness_start_tcp(&daemon_under_test);
-    return 0;
-}
-
-static int finish(void **state)
-{
-    return harness_end(*state);
-}
-
-static int connect_by(const struct harness *h, bool tcp)
-{
-    int fd = tcp ? harness_connect_tcp(tcp_port) : harness_connect(h);
-
-    assert_true(fd >= 0);
-    return fd;
-}
-
 /* Sends bytes, and its end where half_closed, and reads all that comes. */
 static struct answer exchange(const struct harness *h, bool tcp, const void *data, size_t len,
                               bool half_closed)
 {
-    int fd = connect_by(h, tcp);
+    int fd = harness_connect_by(h, tcp);
     struct answer a;
 
     (void)fd_write_full(fd, data, len);
@@ -372,5 +348,5 @@ int main(void)
         cmocka_unit_test(tcp_needs_a_key),
     };
 
-    return cmocka_run_group_tests(tests, start, finish);
+    return cmocka_run_group_tests(tests, harness_setup_tcp, harness_teardown);
 }

@@ -35,30 +35,6 @@
 #define CROWD_KIB (32 * 1024)
 #endif
 
-static struct harness daemon_under_test;
-static uint16_t tcp_port;
-
-static int start(void **state)
-{
-    *state = &daemon_under_test;
-    (void)signal(SIGPIPE, SIG_IGN);
-    tcp_port = harness_start_tcp(&daemon_under_test);
-    return 0;
-}
-
-static int finish(void **state)
-{
-    return harness_end(*state);
-}
-
-static int connect_by(const struct harness *h, bool tcp)
-{
-    int fd = tcp ? harness_connect_tcp(tcp_port) : harness_connect(h);
-
-    assert_true(fd >= 0);
-    return fd;
-}
-
 /* A figure of /proc/PID/status in KiB. */
 static long memory_kib(const struct harness *h)
 {
@@ -128,7 +104,7 @@ static void a_thousand_idle_connections_harm_nobody(void **state)
     for (size_t i = 0; i < CROWD; i++) {
         const size_t len = i % 4 == 0 ? sizeof(whole) - 1 : i % 4 == 1 ? sizeof(whole) / 2 : 0;
 
-        fds[i] = connect_by(h, i % 2);
+        fds[i] = harness_connect_by(h, i % 2);
         assert_int_equal(fd_write_full(fds[i], whole, len), 0);
         if (i % 4 == 0)
             assert_true(recv(fds[i], text, sizeof(text), 0) > 0);
@@ -170,7 +146,7 @@ static void a_thousand_slow_connections_harm_nobody(void **state)
 
     allow_files();
     for (size_t i = 0; i < CROWD; i++) {
-        t.fds[i] = connect_by(h, i % 2);
+        t.fds[i] = harness_connect_by(h, i % 2);
         assert_int_equal(fd_write_full(t.fds[i], head, sizeof(head) - 1), 0);
     }
     assert_int_equal(pthread_create(&thread, NULL, send_bytes, &t), 0);
@@ -182,6 +158,11 @@ static void a_thousand_slow_connections_harm_nobody(void **state)
         close(t.fds[i]);
 }
 
+struct mischief {
+    const struct harness *h;
+    atomic_bool stop;
+};
+
 /* Until told to stop: requests, halves of them and what is none, cut off at once. */
 static void *misbehave(void *arg)
 {
@@ -191,12 +172,11 @@ static void *misbehave(void *arg)
         "{\"skill\":\"demo\"}",
         "POST /v1/executions HTTP/1.1" CRLF HOST "Accept: text/event-stream" CRLF
         "Content-Length: 16" CRLF CRLF "{\"skill\":\"demo\"}"};
-    const struct harness *h = &daemon_under_test;
-    atomic_bool *stop = arg;
+    struct mischief *m = arg;
 
-    for (unsigned i = 0; !atomic_load(stop); i++) {
+    for (unsigned i = 0; !atomic_load(&m->stop); i++) {
         const char *text = texts[i % 5];
-        int fd = connect_by(h, i % 2);
+        int fd = harness_connect_by(m->h, i % 2);
 
         (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
         if (i % 3 == 0)
@@ -211,11 +191,11 @@ static void callers_that_leave_at_once_harm_nobody(void **state)
 {
     struct harness *h = *state;
     const unsigned fds = harness_count_fds(h);
+    struct mischief m = {.h = h};
     pthread_t threads[6];
-    atomic_bool stop = false;
 
     for (size_t i = 0; i < 6; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, misbehave, &stop), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, misbehave, &m), 0);
     for (int i = 0; i < 50; i++) {
         struct answer a = harness_run(h, "{\"skill\":\"demo\"}");
 
@@ -223,7 +203,7 @@ static void callers_that_leave_at_once_harm_nobody(void **state)
         answer_finish(&a);
         expect(harness_get(h, "/health"), 200, "ok");
     }
-    atomic_store(&stop, true);
+    atomic_store(&m.stop, true);
     for (size_t i = 0; i < 6; i++)
         pthread_join(threads[i], NULL);
     harness_assert_clean(h);
@@ -270,7 +250,7 @@ static void unread_results_cost_no_memory(void **state)
     expect(harness_run(h, body), 200, "\"status\":\"success\"");
     before = memory_kib(h);
     for (size_t i = 0; i < 40; i++) {
-        fds[i] = connect_by(h, false);
+        fds[i] = harness_connect_by(h, false);
         assert_int_equal(fd_write_full(fds[i], request, strlen(request)), 0);
     }
     for (int i = 0; i < 1000; i++) {
@@ -304,5 +284,5 @@ int main(void)
         cmocka_unit_test(unread_results_cost_no_memory),
     };
 
-    return cmocka_run_group_tests(tests, start, finish);
+    return cmocka_run_group_tests(tests, harness_setup_tcp, harness_teardown);
 }

@@ -16,30 +16,6 @@
 
 #define expect harness_expect
 
-static struct harness daemon_under_test;
-
-static int start(void **state)
-{
-    struct harness *h = &daemon_under_test;
-
-    *state = h;
-    harness_init(h, "boot", "restore");
-    harness_start(h, NULL);
-    harness_wait_ready(h);
-    return harness_push(h, "demo", "1.0", "print(1)") == 201 ? 0 : -1;
-}
-
-static int finish(void **state)
-{
-    struct harness *h = *state;
-    int status;
-
-    harness_assert_clean(h);
-    status = harness_stop(h, SIGTERM);
-    harness_finish(h);
-    return status;
-}
-
 static void answers_health(void **state)
 {
     expect(harness_get(*state, "/health"), 200, "{\"status\":\"ok\"}");
@@ -468,5 +444,5 @@ int main(void)
         cmocka_unit_test(streams_live),
     };
 
-    return cmocka_run_group_tests(tests, start, finish);
+    return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

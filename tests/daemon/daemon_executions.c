@@ -20,27 +20,8 @@
 
 static int start(void **state)
 {
-    struct harness *h = calloc(1, sizeof(*h));
-
-    *state = h;
-    harness_init(h, "boot", "restore");
-    harness_start(h, NULL);
-    harness_wait_ready(h);
-    if (harness_push(h, "demo", "1.0", "print(1)") != 201)
-        return -1;
-    return harness_push(h, "other", "1.0", "print(2)") == 201 ? 0 : -1;
-}
-
-static int finish(void **state)
-{
-    struct harness *h = *state;
-    int status;
-
-    harness_assert_clean(h);
-    status = harness_stop(h, SIGTERM);
-    harness_finish(h);
-    free(h);
-    return status;
+    (void)harness_setup(state);
+    return harness_push(*state, "other", "1.0", "print(2)") == 201 ? 0 : -1;
 }
 
 /* Takes the first execution id out of an answer, which it finishes. */
@@ -327,5 +308,5 @@ int main(void)
         cmocka_unit_test(keeps_keys_over_a_restart),
     };
 
-    return cmocka_run_group_tests(tests, start, finish);
+    return cmocka_run_group_tests(tests, start, harness_teardown);
 }

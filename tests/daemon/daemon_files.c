@@ -18,26 +18,6 @@
 /* SHA-256 of "alpha". */
 #define ALPHA_DIGEST "8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8"
 
-static int start(void **state)
-{
-    static struct harness h;
-
-    harness_init(&h, "boot", "restore");
-    harness_start(&h, NULL);
-    harness_wait_ready(&h);
-    assert_int_equal(harness_push(&h, "demo", "1", "print(1)"), 201);
-    *state = &h;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_assert_clean(*state);
-    assert_int_equal(harness_stop(*state, SIGTERM), 0);
-    harness_finish(*state);
-    return 0;
-}
-
 struct uploaded {
     char id[38];
     char digest[65];
@@ -378,7 +358,7 @@ static void storage_is_limited(void **state)
            "{\"error\":\"quota_exceeded\",\"message\":\"storage_bytes: ");
     assert_int_equal(harness_push(*state, "other", "1", "print(1)"), 413);
     /* What is there already takes nothing more. */
-    assert_int_equal(harness_push(*state, "demo", "1", "print(1)"), 201);
+    assert_int_equal(harness_push(*state, "demo", "1.0", "print(1)"), 201);
     expect(harness_run(*state, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     harness_assert_clean(*state);
     limit_storage(*state, 0);
@@ -403,5 +383,5 @@ int main(void)
         cmocka_unit_test(storage_is_limited),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -60,15 +60,16 @@ int harness_connect(const struct harness *h)
     return fd;
 }
 
-int harness_connect_tcp(uint16_t port)
+int harness_connect_by(const struct harness *h, bool tcp)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(port),
+                                  .sin_port = htons(h->port),
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = tcp ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : harness_connect(h);
 
     assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    if (tcp)
+        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     return fd;
 }
 
@@ -89,6 +90,7 @@ void harness_start(struct harness *h, const char *const *extra)
     if (h->pid == 0) {
         /* A test that fails leaves nobody behind, who would hold the output of the run. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)signal(SIGPIPE, SIG_DFL);
         execv(SKILLVMD, args);
         _exit(127);
     }
@@ -339,7 +341,7 @@ struct answer harness_push_files(const struct harness *h, const struct harness_f
     return a;
 }
 
-static uint16_t find_port(void)
+uint16_t harness_find_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
@@ -352,27 +354,46 @@ static uint16_t find_port(void)
     return ntohs(address.sin_port);
 }
 
-uint16_t harness_start_tcp(struct harness *h)
+static int set_up(void **state, uint16_t port, const char *const *extra)
 {
-    const uint16_t port = find_port();
+    struct harness *h = calloc(1, sizeof(*h));
+
+    assert_non_null(h);
+    *state = h;
+    /* A test may write to a connection that the daemon ended. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    harness_init(h, "boot", "restore");
+    h->port = port;
+    harness_start(h, extra);
+    harness_wait_ready(h);
+    assert_int_equal(harness_push(h, "demo", "1.0", "print(1)"), 201);
+    return 0;
+}
+
+int harness_setup(void **state)
+{
+    return set_up(state, 0, NULL);
+}
+
+int harness_setup_tcp(void **state)
+{
+    const uint16_t port = harness_find_port();
     char address[32];
     const char *const extra[] = {"--listen", address, "--max-running", "8", NULL};
 
     snprintf(address, sizeof(address), "127.0.0.1:%u", port);
-    harness_init(h, "boot", "restore");
-    harness_start(h, extra);
-    harness_wait_ready(h);
-    assert_int_equal(harness_push(h, "demo", "1.0", "print(1)"), 201);
-    return port;
+    return set_up(state, port, extra);
 }
 
-int harness_end(struct harness *h)
+int harness_teardown(void **state)
 {
+    struct harness *h = *state;
     int status;
 
     harness_assert_clean(h);
     status = harness_stop(h, SIGTERM);
     harness_finish(h);
+    free(h);
     return status;
 }
 

@@ -16,6 +16,7 @@ struct harness {
     char socket[128];
     char data[128];
     pid_t pid;
+    uint16_t port; /* of 127.0.0.1; 0: it listens on its socket alone */
 };
 
 struct answer {
@@ -36,17 +37,20 @@ int harness_stop(struct harness *h, int signal_number);
 /* Stops it if need be and removes the folder. */
 void harness_finish(struct harness *h);
 
+/* A port of 127.0.0.1 that nobody listens on. */
+uint16_t harness_find_port(void);
 /* A connection to the socket. */
 int harness_connect(const struct harness *h);
+/* A connection to its port, or to its socket. Fails the test where there is none. */
+int harness_connect_by(const struct harness *h, bool tcp);
 /*
- * Creates the folder and starts a daemon that also listens on 127.0.0.1, may run eight
- * executions at once and has the skill "demo". Its port.
+ * For a group of tests: *state is a daemon that is ready and has the skill "demo"; the second
+ * one's also listens on 127.0.0.1 and may run eight executions at once.
  */
-uint16_t harness_start_tcp(struct harness *h);
-/* A connection to it by TCP. */
-int harness_connect_tcp(uint16_t port);
+int harness_setup(void **state);
+int harness_setup_tcp(void **state);
 /* Checks that it is clean, stops it and removes the folder. Its exit status. */
-int harness_end(struct harness *h);
+int harness_teardown(void **state);
 /* Sends a request (with Connection: close) and reads the whole answer. */
 struct answer harness_request(const struct harness *h, const char *method, const char *path,
                               const char *headers, const void *body, size_t len);

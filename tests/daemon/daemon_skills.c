@@ -12,6 +12,7 @@
 #define expect harness_expect
 #define TYPE   "Content-Type: application/octet-stream\r\n"
 
+/* One that knows no skill yet. */
 static int start(void **state)
 {
     struct harness *h = calloc(1, sizeof(*h));
@@ -21,18 +22,6 @@ static int start(void **state)
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;
-}
-
-static int finish(void **state)
-{
-    struct harness *h = *state;
-    int status;
-
-    harness_assert_clean(h);
-    status = harness_stop(h, SIGTERM);
-    harness_finish(h);
-    free(h);
-    return status;
 }
 
 static struct answer request(const struct harness *h, const char *method, const char *path)
@@ -198,5 +187,5 @@ int main(void)
         cmocka_unit_test(a_running_skill_survives_its_deletion),
     };
 
-    return cmocka_run_group_tests(tests, start, finish);
+    return cmocka_run_group_tests(tests, start, harness_teardown);
 }

@@ -33,6 +33,7 @@ forbidden=(
     'api/mcp "api/cli/cli.h"' 'api/mcp <cjson/cJSON.h>'
     'api/host "api/client/skillvm.h"' 'api/host <curl/curl.h>'
     'api/cli "api/daemon/config/config.h"' 'api/cli <curl/curl.h>'
+    'api/pages "api/daemon/engine/engine.h"' 'api/pages <cjson/cJSON.h>'
 )
 # Rows without C of their own, and the one that may include anything.
 plain=' kernel-config tests api/clients api/service '

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks what makes skillvmd a service: its units by systemd-analyze, its manual by mandoc and
-# against `skillvmd --help`, the sample settings by skillvmd itself, and what is installed.
+# Checks what makes skillvmd a service: its units by systemd-analyze, the manuals by mandoc, the
+# sample settings by skillvmd itself, docs/config.md against them, and what is installed.
 #   check-service.sh PROGRAM    the skillvmd to check with
 # Without systemd-analyze or mandoc their part is left out, and the exit status is 77.
 
@@ -37,23 +37,24 @@ else
     left_out+=('units: no systemd-analyze')
 fi
 
-manual=api/service/skillvmd.8
+pages=$(dirname "$program")/../api/pages
 if command -v mandoc >/dev/null; then
-    mandoc -Tlint -Wwarning "$manual" >"$work/lint" || complain "mandoc: $(cat "$work/lint")"
+    for manual in "$pages"/*.[1-8]; do
+        mandoc -Tlint -Wwarning "$manual" >"$work/lint" || complain "mandoc: $(cat "$work/lint")"
+    done
 else
-    left_out+=('manual: no mandoc')
+    left_out+=('manuals: no mandoc')
 fi
-"$program" --help | grep -oE '^  --[a-z-]+(, --[a-z-]+)*' | grep -oE '[a-z-]+[a-z]' | sort >"$work/help"
-grep -oE '^\.It Fl -[a-z-]+' "$manual" | sed 's/^.It Fl -/--/' | sort >"$work/manual"
-if ! diff "$work/help" "$work/manual" >"$work/diff"; then
-    complain "the options of --help (<) and of $manual (>) differ: $(cat "$work/diff")"
+"$pages/skillvm_pages" <docs/config.md >"$work/config.md"
+if ! diff docs/config.md "$work/config.md" >"$work/diff"; then
+    complain "docs/config.md (<) is not what skillvm_pages makes of it (>): $(cat "$work/diff")"
 fi
 
 # The sample is good as it is, and says what is the default but for where things are.
-env -i "$program" --config api/service/skillvmd.yaml --check-config >/dev/null ||
+env -i "$program" --config "$pages/skillvmd.yaml" --check-config >/dev/null ||
     complain 'the sample settings are not good'
 env -i "$program" --print-config >"$work/default"
-env -i "$program" --config api/service/skillvmd.yaml --print-config >"$work/sample"
+env -i "$program" --config "$pages/skillvmd.yaml" --print-config >"$work/sample"
 diff "$work/default" "$work/sample" | grep '^>' | cut -c3- >"$work/other" || true
 if ! printf '  path: "/run/skillvm/skillvmd.sock"\ndata: "/var/lib/skillvm"\n' | diff - "$work/other"; then
     complain 'the sample settings are not the defaults'
@@ -103,4 +104,4 @@ if ((${#left_out[@]})); then
     printf 'skipped: %s\n' "${left_out[@]}"
     exit 77
 fi
-echo 'units, manual and sample settings checked'
+echo 'units, manuals and sample settings checked'

@@ -2,34 +2,13 @@
 /* What every command says about itself, from the tables of commands and options. */
 #include "api/cli/cli.h"
 #include "api/cli/verbs.h"
+#include "base/help_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define WIDTH   92u
-#define INDENT  30u /* of what options and verbs do */
 #define GLOBALS "--server, --key, --as, "
-
-/* Words between column and WIDTH, further lines behind so many blanks. */
-static void print_filled(const char *text, size_t len, size_t column)
-{
-    size_t indent = column;
-    const char *end = text + len;
-
-    while (text < end) {
-        size_t n = strcspn(text, " \n");
-
-        n = n < (size_t)(end - text) ? n : (size_t)(end - text);
-        if (column > indent && column + 1 + n > WIDTH)
-            column = (size_t)printf("\n%*s", (int)indent, "") - 1;
-        else if (column > indent)
-            column += (size_t)printf(" ");
-        column += (size_t)printf("%.*s", (int)n, text);
-        text += n < (size_t)(end - text) ? n + 1 : n;
-    }
-    putchar('\n');
-}
 
 static void print_text(const char *text)
 {
@@ -39,20 +18,9 @@ static void print_text(const char *text)
         if (*text == ' ')
             printf("%.*s\n", (int)len, text);
         else
-            print_filled(text, len, 0);
+            help_text_fill(text, len, 0);
         text += len + (text[len] == '\n');
     }
-}
-
-/* "  left   help", with help on a line of its own where left is long. */
-static void print_pair(const char *left, const char *help)
-{
-    int n = printf("  %s", left);
-
-    if (n + 2 > (int)INDENT)
-        n = printf("\n") - 1;
-    printf("%*s", (int)INDENT - n, "");
-    print_filled(help, strlen(help), INDENT);
 }
 
 static void print_options(unsigned kinds)
@@ -65,7 +33,7 @@ static void print_options(unsigned kinds)
             continue;
         (void)snprintf(left, sizeof(left), "%s--%s%s%s", r->letter ? letter : "    ", r->name,
                        r->argument ? " " : "", r->argument ? r->argument : "");
-        print_pair(left, r->help);
+        help_text_pair(left, r->help);
     }
 }
 
@@ -79,7 +47,7 @@ static void print_verbs(const struct verb *verbs)
         taken = verbs == commands ? 0 : taken;
         (void)snprintf(left, sizeof(left), "%s%s%.*s", v->name, taken ? " " : "", taken,
                        v->args);
-        print_pair(left, v->summary);
+        help_text_pair(left, v->summary);
     }
 }
 

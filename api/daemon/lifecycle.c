@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/lifecycle.h"
 
+#include "api/daemon/config/config_keys.h"
 #include "api/daemon/engine/retention.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -105,16 +106,14 @@ static void reload(const struct lifecycle *l, struct err *refused)
         notify_send(l->notify, "READY=1");
         return;
     }
-    for (size_t i = 0; i < config_n_keys(); i++) {
-        struct config_key key = config_key_at(i);
-
-        if (config_key_equal(l->config, &fresh, i))
+    for (const struct config_key *key = config_keys; key->name; key++) {
+        if (config_key_equal(key, l->config, &fresh))
             continue;
-        if (key.live) {
-            config_key_adopt(l->config, &fresh, i);
+        if (key->live) {
+            config_key_adopt(key, l->config, &fresh);
             changed++;
         } else {
-            log_warn("config", "key=%s needs=restart", key.name);
+            log_warn("config", "key=%s needs=restart", key->name);
             waiting++;
         }
     }

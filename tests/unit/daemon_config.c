@@ -2,7 +2,7 @@
 /* The daemon's settings: sources and their order, values, and what a wrong one is told. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/config/config.h"
+#include "api/daemon/config/config_keys.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -107,8 +107,8 @@ static void an_empty_file_changes_nothing(void **state)
         struct err err = {0};
 
         assert_int_equal(config_parse(&c, texts[i], strlen(texts[i]), "f", &err), 0);
-        for (size_t k = 0; k < config_n_keys(); k++)
-            assert_true(config_key_equal(&c, &same, k));
+        for (const struct config_key *key = config_keys; key->name; key++)
+            assert_true(config_key_equal(key, &c, &same));
         config_finish(&c);
         config_finish(&same);
     }
@@ -313,97 +313,33 @@ static void what_is_written_reads_the_same(void **state)
     assert_non_null(strstr(buf_cstr(&text), "  disk_free: 7%\n"));
     if (config_parse(&again, (const char *)text.data, text.len, "f", &err) < 0)
         fail_msg("%s in\n%s", err.message, buf_cstr(&text));
-    for (size_t i = 0; i < config_n_keys(); i++) {
-        if (!config_key_equal(&c, &again, i))
-            fail_msg("%s differs in\n%s", config_key_at(i).name, buf_cstr(&text));
+    for (const struct config_key *key = config_keys; key->name; key++) {
+        if (!config_key_equal(key, &c, &again))
+            fail_msg("%s differs in\n%s", key->name, buf_cstr(&text));
     }
     config_finish(&c);
     config_finish(&again);
     buf_finish(&text);
 }
 
-static FILE *open_source(const char *name)
+/* A key without its section could not be set by a file; one without words is in no manual. */
+static void every_key_has_its_section_and_words(void **state)
 {
-    const char *root = getenv("SKILLVM_TEST_SOURCE");
-    char path[512];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s/%s", root ? root : ".", name);
-    f = fopen(path, "re");
-    if (!f)
-        fail_msg("%s cannot be read", path);
-    return f;
-}
-
-/* Counts a key of a document; one that the code does not have fails the test. */
-static size_t count_key(const char *name, unsigned seen[64])
-{
-    assert_true(config_n_keys() < 64);
-    for (size_t i = 0; i < config_n_keys(); i++) {
-        if (strcmp(config_key_at(i).name, name) == 0) {
-            seen[i]++;
-            return i;
-        }
-    }
-    fail_msg("the code has no key %s", name);
-    return 0;
-}
-
-static void expect_all(const unsigned seen[64], const char *where)
-{
-    for (size_t i = 0; i < config_n_keys(); i++) {
-        if (seen[i] != 1)
-            fail_msg("%s is %u times in %s", config_key_at(i).name, seen[i], where);
-    }
-}
-
-/* "section:", "  key: value" and "key: value", as the sample is written. */
-static void the_sample_has_every_key(void **state)
-{
-    FILE *f = open_source("api/service/skillvmd.yaml");
-    char line[512], section[64] = "", name[64], full[160];
-    unsigned seen[64] = {0};
-
     (void)state;
-    while (fgets(line, sizeof(line), f)) {
-        if (sscanf(line, "  %63[a-z_]: %*s", name) == 1 && line[0] == ' ') {
-            snprintf(full, sizeof(full), "%s.%s", section, name);
-            (void)count_key(full, seen);
-        } else if (sscanf(line, "%63[a-z_]:", name) == 1) {
-            if (strchr(line, ':')[1] == '\n')
-                snprintf(section, sizeof(section), "%s", name);
-            else
-                (void)count_key(name, seen);
-        }
-    }
-    fclose(f);
-    expect_all(seen, "api/service/skillvmd.yaml");
-}
+    for (const struct config_key *key = config_keys; key->name; key++) {
+        const struct config_section *section = config_sections;
+        size_t len = strcspn(key->name, ".");
 
-/* Rows "| `key` | `default` | yes | …". */
-static void the_docs_have_every_key(void **state)
-{
-    FILE *f = open_source("docs/config.md");
-    char line[512], name[64], initial[64], live[8];
-    unsigned seen[64] = {0};
-
-    (void)state;
-    while (fgets(line, sizeof(line), f)) {
-        struct config_key key;
-        char written[64];
-        const char *quote;
-
-        if (sscanf(line, "| `%63[a-z_.]` | `%63[^`]` | %7[a-z] |", name, initial, live) != 3)
+        assert_true(key->text && *key->text && key->initial);
+        assert_int_equal(key->option != NULL, key->takes != NULL);
+        if (key->name[len] == '\0')
             continue;
-        key = config_key_at(count_key(name, seen));
-        /* As YAML has it: no text, and octal digits, are in quotes. */
-        quote = key.initial[0] == '\0' || (key.initial[0] == '0' && key.initial[1]) ? "\"" : "";
-        snprintf(written, sizeof(written), "%s%s%s", quote, key.initial, quote);
-        assert_string_equal(initial, written);
-        assert_string_equal(live, key.live ? "yes" : "no");
+        while (section->name &&
+               (strlen(section->name) != len || strncmp(section->name, key->name, len) != 0))
+            section++;
+        if (!section->name)
+            fail_msg("%s has no section", key->name);
     }
-    fclose(f);
-    expect_all(seen, "docs/config.md");
 }
 
 static void amounts_are_of_a_whole(void **state)
@@ -428,8 +364,7 @@ int main(void)
         cmocka_unit_test(the_origin_of_a_wrong_value_is_named),
         cmocka_unit_test(unknown_variables_are_a_warning),
         cmocka_unit_test(what_is_written_reads_the_same),
-        cmocka_unit_test(the_sample_has_every_key),
-        cmocka_unit_test(the_docs_have_every_key),
+        cmocka_unit_test(every_key_has_its_section_and_words),
         cmocka_unit_test(amounts_are_of_a_whole),
     };
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/config/config.h"
 
-#include "api/daemon/config/config_value.h"
-#include "api/daemon/terms/limits.h"
-#include "api/daemon/terms/tenant.h"
+#include "api/daemon/config/config_keys.h"
 #include "base/fd.h"
-#include "base/log.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -18,90 +15,17 @@
 
 #define ENV_PREFIX   "SKILLVM_"
 #define ENV_NAME_MAX 64u
-#define DAYS         86400000ull
 #define FILE_MAX     (256u * 1024u)
-
-struct key {
-    const char *name; /* at most one dot */
-    enum config_type type;
-    size_t offset; /* in struct config */
-    uint64_t min;
-    uint64_t max;
-    const char *initial;
-    bool live;
-};
-
-#define AT(member) offsetof(struct config, member)
-
-static const struct key keys[] = {
-    {"socket.path", CONFIG_TEXT, AT(socket_path), 0, 0, "", false},
-    {"socket.mode", CONFIG_MODE, AT(socket_mode), 0, 0777, "0660", false},
-    {"listen.address", CONFIG_ADDRESS, AT(listen_address), 0, 0, "", false},
-    {"listen.public_url", CONFIG_URL, AT(public_url), 0, 0, "", false},
-    {"data", CONFIG_TEXT, AT(data_path), 0, 0, "", false},
-    {"share", CONFIG_TEXT, AT(share_path), 0, 0, "", false},
-    {"vmm", CONFIG_TEXT, AT(vmm_path), 0, 0, "", false},
-    {"limits.max_running", CONFIG_COUNT, AT(max_running), 1, 256, "2", false},
-    {"limits.max_queued", CONFIG_COUNT, AT(max_queued), 1, 100000, "64", true},
-    {"limits.connections", CONFIG_COUNT, AT(max_connections), 1, 65536, "1100", false},
-    {"limits.archive_bytes", CONFIG_BYTES, AT(archive_bytes), LIMIT_MIB, 512 * LIMIT_MIB,
-     "50MiB", false},
-    {"limits.archive_entries", CONFIG_COUNT, AT(archive_entries), 1, 50000, "500", false},
-    {"machines.reuse", CONFIG_REUSE, AT(machines.reuse), TENANT_REUSE_NEVER,
-     TENANT_REUSE_TENANT, "skill", false},
-    {"machines.max_uses", CONFIG_COUNT, AT(machines.max_uses), 1, 1000000, "1000", true},
-    {"machines.parked", CONFIG_COUNT, AT(machines.parked), 0, 256, "8", true},
-    {"machines.memory", CONFIG_BYTES, AT(machines.memory_bytes), 0, 1ull << 50, "512MiB", true},
-    {"machines.idle", CONFIG_DURATION, AT(machines.idle_ms), 1000, DAYS, "5m", true},
-    {"snapshots.scope", CONFIG_SCOPE, AT(snapshots.scope), 0, 1, "shared", false},
-    {"snapshots.renew", CONFIG_DURATION, AT(snapshots.renew_ms), 0, 3650 * DAYS, "6h", true},
-    {"snapshots.max_uses", CONFIG_COUNT, AT(snapshots.max_uses), 0, 1000000000, "0", true},
-    {"snapshots.kept", CONFIG_COUNT, AT(snapshots.kept), 0, 64, "16", true},
-    {"snapshots.kept_bytes", CONFIG_BYTES, AT(snapshots.kept_bytes), 0, 1ull << 50, "2GiB",
-     true},
-    {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
-     3650 * DAYS, "30d", true},
-    {"retention.executions_bytes", CONFIG_BYTES, AT(retention.executions_bytes), 0, 1ull << 50,
-     "10GiB", true},
-    {"retention.files_age", CONFIG_DURATION, AT(retention.files_age_ms), 0, 3650 * DAYS, "7d",
-     true},
-    {"retention.interval", CONFIG_DURATION, AT(retention.interval_ms), 100, DAYS, "1m", true},
-    {"watermarks.disk_free", CONFIG_AMOUNT, AT(watermarks.disk_free), 0, 0, "256MiB", true},
-    {"watermarks.memory_free", CONFIG_AMOUNT, AT(watermarks.memory_free), 0, 0, "64MiB", true},
-    {"stop_timeout", CONFIG_DURATION, AT(stop_timeout_ms), 0, 3600000, "10s", true},
-    {"grace", CONFIG_DURATION, AT(grace_ms), 1000, 600000, "5s", false},
-    {"log.level", CONFIG_LEVEL, AT(log_level), 0, LOG_LEVEL_DEBUG, "info", true},
-};
-#define N_KEYS (sizeof(keys) / sizeof(keys[0]))
 
 /* What others read under the same prefix: the command line and the tests. */
 static const char *const not_ours[] = {"SOCKET", "SERVER", "API_KEY",
                                        "HOST",   "CONFIG", "SOFT_COUNTING"};
 
-static void *place(struct config *config, const struct key *key)
-{
-    return (char *)config + key->offset;
-}
-
-static const void *look(const struct config *config, const struct key *key)
-{
-    return (const char *)config + key->offset;
-}
-
-static const struct key *find_key(const char *name)
-{
-    for (size_t i = 0; i < N_KEYS; i++) {
-        if (strcmp(keys[i].name, name) == 0)
-            return &keys[i];
-    }
-    return NULL;
-}
-
 void config_finish(struct config *config)
 {
-    for (size_t i = 0; i < N_KEYS; i++) {
-        if (config_type_is_text(keys[i].type))
-            free(*(char **)place(config, &keys[i]));
+    for (const struct config_key *key = config_keys; key->name; key++) {
+        if (config_type_is_text(key->type))
+            free(*(char **)config_key_place(key, config));
     }
     *config = (struct config){0};
 }
@@ -109,13 +33,13 @@ void config_finish(struct config *config)
 int config_set(struct config *config, const char *name, const char *text, const char *origin,
                struct err *err)
 {
-    const struct key *key = find_key(name);
+    const struct config_key *key = config_key_find(name);
     char allowed[128];
     int r;
 
     if (!key)
         return err_set(err, EINVAL, "%s: there is no key %.64s", origin, name);
-    r = config_value_parse(key->type, key->min, key->max, text, place(config, key));
+    r = config_value_parse(key->type, key->min, key->max, text, config_key_place(key, config));
     if (r == -EINVAL) {
         config_value_allowed(key->type, key->min, key->max, allowed, sizeof(allowed));
         return err_set(err, EINVAL, "%s: %s does not take \"%.64s\": it takes %s", origin, name,
@@ -129,8 +53,8 @@ int config_defaults(struct config *ret, struct err *err)
     struct config config = {0};
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < N_KEYS; i++)
-        r = config_set(&config, keys[i].name, keys[i].initial, "defaults", err);
+    for (const struct config_key *key = config_keys; r == 0 && key->name; key++)
+        r = config_set(&config, key->name, key->initial, "defaults", err);
     if (r < 0)
         config_finish(&config);
     else
@@ -162,7 +86,7 @@ static int read_file(struct config *config, const char *path, struct err *err)
 }
 
 /* "limits.max_running" as "LIMITS_MAX_RUNNING". */
-static void variable_of(const struct key *key, char name[ENV_NAME_MAX])
+static void variable_of(const struct config_key *key, char name[ENV_NAME_MAX])
 {
     size_t n = 0;
 
@@ -190,12 +114,12 @@ static int take_variable(struct config *config, const char *entry, config_warn *
 
     if (name[len] == '\0' || name[len + 1] == '\0')
         return 0;
-    for (size_t i = 0; i < N_KEYS; i++) {
-        variable_of(&keys[i], known);
+    for (const struct config_key *key = config_keys; key->name; key++) {
+        variable_of(key, known);
         if (strlen(known) != len || strncmp(known, name, len) != 0)
             continue;
         (void)snprintf(origin, sizeof(origin), ENV_PREFIX "%s", known);
-        return config_set(config, keys[i].name, name + len + 1, origin, err);
+        return config_set(config, key->name, name + len + 1, origin, err);
     }
     if (!is_not_ours(name, len)) {
         (void)snprintf(warning, sizeof(warning),
@@ -236,8 +160,8 @@ int config_write(const struct config *config, struct buf *out)
     const char *last = "";
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < N_KEYS; i++) {
-        const char *name = keys[i].name;
+    for (const struct config_key *key = config_keys; r == 0 && key->name; key++) {
+        const char *name = key->name;
         const char *dot = strchr(name, '.');
         size_t len = dot ? (size_t)(dot - name) : 0;
 
@@ -248,35 +172,9 @@ int config_write(const struct config *config, struct buf *out)
         if (r == 0)
             r = buf_printf(out, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : name);
         if (r == 0)
-            r = config_value_write(keys[i].type, look(config, &keys[i]), out);
+            r = config_value_write(key->type, config_key_look(key, config), out);
         if (r == 0)
             r = buf_printf(out, "\n");
     }
     return r;
-}
-
-size_t config_n_keys(void)
-{
-    return N_KEYS;
-}
-
-struct config_key config_key_at(size_t index)
-{
-    return (struct config_key){
-        .name = keys[index].name, .initial = keys[index].initial, .live = keys[index].live};
-}
-
-bool config_key_equal(const struct config *a, const struct config *b, size_t index)
-{
-    return config_value_equal(keys[index].type, look(a, &keys[index]), look(b, &keys[index]));
-}
-
-void config_key_adopt(struct config *config, const struct config *from, size_t index)
-{
-    const struct key *key = &keys[index];
-    size_t size = key->type == CONFIG_AMOUNT ? sizeof(struct config_amount) : sizeof(uint64_t);
-
-    /* A text has an owner, and none is live. */
-    if (key->live && !config_type_is_text(key->type))
-        memcpy(place(config, key), look(from, key), size);
 }

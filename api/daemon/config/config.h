@@ -115,22 +115,6 @@ int config_parse(struct config *config, const char *text, size_t len, const char
 /* Appends the settings as a file that config_parse takes. 0, -E2BIG or -ENOMEM. */
 int config_write(const struct config *config, struct buf *out);
 
-/* A key of the table. */
-struct config_key {
-    const char *name;    /* "limits.max_running" */
-    const char *initial; /* the default, as it is written */
-    bool live;           /* a reload can change it */
-};
-
-/* The number of keys, and each of them by index. */
-size_t config_n_keys(void);
-struct config_key config_key_at(size_t index);
-/* True when both have the same value for a key. */
-bool config_key_equal(const struct config *a, const struct config *b, size_t index);
-
-/* Copies a live key. */
-void config_key_adopt(struct config *config, const struct config *from, size_t index);
-
 /* The bytes an amount stands for, of a whole of so many bytes. */
 uint64_t config_amount_of(const struct config_amount *amount, uint64_t whole_bytes);
 

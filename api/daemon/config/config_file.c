@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The YAML of a settings file: maps of maps of scalars, every key known, none twice. */
-#include "api/daemon/config/config.h"
+#include "api/daemon/config/config_keys.h"
 
 #include "api/skill/yamltree.h"
 
@@ -23,27 +23,13 @@ static int refuse(const struct reader *r, unsigned line, const char *what, const
     return err_set(r->err, EINVAL, "%s:%u: %s%.64s", r->file, line, what, key);
 }
 
-/* True when the table has keys "section.…". */
 static bool is_section(const char *name)
 {
-    size_t len = strlen(name);
+    const struct config_section *section = config_sections;
 
-    for (size_t i = 0; i < config_n_keys(); i++) {
-        const char *key = config_key_at(i).name;
-
-        if (strncmp(key, name, len) == 0 && key[len] == '.')
-            return true;
-    }
-    return false;
-}
-
-static bool is_known(const char *name)
-{
-    for (size_t i = 0; i < config_n_keys(); i++) {
-        if (strcmp(config_key_at(i).name, name) == 0)
-            return true;
-    }
-    return false;
+    while (section->name && strcmp(section->name, name) != 0)
+        section++;
+    return section->name != NULL;
 }
 
 /* Appends the names of a section (or of the top level) to a message: what could be meant. */
@@ -54,8 +40,8 @@ static int refuse_unknown(const struct reader *r, unsigned line, const char *sec
     char list[256] = "", last[NAME_MAX_BYTES] = "";
     size_t used = 0;
 
-    for (size_t i = 0; i < config_n_keys(); i++) {
-        const char *key = config_key_at(i).name;
+    for (const struct config_key *k = config_keys; k->name; k++) {
+        const char *key = k->name;
         char word[NAME_MAX_BYTES];
 
         if (len > 0 && (strncmp(key, section, len) != 0 || key[len] != '.'))
@@ -97,7 +83,7 @@ static int read_entry(const struct reader *r, const struct yamltree *key,
     if (key->len >= NAME_MAX_BYTES || strchr(key->text, '.'))
         return refuse_unknown(r, key->line, section, key->text);
     (void)snprintf(name, sizeof(name), "%s%s%s", section, *section ? "." : "", key->text);
-    if (is_known(name))
+    if (config_key_find(name))
         return set_scalar(r, name, value);
     if (*section || !is_section(name))
         return refuse_unknown(r, key->line, section, key->text);

@@ -1,61 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/config/config_options.h"
 
+#include "api/daemon/config/config_keys.h"
+#include "base/help_text.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#define KNOWN_MAX 64u
+
 static const char usage_text[] =
     "Usage: skillvmd [--config FILE] [--socket PATH] [--data DIR] [options]\n"
     "Runs skills in microVMs for clients of an HTTP API. Options count more than the\n"
-    "environment (SKILLVM_LIMITS_MAX_RUNNING=4 …), and that more than the file.\n"
-    "\n"
-    "  --config FILE        settings in YAML (default: $SKILLVM_CONFIG, else none)\n"
-    "  --socket PATH        the unix socket to listen on\n"
-    "  --socket-mode MODE   octal permissions of the socket (default 0660)\n"
-    "  --listen ADDRESS     a TCP address to listen on too, for callers with a key\n"
-    "  --data DIR           skills, executions, artifacts and snapshots\n"
-    "  --share DIR          guest kernel and images (default: ../share/skillvm beside\n"
-    "                       this program)\n"
-    "  --vmm PATH           the skillvm-vmm program (default: beside this program)\n"
-    "  --max-running N      executions at the same time (default 2, at most 256)\n"
-    "  --max-queued N       executions that wait; more get 429 (default 64)\n"
-    "  --grace SECONDS      how long a guest may be late before it is killed (default 5)\n"
-    "  --stop-timeout SECONDS  how long running executions may go on after SIGTERM\n"
-    "                       (default 10); then they are cancelled\n"
-    "  --log-level LEVEL    error, warn, info or debug (default info)\n"
-    "  --check-config       say whether the settings are good, and end\n"
-    "  --print-config       write the settings that would be in force, and end\n"
-    "  --help, --version\n";
+    "environment (SKILLVM_LIMITS_MAX_RUNNING=4 …), and that more than the file.\n";
 
 enum { CONFIG = 256, CHECK, PRINT, HELP, VERSION, SETTING }; /* no character */
 
-/* Options that are settings; getopt_long gives SETTING and their index. */
-static const struct {
-    const char *origin;
-    const char *key;
-} settings[] = {
-    {"--socket", "socket.path"},
-    {"--socket-mode", "socket.mode"},
-    {"--listen", "listen.address"},
-    {"--data", "data"},
-    {"--share", "share"},
-    {"--vmm", "vmm"},
-    {"--max-running", "limits.max_running"},
-    {"--max-queued", "limits.max_queued"},
-    {"--grace", "grace"},
-    {"--stop-timeout", "stop_timeout"},
-    {"--log-level", "log.level"},
+const struct config_action config_actions[] = {
+    {"--config", "FILE", CONFIG,
+     "settings in YAML; without it the file that SKILLVM_CONFIG names, else none"},
+    {"--check-config", NULL, CHECK, "say whether the settings are good, and end"},
+    {"--print-config", NULL, PRINT,
+     "write the settings that would be in force, as a file that --config takes, and end"},
+    {"--help", NULL, HELP, "say what options there are"},
+    {"--version", NULL, VERSION, "say which version this is"},
+    {.name = NULL},
 };
-#define N_SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
-static const struct option others[] = {
-    {"config", required_argument, NULL, CONFIG}, {"check-config", no_argument, NULL, CHECK},
-    {"print-config", no_argument, NULL, PRINT},  {"help", no_argument, NULL, HELP},
-    {"version", no_argument, NULL, VERSION},
-};
-#define N_OTHERS (sizeof(others) / sizeof(others[0]))
+static void print_option(const char *name, const char *takes, const char *text)
+{
+    char left[64];
+
+    (void)snprintf(left, sizeof(left), "%s%s%s", name, takes ? " " : "", takes ? takes : "");
+    help_text_pair(left, text);
+}
+
+static void print_usage(void)
+{
+    (void)printf("%s\n", usage_text);
+    for (const struct config_action *a = config_actions; a->name; a++)
+        print_option(a->name, a->takes, a->text);
+    for (const struct config_key *key = config_keys; key->name; key++) {
+        char text[1024], range[96];
+
+        if (!key->option)
+            continue;
+        config_value_range(key->type, key->min, key->max, range, sizeof(range));
+        (void)snprintf(text, sizeof(text), *key->initial ? "%s (%s%s%s by default)" : "%s",
+                       key->text, range, *range ? "; " : "", key->initial);
+        print_option(key->option, key->takes, text);
+    }
+    (void)printf("\nmore settings: skillvmd.yaml(5)\n");
+}
 
 static int complain(const char *what)
 {
@@ -76,7 +74,7 @@ static int take(struct config_options *o, int option)
         o->action = OPTIONS_PRINT;
         return 0;
     case HELP:
-        (void)fputs(usage_text, stdout);
+        print_usage();
         o->action = OPTIONS_DONE;
         return 0;
     case VERSION:
@@ -91,25 +89,42 @@ static int take(struct config_options *o, int option)
     if (o->n_overrides == OPTIONS_MAX)
         return complain("too many options");
     o->overrides[o->n_overrides++] =
-        (struct config_override){.key = settings[option - SETTING].key,
+        (struct config_override){.key = config_keys[option - SETTING].name,
                                  .text = optarg,
-                                 .origin = settings[option - SETTING].origin};
+                                 .origin = config_keys[option - SETTING].option};
     return 0;
+}
+
+/* What getopt_long is to know: a setting gives SETTING and its index. */
+static void make_table(struct option *known)
+{
+    size_t n = 0;
+
+    for (const struct config_action *a = config_actions; a->name; a++)
+        known[n++] = (struct option){
+            .name = a->name + 2,
+            .has_arg = a->takes ? required_argument : no_argument,
+            .val = a->value,
+        };
+    for (const struct config_key *key = config_keys; key->name; key++) {
+        if (key->option && n < KNOWN_MAX)
+            known[n++] = (struct option){
+                .name = key->option + 2,
+                .has_arg = required_argument,
+                .val = SETTING + (int)(key - config_keys),
+            };
+    }
+    known[n] = (struct option){0};
 }
 
 int config_options_parse(int argc, char **argv, struct config_options *ret)
 {
-    struct option known[N_SETTINGS + N_OTHERS + 1] = {0};
+    struct option known[KNOWN_MAX + 1];
     struct config_options o = {.action = OPTIONS_SERVE,
                                .config_file = getenv("SKILLVM_CONFIG")};
     int option, r = 0;
 
-    for (size_t i = 0; i < N_SETTINGS; i++)
-        known[i] = (struct option){.name = settings[i].origin + 2,
-                                   .has_arg = required_argument,
-                                   .val = SETTING + (int)i};
-    for (size_t i = 0; i < N_OTHERS; i++)
-        known[N_SETTINGS + i] = others[i];
+    make_table(known);
     if (o.config_file && !*o.config_file)
         o.config_file = NULL;
     while (r == 0 && o.action != OPTIONS_DONE &&

@@ -25,6 +25,17 @@ struct config_options {
     size_t n_overrides;
 };
 
+/* An option that is no setting. */
+struct config_action {
+    const char *name;
+    const char *takes; /* NULL: nothing */
+    int value;         /* what getopt_long says of it */
+    const char *text;
+};
+
+/* Ends with one without a name. */
+extern const struct config_action config_actions[];
+
 /* 0, or -EINVAL with the reason on standard error. */
 int config_options_parse(int argc, char **argv, struct config_options *ret);
 

@@ -267,52 +267,65 @@ static void print_duration(char *text, size_t size, uint64_t value)
     print_unit(text, size, value, names, units, value == 0 ? 4 : 5);
 }
 
-void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, char *text,
-                          size_t size)
+void config_value_range(enum config_type type, uint64_t min, uint64_t max, char *text,
+                        size_t size)
 {
     char low[32], high[32];
 
+    *text = '\0';
     switch (type) {
     case CONFIG_TEXT:
-        (void)snprintf(text, size, "printable text of at most %u bytes", TEXT_MAX);
-        break;
     case CONFIG_ADDRESS:
-        (void)snprintf(text, size,
-                       "an address and port such as 127.0.0.1:8080 or [::1]:8080, or \"\"");
-        break;
     case CONFIG_URL:
-        (void)snprintf(text, size,
-                       "an URL such as https://skills.example.org without a slash at its end, "
-                       "or \"\"");
-        break;
-    case CONFIG_COUNT:
-        (void)snprintf(text, size, "a whole number from %llu to %llu", (unsigned long long)min,
-                       (unsigned long long)max);
-        break;
-    case CONFIG_MODE:
-        (void)snprintf(text, size, "octal permissions from 0000 to %04llo",
-                       (unsigned long long)max);
-        break;
-    case CONFIG_BYTES:
-        print_bytes(low, sizeof(low), min);
-        print_bytes(high, sizeof(high), max);
-        (void)snprintf(text, size, "a size such as 512MiB or 10GiB, from %s to %s", low, high);
-        break;
-    case CONFIG_DURATION:
-        print_duration(low, sizeof(low), min);
-        print_duration(high, sizeof(high), max);
-        (void)snprintf(text, size, "a duration such as 30s, 12h or 7d, from %s to %s", low,
-                       high);
-        break;
     case CONFIG_AMOUNT:
-        (void)snprintf(text, size, "a size such as 512MiB, or a percentage such as 5%%");
-        break;
+        return;
     case CONFIG_LEVEL:
     case CONFIG_REUSE:
     case CONFIG_SCOPE:
         print_words(type, min, max, text, size);
+        return;
+    case CONFIG_COUNT:
+        (void)snprintf(low, sizeof(low), "%llu", (unsigned long long)min);
+        (void)snprintf(high, sizeof(high), "%llu", (unsigned long long)max);
+        break;
+    case CONFIG_MODE:
+        (void)snprintf(low, sizeof(low), "%04llo", (unsigned long long)min);
+        (void)snprintf(high, sizeof(high), "%04llo", (unsigned long long)max);
+        break;
+    case CONFIG_BYTES:
+        print_bytes(low, sizeof(low), min);
+        print_bytes(high, sizeof(high), max);
+        break;
+    case CONFIG_DURATION:
+        print_duration(low, sizeof(low), min);
+        print_duration(high, sizeof(high), max);
         break;
     }
+    (void)snprintf(text, size, "from %s to %s", low, high);
+}
+
+void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, char *text,
+                          size_t size)
+{
+    static const char *const kinds[] = {
+        [CONFIG_TEXT] = "printable text of at most 4000 bytes",
+        [CONFIG_ADDRESS] = "an address and port such as 127.0.0.1:8080 or [::1]:8080, or \"\"",
+        [CONFIG_URL] = "an URL such as https://skills.example.org without a slash at its end, "
+                       "or \"\"",
+        [CONFIG_COUNT] = "a whole number ",
+        [CONFIG_MODE] = "octal permissions ",
+        [CONFIG_BYTES] = "a size such as 512MiB or 10GiB, ",
+        [CONFIG_DURATION] = "a duration such as 30s, 12h or 7d, ",
+        [CONFIG_AMOUNT] = "a size such as 512MiB, or a percentage such as 5%",
+        [CONFIG_LEVEL] = "",
+        [CONFIG_REUSE] = "",
+        [CONFIG_SCOPE] = "",
+    };
+    char range[96];
+
+    _Static_assert(TEXT_MAX == 4000, "as it is said");
+    config_value_range(type, min, max, range, sizeof(range));
+    (void)snprintf(text, size, "%s%s", kinds[type], range);
 }
 
 int config_value_write(enum config_type type, const void *value, struct buf *out)

@@ -34,6 +34,9 @@ bool config_type_is_text(enum config_type type);
  */
 int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const char *text,
                        void *value);
+/* Says the range, "from 1 to 256", or its words; "" where the type has none. */
+void config_value_range(enum config_type type, uint64_t min, uint64_t max, char *text,
+                        size_t size);
 /* Says what the type and range allow, in a few words. */
 void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, char *text,
                           size_t size);

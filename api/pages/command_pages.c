@@ -1,37 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Makes the manual and the completion when skillvm is built: copies standard input, and puts
- * what the tables of commands and options say in place of lines that are a name between "@".
- */
+/* What the tables of commands and options say, for the manual and the completion. */
+#include "api/pages/pages.h"
+
 #include "api/cli/verbs.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Text of a manual: a sentence is a line, and none begins as a request does. */
-static void put_roff(const char *text, size_t len)
-{
-    static const char dots[] = "…";
-
-    if (len > 0 && (*text == '.' || *text == '\''))
-        printf("\\&");
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] == '\\') {
-            printf("\\e");
-        } else if (strncmp(text + i, ". ", 2) == 0) {
-            printf(".\n");
-            i++;
-        } else if (strncmp(text + i, dots, strlen(dots)) == 0) {
-            printf("...");
-            i += strlen(dots) - 1;
-        } else {
-            putchar(text[i]);
-        }
-    }
-    putchar('\n');
-}
 
 static void put_text(const char *text)
 {
@@ -40,7 +15,7 @@ static void put_text(const char *text)
 
         printf("%s", len == 0 ? ".Pp\n" : *text == ' ' ? ".Dl " : "");
         if (len > 0)
-            put_roff(text + strspn(text, " "), len - strspn(text, " "));
+            pages_roff(text + strspn(text, " "), len - strspn(text, " "));
         text += len + (text[len] == '\n');
     }
 }
@@ -67,7 +42,7 @@ static void put_described(const char *before, const struct verb *verb)
 
     printf(".It Ic %s%s%s%s", before, *before ? " " : "", verb->name,
            *verb->args ? " Ar " : "");
-    put_roff(verb->args, strlen(verb->args));
+    pages_roff(verb->args, strlen(verb->args));
     put_text(verb->text);
     if (!kinds)
         return;
@@ -76,7 +51,12 @@ static void put_described(const char *before, const struct verb *verb)
     printf(".El\n");
 }
 
-static void put_commands(void)
+void pages_globals(void)
+{
+    put_options(OPTION_GLOBAL | OPTION_HELP | OPTION_PROGRAM);
+}
+
+void pages_commands(void)
 {
     for (const struct verb *c = commands; c->name; c++) {
         if (!c->verbs)
@@ -114,7 +94,7 @@ static void put_words(const char *command, const struct verb *verb, unsigned kin
     }
 }
 
-static void put_table(void)
+void pages_completion(void)
 {
     put_words("*", NULL, OPTION_GLOBAL | OPTION_HELP);
     put_words("", NULL, OPTION_FORMAT | OPTION_PROGRAM);
@@ -126,22 +106,4 @@ static void put_table(void)
             put_words(c->name, v, v->options);
         }
     }
-}
-
-int main(void)
-{
-    char line[1024];
-
-    while (fgets(line, sizeof(line), stdin)) {
-        if (strcmp(line, "@GLOBALS@\n") == 0)
-            put_options(OPTION_GLOBAL | OPTION_HELP | OPTION_PROGRAM);
-        else if (strcmp(line, "@COMMANDS@\n") == 0)
-            put_commands();
-        else if (strcmp(line, "@TABLE@\n") == 0)
-            put_table();
-        else
-            fputs(line, stdout);
-    }
-    return fflush(stdout) == 0 && !ferror(stdout) && !ferror(stdin) ? EXIT_SUCCESS
-                                                                    : EXIT_FAILURE;
 }

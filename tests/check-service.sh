@@ -45,6 +45,9 @@ if command -v mandoc >/dev/null; then
 else
     left_out+=('manuals: no mandoc')
 fi
+while read -r name; do
+    grep -q "\b$name(" "$pages/libskillvm.3" || complain "libskillvm.3 does not have $name"
+done < <(nm -D --defined-only "$pages/../client/libskillvm.so" | grep -oE '\bskillvm_[a-z_]+')
 "$pages/skillvm_pages" <docs/config.md >"$work/config.md"
 if ! diff docs/config.md "$work/config.md" >"$work/diff"; then
     complain "docs/config.md (<) is not what skillvm_pages makes of it (>): $(cat "$work/diff")"

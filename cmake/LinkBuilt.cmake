@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -P LinkBuilt.cmake -- FILE COMMAND…: runs a builder that keeps what it makes in the cache and
-# prints its path, and links FILE there. What lies beside it as NAME.modules comes along.
+# prints its path, and links FILE there, with what lies beside it under the same name and another
+# ending.
 set(at 0)
 while(NOT CMAKE_ARGV${at} STREQUAL "--")
     math(EXPR at "${at} + 1")
@@ -21,9 +22,10 @@ if(NOT status EQUAL 0)
 endif()
 get_filename_component(folder "${link}" DIRECTORY)
 file(MAKE_DIRECTORY "${folder}")
-file(CREATE_LINK "${path}" "${link}" SYMBOLIC)
-string(REGEX REPLACE "\\.erofs$" ".modules" modules "${path}")
-if(NOT modules STREQUAL path)
-    string(REGEX REPLACE "\\.erofs$" ".modules" link "${link}")
-    file(CREATE_LINK "${modules}" "${link}" SYMBOLIC)
-endif()
+get_filename_component(name "${link}" NAME_WE)
+get_filename_component(built "${path}" DIRECTORY)
+file(GLOB files "${built}/${name}" "${built}/${name}.*")
+foreach(file IN LISTS files)
+    get_filename_component(file_name "${file}" NAME)
+    file(CREATE_LINK "${file}" "${folder}/${file_name}" SYMBOLIC)
+endforeach()

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds a guest root image from a recipe and prints its path, NAME.erofs; NAME.modules beside it
-# lists what the recipe says is worth warming:
+# Builds a guest root image from a recipe and prints its path, NAME.erofs; beside it NAME.modules
+# lists what the recipe says is worth warming, NAME.packages what it is made of:
 #
 #   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
 #       --input init=build/bin/skillvm-init --input zygote=build/share/zygote \
@@ -161,6 +161,7 @@ if [ ! -s "$image" ]; then
     mkdir -p "$cache/$image_key"
     "$tool" show "$recipe" warm >"$work/modules"
     mv "$work/modules" "$cache/$image_key/$name.modules"
+    cp "$resolved" "$cache/$image_key/$name.packages"
     mv "$work/image" "$image"
 fi
 # The newest few are kept: going back a commit is common, going back a week is not.

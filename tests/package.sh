@@ -71,6 +71,28 @@ runs_a_skill() {
         grep -Eq '"status": ?"success"' "$work/result" && grep -Eq '"words": ?6' "$work/result"
 }
 
+# Each document is whole, and has the packages of the lists that the builders left.
+names_what_it_holds() {
+    python3 - "$root/usr/share/doc" "$build/share/skillvm" <<'END'
+import json, pathlib, sys
+docs, share = map(pathlib.Path, sys.argv[1:])
+for name, lists in (("skillvm", ["vmlinux", "python"]),
+                    ("skillvm-softhost", ["softhost/vmlinuz", "softhost/root"])):
+    document = json.loads((docs / name / f"{name}.spdx.json").read_text())
+    assert document["spdxVersion"] == "SPDX-2.3", document["spdxVersion"]
+    ids = {p["SPDXID"] for p in document["packages"]} | {document["SPDXID"]}
+    assert len(ids) == len(document["packages"]) + 1, "an id twice"
+    for r in document["relationships"]:
+        assert {r["spdxElementId"], r["relatedSpdxElement"]} <= ids, r
+    held = {(p["name"], p["versionInfo"]) for p in document["packages"]}
+    for line in "".join((share / f"{x}.packages").read_text() for x in lists).split("\n"):
+        if line:
+            package, version, _ = line.split()[0].split("_")
+            assert (package, version.replace("%3a", ":")) in held, line
+    print(name, len(held))
+END
+}
+
 builds_a_program() {
     # shellcheck disable=SC2016 # the inner shell runs it
     inside apt-get -qq -y --no-install-recommends install gcc libc6-dev pkg-config &&
@@ -89,6 +111,7 @@ try clean_debian clean_debian
 if ((failed == 0)); then
     try installs installs 'skillvm_*.deb' 'skillvm-softhost_*.deb'
     try knows_its_version inside skillvm version
+    try names_what_it_holds names_what_it_holds
     try runs_a_skill runs_a_skill
     try installs_dev installs 'libskillvm0_*.deb' 'skillvm-dev_*.deb'
     try builds_a_program builds_a_program

@@ -7,7 +7,8 @@
 #
 #   --build DIR       the CMake build directory: its bin/ goes into the payload, unmodified
 #   --share DIR       holds vmlinux, python.erofs and python.modules (all go into the payload); gets
-#                     softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} as symlinks
+#                     softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} as symlinks, and what
+#                     is in two of them: {vmlinuz,root}.packages
 #   --kernel VERSION  also with Debian's other kernel of that version (6.12): gets
 #                     softhost/VERSION/{vmlinuz,initrd.img}
 #   --vmx             also for Bochs, whose processor has VMX: gets softhost/vmx/boot.iso, or
@@ -147,6 +148,7 @@ make_root() { # hash
     ln -s /run/ld.so.cache "$root/etc/ld.so.cache"
     chmod -R u+rwX,go+rX,go-w "$root"
     make_erofs "$work/root.out/root.erofs" "$root" "$1"
+    cp "$work/debs" "$work/root.out/root.packages"
     publish "$work/root.out" "$cache/root-$1"
 }
 
@@ -205,6 +207,7 @@ make_kernel() { # hash deb list-of-modules
     (cd "$ird" && find . | sort | cpio -o -H newc -R 0:0 --reproducible --quiet) |
         zstd -q -10 -o "$out/initrd.img"
     if [ "$3" = "$here/modules-vmx" ]; then make_iso "$out"; fi
+    cp "$2" "$out/vmlinuz.packages"
     publish "$out" "$cache/kernel-$1"
 }
 
@@ -225,13 +228,13 @@ add_kernel() { # version vmx
     if [ -n "$2" ]; then
         link "$cache/kernel-$hash" "${1:+$1/}vmx" boot.iso
     else
-        link "$cache/kernel-$hash" "$1" vmlinuz initrd.img
+        link "$cache/kernel-$hash" "$1" vmlinuz vmlinuz.packages initrd.img
     fi
 }
 
 hash=$(digest build.sh packages root <"$work/debs")
 [ -e "$cache/root-$hash" ] || make_root "$hash"
-link "$cache/root-$hash" '' root.erofs
+link "$cache/root-$hash" '' root.erofs root.packages
 add_kernel '' ''
 if [ -n "$version" ]; then add_kernel "$version" ''; fi
 if [ -n "$vmx" ]; then add_kernel "$version" 1; fi

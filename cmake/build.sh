@@ -1,12 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Configures and builds one preset of CMakePresets.json, with ccache where there is one:
-#   cmake/build.sh PRESET
+# Configures one preset of CMakePresets.json and builds it, or some targets, with ccache where there
+# is one:
+#   cmake/build.sh PRESET [TARGET…]
 set -eu
 cd "$(dirname "$0")/.."
 if command -v ccache >/dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache
 fi
-cmake --preset "$1"
-cmake --build --preset "$1"
+preset=$1
+shift
+cmake --preset "$preset"
+cmake --build --preset "$preset" ${1:+--target "$@"}

@@ -55,7 +55,7 @@ static void refuses_unknown_keys(void **state)
         a = harness_request(*state, "POST", "/v1/skills", headers, "x", 1);
         assert_int_equal(a.status, 401);
         assert_non_null(strstr(a.headers, "WWW-Authenticate: Bearer"));
-        assert_non_null(strstr(a.body, "\"error\":\"unauthorized\""));
+        assert_true(answer_has(&a, "\"error\":\"unauthorized\""));
         answer_finish(&a);
         expect(harness_request(*state, "GET", "/metrics", headers, NULL, 0), 401, "");
         expect(harness_request(*state, "GET", "/health", headers, NULL, 0), 200, "ok");
@@ -150,7 +150,7 @@ static void a_missing_version_is_a_failed_execution(void **state)
     char path[64];
 
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"status\":\"failed\""));
+    assert_true(answer_has(&a, "\"status\":\"failed\""));
     assert_non_null(strstr(a.body, "skill demo has no version 9"));
     snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
     expect(harness_get(*state, path), 200, "has no version 9");
@@ -168,9 +168,9 @@ static void tells_the_guest_everything(void **state)
                 "\"limits\":{\"memory\":\"2Gi\",\"pids\":5}}");
 
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"status\":\"success\",\"output\":{\"run\":{"));
-    assert_non_null(strstr(a.body, "\"input\":{\"n\":9007199254740993,\"x\":\"\xc3\xa4\"}"));
-    assert_non_null(strstr(a.body, "\"1.0\":\"python\""));
+    assert_true(answer_has(&a, "\"status\":\"success\",\"output\":{\"run\":{"));
+    assert_true(answer_has(&a, "\"input\":{\"n\":9007199254740993,\"x\":\"\xc3\xa4\"}"));
+    assert_true(answer_has(&a, "\"1.0\":\"python\""));
     assert_non_null(strstr(a.body, ":\"main.py\""));
     assert_non_null(strstr(a.body, ":\"A=b c\""));
     assert_non_null(strstr(a.body, ":\"-v\""));
@@ -178,13 +178,13 @@ static void tells_the_guest_everything(void **state)
     assert_non_null(strstr(a.body, ":1073741824,"));
     assert_non_null(strstr(a.body, ":\"demo\""));
     /* SKILL.md, main.py and the end of the canonical tar. */
-    assert_non_null(strstr(a.body, "\"skill_bytes\":"));
+    assert_true(answer_has(&a, "\"skill_bytes\":"));
     assert_true(strtoul(strstr(a.body, "\"skill_bytes\":") + 14, NULL, 10) >= 3072);
     assert_non_null(strstr(a.body, "the memory limit was cut to 1024 MiB"));
-    assert_non_null(strstr(a.body, "\"error\":null,\"exit_code\":0,\"signal\":null"));
-    assert_non_null(strstr(a.body, "\"peak_memory_bytes\":7340032,\"host_cpu_ms\":"));
-    assert_non_null(strstr(a.body, "\"phases_ms\":{\"queue\":"));
-    assert_non_null(strstr(a.body, "\"files_url\":null,\"files_list\":[]"));
+    assert_true(answer_has(&a, "\"error\":null,\"exit_code\":0,\"signal\":null"));
+    assert_true(answer_has(&a, "\"peak_memory_bytes\":7340032,\"host_cpu_ms\":"));
+    assert_true(answer_has(&a, "\"phases_ms\":{\"queue\":"));
+    assert_true(answer_has(&a, "\"files_url\":null,\"files_list\":[]"));
     answer_finish(&a);
     expect(harness_run(*state, "{\"skill\":\"demo\"}"), 200, "\"input\":{}}");
 }
@@ -246,7 +246,7 @@ static void cuts_long_logs(void **state)
     struct answer a = harness_run(*state, FAKE("flood"));
 
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"truncated\":true"));
+    assert_true(answer_has(&a, "\"truncated\":true"));
     assert_non_null(strstr(a.body, "stdout and stderr were cut at 1 MiB"));
     assert_true(a.len < (3u << 20));
     answer_finish(&a);
@@ -258,8 +258,8 @@ static void keeps_files(void **state)
     char path[80];
 
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"files_list\":[\"a.txt\",\"sub/b.txt\"]"));
-    assert_non_null(strstr(a.body, "\"files_url\":\"/v1/executions/exec_"));
+    assert_true(answer_has(&a, "\"files_list\":[\"a.txt\",\"sub/b.txt\"]"));
+    assert_true(answer_has(&a, "\"files_url\":\"/v1/executions/exec_"));
     snprintf(path, sizeof(path), "/v1/executions/%.37s/files", strstr(a.body, "exec_"));
     answer_finish(&a);
     a = harness_get(*state, path);

@@ -77,7 +77,7 @@ static void uploads_are_kept(void **state)
                                    "\"digest\":\"" ALPHA_DIGEST
                                    "\",\"content_type\":\"text/csv\",\"tenant_id\":\"default\","
                                    "\"version\":1,\"created_at\":\"20"));
-    assert_non_null(strstr(a.body, "\"expires_at\":\"20"));
+    assert_true(answer_has(&a, "\"expires_at\":\"20"));
     answer_finish(&a);
     same = upload(*state, NULL, "alpha", 5);
     assert_string_equal(same.digest, ALPHA_DIGEST);
@@ -100,7 +100,7 @@ static void uploads_are_kept(void **state)
     expect(get(*state, same.id, "/download"), 404, "not_found");
     assert_int_equal(harness_count_files(*state, "objects"), objects + 1);
     a = harness_get(*state, "/v1/files");
-    assert_non_null(strstr(a.body, "\"id\":\"file_"));
+    assert_true(answer_has(&a, "\"id\":\"file_"));
     snprintf(same.id, sizeof(same.id), "%.37s", strstr(a.body, "\"id\":\"") + 6);
     answer_finish(&a);
     remove_file(*state, same.id, 204);
@@ -299,7 +299,7 @@ static void what_waits_has_its_files(void **state)
         bool done = strstr(ended.body, "\"status\":\"success\"") != NULL;
 
         if (done)
-            assert_non_null(strstr(ended.body, "\"a.txt\":[5,3504355690,\"alpha\"]"));
+            assert_true(answer_has(&ended, "\"a.txt\":[5,3504355690,\"alpha\"]"));
         answer_finish(&ended);
         if (done)
             return;

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 
 #include <arpa/inet.h>
+#include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -234,9 +235,51 @@ struct answer harness_request(const struct harness *h, const char *method, const
     return harness_read_answer(fd);
 }
 
+/* True for an object with all members of another, or for one that holds such an object. */
+static bool holds(const cJSON *tree, const cJSON *wanted)
+{
+    const cJSON *item;
+    bool all = cJSON_IsObject(tree);
+
+    cJSON_ArrayForEach(item, wanted)
+    {
+        const cJSON *own = cJSON_GetObjectItemCaseSensitive(tree, item->string);
+
+        all = all && own && cJSON_Compare(own, item, true);
+    }
+    if (all)
+        return true;
+    cJSON_ArrayForEach(item, tree)
+    {
+        if (holds(item, wanted))
+            return true;
+    }
+    return false;
+}
+
+bool answer_has(const struct answer *a, const char *part)
+{
+    char members[1024];
+    cJSON *tree = NULL, *wanted = NULL;
+    bool has;
+
+    if (!a->body)
+        return false;
+    /* A name is the least that there is to ask for: a piece of text is not taken for JSON. */
+    if (*part == '"' && strstr(part, "\":")) {
+        (void)snprintf(members, sizeof(members), "{%s}", part);
+        wanted = cJSON_Parse(members);
+        tree = wanted ? cJSON_Parse(a->body) : NULL;
+    }
+    has = tree ? holds(tree, wanted) : strstr(a->body, part) != NULL;
+    cJSON_Delete(tree);
+    cJSON_Delete(wanted);
+    return has;
+}
+
 void harness_expect(struct answer a, int status, const char *part)
 {
-    if (a.status != status || !a.body || !strstr(a.body, part))
+    if (a.status != status || !answer_has(&a, part))
         fail_msg("got %d %s, expected %d with %s", a.status, a.body ? a.body : "(nothing)",
                  status, part);
     answer_finish(&a);

@@ -58,7 +58,12 @@ struct answer harness_request(const struct harness *h, const char *method, const
 struct answer harness_read_answer(int fd);
 void answer_finish(struct answer *a);
 
-/* Fails the test unless the answer has this status and this text in it; finishes it. */
+/*
+ * Whether a body has a part: where both are JSON, members ("\"status\":\"success\"") that one of
+ * its objects has with these values, in whatever order and form; else a piece of text.
+ */
+bool answer_has(const struct answer *a, const char *part);
+/* Fails the test unless the answer has this status and this part; finishes it. */
 void harness_expect(struct answer a, int status, const char *part);
 struct answer harness_get(const struct harness *h, const char *path);
 /* POST /v1/executions with JSON text. */

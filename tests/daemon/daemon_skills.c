@@ -49,7 +49,7 @@ static void lists_skills(void **state)
                            "\"A skill of a test.\",\"digest\":\"");
     second = strstr(a.body, "{\"name\":\"list\",\"version\":\"1.0\"");
     assert_true(first && second && first < second);
-    assert_non_null(strstr(a.body, "\"created_at\":\"20"));
+    assert_true(answer_has(&a, "\"created_at\":\"20"));
     answer_finish(&a);
 }
 
@@ -61,11 +61,11 @@ static void shows_a_skill(void **state)
     assert_int_equal(harness_push(*state, "show", "1.1", "print(11)"), 201);
     a = harness_get(*state, "/v1/skills/show/1.0");
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"instructions\":\"Body.\",\"content\":\"Body.\"}"));
-    assert_non_null(strstr(a.body, "\"files\":[{\"path\":\"SKILL.md\",\"size_bytes\":"));
+    assert_true(answer_has(&a, "\"instructions\":\"Body.\",\"content\":\"Body.\"}"));
+    assert_true(answer_has(&a, "\"files\":[{\"path\":\"SKILL.md\",\"size_bytes\":"));
     assert_non_null(strstr(a.body, "{\"path\":\"main.py\",\"size_bytes\":8}"));
-    assert_non_null(strstr(a.body, "\"license\":null"));
-    assert_non_null(strstr(a.body, "\"resources\":{},\"metadata\":{}"));
+    assert_true(answer_has(&a, "\"license\":null"));
+    assert_true(answer_has(&a, "\"resources\":{},\"metadata\":{}"));
     answer_finish(&a);
     expect(harness_get(*state, "/v1/skills/show/latest"), 200, "\"version\":\"1.1\"");
     expect(harness_get(*state, "/v1/skills/show/9"), 404, "has no version 9");
@@ -90,11 +90,11 @@ static void shows_all_of_the_front_matter(void **state)
     free(tar);
     a = harness_get(*state, "/v1/skills/full/2");
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"license\":\"MIT\""));
-    assert_non_null(strstr(a.body, "\"allowed_tools\":\"Read\",\"lang\":\"python\""));
-    assert_non_null(strstr(a.body, "\"timeout\":\"90s\","
-                                   "\"resources\":{\"memory\":\"64Mi\",\"cpu\":\"0.5\"},"
-                                   "\"metadata\":{\"author\":\"me\"}"));
+    assert_true(answer_has(&a, "\"license\":\"MIT\""));
+    assert_true(answer_has(&a, "\"allowed_tools\":\"Read\",\"lang\":\"python\""));
+    assert_true(answer_has(&a, "\"timeout\":\"90s\","
+                               "\"resources\":{\"memory\":\"64Mi\",\"cpu\":\"0.5\"},"
+                               "\"metadata\":{\"author\":\"me\"}"));
     answer_finish(&a);
 }
 

@@ -177,8 +177,8 @@ static void scripts_of_a_skill_without_an_entry(void **state)
     assert_non_null(
         strstr(a.body, "\"description\":\"Own words.\\n\\nRuns scripts/count.py of"));
     /* Two that would be called the same. */
-    assert_null(strstr(a.body, "\"many_tools__count\""));
-    assert_non_null(strstr(a.body, "\"many_tools__count_"));
+    assert_false(answer_has(&a, "\"many_tools__count\""));
+    assert_true(answer_has(&a, "\"many_tools__count_"));
     assert_null(strstr(a.body, "inner"));
     assert_null(strstr(a.body, "init"));
     answer_finish(&a);
@@ -333,7 +333,7 @@ static void a_script_that_hangs(void **state)
     a = harness_get(&h, "/v1/tools");
     assert_int_equal(a.status, 200);
     assert_in_range(time(NULL) - begin, 0, 30);
-    assert_non_null(strstr(a.body, "\"hangs\""));
+    assert_true(answer_has(&a, "\"hangs\""));
     answer_finish(&a);
     /* And the daemon ends although a machine is looking. */
     assert_int_equal(harness_stop(&h, SIGTERM), 0);
@@ -358,13 +358,13 @@ static void many_that_hang(void **state)
     push(files);
     a = harness_get(&h, "/v1/tools");
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"many__s00\""));
-    assert_non_null(strstr(a.body, "\"many__s49\""));
+    assert_true(answer_has(&a, "\"many__s00\""));
+    assert_true(answer_has(&a, "\"many__s49\""));
     answer_finish(&a);
     assert_true(harness_count_children(&h) <= 2);
     a = call("{\"name\":\"many__s49\",\"arguments\":{\"a\":1}}");
     assert_int_equal(a.status, 503);
-    assert_non_null(strstr(a.body, "\"not_ready\""));
+    assert_true(answer_has(&a, "\"not_ready\""));
     assert_non_null(strcasestr(a.headers, "Retry-After:"));
     answer_finish(&a);
     assert_in_range(time(NULL) - begin, 0, 60);

@@ -21,7 +21,7 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package owners clones resets crowd soak cases-6.12 cases-vmx bench-6.12 bench-vmx)
+long_runs=(package owners clones siege resets crowd soak cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
@@ -31,6 +31,10 @@ long_run() { # name
         ;;
     clones)
         CLONES=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only what_clones_share_is_known
+        ;;
+    siege)
+        SIEGE_S=600 check_cases "$1" tests/e2e/run.sh --build "$build" \
+            --only a_tenant_besieges_the_others_in_vain
         ;;
     resets)
         SKILL_RESETS=5000 HOSTILE_RESETS=1000 \

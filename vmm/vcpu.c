@@ -100,6 +100,18 @@ static bool check_flush(struct machine *m)
     return false;
 }
 
+/*
+ * EIO is a machine that KVM gave up. Since Linux 6.2 it does that to a guest that brings itself
+ * into system management mode, where no memory is: not a failure of the host.
+ */
+static void end_without_exit(struct machine *m, int error)
+{
+    if (error == EIO)
+        machine_set_end(m, MACHINE_RULES, "KVM gave the guest up");
+    else
+        machine_set_end(m, MACHINE_FAILED, "KVM_RUN: errno %d", error);
+}
+
 /* Enters the guest or somebody asks for the vCPU. */
 static void run_guest(struct machine *m)
 {
@@ -107,7 +119,7 @@ static void run_guest(struct machine *m)
         if (ioctl(m->kvm.vcpu_fd, KVM_RUN, NULL) < 0) {
             if (errno == EINTR || errno == EAGAIN)
                 continue;
-            machine_set_end(m, MACHINE_FAILED, "KVM_RUN: errno %d", errno);
+            end_without_exit(m, errno);
             return;
         }
         m->exit_count++;

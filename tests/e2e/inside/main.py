@@ -27,6 +27,7 @@ SUITES = {
         "cases_owners",
         "cases_profiles",
         "cases_resets",
+        "cases_siege",
     ),
     "hostile": ("cases_guest", "cases_caller", "cases_machine", "cases_reset"),
 }

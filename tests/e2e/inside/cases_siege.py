@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tenant holds all the connections it can get, in each way that costs the daemon something for
+as long as it likes, and the others notice nothing. SIEGE_S: for how many seconds in each way."""
+
+import contextlib
+import json
+import os
+import resource
+import socket
+import threading
+import time
+
+from cases_network import TcpClient, check_health, free_port
+from harness import Skipped, case, check, check_equal, check_in, python_skill, shorten, wait_until
+
+SECONDS = int(os.environ.get("SIEGE_S") or 5)
+PROBES = 1000 if SECONDS > 60 else 300
+JSON = {"Content-Type": "application/json"}
+MIB = 1 << 20
+WATERMARK = 256 * MIB  # what the daemon's default leaves of the disk
+STORAGE = 64 * MIB  # what the tenant may store
+CONNECTIONS = 1000
+BIG = 'open("/sandbox/out/big", "wb").write(__import__("os").urandom(4 << 20))'
+
+
+class Siege(threading.Thread):
+    """Keeps so many connections, and steps each about once a second. What the daemon ends begins
+    anew."""
+
+    def __init__(self, port, n, begin, step):
+        super().__init__()
+        self.port, self.n, self.begin, self.step = port, n, begin, step
+        self.over, self.full = threading.Event(), threading.Event()
+        self.crowd, self.ended, self.problem = [], 0, None
+
+    def connect(self):
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=5)
+        with contextlib.suppress(OSError):
+            self.begin(sock)
+        sock.setblocking(False)
+        return sock
+
+    def turn(self, i):
+        try:
+            self.step(self.crowd[i])
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.crowd[i].close()
+            self.ended += 1
+            self.crowd[i] = self.connect()
+
+    def besiege(self):
+        while not self.over.is_set():
+            if len(self.crowd) < self.n:
+                self.crowd.append(self.connect())
+                continue
+            self.full.set()
+            for i in range(self.n):
+                self.turn(i)
+            self.over.wait(1)
+
+    def run(self):
+        try:
+            self.besiege()
+        except OSError as problem:
+            self.problem = problem
+            self.full.set()
+        for sock in self.crowd:
+            sock.close()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+def a_byte_of_a_head(sock):
+    sock.sendall(b"a")
+
+
+def a_byte_of_a_body(sock):
+    # The daemon's word on it, where there is one, ends this connection.
+    with contextlib.suppress(BlockingIOError):
+        if sock.recv(4096):
+            raise OSError("refused")
+        raise OSError("ended")
+    sock.sendall(b"a")
+
+
+def a_byte_of_an_answer(sock):
+    if not sock.recv(1):
+        raise OSError("ended")
+
+
+def make_tenant(daemon, name, **limits):
+    """A client with a key of a new tenant's."""
+    made = daemon.client.request(
+        "POST", "/v1/admin/tenants", json.dumps({"name": name, "limits": limits}), JSON
+    )
+    check_equal(made.status, 201, f"tenant {name}: {shorten(made.body)}")
+    said = {"name": name, "tenant": made.json["id"]}
+    key = daemon.client.request("POST", "/v1/admin/keys", json.dumps(said), JSON)
+    check_equal(key.status, 201, f"a key of {name}: {shorten(key.body)}")
+    return key.json["key"]
+
+
+def push(client, source, name):
+    pushed = client.request(
+        "POST", "/v1/skills", python_skill(source, name=name), **{"Content-Type": "application/zip"}
+    )
+    check_equal(pushed[0], 201, f"a push of {name}: {shorten(pushed[2].decode())}")
+
+
+def run(client, skill):
+    status, _, body = client.request(
+        "POST", "/v1/executions", json.dumps({"skill": skill}), **JSON
+    )
+    check_equal(status, 200, f"an execution of {skill}: {shorten(body.decode())}")
+    result = json.loads(body)
+    check_equal(result["status"], "success", shorten(result["stderr"]))
+    return result
+
+
+def ways(key, result):
+    """Title, connections, what each begins with, and its step."""
+    who = f"Host: x\r\nAuthorization: Bearer {key}\r\n".encode()
+    upload = b"POST /v1/files HTTP/1.1\r\n" + who + b"Content-Type: application/octet-stream\r\n"
+    big = f"/v1/executions/{result['execution_id']}/files/big".encode()
+    piece = bytes(64 * 1024)
+    # Of the connections at work a tenant has half.
+    return (
+        ("heads by the byte", CONNECTIONS,
+         lambda s: s.sendall(b"GET /v1/skills HTTP/1.1\r\n" + who + b"X-A: "), a_byte_of_a_head),
+        ("bodies by the byte", CONNECTIONS // 2,
+         lambda s: s.sendall(upload + b"Content-Length: 65536\r\n\r\n"), a_byte_of_a_body),
+        ("bodies that stop", CONNECTIONS // 2,
+         lambda s: s.sendall(upload + b"Content-Length: 33554432\r\n\r\n" + piece * 8),
+         a_byte_of_a_body),
+        ("answers that nobody reads", CONNECTIONS // 2,
+         lambda s: s.sendall(b"GET " + big + b" HTTP/1.1\r\n" + who + b"\r\n"), a_byte_of_an_answer),
+    )
+
+
+def check_others(daemon, other, what):
+    check_health(daemon, what, PROBES)
+    check_in("hello", run(other, "hello")["stdout"], f"another's execution during {what}")
+    disk = os.statvfs(daemon.data)
+    free = disk.f_bavail * disk.f_frsize
+    check(free >= WATERMARK, f"{free >> 20} MiB of disk left during {what}")
+
+
+@case
+def a_tenant_besieges_the_others_in_vain(world):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2 * CONNECTIONS + 400:
+        raise Skipped(f"only {hard} descriptors are allowed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    port = free_port()
+    daemon = world.copy_of_snapshots("siege", ["--listen", f"127.0.0.1:{port}"])
+    daemon.start()
+    try:
+        key = make_tenant(daemon, "hostile", storage_bytes=STORAGE)
+        hostile = TcpClient(port, key)
+        other = TcpClient(port, make_tenant(daemon, "other"))
+        push(hostile, BIG, "big")
+        push(other, 'print("hello")', "hello")
+        result = run(hostile, "big")
+        run(other, "hello")
+        for title, n, begin, step in ways(key, result):
+            until = time.monotonic() + SECONDS
+            with Siege(port, n, begin, step) as siege:
+                wait_until(siege.full.is_set, 120, f"{n} connections with {title}")
+                check_others(daemon, other, title)
+                while time.monotonic() < until:
+                    check_others(daemon, other, title)
+                check(siege.problem is None, f"the siege ended: {siege.problem!r}")
+            print(f"  {title}: {siege.n} connections, {siege.ended} of them ended by the daemon "
+                f"in {SECONDS} s", flush=True)
+    finally:
+        daemon.stop()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

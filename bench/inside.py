@@ -62,7 +62,8 @@ class Bench:
     def __init__(self, plan):
         self.plan = plan
         self.runs = plan["runs"]
-        self.work = Path(tempfile.mkdtemp(prefix="bench.", dir=plan["scratch"]))
+        # Short, as all names below it: a path of microsandbox's sockets has little room.
+        self.work = Path(tempfile.mkdtemp(prefix="b", dir=plan["scratch"]))
         # From memory, not from where the bench lies: that may be another machine's disk.
         self.skills = shutil.copytree(Path(plan["bench"]) / "skills", self.work / "skills")
         self.lane_program = shutil.copy(plan["lane"], self.work / "lane")
@@ -311,7 +312,7 @@ class Bench:
             good = [s["ms"] for s in printed["samples"]] if printed and not problem else []
             return summary(good), problem
 
-        place = peers.Place(self.work / "peers", self.skills, self.plan["share"],
+        place = peers.Place(self.work / "p", self.skills, self.plan["share"],
                             self.plan["peers_folder"])
         # A peer that never ends shall not take what was measured before it.
         for row in peers.measure(place, self.plan["kind"], self.plan["peers"], lane):

@@ -156,7 +156,7 @@ def msb(place):
             raise RuntimeError("its npm package is not here")
         shutil.copytree(source, place.work / "msb")
         program.chmod(0o755)
-        os.environ["HOME"] = str(place.work / "msb-home")
+        os.environ["HOME"] = str(place.work / "h")
         os.environ["SSL_CERT_FILE"] = str(place.peers / "certificates.pem")
         Path(os.environ["HOME"]).mkdir()
     if IMAGE not in run([str(program), "image", "list"]):

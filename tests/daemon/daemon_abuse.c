@@ -7,6 +7,7 @@
 
 #include "tests/daemon/daemon_harness.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -116,6 +117,138 @@ static void smuggled_requests_are_not_answered(void **state)
             fail_msg("%s: %d %s", heads[i / 2], a.status, a.body ? a.body : "");
         answer_finish(&a);
     }
+}
+
+#define POST    "POST /v1/executions HTTP/1.1" CRLF HOST
+#define LENGTH  "Content-Length: 18" CRLF
+#define CHUNKED "Transfer-Encoding: chunked" CRLF
+#define BODY    "{\"skill\":\"nobody\"}"
+#define CHUNK   "12" CRLF BODY CRLF
+
+/* Requests that two readers could take for different ones; none may be answered as one. */
+static const struct {
+    const char *text;
+    size_t len;
+} framings[] = {
+#define CASE(text)                                                                             \
+    {                                                                                          \
+        text, sizeof(text) - 1                                                                 \
+    }
+    CASE("POST /v1/executions HTTP/1.1\nHost: x\nContent-Length: 18\n\n" BODY),
+    CASE("POST /v1/executions HTTP/1.1\n" HOST LENGTH CRLF BODY),
+    CASE(POST "A: b\n" LENGTH CRLF BODY),
+    CASE(POST LENGTH "\n" BODY),
+    CASE(POST LENGTH "\rX" BODY),
+    CASE(POST "A: b" CRLF " c" CRLF LENGTH CRLF BODY),
+    CASE(POST "A: b" CRLF "\tc" CRLF LENGTH CRLF BODY),
+    CASE(POST " A: b" CRLF LENGTH CRLF BODY),
+    CASE(POST "A: \0" CRLF LENGTH CRLF BODY),
+    CASE(POST "A: \x01" CRLF LENGTH CRLF BODY),
+    CASE(POST "A: b\rc" CRLF LENGTH CRLF BODY),
+    CASE(POST "A\0: b" CRLF LENGTH CRLF BODY),
+    CASE(POST "A : b" CRLF LENGTH CRLF BODY),
+    CASE("POST /v1/executions\x01 HTTP/1.1" CRLF HOST LENGTH CRLF BODY),
+    CASE("POST  /v1/executions HTTP/1.1" CRLF HOST LENGTH CRLF BODY),
+    CASE("POST /v1/executions  HTTP/1.1" CRLF HOST LENGTH CRLF BODY),
+    CASE("POST /v1/executions HTTP/1.1" CRLF LENGTH CRLF BODY),
+    CASE(POST HOST LENGTH CRLF BODY),
+    CASE(POST LENGTH LENGTH CRLF BODY),
+    CASE(POST LENGTH CHUNKED CRLF CHUNK "0" CRLF CRLF),
+    CASE(POST CHUNKED LENGTH CRLF CHUNK "0" CRLF CRLF),
+    CASE(POST CHUNKED CHUNKED CRLF CHUNK "0" CRLF CRLF),
+    CASE(POST "X: y\nTransfer-Encoding: chunked" CRLF CRLF CHUNK "0" CRLF CRLF),
+    CASE(POST "Transfer-Encoding: gzip, chunked" CRLF CRLF CHUNK "0" CRLF CRLF),
+    CASE(POST CHUNKED CRLF "12\n" BODY CRLF "0" CRLF CRLF),
+    CASE(POST CHUNKED CRLF "12" CRLF BODY "\n0" CRLF CRLF),
+    CASE(POST CHUNKED CRLF CHUNK "0\n" CRLF),
+    CASE(POST CHUNKED CRLF CHUNK "0" CRLF "\n"),
+    CASE(POST CHUNKED CRLF CHUNK "0" CRLF "A: b\n" CRLF),
+    CASE(POST CHUNKED CRLF "12;a\nb" CRLF BODY CRLF "0" CRLF CRLF),
+    CASE(POST CHUNKED CRLF "0x12" CRLF BODY CRLF "0" CRLF CRLF),
+    CASE(POST CHUNKED CRLF " 12" CRLF BODY CRLF "0" CRLF CRLF),
+#undef CASE
+};
+
+static const char health[] = "GET /health HTTP/1.1" CRLF HOST CRLF;
+
+/* Reads one answer to /health. */
+static void expect_healthy(int fd)
+{
+    char text[1024];
+    size_t n = 0;
+
+    do {
+        ssize_t got = recv(fd, text + n, sizeof(text) - 1 - n, 0);
+
+        assert_true(got > 0);
+        n += (size_t)got;
+        text[n] = '\0';
+    } while (!strstr(text, "\"ok\""));
+    assert_non_null(strstr(text, " 200 "));
+}
+
+static unsigned count(const char *text, const char *what)
+{
+    unsigned n = 0;
+
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+/* The same for the first request of a connection, the second, and one that came with others. */
+static void framing_is_strict_for_every_request(void **state)
+{
+    enum { FIRST, SECOND, PIPELINED, PLACES };
+
+    for (size_t i = 0; i < PLACES * sizeof(framings) / sizeof(framings[0]); i++) {
+        const int place = (int)(i % PLACES);
+        const char *bad = framings[i / PLACES].text;
+        struct buf sent = buf_init(4096), got = buf_init(65536);
+        int fd = harness_connect_by(*state, i % 2);
+        char block[4096];
+        ssize_t n;
+
+        if (place == SECOND) {
+            assert_int_equal(fd_write_full(fd, health, sizeof(health) - 1), 0);
+            expect_healthy(fd);
+        }
+        if (place == PIPELINED)
+            assert_int_equal(buf_append(&sent, health, sizeof(health) - 1), 0);
+        assert_int_equal(buf_append(&sent, bad, framings[i / PLACES].len), 0);
+        assert_int_equal(buf_append(&sent, health, sizeof(health) - 1), 0);
+        (void)fd_write_full(fd, sent.data, sent.len);
+        (void)shutdown(fd, SHUT_WR);
+        while ((n = recv(fd, block, sizeof(block), 0)) > 0)
+            assert_int_equal(buf_append(&got, block, (size_t)n), 0);
+        close(fd);
+        if (!buf_cstr(&got) || count(buf_cstr(&got), "HTTP/1.1 400 ") != 1 ||
+            count(buf_cstr(&got), "{\"error\":\"bad_request\"") != 1 ||
+            count(buf_cstr(&got), "X-Content-Type-Options: ") != 1 + (place == PIPELINED))
+            fail_msg("place %d: %s: %s", place, bad, buf_cstr(&got));
+        buf_finish(&sent);
+        buf_finish(&got);
+    }
+}
+
+/* A hundred headers are the limit of every request as well. */
+static void headers_are_counted_in_every_request(void **state)
+{
+    struct buf text = buf_init(65536);
+    int fd = harness_connect_by(*state, true);
+    struct answer a;
+
+    assert_int_equal(fd_write_full(fd, health, sizeof(health) - 1), 0);
+    expect_healthy(fd);
+    assert_int_equal(buf_printf(&text, "GET /health HTTP/1.1" CRLF HOST), 0);
+    for (unsigned i = 0; i < 150; i++)
+        assert_int_equal(buf_printf(&text, "A%u: b" CRLF, i), 0);
+    assert_int_equal(buf_append(&text, CRLF, 2), 0);
+    assert_int_equal(fd_write_full(fd, text.data, text.len), 0);
+    a = harness_read_answer(fd);
+    expect_json_error(a, 431, "150 headers");
+    buf_finish(&text);
+    close(fd);
 }
 
 static void chunks_that_lie_are_refused(void **state)
@@ -338,6 +471,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_that_are_none_get_json),
         cmocka_unit_test(smuggled_requests_are_not_answered),
+        cmocka_unit_test(framing_is_strict_for_every_request),
+        cmocka_unit_test(headers_are_counted_in_every_request),
         cmocka_unit_test(chunks_that_lie_are_refused),
         cmocka_unit_test(a_mebibyte_of_headers_is_431),
         cmocka_unit_test(ten_gibibytes_are_refused),

@@ -5,63 +5,76 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/daemon/http/http_conns.h"
-#include "base/clock.h"
+#include "api/daemon/http/http_internal.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define MS  1000000ull
 #define NOW (100000000 * MS)
 
 static const struct http_deadlines patient = {0};
 
-/* A connection that has been in its phase for so long. */
-static struct http_conn *add(struct http_conns *conns, bool is_tcp, enum http_phase phase,
-                             uint64_t age_ms)
+/* A table without a place: whoever comes needs room. */
+static struct http_conns make(void)
 {
-    struct http_conn *c = http_conns_add(conns, -1, is_tcp, (uid_t)-1);
+    struct http_conns conns;
 
-    assert_non_null(c);
-    c->phase = phase;
-    c->since_ns = NOW - age_ms * MS;
-    return c;
+    assert_int_equal(http_conns_init(&conns, 0, &patient), 0);
+    return conns;
 }
 
-/* Expects this one, whoever it belongs to, to give way. */
-static void expect_gone(struct http_conns *conns, bool is_tcp, uint64_t waited_ms,
-                        struct http_conn *expected)
+/* A connection that has been in its phase for so long; its peer's end. */
+static int add(struct http_conns *conns, bool is_tcp, enum http_phase phase, uint64_t age_ms)
 {
-    struct http_conn *own = NULL;
+    int ends[2];
 
-    assert_int_equal(http_conns_evict(conns, is_tcp, waited_ms * MS, NOW, &own),
-                     HTTP_ROOM_MADE);
-    if (own) {
-        assert_ptr_equal(own, expected);
-        http_conns_remove(conns, own);
-    } else {
-        assert_true(expected->ended);
-    }
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    http_conns_add(conns, ends[0], is_tcp, (uid_t)-1);
+    assert_int_equal(conns->first->fd, ends[0]);
+    http_conns_enter(conns, conns->first, phase);
+    conns->first->since_ns = NOW - age_ms * MS;
+    return ends[1];
+}
+
+static bool has_ended(int peer)
+{
+    char byte;
+
+    return recv(peer, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* Expects this one to give way, whoever has it. */
+static void expect_gone(struct http_conns *conns, bool is_tcp, uint64_t waited_ms, int peer)
+{
+    assert_false(has_ended(peer));
+    assert_int_equal(http_conns_make_room(conns, is_tcp, waited_ms * MS, NOW), HTTP_ROOM_MADE);
+    assert_true(has_ended(peer));
+    close(peer);
 }
 
 /* Expects that nobody gives way. */
 static void expect_none(struct http_conns *conns, bool is_tcp, uint64_t waited_ms,
                         enum http_room why)
 {
-    struct http_conn *own = NULL;
-    unsigned before, after;
+    const unsigned n = conns->n, n_ended = conns->n_ended;
 
-    (void)http_conns_count(conns, &before);
-    assert_int_equal(http_conns_evict(conns, is_tcp, waited_ms * MS, NOW, &own), why);
-    assert_null(own);
-    (void)http_conns_count(conns, &after);
-    assert_int_equal(after, before);
+    assert_int_equal(http_conns_make_room(conns, is_tcp, waited_ms * MS, NOW), why);
+    assert_true(conns->n == n && conns->n_ended == n_ended);
+}
+
+static void stay(int peer)
+{
+    assert_false(has_ended(peer));
+    close(peer);
 }
 
 static void the_idlest_goes_first(void **state)
 {
-    struct http_conn *third, *first, *second, *last;
-    struct http_conns conns;
+    struct http_conns conns = make();
+    int third, first, second, last;
 
     (void)state;
-    http_conns_init(&conns, 8, &patient);
     third = add(&conns, true, HTTP_PHASE_HEAD, 1000);
     first = add(&conns, true, HTTP_PHASE_LINGERING, 300);
     second = add(&conns, true, HTTP_PHASE_IDLE, 2000);
@@ -76,40 +89,37 @@ static void the_idlest_goes_first(void **state)
 
 static void who_is_at_work_stays(void **state)
 {
-    struct http_conns conns;
+    struct http_conns conns = make();
+    int peers[2];
 
     (void)state;
-    http_conns_init(&conns, 8, &patient);
-    for (int tcp = 0; tcp < 2; tcp++) {
-        (void)add(&conns, tcp, HTTP_PHASE_PASSED, 9000);
-        (void)add(&conns, tcp, HTTP_PHASE_BODY, 9000);
-        (void)add(&conns, tcp, HTTP_PHASE_ANSWER, 9000);
-    }
+    for (int tcp = 0; tcp < 2; tcp++)
+        peers[tcp] = add(&conns, tcp, HTTP_PHASE_WORK, 9000);
     for (int tcp = 0; tcp < 2; tcp++) {
         expect_none(&conns, tcp, 0, HTTP_ROOM_NONE);
         expect_none(&conns, tcp, 1000, HTTP_ROOM_NONE);
     }
+    for (int tcp = 0; tcp < 2; tcp++)
+        stay(peers[tcp]);
     http_conns_finish(&conns);
 }
 
 /* However old its connections are, and however young TCP's. */
 static void the_operator_goes_last(void **state)
 {
-    static const enum http_phase phases[] = {HTTP_PHASE_WAITING, HTTP_PHASE_IDLE,
-                                             HTTP_PHASE_HEAD, HTTP_PHASE_UNWANTED,
-                                             HTTP_PHASE_PUBLIC};
+    static const enum http_phase phases[] = {HTTP_PHASE_IDLE, HTTP_PHASE_HEAD,
+                                             HTTP_PHASE_UNWANTED, HTTP_PHASE_PUBLIC};
 
     (void)state;
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
-        struct http_conn *older, *tcp;
-        struct http_conns conns;
+        struct http_conns conns = make();
+        int older, tcp;
 
-        http_conns_init(&conns, 8, &patient);
         older = add(&conns, false, phases[i], 3600000);
         expect_none(&conns, true, 1000, HTTP_ROOM_NONE);
         tcp = add(&conns, true, phases[i], 249);
         expect_none(&conns, false, 0, HTTP_ROOM_SOON);
-        tcp->since_ns = NOW - 250 * MS;
+        conns.first->since_ns = NOW - 250 * MS;
         expect_gone(&conns, false, 0, tcp);
         expect_gone(&conns, false, 0, older);
         http_conns_finish(&conns);
@@ -119,41 +129,56 @@ static void the_operator_goes_last(void **state)
 /* Who is never idle for long keeps nobody waiting for longer than that. */
 static void nobody_waits_for_the_young_for_long(void **state)
 {
-    struct http_conn *tcp, *older;
-    struct http_conns conns;
+    struct http_conns conns = make();
+    int tcp, older, operators;
 
     (void)state;
-    http_conns_init(&conns, 8, &patient);
     tcp = add(&conns, true, HTTP_PHASE_IDLE, 1);
     older = add(&conns, true, HTTP_PHASE_IDLE, 20);
-    (void)add(&conns, false, HTTP_PHASE_IDLE, 3600000);
+    operators = add(&conns, false, HTTP_PHASE_IDLE, 3600000);
     for (int by_tcp = 0; by_tcp < 2; by_tcp++)
         expect_none(&conns, by_tcp, 249, HTTP_ROOM_SOON);
     expect_gone(&conns, false, 250, older);
     expect_gone(&conns, true, 250, tcp);
+    stay(operators);
+    http_conns_finish(&conns);
+}
+
+/* Who has the connection ends it: until then its place is not free. */
+static void deadlines_are_the_loops(void **state)
+{
+    struct http_conns conns = make();
+    const int idle = add(&conns, true, HTTP_PHASE_IDLE, 59999);
+    const int head = add(&conns, true, HTTP_PHASE_HEAD, 19999);
+    const int work = add(&conns, true, HTTP_PHASE_WORK, 3600000);
+
+    (void)state;
+    assert_null(http_conns_expired(&conns, NOW));
+    assert_int_equal(http_conns_expired(&conns, NOW + MS)->phase, HTTP_PHASE_HEAD);
+    http_conns_close(&conns, http_conns_expired(&conns, NOW + MS));
+    assert_true(has_ended(head));
+    http_conns_close(&conns, http_conns_expired(&conns, NOW + MS));
+    assert_true(has_ended(idle));
+    assert_null(http_conns_expired(&conns, NOW + MS));
+    close(idle);
+    close(head);
+    stay(work);
     http_conns_finish(&conns);
 }
 
 /* What a body brought at once buys no time for the rest of it. */
 static void bodies_keep_up(void **state)
 {
-    struct http_conn *fast, *slow;
-    struct http_conns conns;
+    struct http_pace pace = {.since_ns = 0};
 
     (void)state;
-    http_conns_init(&conns, 8, &patient);
-    fast = add(&conns, true, HTTP_PHASE_BODY, 0);
-    slow = add(&conns, true, HTTP_PHASE_BODY, 0);
-    http_conns_progress(&conns, slow, 99u << 20);
-    slow->since_ns = fast->since_ns = clock_monotonic_ns() - 29000 * MS;
-    http_conns_progress(&conns, slow, 100u << 10);
-    http_conns_progress(&conns, fast, 300u << 10);
-    assert_null(http_conns_expire(&conns, clock_monotonic_ns()));
-    assert_false(slow->ended);
-    assert_null(http_conns_expire(&conns, clock_monotonic_ns() + 2000 * MS));
-    assert_true(slow->ended);
-    assert_false(fast->ended);
-    http_conns_finish(&conns);
+    http_pace_add(&pace, 30000, 99u << 20, 1 * MS);
+    assert_int_equal(pace.since_ns, 1 * MS);
+    http_pace_add(&pace, 30000, 100u << 10, 29000 * MS);
+    assert_int_equal(pace.since_ns, 1 * MS);
+    http_pace_add(&pace, 30000, 140u << 10, 29500 * MS);
+    assert_int_equal(pace.since_ns, 29500 * MS);
+    assert_int_equal(pace.bytes, 0);
 }
 
 int main(void)
@@ -163,6 +188,7 @@ int main(void)
         cmocka_unit_test(who_is_at_work_stays),
         cmocka_unit_test(the_operator_goes_last),
         cmocka_unit_test(nobody_waits_for_the_young_for_long),
+        cmocka_unit_test(deadlines_are_the_loops),
         cmocka_unit_test(bodies_keep_up),
     };
 

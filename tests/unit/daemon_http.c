@@ -159,22 +159,44 @@ static void hosts_are_names_or_addresses(void **state)
     char name[300];
 
     (void)state;
-    assert_true(http_framing_is_host("localhost"));
-    assert_true(http_framing_is_host("a.example:8080"));
-    assert_true(http_framing_is_host("[::1]:80"));
-    assert_false(http_framing_is_host(""));
-    assert_false(http_framing_is_host("a/b"));
-    assert_false(http_framing_is_host("a@b"));
-    assert_false(http_framing_is_host("a b"));
-    assert_false(http_framing_is_host("a\"b"));
+    assert_true(http_head_is_host("localhost"));
+    assert_true(http_head_is_host("a.example:8080"));
+    assert_true(http_head_is_host("[::1]:80"));
+    assert_false(http_head_is_host(""));
+    assert_false(http_head_is_host("a/b"));
+    assert_false(http_head_is_host("a@b"));
+    assert_false(http_head_is_host("a b"));
+    assert_false(http_head_is_host("a\"b"));
     memset(name, 'a', sizeof(name));
     name[256] = '\0';
-    assert_false(http_framing_is_host(name));
+    assert_false(http_head_is_host(name));
     name[255] = '\0';
-    assert_true(http_framing_is_host(name));
+    assert_true(http_head_is_host(name));
 }
 
-#define GET "GET / HTTP/1.1\r\n"
+#define HOST "Host: x\r\n"
+#define GET  "GET / HTTP/1.1\r\n" HOST
+
+/* What a head is, where its bytes come in two pieces. */
+static int feed(const char *text, size_t len, size_t first, struct http_head *ret)
+{
+    static char input[2 * HTTP_HEAD_MAX];
+    struct http_head h = {.text = NULL};
+    int r;
+
+    memcpy(input, text, len);
+    r = http_head_feed(&h, input, first);
+    if (r == -EAGAIN)
+        r = http_head_feed(&h, input, len);
+    if (ret)
+        *ret = h;
+    return r;
+}
+
+static int head(const char *text)
+{
+    return feed(text, strlen(text), 0, NULL);
+}
 
 /* Each with what it is as a whole; every beginning of a good head is a beginning. */
 static void heads_are_whole_or_refused(void **state)
@@ -186,9 +208,11 @@ static void heads_are_whole_or_refused(void **state)
         {GET "\r\n", 0},
         {"\r\n" GET "\r\n", 0},
         {"GET / HTTP/1.0\r\nA: b\r\n\r\nmore", 0},
-        {"M-SEARCH * HTTP/1.1\r\nA:\r\nB:\tc \r\n\r\n", 0},
+        {"M-SEARCH * HTTP/1.1\r\n" HOST "A:\r\nB:\tc \r\n\r\n", 0},
         {GET "A: \xc3\xa4\r\n\r\n", 0},
-        {"GET /\xc3\xa4 HTTP/1.1\r\n\r\n", 0},
+        {"GET /\xc3\xa4 HTTP/1.1\r\n" HOST "\r\n", 0},
+        {GET "Content-Length: 000000000000000005\r\n\r\n", 0},
+        {GET "transfer-encoding: Chunked\r\n\r\n", 0},
         {"", -EAGAIN},
         {GET, -EAGAIN},
         {GET "A: b\r\n", -EAGAIN},
@@ -208,7 +232,7 @@ static void heads_are_whole_or_refused(void **state)
         {"G\xc3\xa4T / HTTP/1.1\r\n\r\n", 400},
         {"ABCDEFGHIJKLMNOPQ / HTTP/1.1\r\n\r\n", 400},
         {"\x16\x03\x01", 400},
-        {"GET / HTTP/1.1\n\r\n", 400},
+        {"GET / HTTP/1.1\n" HOST "\r\n", 400},
         {GET "\n", 400},
         {GET "A: b\nC: d\r\n\r\n", 400},
         {GET "A: b\rC: d\r\n\r\n", 400},
@@ -218,21 +242,61 @@ static void heads_are_whole_or_refused(void **state)
         {GET "A\r\n\r\n", 400},
         {GET ": b\r\n\r\n", 400},
         {GET "A: \x01\r\n\r\n", 400},
+        {GET "\rx", 400},
+        {GET HOST "\r\n", 400},
+        {"GET / HTTP/1.1\r\n\r\n", 400},
+        {GET "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", 400},
+        {GET "Content-Length:\r\n\r\n", 400},
+        {GET "Content-Length: 5 5\r\n\r\n", 400},
+        {GET "Content-Length: +5\r\n\r\n", 400},
+        {GET "Content-Length: 9999999999999999999\r\n\r\n", 400},
+        {GET "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+        {GET "Transfer-Encoding: gzip, chunked\r\n\r\n", 400},
+        {GET "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+        {"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *text = cases[i].text;
-        size_t len = strlen(text);
         const char *end = strstr(text, "\r\n\r\n");
 
-        if (http_head_check(text, len) != cases[i].result)
-            fail_msg("%s: %d", text, http_head_check(text, len));
+        for (size_t n = 0; n <= strlen(text); n++) {
+            if (feed(text, strlen(text), n, NULL) != cases[i].result)
+                fail_msg("%s in %zu: %d", text, n, feed(text, strlen(text), n, NULL));
+        }
         for (size_t n = 0; cases[i].result == 0 && text + n < end + 4; n++)
-            assert_int_equal(http_head_check(text, n), -EAGAIN);
+            assert_int_equal(feed(text, n, n, NULL), -EAGAIN);
     }
-    assert_int_equal(http_head_check("GET /\0 HTTP/1.1\r\n\r\n", 19), 400);
-    assert_int_equal(http_head_check(GET "A: \0\r\n\r\n", 23), 400);
+    assert_int_equal(feed("GET /\0 HTTP/1.1\r\n\r\n", 19, 0, NULL), 400);
+    assert_int_equal(feed(GET "A: \0\r\n\r\n", sizeof(GET) + 7, 0, NULL), 400);
+}
+
+static void heads_are_taken_apart(void **state)
+{
+    static const char text[] = "\r\nPOST /a?b HTTP/1.1\r\nHost: x\r\nA:  b c\t \r\nB:\r\n"
+                               "a: d\r\nContent-Length: 7\r\nExpect: 100-Continue\r\n"
+                               "Connection: keep-alive, Close\r\n\r\nbody";
+    struct http_head h;
+    unsigned n;
+
+    (void)state;
+    for (size_t first = 0; first < sizeof(text); first++) {
+        assert_int_equal(feed(text, sizeof(text) - 1, first, &h), 0);
+        assert_int_equal(h.at, sizeof(text) - 1 - 4);
+        assert_string_equal(h.text + h.method, "POST");
+        assert_string_equal(h.text + h.target, "/a?b");
+        assert_string_equal(http_head_find(&h, "A", &n), "b c");
+        assert_int_equal(n, 2);
+        assert_string_equal(http_head_find(&h, "b", &n), "");
+        assert_null(http_head_find(&h, "C", &n));
+        assert_int_equal(n, 0);
+        assert_true(h.length == 7 && !h.is_chunked && h.expects && h.is_last && !h.is_1_0);
+    }
+    assert_int_equal(feed("GET / HTTP/1.0\r\n\r\n", 18, 0, &h), 0);
+    assert_true(h.is_last && h.is_1_0 && h.length == 0);
+    assert_int_equal(feed(GET "Connection: closed\r\n\r\n", sizeof(GET) + 21, 0, &h), 0);
+    assert_false(h.is_last);
 }
 
 static void heads_have_a_limit(void **state)
@@ -244,23 +308,173 @@ static void heads_have_a_limit(void **state)
     assert_non_null(text);
     memset(text, 'a', 2 * HTTP_HEAD_MAX);
     memcpy(text, "GET /", 5);
-    assert_int_equal(http_head_check(text, HTTP_TARGET_MAX), -EAGAIN);
-    assert_int_equal(http_head_check(text, HTTP_TARGET_MAX + 6), 414);
-    memcpy(text, GET "A: ", 19);
-    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX - 1), -EAGAIN);
-    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX), 431);
+    assert_int_equal(feed(text, HTTP_TARGET_MAX, 0, NULL), -EAGAIN);
+    assert_int_equal(feed(text, HTTP_TARGET_MAX + 6, 0, NULL), 414);
+    memcpy(text, GET "A: ", sizeof(GET) + 2);
+    assert_int_equal(feed(text, HTTP_HEAD_MAX - 1, 0, NULL), -EAGAIN);
+    assert_int_equal(feed(text, HTTP_HEAD_MAX, 0, NULL), 431);
     memcpy(text + HTTP_HEAD_MAX - 4, "\r\n\r\n", 4);
-    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX), 0);
+    assert_int_equal(feed(text, HTTP_HEAD_MAX, 0, NULL), 0);
     memcpy(text + HTTP_HEAD_MAX - 4, "a\r\n\r\n", 5);
-    assert_int_equal(http_head_check(text, HTTP_HEAD_MAX + 1), 431);
+    assert_int_equal(feed(text, HTTP_HEAD_MAX + 1, 0, NULL), 431);
     len = (size_t)snprintf(text, 100, GET);
-    for (unsigned i = 0; i < HTTP_HEADERS_MAX; i++)
+    for (unsigned i = 1; i < HTTP_HEADERS_MAX; i++)
         len += (size_t)snprintf(text + len, 10, "A: b\r\n");
-    memcpy(text + len, "\r\n", 2);
-    assert_int_equal(http_head_check(text, len + 2), 0);
-    memcpy(text + len, "A: b\r\n\r\n", 8);
-    assert_int_equal(http_head_check(text, len + 8), 431);
+    memcpy(text + len, "\r\n", 3);
+    assert_int_equal(head(text), 0);
+    memcpy(text + len, "A: b\r\n\r\n", 9);
+    assert_int_equal(head(text), 431);
     free(text);
+}
+
+/* The body of these bytes, which come one by one; NULL where they are none. */
+static const char *unframe(const char *text, size_t len, bool is_chunked, uint64_t length)
+{
+    static char body[64];
+    struct http_framing f = http_framing_init(is_chunked, length);
+    size_t n = 0;
+
+    for (size_t i = 0; i < len && !f.done; i++) {
+        ssize_t skipped = http_framing_skip(&f, text + i, 1);
+
+        if (skipped < 0)
+            return NULL;
+        if (skipped > 0)
+            continue;
+        assert_true(f.left > 0 && n + 1 < sizeof(body));
+        body[n++] = text[i];
+        http_framing_take(&f, 1);
+    }
+    body[n] = '\0';
+    return f.done ? body : "(goes on)";
+}
+
+static void bodies_end_where_it_is_told(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *body;
+    } cases[] = {
+        {"0\r\n\r\nx", ""},
+        {"3\r\nabc\r\n0\r\n\r\n", "abc"},
+        {"2\r\nab\r\nA\r\n0123456789\r\n00\r\n\r\n", "ab0123456789"},
+        {"3;a=\"b\"\r\n\r\nc\r\n0\r\nA: b\r\nC: d\r\n\r\n", "\r\nc"},
+        {"3\r\nabc\r\n0\r\n", "(goes on)"},
+        {"", "(goes on)"},
+        {"\r\n", NULL},
+        {" 3\r\nabc\r\n0\r\n\r\n", NULL},
+        {"3 \r\nabc\r\n0\r\n\r\n", NULL},
+        {"0x3\r\nabc\r\n0\r\n\r\n", NULL},
+        {"-3\r\nabc\r\n0\r\n\r\n", NULL},
+        {"3\nabc\r\n0\r\n\r\n", NULL},
+        {"3\r\nabc\n0\r\n\r\n", NULL},
+        {"3\r\nabc0\r\n\r\n", NULL},
+        {"3\r\nabcd\r\n0\r\n\r\n", NULL},
+        {"3;a\nb\r\nabc\r\n0\r\n\r\n", NULL},
+        {"3;a\rb\r\nabc\r\n0\r\n\r\n", NULL},
+        {"3\r\nabc\r\n0\r\n\n", NULL},
+        {"3\r\nabc\r\n0\r\nA: b\n\r\n", NULL},
+        {"3\r\nabc\r\n0\r\nA: \x01\r\n\r\n", NULL},
+        {"3\r\nabc\r\n0\r\n\rx", NULL},
+        {"10000000000000000\r\nabc", NULL},
+    };
+    char lines[8192] = "1;";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *body = unframe(cases[i].text, strlen(cases[i].text), true, 0);
+
+        if (!body != !cases[i].body || (body && strcmp(body, cases[i].body) != 0))
+            fail_msg("%s: %s", cases[i].text, body ? body : "none");
+    }
+    assert_string_equal(unframe("abcd", 4, false, 3), "abc");
+    assert_string_equal(unframe("abcd", 4, false, 0), "");
+    assert_string_equal(unframe("abcd", 4, false, 5), "(goes on)");
+    memset(lines + 2, 'a', sizeof(lines) - 2);
+    assert_null(unframe(lines, sizeof(lines), true, 0));
+}
+
+struct form {
+    char text[512]; /* what was told */
+};
+
+static bool note_part(void *ctx, const char *name, const char *file_name, const char *type)
+{
+    struct form *f = ctx;
+
+    (void)snprintf(f->text + strlen(f->text), sizeof(f->text) - strlen(f->text), "[%s|%s|%s]",
+                   name ? name : "-", file_name ? file_name : "-", type ? type : "-");
+    return true;
+}
+
+static bool note_content(void *ctx, const char *data, size_t len)
+{
+    struct form *f = ctx;
+
+    assert_true(strlen(f->text) + len < sizeof(f->text));
+    strncat(f->text, data, len);
+    return true;
+}
+
+#define DISPOSITION "Content-Disposition: form-data; "
+
+/* Forms say the same in pieces of every size. */
+static void forms_are_taken_apart(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *told;
+        int result; /* 1: not whole */
+    } cases[] = {
+        {"--b\r\n" DISPOSITION "name=\"a\"\r\n\r\n1\r\n--b--\r\n", "[a|-|-]1", 0},
+        {"--b\r\n" DISPOSITION "filename=\"x;name=y\"; name=a\r\n"
+         "content-type: text/x\r\n\r\n\r\n--c\r\n--\r\n--b\r\nX: y\r\n\r\n\r\n--b--more",
+         "[a|x;name=y|text/x]\r\n--c\r\n--[-|-|-]", 0},
+        {"--b\r\n\r\n1\r\n--b--", "[-|-|-]1", 0},
+        {"--b--", "", 0},
+        {"--b\r\n" DISPOSITION "name=a\r\n\r\n1\r\n--b", "[a|-|-]1", 1},
+        {"", "", 1},
+        {"x--b--", "", -EBADMSG},
+        {"--c--", "", -EBADMSG},
+        {"--b\n\r\n\r\n", "", -EBADMSG},
+        {"--bx\r\n\r\n1\r\n--b--", "", -EBADMSG},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const size_t len = strlen(cases[i].text);
+
+        for (size_t size = 1; size <= len + 1; size++) {
+            struct form told = {.text = ""};
+            const struct http_form_events events = {note_part, note_content, &told};
+            struct http_form *f =
+                http_form_create("multipart/form-data; boundary=\"b\"", &events);
+            int r = 0;
+
+            assert_non_null(f);
+            for (size_t at = 0; r == 0 && at < len; at += size)
+                r = http_form_feed(f, cases[i].text + at, at + size < len ? size : len - at);
+            if (r == 0 && !http_form_is_whole(f))
+                r = 1;
+            if (r != cases[i].result || strcmp(told.text, cases[i].told) != 0)
+                fail_msg("%s by %zu: %d %s", cases[i].text, size, r, told.text);
+            http_form_destroy(f);
+        }
+    }
+}
+
+static void forms_need_a_boundary(void **state)
+{
+    static const char *const bad[] = {"multipart/form-data", "multipart/form-data; boundary=",
+                                      "multipart/form-data; boundary=\"\"",
+                                      "multipart/form-data; xboundary=a",
+                                      "multipart/form-data; boundary=01234567890123456789"
+                                      "012345678901234567890123456789012345678901234567890"};
+    const struct http_form_events events = {note_part, note_content, NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_null(http_form_create(bad[i], &events));
 }
 
 static void addresses_are_numbers(void **state)
@@ -318,7 +532,11 @@ int main(void)
         cmocka_unit_test(queries_give_their_parameters),
         cmocka_unit_test(hosts_are_names_or_addresses),
         cmocka_unit_test(heads_are_whole_or_refused),
+        cmocka_unit_test(heads_are_taken_apart),
         cmocka_unit_test(heads_have_a_limit),
+        cmocka_unit_test(bodies_end_where_it_is_told),
+        cmocka_unit_test(forms_are_taken_apart),
+        cmocka_unit_test(forms_need_a_boundary),
         cmocka_unit_test(addresses_are_numbers),
         cmocka_unit_test(only_listening_sockets_are_adopted),
         cmocka_unit_test(bearers_are_taken_as_they_are_written),

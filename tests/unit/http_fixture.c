@@ -43,11 +43,14 @@ static void show_params(void *ctx, struct http_request *request, struct http_rep
 
 static void show_sizes(void *ctx, struct http_request *request, struct http_reply *reply)
 {
-    struct spool *a = request->is_multipart ? &request->parts[0].content : &request->body;
+    struct spool *a;
     char first[32], second[32];
     const char *text;
 
     (void)ctx;
+    if (!http_request_receive(request))
+        return;
+    a = request->is_multipart ? &request->parts[0].content : &request->body;
     if (spool_view(a, &text) < 0) {
         http_reply_error(reply, 500, "internal_error", "no view");
         return;

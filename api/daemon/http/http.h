@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/1.1: routes and who may use them, request bodies within their limits (spooled, never
- * held whole in memory), replies, streams. One thread per request on its way, so a handler may
- * block; connections without one wait in http_lobby.h. libmicrohttpd stays in this folder.
+ * held whole in memory), replies, streams. A request has a thread while it is at work, so a
+ * handler may block; connections without one wait in http_loop.h.
  */
 #ifndef SKILLVM_API_DAEMON_HTTP_HTTP_H
 #define SKILLVM_API_DAEMON_HTTP_HTTP_H
@@ -83,7 +83,7 @@ struct http_request {
     bool wants_events; /* Accept: text/event-stream */
     bool is_tcp;       /* else it came over a unix socket */
     char host[256];    /* the Host header, a name or address with or without a port; or "" */
-    struct spool body; /* empty for multipart */
+    struct spool body; /* what http_request_receive kept; empty for multipart */
     struct http_part parts[HTTP_PARTS_MAX];
 };
 
@@ -199,6 +199,17 @@ void http_quiesce(struct http_server *server);
 /* Gives answers a moment to arrive, ends every connection, waits for its thread. NULL is fine.
  */
 void http_stop(struct http_server *server);
+
+/*
+ * For handlers, which are called when a request's head has come and its caller is known. Both
+ * wait for the body, and the first of them tells a sender who asked (100-continue) to go on.
+ * They reply themselves where the body is none, is late or may not be kept.
+ */
+/* The next bytes of the body, borrowed until the next call; 0: its end; -1: there is a reply.
+ */
+ssize_t http_request_read(struct http_request *request, const char **ret);
+/* Keeps all of it, in request->body or in the parts. False: there is a reply. */
+bool http_request_receive(struct http_request *request);
 
 /*
  * Under the lock that makes it so: from here on the request's body is stored, and counts as

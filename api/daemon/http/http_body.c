@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/http/http_internal.h"
 
-#include <microhttpd.h>
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
-#define ROOM_STEP   (4ull * 1024 * 1024)
-#define FORM_BUFFER (16u * 1024u)
+#define NS_PER_MS 1000000ull
+#define ROOM_STEP (4ull * 1024 * 1024)
 /* A body over its limit is read to its end, up to here, so that its sender hears why. */
 #define DRAIN_MAX (64ull * 1024 * 1024)
 
 const char *http_header(const struct http_exchange *x, const char *name)
 {
-    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+    unsigned n;
+
+    return http_head_find(&x->conn->head, name, &n);
 }
 
 /* True when the media type is this one, whatever its parameters. */
@@ -90,10 +96,14 @@ static void release(struct http_exchange *x)
     x->held = 0;
 }
 
+static struct http_exchange *exchange_of(struct http_request *request)
+{
+    return (struct http_exchange *)((char *)request - offsetof(struct http_exchange, request));
+}
+
 void http_request_stored(struct http_request *request)
 {
-    release(
-        (struct http_exchange *)((char *)request - offsetof(struct http_exchange, request)));
+    release(exchange_of(request));
 }
 
 /* Gives back all room that the body took. */
@@ -138,68 +148,33 @@ static bool keep_text(char **at, const char *text)
     return !text || *at;
 }
 
-static enum MHD_Result take_form_data(void *ctx, enum MHD_ValueKind kind, const char *key,
-                                      const char *file_name, const char *content_type,
-                                      const char *transfer_encoding, const char *data,
-                                      uint64_t offset, size_t size)
+static bool begin_part(void *ctx, const char *name, const char *file_name, const char *type)
 {
     struct http_exchange *x = ctx;
 
-    (void)kind;
-    (void)transfer_encoding;
-    for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
-        struct http_part *part = &x->request.parts[i];
-
-        if (!part->name || !key || strcmp(part->name, key) != 0)
-            continue;
-        if (offset == 0 && part->content.size > 0) {
-            http_reply_error(&x->reply, 400, "bad_request", "the part \"%s\" comes twice", key);
-            return MHD_NO;
-        }
-        part->seen = true;
-        if (!keep_text(&part->file_name, file_name) ||
-            !keep_text(&part->content_type, content_type)) {
-            http_reply_error(&x->reply, 500, "internal_error", "out of memory");
-            return MHD_NO;
-        }
-        return keep(x, &part->content, data, size) ? MHD_YES : MHD_NO;
+    x->part = NULL;
+    for (size_t i = 0; name && i < HTTP_PARTS_MAX; i++) {
+        if (x->request.parts[i].name && strcmp(x->request.parts[i].name, name) == 0)
+            x->part = &x->request.parts[i];
     }
-    http_reply_error(&x->reply, 400, "bad_request", "unknown part \"%.64s\"", key ? key : "");
-    return MHD_NO;
+    if (!x->part)
+        http_reply_error(&x->reply, 400, "bad_request", "unknown part \"%.64s\"",
+                         name ? name : "");
+    else if (x->part->seen)
+        http_reply_error(&x->reply, 400, "bad_request", "the part \"%s\" comes twice", name);
+    else if (!keep_text(&x->part->file_name, file_name) ||
+             !keep_text(&x->part->content_type, type))
+        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
+    else
+        x->part->seen = true;
+    return x->reply.status == 0;
 }
 
-void http_body_begin(struct http_exchange *x)
+static bool keep_part(void *ctx, const char *data, size_t len)
 {
-    const struct http_route *route = x->route;
-    const char *type = http_header(x, MHD_HTTP_HEADER_CONTENT_TYPE);
+    struct http_exchange *x = ctx;
 
-    x->request.content_type = type;
-    for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
-        x->request.parts[i].name = route->parts[i].name;
-        x->request.parts[i].content = spool_init(x->config->tmp_fd, route->parts[i].max_bytes);
-    }
-    x->request.body = spool_init(x->config->tmp_fd, route->max_bytes);
-    if (route->body == HTTP_BODY_NONE || x->reply.status != 0)
-        return;
-    if (route->body == HTTP_BODY_FILE &&
-        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0)) {
-        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
-        return;
-    }
-    if (type && is_type(type, "multipart/form-data")) {
-        x->request.is_multipart = true;
-        x->form = MHD_create_post_processor(x->connection, FORM_BUFFER, take_form_data, x);
-        if (!x->form)
-            http_reply_error(&x->reply, 400, "bad_request",
-                             "multipart/form-data without a usable boundary");
-    } else if (!type_fits(route->body, type)) {
-        http_reply_error(&x->reply, 415, "unsupported_type", "%.100s is not taken here: %s",
-                         type ? type : "a body without Content-Type",
-                         route->body == HTTP_BODY_JSON
-                             ? "application/json or multipart/form-data"
-                             : "application/zip, application/octet-stream or "
-                               "multipart/form-data");
-    }
+    return keep(x, &x->part->content, data, len);
 }
 
 static uint64_t body_limit(const struct http_exchange *x)
@@ -210,66 +185,201 @@ static uint64_t body_limit(const struct http_exchange *x)
         return 0;
     limit = x->route->max_bytes;
     for (size_t i = 0; x->request.is_multipart && i < HTTP_PARTS_MAX; i++)
-        limit += x->route->parts[i].name ? x->route->parts[i].max_bytes + FORM_BUFFER : 0;
+        limit += x->route->parts[i].name ? x->route->parts[i].max_bytes + HTTP_FORM_BUFFER : 0;
     return limit;
+}
+
+/* A form, or a body of a type that the route takes. Else there is a reply. */
+static void check_type(struct http_exchange *x)
+{
+    const struct http_form_events events = {begin_part, keep_part, x};
+    const char *type = x->request.content_type;
+
+    if (type && is_type(type, "multipart/form-data")) {
+        x->request.is_multipart = true;
+        x->form = http_form_create(type, &events);
+        if (!x->form)
+            http_reply_error(&x->reply, 400, "bad_request",
+                             "multipart/form-data without a usable boundary");
+    } else if (!type_fits(x->route->body, type)) {
+        http_reply_error(&x->reply, 415, "unsupported_type", "%.100s is not taken here: %s",
+                         type ? type : "a body without Content-Type",
+                         x->route->body == HTTP_BODY_JSON
+                             ? "application/json or multipart/form-data"
+                             : "application/zip, application/octet-stream or "
+                               "multipart/form-data");
+    }
 }
 
 /*
  * Asks for a body's declared length before any of it is kept. Of a form some is not kept: what
  * is, is asked for as it comes.
  */
-static bool hold_declared(struct http_exchange *x, uint64_t bytes)
+static void hold_declared(struct http_exchange *x)
 {
-    if (x->form)
-        bytes = bytes > FORM_BUFFER ? bytes - FORM_BUFFER : 0;
-    return bytes <= SPOOL_MEMORY_MAX || hold(x, bytes);
-}
+    uint64_t bytes = x->conn->head.length;
 
-bool http_body_refused(struct http_exchange *x)
-{
-    const char *length = http_header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const char *expect = http_header(x, MHD_HTTP_HEADER_EXPECT);
-    uint64_t bytes = length ? strtoull(length, NULL, 10) : 0;
-    uint64_t limit = body_limit(x);
-
-    if (x->reply.status == 0 && x->route->body != HTTP_BODY_NONE && bytes > limit)
-        reply_too_large(x, limit);
-    if (x->reply.status == 0 && (x->route->body == HTTP_BODY_NONE || hold_declared(x, bytes)))
-        return false;
-    return bytes > limit + DRAIN_MAX || (expect && strcasecmp(expect, "100-continue") == 0);
-}
-
-bool http_body_take(struct http_exchange *x, const char *data, size_t size)
-{
-    if (x->reply.status != 0 || x->route->body == HTTP_BODY_NONE) {
-        x->drained += size;
-        return x->drained <= DRAIN_MAX + body_limit(x);
-    }
-    if (x->form) {
-        if (MHD_post_process(x->form, data, size) != MHD_YES && x->reply.status == 0)
-            http_reply_error(&x->reply, 400, "bad_request", "bad multipart/form-data");
-    } else {
-        (void)keep(x, &x->request.body, data, size);
-    }
-    return true;
-}
-
-void http_body_end(struct http_exchange *x)
-{
-    enum MHD_Result complete;
-
-    if (!x->form)
+    if (bytes > body_limit(x)) {
+        reply_too_large(x, body_limit(x));
         return;
-    complete = MHD_destroy_post_processor(x->form);
-    x->form = NULL;
-    if (complete != MHD_YES && x->reply.status == 0)
+    }
+    if (x->form)
+        bytes = bytes > HTTP_FORM_BUFFER ? bytes - HTTP_FORM_BUFFER : 0;
+    if (bytes > SPOOL_MEMORY_MAX)
+        (void)hold(x, bytes);
+}
+
+void http_body_begin(struct http_exchange *x)
+{
+    const struct http_route *route = x->route;
+
+    x->request.content_type = http_header(x, "Content-Type");
+    for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
+        x->request.parts[i].name = route->parts[i].name;
+        x->request.parts[i].content = spool_init(x->config->tmp_fd, route->parts[i].max_bytes);
+    }
+    x->request.body = spool_init(x->config->tmp_fd, route->max_bytes);
+    if (route->body == HTTP_BODY_NONE || x->reply.status != 0)
+        return;
+    if (route->body == HTTP_BODY_FILE &&
+        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0))
+        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
+    else
+        check_type(x);
+    if (x->reply.status == 0)
+        hold_declared(x);
+}
+
+void http_pace_add(struct http_pace *pace, unsigned body_ms, size_t bytes, uint64_t now_ns)
+{
+    pace->bytes += bytes;
+    /* What it has brought buys no more time than that, however much it was. */
+    if (pace->bytes >= (uint64_t)body_ms * HTTP_BODY_RATE / 1000)
+        *pace = (struct http_pace){.since_ns = now_ns};
+}
+
+/* The body cannot be read on. */
+static int fail(struct http_exchange *x, unsigned status, const char *code, const char *why)
+{
+    http_reply_error(&x->reply, status, code, "%s", why);
+    x->must_close = true;
+    return -1;
+}
+
+/* Waits for more input; all before it was taken. 0, or -1 with a reply. */
+static int refill(struct http_exchange *x)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    const unsigned body_ms = x->conns->deadlines.body_ms;
+    struct http_conn *c = x->conn;
+    struct pollfd pfd = {.fd = c->fd, .events = POLLIN};
+    uint64_t now_ns = clock_monotonic_ns();
+    ssize_t n = -1;
+
+    if (c->head.expects)
+        (void)send(c->fd, go_on, sizeof(go_on) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    c->head.expects = false;
+    x->at = c->in_len = c->head.at;
+    while (n < 0) {
+        const uint64_t until_ns = x->pace.since_ns + body_ms * NS_PER_MS;
+
+        if (now_ns >= until_ns)
+            return fail(x, 408, "timeout", "the request did not come in time");
+        if (poll(&pfd, 1, clock_timeout_ms(until_ns)) > 0)
+            n = recv(c->fd, c->in + c->in_len, HTTP_INPUT_MAX - c->in_len, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR && pfd.revents))
+            return fail(x, 400, "bad_request", "the body ends before it is whole");
+        now_ns = clock_monotonic_ns();
+    }
+    c->in_len += (size_t)n;
+    if (!x->is_unwanted)
+        http_pace_add(&x->pace, body_ms, (size_t)n, now_ns);
+    return 0;
+}
+
+ssize_t http_request_read(struct http_request *request, const char **ret)
+{
+    struct http_exchange *x = exchange_of(request);
+    struct http_conn *c = x->conn;
+    size_t left;
+    ssize_t n;
+
+    for (;;) {
+        n = x->must_close ? -1
+                          : http_framing_skip(&x->framing, c->in + x->at, c->in_len - x->at);
+        if (n < 0)
+            return x->must_close ? -1 : fail(x, 400, "bad_request", "these are no chunks");
+        x->at += (size_t)n;
+        if (x->framing.done)
+            return 0;
+        left = c->in_len - x->at;
+        if (left > 0)
+            break;
+        if (refill(x) < 0)
+            return -1;
+    }
+    if (left > x->framing.left)
+        left = (size_t)x->framing.left;
+    *ret = c->in + x->at;
+    x->at += left;
+    http_framing_take(&x->framing, left);
+    return (ssize_t)left;
+}
+
+static bool take_form(struct http_exchange *x, const char *data, size_t len)
+{
+    int r = http_form_feed(x->form, data, len);
+
+    if (r < 0 && x->reply.status == 0)
+        http_reply_error(&x->reply, r == -ENOMEM ? 500 : 400,
+                         r == -ENOMEM ? "internal_error" : "bad_request",
+                         r == -ENOMEM ? "out of memory" : "bad multipart/form-data");
+    return r == 0;
+}
+
+bool http_request_receive(struct http_request *request)
+{
+    struct http_exchange *x = exchange_of(request);
+    bool kept = true;
+    const char *data;
+    ssize_t n = 1;
+
+    while (kept && (n = http_request_read(request, &data)) > 0)
+        kept = x->form ? take_form(x, data, (size_t)n)
+                       : keep(x, &x->request.body, data, (size_t)n);
+    if (kept && n == 0 && x->form && !http_form_is_whole(x->form))
         http_reply_error(&x->reply, 400, "bad_request", "multipart/form-data without its end");
+    if (x->reply.status != 0)
+        drop(x);
+    return x->reply.status == 0;
+}
+
+void http_body_drain(struct http_exchange *x)
+{
+    const uint64_t max = DRAIN_MAX + body_limit(x);
+    uint64_t drained = 0;
+    const char *data;
+    ssize_t n;
+
+    if (x->framing.done || x->must_close)
+        return;
+    if (x->conn->head.expects || x->conn->head.length > max) {
+        x->must_close = true;
+        return;
+    }
+    http_conns_enter(x->conns, x->conn, HTTP_PHASE_UNWANTED);
+    x->is_unwanted = true;
+    x->pace.since_ns = clock_monotonic_ns();
+    while (drained <= max && (n = http_request_read(&x->request, &data)) > 0)
+        drained += (uint64_t)n;
+    if (drained > max)
+        (void)fail(x, 413, "too_large", "the body is too large");
+    http_conns_enter(x->conns, x->conn, HTTP_PHASE_WORK);
 }
 
 void http_body_finish(struct http_exchange *x)
 {
-    if (x->form)
-        (void)MHD_destroy_post_processor(x->form);
+    http_form_destroy(x->form);
     x->form = NULL;
     drop(x);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {

@@ -1,62 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/http/http_internal.h"
+#include "api/daemon/http/http_framing.h"
 
-#include <microhttpd.h>
-#include <string.h>
+#include <errno.h>
 
-struct framing {
-    unsigned lengths;
-    unsigned encodings;
-    unsigned hosts;
-    const char *encoding;
-    const char *host;
+#define LINE_MAX      (4u * 1024u) /* of a size with extensions, or of all trailers */
+#define SIZE_MAX_BITS 52           /* sizes beyond are nobody's */
+
+enum state {
+    BODY, /* by length, or a chunk's, of which what is left is the caller's */
+    DATA_LF,
+    FIRST_DIGIT,
+    DIGITS,
+    EXTENSION,
+    SIZE_LF,
+    TRAILER, /* the beginning of its line */
+    TRAILER_TEXT,
+    TRAILER_LF,
+    LAST_LF,
 };
 
-static enum MHD_Result count_header(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
+struct http_framing http_framing_init(bool is_chunked, uint64_t length)
 {
-    struct framing *f = ctx;
-
-    (void)kind;
-    if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
-        f->lengths++;
-    } else if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
-        f->encodings++;
-        f->encoding = value;
-    } else if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0) {
-        f->hosts++;
-        f->host = value;
-    }
-    return MHD_YES;
+    return (struct http_framing){.left = is_chunked ? 0 : length,
+                                 .done = !is_chunked && length == 0,
+                                 .is_chunked = is_chunked,
+                                 .state = is_chunked ? FIRST_DIGIT : BODY};
 }
 
-bool http_framing_is_host(const char *value)
+static int enter(struct http_framing *f, enum state state)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                  "0123456789.-_:[]";
-    size_t len = strspn(value, allowed);
-
-    return len > 0 && value[len] == '\0' && len < sizeof(((struct http_request *)NULL)->host);
+    f->state = state;
+    return 0;
 }
 
-void http_framing_check(struct http_exchange *x, const char *version)
+static int expect(struct http_framing *f, unsigned char c, unsigned char wanted,
+                  enum state next)
 {
-    const char *accept = http_header(x, MHD_HTTP_HEADER_ACCEPT);
-    struct framing f = {0};
+    return c == wanted ? enter(f, next) : -EBADMSG;
+}
 
-    (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, count_header, &f);
-    x->request.wants_events = accept && strstr(accept, "text/event-stream");
-    if (f.host && http_framing_is_host(f.host))
-        memcpy(x->request.host, f.host, strlen(f.host) + 1);
-    if (f.hosts > 1 || (f.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_1) == 0)) {
-        x->must_close = true;
-        http_reply_error(&x->reply, 400, "bad_request", "a request has one Host header");
-        return;
+static int take_digit(struct http_framing *f, unsigned char c)
+{
+    const unsigned char low = c | 0x20;
+    unsigned digit;
+
+    if (c >= '0' && c <= '9')
+        digit = c - '0';
+    else if (low >= 'a' && low <= 'f')
+        digit = low - 'a' + 10u;
+    else
+        return -EBADMSG;
+    if (f->size >> SIZE_MAX_BITS)
+        return -EBADMSG;
+    f->size = f->size * 16 + digit;
+    return enter(f, DIGITS);
+}
+
+/* Text up to a CR. */
+static int take_text(struct http_framing *f, unsigned char c, enum state here, enum state next)
+{
+    if (c == '\r')
+        return enter(f, next);
+    return (c >= 0x20 && c != 0x7f) || c == '\t' ? enter(f, here) : -EBADMSG;
+}
+
+static int take(struct http_framing *f, unsigned char c)
+{
+    switch ((enum state)f->state) {
+    case BODY:
+        return expect(f, c, '\r', DATA_LF);
+    case DATA_LF:
+        return expect(f, c, '\n', FIRST_DIGIT);
+    case FIRST_DIGIT:
+        return take_digit(f, c);
+    case DIGITS:
+        if (c == ';' || c == '\r')
+            return enter(f, c == ';' ? EXTENSION : SIZE_LF);
+        return take_digit(f, c);
+    case EXTENSION:
+        return take_text(f, c, EXTENSION, SIZE_LF);
+    case SIZE_LF:
+        f->left = f->size;
+        f->size = 0;
+        return expect(f, c, '\n', f->left > 0 ? BODY : TRAILER);
+    case TRAILER:
+        return take_text(f, c, TRAILER_TEXT, LAST_LF);
+    case TRAILER_TEXT:
+        return take_text(f, c, TRAILER_TEXT, TRAILER_LF);
+    case TRAILER_LF:
+        return expect(f, c, '\n', TRAILER);
+    case LAST_LF:
+        f->done = true;
+        return expect(f, c, '\n', LAST_LF);
     }
-    x->must_close =
-        f.lengths > 1 || f.encodings > 1 || (f.encodings > 0 && f.lengths > 0) ||
-        (f.encodings > 0 && (!f.encoding || strcasecmp(f.encoding, "chunked") != 0));
-    if (x->must_close)
-        http_reply_error(&x->reply, 400, "bad_request",
-                         "where the body ends is told twice, or in a way not known here");
+    return -EBADMSG;
+}
+
+ssize_t http_framing_skip(struct http_framing *f, const char *data, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && !f->done && f->left == 0) {
+        if (f->state == FIRST_DIGIT)
+            f->line = 0;
+        if (f->line++ == LINE_MAX || take(f, (unsigned char)data[n]) < 0)
+            return -EBADMSG;
+        n++;
+    }
+    return (ssize_t)n;
+}
+
+void http_framing_take(struct http_framing *f, size_t len)
+{
+    f->left -= len;
+    f->done = f->left == 0 && !f->is_chunked;
 }

@@ -4,13 +4,18 @@
 #include "api/json/json_text.h"
 #include "base/fd.h"
 
-#include <microhttpd.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <time.h>
 
 #define STREAM_BLOCK   (16u * 1024u)
+#define CHUNK_LINE_MAX 8u /* the size of a block, and its CR LF */
+#define HEAD_MAX       4096u
 #define ERROR_BODY_MAX 8192u
 /* Larger bodies wait for their reader on disk: a slow one costs no memory. */
 #define MEMORY_BODY_MAX (256u * 1024u)
@@ -60,62 +65,6 @@ void http_reply_error(struct http_reply *reply, unsigned status, const char *cod
     http_reply_json(reply, status, &body);
 }
 
-static ssize_t read_stream(void *ctx, uint64_t at, char *data, size_t size)
-{
-    struct http_reply *reply = ctx;
-    ssize_t n;
-
-    (void)at;
-    n = reply->read(reply->stream_ctx, data, size);
-    if (n >= 0)
-        return n;
-    /* One that told its length and gave less has failed: nobody may take it for whole. */
-    return reply->stream_bytes > 0 ? MHD_CONTENT_READER_END_WITH_ERROR
-                                   : MHD_CONTENT_READER_END_OF_STREAM;
-}
-
-static void free_stream(void *ctx)
-{
-    struct http_reply *reply = ctx;
-
-    http_reply_finish(reply);
-    free(reply);
-}
-
-static struct MHD_Response *make_response(struct http_reply *reply)
-{
-    struct MHD_Response *response = NULL;
-    struct http_reply *copy;
-
-    if (reply->read) {
-        copy = malloc(sizeof(*copy));
-        if (!copy)
-            return NULL;
-        *copy = *reply;
-        response = MHD_create_response_from_callback(
-            copy->stream_bytes > 0 ? copy->stream_bytes : MHD_SIZE_UNKNOWN, STREAM_BLOCK,
-            read_stream, copy, free_stream);
-        if (!response) {
-            free(copy);
-            return NULL;
-        }
-        *reply = (struct http_reply){.status = copy->status,
-                                     .content_type = copy->content_type,
-                                     .body = buf_init(0),
-                                     .file_fd = -1};
-    } else if (reply->file_fd >= 0) {
-        response = MHD_create_response_from_fd64(reply->file_bytes, reply->file_fd);
-        if (response)
-            (void)fd_steal(&reply->file_fd);
-    } else {
-        response = MHD_create_response_from_buffer(reply->body.len, reply->body.data,
-                                                   MHD_RESPMEM_MUST_FREE);
-        if (response)
-            reply->body = buf_init(0);
-    }
-    return response;
-}
-
 /* Asks where a large body may wait for its reader; on disk where nobody cares. */
 static enum http_place hold(struct http_exchange *x)
 {
@@ -160,54 +109,200 @@ static void set_aside(struct http_exchange *x)
     buf_finish(&reply->body);
 }
 
-static void add_header(struct MHD_Response *response, const char *name, const char *value)
+static const char *reason_of(unsigned status)
 {
-    (void)MHD_add_response_header(response, name, value);
+    static const struct {
+        unsigned status;
+        const char *reason;
+    } reasons[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
+    };
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    }
+    return "Unknown";
+}
+
+/* Status line and headers, but for those that say where the answer ends. */
+static void write_head(struct buf *out, const struct http_reply *reply, const char *allow)
+{
+    const time_t now = time(NULL);
+    const char *type = reply->content_type;
+    char date[64] = "";
+    struct tm utc;
+
+    if (gmtime_r(&now, &utc))
+        (void)strftime(date, sizeof(date), "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &utc);
+    (void)buf_printf(out, "HTTP/1.1 %u %s\r\n%sX-Content-Type-Options: nosniff\r\n",
+                     reply->status, reason_of(reply->status), date);
+    if (type)
+        (void)buf_printf(out, "Content-Type: %s\r\n", type);
+    if (reply->location[0])
+        (void)buf_printf(out, "Location: %s\r\n", reply->location);
+    if (type && strcmp(type, "text/event-stream") == 0)
+        (void)buf_printf(out, "Cache-Control: no-store\r\n");
+    if (*allow && (reply->status == 405 || reply->status == 204))
+        (void)buf_printf(out, "Allow: %s\r\n", allow);
+    if (reply->status == 401)
+        (void)buf_printf(out, "WWW-Authenticate: Bearer realm=\"skillvm\"\r\n");
+    if (reply->retry_after_s > 0)
+        (void)buf_printf(out, "Retry-After: %u\r\n", reply->retry_after_s);
+    if (reply->file_name)
+        (void)buf_printf(out,
+                         *reply->file_name
+                             ? "Content-Disposition: attachment; filename=\"%s\"\r\n"
+                             : "Content-Disposition: attachment%s\r\n",
+                         reply->file_name);
+}
+
+/* True when the socket takes more; false where it has not for too long. */
+static bool wait_writable(const struct http_exchange *x)
+{
+    struct pollfd pfd = {.fd = x->conn->fd, .events = POLLOUT};
+
+    return poll(&pfd, 1, (int)x->conns->deadlines.send_ms) > 0;
+}
+
+static bool may_go_on(const struct http_exchange *x)
+{
+    return errno == EINTR || (errno == EAGAIN && wait_writable(x));
+}
+
+static bool send_bytes(const struct http_exchange *x, const void *data, size_t len, int flags)
+{
+    const char *at = data;
+
+    while (len > 0) {
+        ssize_t n = send(x->conn->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+
+        if (n < 0 && !may_go_on(x))
+            return false;
+        at += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+static bool send_file(const struct http_exchange *x)
+{
+    off_t at = 0;
+
+    while ((uint64_t)at < x->reply.file_bytes) {
+        ssize_t n = sendfile(x->conn->fd, x->reply.file_fd, &at,
+                             (size_t)(x->reply.file_bytes - (uint64_t)at));
+
+        if (n == 0 || (n < 0 && !may_go_on(x)))
+            return false;
+    }
+    return true;
+}
+
+/* Of known length, in chunks, or until the connection ends. */
+static bool send_stream(const struct http_exchange *x, bool in_chunks)
+{
+    const struct http_reply *reply = &x->reply;
+    char block[CHUNK_LINE_MAX + STREAM_BLOCK + 2], line[CHUNK_LINE_MAX + 1];
+    char *data = block + CHUNK_LINE_MAX;
+    uint64_t sent = 0;
+    ssize_t n;
+
+    while ((n = reply->read(reply->stream_ctx, data, STREAM_BLOCK)) >= 0) {
+        int line_len = in_chunks ? snprintf(line, sizeof(line), "%zx\r\n", (size_t)n) : 0;
+
+        memcpy(data - line_len, line, (size_t)line_len);
+        memcpy(data + n, "\r\n", 2);
+        if (n > 0 && !send_bytes(x, data - line_len,
+                                 (size_t)line_len + (size_t)n + (in_chunks ? 2 : 0), 0))
+            return false;
+        sent += (uint64_t)n;
+    }
+    if (in_chunks)
+        return send_bytes(x, "0\r\n\r\n", 5, 0);
+    /* One that told its length and gave less has failed: nobody may take it for whole. */
+    return sent == reply->stream_bytes;
 }
 
 bool http_reply_send(struct http_exchange *x)
 {
+    const struct http_head *asked = &x->conn->head;
     struct http_reply *reply = &x->reply;
-    const char *file_name, *type;
-    unsigned status, retry_after_s;
+    struct buf head = buf_init(HEAD_MAX);
+    bool no_body, in_chunks, sent;
     char location[sizeof(reply->location)];
-    struct MHD_Response *response;
-    enum MHD_Result result;
-    char text[96];
 
     /* Where the answer finds no place, this still tells where it is. */
     memcpy(location, reply->location, sizeof(location));
     set_aside(x);
-    file_name = reply->file_name;
-    status = reply->status;
-    retry_after_s = reply->retry_after_s;
-    type = reply->content_type;
-    response = make_response(reply);
-    if (!response)
-        return false;
-    if (type)
-        add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    add_header(response, "X-Content-Type-Options", "nosniff");
-    if (location[0])
-        add_header(response, MHD_HTTP_HEADER_LOCATION, location);
-    if (type && strcmp(type, "text/event-stream") == 0)
-        add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    if (x->allow[0] && (status == 405 || status == 204))
-        add_header(response, MHD_HTTP_HEADER_ALLOW, x->allow);
-    if (status == 401)
-        add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"skillvm\"");
-    if (x->must_close)
-        add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    if (retry_after_s > 0) {
-        (void)snprintf(text, sizeof(text), "%u", retry_after_s);
-        add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
-    }
-    if (file_name) {
-        (void)snprintf(text, sizeof(text),
-                       *file_name ? "attachment; filename=\"%s\"" : "attachment%s", file_name);
-        add_header(response, MHD_HTTP_HEADER_CONTENT_DISPOSITION, text);
-    }
-    result = MHD_queue_response(x->connection, status, response);
-    MHD_destroy_response(response);
-    return result == MHD_YES;
+    memcpy(reply->location, location, sizeof(location));
+    no_body = reply->status == 204 || strcmp(asked->text + asked->method, "HEAD") == 0;
+    in_chunks = reply->read && reply->stream_bytes == 0 && !asked->is_1_0;
+    write_head(&head, reply, x->allow);
+    if (in_chunks)
+        (void)buf_printf(&head, "Transfer-Encoding: chunked\r\n");
+    else if (reply->status != 204 && (!reply->read || reply->stream_bytes > 0))
+        (void)buf_printf(&head, "Content-Length: %llu\r\n",
+                         (unsigned long long)(reply->read           ? reply->stream_bytes
+                                              : reply->file_fd >= 0 ? reply->file_bytes
+                                                                    : reply->body.len));
+    sent = buf_printf(&head, x->must_close || asked->is_last ? "Connection: close\r\n\r\n"
+                                                             : "\r\n") == 0 &&
+           send_bytes(x, head.data, head.len, no_body ? 0 : MSG_MORE);
+    buf_finish(&head);
+    if (!sent || no_body)
+        return sent;
+    if (reply->read)
+        return send_stream(x, in_chunks);
+    return reply->file_fd >= 0 ? send_file(x)
+                               : send_bytes(x, reply->body.data, reply->body.len, 0);
+}
+
+void http_refusal_send(int fd, unsigned status)
+{
+    static const struct {
+        unsigned status;
+        const char *code, *message;
+    } refusals[] = {
+        {400, "bad_request",
+         "this is no HTTP/1.1 request, or it can be read in two ways, or it has no Host"},
+        {408, "timeout", "the request did not come in time"},
+        {414, "uri_too_long", "the path and query are too long"},
+        {431, "headers_too_large", "the headers are more than 16 KiB or more than 100"},
+        {503, "overloaded", "too many connections are at work; come again"},
+        {505, "version_not_supported", "only HTTP/1.x is spoken here"},
+    };
+    struct http_reply reply = http_reply_init();
+    struct buf out = buf_init(HEAD_MAX + ERROR_BODY_MAX);
+    size_t i = 0;
+
+    while (refusals[i].status != status)
+        i++;
+    http_reply_error(&reply, status, refusals[i].code, "%s", refusals[i].message);
+    reply.retry_after_s = status == 503;
+    write_head(&out, &reply, "");
+    (void)buf_printf(&out, "Content-Length: %zu\r\nConnection: close\r\n\r\n", reply.body.len);
+    (void)buf_append(&out, reply.body.data, reply.body.len);
+    (void)send(fd, out.data, out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    buf_finish(&out);
+    http_reply_finish(&reply);
 }

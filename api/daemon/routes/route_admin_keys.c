@@ -95,8 +95,11 @@ void route_admin_key_create(void *ctx, struct http_request *request, struct http
     struct admin_key wanted = {0};
     struct err err = {0};
     const char *text;
-    int r = spool_view(&request->body, &text);
+    int r;
 
+    if (!http_request_receive(request))
+        return;
+    r = spool_view(&request->body, &text);
     if (r == 0)
         r = admin_key_parse(text, (size_t)request->body.size, &wanted, &err);
     if (r == 0)

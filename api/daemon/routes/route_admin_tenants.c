@@ -104,8 +104,11 @@ void route_admin_tenant_create(void *ctx, struct http_request *request,
     char id[TENANT_ID_SIZE];
     struct err err = {0};
     const char *text;
-    int r = spool_view(&request->body, &text);
+    int r;
 
+    if (!http_request_receive(request))
+        return;
+    r = spool_view(&request->body, &text);
     if (r == 0)
         r = admin_tenant_parse(text, (size_t)request->body.size, &wanted, &limits, &err);
     if (r == 0 && !wanted.name)
@@ -191,7 +194,7 @@ void route_admin_tenant_update(void *ctx, struct http_request *request,
     bool disabled;
     int r;
 
-    if (!find_tenant(d, request, &tenant, reply))
+    if (!http_request_receive(request) || !find_tenant(d, request, &tenant, reply))
         return;
     limits = tenant.limits;
     r = spool_view(&request->body, &text);

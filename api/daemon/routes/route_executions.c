@@ -391,7 +391,8 @@ void execution_answer(struct daemon *d, struct http_request *http, const char *s
 
 void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
 {
-    execution_answer(ctx, http, NULL, 0, reply);
+    if (http_request_receive(http))
+        execution_answer(ctx, http, NULL, 0, reply);
 }
 
 void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply)

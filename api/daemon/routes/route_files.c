@@ -97,7 +97,8 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     struct err err = {0};
     int r;
 
-    if (!find_upload(request, &upload, &name, &type, reply) || !held_admit(d->held, 0, reply))
+    if (!held_admit(d->held, 0, reply) || !http_request_receive(request) ||
+        !find_upload(request, &upload, &name, &type, reply))
         return;
     if (name && request_file_name(name, clean, &err) < 0) {
         http_reply_error(reply, 400, "bad_request", "%s", err.message);

@@ -122,8 +122,10 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
 }
 
 /* The archive of a request, or NULL with *reply set. */
-static struct spool *find_upload(struct http_request *request, struct http_reply *reply)
+static struct spool *receive_upload(struct http_request *request, struct http_reply *reply)
 {
+    if (!http_request_receive(request))
+        return NULL;
     if (!request->is_multipart)
         return &request->body;
     if (request->parts[0].seen)
@@ -135,14 +137,17 @@ static struct spool *find_upload(struct http_request *request, struct http_reply
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct spool *body = find_upload(request, reply);
     _cleanup_fd_ int fd = -1;
     struct skill_archive archive;
     struct skill skill;
+    struct spool *body;
     struct err err = {0};
     int r;
 
-    if (!body || !held_admit(d->held, 0, reply))
+    if (!held_admit(d->held, 0, reply))
+        return;
+    body = receive_upload(request, reply);
+    if (!body)
         return;
     fd = store_temporary(d->store);
     if (fd < 0) {
@@ -164,7 +169,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct spool *body = find_upload(request, reply);
+    struct spool *body = receive_upload(request, reply);
     struct skill_archive archive;
     struct skill skill;
     struct err err = {0};

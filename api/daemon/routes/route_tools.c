@@ -189,6 +189,8 @@ void route_tool_call(void *ctx, struct http_request *request, struct http_reply 
         http_reply_error(reply, 415, "unsupported_type", "a call must be application/json");
         return;
     }
+    if (!http_request_receive(request))
+        return;
     r = spool_view(&request->body, &text);
     said = request->body;
     if (r == 0)

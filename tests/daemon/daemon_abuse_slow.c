@@ -121,7 +121,7 @@ static void slow_heads_end(void **state)
     http_fixture_stop(&f);
 }
 
-/* The same after a first request, in the connection's thread. */
+/* The same after a first request. */
 static void slow_heads_on_kept_connections_end(void **state)
 {
     char slow[600] = "GET /hello HTTP/1.1\r\nHost: x\r\nX: ";
@@ -321,8 +321,8 @@ static const char block[] = "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close
  */
 static void idle_connections_give_way(void **state)
 {
-    enum { THREADS = 2, READERS = 5, NEWCOMERS = 5 };
-    /* The first two have no thread of their own; the next ones had an answer before. */
+    enum { ANSWERED = 2, READERS = 5, NEWCOMERS = 5 };
+    /* The first two said no whole request; the next ones had an answer before. */
     static const char hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
     static const char *const texts[] = {
         "",
@@ -336,14 +336,14 @@ static void idle_connections_give_way(void **state)
 
     (void)state;
     for (size_t t = 0; t < 6; t++) {
-        const bool kept = t >= THREADS && t < READERS;
+        const bool kept = t >= ANSWERED && t < READERS;
         unsigned ended[2] = {0};
 
         http_fixture_start(&f, &patient, CROWD);
         for (size_t i = 0; i < CROWD; i++)
             fds[i] = connect_and_say(&f, i % 2, kept ? hello : texts[t]);
-        /* On its way to its thread a connection is at work. */
-        for (size_t i = 0; i < CROWD && t >= THREADS; i++)
+        /* Until its answer is out a connection is at work. */
+        for (size_t i = 0; i < CROWD && t >= ANSWERED; i++)
             wait_answered(fds[i], 100000);
         for (size_t i = 0; i < CROWD && kept; i++)
             say(fds[i], texts[t]);

@@ -40,6 +40,12 @@ SEEDS = {
                 + b"POST /json HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\n{}"
                 + b"OPTIONS /json HTTP/1.1\r\n" + LAST + b"\r\n",
     "second-is-none": b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n\x16\x03\r\n\r\n",
+    "second-bare-lf": b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\nGET /hello HTTP/1.1\n"
+                      + LAST + b"\r\n",
+    "second-chunks": b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n"
+                     + chunked(b"/json", b"2\r\n{}\r\n0;a=b\r\nA: b\r\n\r\n"),
+    "second-chunks-bare-lf": b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n"
+                             + chunked(b"/json", b"2\n{}\n0\n\n"),
     "json": post(b"/json", b'{"a":1}', b"Content-Type: application/json\r\n"),
     "json-short": b"POST /json HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\n{}",
     "type": post(b"/json", b"x", b"Content-Type: text/html\r\n"),

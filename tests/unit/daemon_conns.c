@@ -20,7 +20,7 @@ static struct http_conns make(void)
 {
     struct http_conns conns;
 
-    assert_int_equal(http_conns_init(&conns, 0, &patient), 0);
+    assert_int_equal(http_conns_init(&conns, NULL, 0, &patient), 0);
     return conns;
 }
 
@@ -101,6 +101,24 @@ static void who_is_at_work_stays(void **state)
     }
     for (int tcp = 0; tcp < 2; tcp++)
         stay(peers[tcp]);
+    http_conns_finish(&conns);
+}
+
+/* Most requests are answered at once: who finds all at work waits a little for that. */
+static void who_has_just_begun_to_work_is_waited_for(void **state)
+{
+    struct http_conns conns = make();
+    const int old = add(&conns, true, HTTP_PHASE_WORK, 9000);
+    const int young = add(&conns, true, HTTP_PHASE_WORK, 249);
+
+    (void)state;
+    for (int tcp = 0; tcp < 2; tcp++) {
+        expect_none(&conns, tcp, 0, HTTP_ROOM_SOON);
+        expect_none(&conns, tcp, 999, HTTP_ROOM_SOON);
+        expect_none(&conns, tcp, 1000, HTTP_ROOM_NONE);
+    }
+    stay(old);
+    stay(young);
     http_conns_finish(&conns);
 }
 
@@ -186,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_idlest_goes_first),
         cmocka_unit_test(who_is_at_work_stays),
+        cmocka_unit_test(who_has_just_begun_to_work_is_waited_for),
         cmocka_unit_test(the_operator_goes_last),
         cmocka_unit_test(nobody_waits_for_the_young_for_long),
         cmocka_unit_test(deadlines_are_the_loops),

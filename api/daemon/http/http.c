@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define THREAD_STACK     (512u * 1024u)
 #define FAREWELL_SECONDS 2
 
 struct http_server {
@@ -154,40 +153,14 @@ static bool serve_one(struct http_server *server, struct http_conn *c)
     return http_loop_look(&server->conns, c) == 0;
 }
 
-struct thread {
-    struct http_server *server;
-    struct http_conn *conn;
-};
-
-static void *run(void *ctx)
+static void *serve(void *ctx)
 {
-    const struct thread t = *(struct thread *)ctx;
+    struct http_conn *c = ctx;
+    struct http_server *server = c->server;
 
-    free(ctx);
-    while (serve_one(t.server, t.conn))
-        http_conns_take(&t.server->conns, t.conn);
+    while (serve_one(server, c))
+        http_conns_take(&server->conns, c);
     return NULL;
-}
-
-static bool start_thread(void *ctx, struct http_conn *conn)
-{
-    struct thread *t = malloc(sizeof(*t));
-    pthread_attr_t attr;
-    pthread_t thread;
-    int r = -1;
-
-    if (!t || pthread_attr_init(&attr) != 0) {
-        free(t);
-        return false;
-    }
-    *t = (struct thread){.server = ctx, .conn = conn};
-    (void)pthread_attr_setstacksize(&attr, THREAD_STACK);
-    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    r = pthread_create(&thread, &attr, run, t);
-    (void)pthread_attr_destroy(&attr);
-    if (r != 0)
-        free(t);
-    return r == 0;
 }
 
 static int open_listener(const struct http_listen *place, struct listener *ret, struct err *err)
@@ -215,17 +188,6 @@ static int open_listeners(struct http_server *server, struct err *err)
             (void)close(place->fd);
     }
     return r;
-}
-
-static int start_loop(struct http_server *server, struct err *err)
-{
-    const struct http_loop_config loop = {.listeners = server->listeners,
-                                          .n_listeners = server->config.n_listeners,
-                                          .conns = &server->conns,
-                                          .serve = start_thread,
-                                          .ctx = server};
-
-    return http_loop_start(&loop, &server->loop, err);
 }
 
 /* Whatever of it was started. */
@@ -260,12 +222,13 @@ int http_start(const struct http_config *config, struct http_server **ret, struc
         return err_set(err, ENOMEM, "out of memory");
     server->config = *config;
     r = open_listeners(server, err);
-    made = http_conns_init(&server->conns, bound_connections(config->max_connections),
+    made = http_conns_init(&server->conns, server, bound_connections(config->max_connections),
                            &config->deadlines);
     if (r == 0 && made < 0)
         r = err_set_errno(err, -made, "cannot start the HTTP server");
     if (r == 0)
-        r = start_loop(server, err);
+        r = http_loop_start(&server->conns, server->listeners, config->n_listeners, serve,
+                            &server->loop, err);
     if (r < 0) {
         destroy(server);
         return r;

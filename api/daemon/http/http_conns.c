@@ -19,9 +19,10 @@
 #define BODY_MS   30000u
 #define SEND_MS   60000u
 #define LINGER_MS 2000u
-#define YOUNG_MS  250u /* too young to give way; nobody waits longer for that */
-#define RESERVE   8u   /* one place of so many is not for TCP */
-#define OVERFLOW  32u  /* connections that end make room a moment later */
+#define YOUNG_MS  250u  /* too young to give way; nobody waits longer for that */
+#define BUSY_MS   1000u /* nobody waits longer for one of those that have just begun to work */
+#define RESERVE   8u    /* one place of so many is not for TCP */
+#define OVERFLOW  32u   /* connections that end make room a moment later */
 #define RANK_LAST 1u
 
 static void set_default(unsigned *ms, unsigned value)
@@ -29,10 +30,10 @@ static void set_default(unsigned *ms, unsigned value)
     *ms = *ms > 0 ? *ms : value;
 }
 
-int http_conns_init(struct http_conns *conns, unsigned max,
+int http_conns_init(struct http_conns *conns, struct http_server *server, unsigned max,
                     const struct http_deadlines *deadlines)
 {
-    *conns = (struct http_conns){.max = max, .deadlines = *deadlines};
+    *conns = (struct http_conns){.server = server, .max = max, .deadlines = *deadlines};
     (void)pthread_mutex_init(&conns->lock, NULL);
     cond_init(&conns->quiet);
     set_default(&conns->deadlines.idle_ms, IDLE_MS);
@@ -118,8 +119,11 @@ void http_conns_add(struct http_conns *conns, int fd, bool is_tcp, uid_t uid)
         fd_close(&fd);
         return;
     }
-    *c = (struct http_conn){
-        .fd = fd, .is_tcp = is_tcp, .uid = uid, .since_ns = clock_monotonic_ns()};
+    *c = (struct http_conn){.server = conns->server,
+                            .fd = fd,
+                            .is_tcp = is_tcp,
+                            .uid = uid,
+                            .since_ns = clock_monotonic_ns()};
     (void)pthread_mutex_lock(&conns->lock);
     c->next = conns->first;
     if (c->next)
@@ -239,18 +243,27 @@ static unsigned eviction_rank(const struct http_conn *c)
     }
 }
 
+static bool is_young(const struct http_conn *c, uint64_t now_ns)
+{
+    return now_ns < c->since_ns + YOUNG_MS * NS_PER_MS;
+}
+
 static enum http_room evict(struct http_conns *conns, bool is_tcp, uint64_t waited_ns,
                             uint64_t now_ns)
 {
-    const uint64_t grace_ns = waited_ns < YOUNG_MS * NS_PER_MS ? YOUNG_MS * NS_PER_MS : 0;
+    const bool may_wait = waited_ns < YOUNG_MS * NS_PER_MS;
     struct http_conn *victim = NULL;
     unsigned best = 0, highest = 0;
+    bool soon = false;
 
     for (struct http_conn *c = conns->first; c; c = c->next) {
-        unsigned rank = c->ended || (is_tcp && !c->is_tcp) ? 0 : eviction_rank(c);
+        unsigned rank = eviction_rank(c);
 
+        if (c->ended || (is_tcp && !c->is_tcp))
+            continue;
         highest = rank > highest ? rank : highest;
-        if (rank == 0 || now_ns < c->since_ns + grace_ns)
+        soon |= rank == 0 && is_young(c, now_ns) && waited_ns < BUSY_MS * NS_PER_MS;
+        if (rank == 0 || (may_wait && is_young(c, now_ns)))
             continue;
         if (rank > best || (rank == best && c->since_ns < victim->since_ns)) {
             best = rank;
@@ -259,7 +272,7 @@ static enum http_room evict(struct http_conns *conns, bool is_tcp, uint64_t wait
     }
     /* Not even for one that will give way in a moment. */
     if (!victim || (best == RANK_LAST && highest > RANK_LAST))
-        return highest > 0 ? HTTP_ROOM_SOON : HTTP_ROOM_NONE;
+        return highest > 0 || soon ? HTTP_ROOM_SOON : HTTP_ROOM_NONE;
     if (is_working(victim->phase))
         end(conns, victim);
     else

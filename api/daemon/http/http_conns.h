@@ -28,6 +28,7 @@ enum http_phase {
 
 struct http_conn {
     struct http_conn *next, *previous;
+    struct http_server *server; /* borrowed */
     int fd;
     bool is_tcp;
     uid_t uid; /* of a unix peer; (uid_t)-1 for any other */
@@ -43,6 +44,7 @@ struct http_conn {
 };
 
 struct http_conns {
+    struct http_server *server; /* borrowed: whose they are */
     pthread_mutex_t lock;
     pthread_cond_t quiet;
     int epoll_fd;            /* of the loop; owned */
@@ -56,7 +58,7 @@ struct http_conns {
 };
 
 /* Deadlines of 0 get their default. 0 or -errno; http_conns_finish in any case. */
-int http_conns_init(struct http_conns *conns, unsigned max,
+int http_conns_init(struct http_conns *conns, struct http_server *server, unsigned max,
                     const struct http_deadlines *deadlines);
 /* When no request is at work any more. Closes all that is left. */
 void http_conns_finish(struct http_conns *conns);
@@ -87,8 +89,8 @@ struct http_conn *http_conns_expired(struct http_conns *conns, uint64_t now_ns);
 /* What came of making room. */
 enum http_room {
     HTTP_ROOM_MADE,
-    HTTP_ROOM_SOON, /* who does nothing has only just come: it gets a moment to speak */
-    HTTP_ROOM_NONE, /* every one is at work */
+    HTTP_ROOM_SOON, /* who does nothing, or is at work, has only just begun to */
+    HTTP_ROOM_NONE, /* every one is at work, and not only just so */
 };
 
 /*

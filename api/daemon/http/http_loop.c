@@ -20,11 +20,15 @@
 #define EVENTS       64
 #define ACCEPTS      32 /* of one listener before the others' turn */
 #define TICK_MS      1000u
+#define THREAD_STACK (512u * 1024u)
 #define LINGER_BYTES (64u * 1024u)
 #define PAUSE_NS     (50 * NS_PER_MS)
 
 struct http_loop {
-    struct http_loop_config config;
+    struct http_conns *conns;
+    struct listener *listeners;
+    size_t n_listeners;
+    void *(*serve)(void *conn);
     pthread_t thread;
     int stop_fd;          /* an event: stop */
     pthread_mutex_t lock; /* of the listeners */
@@ -43,7 +47,7 @@ static int watch(const struct http_loop *l, int operation, int fd, uint32_t what
 {
     struct epoll_event event = {.events = what, .data.ptr = data};
 
-    return epoll_ctl(l->config.conns->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
+    return epoll_ctl(l->conns->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
 /* Says why, and waits a moment, so that a peer that still sends reads it. */
@@ -82,9 +86,25 @@ static void linger(struct http_conns *conns, struct http_conn *c)
         http_conns_close(conns, c);
 }
 
+/* Runs beside all others until serve returns. 0 or -errno. */
+static int start_thread(void *(*serve)(void *conn), struct http_conn *c)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    int r = pthread_attr_init(&attr);
+
+    if (r != 0)
+        return -r;
+    (void)pthread_attr_setstacksize(&attr, THREAD_STACK);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    r = pthread_create(&thread, &attr, serve, c);
+    (void)pthread_attr_destroy(&attr);
+    return -r;
+}
+
 static void on_input(const struct http_loop *l, struct http_conn *c)
 {
-    struct http_conns *conns = l->config.conns;
+    struct http_conns *conns = l->conns;
     ssize_t n = -1;
 
     if (c->phase == HTTP_PHASE_LINGERING) {
@@ -109,13 +129,13 @@ static void on_input(const struct http_loop *l, struct http_conn *c)
     if (http_loop_look(conns, c) != 0)
         return;
     http_conns_take(conns, c);
-    if (!l->config.serve(l->config.ctx, c))
+    if (start_thread(l->serve, c) < 0)
         refuse(conns, c, 503);
 }
 
 static void expire(struct http_loop *l, uint64_t now_ns)
 {
-    struct http_conns *conns = l->config.conns;
+    struct http_conns *conns = l->conns;
     struct http_conn *c;
 
     if (now_ns < l->tick_ns)
@@ -132,10 +152,9 @@ static void expire(struct http_loop *l, uint64_t now_ns)
 /* Watches the listeners, or nobody new for a moment. Under the lock. */
 static void listen_on(struct http_loop *l, bool on)
 {
-    for (size_t i = 0; i < l->config.n_listeners; i++) {
-        if (l->config.listeners[i].fd >= 0)
-            (void)watch(l, EPOLL_CTL_MOD, l->config.listeners[i].fd, on ? EPOLLIN : 0,
-                        &listener_mark);
+    for (size_t i = 0; i < l->n_listeners; i++) {
+        if (l->listeners[i].fd >= 0)
+            (void)watch(l, EPOLL_CTL_MOD, l->listeners[i].fd, on ? EPOLLIN : 0, &listener_mark);
     }
 }
 
@@ -149,13 +168,13 @@ static void welcome(struct http_loop *l, int fd, bool is_tcp)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         peer.uid = (uid_t)-1;
-    http_conns_add(l->config.conns, fd, is_tcp, peer.uid);
+    http_conns_add(l->conns, fd, is_tcp, peer.uid);
 }
 
 /* Accepts one. 1; 0: there is none; -EAGAIN: there is no room for it yet. Under the lock. */
 static int accept_one(struct http_loop *l, size_t which, uint64_t now_ns)
 {
-    const struct listener *listener = &l->config.listeners[which];
+    const struct listener *listener = &l->listeners[which];
     uint64_t *put_off_ns = &l->put_off_ns[which];
     enum http_room room;
     int fd;
@@ -167,8 +186,7 @@ static int accept_one(struct http_loop *l, size_t which, uint64_t now_ns)
     }
     if (*put_off_ns == 0)
         *put_off_ns = now_ns;
-    room =
-        http_conns_make_room(l->config.conns, !listener->is_unix, now_ns - *put_off_ns, now_ns);
+    room = http_conns_make_room(l->conns, !listener->is_unix, now_ns - *put_off_ns, now_ns);
     if (room == HTTP_ROOM_SOON)
         return -EAGAIN;
     fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -176,7 +194,7 @@ static int accept_one(struct http_loop *l, size_t which, uint64_t now_ns)
         return errno != EAGAIN;
     if (fd < 0) {
         /* Descriptors or memory ran out, which is not for this thread to solve. */
-        http_conns_shed(l->config.conns, now_ns);
+        http_conns_shed(l->conns, now_ns);
         return -EAGAIN;
     }
     *put_off_ns = 0;
@@ -194,7 +212,7 @@ static void accept_all(struct http_loop *l, uint64_t now_ns)
     bool put_off = false;
 
     (void)pthread_mutex_lock(&l->lock);
-    for (size_t i = 0; i < l->config.n_listeners; i++) {
+    for (size_t i = 0; i < l->n_listeners; i++) {
         int r = 1;
 
         for (unsigned n = 0; n < ACCEPTS && r > 0; n++)
@@ -215,8 +233,7 @@ static void *run(void *ctx)
     for (;;) {
         uint64_t next_ns =
             l->resume_ns > 0 && l->resume_ns < l->tick_ns ? l->resume_ns : l->tick_ns;
-        int n =
-            epoll_wait(l->config.conns->epoll_fd, events, EVENTS, clock_timeout_ms(next_ns));
+        int n = epoll_wait(l->conns->epoll_fd, events, EVENTS, clock_timeout_ms(next_ns));
         uint64_t now_ns = clock_monotonic_ns();
         bool accepting = l->resume_ns > 0 && now_ns >= l->resume_ns;
 
@@ -249,21 +266,24 @@ static void destroy(struct http_loop *l)
     free(l);
 }
 
-int http_loop_start(const struct http_loop_config *config, struct http_loop **ret,
-                    struct err *err)
+int http_loop_start(struct http_conns *conns, struct listener *listeners, size_t n_listeners,
+                    void *(*serve)(void *conn), struct http_loop **ret, struct err *err)
 {
     struct http_loop *l = calloc(1, sizeof(*l));
     int r;
 
     if (!l)
         return err_set(err, ENOMEM, "out of memory");
-    l->config = *config;
-    l->tick_every_ns = tick_every_ns(&config->conns->deadlines);
+    *l = (struct http_loop){.conns = conns,
+                            .listeners = listeners,
+                            .n_listeners = n_listeners,
+                            .serve = serve,
+                            .tick_every_ns = tick_every_ns(&conns->deadlines)};
     (void)pthread_mutex_init(&l->lock, NULL);
     l->stop_fd = eventfd(0, EFD_CLOEXEC);
     r = l->stop_fd < 0 ? -errno : watch(l, EPOLL_CTL_ADD, l->stop_fd, EPOLLIN, &stop_mark);
-    for (size_t i = 0; r == 0 && i < config->n_listeners; i++)
-        r = watch(l, EPOLL_CTL_ADD, config->listeners[i].fd, EPOLLIN, &listener_mark);
+    for (size_t i = 0; r == 0 && i < n_listeners; i++)
+        r = watch(l, EPOLL_CTL_ADD, listeners[i].fd, EPOLLIN, &listener_mark);
     if (r == 0)
         r = -pthread_create(&l->thread, NULL, run, l);
     if (r < 0) {
@@ -277,8 +297,8 @@ int http_loop_start(const struct http_loop_config *config, struct http_loop **re
 void http_loop_quiesce(struct http_loop *loop)
 {
     (void)pthread_mutex_lock(&loop->lock);
-    for (size_t i = 0; i < loop->config.n_listeners; i++)
-        listener_close(&loop->config.listeners[i]);
+    for (size_t i = 0; i < loop->n_listeners; i++)
+        listener_close(&loop->listeners[i]);
     (void)pthread_mutex_unlock(&loop->lock);
 }
 

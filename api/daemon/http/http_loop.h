@@ -13,18 +13,13 @@
 
 struct http_loop;
 
-struct http_loop_config {
-    struct listener *listeners; /* borrowed; open */
-    size_t n_listeners;
-    struct http_conns *conns; /* borrowed */
-    /* Starts a thread for a connection, which was taken for it. False: it cannot. */
-    bool (*serve)(void *ctx, struct http_conn *conn);
-    void *ctx;
-};
-
-/* Starts the thread. 0 or -errno. */
-int http_loop_start(const struct http_loop_config *config, struct http_loop **ret,
-                    struct err *err);
+/*
+ * Starts the thread, which gives each connection with a whole head a thread of its own: serve,
+ * with the connection, which is taken for it then. What is passed is borrowed; the listeners
+ * are open. 0 or -errno.
+ */
+int http_loop_start(struct http_conns *conns, struct listener *listeners, size_t n_listeners,
+                    void *(*serve)(void *conn), struct http_loop **ret, struct err *err);
 /* Accepts no more and removes the names of the listeners. */
 void http_loop_quiesce(struct http_loop *loop);
 /* Ends the thread. Connections stay. NULL is fine. */

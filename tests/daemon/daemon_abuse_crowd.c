@@ -35,22 +35,36 @@
 #define CROWD_KIB (32 * 1024)
 #endif
 
-/* A figure of /proc/PID/status in KiB. */
-static long memory_kib(const struct harness *h)
+/* A figure of /proc/PID/status. */
+static long status_figure(const struct harness *h, const char *name)
 {
     char path[64], line[256];
-    long kib = -1;
+    long figure = -1;
     FILE *f;
 
     snprintf(path, sizeof(path), "/proc/%d/status", h->pid);
     f = fopen(path, "re");
     assert_non_null(f);
     while (fgets(line, sizeof(line), f)) {
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kib = strtol(line + 6, NULL, 10);
+        if (strncmp(line, name, strlen(name)) == 0)
+            figure = strtol(line + strlen(name), NULL, 10);
     }
     fclose(f);
-    return kib;
+    return figure;
+}
+
+static long memory_kib(const struct harness *h)
+{
+    return status_figure(h, "VmRSS:");
+}
+
+/* Idle connections have no threads, as soon as those that answered them have ended. */
+static void expect_threads(const struct harness *h, long n)
+{
+    for (int i = 0; i < 1000 && status_figure(h, "Threads:") > n; i++)
+        usleep(10000);
+    print_message("threads: %ld\n", status_figure(h, "Threads:"));
+    assert_true(status_figure(h, "Threads:") <= n);
 }
 
 static int compare(const void *a, const void *b)
@@ -95,11 +109,12 @@ static void a_thousand_idle_connections_harm_nobody(void **state)
     static const char whole[] = "GET /health HTTP/1.1" CRLF HOST CRLF;
     struct harness *h = *state;
     int fds[CROWD];
-    long before_kib;
+    long before_kib, threads;
     char text[512];
 
     allow_files();
     probe_health(h, "alone");
+    threads = status_figure(h, "Threads:");
     before_kib = memory_kib(h);
     for (size_t i = 0; i < CROWD; i++) {
         const size_t len = i % 4 == 0 ? sizeof(whole) - 1 : i % 4 == 1 ? sizeof(whole) / 2 : 0;
@@ -112,6 +127,7 @@ static void a_thousand_idle_connections_harm_nobody(void **state)
     print_message("memory: %ld KiB, %ld KiB with %u idle connections\n", before_kib,
                   memory_kib(h), CROWD);
     assert_true(memory_kib(h) - before_kib < CROWD_KIB);
+    expect_threads(h, threads);
     probe_health(h, "1,000 connections are idle");
     expect(harness_run(h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     for (size_t i = 0; i < CROWD; i++)

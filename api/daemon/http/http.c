@@ -94,19 +94,26 @@ static void note_headers(struct http_exchange *x)
         (void)snprintf(x->request.host, sizeof(x->request.host), "%s", host);
 }
 
+/* Calls the handler; it may take as long as an execution takes. */
+static void handle(struct http_exchange *x)
+{
+    if (x->route->body == HTTP_BODY_NONE)
+        http_body_drain(x);
+    if (x->reply.status == 0)
+        x->route->handle(x->config->ctx, &x->request, &x->reply);
+}
+
 /* From a whole head to the end of its answer. False: nothing more can be said. */
 static bool answer(struct http_exchange *x)
 {
     note_headers(x);
     find_route(x);
-    if (x->reply.status == 0)
+    if (x->route && x->reply.status == 0)
         http_auth_check(x);
     if (x->route)
         http_body_begin(x);
-    if (x->reply.status == 0 && x->route->body == HTTP_BODY_NONE)
-        http_body_drain(x);
-    if (x->reply.status == 0)
-        x->route->handle(x->config->ctx, &x->request, &x->reply);
+    if (x->route && x->reply.status == 0)
+        handle(x);
     /* Before the answer: who has read it finds nothing held any more. */
     http_body_finish(x);
     http_body_drain(x);

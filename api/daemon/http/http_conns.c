@@ -63,6 +63,13 @@ static void enter(struct http_conns *conns, struct http_conn *c, enum http_phase
         c->tenant[0] = '\0';
 }
 
+static void free_conn(struct http_conn *c)
+{
+    fd_close(&c->fd);
+    free(c->in);
+    free(c);
+}
+
 static void destroy(struct http_conns *conns, struct http_conn *c)
 {
     if (c->previous)
@@ -77,9 +84,7 @@ static void destroy(struct http_conns *conns, struct http_conn *c)
     conns->n_tcp -= c->is_tcp && !c->ended;
     /* Closing is not enough: a child that has not called exec yet has it open too. */
     (void)epoll_ctl(conns->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
-    fd_close(&c->fd);
-    free(c->in);
-    free(c);
+    free_conn(c);
 }
 
 /* The loop watches it. */
@@ -104,8 +109,12 @@ static void end(struct http_conns *conns, struct http_conn *c)
 
 void http_conns_finish(struct http_conns *conns)
 {
-    while (conns->first)
-        destroy(conns, conns->first);
+    struct http_conn *next;
+
+    for (struct http_conn *c = conns->first; c; c = next) {
+        next = c->next;
+        free_conn(c);
+    }
     fd_close(&conns->epoll_fd);
     (void)pthread_cond_destroy(&conns->quiet);
     (void)pthread_mutex_destroy(&conns->lock);

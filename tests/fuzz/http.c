@@ -4,8 +4,8 @@
  * streams. What must hold: every answer is HTTP/1.1, what is refused is refused in JSON, the
  * connection comes to its end, and heads and bodies are the same however their bytes come.
  */
-#include "api/daemon/http/http_framing.h"
-#include "api/daemon/http/http_head.h"
+#include "api/daemon/http/http_form.h"
+#include "api/daemon/http/http_reader.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "tests/unit/http_fixture.h"
@@ -30,46 +30,136 @@ static void stop(void)
     http_fixture_stop(&fixture);
 }
 
-/* However the bytes come, they are the same head, and the same body after it. */
-static size_t parse(const uint8_t *data, size_t size, size_t step, int *ret_result)
+/* What a reader made of its bytes: they must tell the same however they come. */
+struct told {
+    int result;
+    size_t at; /* where that was known */
+    struct buf text;
+};
+
+static void tell(struct told *told, const char *data, size_t len)
 {
-    struct http_head h = {.text = NULL};
-    struct http_framing f;
+    if (buf_append(&told->text, data, len) < 0)
+        abort();
+}
+
+static void tell_text(struct told *told, const char *text)
+{
+    tell(told, text ? text : "-", text ? strlen(text) + 1 : 1);
+}
+
+static void read_body(const struct http_head *h, const char *text, size_t size, size_t step,
+                      struct told *told)
+{
+    struct http_framing f = http_framing_init(h);
+    size_t at = h->at;
+
+    for (size_t came = at + step; told->result == 0 && came < size + step; came += step) {
+        const size_t end = came < size ? came : size;
+        ssize_t n = 0;
+
+        while (n >= 0 && !f.done) {
+            const size_t left = end - at;
+            size_t len;
+
+            n = http_framing_skip(&f, text + at, left);
+            if (n < 0)
+                break;
+            at += (size_t)n;
+            len = end - at < f.left ? end - at : (size_t)f.left;
+            if (len == 0)
+                break;
+            tell(told, text + at, len);
+            http_framing_take(&f, len);
+            at += len;
+        }
+        told->result = n < 0 ? (int)n : 0;
+    }
+    /* What is refused may have been told of, up to the fault, and is no body. */
+    told->at = f.done ? at : 0;
+    if (!f.done)
+        buf_clear(&told->text);
+}
+
+static void read_request(const uint8_t *data, size_t size, size_t step, struct told *told)
+{
+    struct http_head h = {.at = 0};
     char *text = malloc(size + 1);
-    size_t at = 0;
-    int r = -EAGAIN;
 
     if (!text)
         abort();
     memcpy(text, data, size);
-    for (size_t n = step; r == -EAGAIN && n < size + step; n += step)
-        r = http_head_feed(&h, text, n < size ? n : size);
-    *ret_result = r;
-    f = http_framing_init(r == 0 && h.is_chunked, r == 0 ? h.length : 0);
-    for (at = h.at; r == 0 && at < size && !f.done;) {
-        size_t len = size - at < step ? size - at : step;
-        ssize_t n = http_framing_skip(&f, text + at, len);
-
-        if (n < 0)
-            break;
-        at += (size_t)n;
-        len -= (size_t)n;
-        if (!f.done && len > 0) {
-            len = len < f.left ? len : (size_t)f.left;
-            http_framing_take(&f, len);
-            at += len;
+    told->result = -EAGAIN;
+    for (size_t n = step; told->result == -EAGAIN && n < size + step; n += step)
+        told->result = http_head_feed(&h, text, n < size ? n : size);
+    if (told->result == 0) {
+        for (unsigned i = 0; i < h.n_headers; i++) {
+            tell_text(told, h.headers[i].name);
+            tell_text(told, h.headers[i].value);
         }
+        read_body(&h, text, size, step, told);
     }
     free(text);
-    return f.done ? at : 0;
 }
 
-static void check_parser(const uint8_t *data, size_t size)
+static bool begin_part(void *ctx, const char *name, const char *file_name, const char *type)
 {
-    int whole, pieces;
+    tell_text(ctx, name);
+    tell_text(ctx, file_name);
+    tell_text(ctx, type);
+    return true;
+}
 
-    if (parse(data, size, size + 1, &whole) != parse(data, size, 1, &pieces) || whole != pieces)
+static bool take_part(void *ctx, const char *data, size_t len)
+{
+    tell(ctx, data, len);
+    return true;
+}
+
+static void read_form(const uint8_t *data, size_t size, size_t step, struct told *told)
+{
+    const struct http_form_events events = {begin_part, take_part, told};
+    struct http_form *f = http_form_create("multipart/form-data; boundary=b", &events);
+
+    if (!f)
         abort();
+    for (size_t at = 0; told->result == 0 && at < size; at += step)
+        told->result =
+            http_form_feed(f, (const char *)data + at, size - at < step ? size - at : step);
+    told->at = http_form_is_whole(f);
+    http_form_destroy(f);
+}
+
+typedef void read_fn(const uint8_t *data, size_t size, size_t step, struct told *told);
+
+static void check_reader(read_fn *reader, const uint8_t *data, size_t size)
+{
+    const size_t steps[] = {size + 1, 1, 3, 61};
+    struct told first = {.text = buf_init(SIZE_MAX / 2)};
+
+    reader(data, size, steps[0], &first);
+    for (size_t i = 1; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct told told = {.text = buf_init(SIZE_MAX / 2)};
+
+        reader(data, size, steps[i], &told);
+        if (told.result != first.result || told.at != first.at ||
+            told.text.len != first.text.len ||
+            (told.text.len > 0 && memcmp(told.text.data, first.text.data, told.text.len) != 0))
+            abort();
+        buf_finish(&told.text);
+    }
+    buf_finish(&first.text);
+}
+
+/* The form of a request is read by itself too, and so is one that is the whole input. */
+static void check_readers(const uint8_t *data, size_t size)
+{
+    const uint8_t *form = size > 4 ? memmem(data, size, "\r\n\r\n", 4) : NULL;
+
+    check_reader(read_request, data, size);
+    check_reader(read_form, data, size);
+    if (form)
+        check_reader(read_form, form + 4, size - (size_t)(form + 4 - data));
 }
 
 /* Sends as much as the server takes, then the end. */
@@ -129,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         atomic_store(&fixture.released, true);
         (void)atexit(stop);
     }
-    check_parser(data, size);
+    check_readers(data, size);
     fd = http_fixture_connect(&fixture, size % 4 == 0);
     if (fd < 0)
         abort();

@@ -13,15 +13,34 @@
 #define MS  1000000ull
 #define NOW (100000000 * MS)
 
-static const struct http_deadlines patient = {0};
+static const struct http_config patient = {0};
 
 /* A table without a place: whoever comes needs room. */
 static struct http_conns make(void)
 {
     struct http_conns conns;
 
-    assert_int_equal(http_conns_init(&conns, NULL, 0, &patient), 0);
+    http_conns_init(&conns, &patient);
+    assert_true(conns.epoll_fd >= 0);
+    conns.max = 0;
     return conns;
+}
+
+/* No threads are at work on those that say so: nobody waits for them. */
+static void finish(struct http_conns *conns)
+{
+    for (struct http_conn *c = conns->first; c; c = c->next)
+        http_conn_enter(c, HTTP_PHASE_IDLE);
+    http_conns_finish(conns);
+}
+
+static unsigned count(const struct http_conns *conns, bool ended)
+{
+    unsigned n = 0;
+
+    for (const struct http_conn *c = conns->first; c; c = c->next)
+        n += c->ended == ended;
+    return n;
 }
 
 /* A connection that has been in its phase for so long; its peer's end. */
@@ -32,7 +51,7 @@ static int add(struct http_conns *conns, bool is_tcp, enum http_phase phase, uin
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     http_conns_add(conns, ends[0], is_tcp, (uid_t)-1);
     assert_int_equal(conns->first->fd, ends[0]);
-    http_conns_enter(conns, conns->first, phase);
+    http_conn_enter(conns->first, phase);
     conns->first->since_ns = NOW - age_ms * MS;
     return ends[1];
 }
@@ -57,10 +76,10 @@ static void expect_gone(struct http_conns *conns, bool is_tcp, uint64_t waited_m
 static void expect_none(struct http_conns *conns, bool is_tcp, uint64_t waited_ms,
                         enum http_room why)
 {
-    const unsigned n = conns->n, n_ended = conns->n_ended;
+    const unsigned n = count(conns, false), n_ended = count(conns, true);
 
     assert_int_equal(http_conns_make_room(conns, is_tcp, waited_ms * MS, NOW), why);
-    assert_true(conns->n == n && conns->n_ended == n_ended);
+    assert_true(count(conns, false) == n && count(conns, true) == n_ended);
 }
 
 static void stay(int peer)
@@ -84,7 +103,7 @@ static void the_idlest_goes_first(void **state)
     expect_gone(&conns, true, 0, third);
     expect_gone(&conns, false, 0, last);
     expect_none(&conns, false, 0, HTTP_ROOM_NONE);
-    http_conns_finish(&conns);
+    finish(&conns);
 }
 
 static void who_is_at_work_stays(void **state)
@@ -101,7 +120,7 @@ static void who_is_at_work_stays(void **state)
     }
     for (int tcp = 0; tcp < 2; tcp++)
         stay(peers[tcp]);
-    http_conns_finish(&conns);
+    finish(&conns);
 }
 
 /* Most requests are answered at once: who finds all at work waits a little for that. */
@@ -119,7 +138,7 @@ static void who_has_just_begun_to_work_is_waited_for(void **state)
     }
     stay(old);
     stay(young);
-    http_conns_finish(&conns);
+    finish(&conns);
 }
 
 /* However old its connections are, and however young TCP's. */
@@ -140,7 +159,7 @@ static void the_operator_goes_last(void **state)
         conns.first->since_ns = NOW - 250 * MS;
         expect_gone(&conns, false, 0, tcp);
         expect_gone(&conns, false, 0, older);
-        http_conns_finish(&conns);
+        finish(&conns);
     }
 }
 
@@ -159,7 +178,7 @@ static void nobody_waits_for_the_young_for_long(void **state)
     expect_gone(&conns, false, 250, older);
     expect_gone(&conns, true, 250, tcp);
     stay(operators);
-    http_conns_finish(&conns);
+    finish(&conns);
 }
 
 /* Who has the connection ends it: until then its place is not free. */
@@ -173,15 +192,15 @@ static void deadlines_are_the_loops(void **state)
     (void)state;
     assert_null(http_conns_expired(&conns, NOW));
     assert_int_equal(http_conns_expired(&conns, NOW + MS)->phase, HTTP_PHASE_HEAD);
-    http_conns_close(&conns, http_conns_expired(&conns, NOW + MS));
+    http_conn_close(http_conns_expired(&conns, NOW + MS));
     assert_true(has_ended(head));
-    http_conns_close(&conns, http_conns_expired(&conns, NOW + MS));
+    http_conn_close(http_conns_expired(&conns, NOW + MS));
     assert_true(has_ended(idle));
     assert_null(http_conns_expired(&conns, NOW + MS));
     close(idle);
     close(head);
     stay(work);
-    http_conns_finish(&conns);
+    finish(&conns);
 }
 
 /* What a body brought at once buys no time for the rest of it. */

@@ -23,6 +23,7 @@
 /* Bytes a second that a body brings at least, whenever one looks (http_deadlines.body_ms). */
 #define HTTP_BODY_RATE 8192u
 
+#define HTTP_HOST_MAX   255u
 #define HTTP_PARAMS_MAX 3u
 #define HTTP_PARTS_MAX  3u
 #define HTTP_QUERY_MAX  8u
@@ -76,13 +77,14 @@ struct http_part {
 
 struct http_request {
     struct caller caller;
-    char *params[HTTP_PARAMS_MAX]; /* what stood for ':' and '*' in the path; owned */
-    char *query[HTTP_QUERY_MAX];   /* by the route's names; NULL where absent; owned */
-    const char *content_type;      /* of the body, or NULL; borrowed */
+    /* All of it borrowed. */
+    const char *params[HTTP_PARAMS_MAX]; /* what stood for ':' and '*' in the path */
+    const char *query[HTTP_QUERY_MAX];   /* by the route's names; NULL where absent */
+    const char *content_type;            /* of the body, or NULL */
+    const char *host; /* the Host header, a name or address with or without a port; or "" */
     bool is_multipart;
     bool wants_events; /* Accept: text/event-stream */
     bool is_tcp;       /* else it came over a unix socket */
-    char host[256];    /* the Host header, a name or address with or without a port; or "" */
     struct spool body; /* what http_request_receive kept; empty for multipart */
     struct http_part parts[HTTP_PARTS_MAX];
 };

@@ -30,21 +30,21 @@ static void refuse(struct http_exchange *x, enum http_unauthorized why, const ch
     http_reply_error(&x->reply, 401, "unauthorized", "%s", text);
 }
 
-void http_auth_check(struct http_exchange *x)
+bool http_auth_check(struct http_exchange *x)
 {
-    const struct http_origin origin = {.is_unix = !x->request.is_tcp,
+    const struct http_origin origin = {.is_unix = !x->conn->is_tcp,
                                        .uid = x->conn->uid,
-                                       .tenant_header = http_header(x, "X-Tenant-ID")};
-    enum http_access access = x->route->access;
+                                       .tenant_header =
+                                           http_head_find(x->head, "X-Tenant-ID", NULL)};
     struct caller *caller = &x->request.caller;
     char key[HTTP_BEARER_MAX + 1] = "";
     const char *value;
     unsigned n;
     int r;
 
-    if (access == HTTP_ACCESS_OPEN)
-        return;
-    value = http_head_find(&x->conn->head, "Authorization", &n);
+    if (x->route->access == HTTP_ACCESS_OPEN)
+        return true;
+    value = http_head_find(x->head, "Authorization", &n);
     /* Two of them are as good as none: nobody should have to guess which one counts. */
     if (n == 1)
         http_auth_bearer(value, key);
@@ -59,13 +59,14 @@ void http_auth_check(struct http_exchange *x)
     } else if (r < 0) {
         refuse(x, value ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
                "this needs a key: Authorization: Bearer sk-…");
-    } else if (access == HTTP_ACCESS_OPERATOR && !caller->is_operator) {
+    } else if (x->route->access == HTTP_ACCESS_OPERATOR && !caller->is_operator) {
         refuse(x, HTTP_UNAUTHORIZED_ROLE, "this is the operator's");
-    } else if (!caller->is_operator && !http_conns_claim(x->conns, x->conn, caller->tenant)) {
+    } else if (!caller->is_operator && !http_conn_claim(x->conn, caller->tenant)) {
         http_reply_error(&x->reply, 429, "overloaded",
                          "too many requests of this tenant are at work");
         x->reply.retry_after_s = 1;
     } else {
         x->is_known = true;
     }
+    return x->is_known;
 }

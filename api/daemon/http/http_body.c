@@ -15,13 +15,6 @@
 /* A body over its limit is read to its end, up to here, so that its sender hears why. */
 #define DRAIN_MAX (64ull * 1024 * 1024)
 
-const char *http_header(const struct http_exchange *x, const char *name)
-{
-    unsigned n;
-
-    return http_head_find(&x->conn->head, name, &n);
-}
-
 /* True when the media type is this one, whatever its parameters. */
 static bool is_type(const char *value, const char *type)
 {
@@ -189,8 +182,8 @@ static uint64_t body_limit(const struct http_exchange *x)
     return limit;
 }
 
-/* A form, or a body of a type that the route takes. Else there is a reply. */
-static void check_type(struct http_exchange *x)
+/* A form, or a body of a type that the route takes? */
+static bool check_type(struct http_exchange *x)
 {
     const struct http_form_events events = {begin_part, keep_part, x};
     const char *type = x->request.content_type;
@@ -209,45 +202,46 @@ static void check_type(struct http_exchange *x)
                              : "application/zip, application/octet-stream or "
                                "multipart/form-data");
     }
+    return x->reply.status == 0;
 }
 
 /*
  * Asks for a body's declared length before any of it is kept. Of a form some is not kept: what
  * is, is asked for as it comes.
  */
-static void hold_declared(struct http_exchange *x)
+static bool hold_declared(struct http_exchange *x)
 {
-    uint64_t bytes = x->conn->head.length;
+    uint64_t bytes = x->head->length;
 
     if (bytes > body_limit(x)) {
         reply_too_large(x, body_limit(x));
-        return;
+        return false;
     }
     if (x->form)
         bytes = bytes > HTTP_FORM_BUFFER ? bytes - HTTP_FORM_BUFFER : 0;
-    if (bytes > SPOOL_MEMORY_MAX)
-        (void)hold(x, bytes);
+    return bytes <= SPOOL_MEMORY_MAX || hold(x, bytes);
 }
 
-void http_body_begin(struct http_exchange *x)
+bool http_body_begin(struct http_exchange *x)
 {
     const struct http_route *route = x->route;
 
-    x->request.content_type = http_header(x, "Content-Type");
+    if (route->body == HTTP_BODY_NONE) {
+        http_body_drain(x);
+        return x->reply.status == 0;
+    }
+    x->request.content_type = http_head_find(x->head, "Content-Type", NULL);
+    x->request.body = spool_init(x->config->tmp_fd, route->max_bytes);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         x->request.parts[i].name = route->parts[i].name;
         x->request.parts[i].content = spool_init(x->config->tmp_fd, route->parts[i].max_bytes);
     }
-    x->request.body = spool_init(x->config->tmp_fd, route->max_bytes);
-    if (route->body == HTTP_BODY_NONE || x->reply.status != 0)
-        return;
     if (route->body == HTTP_BODY_FILE &&
-        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0))
+        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0)) {
         http_reply_error(&x->reply, 500, "internal_error", "out of memory");
-    else
-        check_type(x);
-    if (x->reply.status == 0)
-        hold_declared(x);
+        return false;
+    }
+    return check_type(x) && hold_declared(x);
 }
 
 void http_pace_add(struct http_pace *pace, unsigned body_ms, size_t bytes, uint64_t now_ns)
@@ -266,64 +260,59 @@ static int fail(struct http_exchange *x, unsigned status, const char *code, cons
     return -1;
 }
 
-/* Waits for more input; all before it was taken. 0, or -1 with a reply. */
+/* Waits for more input, where what was taken was. 0, or -1 with a reply. */
 static int refill(struct http_exchange *x)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    const unsigned body_ms = x->conns->deadlines.body_ms;
-    struct http_conn *c = x->conn;
-    struct pollfd pfd = {.fd = c->fd, .events = POLLIN};
-    uint64_t now_ns = clock_monotonic_ns();
-    ssize_t n = -1;
+    const unsigned body_ms = x->conn->conns->deadlines.body_ms;
+    struct http_input *in = x->conn->in;
+    struct pollfd pfd = {.fd = x->conn->fd, .events = POLLIN};
+    ssize_t n;
 
-    if (c->head.expects)
-        (void)send(c->fd, go_on, sizeof(go_on) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    c->head.expects = false;
-    x->at = c->in_len = c->head.at;
-    while (n < 0) {
+    if (x->head->expects)
+        (void)send(pfd.fd, go_on, sizeof(go_on) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    x->head->expects = false;
+    in->len -= x->at - x->head->at;
+    memmove(in->text + x->head->at, in->text + x->at, in->len - x->head->at);
+    x->at = x->head->at;
+    while ((n = http_conn_receive(x->conn)) == -EAGAIN) {
         const uint64_t until_ns = x->pace.since_ns + body_ms * NS_PER_MS;
 
-        if (now_ns >= until_ns)
+        if (clock_monotonic_ns() >= until_ns)
             return fail(x, 408, "timeout", "the request did not come in time");
-        if (poll(&pfd, 1, clock_timeout_ms(until_ns)) > 0)
-            n = recv(c->fd, c->in + c->in_len, HTTP_INPUT_MAX - c->in_len, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR && pfd.revents))
-            return fail(x, 400, "bad_request", "the body ends before it is whole");
-        now_ns = clock_monotonic_ns();
+        (void)poll(&pfd, 1, clock_timeout_ms(until_ns));
     }
-    c->in_len += (size_t)n;
+    if (n <= 0)
+        return fail(x, 400, "bad_request", "the body ends before it is whole");
     if (!x->is_unwanted)
-        http_pace_add(&x->pace, body_ms, (size_t)n, now_ns);
+        http_pace_add(&x->pace, body_ms, (size_t)n, clock_monotonic_ns());
     return 0;
 }
 
 ssize_t http_request_read(struct http_request *request, const char **ret)
 {
     struct http_exchange *x = exchange_of(request);
-    struct http_conn *c = x->conn;
-    size_t left;
-    ssize_t n;
+    struct http_framing *f = &x->framing;
+    const struct http_input *in = x->conn->in;
+    size_t len = 0;
 
-    for (;;) {
-        n = x->must_close ? -1
-                          : http_framing_skip(&x->framing, c->in + x->at, c->in_len - x->at);
+    while (!x->must_close) {
+        ssize_t n = http_framing_skip(f, in->text + x->at, in->len - x->at);
+
         if (n < 0)
-            return x->must_close ? -1 : fail(x, 400, "bad_request", "these are no chunks");
+            return fail(x, 400, "bad_request", "these are no chunks");
         x->at += (size_t)n;
-        if (x->framing.done)
-            return 0;
-        left = c->in_len - x->at;
-        if (left > 0)
+        len = in->len - x->at < f->left ? in->len - x->at : (size_t)f->left;
+        if (len > 0 || f->done)
             break;
-        if (refill(x) < 0)
-            return -1;
+        (void)refill(x);
     }
-    if (left > x->framing.left)
-        left = (size_t)x->framing.left;
-    *ret = c->in + x->at;
-    x->at += left;
-    http_framing_take(&x->framing, left);
-    return (ssize_t)left;
+    if (x->must_close)
+        return -1;
+    *ret = in->text + x->at;
+    x->at += len;
+    http_framing_take(f, len);
+    return (ssize_t)len;
 }
 
 static bool take_form(struct http_exchange *x, const char *data, size_t len)
@@ -363,28 +352,26 @@ void http_body_drain(struct http_exchange *x)
 
     if (x->framing.done || x->must_close)
         return;
-    if (x->conn->head.expects || x->conn->head.length > max) {
+    if (x->head->expects || x->head->length > max) {
         x->must_close = true;
         return;
     }
-    http_conns_enter(x->conns, x->conn, HTTP_PHASE_UNWANTED);
+    http_conn_enter(x->conn, HTTP_PHASE_UNWANTED);
     x->is_unwanted = true;
     x->pace.since_ns = clock_monotonic_ns();
     while (drained <= max && (n = http_request_read(&x->request, &data)) > 0)
         drained += (uint64_t)n;
     if (drained > max)
         (void)fail(x, 413, "too_large", "the body is too large");
-    http_conns_enter(x->conns, x->conn, HTTP_PHASE_WORK);
+    http_conn_enter(x->conn, HTTP_PHASE_WORK);
 }
 
 void http_body_finish(struct http_exchange *x)
 {
     http_form_destroy(x->form);
-    x->form = NULL;
     drop(x);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         free(x->request.parts[i].file_name);
         free(x->request.parts[i].content_type);
-        x->request.parts[i].file_name = x->request.parts[i].content_type = NULL;
     }
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #define NS_PER_MS 1000000ull
@@ -30,91 +31,97 @@ static void set_default(unsigned *ms, unsigned value)
     *ms = *ms > 0 ? *ms : value;
 }
 
-int http_conns_init(struct http_conns *conns, struct http_server *server, unsigned max,
-                    const struct http_deadlines *deadlines)
+/* Connections leave half of the descriptors to what is done for them. */
+static unsigned bound(unsigned wanted)
 {
-    *conns = (struct http_conns){.server = server, .max = max, .deadlines = *deadlines};
-    (void)pthread_mutex_init(&conns->lock, NULL);
-    cond_init(&conns->quiet);
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < wanted)
+        return limit.rlim_cur > 2 ? (unsigned)(limit.rlim_cur / 2) : 1;
+    return wanted;
+}
+
+void http_conns_init(struct http_conns *conns, const struct http_config *config)
+{
+    *conns = (struct http_conns){.config = config, .deadlines = config->deadlines};
+    conns->max =
+        bound(config->max_connections > 0 ? config->max_connections : HTTP_CONNECTIONS_DEFAULT);
     set_default(&conns->deadlines.idle_ms, IDLE_MS);
     set_default(&conns->deadlines.head_ms, HEAD_MS);
     set_default(&conns->deadlines.body_ms, BODY_MS);
     set_default(&conns->deadlines.send_ms, SEND_MS);
+    (void)pthread_mutex_init(&conns->lock, NULL);
+    cond_init(&conns->quiet);
     conns->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    return conns->epoll_fd < 0 ? -errno : 0;
+    if (conns->epoll_fd < 0)
+        conns->epoll_fd = -errno;
 }
 
-static bool is_working(enum http_phase phase)
+static bool is_working(const struct http_conn *c)
 {
-    return phase >= HTTP_PHASE_WORK;
+    return c->phase >= HTTP_PHASE_WORK;
 }
 
 /* All below but the contract's functions: under the lock. */
 
-static void enter(struct http_conns *conns, struct http_conn *c, enum http_phase phase)
+static void destroy(struct http_conn *c)
 {
-    conns->n_working += is_working(phase);
-    conns->n_working -= is_working(c->phase);
-    if (conns->n_working == 0)
-        (void)pthread_cond_broadcast(&conns->quiet);
-    c->phase = phase;
-    c->since_ns = clock_monotonic_ns();
-    if (!is_working(phase))
-        c->tenant[0] = '\0';
-}
-
-static void free_conn(struct http_conn *c)
-{
+    if (c->previous)
+        c->previous->next = c->next;
+    else
+        c->conns->first = c->next;
+    if (c->next)
+        c->next->previous = c->previous;
+    if (is_working(c))
+        (void)pthread_cond_broadcast(&c->conns->quiet);
+    /* Closing is not enough: a child that has not called exec yet has it open too. */
+    (void)epoll_ctl(c->conns->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
     fd_close(&c->fd);
     free(c->in);
     free(c);
 }
 
-static void destroy(struct http_conns *conns, struct http_conn *c)
+/* Tells the loop of what comes next, once. */
+static int watch(struct http_conn *c, int operation)
 {
-    if (c->previous)
-        c->previous->next = c->next;
-    else
-        conns->first = c->next;
-    if (c->next)
-        c->next->previous = c->previous;
-    enter(conns, c, HTTP_PHASE_IDLE);
-    conns->n--;
-    conns->n_ended -= c->ended;
-    conns->n_tcp -= c->is_tcp && !c->ended;
-    /* Closing is not enough: a child that has not called exec yet has it open too. */
-    (void)epoll_ctl(conns->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
-    free_conn(c);
-}
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = c};
 
-/* The loop watches it. */
-static void watch(struct http_conns *conns, struct http_conn *c)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
-
-    if (epoll_ctl(conns->epoll_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 && errno != EEXIST)
-        destroy(conns, c);
+    return epoll_ctl(c->conns->epoll_fd, operation, c->fd, &event);
 }
 
 /* Who has it sees the end of its socket. */
-static void end(struct http_conns *conns, struct http_conn *c)
+static void end(struct http_conn *c)
 {
-    if (c->ended)
-        return;
     (void)shutdown(c->fd, SHUT_RDWR);
     c->ended = true;
-    conns->n_ended++;
-    conns->n_tcp -= c->is_tcp;
+}
+
+static void wait_quiet(struct http_conns *conns, uint64_t deadline_ns)
+{
+    const struct http_conn *c;
+
+    do {
+        for (c = conns->first; c && !is_working(c); c = c->next)
+            ;
+    } while (c && cond_wait_until(&conns->quiet, &conns->lock, deadline_ns));
+}
+
+void http_conns_wait(struct http_conns *conns, uint64_t deadline_ns)
+{
+    (void)pthread_mutex_lock(&conns->lock);
+    wait_quiet(conns, deadline_ns);
+    (void)pthread_mutex_unlock(&conns->lock);
 }
 
 void http_conns_finish(struct http_conns *conns)
 {
-    struct http_conn *next;
-
-    for (struct http_conn *c = conns->first; c; c = next) {
-        next = c->next;
-        free_conn(c);
-    }
+    (void)pthread_mutex_lock(&conns->lock);
+    for (struct http_conn *c = conns->first; c; c = c->next)
+        end(c);
+    wait_quiet(conns, UINT64_MAX);
+    while (conns->first)
+        destroy(conns->first);
+    (void)pthread_mutex_unlock(&conns->lock);
     fd_close(&conns->epoll_fd);
     (void)pthread_cond_destroy(&conns->quiet);
     (void)pthread_mutex_destroy(&conns->lock);
@@ -128,7 +135,7 @@ void http_conns_add(struct http_conns *conns, int fd, bool is_tcp, uid_t uid)
         fd_close(&fd);
         return;
     }
-    *c = (struct http_conn){.server = conns->server,
+    *c = (struct http_conn){.conns = conns,
                             .fd = fd,
                             .is_tcp = is_tcp,
                             .uid = uid,
@@ -138,85 +145,76 @@ void http_conns_add(struct http_conns *conns, int fd, bool is_tcp, uid_t uid)
     if (c->next)
         c->next->previous = c;
     conns->first = c;
-    conns->n++;
-    conns->n_tcp += is_tcp;
-    watch(conns, c);
+    if (watch(c, EPOLL_CTL_ADD) < 0)
+        destroy(c);
     (void)pthread_mutex_unlock(&conns->lock);
 }
 
-void http_conns_close(struct http_conns *conns, struct http_conn *conn)
+void http_conn_close(struct http_conn *c)
 {
+    struct http_conns *conns = c->conns;
+
     (void)pthread_mutex_lock(&conns->lock);
-    destroy(conns, conn);
+    destroy(c);
     (void)pthread_mutex_unlock(&conns->lock);
 }
 
-void http_conns_give(struct http_conns *conns, struct http_conn *conn, enum http_phase phase)
+void http_conn_enter(struct http_conn *c, enum http_phase phase)
 {
+    struct http_conns *conns = c->conns;
+
     (void)pthread_mutex_lock(&conns->lock);
-    if (conn->phase != phase)
-        enter(conns, conn, phase);
-    watch(conns, conn);
+    if (c->phase != phase)
+        c->since_ns = clock_monotonic_ns();
+    c->phase = phase;
+    if (!is_working(c)) {
+        c->tenant[0] = '\0';
+        (void)pthread_cond_broadcast(&conns->quiet);
+        (void)watch(c, EPOLL_CTL_MOD); /* from here on it may be gone */
+    }
     (void)pthread_mutex_unlock(&conns->lock);
 }
 
-void http_conns_take(struct http_conns *conns, struct http_conn *conn)
+ssize_t http_conn_receive(struct http_conn *c)
 {
-    (void)pthread_mutex_lock(&conns->lock);
-    enter(conns, conn, HTTP_PHASE_WORK);
-    (void)epoll_ctl(conns->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-    (void)pthread_mutex_unlock(&conns->lock);
+    struct http_input *in = c->in ? c->in : malloc(sizeof(*in));
+    ssize_t n;
+
+    if (!in)
+        return -ENOMEM;
+    if (!c->in) {
+        in->head = (struct http_head){0};
+        in->len = 0;
+        c->in = in;
+    }
+    n = recv(c->fd, in->text + in->len, sizeof(in->text) - in->len, MSG_DONTWAIT);
+    in->len += n > 0 ? (size_t)n : 0;
+    return n < 0 ? -errno : n;
 }
 
-void http_conns_enter(struct http_conns *conns, struct http_conn *conn, enum http_phase phase)
+bool http_conn_claim(struct http_conn *c, const char *tenant)
 {
-    (void)pthread_mutex_lock(&conns->lock);
-    enter(conns, conn, phase);
-    (void)pthread_mutex_unlock(&conns->lock);
-}
-
-bool http_conns_claim(struct http_conns *conns, struct http_conn *conn, const char *tenant)
-{
+    struct http_conns *conns = c->conns;
     unsigned used = 0;
 
     (void)pthread_mutex_lock(&conns->lock);
-    (void)snprintf(conn->tenant, sizeof(conn->tenant), "%s", tenant);
-    if (conns->n > conns->max / 2) {
-        for (const struct http_conn *c = conns->first; c; c = c->next)
-            used += strcmp(c->tenant, tenant) == 0;
-    }
+    (void)snprintf(c->tenant, sizeof(c->tenant), "%s", tenant);
+    for (const struct http_conn *other = conns->first; other; other = other->next)
+        used += strcmp(other->tenant, tenant) == 0;
     (void)pthread_mutex_unlock(&conns->lock);
     return used <= conns->max / 2;
 }
 
-bool http_conns_wait(struct http_conns *conns, uint64_t deadline_ns)
-{
-    bool quiet;
-
-    (void)pthread_mutex_lock(&conns->lock);
-    while (conns->n_working > 0 && cond_wait_until(&conns->quiet, &conns->lock, deadline_ns))
-        ;
-    quiet = conns->n_working == 0;
-    (void)pthread_mutex_unlock(&conns->lock);
-    return quiet;
-}
-
-void http_conns_end(struct http_conns *conns)
-{
-    (void)pthread_mutex_lock(&conns->lock);
-    for (struct http_conn *c = conns->first; c; c = c->next)
-        end(conns, c);
-    (void)pthread_mutex_unlock(&conns->lock);
-}
-
 /* How long it may stay in its phase; of a request at work its thread knows. */
-static uint64_t allowed_ns(const struct http_conns *conns, const struct http_conn *c)
+static uint64_t allowed_ns(const struct http_conn *c)
 {
+    const struct http_deadlines *deadlines = &c->conns->deadlines;
+
     switch (c->phase) {
     case HTTP_PHASE_IDLE:
-        return conns->deadlines.idle_ms * NS_PER_MS;
+        return deadlines->idle_ms * NS_PER_MS;
     case HTTP_PHASE_HEAD:
-        return conns->deadlines.head_ms * NS_PER_MS;
+        return deadlines->head_ms * NS_PER_MS;
     case HTTP_PHASE_LINGERING:
         return LINGER_MS * NS_PER_MS;
     default:
@@ -229,7 +227,7 @@ struct http_conn *http_conns_expired(struct http_conns *conns, uint64_t now_ns)
     struct http_conn *c;
 
     (void)pthread_mutex_lock(&conns->lock);
-    for (c = conns->first; c && now_ns < c->since_ns + allowed_ns(conns, c); c = c->next)
+    for (c = conns->first; c && now_ns < c->since_ns + allowed_ns(c); c = c->next)
         ;
     (void)pthread_mutex_unlock(&conns->lock);
     return c;
@@ -282,10 +280,10 @@ static enum http_room evict(struct http_conns *conns, bool is_tcp, uint64_t wait
     /* Not even for one that will give way in a moment. */
     if (!victim || (best == RANK_LAST && highest > RANK_LAST))
         return highest > 0 || soon ? HTTP_ROOM_SOON : HTTP_ROOM_NONE;
-    if (is_working(victim->phase))
-        end(conns, victim);
+    if (is_working(victim))
+        end(victim);
     else
-        destroy(conns, victim);
+        destroy(victim);
     return HTTP_ROOM_MADE;
 }
 
@@ -293,12 +291,17 @@ enum http_room http_conns_make_room(struct http_conns *conns, bool is_tcp, uint6
                                     uint64_t now_ns)
 {
     enum http_room room = HTTP_ROOM_MADE;
+    unsigned used = 0, used_tcp = 0, ended = 0;
 
     (void)pthread_mutex_lock(&conns->lock);
-    if (conns->n >= conns->max + OVERFLOW) /* those that were told to end make it in a moment */
+    for (const struct http_conn *c = conns->first; c; c = c->next) {
+        used += !c->ended;
+        used_tcp += !c->ended && c->is_tcp;
+        ended += c->ended;
+    }
+    if (used + ended >= conns->max + OVERFLOW) /* the latter make it in a moment */
         room = HTTP_ROOM_SOON;
-    else if (conns->n - conns->n_ended >= conns->max ||
-             (is_tcp && conns->n_tcp >= conns->max - conns->max / RESERVE))
+    else if (used >= conns->max || (is_tcp && used_tcp >= conns->max - conns->max / RESERVE))
         room = evict(conns, is_tcp, waited_ns, now_ns);
     (void)pthread_mutex_unlock(&conns->lock);
     return room;
@@ -306,8 +309,12 @@ enum http_room http_conns_make_room(struct http_conns *conns, bool is_tcp, uint6
 
 void http_conns_shed(struct http_conns *conns, uint64_t now_ns)
 {
+    const struct http_conn *c;
+
     (void)pthread_mutex_lock(&conns->lock);
-    if (conns->n_ended == 0)
+    for (c = conns->first; c && !c->ended; c = c->next)
+        ;
+    if (!c)
         (void)evict(conns, false, 0, now_ns);
     (void)pthread_mutex_unlock(&conns->lock);
 }

@@ -8,15 +8,12 @@
 #define SKILLVM_API_DAEMON_HTTP_HTTP_CONNS_H
 
 #include "api/daemon/http/http.h"
-#include "api/daemon/http/http_head.h"
+#include "api/daemon/http/http_reader.h"
 
 #include <pthread.h>
 
-/* Bytes that a connection may have sent before they are looked at. */
-#define HTTP_INPUT_MAX (2 * HTTP_HEAD_MAX)
-
 enum http_phase {
-    /* The loop's, which watches it. */
+    /* The loop's, which is told of what comes, once. */
     HTTP_PHASE_IDLE,      /* nothing of a request has come */
     HTTP_PHASE_HEAD,      /* not all of a head */
     HTTP_PHASE_LINGERING, /* its last answer is out: until the peer has read it */
@@ -26,16 +23,21 @@ enum http_phase {
     HTTP_PHASE_PUBLIC,   /* an answer goes out to somebody who did not say who he is */
 };
 
+/* What came of a request and what follows it. */
+struct http_input {
+    struct http_head head; /* which text begins with */
+    size_t len;
+    char text[2 * HTTP_HEAD_MAX];
+};
+
 struct http_conn {
     struct http_conn *next, *previous;
-    struct http_server *server; /* borrowed */
+    struct http_conns *conns;
     int fd;
     bool is_tcp;
     uid_t uid; /* of a unix peer; (uid_t)-1 for any other */
     /* Of whoever has it. */
-    char *in; /* of HTTP_INPUT_MAX bytes; NULL while nothing has come */
-    size_t in_len;
-    struct http_head head; /* which in begins with */
+    struct http_input *in; /* NULL while nothing has come */
     /* The table's, under its lock. */
     enum http_phase phase;
     uint64_t since_ns;           /* of the phase */
@@ -44,44 +46,38 @@ struct http_conn {
 };
 
 struct http_conns {
-    struct http_server *server; /* borrowed: whose they are */
+    const struct http_config *config; /* borrowed */
+    struct http_deadlines deadlines;
+    unsigned max;
+    int epoll_fd; /* of the loop; owned; -errno where there is none */
     pthread_mutex_t lock;
     pthread_cond_t quiet;
-    int epoll_fd;            /* of the loop; owned */
     struct http_conn *first; /* the newest */
-    unsigned n;
-    unsigned n_ended; /* of them */
-    unsigned n_tcp;   /* of them, without those that were told to end */
-    unsigned n_working;
-    unsigned max;
-    struct http_deadlines deadlines;
 };
 
-/* Deadlines of 0 get their default. 0 or -errno; http_conns_finish in any case. */
-int http_conns_init(struct http_conns *conns, struct http_server *server, unsigned max,
-                    const struct http_deadlines *deadlines);
-/* When no request is at work any more. Closes all that is left. */
+/* What is not set gets its default. */
+void http_conns_init(struct http_conns *conns, const struct http_config *config);
+/* Ends all, waits until no request is at work and closes them. */
 void http_conns_finish(struct http_conns *conns);
+/* Waits until no request is at work, or until that time. */
+void http_conns_wait(struct http_conns *conns, uint64_t deadline_ns);
 
 /* One that the loop has. Takes fd over. */
 void http_conns_add(struct http_conns *conns, int fd, bool is_tcp, uid_t uid);
 /* Ends it. */
-void http_conns_close(struct http_conns *conns, struct http_conn *conn);
-/* Gives it to the loop, or leaves it there. Its phase begins now if it is another one. */
-void http_conns_give(struct http_conns *conns, struct http_conn *conn, enum http_phase phase);
-/* Takes it from the loop, for a thread of its own. */
-void http_conns_take(struct http_conns *conns, struct http_conn *conn);
-/* Another phase with who has it; what it had done before is forgotten. */
-void http_conns_enter(struct http_conns *conns, struct http_conn *conn, enum http_phase phase);
+void http_conn_close(struct http_conn *c);
+/*
+ * Gives it to who has connections in this phase, the loop or the caller's thread. The phase
+ * begins now if it is another one.
+ */
+void http_conn_enter(struct http_conn *c, enum http_phase phase);
+/* Takes what has come. How many bytes that is, 0 for the end, or -errno. */
+ssize_t http_conn_receive(struct http_conn *c);
 /*
  * Counts the request as this tenant's until it ends. False when the tenant has half of all
  * connections already.
  */
-bool http_conns_claim(struct http_conns *conns, struct http_conn *conn, const char *tenant);
-/* Waits until no request is at work; false when that time has come. */
-bool http_conns_wait(struct http_conns *conns, uint64_t deadline_ns);
-/* Tells all to end. */
-void http_conns_end(struct http_conns *conns);
+bool http_conn_claim(struct http_conn *c, const char *tenant);
 
 /* One of the loop's that has used up its time, for it to end and to ask again; else NULL. */
 struct http_conn *http_conns_expired(struct http_conns *conns, uint64_t now_ns);

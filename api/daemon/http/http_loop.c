@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -24,58 +22,33 @@
 #define LINGER_BYTES (64u * 1024u)
 #define PAUSE_NS     (50 * NS_PER_MS)
 
-struct http_loop {
-    struct http_conns *conns;
-    struct listener *listeners;
-    size_t n_listeners;
-    void *(*serve)(void *conn);
-    pthread_t thread;
-    int stop_fd;          /* an event: stop */
-    pthread_mutex_t lock; /* of the listeners */
-    /* The thread's own. */
-    uint64_t resume_ns; /* the listeners are not watched until then; 0: they are */
-    uint64_t tick_ns;
-    uint64_t tick_every_ns;
-    uint64_t put_off_ns[HTTP_LISTENERS_MAX]; /* since then somebody waits for room; 0: nobody */
-};
-
-/* What the epoll set's data points at where it is no connection. */
-static char stop_mark;
-static char listener_mark;
-
-static int watch(const struct http_loop *l, int operation, int fd, uint32_t what, void *data)
-{
-    struct epoll_event event = {.events = what, .data.ptr = data};
-
-    return epoll_ctl(l->conns->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
-}
-
 /* Says why, and waits a moment, so that a peer that still sends reads it. */
-static void refuse(struct http_conns *conns, struct http_conn *c, unsigned status)
+static void refuse(struct http_conn *c, unsigned status)
 {
     http_refusal_send(c->fd, status);
     (void)shutdown(c->fd, SHUT_WR);
-    http_conns_give(conns, c, HTTP_PHASE_LINGERING);
+    http_conn_enter(c, HTTP_PHASE_LINGERING);
 }
 
-int http_loop_look(struct http_conns *conns, struct http_conn *c)
+bool http_loop_look(struct http_conn *c)
 {
-    int r = http_head_feed(&c->head, c->in, c->in_len);
+    struct http_input *in = c->in;
+    int r = http_head_feed(&in->head, in->text, in->len);
 
     if (r > 0) {
-        refuse(conns, c, (unsigned)r);
-    } else if (r < 0 && c->in_len == 0) {
-        free(c->in);
-        c->in = NULL;
-        http_conns_give(conns, c, HTTP_PHASE_IDLE);
+        refuse(c, (unsigned)r);
+    } else if (r < 0 && in->len > 0) {
+        http_conn_enter(c, HTTP_PHASE_HEAD);
     } else if (r < 0) {
-        http_conns_give(conns, c, HTTP_PHASE_HEAD);
+        free(in);
+        c->in = NULL;
+        http_conn_enter(c, HTTP_PHASE_IDLE);
     }
-    return r;
+    return r == 0;
 }
 
 /* Swallows what still comes after the last answer. */
-static void linger(struct http_conns *conns, struct http_conn *c)
+static void linger(struct http_conn *c)
 {
     char block[4096];
     ssize_t n = 1;
@@ -83,79 +56,72 @@ static void linger(struct http_conns *conns, struct http_conn *c)
     for (size_t i = 0; i < LINGER_BYTES && n > 0; i += (size_t)n)
         n = recv(c->fd, block, sizeof(block), MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        http_conns_close(conns, c);
+        http_conn_close(c);
+    else
+        http_conn_enter(c, HTTP_PHASE_LINGERING);
 }
 
-/* Runs beside all others until serve returns. 0 or -errno. */
-static int start_thread(void *(*serve)(void *conn), struct http_conn *c)
+/* Gives it a thread of its own until it waits for a head again. */
+static void serve(struct http_conn *c)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    int r = pthread_attr_init(&attr);
+    int r;
 
-    if (r != 0)
-        return -r;
+    http_conn_enter(c, HTTP_PHASE_WORK);
+    (void)pthread_attr_init(&attr);
     (void)pthread_attr_setstacksize(&attr, THREAD_STACK);
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    r = pthread_create(&thread, &attr, serve, c);
+    r = pthread_create(&thread, &attr, http_serve, c);
     (void)pthread_attr_destroy(&attr);
-    return -r;
+    if (r != 0)
+        refuse(c, 503);
 }
 
-static void on_input(const struct http_loop *l, struct http_conn *c)
+static void on_input(struct http_conn *c)
 {
-    struct http_conns *conns = l->conns;
-    ssize_t n = -1;
+    ssize_t n;
 
     if (c->phase == HTTP_PHASE_LINGERING) {
-        linger(conns, c);
+        linger(c);
         return;
     }
-    if (!c->in)
-        c->in = malloc(HTTP_INPUT_MAX);
-    if (c->in)
-        n = recv(c->fd, c->in + c->in_len, HTTP_INPUT_MAX - c->in_len, MSG_DONTWAIT);
-    if (n < 0 && c->in && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n == 0 && c->phase == HTTP_PHASE_HEAD) {
-        refuse(conns, c, 400);
-        return;
-    }
-    if (n <= 0) {
-        http_conns_close(conns, c);
-        return;
-    }
-    c->in_len += (size_t)n;
-    if (http_loop_look(conns, c) != 0)
-        return;
-    http_conns_take(conns, c);
-    if (start_thread(l->serve, c) < 0)
-        refuse(conns, c, 503);
+    n = http_conn_receive(c);
+    if (n == 0 && c->phase == HTTP_PHASE_HEAD)
+        refuse(c, 400);
+    else if (n <= 0 && n != -EAGAIN)
+        http_conn_close(c);
+    else if (http_loop_look(c))
+        serve(c);
+}
+
+static uint64_t tick_every_ns(const struct http_deadlines *d)
+{
+    const unsigned ms = d->idle_ms < d->head_ms ? d->idle_ms : d->head_ms;
+
+    return ((ms / 4 < TICK_MS ? ms / 4 : TICK_MS) + 1) * NS_PER_MS;
 }
 
 static void expire(struct http_loop *l, uint64_t now_ns)
 {
-    struct http_conns *conns = l->conns;
     struct http_conn *c;
 
     if (now_ns < l->tick_ns)
         return;
-    l->tick_ns = now_ns + l->tick_every_ns;
-    while ((c = http_conns_expired(conns, now_ns))) {
+    l->tick_ns = now_ns + tick_every_ns(&l->conns->deadlines);
+    while ((c = http_conns_expired(l->conns, now_ns))) {
         if (c->phase == HTTP_PHASE_HEAD)
-            refuse(conns, c, 408);
+            refuse(c, 408);
         else
-            http_conns_close(conns, c);
+            http_conn_close(c);
     }
 }
 
-/* Watches the listeners, or nobody new for a moment. Under the lock. */
-static void listen_on(struct http_loop *l, bool on)
+static int watch(const struct http_loop *l, int operation, int fd, uint32_t what, void *data)
 {
-    for (size_t i = 0; i < l->n_listeners; i++) {
-        if (l->listeners[i].fd >= 0)
-            (void)watch(l, EPOLL_CTL_MOD, l->listeners[i].fd, on ? EPOLLIN : 0, &listener_mark);
-    }
+    struct epoll_event event = {.events = what, .data.ptr = data};
+
+    return epoll_ctl(l->conns->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
 static void welcome(struct http_loop *l, int fd, bool is_tcp)
@@ -212,15 +178,16 @@ static void accept_all(struct http_loop *l, uint64_t now_ns)
     bool put_off = false;
 
     (void)pthread_mutex_lock(&l->lock);
-    for (size_t i = 0; i < l->n_listeners; i++) {
+    for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++) {
         int r = 1;
 
         for (unsigned n = 0; n < ACCEPTS && r > 0; n++)
             r = accept_one(l, i, now_ns);
         put_off |= r < 0;
     }
-    if (put_off != (l->resume_ns > 0))
-        listen_on(l, !put_off);
+    /* Nobody new is looked at for a moment, or they are again. */
+    for (size_t i = 0; i < HTTP_LISTENERS_MAX && put_off != (l->resume_ns > 0); i++)
+        (void)watch(l, EPOLL_CTL_MOD, l->listeners[i].fd, put_off ? 0 : EPOLLIN, NULL);
     l->resume_ns = put_off ? now_ns + PAUSE_NS : 0;
     (void)pthread_mutex_unlock(&l->lock);
 }
@@ -239,12 +206,12 @@ static void *run(void *ctx)
 
         /* Connections first: accepting may close some that have news here. */
         for (int i = 0; i < n; i++) {
-            if (events[i].data.ptr == &stop_mark)
+            if (events[i].data.ptr == l)
                 return NULL;
-            if (events[i].data.ptr == &listener_mark)
-                accepting = true;
+            if (events[i].data.ptr)
+                on_input(events[i].data.ptr);
             else
-                on_input(l, events[i].data.ptr);
+                accepting = true;
         }
         if (accepting)
             accept_all(l, now_ns);
@@ -252,63 +219,84 @@ static void *run(void *ctx)
     }
 }
 
-static uint64_t tick_every_ns(const struct http_deadlines *d)
+static int open_listener(const struct http_listen *place, struct listener *ret, struct err *err)
 {
-    const unsigned ms = d->idle_ms < d->head_ms ? d->idle_ms : d->head_ms;
-
-    return ((ms / 4 < TICK_MS ? ms / 4 : TICK_MS) + 1) * NS_PER_MS;
+    if (place->socket_path)
+        return listener_open(ret, place->socket_path, place->socket_mode, err);
+    if (place->address)
+        return listener_open_tcp(ret, place->address, err);
+    return listener_adopt(ret, place->fd, err);
 }
 
-static void destroy(struct http_loop *l)
+/* Takes every descriptor over that was given, whatever it returns. */
+static int open_listeners(struct http_loop *l, struct err *err)
 {
-    fd_close(&l->stop_fd);
-    (void)pthread_mutex_destroy(&l->lock);
-    free(l);
+    const struct http_config *config = l->conns->config;
+    int r = 0;
+
+    for (size_t i = 0; i < config->n_listeners; i++) {
+        const struct http_listen *place = &config->listeners[i];
+
+        if (r == 0)
+            r = open_listener(place, &l->listeners[i], err);
+        else if (!place->socket_path && !place->address)
+            (void)close(place->fd);
+    }
+    return r;
 }
 
-int http_loop_start(struct http_conns *conns, struct listener *listeners, size_t n_listeners,
-                    void *(*serve)(void *conn), struct http_loop **ret, struct err *err)
+/* Starts the thread. 0 or -errno. */
+static int start(struct http_loop *l)
 {
-    struct http_loop *l = calloc(1, sizeof(*l));
-    int r;
+    int r = l->conns->epoll_fd < 0 ? l->conns->epoll_fd : 0;
 
-    if (!l)
-        return err_set(err, ENOMEM, "out of memory");
-    *l = (struct http_loop){.conns = conns,
-                            .listeners = listeners,
-                            .n_listeners = n_listeners,
-                            .serve = serve,
-                            .tick_every_ns = tick_every_ns(&conns->deadlines)};
-    (void)pthread_mutex_init(&l->lock, NULL);
+    for (size_t i = 0; r == 0 && i < l->conns->config->n_listeners; i++)
+        r = watch(l, EPOLL_CTL_ADD, l->listeners[i].fd, EPOLLIN, NULL);
     l->stop_fd = eventfd(0, EFD_CLOEXEC);
-    r = l->stop_fd < 0 ? -errno : watch(l, EPOLL_CTL_ADD, l->stop_fd, EPOLLIN, &stop_mark);
-    for (size_t i = 0; r == 0 && i < n_listeners; i++)
-        r = watch(l, EPOLL_CTL_ADD, listeners[i].fd, EPOLLIN, &listener_mark);
+    if (r == 0)
+        r = l->stop_fd < 0 ? -errno : watch(l, EPOLL_CTL_ADD, l->stop_fd, EPOLLIN, l);
     if (r == 0)
         r = -pthread_create(&l->thread, NULL, run, l);
-    if (r < 0) {
-        destroy(l);
-        return err_set_errno(err, -r, "cannot start to accept connections");
-    }
-    *ret = l;
-    return 0;
+    if (r < 0)
+        fd_close(&l->stop_fd);
+    return r;
 }
 
-void http_loop_quiesce(struct http_loop *loop)
+int http_loop_start(struct http_loop *l, struct http_conns *conns, struct err *err)
 {
-    (void)pthread_mutex_lock(&loop->lock);
-    for (size_t i = 0; i < loop->n_listeners; i++)
-        listener_close(&loop->listeners[i]);
-    (void)pthread_mutex_unlock(&loop->lock);
+    int r;
+
+    *l = (struct http_loop){.conns = conns, .stop_fd = -1};
+    (void)pthread_mutex_init(&l->lock, NULL);
+    for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++)
+        l->listeners[i] = listener_init();
+    r = open_listeners(l, err);
+    if (r < 0)
+        return r;
+    r = start(l);
+    return r < 0 ? err_set_errno(err, -r, "cannot start to accept connections") : 0;
 }
 
-void http_loop_stop(struct http_loop *loop)
+void http_loop_quiesce(struct http_loop *l)
+{
+    (void)pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++) {
+        /* Closing is not enough: who gave us a descriptor has it open too. */
+        (void)watch(l, EPOLL_CTL_DEL, l->listeners[i].fd, 0, NULL);
+        listener_close(&l->listeners[i]);
+    }
+    (void)pthread_mutex_unlock(&l->lock);
+}
+
+void http_loop_stop(struct http_loop *l)
 {
     const uint64_t one = 1;
 
-    if (!loop)
-        return;
-    (void)!write(loop->stop_fd, &one, sizeof(one));
-    (void)pthread_join(loop->thread, NULL);
-    destroy(loop);
+    if (l->stop_fd >= 0) {
+        (void)!write(l->stop_fd, &one, sizeof(one));
+        (void)pthread_join(l->thread, NULL);
+        fd_close(&l->stop_fd);
+    }
+    http_loop_quiesce(l);
+    (void)pthread_mutex_destroy(&l->lock);
 }

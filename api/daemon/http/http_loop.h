@@ -11,24 +11,32 @@
 #include "api/daemon/http/http_conns.h"
 #include "api/daemon/http/listener.h"
 
-struct http_loop;
+struct http_loop {
+    struct http_conns *conns;
+    struct listener listeners[HTTP_LISTENERS_MAX];
+    pthread_mutex_t lock; /* of the listeners */
+    pthread_t thread;
+    int stop_fd; /* an event: stop */
+    /* The thread's own. */
+    uint64_t resume_ns; /* the listeners are not watched until then; 0: they are */
+    uint64_t tick_ns;
+    uint64_t put_off_ns[HTTP_LISTENERS_MAX]; /* since then somebody waits for room; 0: nobody */
+};
 
 /*
- * Starts the thread, which gives each connection with a whole head a thread of its own: serve,
- * with the connection, which is taken for it then. What is passed is borrowed; the listeners
- * are open. 0 or -errno.
+ * Listens where the table's config says and starts the thread. As of http_start; http_loop_stop
+ * in any case.
  */
-int http_loop_start(struct http_conns *conns, struct listener *listeners, size_t n_listeners,
-                    void *(*serve)(void *conn), struct http_loop **ret, struct err *err);
-/* Accepts no more and removes the names of the listeners. */
-void http_loop_quiesce(struct http_loop *loop);
-/* Ends the thread. Connections stay. NULL is fine. */
-void http_loop_stop(struct http_loop *loop);
+int http_loop_start(struct http_loop *l, struct http_conns *conns, struct err *err);
+/* Closes the listeners: accepts no more, and removes their names. */
+void http_loop_quiesce(struct http_loop *l);
+/* Ends the thread. Connections stay. */
+void http_loop_stop(struct http_loop *l);
 
 /*
- * What a connection's input is, as far as it came: 0 for a whole head. Else it is not the
+ * Whether a connection's input begins with a whole head. Else the connection is not the
  * caller's any more: the loop waits for more, or it was refused.
  */
-int http_loop_look(struct http_conns *conns, struct http_conn *conn);
+bool http_loop_look(struct http_conn *c);
 
 #endif

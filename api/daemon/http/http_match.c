@@ -4,132 +4,91 @@
 #include "base/percent.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Decodes into a string of its own. 0, -EINVAL for a bad escape or a control byte, -ENOMEM. */
-static int decode(const char *text, size_t len, bool plus_is_space, char **ret)
+/* Decodes so many bytes into a string. False for a bad escape or a control byte. */
+static bool decode(char *text, size_t len, bool plus_is_space)
 {
-    char *out = malloc(len + 1);
     size_t n = 0;
 
-    if (!out)
-        return -ENOMEM;
     for (size_t at = 0, step; at < len; at += step) {
         int c = percent_decode(text + at, len - at, &step);
 
         if (c == '+' && step == 1 && plus_is_space)
             c = ' ';
-        if (c < 0x20 || c == 0x7f) {
-            free(out);
-            return -EINVAL;
-        }
-        out[n++] = (char)c;
+        if (c < 0x20 || c == 0x7f)
+            return false;
+        text[n++] = (char)c;
     }
-    out[n] = '\0';
-    *ret = out;
-    return 0;
+    text[n] = '\0';
+    return true;
 }
 
-/* True when every segment is a name. */
-static bool segments_are_names(const char *path)
+/* True when every segment is a name, and there is one of them or there may be more. */
+static bool are_names(const char *path, bool many)
 {
     for (;;) {
         size_t len = strcspn(path, "/");
 
-        if (len == 0 || (len == 1 && path[0] == '.') ||
-            (len == 2 && path[0] == '.' && path[1] == '.'))
+        if (len == 0 || (len <= 2 && strspn(path, ".") == len))
             return false;
         if (path[len] == '\0')
             return true;
+        if (!many)
+            return false;
         path += len + 1;
     }
 }
 
-static int take_param(const char *text, size_t len, bool is_rest, char **ret)
-{
-    char *value;
-    int r = decode(text, len, false, &value);
-
-    if (r < 0)
-        return r == -EINVAL ? -ENOENT : r;
-    if (!segments_are_names(value) || (!is_rest && strchr(value, '/'))) {
-        free(value);
-        return -ENOENT;
-    }
-    *ret = value;
-    return 0;
-}
-
-const char *http_match_target(const char *target)
+char *http_match_target(char *target)
 {
     size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
                     : strncasecmp(target, "https://", 8) == 0 ? 8
                                                               : 0;
 
-    if (scheme == 0)
-        return target;
-    target += scheme;
-    target += strcspn(target, "/?");
-    return *target == '/' ? target : "/";
+    return scheme > 0 ? target + scheme + strcspn(target + scheme, "/") : target;
 }
 
-int http_match_path(const char *pattern, const char *target, char *params[HTTP_PARAMS_MAX])
+int http_match_path(const char *pattern, char *path, const char *params[HTTP_PARAMS_MAX])
 {
-    const char *end = target + strcspn(target, "?");
-    size_t n = 0;
-    int r = 0;
+    char *names[HTTP_PARAMS_MAX];
+    size_t lens[HTTP_PARAMS_MAX], n = 0;
 
-    while (r == 0 && *pattern && target < end) {
-        if (*pattern == ':' || *pattern == '*') {
-            size_t len = *pattern == ':' ? strcspn(target, "/?") : (size_t)(end - target);
-
-            r = n < HTTP_PARAMS_MAX ? take_param(target, len, *pattern == '*', &params[n])
-                                    : -ENOENT;
-            n += r == 0;
-            target += len;
-        } else if (*pattern == *target) {
-            target++;
-        } else {
-            r = -ENOENT;
+    for (; *pattern && *path; pattern++) {
+        if ((*pattern == ':' || *pattern == '*') && n < HTTP_PARAMS_MAX) {
+            names[n] = path;
+            lens[n] = *pattern == ':' ? strcspn(path, "/") : strlen(path);
+            path += lens[n++];
+        } else if (*pattern != *path++) {
+            return -ENOENT;
         }
-        pattern++;
     }
-    if (r == 0 && (*pattern || target < end))
-        r = -ENOENT;
-    if (r < 0)
-        http_match_free(params, HTTP_PARAMS_MAX);
-    return r;
+    if (*pattern || *path)
+        return -ENOENT;
+    for (size_t i = 0; params && i < n; i++) {
+        if (!decode(names[i], lens[i], false) ||
+            !are_names(names[i], i + 1 == n && pattern[-1] == '*'))
+            return -EINVAL;
+        params[i] = names[i];
+    }
+    return 0;
 }
 
-int http_match_query(const char *target, const char *const names[HTTP_QUERY_MAX],
-                     char *values[HTTP_QUERY_MAX])
+bool http_match_query(char *query, const char *const names[HTTP_QUERY_MAX],
+                      const char *values[HTTP_QUERY_MAX])
 {
-    const char *at = strchr(target, '?');
-    int r = 0;
+    char *value;
 
-    while (r == 0 && at) {
-        const char *name = at + 1;
-        size_t len = strcspn(name, "&"), name_len = strcspn(name, "=&");
+    while ((value = strsep(&query, "&"))) {
+        const char *name = strsep(&value, "=");
 
-        for (size_t i = 0; r == 0 && i < HTTP_QUERY_MAX && names[i]; i++) {
-            size_t skip = name_len < len ? name_len + 1 : name_len;
-
-            if (!values[i] && strlen(names[i]) == name_len &&
-                memcmp(names[i], name, name_len) == 0)
-                r = decode(name + skip, len - skip, true, &values[i]);
+        for (size_t i = 0; i < HTTP_QUERY_MAX && names[i]; i++) {
+            if (values[i] || strcmp(names[i], name) != 0)
+                continue;
+            if (value && !decode(value, strlen(value), true))
+                return false;
+            values[i] = value ? value : "";
         }
-        at = name[len] == '&' ? name + len : NULL;
     }
-    if (r < 0)
-        http_match_free(values, HTTP_QUERY_MAX);
-    return r;
-}
-
-void http_match_free(char **values, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(values[i]);
-        values[i] = NULL;
-    }
+    return true;
 }

@@ -25,7 +25,7 @@ struct http_reply http_reply_init(void)
     return (struct http_reply){.body = buf_init(SIZE_MAX / 2), .file_fd = -1};
 }
 
-void http_reply_finish(struct http_reply *reply)
+static void finish(struct http_reply *reply)
 {
     buf_finish(&reply->body);
     fd_close(&reply->file_fd);
@@ -36,13 +36,13 @@ void http_reply_finish(struct http_reply *reply)
 
 void http_reply_empty(struct http_reply *reply, unsigned status)
 {
-    http_reply_finish(reply);
+    finish(reply);
     reply->status = status;
 }
 
 void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body)
 {
-    http_reply_finish(reply);
+    finish(reply);
     reply->status = status;
     reply->content_type = "application/json";
     reply->body = *body;
@@ -79,14 +79,6 @@ static enum http_place hold(struct http_exchange *x)
     if (place != HTTP_PLACE_NONE)
         x->held_answer = bytes;
     return place;
-}
-
-void http_reply_release(struct http_exchange *x)
-{
-    if (x->held_answer > 0 && x->config->release)
-        x->config->release(x->config->ctx, x->request.caller.tenant, HTTP_HELD_ANSWER,
-                           x->held_answer);
-    x->held_answer = 0;
 }
 
 /* Where that fails the body stays where it is. */
@@ -181,7 +173,7 @@ static bool wait_writable(const struct http_exchange *x)
 {
     struct pollfd pfd = {.fd = x->conn->fd, .events = POLLOUT};
 
-    return poll(&pfd, 1, (int)x->conns->deadlines.send_ms) > 0;
+    return poll(&pfd, 1, (int)x->conn->conns->deadlines.send_ms) > 0;
 }
 
 static bool may_go_on(const struct http_exchange *x)
@@ -243,20 +235,14 @@ static bool send_stream(const struct http_exchange *x, bool in_chunks)
     return sent == reply->stream_bytes;
 }
 
-bool http_reply_send(struct http_exchange *x)
+static bool send_reply(struct http_exchange *x)
 {
-    const struct http_head *asked = &x->conn->head;
-    struct http_reply *reply = &x->reply;
+    const struct http_reply *reply = &x->reply;
+    const bool no_body = reply->status == 204 || strcmp(x->head->method, "HEAD") == 0;
+    const bool in_chunks = reply->read && reply->stream_bytes == 0 && !x->head->is_1_0;
     struct buf head = buf_init(HEAD_MAX);
-    bool no_body, in_chunks, sent;
-    char location[sizeof(reply->location)];
+    bool sent;
 
-    /* Where the answer finds no place, this still tells where it is. */
-    memcpy(location, reply->location, sizeof(location));
-    set_aside(x);
-    memcpy(reply->location, location, sizeof(location));
-    no_body = reply->status == 204 || strcmp(asked->text + asked->method, "HEAD") == 0;
-    in_chunks = reply->read && reply->stream_bytes == 0 && !asked->is_1_0;
     write_head(&head, reply, x->allow);
     if (in_chunks)
         (void)buf_printf(&head, "Transfer-Encoding: chunked\r\n");
@@ -265,8 +251,8 @@ bool http_reply_send(struct http_exchange *x)
                          (unsigned long long)(reply->read           ? reply->stream_bytes
                                               : reply->file_fd >= 0 ? reply->file_bytes
                                                                     : reply->body.len));
-    sent = buf_printf(&head, x->must_close || asked->is_last ? "Connection: close\r\n\r\n"
-                                                             : "\r\n") == 0 &&
+    sent = buf_printf(&head, x->must_close || x->head->is_last ? "Connection: close\r\n\r\n"
+                                                               : "\r\n") == 0 &&
            send_bytes(x, head.data, head.len, no_body ? 0 : MSG_MORE);
     buf_finish(&head);
     if (!sent || no_body)
@@ -275,6 +261,23 @@ bool http_reply_send(struct http_exchange *x)
         return send_stream(x, in_chunks);
     return reply->file_fd >= 0 ? send_file(x)
                                : send_bytes(x, reply->body.data, reply->body.len, 0);
+}
+
+bool http_reply_send(struct http_exchange *x)
+{
+    char location[sizeof(x->reply.location)];
+    bool sent;
+
+    /* Where the answer finds no place, this still tells where it is. */
+    memcpy(location, x->reply.location, sizeof(location));
+    set_aside(x);
+    memcpy(x->reply.location, location, sizeof(location));
+    sent = send_reply(x);
+    finish(&x->reply);
+    if (x->held_answer > 0 && x->config->release)
+        x->config->release(x->config->ctx, x->request.caller.tenant, HTTP_HELD_ANSWER,
+                           x->held_answer);
+    return sent;
 }
 
 void http_refusal_send(int fd, unsigned status)
@@ -304,5 +307,5 @@ void http_refusal_send(int fd, unsigned status)
     (void)buf_append(&out, reply.body.data, reply.body.len);
     (void)send(fd, out.data, out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
     buf_finish(&out);
-    http_reply_finish(&reply);
+    finish(&reply);
 }

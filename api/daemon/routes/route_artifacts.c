@@ -22,7 +22,7 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
                          struct http_reply *reply, struct buf *result)
 {
     struct buf body = buf_init(SIZE_MAX / 2);
-    char base[sizeof(request->host) + 16];
+    char base[HTTP_HOST_MAX + 16];
     int r;
 
     /* A client on the socket has no address to put before a path. */

@@ -26,12 +26,12 @@ static struct http_conns make(void)
     return conns;
 }
 
-/* No threads are at work on those that say so: nobody waits for them. */
+/* No threads are at work on those that say so. */
 static void finish(struct http_conns *conns)
 {
     for (struct http_conn *c = conns->first; c; c = c->next)
         http_conn_enter(c, HTTP_PHASE_IDLE);
-    http_conns_finish(conns);
+    http_conns_finish(conns, 0);
 }
 
 static unsigned count(const struct http_conns *conns, bool ended)

@@ -133,14 +133,6 @@ void *http_serve(void *conn)
     return NULL;
 }
 
-/* Whatever of it was started. */
-static void destroy(struct http_server *server)
-{
-    http_loop_stop(&server->loop);
-    http_conns_finish(&server->conns);
-    free(server);
-}
-
 int http_start(const struct http_config *config, struct http_server **ret, struct err *err)
 {
     struct http_server *server = calloc(1, sizeof(*server));
@@ -152,7 +144,7 @@ int http_start(const struct http_config *config, struct http_server **ret, struc
     http_conns_init(&server->conns, &server->config);
     r = http_loop_start(&server->loop, &server->conns, err);
     if (r < 0)
-        destroy(server);
+        http_stop(server);
     else
         *ret = server;
     return r;
@@ -167,7 +159,8 @@ void http_stop(struct http_server *server)
 {
     if (!server)
         return;
+    http_loop_stop(&server->loop);
     /* Answers that are on their way arrive; who does not read them is not waited for. */
-    http_conns_wait(&server->conns, clock_monotonic_ns() + FAREWELL_NS);
-    destroy(server);
+    http_conns_finish(&server->conns, clock_monotonic_ns() + FAREWELL_NS);
+    free(server);
 }

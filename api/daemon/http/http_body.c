@@ -99,38 +99,24 @@ void http_request_stored(struct http_request *request)
     release(exchange_of(request));
 }
 
-/* Gives back all room that the body took. */
-static void drop(struct http_exchange *x)
-{
-    release(x);
-    spool_finish(&x->request.body);
-    for (size_t i = 0; i < HTTP_PARTS_MAX; i++)
-        spool_finish(&x->request.parts[i].content);
-}
-
-/* False: there is a reply. */
-static bool append(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
+/* Adds bytes to what is kept of the body. False: there is a reply. */
+static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
 {
     const uint64_t steps = spool->size / ROOM_STEP;
-    int r = spool_append(spool, data, size);
+    int r;
 
+    if (size > spool->max - spool->size) {
+        reply_too_large(x, spool->max);
+        return false;
+    }
+    if (!hold_piece(x, spool, size))
+        return false;
+    r = spool_append(spool, data, size);
     if (r < 0)
         http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
                          strerror(-r));
     return r == 0 && (spool->size / ROOM_STEP == steps || !x->config->room ||
                       x->config->room(x->config->ctx, &x->reply));
-}
-
-/* Adds bytes to what is kept of the body. False: there is a reply. */
-static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
-{
-    if (size > spool->max - spool->size)
-        reply_too_large(x, spool->max);
-    else if (hold_piece(x, spool, size) && append(x, spool, data, size))
-        return true;
-    /* The rest is not kept, and what came gives its room back at once. */
-    drop(x);
-    return false;
 }
 
 /* Copies a text, once. False without memory. */
@@ -338,8 +324,6 @@ bool http_request_receive(struct http_request *request)
                        : keep(x, &x->request.body, data, (size_t)n);
     if (kept && n == 0 && x->form && !http_form_is_whole(x->form))
         http_reply_error(&x->reply, 400, "bad_request", "multipart/form-data without its end");
-    if (x->reply.status != 0)
-        drop(x);
     return x->reply.status == 0;
 }
 
@@ -369,8 +353,10 @@ void http_body_drain(struct http_exchange *x)
 void http_body_finish(struct http_exchange *x)
 {
     http_form_destroy(x->form);
-    drop(x);
+    release(x);
+    spool_finish(&x->request.body);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
+        spool_finish(&x->request.parts[i].content);
         free(x->request.parts[i].file_name);
         free(x->request.parts[i].content_type);
     }

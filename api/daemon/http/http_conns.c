@@ -106,16 +106,10 @@ static void wait_quiet(struct http_conns *conns, uint64_t deadline_ns)
     } while (c && cond_wait_until(&conns->quiet, &conns->lock, deadline_ns));
 }
 
-void http_conns_wait(struct http_conns *conns, uint64_t deadline_ns)
+void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
 {
     (void)pthread_mutex_lock(&conns->lock);
     wait_quiet(conns, deadline_ns);
-    (void)pthread_mutex_unlock(&conns->lock);
-}
-
-void http_conns_finish(struct http_conns *conns)
-{
-    (void)pthread_mutex_lock(&conns->lock);
     for (struct http_conn *c = conns->first; c; c = c->next)
         end(c);
     wait_quiet(conns, UINT64_MAX);

@@ -57,10 +57,11 @@ struct http_conns {
 
 /* What is not set gets its default. */
 void http_conns_init(struct http_conns *conns, const struct http_config *config);
-/* Ends all, waits until no request is at work and closes them. */
-void http_conns_finish(struct http_conns *conns);
-/* Waits until no request is at work, or until that time. */
-void http_conns_wait(struct http_conns *conns, uint64_t deadline_ns);
+/*
+ * Without a loop: waits until no request is at work, from that time on by force, and closes
+ * all.
+ */
+void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns);
 
 /* One that the loop has. Takes fd over. */
 void http_conns_add(struct http_conns *conns, int fd, bool is_tcp, uid_t uid);

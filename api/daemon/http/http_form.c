@@ -22,8 +22,8 @@ struct http_form {
     struct buf held; /* came, and was not told of yet */
 };
 
-/* Where the value of a parameter of a header begins, and its length; NULL without it. */
-static const char *find_parameter(const char *header, const char *name, size_t *ret_len)
+/* The value of a header's parameter, and its length; NULL without it. */
+static char *find_parameter(const char *header, const char *name, size_t *ret_len)
 {
     const char *at = strchr(header, ';');
 
@@ -35,7 +35,7 @@ static const char *find_parameter(const char *header, const char *name, size_t *
 
         *ret_len = strcspn(value, quoted ? "\"" : "; \t");
         if (key_len == strlen(name) && strncasecmp(key, name, key_len) == 0)
-            return value;
+            return (char *)(uintptr_t)value;
         at = strchr(value + *ret_len, ';');
     }
     return NULL;
@@ -78,8 +78,8 @@ static int begin_part(struct http_form *f, char *headers)
             said = line + sizeof(type) - 1 + strspn(line + sizeof(type) - 1, " \t");
         if (strncasecmp(line, disposition, sizeof(disposition) - 1) != 0)
             continue;
-        name = (char *)(uintptr_t)find_parameter(line, "name", &name_len);
-        file_name = (char *)(uintptr_t)find_parameter(line, "filename", &file_name_len);
+        name = find_parameter(line, "name", &name_len);
+        file_name = find_parameter(line, "filename", &file_name_len);
     }
     if (name)
         name[name_len] = '\0';
@@ -113,12 +113,13 @@ static int take_content(struct http_form *f)
 static int take_headers(struct http_form *f)
 {
     struct buf *held = &f->held;
-    char *end = memmem(held->data, held->len, CRLF CRLF, 4);
+    const size_t max = held->len < HEADERS_MAX ? held->len : HEADERS_MAX;
+    char *end = memmem(held->data, max, CRLF CRLF, 4);
     size_t len;
     int r;
 
     if (!end)
-        return held->len > HEADERS_MAX ? -EBADMSG : 0;
+        return max == HEADERS_MAX ? -EBADMSG : 0;
     len = (size_t)(end - (char *)held->data);
     *end = '\0';
     if (strlen((char *)held->data) != len)

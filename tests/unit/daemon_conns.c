@@ -49,7 +49,7 @@ static int add(struct http_conns *conns, bool is_tcp, enum http_phase phase, uin
     int ends[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    http_conns_add(conns, ends[0], is_tcp, (uid_t)-1);
+    http_conns_add(conns, ends[0], is_tcp);
     assert_int_equal(conns->first->fd, ends[0]);
     http_conn_enter(conns->first, phase);
     conns->first->since_ns = NOW - age_ms * MS;

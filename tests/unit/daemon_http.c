@@ -511,7 +511,7 @@ static void addresses_are_numbers(void **state)
         "",           ":80",        "127.0.0.1",  "127.0.0.1:", "1.2.3:80",     "localhost:80",
         "::1:80",     "[::1]",      "[::1:80",    "[]:80",      "[1.2.3.4]:80", "1.2.3.4:65536",
         "1.2.3.4:-1", "1.2.3.4:8a", "1.2.3.4: 80"};
-    struct listener l;
+    struct listener l = listener_init();
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -526,21 +526,24 @@ static void addresses_are_numbers(void **state)
     listener_close(&l);
     /* Where this machine has IPv6 at all. */
     if (listener_open_tcp(&l, "[::]:0", NULL) == 0)
-        listener_close(&l);
+        assert_false(l.is_unix);
+    listener_close(&l);
 }
 
 static void only_listening_sockets_are_adopted(void **state)
 {
-    struct listener bound, adopted;
+    struct listener bound = listener_init(), adopted = listener_init();
     int pair[2];
 
     (void)state;
     assert_int_equal(pipe(pair), 0);
     assert_int_equal(listener_adopt(&adopted, pair[0], NULL), -EINVAL);
+    listener_close(&adopted);
     assert_int_equal(close(pair[0]), -1);
     close(pair[1]);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     assert_int_equal(listener_adopt(&adopted, pair[0], NULL), -EINVAL);
+    listener_close(&adopted);
     close(pair[1]);
     assert_int_equal(listener_adopt(&adopted, -1, NULL), -EINVAL);
     assert_int_equal(listener_open_tcp(&bound, "127.0.0.1:0", NULL), 0);

@@ -171,7 +171,7 @@ static void recovery_survives_a_full_disk(void **state)
 static void a_busy_listener_is_alive(void **state)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct listener listener;
+    struct listener listener = listener_init();
     struct err err = {0};
     int fds[8];
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -188,6 +188,7 @@ static void a_busy_listener_is_alive(void **state)
     for (int i = 0; i < 8; i++)
         close(fds[i]);
     close(fd);
+    listener_close(&listener);
     /* Now the name is stale. */
     assert_int_equal(listener_open(&listener, address.sun_path, 0600, NULL), 0);
     listener_close(&listener);

@@ -73,15 +73,6 @@ static bool hold(struct http_exchange *x, uint64_t bytes)
     return true;
 }
 
-/* The same for what comes now, as far as it was not asked for. Few bytes stay in memory. */
-static bool hold_piece(struct http_exchange *x, const struct spool *spool, size_t size)
-{
-    x->kept += size;
-    if (x->kept <= x->held || spool->size + size <= SPOOL_MEMORY_MAX)
-        return true;
-    return hold(x, x->kept - x->held);
-}
-
 static void release(struct http_exchange *x)
 {
     if (x->held > 0 && x->config->release)
@@ -109,7 +100,10 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
         reply_too_large(x, spool->max);
         return false;
     }
-    if (!hold_piece(x, spool, size))
+    /* What was not asked for yet; few bytes stay in memory. */
+    x->kept += size;
+    if (x->kept > x->held && spool->size + size > SPOOL_MEMORY_MAX &&
+        !hold(x, x->kept - x->held))
         return false;
     r = spool_append(spool, data, size);
     if (r < 0)
@@ -270,7 +264,7 @@ static int refill(struct http_exchange *x)
     }
     if (n <= 0)
         return fail(x, 400, "bad_request", "the body ends before it is whole");
-    if (!x->is_unwanted)
+    if (x->conn->phase != HTTP_PHASE_UNWANTED)
         http_pace_add(&x->pace, body_ms, (size_t)n, clock_monotonic_ns());
     return 0;
 }
@@ -341,7 +335,6 @@ void http_body_drain(struct http_exchange *x)
         return;
     }
     http_conn_enter(x->conn, HTTP_PHASE_UNWANTED);
-    x->is_unwanted = true;
     x->pace.since_ns = clock_monotonic_ns();
     while (drained <= max && (n = http_request_read(&x->request, &data)) > 0)
         drained += (uint64_t)n;

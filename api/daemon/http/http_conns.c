@@ -6,6 +6,8 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,18 +123,30 @@ void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
     (void)pthread_mutex_destroy(&conns->lock);
 }
 
-void http_conns_add(struct http_conns *conns, int fd, bool is_tcp, uid_t uid)
+/* Whose process connected, or (uid_t)-1. */
+static uid_t find_peer(int fd)
 {
-    struct http_conn *c = calloc(1, sizeof(*c));
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.uid : (uid_t)-1;
+}
+
+void http_conns_add(struct http_conns *conns, int fd, bool is_tcp)
+{
+    struct http_conn *c = malloc(sizeof(*c));
+    const int on = 1;
 
     if (!c) {
         fd_close(&fd);
         return;
     }
+    if (is_tcp)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     *c = (struct http_conn){.conns = conns,
                             .fd = fd,
                             .is_tcp = is_tcp,
-                            .uid = uid,
+                            .uid = is_tcp ? (uid_t)-1 : find_peer(fd),
                             .since_ns = clock_monotonic_ns()};
     (void)pthread_mutex_lock(&conns->lock);
     c->next = conns->first;

@@ -64,7 +64,7 @@ void http_conns_init(struct http_conns *conns, const struct http_config *config)
 void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns);
 
 /* One that the loop has. Takes fd over. */
-void http_conns_add(struct http_conns *conns, int fd, bool is_tcp, uid_t uid);
+void http_conns_add(struct http_conns *conns, int fd, bool is_tcp);
 /* Ends it. */
 void http_conn_close(struct http_conn *c);
 /*

@@ -28,9 +28,8 @@ struct http_exchange {
     size_t at;               /* of the input: what was taken */
     struct http_framing framing;
     struct http_pace pace;
-    bool is_unwanted; /* nobody reads the body */
-    bool is_known;    /* who calls has said who he is */
-    bool must_close;  /* nothing that follows on the connection can be trusted */
+    bool is_known;   /* who calls has said who he is */
+    bool must_close; /* nothing that follows on the connection can be trusted */
     char allow[64];
     struct http_form *form;
     struct http_part *part; /* of the form, which comes */

@@ -6,8 +6,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -17,7 +15,7 @@
 #define NS_PER_MS    1000000ull
 #define EVENTS       64
 #define ACCEPTS      32 /* of one listener before the others' turn */
-#define TICK_MS      1000u
+#define TICK_NS      (1000 * NS_PER_MS)
 #define THREAD_STACK (512u * 1024u)
 #define LINGER_BYTES (64u * 1024u)
 #define PAUSE_NS     (50 * NS_PER_MS)
@@ -95,20 +93,13 @@ static void on_input(struct http_conn *c)
         serve(c);
 }
 
-static uint64_t tick_every_ns(const struct http_deadlines *d)
-{
-    const unsigned ms = d->idle_ms < d->head_ms ? d->idle_ms : d->head_ms;
-
-    return ((ms / 4 < TICK_MS ? ms / 4 : TICK_MS) + 1) * NS_PER_MS;
-}
-
 static void expire(struct http_loop *l, uint64_t now_ns)
 {
     struct http_conn *c;
 
     if (now_ns < l->tick_ns)
         return;
-    l->tick_ns = now_ns + tick_every_ns(&l->conns->deadlines);
+    l->tick_ns = now_ns + TICK_NS;
     while ((c = http_conns_expired(l->conns, now_ns))) {
         if (c->phase == HTTP_PHASE_HEAD)
             refuse(c, 408);
@@ -122,19 +113,6 @@ static int watch(const struct http_loop *l, int operation, int fd, uint32_t what
     struct epoll_event event = {.events = what, .data.ptr = data};
 
     return epoll_ctl(l->conns->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
-}
-
-static void welcome(struct http_loop *l, int fd, bool is_tcp)
-{
-    const int on = 1;
-    struct ucred peer = {.uid = (uid_t)-1};
-    socklen_t len = sizeof(peer);
-
-    if (is_tcp)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        peer.uid = (uid_t)-1;
-    http_conns_add(l->conns, fd, is_tcp, peer.uid);
 }
 
 /* Accepts one. 1; 0: there is none; -EAGAIN: there is no room for it yet. Under the lock. */
@@ -165,7 +143,7 @@ static int accept_one(struct http_loop *l, size_t which, uint64_t now_ns)
     }
     *put_off_ns = 0;
     if (room == HTTP_ROOM_MADE) {
-        welcome(l, fd, !listener->is_unix);
+        http_conns_add(l->conns, fd, !listener->is_unix);
     } else {
         http_refusal_send(fd, 503);
         (void)close(fd);

@@ -30,137 +30,106 @@ static bool is_alive(const struct sockaddr_un *address)
            (errno != ECONNREFUSED && errno != ENOENT);
 }
 
-static int bind_to(int fd, const struct sockaddr_un *address, mode_t mode)
+static int bind_to(struct listener *l, const struct sockaddr_un *address, mode_t mode)
 {
     const struct sockaddr *any = (const struct sockaddr *)address;
-    int r = bind(fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
+    int r = bind(l->fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
 
-    if (r == -EADDRINUSE && !is_alive(address) && unlink(address->sun_path) == 0)
-        r = bind(fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
+    if (r == -EADDRINUSE && !is_alive(address) && unlink(l->path) == 0)
+        r = bind(l->fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
     /* The daemon's umask kept everybody out until now; nothing is accepted before listen. */
-    if (r == 0 && chmod(address->sun_path, mode) < 0)
+    if (r == 0 &&
+        (chmod(l->path, mode) < 0 || stat(l->path, &l->made) < 0 || listen(l->fd, BACKLOG) < 0))
         r = -errno;
     return r;
 }
 
-int listener_open(struct listener *ret, const char *path, mode_t mode, struct err *err)
+int listener_open(struct listener *l, const char *path, mode_t mode, struct err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct listener l = listener_init();
     int r;
 
-    l.is_unix = true;
+    l->is_unix = true;
     if (strlen(path) >= sizeof(address.sun_path))
         return err_set(err, ENAMETOOLONG, "the socket path is longer than %zu bytes: %s",
                        sizeof(address.sun_path) - 1, path);
     memcpy(address.sun_path, path, strlen(path) + 1);
-    memcpy(l.path, path, strlen(path) + 1);
-    l.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (l.fd < 0)
-        return err_set_errno(err, errno, "cannot create a socket");
-    r = bind_to(l.fd, &address, mode);
-    if (r == 0 && (stat(path, &l.made) < 0 || listen(l.fd, BACKLOG) < 0))
-        r = -errno;
-    if (r < 0) {
-        listener_close(&l);
-        if (r == -EADDRINUSE)
-            return err_set(err, EADDRINUSE, "another process listens on %s", path);
-        return err_set_errno(err, -r, "cannot listen on %s", path);
-    }
-    *ret = l;
-    return 0;
+    memcpy(l->path, path, strlen(path) + 1);
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    r = l->fd < 0 ? -errno : bind_to(l, &address, mode);
+    if (r == -EADDRINUSE)
+        return err_set(err, EADDRINUSE, "another process listens on %s", path);
+    return r < 0 ? err_set_errno(err, -r, "cannot listen on %s", path) : 0;
 }
 
-/* The address of "ADDRESS:PORT". 0 or -EINVAL. */
-static int parse_address(const char *text, struct sockaddr_in6 *ret6, struct sockaddr_in *ret4)
+union address {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+};
+
+/* The address of "ADDRESS:PORT"; ret is all zero. Its size, or 0 for another form. */
+static socklen_t parse_address(const char *text, union address *ret)
 {
     const char *colon = strrchr(text, ':');
     size_t len = colon ? (size_t)(colon - text) : 0;
-    char host[INET6_ADDRSTRLEN];
+    const bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
+    char host[INET6_ADDRSTRLEN + 2] = "";
     unsigned long port;
     char *end;
 
-    if (len == 0 || colon[1] < '0' || colon[1] > '9')
-        return -EINVAL;
+    if (len == 0 || len >= sizeof(host) || colon[1] < '0' || colon[1] > '9')
+        return 0;
     port = strtoul(colon + 1, &end, 10);
     if (*end || port > 65535)
-        return -EINVAL;
-    if (text[0] == '[' && len > 2 && text[len - 1] == ']' && len - 2 < sizeof(host)) {
-        memcpy(host, text + 1, len - 2);
-        host[len - 2] = '\0';
-        ret6->sin6_family = AF_INET6;
-        ret6->sin6_port = htons((uint16_t)port);
-        return inet_pton(AF_INET6, host, &ret6->sin6_addr) == 1 ? 0 : -EINVAL;
-    }
-    if (len >= sizeof(host))
-        return -EINVAL;
+        return 0;
     memcpy(host, text, len);
-    host[len] = '\0';
-    ret4->sin_family = AF_INET;
-    ret4->sin_port = htons((uint16_t)port);
-    return inet_pton(AF_INET, host, &ret4->sin_addr) == 1 ? 0 : -EINVAL;
+    if (bracketed) {
+        host[len - 1] = '\0';
+        ret->ipv6.sin6_family = AF_INET6;
+        ret->ipv6.sin6_port = htons((uint16_t)port);
+        return inet_pton(AF_INET6, host + 1, &ret->ipv6.sin6_addr) == 1 ? sizeof(ret->ipv6) : 0;
+    }
+    ret->ipv4.sin_family = AF_INET;
+    ret->ipv4.sin_port = htons((uint16_t)port);
+    return inet_pton(AF_INET, host, &ret->ipv4.sin_addr) == 1 ? sizeof(ret->ipv4) : 0;
 }
 
-int listener_open_tcp(struct listener *ret, const char *address, struct err *err)
+int listener_open_tcp(struct listener *l, const char *address, struct err *err)
 {
-    struct sockaddr_in6 ipv6 = {0};
-    struct sockaddr_in ipv4 = {0};
-    struct listener l = listener_init();
-    const struct sockaddr *any = (const struct sockaddr *)&ipv4;
-    socklen_t len = sizeof(ipv4);
+    union address at = {.ipv6 = {0}};
+    const socklen_t len = parse_address(address, &at);
     const int on = 1, off = 0;
-    int r = 0;
 
-    if (parse_address(address, &ipv6, &ipv4) < 0)
+    if (len == 0)
         return err_set(err, EINVAL, "%s is no address of the form 127.0.0.1:8080 or [::1]:8080",
                        address);
-    if (ipv6.sin6_family == AF_INET6) {
-        any = (const struct sockaddr *)&ipv6;
-        len = sizeof(ipv6);
-    }
-    l.fd = socket(any->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (l.fd < 0)
-        return err_set_errno(err, errno, "cannot create a socket for %s", address);
-    if (any->sa_family == AF_INET6)
-        (void)setsockopt(l.fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (setsockopt(l.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-        bind(l.fd, any, len) < 0 || listen(l.fd, BACKLOG) < 0)
-        r = -errno;
-    if (r < 0) {
-        listener_close(&l);
-        return err_set_errno(err, -r, "cannot listen on %s", address);
-    }
-    *ret = l;
+    l->fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        (at.any.sa_family == AF_INET6 &&
+         setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
+        bind(l->fd, &at.any, len) < 0 || listen(l->fd, BACKLOG) < 0)
+        return err_set_errno(err, errno, "cannot listen on %s", address);
     return 0;
 }
 
-int listener_adopt(struct listener *ret, int fd, struct err *err)
+int listener_adopt(struct listener *l, int fd, struct err *err)
 {
-    struct listener l = listener_init();
     int listens = 0, type = 0, domain = 0;
     socklen_t size = sizeof(int);
-    bool fits;
     int r;
 
-    l.fd = fd;
-    fits = getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
-           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
-           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
-           (domain == AF_UNIX || domain == AF_INET || domain == AF_INET6);
-    if (!fits) {
-        listener_close(&l);
+    l->fd = fd;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM ||
+        getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 ||
+        (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6))
         return err_set(err, EINVAL, "descriptor %d is not a stream socket that listens", fd);
-    }
-    l.is_unix = domain == AF_UNIX;
+    l->is_unix = domain == AF_UNIX;
     r = fd_set_nonblock(fd, true);
     if (r == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
         r = -errno;
-    if (r < 0) {
-        listener_close(&l);
-        return err_set_errno(err, -r, "cannot use descriptor %d", fd);
-    }
-    *ret = l;
-    return 0;
+    return r < 0 ? err_set_errno(err, -r, "cannot use descriptor %d", fd) : 0;
 }
 
 void listener_unlink(struct listener *l)

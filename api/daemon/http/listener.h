@@ -23,18 +23,21 @@ struct listener {
 
 /* The empty listener. */
 struct listener listener_init(void);
-/* Binds and listens. 0; -EADDRINUSE when somebody accepts there; -ENAMETOOLONG; -errno. */
-int listener_open(struct listener *ret, const char *path, mode_t mode, struct err *err);
+/*
+ * Each of these fills an empty listener, for listener_close whatever they return. This one
+ * binds and listens. 0; -EADDRINUSE when somebody accepts there; -ENAMETOOLONG; -errno.
+ */
+int listener_open(struct listener *l, const char *path, mode_t mode, struct err *err);
 /*
  * The same on "ADDRESS:PORT" or "[ADDRESS]:PORT", numbers only; "[::]:PORT" takes IPv4 as well.
  * -EINVAL for another form.
  */
-int listener_open_tcp(struct listener *ret, const char *address, struct err *err);
+int listener_open_tcp(struct listener *l, const char *address, struct err *err);
 /*
- * Takes a descriptor that listens already (unix or TCP) over; closes it on failure too. Its
- * name is never removed. 0; -EINVAL for any other descriptor.
+ * Takes a descriptor that listens already (unix or TCP) over. Its name is never removed. 0;
+ * -EINVAL for any other descriptor.
  */
-int listener_adopt(struct listener *ret, int fd, struct err *err);
+int listener_adopt(struct listener *l, int fd, struct err *err);
 /* Removes the name, unless another daemon has put its own there since. */
 void listener_unlink(struct listener *listener);
 /* Removes the name and closes. Safe on an empty one. */

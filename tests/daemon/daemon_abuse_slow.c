@@ -190,6 +190,29 @@ static void slow_bodies_end(void **state)
     http_fixture_stop(&f);
 }
 
+/* What is around a body's bytes does not count as any of them. */
+static void bodies_of_framing_alone_end(void **state)
+{
+    const uint64_t begin_ns = clock_monotonic_ns();
+    struct pollfd pfd = {.events = POLLRDHUP};
+    struct http_fixture f;
+    char chunk[512] = "1;";
+
+    (void)state;
+    memset(chunk + 2, 'a', sizeof(chunk) - 2);
+    memcpy(chunk + sizeof(chunk) - 5, "\r\n \r\n", 5);
+    http_fixture_start(&f, &short_deadlines, 0);
+    pfd.fd = connect_and_say(
+        &f, true, "POST /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (poll(&pfd, 1, 10) == 0) {
+        (void)!send(pfd.fd, chunk, sizeof(chunk), MSG_NOSIGNAL);
+        assert_true(clock_monotonic_ns() - begin_ns < 10000 * NS_PER_MS);
+    }
+    harness_expect(harness_read_answer(pfd.fd), 408, "\"error\":\"timeout\"");
+    close(pfd.fd);
+    http_fixture_stop(&f);
+}
+
 /* A body that takes longer than the grace, with more than a KiB a second. */
 static void steady_bodies_are_taken(void **state)
 {
@@ -547,6 +570,7 @@ int main(void)
         cmocka_unit_test(slow_heads_on_kept_connections_end),
         cmocka_unit_test(heads_in_pieces_are_read),
         cmocka_unit_test(slow_bodies_end),
+        cmocka_unit_test(bodies_of_framing_alone_end),
         cmocka_unit_test(steady_bodies_are_taken),
         cmocka_unit_test(readers_that_never_read_end),
         cmocka_unit_test(readers_that_leave_end_their_stream),

@@ -213,7 +213,7 @@ void http_fixture_start(struct http_fixture *f, const struct http_deadlines *dea
     struct err err = {0};
 
     (void)signal(SIGPIPE, SIG_IGN);
-    *f = (struct http_fixture){.tmp_fd = -1};
+    *f = (struct http_fixture){.tmp_fd = -1, .listen_fd = -1};
     (void)snprintf(f->dir, sizeof(f->dir), "/tmp/skillvm-http.XXXXXX");
     if (!mkdtemp(f->dir))
         abort();
@@ -222,7 +222,8 @@ void http_fixture_start(struct http_fixture *f, const struct http_deadlines *dea
     config.tmp_fd = f->tmp_fd;
     config.listeners[0] =
         (struct http_listen){.socket_path = f->socket, .socket_mode = 0600, .fd = -1};
-    config.listeners[1].fd = listen_tcp(&f->port);
+    f->listen_fd = listen_tcp(&f->port);
+    config.listeners[1].fd = dup(f->listen_fd);
     if (http_start(&config, &f->server, &err) < 0) {
         (void)fprintf(stderr, "%s\n", err.message);
         abort();
@@ -234,6 +235,7 @@ void http_fixture_stop(struct http_fixture *f)
     atomic_store(&f->released, true);
     http_quiesce(f->server);
     http_stop(f->server);
+    fd_close(&f->listen_fd);
     fd_close(&f->tmp_fd);
     (void)rmdir(f->dir);
 }

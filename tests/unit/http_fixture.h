@@ -19,6 +19,7 @@ struct http_fixture {
     char socket[96];
     int tmp_fd;
     uint16_t port;
+    int listen_fd; /* the socket of that port, which the server has too */
     struct http_server *server;
     atomic_uint streams;  /* that are open */
     atomic_ulong given;   /* bytes that all streams gave */

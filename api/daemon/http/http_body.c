@@ -240,11 +240,15 @@ static int fail(struct http_exchange *x, unsigned status, const char *code, cons
     return -1;
 }
 
+static unsigned body_ms(const struct http_exchange *x)
+{
+    return x->conn->conns->deadlines.body_ms;
+}
+
 /* Waits for more input, where what was taken was. 0, or -1 with a reply. */
 static int refill(struct http_exchange *x)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    const unsigned body_ms = x->conn->conns->deadlines.body_ms;
     struct http_input *in = x->conn->in;
     struct pollfd pfd = {.fd = x->conn->fd, .events = POLLIN};
     ssize_t n;
@@ -256,7 +260,7 @@ static int refill(struct http_exchange *x)
     memmove(in->text + x->head->at, in->text + x->at, in->len - x->head->at);
     x->at = x->head->at;
     while ((n = http_conn_receive(x->conn)) == -EAGAIN) {
-        const uint64_t until_ns = x->pace.since_ns + body_ms * NS_PER_MS;
+        const uint64_t until_ns = x->pace.since_ns + body_ms(x) * NS_PER_MS;
 
         if (clock_monotonic_ns() >= until_ns)
             return fail(x, 408, "timeout", "the request did not come in time");
@@ -264,8 +268,6 @@ static int refill(struct http_exchange *x)
     }
     if (n <= 0)
         return fail(x, 400, "bad_request", "the body ends before it is whole");
-    if (x->conn->phase != HTTP_PHASE_UNWANTED)
-        http_pace_add(&x->pace, body_ms, (size_t)n, clock_monotonic_ns());
     return 0;
 }
 
@@ -292,6 +294,9 @@ ssize_t http_request_read(struct http_request *request, const char **ret)
     *ret = in->text + x->at;
     x->at += len;
     http_framing_take(f, len);
+    /* Lines around it do not count, or a body of lines alone would last for ever. */
+    if (x->conn->phase != HTTP_PHASE_UNWANTED)
+        http_pace_add(&x->pace, body_ms(x), len, clock_monotonic_ns());
     return (ssize_t)len;
 }
 

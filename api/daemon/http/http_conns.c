@@ -317,12 +317,7 @@ enum http_room http_conns_make_room(struct http_conns *conns, bool is_tcp, uint6
 
 void http_conns_shed(struct http_conns *conns, uint64_t now_ns)
 {
-    const struct http_conn *c;
-
     (void)pthread_mutex_lock(&conns->lock);
-    for (c = conns->first; c && !c->ended; c = c->next)
-        ;
-    if (!c)
-        (void)evict(conns, false, 0, now_ns);
+    (void)evict(conns, false, 0, now_ns);
     (void)pthread_mutex_unlock(&conns->lock);
 }

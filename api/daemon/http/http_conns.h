@@ -98,7 +98,7 @@ enum http_room {
  */
 enum http_room http_conns_make_room(struct http_conns *conns, bool is_tcp, uint64_t waited_ns,
                                     uint64_t now_ns);
-/* The same where another resource than places ran out; of nobody while others are ending. */
+/* The same where another resource than places ran out, for a newcomer who can wait. */
 void http_conns_shed(struct http_conns *conns, uint64_t now_ns);
 
 #endif

@@ -183,6 +183,16 @@ void http_conn_enter(struct http_conn *c, enum http_phase phase)
     (void)pthread_mutex_unlock(&conns->lock);
 }
 
+enum http_phase http_conn_phase(struct http_conn *c)
+{
+    enum http_phase phase;
+
+    (void)pthread_mutex_lock(&c->conns->lock);
+    phase = c->phase;
+    (void)pthread_mutex_unlock(&c->conns->lock);
+    return phase;
+}
+
 ssize_t http_conn_receive(struct http_conn *c)
 {
     struct http_input *in = c->in ? c->in : malloc(sizeof(*in));

@@ -72,6 +72,8 @@ void http_conn_close(struct http_conn *c);
  * begins now if it is another one.
  */
 void http_conn_enter(struct http_conn *c, enum http_phase phase);
+/* For who is told of it: what it is doing, with all that its last owner did to it. */
+enum http_phase http_conn_phase(struct http_conn *c);
 /* Takes what has come. How many bytes that is, 0 for the end, or -errno. */
 ssize_t http_conn_receive(struct http_conn *c);
 /*

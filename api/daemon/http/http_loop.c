@@ -78,14 +78,15 @@ static void serve(struct http_conn *c)
 
 static void on_input(struct http_conn *c)
 {
+    const enum http_phase phase = http_conn_phase(c);
     ssize_t n;
 
-    if (c->phase == HTTP_PHASE_LINGERING) {
+    if (phase == HTTP_PHASE_LINGERING) {
         linger(c);
         return;
     }
     n = http_conn_receive(c);
-    if (n == 0 && c->phase == HTTP_PHASE_HEAD)
+    if (n == 0 && phase == HTTP_PHASE_HEAD)
         refuse(c, 400);
     else if (n <= 0 && n != -EAGAIN)
         http_conn_close(c);

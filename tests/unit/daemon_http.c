@@ -188,35 +188,32 @@ static int head(const char *text)
     return feed(text, strlen(text), 0, NULL);
 }
 
-static int head_of_host(const char *host)
+/* The host of a request that says this one. */
+static const char *host_of(const char *host)
 {
+    static struct http_head h;
     char text[1024];
-    struct http_head h;
-    int r;
 
     (void)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", host);
-    r = feed(text, strlen(text), 0, &h);
-    if (r == 0)
-        assert_string_equal(h.host, host);
-    return r;
+    assert_int_equal(feed(text, strlen(text), 0, &h), 0);
+    return h.host;
 }
 
 static void hosts_are_names_or_addresses(void **state)
 {
-    static const struct {
-        const char *host;
-        int result;
-    } cases[] = {{"localhost", 0}, {"a.example:8080", 0}, {"[::1]:80", 0}, {"", 0},
-                 {"a/b", 400},     {"a@b", 400},          {"a b", 400},    {"a\"b", 400}};
+    static const char *const good[] = {"localhost", "a.example:8080", "[::1]:80", ""};
+    static const char *const bad[] = {"a/b", "a@b", "a b", "a\"b", "%2Frun"};
     char name[HTTP_HOST_MAX + 2] = "";
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_int_equal(head_of_host(cases[i].host), cases[i].result);
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_string_equal(host_of(good[i]), good[i]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_string_equal(host_of(bad[i]), "");
     memset(name, 'a', HTTP_HOST_MAX);
-    assert_int_equal(head_of_host(name), 0);
+    assert_string_equal(host_of(name), name);
     name[HTTP_HOST_MAX] = 'a';
-    assert_int_equal(head_of_host(name), 400);
+    assert_string_equal(host_of(name), "");
 }
 
 /* Each with what it is as a whole; every beginning of a good head is a beginning. */

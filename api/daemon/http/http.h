@@ -81,7 +81,7 @@ struct http_request {
     const char *params[HTTP_PARAMS_MAX]; /* what stood for ':' and '*' in the path */
     const char *query[HTTP_QUERY_MAX];   /* by the route's names; NULL where absent */
     const char *content_type;            /* of the body, or NULL */
-    const char *host; /* the Host header, a name or address with or without a port; or "" */
+    const char *host; /* the Host header, a name or address with or without a port; else "" */
     bool is_multipart;
     bool wants_events; /* Accept: text/event-stream */
     bool is_tcp;       /* else it came over a unix socket */

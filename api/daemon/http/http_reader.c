@@ -102,10 +102,12 @@ static int finish(struct http_head *h)
     const char *encoding = http_head_find(h, "Transfer-Encoding", &encodings);
     const char *expect = http_head_find(h, "Expect", NULL);
 
-    h->host = host ? host : "";
-    if (hosts > 1 || (hosts == 0 && !h->is_1_0) || strlen(h->host) > HTTP_HOST_MAX ||
-        h->host[strspn(h->host, DIGITS LETTERS ".-_:[]")] != '\0')
+    if (hosts > 1 || (hosts == 0 && !h->is_1_0))
         return 400;
+    h->host = host && strlen(host) <= HTTP_HOST_MAX &&
+                      host[strspn(host, DIGITS LETTERS ".-_:[]")] == '\0'
+                  ? host
+                  : "";
     if (lengths + encodings > 1 || (h->is_1_0 && encodings > 0) ||
         (encoding && strcasecmp(encoding, "chunked") != 0))
         return 400;

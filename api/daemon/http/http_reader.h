@@ -33,7 +33,7 @@ struct http_head {
     bool is_last;     /* the connection ends after it */
     bool expects;     /* Expect: 100-continue */
     uint64_t length;  /* of a body that is not chunked */
-    const char *host; /* a name or an address with or without a port, or "" */
+    const char *host; /* a name or an address with or without a port; else "" */
 };
 
 /*

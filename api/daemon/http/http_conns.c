@@ -115,8 +115,10 @@ void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
     for (struct http_conn *c = conns->first; c; c = c->next)
         end(c);
     wait_quiet(conns, UINT64_MAX);
-    while (conns->first)
-        destroy(conns->first);
+    for (struct http_conn *c = conns->first, *next; c; c = next) {
+        next = c->next;
+        destroy(c);
+    }
     (void)pthread_mutex_unlock(&conns->lock);
     fd_close(&conns->epoll_fd);
     (void)pthread_cond_destroy(&conns->quiet);

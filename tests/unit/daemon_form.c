@@ -138,11 +138,12 @@ static void forms_have_a_limit(void **state)
 
 static void forms_need_a_boundary(void **state)
 {
+    static const char long_one[] =
+        "multipart/form-data; boundary=0123456789012345678901234567890"
+        "1234567890123456789012345678901234567890";
     static const char *const bad[] = {"multipart/form-data", "multipart/form-data; boundary=",
                                       "multipart/form-data; boundary=\"\"",
-                                      "multipart/form-data; xboundary=a",
-                                      "multipart/form-data; boundary=01234567890123456789"
-                                      "012345678901234567890123456789012345678901234567890"};
+                                      "multipart/form-data; xboundary=a", long_one};
     const struct http_form_events events = {note_part, note_content, NULL};
 
     (void)state;

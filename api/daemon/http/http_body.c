@@ -240,9 +240,15 @@ static int fail(struct http_exchange *x, unsigned status, const char *code, cons
     return -1;
 }
 
-static unsigned body_ms(const struct http_exchange *x)
+static int fail_late(struct http_exchange *x)
 {
-    return x->conn->conns->deadlines.body_ms;
+    return fail(x, 408, "timeout", "the request did not come in time");
+}
+
+/* When the body is late, if no more of it comes. */
+static uint64_t late_ns(const struct http_exchange *x)
+{
+    return x->pace.since_ns + x->conn->conns->deadlines.body_ms * NS_PER_MS;
 }
 
 /* Waits for more input, where what was taken was. 0, or -1 with a reply. */
@@ -260,11 +266,9 @@ static int refill(struct http_exchange *x)
     memmove(in->text + x->head->at, in->text + x->at, in->len - x->head->at);
     x->at = x->head->at;
     while ((n = http_conn_receive(x->conn)) == -EAGAIN) {
-        const uint64_t until_ns = x->pace.since_ns + body_ms(x) * NS_PER_MS;
-
-        if (clock_monotonic_ns() >= until_ns)
-            return fail(x, 408, "timeout", "the request did not come in time");
-        (void)poll(&pfd, 1, clock_timeout_ms(until_ns));
+        if (clock_monotonic_ns() >= late_ns(x))
+            return fail_late(x);
+        (void)poll(&pfd, 1, clock_timeout_ms(late_ns(x)));
     }
     if (n <= 0)
         return fail(x, 400, "bad_request", "the body ends before it is whole");
@@ -294,9 +298,10 @@ ssize_t http_request_read(struct http_request *request, const char **ret)
     *ret = in->text + x->at;
     x->at += len;
     http_framing_take(f, len);
+    if (x->conn->phase == HTTP_PHASE_UNWANTED)
+        return clock_monotonic_ns() < late_ns(x) ? (ssize_t)len : fail_late(x);
     /* Lines around it do not count, or a body of lines alone would last for ever. */
-    if (x->conn->phase != HTTP_PHASE_UNWANTED)
-        http_pace_add(&x->pace, body_ms(x), len, clock_monotonic_ns());
+    http_pace_add(&x->pace, x->conn->conns->deadlines.body_ms, len, clock_monotonic_ns());
     return (ssize_t)len;
 }
 

@@ -12,13 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define NS_PER_MS    1000000ull
 #define EVENTS       64
 #define ACCEPTS      32 /* of one listener before the others' turn */
-#define TICK_NS      (1000 * NS_PER_MS)
+#define TICK_NS      1000000000ull
 #define THREAD_STACK (512u * 1024u)
 #define LINGER_BYTES (64u * 1024u)
-#define PAUSE_NS     (50 * NS_PER_MS)
+#define PAUSE_NS     50000000ull
 
 /* Says why, and waits a moment, so that a peer that still sends reads it. */
 static void refuse(struct http_conn *c, unsigned status)

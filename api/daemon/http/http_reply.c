@@ -169,16 +169,12 @@ static void write_head(struct buf *out, const struct http_reply *reply, const ch
 }
 
 /* True when the socket takes more; false where it has not for too long. */
-static bool wait_writable(const struct http_exchange *x)
+static bool may_go_on(const struct http_exchange *x)
 {
     struct pollfd pfd = {.fd = x->conn->fd, .events = POLLOUT};
 
-    return poll(&pfd, 1, (int)x->conn->conns->deadlines.send_ms) > 0;
-}
-
-static bool may_go_on(const struct http_exchange *x)
-{
-    return errno == EINTR || (errno == EAGAIN && wait_writable(x));
+    return errno == EINTR ||
+           (errno == EAGAIN && poll(&pfd, 1, (int)x->conn->conns->deadlines.send_ms) > 0);
 }
 
 static bool send_bytes(const struct http_exchange *x, const void *data, size_t len, int flags)

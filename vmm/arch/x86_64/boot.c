@@ -255,13 +255,14 @@ int arch_boot(const struct kvm *kvm, struct memory *memory, gpa_t entry_gpa,
 {
     int r = set_features(kvm, err);
 
-    if (r >= 0)
-        r = write_boot_params(memory, cmdline, dtb, dtb_bytes, err);
-    if (r >= 0)
-        r = write_page_tables(memory, err);
-    if (r >= 0)
-        r = write_gdt(memory, err);
-    if (r >= 0)
-        r = set_registers(kvm, entry_gpa, err);
-    return r;
+    if (r < 0)
+        return r;
+    r = write_boot_params(memory, cmdline, dtb, dtb_bytes, err);
+    if (r < 0)
+        return r;
+    r = write_page_tables(memory, err);
+    if (r < 0)
+        return r;
+    r = write_gdt(memory, err);
+    return r < 0 ? r : set_registers(kvm, entry_gpa, err);
 }

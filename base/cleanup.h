@@ -16,6 +16,17 @@ static inline void cleanup_free(void *pointer)
 }
 #define _cleanup_free_ __attribute__((cleanup(cleanup_free)))
 
+/*
+ * For what others own things with, in one .c: CLEANUP_WITH(cJSON *, cJSON_Delete) once, then
+ * _cleanup_(cJSON_Delete) for each variable. The function takes NULL.
+ */
+#define CLEANUP_WITH(type, release)                                                            \
+    static inline void cleanup_##release(type *owned)                                          \
+    {                                                                                          \
+        release(*owned);                                                                       \
+    }
+#define _cleanup_(release) __attribute__((cleanup(cleanup_##release)))
+
 /* Returns *pointer and leaves NULL behind: the caller now owns it. */
 #define steal_ptr(pointer)                                                                     \
     ({                                                                                         \

@@ -66,7 +66,7 @@ static int explain(struct archive *a, const struct source *source, const char *w
     const char *text = archive_error_string(a);
     int result = source_failure(source, err);
 
-    if (result)
+    if (result < 0)
         return result;
     if (archive_errno(a) == ENOMEM)
         return -ENOMEM;
@@ -101,10 +101,10 @@ static int read_content(struct ingest *in, struct archive *a, const struct sourc
         uint64_t at = in->expanded;
         in->expanded += (uint64_t)n;
         int result = source_check_growth(in->limits, in->archive_bytes, in->expanded, err);
-        if (result)
+        if (result < 0)
             return result;
         result = fd_pwrite_full(in->spool_fd, chunk, (size_t)n, at);
-        if (result)
+        if (result < 0)
             return err_set_errno(err, -result, "cannot spool the archive");
     }
     entry->size = in->expanded - entry->offset;
@@ -147,7 +147,7 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
     if (!name)
         return err_set(err, EINVAL, "an entry's name is not UTF-8");
     result = names_clean(name, path, err);
-    if (result)
+    if (result < 0)
         return result;
     if (!path[0] || is_litter(path))
         return 0;
@@ -158,7 +158,7 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
     const char *hard_link = archive_entry_hardlink(raw);
     if (hard_link) {
         result = names_clean(hard_link, target, err);
-        if (result)
+        if (result < 0)
             return result;
         entry.target = target;
         entry.hard_link = true;
@@ -181,13 +181,13 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
                            "bytes",
                            shown, (unsigned long long)in->limits->expanded_bytes);
         result = read_content(in, a, source, &entry, err);
-        if (result)
+        if (result < 0)
             return result;
         break;
     case AE_IFLNK:
         entry.type = ARCHIVE_ENTRY_LINK;
         result = take_target(archive_entry_symlink(raw), path, err);
-        if (result)
+        if (result < 0)
             return result;
         strcpy(target, archive_entry_symlink(raw));
         entry.target = target;
@@ -218,7 +218,7 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);
         int result = read_entry(in, a, source, raw, err);
-        if (result)
+        if (result < 0)
             return result;
     }
 }
@@ -336,7 +336,7 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
         uselocale(before);
         freelocale(utf8);
     }
-    if (result)
+    if (result < 0)
         ingest_finish(&in);
     else
         *ret = in;

@@ -98,7 +98,7 @@ static int read_blocks(int tar_fd, struct tar_reader *reader, const struct reloa
             have = (size_t)n;
         }
         int result = tar_reader_push(reader, window + (at - from), TAR_BLOCK, err);
-        if (result)
+        if (result < 0)
             return result;
         at += TAR_BLOCK;
         if (!load->in_skill_md)
@@ -113,7 +113,7 @@ static int finish(struct reload *load, const char *digest, struct skill *skill, 
     if (!text)
         return -ENOMEM;
     int result = frontmatter_parse(text, load->skill_md.len, skill, err);
-    if (result)
+    if (result < 0)
         return result;
     if (!skill->name)
         skill->name = strdup("unnamed-skill");
@@ -138,7 +138,7 @@ int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *r
 
     if (!result)
         result = finish(&load, digest, ret_skill, err);
-    if (result)
+    if (result < 0)
         skill_archive_finish(&load.archive);
     else
         *ret_archive = load.archive;

@@ -22,7 +22,7 @@ static int up(const struct cli *cli, const struct options *options, struct err *
     bool soft;
     int result = daemon_find(cli, &state, err);
 
-    if (result)
+    if (result < 0)
         return result;
     if (state.up)
         return already_up(cli, &state);
@@ -31,12 +31,12 @@ static int up(const struct cli *cli, const struct options *options, struct err *
         return lock_fd;
     /* Another one may have started it while this one waited. */
     result = daemon_find(cli, &state, err);
-    if (result)
+    if (result < 0)
         return result;
     if (state.up)
         return already_up(cli, &state);
     result = daemon_choose(cli, daemon_parse_host(options->host), &soft, err);
-    if (result)
+    if (result < 0)
         return result;
     if (options->foreground) {
         daemon_keep(cli);
@@ -45,11 +45,11 @@ static int up(const struct cli *cli, const struct options *options, struct err *
     }
     cli_catch_interrupts();
     result = daemon_start(cli, soft, false, err);
-    if (result)
+    if (result < 0)
         return result;
     daemon_keep(cli);
     result = daemon_find(cli, &state, err);
-    if (result)
+    if (result < 0)
         return result;
     cli_say("up: process %d, socket %s", (int)state.pid, cli->socket_path);
     return 0;
@@ -96,7 +96,7 @@ int cmd_down(struct cli_globals *globals, int argc, char **argv)
         cli_say("not up");
         return CLI_OK;
     }
-    if (result) {
+    if (result < 0) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }

@@ -416,12 +416,28 @@ void daemon_keep(const struct cli *cli)
     unlink(in_data_dir(cli, ONE_SHOT_FILE, path));
 }
 
+static int start_unless_up(const struct cli *cli, enum daemon_host host, bool *ret_started,
+                           struct err *err)
+{
+    struct daemon_state state;
+    bool soft;
+    int result = daemon_find(cli, &state, err);
+
+    if (result < 0 || state.up)
+        return result;
+    result = daemon_choose(cli, host, &soft, err);
+    if (result < 0)
+        return result;
+    result = daemon_start(cli, soft, true, err);
+    *ret_started = result == 0;
+    return result;
+}
+
 int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon_use *ret_use,
                      struct err *err)
 {
     struct daemon_use use = {.lock_fd = daemon_lock(cli, false, err)};
     struct daemon_state state;
-    bool soft;
 
     if (use.lock_fd < 0)
         return use.lock_fd;
@@ -429,13 +445,7 @@ int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon
     if (!result && !state.up) {
         /* Alone from here on: of two runs that start together one starts the daemon. */
         flock(use.lock_fd, LOCK_EX);
-        result = daemon_find(cli, &state, err);
-        if (!result && !state.up) {
-            result = daemon_choose(cli, host, &soft, err);
-            if (!result)
-                result = daemon_start(cli, soft, true, err);
-            use.started = result == 0;
-        }
+        result = start_unless_up(cli, host, &use.started, err);
         flock(use.lock_fd, LOCK_SH);
     }
     if (result < 0) {

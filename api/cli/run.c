@@ -150,11 +150,12 @@ static int build_request(struct run_options *options, const struct buf *input, i
     /* The input goes in as it is: no number of it is rounded here. */
     size_t len = strlen(text);
     result = buf_append(out, text, len - 1);
-    if (!result && input->len) {
-        result = buf_printf(out, "%s\"input\":", len > 2 ? "," : "");
-        if (!result)
-            result = buf_append(out, input->data, input->len);
-    }
+    if (result < 0 || !input->len)
+        goto out;
+    result = buf_printf(out, "%s\"input\":", len > 2 ? "," : "");
+    if (result < 0)
+        goto out;
+    result = buf_append(out, input->data, input->len);
 out:
     free(text);
     cJSON_Delete(request);

@@ -4,6 +4,7 @@
 #include "api/skill/names.h"
 #include "api/skill/source.h"
 #include "base/bytes.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 
@@ -15,6 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+
+CLEANUP_WITH(struct source *, source_destroy)
+CLEANUP_WITH(struct archive *, archive_read_free)
 
 #define TARGET_MAX NAMES_PATH_MAX
 
@@ -285,21 +289,36 @@ static int set_up(struct archive *a, struct source *source)
     return source_attach(source, a);
 }
 
-static int read_archive(struct ingest *in, int in_fd, struct source *source, struct err *err)
+static int read_all(struct ingest *in, int in_fd, struct archive *a, struct source *source,
+                    struct err *err)
 {
-    struct archive *a = archive_read_new();
-    int result = a ? set_up(a, source) : -ENOMEM;
+    int result = set_up(a, source);
 
-    if (!result) {
-        if (archive_read_open1(a) == ARCHIVE_OK)
-            result = read_entries(in, a, source, err);
-        else
-            result = explain(a, source, "the archive cannot be read", err);
-    }
-    if (!result && (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP)
-        result = check_zip_names(in_fd, in->archive_bytes, err);
-    archive_read_free(a);
-    return result;
+    if (result < 0)
+        return result;
+    if (archive_read_open1(a) != ARCHIVE_OK)
+        return explain(a, source, "the archive cannot be read", err);
+    result = read_entries(in, a, source, err);
+    if (result < 0 || (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_ZIP)
+        return result;
+    return check_zip_names(in_fd, in->archive_bytes, err);
+}
+
+static int read_archive(struct ingest *in, int in_fd, const struct archive_limits *limits,
+                        struct err *err)
+{
+    _cleanup_(source_destroy) struct source *source = NULL;
+    _cleanup_(archive_read_free) struct archive *a = NULL;
+    int result;
+
+    in->spool_fd = memfd_create("skill-spool", MFD_CLOEXEC);
+    if (in->spool_fd < 0)
+        return err_set_errno(err, errno, "cannot make a spool file");
+    result = source_create(in_fd, in->archive_bytes, limits, &source, err);
+    if (result < 0)
+        return result;
+    a = archive_read_new();
+    return a ? read_all(in, in_fd, a, source, err) : -ENOMEM;
 }
 
 int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *ret,
@@ -307,7 +326,6 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
 {
     struct ingest in = {.limits = limits, .spool_fd = -1};
     struct stat st;
-    int result = 0;
 
     if (fstat(in_fd, &st) < 0)
         return err_set_errno(err, errno, "cannot read the archive");
@@ -321,17 +339,8 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
     /* Names are UTF-8 whatever locale the process has: libarchive converts by the thread's. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
-    struct source *source = NULL;
+    int result = read_archive(&in, in_fd, limits, err);
 
-    in.spool_fd = memfd_create("skill-spool", MFD_CLOEXEC);
-    if (in.spool_fd < 0)
-        result = err_set_errno(err, errno, "cannot make a spool file");
-    if (!result)
-        result = source_create(in_fd, in.archive_bytes, limits, &source, err);
-    if (!result)
-        result = read_archive(&in, in_fd, source, err);
-
-    source_destroy(source);
     if (utf8) {
         uselocale(before);
         freelocale(utf8);

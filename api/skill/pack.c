@@ -216,11 +216,9 @@ int pack_folder(const char *path, const struct archive_limits *limits, int out_f
         fd_close(&fd);
     else
         result = pack_dir(&p, fd, name, strlen(name), 0);
-    if (!result) {
-        result = fd_write_full(out_fd, trailer, sizeof(trailer));
-        if (result < 0)
-            err_set_errno(err, -result, "cannot write the archive");
-    }
     buf_finish(&p.buf);
-    return result;
+    if (result < 0)
+        return result;
+    result = fd_write_full(out_fd, trailer, sizeof(trailer));
+    return result < 0 ? err_set_errno(err, -result, "cannot write the archive") : 0;
 }

@@ -120,9 +120,10 @@ static int each_script(const struct skill *skill, const struct skill_archive *ar
     unsigned n = 0;
 
     if (r == 0) {
-        r = visit(ctx, &entry, NULL);
+        int visited = visit(ctx, &entry, NULL);
+
         skill_entry_finish(&entry);
-        return r;
+        return visited;
     }
     if (r == -ENOMEM)
         return r;

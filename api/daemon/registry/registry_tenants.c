@@ -223,7 +223,5 @@ int registry_tenant_delete(struct registry *registry, const char *id, struct err
         return r;
     registry_tenant_finish(&tenant);
     r = registry_transaction_begin(registry, err);
-    if (r < 0)
-        return r;
-    return registry_transaction_end(registry, delete_rows(registry, id, err), err);
+    return r < 0 ? r : registry_transaction_end(registry, delete_rows(registry, id, err), err);
 }

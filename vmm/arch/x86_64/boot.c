@@ -211,9 +211,7 @@ static int set_registers(const struct kvm *kvm, uint64_t entry_gpa, struct err *
     sregs.cr4 = CR4_PAE;
     sregs.efer = EFER_LME | EFER_LMA;
     r = kvm_ioctl(kvm->vcpu_fd, KVM_SET_SREGS, &sregs, "KVM_SET_SREGS", err);
-    if (r < 0)
-        return r;
-    return kvm_ioctl(kvm->vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
+    return r < 0 ? r : kvm_ioctl(kvm->vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
 }
 
 /*

@@ -166,9 +166,7 @@ static int set_state(const struct guest *g, const uint8_t *entry, uint64_t argum
     s.cr4 = CR4_LONG | (g->has_xsave ? CR4_XSAVE : 0);
     s.efer = EFER_LONG;
     r = kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_SREGS, &s, "KVM_SET_SREGS", err);
-    if (r < 0)
-        return r;
-    return kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
+    return r < 0 ? r : kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
 }
 
 /* Arms the alarm for timeout_ms and then every millisecond, or disarms it with 0. */

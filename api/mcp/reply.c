@@ -55,9 +55,9 @@ void reply_result(struct mcp_server *s, struct batch *batch, struct json_slice i
 {
     struct buf out = buf_init(2 * MCP_RESULT_MAX);
 
-    if (result->result == -E2BIG)
+    if (result->out.error == -E2BIG)
         reply_error(s, batch, id, MESSAGE_INTERNAL_ERROR, "the answer is too large");
-    else if (result->result < 0)
+    else if (result->out.error < 0)
         reply_error(s, batch, id, MESSAGE_INTERNAL_ERROR, "out of memory");
     else
         reply_keep(s, batch, &out, message_append_result(&out, id, &result->out));

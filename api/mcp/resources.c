@@ -128,8 +128,8 @@ static void write_contents(struct json_writer *w, const char *uri, const char *t
     } else {
         int r = append_base64(&blob, body->data, body->len);
         json_write_text(w, "blob", blob.data, blob.len);
-        if (r < 0 && w->result == 0)
-            w->result = r;
+        if (r < 0 && w->out.error == 0)
+            w->out.error = r;
     }
     json_write_close(w, '}');
     json_write_close(w, ']');

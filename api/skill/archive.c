@@ -336,7 +336,7 @@ static int write_content(const struct ingest *in, const struct ingest_entry *ent
 static int write_tar(const struct ingest *in, struct tar_out *out, struct err *err)
 {
     static const char trailer[TAR_TRAILER];
-    struct buf header = buf_init(64 * 1024);
+    _cleanup_buf_ struct buf header = buf_init(64 * 1024);
     int result = 0;
 
     for (size_t i = 0; i < in->n && !result; i++) {

@@ -12,6 +12,13 @@ struct buf buf_init(size_t max)
     return (struct buf){.max = max};
 }
 
+static int fail(struct buf *b, int error)
+{
+    if (!b->error)
+        b->error = error;
+    return error;
+}
+
 /* Ensures room for len + extra bytes and a terminating NUL. */
 int buf_reserve(struct buf *b, size_t extra)
 {
@@ -19,7 +26,7 @@ int buf_reserve(struct buf *b, size_t extra)
     uint8_t *data;
 
     if (extra > b->max - b->len)
-        return -E2BIG;
+        return fail(b, -E2BIG);
     want = b->len + extra + 1;
     if (want <= b->cap)
         return 0;
@@ -28,7 +35,7 @@ int buf_reserve(struct buf *b, size_t extra)
         cap *= 2;
     data = realloc(b->data, cap);
     if (!data)
-        return -ENOMEM;
+        return fail(b, -ENOMEM);
     b->data = data;
     b->cap = cap;
     return 0;
@@ -64,7 +71,7 @@ int buf_vprintf(struct buf *b, const char *format, va_list args)
     n = vsnprintf(NULL, 0, format, again);
     va_end(again);
     if (n < 0)
-        return -EINVAL;
+        return fail(b, -EINVAL);
     r = buf_reserve(b, (size_t)n);
     if (r < 0)
         return r;
@@ -103,12 +110,11 @@ void buf_consume(struct buf *b, size_t n)
 void buf_clear(struct buf *b)
 {
     b->len = 0;
+    b->error = 0;
 }
 
 void buf_finish(struct buf *b)
 {
     free(b->data);
-    b->data = NULL;
-    b->len = 0;
-    b->cap = 0;
+    *b = (struct buf){.max = b->max};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growable byte buffer with a hard limit, for data whose size somebody else chooses.
+ * A growable byte buffer with a hard limit, for data whose size somebody else chooses. It
+ * remembers the first failure, so that a sequence of appends may be checked once at its end.
  */
 #ifndef SKILLVM_BASE_BUF_H
 #define SKILLVM_BASE_BUF_H
@@ -15,7 +16,9 @@ struct buf {
     size_t len;
     size_t cap;
     size_t max; /* bytes; appending past it fails with -E2BIG */
+    int error;  /* -errno of the first append that failed, or 0 */
 };
+#define _cleanup_buf_ __attribute__((cleanup(buf_finish)))
 
 /* An empty buffer that may grow to max bytes. Nothing is allocated yet. */
 struct buf buf_init(size_t max);
@@ -33,7 +36,7 @@ int buf_reserve(struct buf *b, size_t extra);
 const char *buf_cstr(struct buf *b);
 /* Removes the first n bytes (n <= len). */
 void buf_consume(struct buf *b, size_t n);
-/* Empties it and keeps its memory. */
+/* Empties it, forgets its error and keeps its memory. */
 void buf_clear(struct buf *b);
 /* Frees its memory; safe on a zeroed or finished buffer. */
 void buf_finish(struct buf *b);

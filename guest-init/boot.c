@@ -121,10 +121,12 @@ int boot_machine(struct err *err)
 
     umask(022);
     r = mount_kernel_filesystems(err);
-    if (r == 0)
-        r = make_devices(err);
-    if (r == 0)
-        r = open_standard_streams(err);
+    if (r < 0)
+        return r;
+    r = make_devices(err);
+    if (r < 0)
+        return r;
+    r = open_standard_streams(err);
     if (r < 0)
         return r;
     (void)!sethostname("skillvm", 7);

@@ -134,9 +134,10 @@ static int read_cpu(const struct cgroup *cg, uint64_t *ret_user_us, uint64_t *re
     char text[1024];
     int r = get(cg, CGROUP_CPU_STAT, text, sizeof(text));
 
-    if (r == 0)
-        r = find_number(text, "user_usec", ret_user_us);
-    return r == 0 ? find_number(text, "system_usec", ret_system_us) : r;
+    if (r < 0)
+        return r;
+    r = find_number(text, "user_usec", ret_user_us);
+    return r < 0 ? r : find_number(text, "system_usec", ret_system_us);
 }
 
 void cgroup_begin(struct cgroup *cg)
@@ -169,8 +170,9 @@ int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
         return r;
     usage.peak_bytes = strtoull(text, NULL, 10);
     r = get(cg, CGROUP_EVENTS, text, sizeof(text));
-    if (r == 0)
-        r = find_number(text, "oom_kill", &kills);
+    if (r < 0)
+        return r;
+    r = find_number(text, "oom_kill", &kills);
     if (r < 0)
         return r;
     usage.out_of_memory = kills > 0;
@@ -178,20 +180,29 @@ int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
     return 0;
 }
 
-int cgroup_freeze_last(const struct cgroup *cg)
+static int freeze_last(const struct cgroup *cg)
 {
     char text[24];
+    int r = put(cg, CGROUP_FREEZE, "1");
+
+    if (r < 0)
+        return r;
+    r = get(cg, CGROUP_PIDS, text, sizeof(text));
+    if (r < 0)
+        return r;
+    return strcmp(text, "1\n") == 0 ? 0 : -EBUSY;
+}
+
+int cgroup_freeze_last(const struct cgroup *cg)
+{
     int r;
 
     if (cg->dir < 0)
         return -ENOENT;
-    r = put(cg, CGROUP_FREEZE, "1");
-    if (r == 0)
-        r = get(cg, CGROUP_PIDS, text, sizeof(text));
-    if (r == 0 && strcmp(text, "1\n") == 0)
-        return 0;
-    (void)put(cg, CGROUP_FREEZE, "0");
-    return r < 0 ? r : -EBUSY;
+    r = freeze_last(cg);
+    if (r < 0)
+        (void)put(cg, CGROUP_FREEZE, "0");
+    return r;
 }
 
 int cgroup_kill(const struct cgroup *cg)

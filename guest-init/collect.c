@@ -77,7 +77,7 @@ int collect_open(int out_dir, const struct run *run, struct collect *ret_collect
     if (c->files_dir >= 0)
         r = tar_list_scan(c->files_dir, &limits, &c->files);
     limits.skip = beside;
-    return r == 0 ? tar_list_scan(out_dir, &limits, &c->files) : r;
+    return r < 0 ? r : tar_list_scan(out_dir, &limits, &c->files);
 }
 
 void collect_finish(struct collect *c)
@@ -101,7 +101,7 @@ static int send_output(struct collect *c, struct chunker *chunker)
         r = chunker_add(chunker, data, (size_t)n);
         left -= (uint64_t)n;
     }
-    return r == 0 ? chunker_flush(chunker) : r;
+    return r < 0 ? r : chunker_flush(chunker);
 }
 
 int collect_send(struct collect *c, struct frame_writer *w)
@@ -114,12 +114,15 @@ int collect_send(struct collect *c, struct frame_writer *w)
     chunker.type = PROTO_OUTPUT;
     chunker.len = 0;
     r = send_output(c, &chunker);
-    if (r == 0)
-        r = frame_writer_send(w, PROTO_OUTPUT, NULL, 0);
+    if (r < 0)
+        return r;
+    r = frame_writer_send(w, PROTO_OUTPUT, NULL, 0);
+    if (r < 0)
+        return r;
     chunker.type = PROTO_FILES;
-    if (r == 0)
-        r = tar_list_stream(&c->files, chunker_add, &chunker);
-    if (r == 0)
-        r = chunker_flush(&chunker);
-    return r == 0 ? frame_writer_send(w, PROTO_FILES, NULL, 0) : r;
+    r = tar_list_stream(&c->files, chunker_add, &chunker);
+    if (r < 0)
+        return r;
+    r = chunker_flush(&chunker);
+    return r < 0 ? r : frame_writer_send(w, PROTO_FILES, NULL, 0);
 }

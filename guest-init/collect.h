@@ -29,6 +29,7 @@ struct collect {
  */
 int collect_open(int out_dir, const struct run *run, struct collect *ret_collect);
 void collect_finish(struct collect *c);
+#define _cleanup_collect_ __attribute__((cleanup(collect_finish)))
 /* Sends OUTPUT and FILES with the empty frames that end them. 0 or -errno. */
 int collect_send(struct collect *c, struct frame_writer *w);
 

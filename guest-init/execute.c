@@ -253,10 +253,10 @@ static int drain_pipe(struct loop *l, int *fd, uint8_t type)
     int r = 0;
 
     /* Every writer is gone, so the pipe ends; one that would not is left at its first pause. */
-    while (r == 0 && *fd >= 0 && poll(&p, 1, 0) > 0) {
+    while (*fd >= 0 && poll(&p, 1, 0) > 0) {
         if (frame_writer_room(l->x->writer) < PIPE_CHUNK)
             r = frame_writer_flush(l->x->writer);
-        if (r == 0 && !take_pipe(l, *fd, type))
+        if (r < 0 || !take_pipe(l, *fd, type))
             break;
     }
     fd_close(fd);
@@ -301,8 +301,9 @@ int execute_run(struct execute *x, struct execute_result *ret_result, struct err
     cgroup_begin(&x->sandbox->cgroup);
     /* Before the start: on one processor the skill may run to its end before this returns. */
     r = frame_writer_send(x->writer, PROTO_STARTED, NULL, 0);
-    if (r == 0)
-        r = frame_writer_flush(x->writer);
+    if (r < 0)
+        return r;
+    r = frame_writer_flush(x->writer);
     if (r < 0)
         return r;
     l.start_ns = clock_monotonic_ns();
@@ -314,10 +315,12 @@ int execute_run(struct execute *x, struct execute_result *ret_result, struct err
         r = poll_once(&l, err);
     fill_result(&l);
     end_children(&l);
-    if (r == 0)
-        r = drain_pipe(&l, &x->sandbox->out_read, PROTO_STDOUT);
-    if (r == 0)
-        r = drain_pipe(&l, &x->sandbox->err_read, PROTO_STDERR);
+    if (r < 0)
+        return r;
+    r = drain_pipe(&l, &x->sandbox->out_read, PROTO_STDOUT);
+    if (r < 0)
+        return r;
+    r = drain_pipe(&l, &x->sandbox->err_read, PROTO_STDERR);
     if (r < 0)
         return r;
     *ret_result = l.result;

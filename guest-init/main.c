@@ -106,8 +106,9 @@ static int run(struct err *err)
     int listener;
     int r = boot_machine(err);
 
-    if (r == 0)
-        r = sandbox_open(&sandbox, &config, err);
+    if (r < 0)
+        return r;
+    r = sandbox_open(&sandbox, &config, err);
     if (r < 0)
         return r;
     server.signals = open_signals(err);

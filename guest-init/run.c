@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/cleanup.h"
 
 #define STRINGS_MAX          65536u
 #define ENTRY_MAX            4095u
@@ -20,7 +21,7 @@
 #define DEFAULT_FILES_BYTES  (100u << 20)
 #define DEFAULT_OUTPUT_BYTES (4u << 20)
 
-int run_strings_add(struct run_strings *list, const void *text, size_t len)
+static int add(struct run_strings *list, const void *text, size_t len)
 {
     char **items;
     char *copy;
@@ -45,17 +46,23 @@ int run_strings_add(struct run_strings *list, const void *text, size_t len)
     return 0;
 }
 
+int run_strings_add(struct run_strings *list, const void *text, size_t len)
+{
+    if (!list->error)
+        list->error = add(list, text, len);
+    return list->error;
+}
+
 int run_strings_add_env(struct run_strings *list, const char *name, const char *value)
 {
-    char *text;
+    _cleanup_free_ char *text = NULL;
     int len = asprintf(&text, "%s=%s", name, value);
-    int r;
 
-    if (len < 0)
-        return -ENOMEM;
-    r = run_strings_add(list, text, (size_t)len);
-    free(text);
-    return r;
+    if (len < 0) {
+        text = NULL;
+        return list->error = -ENOMEM;
+    }
+    return run_strings_add(list, text, (size_t)len);
 }
 
 void run_strings_finish(struct run_strings *list)
@@ -106,9 +113,10 @@ static int decode_u32(const uint8_t *value, uint32_t len, uint32_t *ret_value)
     uint64_t wide;
     int r = decode_number(value, len, 4, &wide);
 
-    if (r == 0)
-        *ret_value = (uint32_t)wide;
-    return r;
+    if (r < 0)
+        return r;
+    *ret_value = (uint32_t)wide;
+    return 0;
 }
 
 static int decode_lang(const uint8_t *value, uint32_t len, enum run_lang *ret_lang)

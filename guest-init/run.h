@@ -14,11 +14,16 @@
 
 enum run_lang { RUN_LANG_PYTHON, RUN_LANG_BASH, RUN_LANG_NODE };
 
-/* A list of owned strings, NULL-terminated in items. */
+/*
+ * A list of owned strings, NULL-terminated in items. Adding remembers the first failure, after
+ * which nothing is added.
+ */
 struct run_strings {
     char **items;
     size_t count;
+    int error; /* -errno, or 0 */
 };
+#define _cleanup_run_strings_ __attribute__((cleanup(run_strings_finish)))
 
 struct run {
     enum run_lang lang;
@@ -45,9 +50,9 @@ int run_decode(const void *data, size_t len, struct run *ret_run, struct err *er
 /* Frees what a run owns; safe on a zeroed one. */
 void run_finish(struct run *run);
 
-/* Appends a copy of len bytes of text. 0 or -ENOMEM. */
+/* Appends a copy of len bytes of text. 0, -E2BIG or -ENOMEM. */
 int run_strings_add(struct run_strings *list, const void *text, size_t len);
-/* Appends "name=value". 0 or -ENOMEM. */
+/* Appends "name=value". 0, -E2BIG or -ENOMEM. */
 int run_strings_add_env(struct run_strings *list, const char *name, const char *value);
 void run_strings_finish(struct run_strings *list);
 

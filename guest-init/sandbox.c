@@ -52,13 +52,6 @@ static int make_dirs(const struct sandbox *sb, struct err *err)
     return r;
 }
 
-static int bind_to(const char *from, const char *to, struct err *err)
-{
-    if (mount(from, to, NULL, MS_BIND, NULL) < 0)
-        return err_set_errno(err, errno, "cannot bind %s to %s", from, to);
-    return 0;
-}
-
 /*
  * /sandbox is a tmpfs of root's: the skill cannot write there. What it can write to (out, /tmp,
  * /dev/shm) is one tmpfs bound to three places; its limits are set by sandbox_limit.
@@ -69,6 +62,10 @@ static int mount_all(const struct sandbox *sb, struct err *err)
         const char *path;
         mode_t mode;
     } work[] = {{WORK "/out", 0755}, {WORK "/tmp", 01777}, {WORK "/shm", 01777}};
+    static const char *const binds[][2] = {{"/sandbox/skill", "/sandbox/scripts"},
+                                           {WORK "/out", "/sandbox/out"},
+                                           {WORK "/tmp", "/tmp"},
+                                           {WORK "/shm", "/dev/shm"}};
     unsigned long flags = MS_NOSUID | MS_NODEV;
     int r = 0;
 
@@ -80,19 +77,18 @@ static int mount_all(const struct sandbox *sb, struct err *err)
         return err_set_errno(err, errno, "cannot mount " WORK);
     for (size_t i = 0; r == 0 && i < sizeof(work) / sizeof(work[0]); i++)
         r = make_dir(sb, work[i].path, work[i].mode, err);
-    if (r == 0)
-        r = make_dirs(sb, err);
-    if (r == 0)
-        r = make_dir(sb, "/sandbox/scripts", 0755, err);
-    if (r == 0)
-        r = bind_to("/sandbox/skill", "/sandbox/scripts", err);
-    if (r == 0)
-        r = bind_to(WORK "/out", "/sandbox/out", err);
-    if (r == 0)
-        r = bind_to(WORK "/tmp", "/tmp", err);
-    if (r == 0)
-        r = bind_to(WORK "/shm", "/dev/shm", err);
-    return r;
+    if (r < 0)
+        return r;
+    r = make_dirs(sb, err);
+    if (r < 0)
+        return r;
+    r = make_dir(sb, "/sandbox/scripts", 0755, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(binds) / sizeof(binds[0]); i++)
+        if (mount(binds[i][0], binds[i][1], NULL, MS_BIND, NULL) < 0)
+            return err_set_errno(err, errno, "cannot bind %s to %s", binds[i][0], binds[i][1]);
+    return 0;
 }
 
 static int make_link(const struct sandbox *sb, const char *to, const char *name,
@@ -151,22 +147,26 @@ static int open_streams(struct sandbox *sb, struct err *err)
     int r =
         open_at(sb, "/sandbox/input.json", O_WRONLY | O_CREAT | O_TRUNC, &sb->input_write, err);
 
+    if (r < 0)
+        return r;
     /*
      * Standard input is the file itself, opened before it has content: a waiting interpreter
      * already holds it, at offset 0, when the input arrives.
      */
-    if (r == 0)
-        r = open_at(sb, "/sandbox/input.json", O_RDONLY, &sb->input_read, err);
-    if (r == 0)
-        r = open_pipe(&sb->out_read, &sb->out_write, err);
-    if (r == 0)
-        r = open_pipe(&sb->err_read, &sb->err_write, err);
+    r = open_at(sb, "/sandbox/input.json", O_RDONLY, &sb->input_read, err);
+    if (r < 0)
+        return r;
+    r = open_pipe(&sb->out_read, &sb->out_write, err);
+    if (r < 0)
+        return r;
+    r = open_pipe(&sb->err_read, &sb->err_write, err);
+    if (r < 0)
+        return r;
     /* The skill's own, so that it may open them again by name: /dev/stderr, /dev/stdout. */
-    if (r == 0 && sb->config->isolated &&
-        (fchown(sb->out_write, SKILL_UID, SKILL_UID) < 0 ||
-         fchown(sb->err_write, SKILL_UID, SKILL_UID) < 0))
-        r = err_set_errno(err, errno, "cannot give the skill its streams");
-    return r;
+    if (sb->config->isolated && (fchown(sb->out_write, SKILL_UID, SKILL_UID) < 0 ||
+                                 fchown(sb->err_write, SKILL_UID, SKILL_UID) < 0))
+        return err_set_errno(err, errno, "cannot give the skill its streams");
+    return 0;
 }
 
 int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct err *err)
@@ -184,27 +184,30 @@ int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct
                            .out_write = -1,
                            .err_read = -1,
                            .err_write = -1};
-    if (config->isolated) {
-        r = mount_all(sb, err);
-        if (r == 0)
-            r = cgroup_open("/sys/fs/cgroup", "skill", &sb->cgroup, err);
-    } else {
-        r = make_dirs(sb, err);
-        if (r == 0)
-            r = make_link(sb, "skill", "/sandbox/scripts", err);
-    }
+    r = config->isolated ? mount_all(sb, err) : make_dirs(sb, err);
+    if (r < 0)
+        return r;
+    if (config->isolated)
+        r = cgroup_open("/sys/fs/cgroup", "skill", &sb->cgroup, err);
+    else
+        r = make_link(sb, "skill", "/sandbox/scripts", err);
+    if (r < 0)
+        return r;
     /* The name that skills written for Skillbox look in. */
-    if (r == 0)
-        r = make_link(sb, "in", "/sandbox/input", err);
-    if (r == 0)
-        r = give_out(sb, err);
-    if (r == 0)
-        r = open_at(sb, "/sandbox/skill", O_RDONLY | O_DIRECTORY, &sb->skill_dir, err);
-    if (r == 0)
-        r = open_at(sb, "/sandbox/in", O_RDONLY | O_DIRECTORY, &sb->in_dir, err);
-    if (r == 0)
-        r = open_at(sb, "/sandbox/out", O_RDONLY | O_DIRECTORY, &sb->out_dir, err);
-    return r == 0 ? open_streams(sb, err) : r;
+    r = make_link(sb, "in", "/sandbox/input", err);
+    if (r < 0)
+        return r;
+    r = give_out(sb, err);
+    if (r < 0)
+        return r;
+    r = open_at(sb, "/sandbox/skill", O_RDONLY | O_DIRECTORY, &sb->skill_dir, err);
+    if (r < 0)
+        return r;
+    r = open_at(sb, "/sandbox/in", O_RDONLY | O_DIRECTORY, &sb->in_dir, err);
+    if (r < 0)
+        return r;
+    r = open_at(sb, "/sandbox/out", O_RDONLY | O_DIRECTORY, &sb->out_dir, err);
+    return r < 0 ? r : open_streams(sb, err);
 }
 
 void sandbox_close_skill_ends(struct sandbox *sb)

@@ -125,28 +125,27 @@ static int run_skill(struct session *s, struct execute_result *ret_result, struc
     return execute_run(&x, ret_result, err);
 }
 
-static int report(struct session *s, struct execute_result *result, struct err *err)
+static int report(struct session *s, struct execute_result *result)
 {
     uint8_t payload[PROTO_EXIT_SIZE];
-    struct collect collect;
+    _cleanup_collect_ struct collect collect;
     int r = collect_open(s->server->sandbox->out_dir, &s->run, &collect);
 
-    if (r == 0) {
-        if (collect.output_too_large)
-            result->flags |= PROTO_EXIT_OUTPUT_TOO_LARGE;
-        if (collect.files.truncated)
-            result->flags |= PROTO_EXIT_FILES_TRUNCATED;
-        execute_encode(result, payload);
-        r = frame_writer_send(&s->writer, PROTO_EXIT, payload, sizeof(payload));
-    }
-    if (r == 0)
-        r = collect_send(&collect, &s->writer);
-    if (r == 0)
-        r = frame_writer_send(&s->writer, PROTO_DONE, NULL, 0);
-    if (r == 0)
-        r = frame_writer_flush(&s->writer);
-    collect_finish(&collect);
-    return r < 0 ? err_set_errno(err, -r, "cannot send the result") : 0;
+    if (r < 0)
+        return r;
+    if (collect.output_too_large)
+        result->flags |= PROTO_EXIT_OUTPUT_TOO_LARGE;
+    if (collect.files.truncated)
+        result->flags |= PROTO_EXIT_FILES_TRUNCATED;
+    execute_encode(result, payload);
+    r = frame_writer_send(&s->writer, PROTO_EXIT, payload, sizeof(payload));
+    if (r < 0)
+        return r;
+    r = collect_send(&collect, &s->writer);
+    if (r < 0)
+        return r;
+    r = frame_writer_send(&s->writer, PROTO_DONE, NULL, 0);
+    return r < 0 ? r : frame_writer_flush(&s->writer);
 }
 
 static int execute(struct session *s, struct err *err)
@@ -155,15 +154,22 @@ static int execute(struct session *s, struct err *err)
     struct execute_result result;
     int r = take_run(s, err);
 
-    if (r == 0)
-        r = take_tree(s, PROTO_SKILL, sb->skill_dir, err);
-    if (r == 0)
-        r = take_input(s, err);
-    if (r == 0)
-        r = take_tree(s, PROTO_FILES_IN, sb->in_dir, err);
-    if (r == 0)
-        r = run_skill(s, &result, err);
-    return r == 0 ? report(s, &result, err) : r;
+    if (r < 0)
+        return r;
+    r = take_tree(s, PROTO_SKILL, sb->skill_dir, err);
+    if (r < 0)
+        return r;
+    r = take_input(s, err);
+    if (r < 0)
+        return r;
+    r = take_tree(s, PROTO_FILES_IN, sb->in_dir, err);
+    if (r < 0)
+        return r;
+    r = run_skill(s, &result, err);
+    if (r < 0)
+        return r;
+    r = report(s, &result);
+    return r < 0 ? err_set_errno(err, -r, "cannot send the result") : 0;
 }
 
 static int say_ready(struct session *s)
@@ -174,7 +180,7 @@ static int say_ready(struct session *s)
 
     bytes_put_u32(&w, PROTO_VERSION);
     r = frame_writer_send(&s->writer, PROTO_READY, version, sizeof(version));
-    return r == 0 ? frame_writer_flush(&s->writer) : r;
+    return r < 0 ? r : frame_writer_flush(&s->writer);
 }
 
 static void say_fail(struct session *s, const struct err *err)
@@ -201,32 +207,44 @@ static int take_warm(struct session *s, const struct frame *frame, struct err *e
     const char *names = (const char *)frame->data;
     int r = zygote_warm(s->server->zygote, names, frame->len, WARM_TIMEOUT_MS, err);
 
-    if (r == 0)
-        r = frame_writer_send(&s->writer, PROTO_WARMED, NULL, 0);
-    return r == 0 ? frame_writer_flush(&s->writer) : r;
+    if (r < 0)
+        return r;
+    r = frame_writer_send(&s->writer, PROTO_WARMED, NULL, 0);
+    return r < 0 ? r : frame_writer_flush(&s->writer);
+}
+
+/* From READY to DONE. 1: the host closed before it used the machine. */
+static int talk(struct session *s, struct err *err)
+{
+    struct frame frame;
+    struct wake wake;
+    int r;
+
+    if (say_ready(s) < 0 || frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
+        return 1;
+    if (frame.type == PROTO_WARM) {
+        r = take_warm(s, &frame, err);
+        if (r < 0)
+            return r;
+        if (frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
+            return 1;
+    }
+    if (frame.type != PROTO_WAKE)
+        return err_set(err, EPROTO, "frame 0x%02x where WAKE was due", frame.type);
+    r = wake_decode(frame.data, frame.len, &wake, err);
+    if (r < 0)
+        return r;
+    if (s->server->sandbox->config->isolated)
+        r = wake_apply(&wake, err);
+    return r < 0 ? r : execute(s, err);
 }
 
 static enum server_end serve(struct session *s, struct err *err)
 {
-    struct frame frame;
-    struct wake wake;
-    int r = 0;
+    int r = talk(s, err);
 
-    if (say_ready(s) < 0 || frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
+    if (r > 0)
         return SERVER_UNUSED;
-    if (frame.type == PROTO_WARM) {
-        r = take_warm(s, &frame, err);
-        if (r == 0 && frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
-            return SERVER_UNUSED;
-    }
-    if (r == 0)
-        r = frame.type == PROTO_WAKE
-                ? wake_decode(frame.data, frame.len, &wake, err)
-                : err_set(err, EPROTO, "frame 0x%02x where WAKE was due", frame.type);
-    if (r == 0 && s->server->sandbox->config->isolated)
-        r = wake_apply(&wake, err);
-    if (r == 0)
-        r = execute(s, err);
     if (r < 0 && r != -ECONNRESET)
         say_fail(s, err);
     wait_for_close(s->conn);

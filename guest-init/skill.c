@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 #define SKILL_UID 65534u
 /* The kernel takes no argument or variable longer than 32 pages (MAX_ARG_STRLEN). */
 #define VARIABLE_MAX (128u * 1024u)
@@ -148,24 +150,23 @@ int skill_spawn(const struct sandbox *sb, const struct skill_command *command, p
     child_fail(command->path, errno);
 }
 
-static int add_path(const struct sandbox *sb, struct run_strings *env, const char *name,
-                    const char *path)
+static void add_path(const struct sandbox *sb, struct run_strings *env, const char *name,
+                     const char *path)
 {
     char full[SANDBOX_PATH_MAX];
 
     sandbox_path(sb, path, full);
-    return run_strings_add_env(env, name, full);
+    run_strings_add_env(env, name, full);
 }
 
-static int add_optional(struct run_strings *env, const char *name, const char *value)
+static void add_optional(struct run_strings *env, const char *name, const char *value)
 {
-    if (!value || strlen(name) + strlen(value) + 2 > VARIABLE_MAX)
-        return 0;
-    return run_strings_add_env(env, name, value);
+    if (value && strlen(name) + strlen(value) + 2 <= VARIABLE_MAX)
+        run_strings_add_env(env, name, value);
 }
 
 /* Adds the caller's "NAME=value", in place of a variable of that name. */
-static int add_callers(struct run_strings *env, const char *text)
+static void add_callers(struct run_strings *env, const char *text)
 {
     size_t name_len = (size_t)(strchrnul(text, '=') - text);
 
@@ -175,41 +176,33 @@ static int add_callers(struct run_strings *env, const char *text)
         if (strncmp(env->items[i], text, name_len) != 0 || env->items[i][name_len] != '=')
             continue;
         copy = strdup(text);
-        if (!copy)
-            return -ENOMEM;
+        if (!copy) {
+            env->error = -ENOMEM;
+            return;
+        }
         free(env->items[i]);
         env->items[i] = copy;
-        return 0;
+        return;
     }
-    return run_strings_add(env, text, strlen(text));
+    run_strings_add(env, text, strlen(text));
 }
 
 int skill_environment(const struct sandbox *sb, const struct run *run, const char *input,
                       struct run_strings *ret_env)
 {
-    int r;
-
     *ret_env = (struct run_strings){0};
-    r = run_strings_add_env(ret_env, "PATH", "/usr/local/bin:/usr/bin:/bin");
-    if (r == 0)
-        r = run_strings_add_env(ret_env, "LANG", "C.UTF-8");
-    if (r == 0)
-        r = add_path(sb, ret_env, "HOME", "/tmp");
-    if (r == 0)
-        r = add_path(sb, ret_env, "SANDBOX_OUTPUT", "/sandbox/out/output.json");
-    if (r == 0)
-        r = add_path(sb, ret_env, "SANDBOX_FILES_DIR", "/sandbox/out/files");
-    if (r == 0)
-        r = add_path(sb, ret_env, "SANDBOX_INPUT_DIR", "/sandbox/in");
-    if (r == 0)
-        r = add_optional(ret_env, "SANDBOX_INPUT", input);
-    if (r == 0)
-        r = add_optional(ret_env, "SKILL_INSTRUCTIONS", run->instructions);
-    if (r == 0)
-        r = add_optional(ret_env, "SKILL_NAME", run->skill_name);
-    for (size_t i = 0; r == 0 && i < run->env.count; i++)
-        r = add_callers(ret_env, run->env.items[i]);
-    return r;
+    run_strings_add_env(ret_env, "PATH", "/usr/local/bin:/usr/bin:/bin");
+    run_strings_add_env(ret_env, "LANG", "C.UTF-8");
+    add_path(sb, ret_env, "HOME", "/tmp");
+    add_path(sb, ret_env, "SANDBOX_OUTPUT", "/sandbox/out/output.json");
+    add_path(sb, ret_env, "SANDBOX_FILES_DIR", "/sandbox/out/files");
+    add_path(sb, ret_env, "SANDBOX_INPUT_DIR", "/sandbox/in");
+    add_optional(ret_env, "SANDBOX_INPUT", input);
+    add_optional(ret_env, "SKILL_INSTRUCTIONS", run->instructions);
+    add_optional(ret_env, "SKILL_NAME", run->skill_name);
+    for (size_t i = 0; i < run->env.count; i++)
+        add_callers(ret_env, run->env.items[i]);
+    return ret_env->error;
 }
 
 int skill_target(const struct sandbox *sb, const struct run *run, char **ret_target)
@@ -231,7 +224,7 @@ int skill_arguments(const struct sandbox *sb, const struct run *run,
                     struct run_strings *ret_argv)
 {
     const char *program = skill_interpreter(sb, run);
-    char *target;
+    _cleanup_free_ char *target = NULL;
     int r;
 
     *ret_argv = (struct run_strings){0};
@@ -239,15 +232,13 @@ int skill_arguments(const struct sandbox *sb, const struct run *run,
     if (r < 0)
         return r;
     if (program)
-        r = run_strings_add(ret_argv, program, strlen(program));
-    if (r == 0 && run->mode == PROTO_MODE_MODULE)
-        r = run_strings_add(ret_argv, "-m", 2);
-    if (r == 0)
-        r = run_strings_add(ret_argv, target, strlen(target));
-    for (size_t i = 0; r == 0 && i < run->args.count; i++)
-        r = run_strings_add(ret_argv, run->args.items[i], strlen(run->args.items[i]));
-    free(target);
-    return r;
+        run_strings_add(ret_argv, program, strlen(program));
+    if (run->mode == PROTO_MODE_MODULE)
+        run_strings_add(ret_argv, "-m", 2);
+    run_strings_add(ret_argv, target, strlen(target));
+    for (size_t i = 0; i < run->args.count; i++)
+        run_strings_add(ret_argv, run->args.items[i], strlen(run->args.items[i]));
+    return ret_argv->error;
 }
 
 void skill_cwd(const struct sandbox *sb, const struct run *run, char *ret_path)

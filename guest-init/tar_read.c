@@ -206,9 +206,10 @@ static int make_dir(struct tar_read *t, const char *path)
     int fd = -1;
     int r = make_dirs(t->dir, path, &fd);
 
-    if (r == 0)
-        fd_close(&fd);
-    return r;
+    if (r < 0)
+        return r;
+    fd_close(&fd);
+    return 0;
 }
 
 static int make_entry(struct tar_read *t, char type, char *path, uint64_t mode)

@@ -113,9 +113,11 @@ static int names_read(struct walk *w, int dir, struct names *names)
         r = names_add(names, name);
     }
     closedir(stream);
-    if (r == 0 && names->count > 1)
+    if (r < 0)
+        return r;
+    if (names->count > 1)
         qsort(names->items, names->count, sizeof(*names->items), compare_names);
-    return r;
+    return 0;
 }
 
 static int list_add(struct walk *w, const struct stat *st)
@@ -276,17 +278,16 @@ static int put_records(struct buf *records, const struct tar_file *file)
 
 static int sink_pax(tar_sink *sink, void *context, const struct tar_file *file)
 {
-    struct buf records = buf_init(PATH_LIMIT + 128);
+    _cleanup_buf_ struct buf records = buf_init(PATH_LIMIT + 128);
     int r = put_records(&records, file);
 
-    if (r == 0 && records.len > 0)
-        r = sink_header(sink, context, "pax", 'x', file, records.len);
-    if (r == 0 && records.len > 0)
-        r = sink(context, records.data, records.len);
-    if (r == 0)
-        r = sink_padding(sink, context, records.len);
-    buf_finish(&records);
-    return r;
+    if (r < 0 || records.len == 0)
+        return r;
+    r = sink_header(sink, context, "pax", 'x', file, records.len);
+    if (r < 0)
+        return r;
+    r = sink(context, records.data, records.len);
+    return r < 0 ? r : sink_padding(sink, context, records.len);
 }
 
 /* Opens a listed file again; -1 when it is not the regular file it was. */
@@ -318,23 +319,26 @@ static int sink_content(const struct tar_file *file, tar_sink *sink, void *conte
         r = sink(context, chunk, (size_t)n);
         left -= (uint64_t)n;
     }
-    if (r == 0)
-        r = sink_zeros(sink, context, left);
-    return r == 0 ? sink_padding(sink, context, file->size) : r;
+    if (r < 0)
+        return r;
+    r = sink_zeros(sink, context, left);
+    return r < 0 ? r : sink_padding(sink, context, file->size);
 }
 
 int tar_list_stream(const struct tar_list *list, tar_sink *sink, void *context)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < list->count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         const struct tar_file *file = &list->files[i];
+        int r = sink_pax(sink, context, file);
 
-        r = sink_pax(sink, context, file);
-        if (r == 0)
-            r = sink_header(sink, context, file->path, '0', file, file->size);
-        if (r == 0)
-            r = sink_content(file, sink, context);
+        if (r < 0)
+            return r;
+        r = sink_header(sink, context, file->path, '0', file, file->size);
+        if (r < 0)
+            return r;
+        r = sink_content(file, sink, context);
+        if (r < 0)
+            return r;
     }
-    return r == 0 ? sink_zeros(sink, context, TAR_TRAILER) : r;
+    return sink_zeros(sink, context, TAR_TRAILER);
 }

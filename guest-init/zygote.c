@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/dotted.h"
 #include "base/fd.h"
@@ -98,50 +99,47 @@ static int wait_warm(int control, int timeout_ms, struct err *err)
 static int start_environment(const struct sandbox *sb, struct run_strings *ret_env)
 {
     const struct run none = {0};
-    int r = skill_environment(sb, &none, NULL, ret_env);
 
-    return r == 0 ? run_strings_add_env(ret_env, "PYTHONPATH", sb->config->zygote_dir) : r;
+    (void)skill_environment(sb, &none, NULL, ret_env);
+    return run_strings_add_env(ret_env, "PYTHONPATH", sb->config->zygote_dir);
 }
 
 static int spawn(const struct sandbox *sb, int extra_fd, pid_t *ret_pid, struct err *err)
 {
     /* Never opened: the zygote replaces it by the run's file or module before it would be. */
     char placeholder[] = "skill";
-    char *program = strdup(sb->config->python);
+    _cleanup_free_ char *program = strdup(sb->config->python);
     char *argv[] = {program, placeholder, NULL};
-    struct run_strings env;
-    int r = start_environment(sb, &env);
+    _cleanup_run_strings_ struct run_strings env = {0};
+    struct skill_command command = {
+        .path = sb->config->python, .argv = argv, .cwd = "/", .extra_fd = extra_fd};
 
-    if (!program || r < 0)
-        r = err_set_errno(err, ENOMEM, "zygote");
-    if (r == 0) {
-        struct skill_command command = {.path = sb->config->python,
-                                        .argv = argv,
-                                        .env = env.items,
-                                        .cwd = "/",
-                                        .extra_fd = extra_fd};
-        r = skill_spawn(sb, &command, ret_pid, err);
-    }
-    run_strings_finish(&env);
-    free(program);
-    return r;
+    if (start_environment(sb, &env) < 0 || !program)
+        return err_set_errno(err, ENOMEM, "zygote");
+    command.env = env.items;
+    return skill_spawn(sb, &command, ret_pid, err);
+}
+
+static int start(const struct sandbox *sb, int timeout_ms, struct zygote *z, struct err *err)
+{
+    int pair[2];
+    int r;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_set_errno(err, errno, "cannot make a socket pair");
+    z->control = pair[0];
+    z->end = share_end(z->control);
+    r = spawn(sb, pair[1], &z->pid, err);
+    fd_close(&pair[1]);
+    return r < 0 ? r : wait_warm(z->control, timeout_ms, err);
 }
 
 int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zygote,
                  struct err *err)
 {
     struct zygote z = ZYGOTE_NONE;
-    int pair[2];
-    int r;
+    int r = start(sb, timeout_ms, &z, err);
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_set_errno(err, errno, "cannot make a socket pair");
-    z.control = pair[0];
-    z.end = share_end(z.control);
-    r = spawn(sb, pair[1], &z.pid, err);
-    fd_close(&pair[1]);
-    if (r == 0)
-        r = wait_warm(z.control, timeout_ms, err);
     if (r < 0) {
         zygote_stop(&z);
         return r;
@@ -186,26 +184,28 @@ bool zygote_fits(const struct zygote *z, const struct run *run)
     return true;
 }
 
-static int put(struct buf *b, const char *text)
+static void put(struct buf *b, const char *text)
 {
-    return buf_append(b, text, strlen(text) + 1);
+    (void)buf_append(b, text, strlen(text) + 1);
 }
 
-static int put_all(struct buf *b, const struct run_strings *list)
+static void put_all(struct buf *b, const struct run_strings *list)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < list->count; i++)
-        r = put(b, list->items[i]);
-    return r;
+    for (size_t i = 0; i < list->count; i++)
+        put(b, list->items[i]);
 }
 
-/* Writes the length in front of a message that began with room for it. */
-static void seal(struct buf *message)
+/* Writes the length in front of a message that began with room for it. 0 or the buffer's error.
+ */
+static int seal(struct buf *message)
 {
-    struct bytes_writer w = bytes_writer_init(message->data, 4);
+    struct bytes_writer w;
 
+    if (message->error)
+        return message->error;
+    w = bytes_writer_init(message->data, 4);
     bytes_put_u32(&w, (uint32_t)(message->len - 4));
+    return 0;
 }
 
 static int make_message(const struct sandbox *sb, const struct run *run,
@@ -213,73 +213,65 @@ static int make_message(const struct sandbox *sb, const struct run *run,
 {
     char cwd[SANDBOX_PATH_MAX];
     char count[24];
-    char *target;
+    _cleanup_free_ char *target = NULL;
     int r = skill_target(sb, run, &target);
 
     if (r < 0)
         return r;
     skill_cwd(sb, run, cwd);
     (void)snprintf(count, sizeof(count), "%zu", run->args.count);
-    r = buf_append(message, "\0\0\0\0", 4);
-    if (r == 0)
-        r = put(message, run->mode == PROTO_MODE_MODULE ? "module" : "file");
-    if (r == 0)
-        r = put(message, cwd);
-    if (r == 0)
-        r = put(message, target);
-    if (r == 0)
-        r = put(message, count);
-    if (r == 0)
-        r = put_all(message, &run->args);
-    if (r == 0)
-        r = put_all(message, env);
-    free(target);
-    if (r < 0)
-        return r;
-    seal(message);
-    return 0;
+    (void)buf_append(message, "\0\0\0\0", 4);
+    put(message, run->mode == PROTO_MODE_MODULE ? "module" : "file");
+    put(message, cwd);
+    put(message, target);
+    put(message, count);
+    put_all(message, &run->args);
+    put_all(message, env);
+    return seal(message);
 }
 
 /* The "warm" message: every name is checked, since it goes into an import. */
-static int make_warm_message(const char *names, size_t len, struct buf *message)
+static int make_warm_message(const char *names, size_t len, struct buf *message,
+                             struct err *err)
 {
-    int r = buf_append(message, "\0\0\0\0warm", sizeof("\0\0\0\0warm"));
+    const char *end = names + len;
 
-    for (const char *end = names + len; r == 0;) {
+    if (len == 0 || len > PROTO_WARM_MAX)
+        return err_set(err, EPROTO, "WARM is no list of modules");
+    (void)buf_append(message, "\0\0\0\0warm", sizeof("\0\0\0\0warm"));
+    for (;;) {
         const char *plus = memchr(names, '+', (size_t)(end - names));
         size_t n = (size_t)((plus ? plus : end) - names);
 
         if (!dotted_is_name(names, n))
-            return -EPROTO;
-        r = buf_append(message, names, n);
-        if (r == 0)
-            r = buf_append(message, "", 1);
+            return err_set(err, EPROTO, "WARM is no list of modules");
+        (void)buf_append(message, names, n);
+        (void)buf_append(message, "", 1);
         if (!plus)
-            break;
+            return seal(message);
         names = plus + 1;
     }
-    if (r == 0)
-        seal(message);
-    return r;
+}
+
+static int warm(const struct zygote *z, const char *names, size_t len, int timeout_ms,
+                struct err *err)
+{
+    _cleanup_buf_ struct buf message = buf_init(2 * PROTO_WARM_MAX);
+    int r = make_warm_message(names, len, &message, err);
+
+    if (r < 0)
+        return r;
+    if (z->pid == 0)
+        return err_set(err, ENOENT, "there is no zygote to warm");
+    r = fd_write_full(z->control, message.data, message.len);
+    return r < 0 ? r : wait_warm(z->control, timeout_ms, err);
 }
 
 int zygote_warm(struct zygote *z, const char *names, size_t len, int timeout_ms,
                 struct err *err)
 {
-    struct buf message = buf_init(2 * PROTO_WARM_MAX);
-    int r = -EPROTO;
+    int r = warm(z, names, len, timeout_ms, err);
 
-    if (len > 0 && len <= PROTO_WARM_MAX)
-        r = make_warm_message(names, len, &message);
-    if (r == -EPROTO)
-        r = err_set(err, EPROTO, "WARM is no list of modules");
-    else if (r == 0 && z->pid == 0)
-        r = err_set(err, ENOENT, "there is no zygote to warm");
-    if (r == 0)
-        r = fd_write_full(z->control, message.data, message.len);
-    if (r == 0)
-        r = wait_warm(z->control, timeout_ms, err);
-    buf_finish(&message);
     if (r < 0) {
         zygote_stop(z);
         return err_set_errno(err, -r, "cannot warm the zygote");
@@ -288,15 +280,20 @@ int zygote_warm(struct zygote *z, const char *names, size_t len, int timeout_ms,
     return 0;
 }
 
+static int tell(const struct zygote *z, const struct sandbox *sb, const struct run *run,
+                const struct run_strings *env)
+{
+    _cleanup_buf_ struct buf message = buf_init(MESSAGE_MAX);
+    int r = make_message(sb, run, env, &message);
+
+    return r < 0 ? r : fd_write_full(z->control, message.data, message.len);
+}
+
 int zygote_run(struct zygote *z, const struct sandbox *sb, const struct run *run,
                const struct run_strings *env, pid_t *ret_pid, struct err *err)
 {
-    struct buf message = buf_init(MESSAGE_MAX);
-    int r = make_message(sb, run, env, &message);
+    int r = tell(z, sb, run, env);
 
-    if (r == 0)
-        r = fd_write_full(z->control, message.data, message.len);
-    buf_finish(&message);
     if (r < 0) {
         zygote_stop(z);
         return err_set_errno(err, -r, "cannot tell the zygote what to run");

@@ -67,5 +67,17 @@ report 'unfinished work' '\b(TODO|FIXME|XXX)\b'
 report 'a tab or a blank at the end of a line' --include='*.[ch]' '[[:blank:]]$'
 report 'a merge conflict' '^(<<<<<<<|>>>>>>>) '
 
+# An error leaves a function where it happens, and no later step asks whether the ones before it
+# went well (CONTRIBUTING.md, "Errors").
+while IFS= read -r hit; do
+    complain "$hit: a step that runs if the one before it did not fail: return early instead"
+done < <(printf '%s\n' "${sources[@]}" |
+    grep -E '^(api|base|guest-init|images|vmm)/.*\.[ch]$' | grep -v '^api/daemon/http/' |
+    xargs -r awk '
+        FNR == 1 { guard = 0 }
+        (guard && /^ +(r|result|e|error) = /) ||
+        /^ +(r = r|result = result) (<|==|>=) 0 \?/ { print FILENAME ":" FNR }
+        { guard = /^ +(\} else )?if \(((r|result|e|error) (==|>=) 0|!(r|result))\)( \{)?$/ }')
+
 ((failed)) && exit 1
 echo "${#texts[@]} files checked, ${#sources[@]} of them sources"

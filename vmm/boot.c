@@ -58,16 +58,18 @@ int boot_machine(struct machine *m, const struct boot_config *config, struct err
     int r;
 
     r = machine_init(m, &machine_config, err);
-    if (r >= 0)
-        r = loader_load_kernel(config->kernel_fd, &m->memory,
-                               LAYOUT_VMGENID_GPA(config->memory_bytes), &kernel, err);
-    if (r >= 0)
-        r = move_kernel(config->kernel_fd, &kernel, &m->memory, err);
-    if (r >= 0)
-        r = devicetree_build(&tree, dtb, sizeof(dtb), &dtb_bytes, err);
-    if (r >= 0)
-        r = arch_boot(&m->kvm, &m->memory, kernel.entry_gpa, tree.cmdline, dtb, dtb_bytes, err);
-    if (r >= 0)
-        r = vmgenid_renew(&m->memory, err);
-    return r;
+    if (r < 0)
+        return r;
+    r = loader_load_kernel(config->kernel_fd, &m->memory,
+                           LAYOUT_VMGENID_GPA(config->memory_bytes), &kernel, err);
+    if (r < 0)
+        return r;
+    r = move_kernel(config->kernel_fd, &kernel, &m->memory, err);
+    if (r < 0)
+        return r;
+    r = devicetree_build(&tree, dtb, sizeof(dtb), &dtb_bytes, err);
+    if (r < 0)
+        return r;
+    r = arch_boot(&m->kvm, &m->memory, kernel.entry_gpa, tree.cmdline, dtb, dtb_bytes, err);
+    return r < 0 ? r : vmgenid_renew(&m->memory, err);
 }

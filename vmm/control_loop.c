@@ -174,8 +174,9 @@ static int drive_snapshot(struct loop *l, enum vsock_state state, struct err *er
     /* It may have ended since the last look. */
     if (machine_get_end(l->m, &why) != MACHINE_RUNS)
         return err_set(err, EIO, "no snapshot of a guest that ended: %s", why.message);
-    if (r >= 0)
-        r = snapshot_save(l->m, l->state_fd, l->memory_fd, err);
+    if (r < 0)
+        return r;
+    r = snapshot_save(l->m, l->state_fd, l->memory_fd, err);
     if (r < 0)
         return r;
     control_send(l->control_fd, VMM_EVENT_SNAPSHOT, clock_monotonic_ns(), 0, NULL);

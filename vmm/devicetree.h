@@ -30,4 +30,21 @@ struct devicetree_config {
 int devicetree_build(const struct devicetree_config *config, void *out, size_t cap,
                      size_t *ret_len, struct err *err);
 
+/*
+ * A tree that is being written, for vmm/arch. It remembers the first failure, after which
+ * nothing more is written: the steps are plain calls, and devicetree_build checks once.
+ */
+struct devicetree {
+    void *fdt;
+    int error; /* libfdt's, or 0 */
+};
+
+void devicetree_begin(struct devicetree *t, const char *node);
+void devicetree_end(struct devicetree *t);
+void devicetree_put(struct devicetree *t, const char *name, const void *data, size_t len);
+void devicetree_put_u32(struct devicetree *t, const char *name, uint32_t value);
+void devicetree_put_string(struct devicetree *t, const char *name, const char *value);
+/* <reg> with one (address, size) pair in 2/2 cells. */
+void devicetree_put_reg(struct devicetree *t, uint64_t base, uint64_t size);
+
 #endif

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/fd.h"
+#include "vmm/arch/arch.h"
 
 /* Since Linux 6.11; older headers do not have it. */
 #ifndef KVM_PRE_FAULT_MEMORY
@@ -57,8 +58,8 @@ int kvm_create_vm(struct kvm *kvm, struct err *err)
     return 0;
 }
 
-int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty,
-                   struct err *err)
+static int set_memory(const struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty,
+                      struct err *err)
 {
     struct kvm_userspace_memory_region region = {
         .flags = log_dirty ? KVM_MEM_LOG_DIRTY_PAGES : 0,
@@ -70,7 +71,7 @@ int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, bool log_d
                      "KVM_SET_USER_MEMORY_REGION", err);
 }
 
-int kvm_create_vcpu(struct kvm *kvm, struct err *err)
+static int create_vcpu(struct kvm *kvm, struct err *err)
 {
     int r = kvm_ioctl(kvm->dev_fd, KVM_GET_VCPU_MMAP_SIZE, NULL, "KVM_GET_VCPU_MMAP_SIZE", err);
     void *run;
@@ -89,6 +90,23 @@ int kvm_create_vcpu(struct kvm *kvm, struct err *err)
         return err_set_errno(err, errno, "mapping the vCPU");
     kvm->run = run;
     return 0;
+}
+
+/* The order is that of docs/snapshot-format.md. */
+int kvm_make(struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty, struct err *err)
+{
+    int r = kvm_open(kvm, err);
+
+    if (r < 0)
+        return r;
+    r = kvm_create_vm(kvm, err);
+    if (r < 0)
+        return r;
+    r = arch_vm_setup(kvm, err);
+    if (r < 0)
+        return r;
+    r = set_memory(kvm, host, bytes, log_dirty, err);
+    return r < 0 ? r : create_vcpu(kvm, err);
 }
 
 int kvm_pre_fault(const struct kvm *kvm, uint64_t gpa, uint64_t len)

@@ -30,13 +30,12 @@ int kvm_open(struct kvm *kvm, struct err *err);
 /* Creates a machine without memory on an open device. */
 int kvm_create_vm(struct kvm *kvm, struct err *err);
 /*
- * Makes host the guest's RAM at address 0 (slot 0). bytes is a multiple of the page size.
- * log_dirty makes KVM note which pages the guest writes.
+ * Opens the device, creates a machine with what the architecture needs, makes host its RAM at
+ * address 0 (slot 0), creates vCPU 0 and maps its run area. bytes is a multiple of the page
+ * size. log_dirty makes KVM note which pages the guest writes. 0 or -errno; kvm_finish in both
+ * cases.
  */
-int kvm_set_memory(const struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty,
-                   struct err *err);
-/* Creates vCPU 0 and maps its run area. */
-int kvm_create_vcpu(struct kvm *kvm, struct err *err);
+int kvm_make(struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty, struct err *err);
 /*
  * Puts memory into the vCPU's nested page table before it runs, as a read of each page would,
  * without leaving the guest for it. The vCPU's registers are loaded. 0, or -errno before Linux
@@ -47,5 +46,6 @@ int kvm_pre_fault(const struct kvm *kvm, uint64_t gpa, uint64_t len);
 int kvm_ioctl(int fd, unsigned long request, void *arg, const char *name, struct err *err);
 /* Closes everything that is open. */
 void kvm_finish(struct kvm *kvm);
+#define _cleanup_kvm_ __attribute__((cleanup(kvm_finish)))
 
 #endif

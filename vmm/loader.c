@@ -117,7 +117,9 @@ static int find_relocations(int fd, const Elf64_Ehdr *h, uint64_t file_bytes,
     r = read_section(fd, h, h->e_shstrndx, &names, err);
     for (unsigned i = 0; r >= 0 && i < h->e_shnum; i++) {
         r = read_section(fd, h, i, &section, err);
-        if (r < 0 || !is_named(fd, &names, &section))
+        if (r < 0)
+            return r;
+        if (!is_named(fd, &names, &section))
             continue;
         if (section.sh_offset > file_bytes || section.sh_size > file_bytes - section.sh_offset)
             return err_set(err, ENOEXEC, "kernel: its relocations lie outside the file");
@@ -135,24 +137,30 @@ static int load_segments(int fd, const Elf64_Ehdr *h, uint64_t file_bytes, uint6
     int r = read_exactly(fd, segments, h->e_phnum * sizeof(segments[0]), h->e_phoff,
                          "program headers", err);
 
-    for (unsigned i = 0; r >= 0 && i < h->e_phnum; i++) {
+    if (r < 0)
+        return r;
+    for (unsigned i = 0; i < h->e_phnum; i++) {
         const Elf64_Phdr *p = &segments[i];
 
         if (p->p_type != PT_LOAD || p->p_memsz == 0)
             continue;
         r = check_segment(p, file_bytes, limit_gpa, err);
-        if (r >= 0)
-            r = note_segment(kernel, p, err);
-        if (r >= 0)
-            r = load_segment(fd, p, memory, err);
+        if (r < 0)
+            return r;
+        r = note_segment(kernel, p, err);
+        if (r < 0)
+            return r;
+        r = load_segment(fd, p, memory, err);
+        if (r < 0)
+            return r;
         if (h->e_entry >= p->p_paddr && h->e_entry - p->p_paddr < p->p_filesz)
             entry_is_loaded = true;
     }
-    if (r >= 0 && !entry_is_loaded)
+    if (!entry_is_loaded)
         return err_set(err, ENOEXEC, "kernel: its entry point %#llx is in no segment",
                        (unsigned long long)h->e_entry);
     kernel->entry_gpa = h->e_entry;
-    return r;
+    return 0;
 }
 
 int loader_load_kernel(int kernel_fd, struct memory *memory, uint64_t limit_gpa,
@@ -166,13 +174,16 @@ int loader_load_kernel(int kernel_fd, struct memory *memory, uint64_t limit_gpa,
     if (fstat(kernel_fd, &st) < 0)
         return err_set_errno(err, errno, "kernel");
     r = read_exactly(kernel_fd, &header, sizeof(header), 0, "header", err);
-    if (r >= 0)
-        r = check_header(&header, err);
-    if (r >= 0)
-        r = load_segments(kernel_fd, &header, (uint64_t)st.st_size, limit_gpa, memory, &kernel,
-                          err);
-    if (r >= 0)
-        r = find_relocations(kernel_fd, &header, (uint64_t)st.st_size, &kernel, err);
+    if (r < 0)
+        return r;
+    r = check_header(&header, err);
+    if (r < 0)
+        return r;
+    r = load_segments(kernel_fd, &header, (uint64_t)st.st_size, limit_gpa, memory, &kernel,
+                      err);
+    if (r < 0)
+        return r;
+    r = find_relocations(kernel_fd, &header, (uint64_t)st.st_size, &kernel, err);
     if (r < 0)
         return r;
     *ret_kernel = kernel;

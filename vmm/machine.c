@@ -127,19 +127,9 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
     if (r < 0)
         return r;
 
-    /* KVM: the order is that of docs/snapshot-format.md. */
-    r = kvm_open(&m->kvm, err);
-    if (r >= 0)
-        r = kvm_create_vm(&m->kvm, err);
-    if (r >= 0)
-        r = arch_vm_setup(&m->kvm, err);
-    if (r >= 0)
-        r = kvm_set_memory(&m->kvm, m->mapping, config->memory_bytes, config->log_dirty, err);
-    if (r >= 0)
-        r = kvm_create_vcpu(&m->kvm, err);
+    r = kvm_make(&m->kvm, m->mapping, config->memory_bytes, config->log_dirty, err);
     if (r < 0)
         return r;
-
     r = machine_make_devices(m, err);
     if (r < 0)
         return r;

@@ -135,12 +135,9 @@ static int report(int control_fd, int r, const struct err *err)
     return STATUS_FAILED;
 }
 
-/*
- * The machine is ready unless r says otherwise: gives up what it needs no more, runs it to its
- * end and reports.
- */
+/* The machine is ready: gives up what it needs no more and runs it to its end. */
 static int run_machine(struct machine *m, const struct options *o, enum harden_scope scope,
-                       struct snapshot_origin *origin, int r, struct err *err)
+                       struct snapshot_origin *origin, struct err *err)
 {
     const struct control_machine control = {
         .machine = m,
@@ -149,22 +146,18 @@ static int run_machine(struct machine *m, const struct options *o, enum harden_s
         .can_save = o->kernel_fd >= 0,
         .origin = origin,
     };
+    int r = vcpu_create(m, err);
 
-    if (r >= 0)
-        r = vcpu_create(m, err);
-    if (r >= 0)
-        r = harden_machine(scope, control.vsock_fd, err);
-    if (r >= 0)
-        r = control_run(&control, err);
-    if (r >= 0 && o->record_fd >= 0) {
-        vcpu_stop(m);
-        r = working_set_record(&m->kvm, &m->memory, (int)o->record_fd, err);
-    }
-    /* One that ran a user's code releases nothing by hand: the end of the process is quicker.
-     */
-    if (scope == HARDEN_BOOT)
-        machine_finish(m);
-    return report(control.control_fd, r, err);
+    if (r < 0)
+        return r;
+    r = harden_machine(scope, control.vsock_fd, err);
+    if (r < 0)
+        return r;
+    r = control_run(&control, err);
+    if (r < 0 || o->record_fd < 0)
+        return r;
+    vcpu_stop(m);
+    return working_set_record(&m->kvm, &m->memory, (int)o->record_fd, err);
 }
 
 /* The highest descriptor in use is the last one that stays open. */
@@ -180,7 +173,7 @@ static int start_process(const struct options *o, int pagemap_fd, struct err *er
     return harden_process((int)last, err);
 }
 
-static int run_boot(const struct options *o)
+static int boot(struct machine *m, const struct options *o, struct err *err)
 {
     struct boot_config config = {
         .kernel_fd = (int)o->kernel_fd,
@@ -189,6 +182,17 @@ static int run_boot(const struct options *o)
         .console_fd = (int)o->console_fd,
         .memory_bytes = (uint64_t)o->memory_mib << 20,
     };
+    int r = start_process(o, -1, err);
+
+    if (r < 0)
+        return r;
+    r = boot_machine(m, &config, err);
+    fd_close(&config.kernel_fd);
+    return r < 0 ? r : run_machine(m, o, HARDEN_BOOT, NULL, err);
+}
+
+static int run_boot(const struct options *o)
+{
     static struct machine m;
     struct err err = {0};
     int r;
@@ -197,14 +201,13 @@ static int run_boot(const struct options *o)
         !has(o->kernel_fd, "kernel-fd") || !has(o->image_fd, "image-fd") ||
         !has(o->memory_mib, "memory-mib"))
         return STATUS_USAGE;
-    r = start_process(o, -1, &err);
-    if (r >= 0)
-        r = boot_machine(&m, &config, &err);
-    fd_close(&config.kernel_fd);
-    return run_machine(&m, o, HARDEN_BOOT, NULL, r, &err);
+    r = boot(&m, o, &err);
+    machine_finish(&m);
+    return report((int)o->control_fd, r, &err);
 }
 
-static int run_restore(const struct options *o)
+static int restore(struct machine *m, const struct options *o, enum harden_scope scope,
+                   struct err *err)
 {
     struct snapshot_source source = {
         .state_fd = (int)o->state_fd,
@@ -216,31 +219,47 @@ static int run_restore(const struct options *o)
         .pagemap_fd = -1,
         .log_dirty = o->record_fd >= 0,
     };
+    /* Zeroed and large: what is not touched costs nothing. */
+    static struct snapshot_origin origin;
+    int r = 0;
+
+    if (scope == HARDEN_REUSABLE)
+        r = source.pagemap_fd = private_pages_open_map(err);
+    if (r < 0)
+        return r;
+    r = start_process(o, source.pagemap_fd, err);
+    if (r < 0)
+        return r;
+    r = snapshot_restore(m, &source, &origin, err);
+    fd_close(&source.state_fd);
+    fd_close(&source.memory_fd);
+    fd_close(&source.working_set_fd);
+    if (r < 0)
+        return r;
+    if (!verify_is_on)
+        fd_close(&m->kvm.dev_fd);
+    return run_machine(m, o, scope, scope == HARDEN_REUSABLE ? &origin : NULL, err);
+}
+
+static int run_restore(const struct options *o)
+{
     enum harden_scope scope = o->record_fd >= 0 ? HARDEN_BOOT
                               : o->reusable     ? HARDEN_REUSABLE
                                                 : HARDEN_ONCE;
-    /* Zeroed and large: what is not touched costs nothing. */
-    static struct snapshot_origin origin;
     static struct machine m;
     struct err err = {0};
-    int r = 0;
+    int r;
 
     if (!has(o->control_fd, "control-fd") || !has(o->vsock_fd, "vsock-fd") ||
         !has(o->image_fd, "image-fd") || !has(o->state_fd, "state-fd") ||
         !has(o->memory_fd, "memory-fd"))
         return STATUS_USAGE;
-    if (scope == HARDEN_REUSABLE)
-        r = source.pagemap_fd = private_pages_open_map(&err);
-    if (r >= 0)
-        r = start_process(o, source.pagemap_fd, &err);
-    if (r >= 0)
-        r = snapshot_restore(&m, &source, &origin, &err);
-    fd_close(&source.state_fd);
-    fd_close(&source.memory_fd);
-    fd_close(&source.working_set_fd);
-    if (r >= 0 && !verify_is_on)
-        fd_close(&m.kvm.dev_fd);
-    return run_machine(&m, o, scope, scope == HARDEN_REUSABLE ? &origin : NULL, r, &err);
+    r = restore(&m, o, scope, &err);
+    /* One that ran a user's code releases nothing by hand: the end of the process is quicker.
+     */
+    if (scope == HARDEN_BOOT)
+        machine_finish(&m);
+    return report((int)o->control_fd, r, &err);
 }
 
 static int run_fingerprint(void)

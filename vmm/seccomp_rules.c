@@ -130,22 +130,28 @@ static int add_rules(scmp_filter_ctx ctx, enum scope scope)
             r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
                                  equals(1, ioctls[i].request));
     }
+    if (r < 0)
+        return r;
     for (size_t i = 0; r == 0 && i < sizeof(rules) / sizeof(rules[0]); i++) {
         /* Calls that this architecture does not have are negative. */
         if (rules[i].call >= 0 && (rules[i].scope & scope))
             r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, rules[i].call, 0);
     }
+    if (r < 0)
+        return r;
     /* Dropping what a guest wrote; a thread that ends gives its stack back the same way. */
-    if (r == 0)
-        r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
-                             equals(2, MADV_DONTNEED));
+    r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1, equals(2, MADV_DONTNEED));
+    if (r < 0)
+        return r;
     /* Interrupting KVM_RUN, in this process and nowhere else. A machine that runs a guest once
        signals nobody: its process ends without stopping its vCPU first. */
-    if (r == 0 && (scope & PAUSED))
+    if (scope & PAUSED)
         r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2, equals(0, SELF),
                              equals(2, SIGUSR1));
+    if (r < 0)
+        return r;
     /* Memory for buffers of the snapshot; never code. */
-    if (r == 0 && (scope & BOOT))
+    if (scope & BOOT)
         r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
                              equals(2, PROT_READ | PROT_WRITE),
                              equals(3, MAP_PRIVATE | MAP_ANONYMOUS));

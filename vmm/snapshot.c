@@ -110,10 +110,14 @@ int snapshot_save_state(struct machine *m, struct state_writer *w, struct err *e
 {
     int r = state_writer_init(w, snapshot_schema(), err);
 
-    if (r >= 0)
-        r = save_machine(m, w, err);
-    if (r >= 0)
-        r = arch_state_save(&m->kvm, w, err);
+    if (r < 0)
+        return r;
+    r = save_machine(m, w, err);
+    if (r < 0)
+        return r;
+    r = arch_state_save(&m->kvm, w, err);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < machine_n_devices && r >= 0; i++)
         r = save_device(&m->devices[i], w, err);
     return r < 0 ? r : state_writer_complete(w, err);
@@ -121,16 +125,15 @@ int snapshot_save_state(struct machine *m, struct state_writer *w, struct err *e
 
 int snapshot_save(struct machine *m, int state_fd, int memory_fd, struct err *err)
 {
-    struct state_writer w = {0};
+    _cleanup_state_writer_ struct state_writer w = {0};
     int r = snapshot_save_state(m, &w, err);
 
-    if (r >= 0) {
-        r = fd_pwrite_full(state_fd, w.out.data, w.out.len, 0);
-        if (r < 0)
-            r = err_set_errno(err, -r, "writing the state file");
-    }
-    state_writer_finish(&w);
-    return r < 0 ? r : save_memory(m, memory_fd, err);
+    if (r < 0)
+        return r;
+    r = fd_pwrite_full(state_fd, w.out.data, w.out.len, 0);
+    if (r < 0)
+        return err_set_errno(err, -r, "writing the state file");
+    return save_memory(m, memory_fd, err);
 }
 
 /* Reads the whole state file. *ret_data is malloc'ed. */
@@ -223,24 +226,28 @@ static int restore(struct machine *m, const struct snapshot_source *source,
 
     /* 1. What machine it was, and that its memory file is whole. */
     r = snapshot_get_memory_bytes(state, &config.memory_bytes, err);
-    if (r >= 0)
-        r = check_memory_file(source->memory_fd, config.memory_bytes, err);
+    if (r < 0)
+        return r;
+    r = check_memory_file(source->memory_fd, config.memory_bytes, err);
     if (r < 0)
         return r;
 
     /* 2. The memory file copy-on-write; VM, interrupt chips, memory slot, vCPU; fresh devices.
      */
     r = machine_init(m, &config, err);
+    if (r < 0)
+        return r;
 
     /* 3. The vCPU, the interrupt chips and the clock, in the architecture's order. */
-    if (r >= 0)
-        r = arch_state_load(&m->kvm, state, err);
+    r = arch_state_load(&m->kvm, state, err);
+    if (r < 0)
+        return r;
 
     /* 4. The devices' registers and queues. Guest memory is not touched yet. */
-    if (r >= 0)
-        r = snapshot_load_devices(m, state, err);
-    if (r >= 0)
-        r = verify_restored(m, err);
+    r = snapshot_load_devices(m, state, err);
+    if (r < 0)
+        return r;
+    r = verify_restored(m, err);
     if (r < 0)
         return r;
 
@@ -260,17 +267,20 @@ int snapshot_restore(struct machine *m, const struct snapshot_source *source,
 {
     int r = read_state(source->state_fd, &origin->data, &origin->len, err);
 
-    if (r >= 0)
-        r = state_parse(origin->data, origin->len, snapshot_schema(), &origin->state, err);
-    if (r >= 0)
-        r = restore(m, source, &origin->state, err);
+    if (r < 0)
+        return r;
+    r = state_parse(origin->data, origin->len, snapshot_schema(), &origin->state, err);
+    if (r < 0)
+        return r;
+    r = restore(m, source, &origin->state, err);
+    if (r < 0)
+        return r;
+    if (source->pagemap_fd < 0)
+        return 0;
     /* What only a reset needs. */
-    if (r >= 0 && source->pagemap_fd >= 0)
-        r = private_pages_init(&origin->pages, &m->memory, source->memory_fd,
-                               source->pagemap_fd, err);
-    if (r >= 0 && source->pagemap_fd >= 0)
-        r = arch_flush_open(&m->kvm, &m->flush, err);
-    return r;
+    r = private_pages_init(&origin->pages, &m->memory, source->memory_fd, source->pagemap_fd,
+                           err);
+    return r < 0 ? r : arch_flush_open(&m->kvm, &m->flush, err);
 }
 
 /* The order of a reset: that of a restore, on a machine that is already there. */
@@ -282,22 +292,24 @@ int snapshot_reset(struct machine *m, struct snapshot_origin *origin, int vsock_
     /* 1. The vCPU, the interrupt chips and the clock: also what lets KVM write to the guest's
        memory by itself (clock, end of interrupt), which must not happen after step 2. */
     r = arch_state_reload(&m->kvm, &origin->state, err);
+    if (r < 0)
+        return r;
 
     /* 2. Memory: every page that is not the file's gets the file's content. */
-    if (r >= 0)
-        r = private_pages_reset(&origin->pages, ret_pages, err);
+    r = private_pages_reset(&origin->pages, ret_pages, err);
     if (r < 0)
         return r;
 
     /* 3. Devices as new ones, then as they were saved. The old stream ends here. */
     machine_renew_devices(m, vsock_fd);
     r = snapshot_load_devices(m, &origin->state, err);
-
-    if (r >= 0)
-        r = verify_reset(m, &origin->pages, err);
+    if (r < 0)
+        return r;
+    r = verify_reset(m, &origin->pages, err);
+    if (r < 0)
+        return r;
 
     /* 4. As a restore goes on; and the CPU must not use what it remembers of page tables. */
-    if (r >= 0)
-        r = resume(m, err);
+    r = resume(m, err);
     return r < 0 ? r : arch_flush_arm(&m->kvm, &m->memory, &m->flush, err);
 }

@@ -76,6 +76,7 @@ int state_add(struct state_writer *w, uint32_t tag, const void *data, size_t len
  */
 int state_writer_complete(struct state_writer *w, struct err *err);
 void state_writer_finish(struct state_writer *w);
+#define _cleanup_state_writer_ __attribute__((cleanup(state_writer_finish)))
 
 /*
  * Checks a whole file against schema. data is borrowed by *ret_state. 0, or -EINVAL with a

@@ -54,22 +54,19 @@ static int compare_section(const struct state *now, size_t i, struct err *err)
 
 static int compare_state(struct machine *m, struct err *err)
 {
-    struct state_writer w = {0};
+    _cleanup_state_writer_ struct state_writer w = {0};
     struct state now;
     int r = save(m, &w, &now, err);
 
     for (size_t i = 0; r >= 0 && i < now.schema->n_kinds; i++)
         r = compare_section(&now, i, err);
-    state_writer_finish(&w);
     return r < 0 ? r : arch_verify_compare(&m->kvm, err);
 }
 
 int verify_reset(struct machine *m, const struct private_pages *pages, struct err *err)
 {
+    bool whole = reference.n_resets++ % WHOLE_MEMORY_EVERY == 0;
     int r = compare_state(m, err);
 
-    if (r >= 0)
-        r = private_pages_verify(pages, reference.n_resets % WHOLE_MEMORY_EVERY == 0, err);
-    reference.n_resets++;
-    return r;
+    return r < 0 ? r : private_pages_verify(pages, whole, err);
 }

@@ -73,7 +73,7 @@ int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, 
         return 0;
     }
     int result = kvm_probe_run(cli, &probe, err);
-    if (result)
+    if (result < 0)
         return result;
     if (host == DAEMON_HOST_NATIVE && !probe.usable)
         result = err_set(err, ENODEV,
@@ -174,7 +174,7 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
     struct skillvm *client;
     int result = remote_open(cli, &client, err);
 
-    if (result)
+    if (result < 0)
         return result;
     progress_begin(&progress);
     for (;;) {
@@ -276,13 +276,13 @@ static int start_soft(const struct cli *cli, bool one_shot, struct err *err)
     progress_begin(&progress);
     int result = host_start(&options, on_host_progress, &progress, err);
     progress_end(&progress);
-    if (result)
+    if (result < 0)
         return result;
     if (one_shot && host_status_read(cli->data_dir, &status, NULL) == 0 &&
         status.state != HOST_STOPPED)
         write_mark(cli, ONE_SHOT_FILE, status.supervisor_pid);
     result = wait_ready(cli, -1, err);
-    if (result) {
+    if (result < 0) {
         if (result != -EINTR && host_status_read(cli->data_dir, &status, NULL) == 0 &&
             status.log_path[0])
             show_log_tail(status.log_path);
@@ -374,7 +374,7 @@ int daemon_stop(const struct cli *cli, struct err *err)
     pid_t pid = read_mark(cli, PID_FILE);
     int result = daemon_find(cli, &state, err);
 
-    if (result)
+    if (result < 0)
         return result;
     if (host_status_read(cli->data_dir, &host, NULL) == 0 && host.state != HOST_STOPPED) {
         result = host_stop(cli->data_dir, err);
@@ -416,12 +416,28 @@ void daemon_keep(const struct cli *cli)
     unlink(in_data_dir(cli, ONE_SHOT_FILE, path));
 }
 
+static int start_unless_up(const struct cli *cli, enum daemon_host host, bool *ret_started,
+                           struct err *err)
+{
+    struct daemon_state state;
+    bool soft;
+    int result = daemon_find(cli, &state, err);
+
+    if (result < 0 || state.up)
+        return result;
+    result = daemon_choose(cli, host, &soft, err);
+    if (result < 0)
+        return result;
+    result = daemon_start(cli, soft, true, err);
+    *ret_started = result == 0;
+    return result;
+}
+
 int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon_use *ret_use,
                      struct err *err)
 {
     struct daemon_use use = {.lock_fd = daemon_lock(cli, false, err)};
     struct daemon_state state;
-    bool soft;
 
     if (use.lock_fd < 0)
         return use.lock_fd;
@@ -429,16 +445,10 @@ int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon
     if (!result && !state.up) {
         /* Alone from here on: of two runs that start together one starts the daemon. */
         flock(use.lock_fd, LOCK_EX);
-        result = daemon_find(cli, &state, err);
-        if (!result && !state.up) {
-            result = daemon_choose(cli, host, &soft, err);
-            if (!result)
-                result = daemon_start(cli, soft, true, err);
-            use.started = result == 0;
-        }
+        result = start_unless_up(cli, host, &use.started, err);
         flock(use.lock_fd, LOCK_SH);
     }
-    if (result) {
+    if (result < 0) {
         fd_close(&use.lock_fd);
         return result;
     }

@@ -29,7 +29,7 @@ static int read_all(int fd, const char *name, struct buf *out, struct err *err)
         int result = buf_append(out, chunk, (size_t)n);
         if (result == -E2BIG)
             return err_set(err, EFBIG, "the input is over %u MiB", FILES_INPUT_MAX >> 20);
-        if (result)
+        if (result < 0)
             return err_set(err, ENOMEM, "out of memory");
     }
 }
@@ -47,10 +47,10 @@ int files_read_input(const char *argument, struct buf *out, struct err *err)
         result = read_all(fd, argument + 1, out, err);
     } else {
         result = buf_append(out, argument, strlen(argument));
-        if (result)
+        if (result < 0)
             result = err_set(err, EFBIG, "the input is over %u MiB", FILES_INPUT_MAX >> 20);
     }
-    if (result)
+    if (result < 0)
         return result;
     result = json_text_check((const char *)out->data, out->len, NULL, err);
     err_prefix(err, "the input");
@@ -101,13 +101,13 @@ static int extract_entries(struct archive *in, struct archive *out, const char *
         const char *name = archive_entry_pathname(entry);
         int result = name ? names_clean(name, path, err)
                           : err_set(err, EINVAL, "an artifact has no name");
-        if (result)
+        if (result < 0)
             return result;
         if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) ||
             !*path)
             return err_set(err, EINVAL, "artifact \"%s\" is no regular file", path);
         result = copy_entry(in, out, entry, path, err);
-        if (result)
+        if (result < 0)
             return result;
         snprintf(full, sizeof(full), "%s/%s", dir, path);
         on_file(ctx, full);
@@ -141,7 +141,7 @@ int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char
     int result = files_make_dirs(dir, err);
     _cleanup_fd_ int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (result)
+    if (result < 0)
         return result;
     if (before < 0 || lseek(fd, 0, SEEK_SET) < 0)
         return err_set_errno(err, errno, "cannot extract the artifacts");

@@ -93,7 +93,7 @@ int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err
         return err_set_errno(err, errno, "cannot run the KVM probe");
     int result = spawn(cli, pipe_fds[1], &pid, err);
     fd_close(&pipe_fds[1]);
-    if (result) {
+    if (result < 0) {
         fd_close(&pipe_fds[0]);
         return result;
     }

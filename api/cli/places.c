@@ -126,13 +126,13 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
     char path[PATH_MAX + 32], real[PATH_MAX];
     int result = cli_find_programs(cli, err);
 
-    if (result)
+    if (result < 0)
         return result;
     result = find_data_dir(cli, data_dir, err);
-    if (result)
+    if (result < 0)
         return result;
     result = make_dirs(cli->data_dir, err);
-    if (result)
+    if (result < 0)
         return result;
     /* Absolute: a daemon outlives this process's working directory. */
     if (!realpath(cli->data_dir, real))

@@ -121,7 +121,7 @@ static int build_request(struct run_options *options, const struct buf *input, i
     char *text = NULL;
     int result = request ? take_skill(options->skill, request, ret_fd, err) : -ENOMEM;
 
-    if (result)
+    if (result < 0)
         goto out;
     result = -ENOMEM;
     if (options->given.timeout &&
@@ -150,11 +150,12 @@ static int build_request(struct run_options *options, const struct buf *input, i
     /* The input goes in as it is: no number of it is rounded here. */
     size_t len = strlen(text);
     result = buf_append(out, text, len - 1);
-    if (!result && input->len) {
-        result = buf_printf(out, "%s\"input\":", len > 2 ? "," : "");
-        if (!result)
-            result = buf_append(out, input->data, input->len);
-    }
+    if (result < 0 || !input->len)
+        goto out;
+    result = buf_printf(out, "%s\"input\":", len > 2 ? "," : "");
+    if (result < 0)
+        goto out;
+    result = buf_append(out, input->data, input->len);
 out:
     free(text);
     cJSON_Delete(request);
@@ -252,7 +253,7 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
         status = 128 + cli_interrupted();
     } else if (result && run.err.code) {
         status = verbs_failed(&run.err);
-    } else if (result) {
+    } else if (result < 0) {
         status = remote_failed(cli, &error);
     } else {
         status = finish_run(cli, options, &run);
@@ -261,21 +262,30 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     return status;
 }
 
+static int end_request(struct run_options *options, struct buf *request)
+{
+    int result = run_files_put(&options->files, request);
+
+    if (result < 0)
+        return result;
+    result = buf_append(request, "}", 1);
+    if (result < 0)
+        return result;
+    return buf_cstr(request) ? 0 : -ENOMEM;
+}
+
 /* Sends the files and ends the request with them. 0 or -errno with err. */
 static int send_files(struct run_options *options, const struct cli *cli, struct buf *request,
                       struct err *err)
 {
     int result = run_files_upload(&options->files, cli, err);
 
-    if (result)
+    if (result < 0)
         return result;
-    result = run_files_put(&options->files, request);
-    if (result == 0)
-        result = buf_append(request, "}", 1);
-    if (result == 0 && !buf_cstr(request))
-        result = -ENOMEM;
-    return result ? err_set(err, -result, "the request is too large for the memory there is")
-                  : 0;
+    result = end_request(options, request);
+    return result < 0
+               ? err_set(err, -result, "the request is too large for the memory there is")
+               : 0;
 }
 
 static int run_skill(const struct cli_globals *globals, struct run_options *options)

@@ -78,7 +78,7 @@ int run_result_parse(const char *json, size_t len, struct run_result *ret, struc
     }
     int result = fill(root, &out, err);
     cJSON_Delete(root);
-    if (result)
+    if (result < 0)
         run_result_finish(&out);
     else
         *ret = out;

@@ -128,51 +128,66 @@ static char *zip_name(const struct skill *skill, const char *dir)
     return name;
 }
 
-int skill_package(const struct cli *cli, const struct options *options)
+/* Writes the zip; *ret_name, its name, is the caller's to free on failure too. */
+static int package(const struct options *options, struct skill *skill, char **ret_name,
+                   struct err *err)
 {
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     _cleanup_fd_ int zip = -1;
+    int r = tar < 0 ? err_set_errno(err, errno, "cannot make an anonymous file")
+                    : skill_load(options->args[0], tar, NULL, skill, err);
+
+    if (r < 0)
+        return r;
+    if (!skill->name || strchr(skill->name, '/') ||
+        (skill->version && strchr(skill->version, '/')))
+        return err_set(err, EINVAL, "its name and version cannot be those of a file");
+    *ret_name = zip_name(skill, options->output_dir);
+    if (!*ret_name)
+        return err_set(err, ENOMEM, "out of memory");
+    zip = open(*ret_name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+    if (zip < 0)
+        return err_set_errno(err, errno, "cannot write %s", *ret_name);
+    if (lseek(tar, 0, SEEK_SET) < 0)
+        return err_set_errno(err, errno, "cannot read the skill");
+    return zip_write(tar, skill->name, zip, err);
+}
+
+int skill_package(const struct cli *cli, const struct options *options)
+{
     struct skill skill = {0};
     struct err err = {0};
     char *name = NULL;
-    int r = tar < 0 ? err_set_errno(&err, errno, "cannot make an anonymous file")
-                    : skill_load(options->args[0], tar, NULL, &skill, &err);
 
     (void)cli;
-    if (r == 0 && (!skill.name || strchr(skill.name, '/') ||
-                   (skill.version && strchr(skill.version, '/'))))
-        r = err_set(&err, EINVAL, "its name and version cannot be those of a file");
-    if (r == 0 && !(name = zip_name(&skill, options->output_dir)))
-        r = err_set(&err, ENOMEM, "out of memory");
-    if (r == 0) {
-        zip = open(name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
-        if (zip < 0)
-            r = err_set_errno(&err, errno, "cannot write %s", name);
-    }
-    if (r == 0 && lseek(tar, 0, SEEK_SET) < 0)
-        r = err_set_errno(&err, errno, "cannot read the skill");
-    if (r == 0)
-        r = zip_write(tar, skill.name, zip, &err);
-    int status = r < 0 ? verbs_failed(&err) : print_paths(options, &name, 1);
+    int status = package(options, &skill, &name, &err) < 0 ? verbs_failed(&err)
+                                                           : print_paths(options, &name, 1);
     free(name);
     skill_finish(&skill);
     return status;
+}
+
+/* %s in the text stands for the name. */
+static int write_filled(int fd, const char *text, const char *skill_name)
+{
+    for (const char *mark; (mark = strstr(text, "%s")); text = mark + 2) {
+        int r = fd_write_full(fd, text, (size_t)(mark - text));
+
+        if (r < 0)
+            return r;
+        r = fd_write_full(fd, skill_name, strlen(skill_name));
+        if (r < 0)
+            return r;
+    }
+    return fd_write_full(fd, text, strlen(text));
 }
 
 static int write_file(int dir_fd, const char *name, const char *text, const char *skill_name,
                       struct err *err)
 {
     _cleanup_fd_ int fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-    int r = fd < 0 ? -errno : 0;
+    int r = fd < 0 ? -errno : write_filled(fd, text, skill_name);
 
-    /* %s in the text stands for the name. */
-    for (const char *mark; r == 0 && (mark = strstr(text, "%s")); text = mark + 2) {
-        r = fd_write_full(fd, text, (size_t)(mark - text));
-        if (r == 0)
-            r = fd_write_full(fd, skill_name, strlen(skill_name));
-    }
-    if (r == 0)
-        r = fd_write_full(fd, text, strlen(text));
     return r < 0 ? err_set_errno(err, -r, "cannot write %s", name) : 0;
 }
 

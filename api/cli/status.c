@@ -79,7 +79,7 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
     struct skillvm *client;
     int result = daemon_find(cli, &s->daemon, err);
 
-    if (result)
+    if (result < 0)
         return result;
     /* A daemon that is up and no software host's has nothing to do with one. */
     if ((s->daemon.up && !s->daemon.soft) || host_status_read(cli->data_dir, &s->host, NULL))
@@ -88,7 +88,7 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
         return 0;
     s->uptime_s = process_age_s(s->daemon.pid);
     result = remote_open(cli, &client, err);
-    if (result)
+    if (result < 0)
         return result;
     s->ready = skillvm_ready(client, &why) == 0;
     read_machines(client, s);

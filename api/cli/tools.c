@@ -113,20 +113,19 @@ static int on_stderr(void *ctx, const char *data, size_t len)
 static int print_answer(const char *json)
 {
     struct json_slice result, value;
-    struct buf text = buf_init(STDOUT_MAX);
+    _cleanup_buf_ struct buf text = buf_init(STDOUT_MAX);
     int r = json_text_check(json, strlen(json), &result, NULL);
 
-    if (r == 0 && json_find(result, "output", &value) && !json_slice_is(value, "null")) {
-        r = buf_append(&text, value.data, value.len);
-        if (r == 0)
-            r = buf_append(&text, "\n", 1);
-    } else if (r == 0 && json_find(result, "stdout", &value)) {
+    if (r < 0)
+        return r;
+    if (json_find(result, "output", &value) && !json_slice_is(value, "null")) {
+        (void)buf_append(&text, value.data, value.len);
+        (void)buf_append(&text, "\n", 1);
+        r = text.error;
+    } else if (json_find(result, "stdout", &value)) {
         r = json_append_decoded(&text, value);
     }
-    if (r == 0)
-        r = fd_write_full(STDOUT_FILENO, text.data, text.len);
-    buf_finish(&text);
-    return r;
+    return r < 0 ? r : fd_write_full(STDOUT_FILENO, text.data, text.len);
 }
 
 static int finish_call(const struct call *call, const char *json)

@@ -16,13 +16,13 @@ static int already_up(const struct cli *cli, const struct daemon_state *state)
     return 0;
 }
 
-static int up(const struct cli *cli, const struct options *options, struct err *err)
+static int bring_up(const struct cli *cli, const struct options *options, struct err *err)
 {
     struct daemon_state state;
     bool soft;
     int result = daemon_find(cli, &state, err);
 
-    if (result)
+    if (result < 0)
         return result;
     if (state.up)
         return already_up(cli, &state);
@@ -31,12 +31,12 @@ static int up(const struct cli *cli, const struct options *options, struct err *
         return lock_fd;
     /* Another one may have started it while this one waited. */
     result = daemon_find(cli, &state, err);
-    if (result)
+    if (result < 0)
         return result;
     if (state.up)
         return already_up(cli, &state);
     result = daemon_choose(cli, daemon_parse_host(options->host), &soft, err);
-    if (result)
+    if (result < 0)
         return result;
     if (options->foreground) {
         daemon_keep(cli);
@@ -45,20 +45,35 @@ static int up(const struct cli *cli, const struct options *options, struct err *
     }
     cli_catch_interrupts();
     result = daemon_start(cli, soft, false, err);
-    if (result)
+    if (result < 0)
         return result;
     daemon_keep(cli);
     result = daemon_find(cli, &state, err);
-    if (result)
+    if (result < 0)
         return result;
     cli_say("up: process %d, socket %s", (int)state.pid, cli->socket_path);
     return 0;
 }
 
+static int up(const struct cli_globals *globals, const struct options *options, struct err *err)
+{
+    struct cli cli = {0};
+    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, err);
+
+    return result < 0 ? result : bring_up(&cli, options, err);
+}
+
+static int down(const struct cli_globals *globals, struct err *err)
+{
+    struct cli cli = {0};
+    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, err);
+
+    return result < 0 ? result : daemon_stop(&cli, err);
+}
+
 int cmd_up(struct cli_globals *globals, int argc, char **argv)
 {
     struct options options = {0};
-    struct cli cli = {0};
     struct err err = {0};
     int status = options_parse_simple(globals, "up", argc, argv, &options);
 
@@ -67,9 +82,7 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
     if (status >= 0)
         return status;
 
-    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
-    if (!result)
-        result = up(&cli, &options, &err);
+    int result = up(globals, &options, &err);
     if (result < 0) {
         cli_say("%s", err.message);
         return cli_interrupted() ? 128 + cli_interrupted() : CLI_FAILED;
@@ -80,7 +93,6 @@ int cmd_up(struct cli_globals *globals, int argc, char **argv)
 int cmd_down(struct cli_globals *globals, int argc, char **argv)
 {
     struct options options = {0};
-    struct cli cli = {0};
     struct err err = {0};
     int status = options_parse_simple(globals, "down", argc, argv, &options);
 
@@ -89,14 +101,12 @@ int cmd_down(struct cli_globals *globals, int argc, char **argv)
     if (status >= 0)
         return status;
 
-    int result = cli_find_places(&cli, globals->data_dir, globals->socket_path, &err);
-    if (!result)
-        result = daemon_stop(&cli, &err);
+    int result = down(globals, &err);
     if (result == -ESRCH) {
         cli_say("not up");
         return CLI_OK;
     }
-    if (result) {
+    if (result < 0) {
         cli_say("%s", err.message);
         return CLI_FAILED;
     }

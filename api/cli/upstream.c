@@ -85,6 +85,14 @@ static void forget(struct upstream *u, unsigned use)
     pthread_mutex_unlock(&u->lock);
 }
 
+static int perform_once(struct upstream *u, const struct skillvm_request *request,
+                        unsigned *ret_use, struct skillvm_error *error)
+{
+    int r = ensure(u, ret_use, error);
+
+    return r < 0 ? r : skillvm_perform(u->client, request, NULL, error);
+}
+
 int upstream_perform(struct upstream *u, const struct skillvm_request *request,
                      struct skillvm_error *error)
 {
@@ -95,9 +103,7 @@ int upstream_perform(struct upstream *u, const struct skillvm_request *request,
         return skillvm_perform(u->client, request, NULL, error);
     /* Nobody listened, so nothing was sent, and it can be sent again. */
     for (int tries = 0; tries < 2; tries++) {
-        r = ensure(u, &use, error);
-        if (r == 0)
-            r = skillvm_perform(u->client, request, NULL, error);
+        r = perform_once(u, request, &use, error);
         if (r != -ENOENT && r != -ECONNREFUSED)
             return r;
         forget(u, use);

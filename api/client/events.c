@@ -98,12 +98,18 @@ static int give_result(struct stream *s, char **ret_result, struct skillvm_error
     return 0;
 }
 
+static void stream_finish(struct stream *s)
+{
+    buf_finish(&s->text);
+    buf_finish(&s->result);
+}
+
 /* Makes the request with its answer as events. */
 static int stream(struct skillvm *client, const struct skillvm_request *request,
                   const struct skillvm_events *events, char **ret_result,
                   struct skillvm_error *error)
 {
-    struct stream s = {
+    __attribute__((cleanup(stream_finish))) struct stream s = {
         .events = events ? events : &no_events,
         .text = buf_init(CLIENT_ANSWER_MAX),
         .result = buf_init(CLIENT_ANSWER_MAX),
@@ -117,11 +123,7 @@ static int stream(struct skillvm *client, const struct skillvm_request *request,
     r.should_stop = should_stop;
     r.ctx = &s;
     result = skillvm_perform(client, &r, NULL, error);
-    if (result == 0)
-        result = give_result(&s, ret_result, error);
-    buf_finish(&s.text);
-    buf_finish(&s.result);
-    return result;
+    return result < 0 ? result : give_result(&s, ret_result, error);
 }
 
 int skillvm_run(struct skillvm *client, const char *request, int archive_fd,
@@ -161,12 +163,11 @@ int skillvm_call_tool(struct skillvm *client, const char *name, const char *argu
     cJSON *text = cJSON_CreateString(name);
     char *quoted = text ? cJSON_PrintUnformatted(text) : NULL;
     struct skillvm_request r = {.path = "/v1/tools/call"};
-    int result = quoted ? 0 : -ENOMEM;
-
     /* The arguments go in as they are: no number of them is rounded here. */
-    if (result == 0)
-        result = buf_printf(&json, "{\"name\":%s,\"arguments\":%s}", quoted,
-                            arguments ? arguments : "{}");
+    int result = quoted ? buf_printf(&json, "{\"name\":%s,\"arguments\":%s}", quoted,
+                                     arguments ? arguments : "{}")
+                        : -ENOMEM;
+
     r.json = result == 0 ? buf_cstr(&json) : NULL;
     result = r.json ? stream(client, &r, events, ret_result, error)
                     : client_fail_buf(error, result ? result : -ENOMEM);

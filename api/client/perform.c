@@ -172,7 +172,9 @@ static int set_upload(struct transfer *t)
     curl_easy_setopt(t->curl, CURLOPT_POSTFIELDSIZE_LARGE,
                      t->is_regular ? (curl_off_t)t->upload_len : (curl_off_t)-1);
     result = add_typed(t, "Content-Type", upload_type(upload));
-    if (result == 0 && !t->is_regular)
+    if (result < 0)
+        return result;
+    if (!t->is_regular)
         result = add_header(t, "Transfer-Encoding: chunked");
     return result;
 }
@@ -196,16 +198,24 @@ static int set_options(struct transfer *t, const struct skillvm *client)
     CURL *curl = t->curl;
     int result = buf_printf(&t->url, "%s%s", client->url, request->path);
 
-    if (result == 0)
-        result = add_typed(t, "Accept", request->accept ? request->accept : "*/*");
-    if (result == 0 && client->auth)
+    if (result < 0)
+        return result;
+    result = add_typed(t, "Accept", request->accept ? request->accept : "*/*");
+    if (result < 0)
+        return result;
+    if (client->auth)
         result = add_header(t, client->auth);
-    if (result == 0 && client->tenant)
+    if (result < 0)
+        return result;
+    if (client->tenant)
         result = add_header(t, client->tenant);
-    if (result == 0)
-        result = set_body(t);
+    if (result < 0)
+        return result;
+    result = set_body(t);
+    if (result < 0)
+        return result;
     /* A round trip before a body only where it is large: then a refusal costs no sending. */
-    if (result == 0 && !(request->upload && t->is_regular && t->upload_len >= EXPECT_MIN))
+    if (!(request->upload && t->is_regular && t->upload_len >= EXPECT_MIN))
         result = add_header(t, "Expect:");
     if (result < 0)
         return result;

@@ -89,7 +89,7 @@ int skillvm_list_executions(struct skillvm *client, const struct skillvm_filter 
     const char *separator = "?";
 
     if (result == 0 && f->limit) {
-        result = buf_printf(&path, "?limit=%u", f->limit);
+        (void)buf_printf(&path, "?limit=%u", f->limit);
         separator = "&";
     }
     const char *const keys[] = {"skill", "status", "cursor"};
@@ -97,12 +97,12 @@ int skillvm_list_executions(struct skillvm *client, const struct skillvm_filter 
     for (size_t i = 0; result == 0 && i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!values[i])
             continue;
-        result = buf_printf(&path, "%s%s=", separator, keys[i]);
-        if (result == 0)
-            result = percent_append(&path, values[i], strlen(values[i]), false);
+        (void)buf_printf(&path, "%s%s=", separator, keys[i]);
+        (void)percent_append(&path, values[i], strlen(values[i]), false);
         separator = "&";
     }
-    return fetch_at(client, &request, &path, result, ret_json, NULL, error);
+    return fetch_at(client, &request, &path, result < 0 ? result : path.error, ret_json, NULL,
+                    error);
 }
 
 int skillvm_get_logs(struct skillvm *client, const char *execution_id, char **ret_text,

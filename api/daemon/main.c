@@ -88,12 +88,10 @@ static int check_whole(const struct config *config, const struct activation *soc
 
 static int print(const struct config *config, struct err *err)
 {
-    struct buf text = buf_init(PRINT_MAX);
-    int r = config_write(config, &text);
+    _cleanup_buf_ struct buf text = buf_init(PRINT_MAX);
+    int r = config_write(config, &text) < 0 ? text.error
+                                            : fd_write_full(STDOUT_FILENO, text.data, text.len);
 
-    if (r == 0)
-        r = fd_write_full(STDOUT_FILENO, text.data, text.len);
-    buf_finish(&text);
     return r < 0 ? err_set_errno(err, -r, "cannot write the settings") : 0;
 }
 
@@ -134,9 +132,14 @@ static int read_settings(const struct config_options *options,
 {
     int r = config_read(sources, warn, NULL, ret, err);
 
-    if (r == 0 && options->action == OPTIONS_SERVE)
-        r = check_whole(ret, sockets, err);
-    return r;
+    return r < 0 || options->action != OPTIONS_SERVE ? r : check_whole(ret, sockets, err);
+}
+
+static int refuse(struct config *config, const struct err *err)
+{
+    log_error("skillvmd", "%s", err->message);
+    config_finish(config);
+    return EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -151,21 +154,18 @@ int main(int argc, char **argv)
     open_standard_fds();
     (void)log_detect_journal();
     (void)umask(077);
-    if (r == 0 && config_options_parse(argc, argv, &options) < 0)
+    if (r < 0)
+        return refuse(&config, &err);
+    if (config_options_parse(argc, argv, &options) < 0)
         return EXIT_USAGE;
-    if (r == 0 && options.action == OPTIONS_DONE)
+    if (options.action == OPTIONS_DONE)
         return 0;
-    if (r == 0) {
-        sources.file = options.config_file;
-        sources.overrides = options.overrides;
-        sources.n_overrides = options.n_overrides;
-        r = read_settings(&options, &sources, &sockets, &config, &err);
-    }
-    if (r < 0) {
-        log_error("skillvmd", "%s", err.message);
-        config_finish(&config);
-        return EXIT_USAGE;
-    }
+    sources.file = options.config_file;
+    sources.overrides = options.overrides;
+    sources.n_overrides = options.n_overrides;
+    r = read_settings(&options, &sources, &sockets, &config, &err);
+    if (r < 0)
+        return refuse(&config, &err);
     r = run(&options, &sources, &config, &sockets, &err);
     config_finish(&config);
     activation_finish(&sockets);

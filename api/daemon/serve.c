@@ -280,19 +280,80 @@ static int start(struct daemon *d, const struct serve *serve, struct err *err)
     return r;
 }
 
-int serve_run(const struct serve *serve, struct err *err)
+/* Makes everything in the order in which one needs the other, and serves. */
+static int serve_from(struct daemon *d, const struct serve *serve, const struct places *places,
+                      const struct data_folder *folder, struct err *err)
 {
     const struct config *config = serve->config;
-    struct daemon d = {.tmp_fd = -1};
     struct snapshots_config snapshots = {.memory_mib = GUEST_MEMORY_MIB,
                                          .boot_timeout_ms =
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
                                          .grace_ms = config->grace_ms,
                                          .retry_ms = SNAPSHOT_RETRY_MS,
-                                         .limits = lifecycle_snapshots_limits(config)};
+                                         .limits = lifecycle_snapshots_limits(config),
+                                         .vmm_program = places->vmm,
+                                         .kernel_path = places->kernel,
+                                         .image_path = places->image,
+                                         .snapshots_fd = folder->snapshots_fd,
+                                         .tmp_fd = folder->tmp_fd};
+    char db_path[PATH_MAX];
+    int r;
+
+    (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
+    r = registry_open(db_path, &d->registry, err);
+    if (r < 0)
+        return r;
+    r = recover_executions(d->registry, err);
+    if (r < 0)
+        return r;
+    r = open_store(d, folder, err);
+    if (r < 0)
+        return r;
+    d->audit = audit_create(d->registry);
+    d->ingest_gate = fair_gate_create(DAEMON_INGESTS);
+    d->metrics = metrics_create();
+    if (!d->audit || !d->ingest_gate || !d->metrics)
+        return err_set(err, ENOMEM, "out of memory");
+    r = watermarks_create(folder->dir_fd, &config->watermarks, &d->watermarks, err);
+    if (r < 0)
+        return r;
+    d->held = held_create(d->registry, d->watermarks);
+    if (!d->held)
+        return err_set(err, ENOMEM, "out of memory");
+    r = read_profiles(d, places, err);
+    if (r < 0)
+        return r;
+    r = snapshots_create(&snapshots, &d->snapshots, err);
+    if (r < 0)
+        return r;
+    r = start_pool(d, config, places, err);
+    if (r < 0)
+        return r;
+    r = download_links_init(&d->links, err);
+    if (r < 0)
+        return r;
+    r = start_retention(d, config, err);
+    if (r < 0)
+        return r;
+    r = start_prober(d, config, err);
+    if (r < 0)
+        return r;
+    r = start_engine(d, config, err);
+    if (r < 0)
+        return r;
+    r = start(d, serve, err);
+    /* Where serving never began the workers still wait. */
+    if (r < 0)
+        engine_stop(d->engine, 0);
+    return r;
+}
+
+int serve_run(const struct serve *serve, struct err *err)
+{
+    const struct config *config = serve->config;
+    struct daemon d = {.tmp_fd = -1};
     struct places places;
     struct data_folder folder;
-    char db_path[PATH_MAX];
     int r = find_places(config, &places, err);
 
     if (r < 0)
@@ -306,47 +367,7 @@ int serve_run(const struct serve *serve, struct err *err)
     d.archive_limits.archive_bytes = config->archive_bytes;
     d.archive_limits.expanded_bytes = config->archive_bytes;
     d.archive_limits.entries = (uint32_t)config->archive_entries;
-    (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
-    r = registry_open(db_path, &d.registry, err);
-    if (r == 0)
-        r = recover_executions(d.registry, err);
-    if (r == 0)
-        r = open_store(&d, &folder, err);
-    snapshots.vmm_program = places.vmm;
-    snapshots.kernel_path = places.kernel;
-    snapshots.image_path = places.image;
-    snapshots.snapshots_fd = folder.snapshots_fd;
-    snapshots.tmp_fd = folder.tmp_fd;
-    if (r == 0 && !(d.audit = audit_create(d.registry)))
-        r = err_set(err, ENOMEM, "out of memory");
-    if (r == 0 && !(d.ingest_gate = fair_gate_create(DAEMON_INGESTS)))
-        r = err_set(err, ENOMEM, "out of memory");
-    if (r == 0 && !(d.metrics = metrics_create()))
-        r = err_set(err, ENOMEM, "out of memory");
-    if (r == 0)
-        r = watermarks_create(folder.dir_fd, &config->watermarks, &d.watermarks, err);
-    if (r == 0 && !(d.held = held_create(d.registry, d.watermarks)))
-        r = err_set(err, ENOMEM, "out of memory");
-    if (r == 0)
-        r = read_profiles(&d, &places, err);
-    if (r == 0)
-        r = snapshots_create(&snapshots, &d.snapshots, err);
-    if (r == 0)
-        r = start_pool(&d, config, &places, err);
-    if (r == 0)
-        r = download_links_init(&d.links, err);
-    if (r == 0)
-        r = start_retention(&d, config, err);
-    if (r == 0)
-        r = start_prober(&d, config, err);
-    if (r == 0)
-        r = start_engine(&d, config, err);
-    if (r == 0) {
-        r = start(&d, serve, err);
-        /* Where serving never began the workers still wait. */
-        if (r < 0)
-            engine_stop(d.engine, 0);
-    }
+    r = serve_from(&d, serve, &places, &folder, err);
     engine_destroy(d.engine);
     retention_destroy(d.retention);
     prober_destroy(d.prober);

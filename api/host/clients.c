@@ -128,8 +128,7 @@ static bool clients_join(struct clients *c, struct client *client, uint16_t port
                 ? -ECONNREFUSED
                 : -EINPROGRESS;
     if (r == 0) {
-        r = pump_init(&client->pump, fd_steal(&client->fd), fd);
-        if (r < 0)
+        if (pump_init(&client->pump, fd_steal(&client->fd), fd) < 0)
             return false;
         client->joined = true;
         c->n_joined++;

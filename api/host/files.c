@@ -133,8 +133,9 @@ int files_write_status(const char *data_dir, const struct host_status *status)
     _cleanup_fd_ int fd = -1;
     int n, r = files_path(data_dir, "status", path, NULL);
 
-    if (r == 0)
-        r = files_path(data_dir, "status.new", temporary, NULL);
+    if (r < 0)
+        return r;
+    r = files_path(data_dir, "status.new", temporary, NULL);
     if (r < 0)
         return r;
     snprintf(reason, sizeof(reason), "%s", status->last_reason);
@@ -163,8 +164,9 @@ int files_open_log(const char *data_dir, uint64_t max_bytes)
     struct stat st;
     int fd, r = files_path(data_dir, "log", path, NULL);
 
-    if (r == 0)
-        r = files_path(data_dir, "log.old", old, NULL);
+    if (r < 0)
+        return r;
+    r = files_path(data_dir, "log.old", old, NULL);
     if (r < 0)
         return r;
     if (stat(path, &st) == 0 && (uint64_t)st.st_size > max_bytes)

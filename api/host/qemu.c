@@ -255,42 +255,56 @@ static _Noreturn void qemu_child(const struct qemu_args *args, int output_fd, pi
     _exit(127);
 }
 
+static int qemu_spawn(const struct qemu_args *args, struct qemu *ret)
+{
+    _cleanup_fd_ int ours = -1, theirs = -1;
+    pid_t parent = getpid();
+    int fds[2], r;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    ours = fds[0];
+    theirs = fds[1];
+    r = fd_set_nonblock(ours, true);
+    if (r < 0)
+        return r;
+    ret->pid = fork();
+    if (ret->pid == 0)
+        qemu_child(args, theirs, parent);
+    if (ret->pid < 0)
+        return -errno;
+    ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
+    if (ret->pidfd < 0) {
+        r = -errno;
+        kill(ret->pid, SIGKILL);
+        waitpid(ret->pid, NULL, 0);
+        return r;
+    }
+    ret->output_fd = fd_steal(&ours);
+    return 0;
+}
+
+static int qemu_launch(struct qemu_args *args, const struct host_options *options,
+                       struct qemu *ret)
+{
+    int r = qemu_free_port(&ret->port);
+
+    if (r < 0)
+        return r;
+    r = args_build(args, options, ret->port);
+    return r < 0 ? r : qemu_spawn(args, ret);
+}
+
 int qemu_start(struct qemu *q, const struct host_options *options, struct err *err)
 {
     struct qemu_args args = {.n = 0};
-    pid_t parent = getpid(), pid = -1;
-    int pipe_fds[2] = {-1, -1}, pidfd = -1;
-    uint16_t port = 0;
-    int r = qemu_free_port(&port);
+    struct qemu started = QEMU_NONE;
+    int r = qemu_launch(&args, options, &started);
 
-    if (r == 0)
-        r = args_build(&args, options, port);
-    if (r == 0 && pipe2(pipe_fds, O_CLOEXEC) < 0)
-        r = -errno;
-    if (r == 0)
-        r = fd_set_nonblock(pipe_fds[0], true);
-    if (r == 0) {
-        pid = fork();
-        if (pid == 0)
-            qemu_child(&args, pipe_fds[1], parent);
-        if (pid < 0)
-            r = -errno;
-    }
-    if (r == 0) {
-        pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (pidfd < 0) {
-            r = -errno;
-            kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
-        }
-    }
     args_finish(&args);
-    fd_close(&pipe_fds[1]);
-    if (r < 0) {
-        fd_close(&pipe_fds[0]);
+    if (r < 0)
         return err_set_errno(err, -r, "cannot start %s", QEMU_PROGRAM);
-    }
-    *q = (struct qemu){.pid = pid, .pidfd = pidfd, .output_fd = pipe_fds[0], .port = port};
+    *q = started;
     return 0;
 }
 

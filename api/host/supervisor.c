@@ -140,8 +140,9 @@ static int supervisor_boot(struct supervisor *s, uint64_t now_ns)
 {
     int r = files_make_token(s->options->data_dir, s->token, s->err);
 
-    if (r == 0)
-        r = qemu_start(&s->qemu, s->options, s->err);
+    if (r < 0)
+        return r;
+    r = qemu_start(&s->qemu, s->options, s->err);
     if (r < 0)
         return r;
     s->port_owned = false;
@@ -410,14 +411,18 @@ static int supervisor_start(struct supervisor *s)
     mode_t mask;
     int r = qemu_check(options, s->err);
 
-    if (r == 0)
-        r = files_make_dir(options->data_dir, s->err);
-    if (r == 0)
-        r = files_lock(options->data_dir, &s->lock_fd, s->err);
-    if (r == 0)
-        r = files_make_disk(options->data_dir, SUPERVISOR_DISK_BYTES, s->err);
-    if (r == 0)
-        r = s->signal_fd = supervisor_signals(s->err);
+    if (r < 0)
+        return r;
+    r = files_make_dir(options->data_dir, s->err);
+    if (r < 0)
+        return r;
+    r = files_lock(options->data_dir, &s->lock_fd, s->err);
+    if (r < 0)
+        return r;
+    r = files_make_disk(options->data_dir, SUPERVISOR_DISK_BYTES, s->err);
+    if (r < 0)
+        return r;
+    r = s->signal_fd = supervisor_signals(s->err);
     if (r < 0)
         return r;
     mask = umask(0117);
@@ -434,6 +439,13 @@ static int supervisor_start(struct supervisor *s)
              s->status.memory_mib, options->counting);
     s->loop_ns = clock_monotonic_ns();
     return supervisor_boot(s, s->loop_ns);
+}
+
+static int supervisor_work(struct supervisor *s)
+{
+    int r = supervisor_start(s);
+
+    return r < 0 ? r : supervisor_loop(s);
 }
 
 int supervisor_run(const struct host_options *options, int ready_fd, struct err *err)
@@ -460,9 +472,7 @@ int supervisor_run(const struct host_options *options, int ready_fd, struct err 
                        options->memory_mib ? options->memory_mib : qemu_default_memory_mib()},
     };
     clients_init(&s.clients);
-    r = supervisor_start(&s);
-    if (r == 0)
-        r = supervisor_loop(&s);
+    r = supervisor_work(&s);
     if (r < 0) {
         for (char *c = local.message; *c; c++) {
             if (*c == '\n' || *c == '\r')

@@ -118,15 +118,16 @@ static int scan_number(struct scanner *s, struct err *err)
     (void)take(s, '-');
     if (!take(s, '0'))
         r = scan_digits(s, err);
-    if (r == 0 && take(s, '.'))
+    if (r < 0)
+        return r;
+    if (take(s, '.'))
         r = scan_digits(s, err);
-    if (r == 0 && (peek(s) == 'e' || peek(s) == 'E')) {
-        s->at++;
-        if (!take(s, '+'))
-            (void)take(s, '-');
-        r = scan_digits(s, err);
-    }
-    return r;
+    if (r < 0 || (peek(s) != 'e' && peek(s) != 'E'))
+        return r;
+    s->at++;
+    if (!take(s, '+'))
+        (void)take(s, '-');
+    return scan_digits(s, err);
 }
 
 static int scan_scalar(struct scanner *s, struct err *err)
@@ -238,9 +239,11 @@ int json_text_check(const char *text, size_t len, struct json_slice *ret_value, 
         return r;
     value.len = (size_t)(text + s.at - value.data);
     r = scan_end(&s, err);
-    if (r == 0 && ret_value)
+    if (r < 0)
+        return r;
+    if (ret_value)
         *ret_value = value;
-    return r;
+    return 0;
 }
 
 static bool has_key(const struct json_member *members, size_t n, struct json_slice key)
@@ -296,9 +299,10 @@ int json_text_members(const char *text, size_t len, struct json_member *members,
             return bad(&s, err, "a comma or }");
     }
     r = scan_end(&s, err);
-    if (r == 0)
-        *ret_n = n;
-    return r;
+    if (r < 0)
+        return r;
+    *ret_n = n;
+    return 0;
 }
 
 bool json_slice_is(struct json_slice slice, const char *text)
@@ -353,13 +357,15 @@ int json_append_string(struct buf *out, const void *data, size_t len)
             continue;
         }
         r = buf_append(out, p + plain, at - plain);
-        if (r == 0)
-            r = p[at] >= 0x80 ? buf_append(out, "\xef\xbf\xbd", 3) : append_escaped(out, p[at]);
+        if (r < 0)
+            return r;
+        r = p[at] >= 0x80 ? buf_append(out, "\xef\xbf\xbd", 3) : append_escaped(out, p[at]);
         at += n;
         plain = at;
     }
-    if (r == 0)
-        r = buf_append(out, p + plain, at - plain);
+    if (r < 0)
+        return r;
+    r = buf_append(out, p + plain, at - plain);
     return r < 0 ? r : buf_append(out, "\"", 1);
 }
 
@@ -415,8 +421,9 @@ int json_append_compact(struct buf *out, struct json_slice value)
                 continue;
             }
             r = buf_append(out, value.data + begin, i - begin);
-            if (r == 0)
-                r = buf_append(out, "\\ufffd", 6);
+            if (r < 0)
+                return r;
+            r = buf_append(out, "\\ufffd", 6);
             begin = i + 6;
             i += 5;
         } else if (in_string) {

@@ -11,8 +11,7 @@ struct json_writer json_writer_init(size_t max)
 
 static void put(struct json_writer *w, const char *text, size_t len)
 {
-    if (w->result == 0)
-        w->result = buf_append(&w->out, text, len);
+    (void)buf_append(&w->out, text, len);
 }
 
 /* What comes before a value. */
@@ -20,10 +19,10 @@ static void begin(struct json_writer *w, const char *key)
 {
     if (w->comma)
         put(w, ",", 1);
-    if (key && w->result == 0)
-        w->result = json_append_cstr(&w->out, key);
-    if (key)
+    if (key) {
+        (void)json_append_cstr(&w->out, key);
         put(w, ":", 1);
+    }
     w->comma = true;
 }
 
@@ -43,43 +42,37 @@ void json_write_close(struct json_writer *w, char bracket)
 void json_write_string(struct json_writer *w, const char *key, const char *text)
 {
     begin(w, key);
-    if (w->result == 0)
-        w->result = json_append_cstr(&w->out, text);
+    (void)json_append_cstr(&w->out, text);
 }
 
 void json_write_text(struct json_writer *w, const char *key, const void *data, size_t len)
 {
     begin(w, key);
-    if (w->result == 0)
-        w->result = json_append_string(&w->out, data, len);
+    (void)json_append_string(&w->out, data, len);
 }
 
 void json_write_value(struct json_writer *w, const char *key, struct json_slice value)
 {
     begin(w, key);
-    if (w->result == 0)
-        w->result = json_append_compact(&w->out, value);
+    (void)json_append_compact(&w->out, value);
 }
 
 void json_write_number(struct json_writer *w, const char *key, uint64_t value)
 {
     begin(w, key);
-    if (w->result == 0)
-        w->result = buf_printf(&w->out, "%llu", (unsigned long long)value);
+    (void)buf_printf(&w->out, "%llu", (unsigned long long)value);
 }
 
 void json_write_ms(struct json_writer *w, const char *key, uint64_t ns)
 {
     begin(w, key);
-    if (w->result == 0)
-        w->result = buf_printf(&w->out, "%.3f", (double)ns / 1e6);
+    (void)buf_printf(&w->out, "%.3f", (double)ns / 1e6);
 }
 
 void json_write_bool(struct json_writer *w, const char *key, bool value)
 {
     begin(w, key);
-    if (w->result == 0)
-        w->result = buf_printf(&w->out, "%s", value ? "true" : "false");
+    (void)buf_printf(&w->out, "%s", value ? "true" : "false");
 }
 
 void json_write_time(struct json_writer *w, const char *key, uint64_t ns)
@@ -100,13 +93,13 @@ void json_write_time(struct json_writer *w, const char *key, uint64_t ns)
 
 int json_writer_end(struct json_writer *w, struct buf *ret)
 {
+    int r;
+
     put(w, "\n", 1);
-    if (w->result < 0) {
+    r = w->out.error;
+    if (r < 0)
         buf_finish(&w->out);
-        *ret = buf_init(0);
-    } else {
-        *ret = w->out;
-        w->out = buf_init(0);
-    }
-    return w->result;
+    *ret = r < 0 ? buf_init(0) : w->out;
+    w->out = buf_init(0);
+    return r;
 }

@@ -14,9 +14,8 @@
 #include <stdint.h>
 
 struct json_writer {
-    struct buf out;
-    int result; /* 0, -E2BIG or -ENOMEM: the first failure */
-    bool comma; /* one is due before the next value */
+    struct buf out; /* its error is the first failure */
+    bool comma;     /* one is due before the next value */
 };
 
 /* Empty; grows to at most max bytes. */

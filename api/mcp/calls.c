@@ -79,7 +79,7 @@ static void forget_call(struct mcp_call *call)
 /* What every result without a session has; w holds a whole object that is not empty. */
 static void complete_result(const struct mcp_call *call, struct json_writer *w)
 {
-    if (w->result < 0 || w->out.len == 0 || !mcp_call_speaks(call, HELLO_STATELESS))
+    if (w->out.error < 0 || w->out.len == 0 || !mcp_call_speaks(call, HELLO_STATELESS))
         return;
     w->out.len--;
     json_write_string(w, "resultType", "complete");

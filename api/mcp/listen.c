@@ -30,7 +30,7 @@ static struct json_writer begin(struct mcp_call *call)
 static void send(struct mcp_call *call, const char *method, struct json_writer *w)
 {
     json_write_close(w, '}');
-    if (w->result == 0)
+    if (w->out.error == 0)
         mcp_call_notify(call, method, &w->out);
     buf_finish(&w->out);
 }

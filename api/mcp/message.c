@@ -85,10 +85,12 @@ int message_append_result(struct buf *out, struct json_slice id, const struct bu
 {
     int r = begin(out, id);
 
-    if (r == 0)
-        r = buf_printf(out, ",\"result\":");
-    if (r == 0)
-        r = buf_append(out, result->data, result->len);
+    if (r < 0)
+        return r;
+    r = buf_printf(out, ",\"result\":");
+    if (r < 0)
+        return r;
+    r = buf_append(out, result->data, result->len);
     return r < 0 ? r : buf_append(out, "}", 1);
 }
 
@@ -97,14 +99,19 @@ int message_append_error(struct buf *out, struct json_slice id, int code, const 
 {
     int r = begin(out, id);
 
-    if (r == 0)
-        r = buf_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
-    if (r == 0)
-        r = json_append_cstr(out, text);
-    if (r == 0 && data) {
+    if (r < 0)
+        return r;
+    r = buf_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
+    if (r < 0)
+        return r;
+    r = json_append_cstr(out, text);
+    if (r < 0)
+        return r;
+    if (data) {
         r = buf_printf(out, ",\"data\":");
-        if (r == 0)
-            r = buf_append(out, data->data, data->len);
+        if (r < 0)
+            return r;
+        r = buf_append(out, data->data, data->len);
     }
     return r < 0 ? r : buf_append(out, "}}", 2);
 }
@@ -113,10 +120,13 @@ int message_append_notification(struct buf *out, const char *method, const struc
 {
     int r = buf_printf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\"", method);
 
-    if (r == 0 && params && params->len > 0) {
+    if (r < 0)
+        return r;
+    if (params && params->len > 0) {
         r = buf_printf(out, ",\"params\":");
-        if (r == 0)
-            r = buf_append(out, params->data, params->len);
+        if (r < 0)
+            return r;
+        r = buf_append(out, params->data, params->len);
     }
     return r < 0 ? r : buf_append(out, "}", 1);
 }

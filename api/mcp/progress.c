@@ -37,7 +37,7 @@ static void tell(struct mcp_progress *p, const void *text, size_t len)
     json_write_number(&w, "progress", ++p->sent);
     json_write_text(&w, "message", text, len);
     json_write_close(&w, '}');
-    if (w.result == 0)
+    if (w.out.error == 0)
         mcp_call_notify(p->call, "notifications/progress", &w.out);
     buf_finish(&w.out);
 }

@@ -7,10 +7,10 @@
 
 void reply_send(struct mcp_server *s, struct buf *text, int r)
 {
-    if (r == 0)
-        r = buf_append(text, "\n", 1);
+    bool is_whole = r == 0 && buf_append(text, "\n", 1) == 0;
+
     pthread_mutex_lock(&s->send_lock);
-    if (r == 0 && !s->stopping)
+    if (is_whole && !s->stopping)
         s->config.send(s->config.ctx, (const char *)text->data, text->len);
     pthread_mutex_unlock(&s->send_lock);
     buf_finish(text);
@@ -36,9 +36,7 @@ void reply_keep(struct mcp_server *s, struct batch *batch, struct buf *text, int
         return;
     }
     pthread_mutex_lock(&s->lock);
-    if (r == 0)
-        r = buf_append(&batch->text, batch->text.len ? "," : "[", 1);
-    if (r == 0)
+    if (r == 0 && buf_append(&batch->text, batch->text.len ? "," : "[", 1) == 0)
         (void)buf_append(&batch->text, text->data, text->len);
     pthread_mutex_unlock(&s->lock);
     buf_finish(text);
@@ -57,9 +55,9 @@ void reply_result(struct mcp_server *s, struct batch *batch, struct json_slice i
 {
     struct buf out = buf_init(2 * MCP_RESULT_MAX);
 
-    if (result->result == -E2BIG)
+    if (result->out.error == -E2BIG)
         reply_error(s, batch, id, MESSAGE_INTERNAL_ERROR, "the answer is too large");
-    else if (result->result < 0)
+    else if (result->out.error < 0)
         reply_error(s, batch, id, MESSAGE_INTERNAL_ERROR, "out of memory");
     else
         reply_keep(s, batch, &out, message_append_result(&out, id, &result->out));

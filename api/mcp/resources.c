@@ -128,8 +128,8 @@ static void write_contents(struct json_writer *w, const char *uri, const char *t
     } else {
         int r = append_base64(&blob, body->data, body->len);
         json_write_text(w, "blob", blob.data, blob.len);
-        if (r < 0 && w->result == 0)
-            w->result = r;
+        if (r < 0 && w->out.error == 0)
+            w->out.error = r;
     }
     json_write_close(w, '}');
     json_write_close(w, ']');
@@ -146,23 +146,20 @@ static int join_skill(struct json_slice skill, struct buf *out)
         {"lang", "lang"},       {"compatibility", "compatibility"},
     };
     struct json_slice value;
-    int r = buf_printf(out, "---\n");
 
-    for (size_t i = 0; r == 0 && i < sizeof(keys) / sizeof(keys[0]); i++) {
+    (void)buf_printf(out, "---\n");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!json_find(skill, keys[i][0], &value) || !json_is_string(value) || value.len == 2)
             continue;
         /* A JSON string is a YAML one too. */
-        r = buf_printf(out, "%s: ", keys[i][1]);
-        if (r == 0)
-            r = json_append_compact(out, value);
-        if (r == 0)
-            r = buf_append(out, "\n", 1);
+        (void)buf_printf(out, "%s: ", keys[i][1]);
+        (void)json_append_compact(out, value);
+        (void)buf_append(out, "\n", 1);
     }
-    if (r == 0)
-        r = buf_printf(out, "---\n\n");
-    if (r == 0 && json_find(skill, "instructions", &value) && json_is_string(value))
-        r = json_append_decoded(out, value);
-    return r;
+    (void)buf_printf(out, "---\n\n");
+    if (!out->error && json_find(skill, "instructions", &value) && json_is_string(value))
+        return json_append_decoded(out, value);
+    return out->error;
 }
 
 static int read_skill(struct mcp_answer *answer, const char *uri, const struct buf *body)

@@ -176,9 +176,9 @@ static void refuse_version(struct mcp_server *s, struct batch *batch, const stru
     hello_write_versions(&data, "supported");
     json_write_value(&data, "requested", asked);
     json_write_close(&data, '}');
-    int r = data.result < 0 ? data.result
-                            : message_append_error(&out, m->id, MESSAGE_UNSUPPORTED_VERSION,
-                                                   "this version is not spoken", &data.out);
+    int r = data.out.error < 0 ? data.out.error
+                               : message_append_error(&out, m->id, MESSAGE_UNSUPPORTED_VERSION,
+                                                      "this version is not spoken", &data.out);
     reply_keep(s, batch, &out, r);
     buf_finish(&data.out);
 }

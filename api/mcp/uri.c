@@ -15,11 +15,10 @@
 #define FILE_MIDDLE  "/files/"
 
 /* The text with its NUL, as an owned one. */
-static char *finish(struct buf *out, int r)
+static char *finish(struct buf *out)
 {
-    if (r == 0)
-        r = buf_append(out, "", 1);
-    if (r < 0)
+    (void)buf_append(out, "", 1);
+    if (out->error)
         buf_finish(out);
     return (char *)out->data;
 }
@@ -27,45 +26,38 @@ static char *finish(struct buf *out, int r)
 char *uri_for_skill(const char *name, const char *version)
 {
     struct buf out = buf_init(4 * URI_MAX);
-    int r = buf_printf(&out, SKILL_SCHEME);
 
-    if (r == 0)
-        r = percent_append(&out, name, strlen(name), false);
-    if (r == 0)
-        r = buf_append(&out, "/", 1);
-    if (r == 0)
-        r = percent_append(&out, version, strlen(version), false);
-    if (r == 0)
-        r = buf_printf(&out, SKILL_END);
-    return finish(&out, r);
+    (void)buf_printf(&out, SKILL_SCHEME);
+    (void)percent_append(&out, name, strlen(name), false);
+    (void)buf_append(&out, "/", 1);
+    (void)percent_append(&out, version, strlen(version), false);
+    (void)buf_printf(&out, SKILL_END);
+    return finish(&out);
 }
 
 char *uri_for_file(const char *execution_id, const char *path)
 {
     struct buf out = buf_init(4 * URI_MAX);
-    int r = buf_printf(&out, FILE_SCHEME);
 
-    if (r == 0)
-        r = percent_append(&out, execution_id, strlen(execution_id), false);
-    if (r == 0)
-        r = buf_printf(&out, FILE_MIDDLE);
-    if (r == 0)
-        r = percent_append(&out, path, strlen(path), true);
-    return finish(&out, r);
+    (void)buf_printf(&out, FILE_SCHEME);
+    (void)percent_append(&out, execution_id, strlen(execution_id), false);
+    (void)buf_printf(&out, FILE_MIDDLE);
+    (void)percent_append(&out, path, strlen(path), true);
+    return finish(&out);
 }
 
-/* Appends what an encoded text stands for, encoded our way. */
-static int append_recoded(struct buf *out, const char *text, size_t len, bool slashes)
+/* Appends what an encoded text stands for, encoded our way. A bad escape is an error of out. */
+static void append_recoded(struct buf *out, const char *text, size_t len, bool slashes)
 {
-    int r = 0;
-
-    for (size_t at = 0, n; r == 0 && at < len; at += n) {
+    for (size_t at = 0, n; !out->error && at < len; at += n) {
         int byte = percent_decode(text + at, len - at, &n);
         const char c = (char)byte;
 
-        r = byte > 0 ? percent_append(out, &c, 1, slashes) : -EINVAL;
+        if (byte <= 0)
+            out->error = -EINVAL;
+        else
+            (void)percent_append(out, &c, 1, slashes);
     }
-    return r;
 }
 
 /* True when no part between slashes is empty, "." or "..": they would name something else. */
@@ -80,51 +72,42 @@ static bool has_good_parts(const char *path)
     return true;
 }
 
-static int copy_path(struct buf *out, int r, char path[URI_MAX])
+static int copy_path(struct buf *out, char path[URI_MAX])
 {
-    if (r == 0)
-        r = buf_append(out, "", 1);
-    if (r == 0 && !has_good_parts((const char *)out->data))
-        r = -EINVAL;
-    if (r == 0)
-        memcpy(path, out->data, out->len);
-    buf_finish(out);
-    return r < 0 ? -EINVAL : 0;
+    (void)buf_append(out, "", 1);
+    if (out->error || !has_good_parts((const char *)out->data))
+        return -EINVAL;
+    memcpy(path, out->data, out->len);
+    return 0;
 }
 
 static int skill_to_path(const char *rest, char path[URI_MAX])
 {
-    struct buf out = buf_init(URI_MAX);
+    _cleanup_buf_ struct buf out = buf_init(URI_MAX);
     const char *slash = strchr(rest, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
 
     if (!end || strcmp(end, SKILL_END) != 0)
         return -EINVAL;
-    int r = buf_printf(&out, "/v1/skills/");
-    if (r == 0)
-        r = append_recoded(&out, rest, (size_t)(slash - rest), false);
-    if (r == 0)
-        r = buf_append(&out, "/", 1);
-    if (r == 0)
-        r = append_recoded(&out, slash + 1, (size_t)(end - slash - 1), false);
-    return copy_path(&out, r, path);
+    (void)buf_printf(&out, "/v1/skills/");
+    append_recoded(&out, rest, (size_t)(slash - rest), false);
+    (void)buf_append(&out, "/", 1);
+    append_recoded(&out, slash + 1, (size_t)(end - slash - 1), false);
+    return copy_path(&out, path);
 }
 
 static int file_to_path(const char *rest, char path[URI_MAX])
 {
-    struct buf out = buf_init(URI_MAX);
+    _cleanup_buf_ struct buf out = buf_init(URI_MAX);
     const char *slash = strchr(rest, '/');
 
     if (!slash || strncmp(slash, FILE_MIDDLE, sizeof(FILE_MIDDLE) - 1) != 0)
         return -EINVAL;
-    int r = buf_printf(&out, "/v1/executions/");
-    if (r == 0)
-        r = append_recoded(&out, rest, (size_t)(slash - rest), false);
-    if (r == 0)
-        r = buf_printf(&out, FILE_MIDDLE);
+    (void)buf_printf(&out, "/v1/executions/");
+    append_recoded(&out, rest, (size_t)(slash - rest), false);
+    (void)buf_printf(&out, FILE_MIDDLE);
     rest = slash + sizeof(FILE_MIDDLE) - 1;
-    if (r == 0)
-        r = append_recoded(&out, rest, strlen(rest), true);
-    return copy_path(&out, r, path);
+    append_recoded(&out, rest, strlen(rest), true);
+    return copy_path(&out, path);
 }
 
 int uri_to_path(const char *uri, enum uri_kind *ret_kind, char path[URI_MAX])

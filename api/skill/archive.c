@@ -117,7 +117,7 @@ static int add_parents(struct ingest *in, struct err *err)
                 continue;
             struct ingest_entry dir = {.type = ARCHIVE_ENTRY_DIR, .path = path};
             int result = ingest_add(in, &dir, err);
-            if (result)
+            if (result < 0)
                 return result;
         }
     }
@@ -289,7 +289,7 @@ static int check_links(struct ingest *in, struct err *err)
         if (in->entries[i].type != ARCHIVE_ENTRY_LINK)
             continue;
         int result = check_link(in, &in->entries[i], err);
-        if (result)
+        if (result < 0)
             return result;
     }
     return 0;
@@ -308,7 +308,7 @@ static int out_write(struct tar_out *out, const void *data, size_t len, struct e
     if (out->fd < 0 || len == 0)
         return 0;
     int result = fd_write_full(out->fd, data, len);
-    if (result)
+    if (result < 0)
         return err_set_errno(err, -result, "cannot write the skill's tar");
     return 0;
 }
@@ -326,7 +326,7 @@ static int write_content(const struct ingest *in, const struct ingest_entry *ent
         if (got != (ssize_t)n)
             return err_set_errno(err, got < 0 ? (int)-got : EIO, "cannot read spooled content");
         int result = out_write(out, chunk, n, err);
-        if (result)
+        if (result < 0)
             return result;
         done += n;
     }
@@ -336,7 +336,7 @@ static int write_content(const struct ingest *in, const struct ingest_entry *ent
 static int write_tar(const struct ingest *in, struct tar_out *out, struct err *err)
 {
     static const char trailer[TAR_TRAILER];
-    struct buf header = buf_init(64 * 1024);
+    _cleanup_buf_ struct buf header = buf_init(64 * 1024);
     int result = 0;
 
     for (size_t i = 0; i < in->n && !result; i++) {
@@ -356,15 +356,15 @@ static int write_tar(const struct ingest *in, struct tar_out *out, struct err *e
         };
         buf_clear(&header);
         result = tar_put_header(&header, &h);
-        if (!result)
-            result = out_write(out, header.data, header.len, err);
-        if (!result && is_file)
+        if (result < 0)
+            return result;
+        result = out_write(out, header.data, header.len, err);
+        if (result < 0)
+            return result;
+        if (is_file)
             result = write_content(in, entry, out, err);
     }
-    if (!result)
-        result = out_write(out, trailer, sizeof(trailer), err);
-    buf_finish(&header);
-    return result;
+    return result < 0 ? result : out_write(out, trailer, sizeof(trailer), err);
 }
 
 static int read_skill_md(const struct ingest *in, struct skill_archive *archive,
@@ -424,29 +424,29 @@ int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar
     struct tar_out out = {.fd = tar_fd};
     int result = ingest_read(in_fd, limits, &in, err);
 
-    if (result)
+    if (result < 0)
         return result;
     result = find_root(&in, &archive.folder, err);
-    if (result)
+    if (result < 0)
         goto out;
     result = add_parents(&in, err);
-    if (result)
+    if (result < 0)
         goto out;
     sort(&in);
     result = merge_duplicates(&in, err);
-    if (result)
+    if (result < 0)
         goto out;
     result = check_collisions(&in, err);
-    if (result)
+    if (result < 0)
         goto out;
     result = check_parents(&in, err);
-    if (result)
+    if (result < 0)
         goto out;
     result = check_links(&in, err);
-    if (result)
+    if (result < 0)
         goto out;
     result = read_skill_md(&in, &archive, err);
-    if (result)
+    if (result < 0)
         goto out;
 
     out.sha = sha256_create();
@@ -455,14 +455,14 @@ int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar
         goto out;
     }
     result = write_tar(&in, &out, err);
-    if (result)
+    if (result < 0)
         goto out;
     sha256_hex(out.sha, archive.digest);
     archive.tar_bytes = out.bytes;
     archive.expanded_bytes = in.expanded;
     result = take_entries(&in, &archive);
 out:
-    if (result)
+    if (result < 0)
         skill_archive_finish(&archive);
     else
         *ret = archive;
@@ -479,10 +479,10 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_f
     struct skill skill = {0};
     int result = skill_archive_ingest(in_fd, limits, tar_fd, &archive, err);
 
-    if (result)
+    if (result < 0)
         return result;
     result = frontmatter_parse(archive.skill_md, archive.skill_md_len, &skill, err);
-    if (result)
+    if (result < 0)
         goto fail;
     if (!skill.name) {
         const char *name = archive.folder ? archive.folder : "unnamed-skill";
@@ -498,7 +498,7 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_f
         result = skill_strings_add(
             &skill.warnings, "the folder is called \"%s\" but the skill \"%s\"",
             names_show(archive.folder, shown), names_show(skill.name, other));
-        if (result)
+        if (result < 0)
             goto fail;
     }
     *ret_archive = archive;

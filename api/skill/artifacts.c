@@ -69,7 +69,7 @@ static int begin_file(struct artifacts *a, const struct tar_header *header)
         a->truncated = true;
         return leave_out(a, header->path, "the names are too many or too long");
     }
-    if (result)
+    if (result < 0)
         return result;
     a->keeping = true;
     a->current_size = 0;
@@ -101,7 +101,7 @@ static int on_data(void *user, const uint8_t *data, size_t len)
     if (!a->keeping)
         return 0;
     int result = fd_pwrite_full(a->spool_fd, data, len, a->current_size);
-    if (result)
+    if (result < 0)
         return err_set_errno(a->err, -result, "cannot spool an artifact");
     a->current_size += len;
     return 0;
@@ -172,7 +172,7 @@ static int on_end(void *user)
         return 0;
     a->keeping = false;
     int result = write_out(a);
-    if (result)
+    if (result < 0)
         return result;
     a->kept++;
     return list_current(a);

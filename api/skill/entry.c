@@ -128,7 +128,7 @@ static int resolve_named(const struct skill *skill, const struct skill_archive *
     char below[NAMES_PATH_MAX + sizeof("scripts/")];
     int result = names_clean(given, path, err);
 
-    if (result) {
+    if (result < 0) {
         err_prefix(err, "%s", what);
         return result;
     }

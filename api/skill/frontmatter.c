@@ -89,7 +89,7 @@ int frontmatter_find(const char *text, size_t len, const char **ret_yaml, size_t
     struct span yaml, body;
     int result = split(text, len, &yaml, &body, err);
 
-    if (result)
+    if (result < 0)
         return result;
     *ret_yaml = yaml.text;
     *ret_len = yaml.len;
@@ -138,29 +138,23 @@ static int quote_colons(struct span yaml, struct buf *out, unsigned *ret_first_l
         bool odd = value.len > 0 && !strchr("\"'|>[{&*!%@`#", value.text[0]) &&
                    (memmem(value.text, value.len, ": ", 2) ||
                     memmem(value.text, value.len, " #", 2) || value.text[value.len - 1] == ':');
-        int result;
         if (odd && (indent == 0 || in_map)) {
             if (!*ret_first_line)
                 *ret_first_line = number;
-            result = buf_append(out, line.text, key + 1);
-            if (!result)
-                result = buf_append(out, " '", 2);
-            for (size_t i = 0; i < value.len && !result; i++) {
-                result = buf_append(out, value.text + i, 1);
-                if (!result && value.text[i] == '\'')
-                    result = buf_append(out, "'", 1);
+            (void)buf_append(out, line.text, key + 1);
+            (void)buf_append(out, " '", 2);
+            for (size_t i = 0; i < value.len; i++) {
+                (void)buf_append(out, value.text + i, 1);
+                if (value.text[i] == '\'')
+                    (void)buf_append(out, "'", 1);
             }
-            if (!result)
-                result = buf_append(out, "'\n", 2);
+            (void)buf_append(out, "'\n", 2);
         } else {
-            result = buf_append(out, line.text, line.len);
-            if (!result)
-                result = buf_append(out, "\n", 1);
+            (void)buf_append(out, line.text, line.len);
+            (void)buf_append(out, "\n", 1);
         }
-        if (result)
-            return result;
     }
-    return 0;
+    return out->error;
 }
 
 static int parse_yaml(struct span yaml, struct skill *skill, struct yamltree **ret,
@@ -256,7 +250,7 @@ static int add_metadata(struct skill *skill, const struct yamltree *map)
         const struct yamltree *key = map->children[i], *value = map->children[i + 1];
         if (key->kind == YAMLTREE_SCALAR && strcmp(key->text, "input_schema") == 0) {
             int result = add_input_schema(skill, value);
-            if (result)
+            if (result < 0)
                 return result;
             if (value->kind != YAMLTREE_SCALAR)
                 continue;
@@ -266,7 +260,7 @@ static int add_metadata(struct skill *skill, const struct yamltree *map)
                                            "line %u: a value in \"metadata\" is no text; it "
                                            "is ignored",
                                            key->line);
-            if (result)
+            if (result < 0)
                 return result;
             continue;
         }
@@ -415,7 +409,7 @@ static int check(struct skill *skill, struct err *err)
 {
     int result = check_name(skill, err);
 
-    if (result)
+    if (result < 0)
         return result;
     if (!skill->description ||
         trim((struct span){skill->description, strlen(skill->description)}).len == 0)
@@ -423,7 +417,7 @@ static int check(struct skill *skill, struct err *err)
     if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX) {
         result = skill_strings_add(&skill->warnings, "the description is over %u characters",
                                    DESCRIPTION_CODE_POINTS_MAX);
-        if (result)
+        if (result < 0)
             return result;
     }
     /* The specification has no version of its own; skills keep it in metadata. */
@@ -447,12 +441,12 @@ static int parse(const char *text, size_t len, struct skill *skill, struct err *
     if (!utf8_valid(text, len) || memchr(text, '\0', len))
         return err_set(err, EINVAL, "it is not UTF-8 text");
     int result = split(text, len, &yaml, &body, err);
-    if (result)
+    if (result < 0)
         return result;
     if (yaml.len > FRONTMATTER_YAML_MAX)
         return err_set(err, EFBIG, "its front matter is over %u bytes", FRONTMATTER_YAML_MAX);
     result = parse_yaml(yaml, skill, &root, err);
-    if (result)
+    if (result < 0)
         return result;
 
     if (!root)
@@ -463,7 +457,7 @@ static int parse(const char *text, size_t len, struct skill *skill, struct err *
     for (size_t i = 0; !result && i + 1 < root->n; i += 2)
         result = add_field(skill, root->children[i], root->children[i + 1]);
     yamltree_destroy(root);
-    if (result)
+    if (result < 0)
         return result;
 
     skill->instructions = strndup(body.text, body.len);
@@ -478,7 +472,7 @@ int frontmatter_parse(const char *text, size_t len, struct skill *ret_skill, str
     struct skill skill = {0};
     int result = parse(text, len, &skill, err);
 
-    if (result) {
+    if (result < 0) {
         skill_finish(&skill);
         if (result == -ENOMEM)
             return err_set(err, ENOMEM, "out of memory");

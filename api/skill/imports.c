@@ -64,6 +64,7 @@ static int add_file(struct follow *f, const char *path, const char *package, siz
 static int add_name(struct follow *f, const char *name)
 {
     size_t low = 0, high = f->names.len;
+    char *added;
     int r;
 
     while (low < high) {
@@ -80,14 +81,13 @@ static int add_name(struct follow *f, const char *name)
     if (f->names.len == IMPORTS_NAMES_MAX)
         return 0;
     r = skill_strings_add(&f->names, "%s", name);
-    if (r == 0) {
-        char *added = f->names.items[f->names.len - 1];
-
-        memmove(f->names.items + low + 1, f->names.items + low,
-                (f->names.len - 1 - low) * sizeof(*f->names.items));
-        f->names.items[low] = added;
-    }
-    return r;
+    if (r < 0)
+        return r;
+    added = f->names.items[f->names.len - 1];
+    memmove(f->names.items + low + 1, f->names.items + low,
+            (f->names.len - 1 - low) * sizeof(*f->names.items));
+    f->names.items[low] = added;
+    return 0;
 }
 
 /*
@@ -169,7 +169,9 @@ static int on_found(void *user, const struct imports_found *found)
     if (own != 0 || found->level > 0)
         return own < 0 ? own : 0;
     r = add_name(f, module);
-    if (r == 0 && member[0] && strlen(member) <= IMPORTS_NAME_MAX)
+    if (r < 0)
+        return r;
+    if (member[0] && strlen(member) <= IMPORTS_NAME_MAX)
         r = add_name(f, member);
     return r;
 }
@@ -179,7 +181,7 @@ static int read_file(struct follow *f, int tar_fd, const struct file *file, uint
                      struct err *err)
 {
     const struct archive_entry_info *entry = skill_archive_find(f->archive, file->path);
-    struct buf text = buf_init(IMPORTS_FILE_BYTES_MAX + 1);
+    _cleanup_buf_ struct buf text = buf_init(IMPORTS_FILE_BYTES_MAX + 1);
     const char *content;
     int r;
 
@@ -187,17 +189,13 @@ static int read_file(struct follow *f, int tar_fd, const struct file *file, uint
         return 0;
     *left -= entry->size;
     r = skill_content_read(tar_fd, file->path, &text, err);
-    if (r == 0) {
-        f->file = file;
-        content = buf_cstr(&text);
-        r = content ? imports_scan(content, text.len, file->is_main, on_found, f) : -ENOMEM;
-        /* What is no source imports nothing. */
-        r = r == -EINVAL ? 0 : r;
-        if (r < 0)
-            r = err_set_errno(err, -r, "cannot read the imports");
-    }
-    buf_finish(&text);
-    return r;
+    if (r < 0)
+        return r;
+    f->file = file;
+    content = buf_cstr(&text);
+    r = content ? imports_scan(content, text.len, file->is_main, on_found, f) : -ENOMEM;
+    /* What is no source imports nothing. */
+    return r < 0 && r != -EINVAL ? err_set_errno(err, -r, "cannot read the imports") : 0;
 }
 
 /* Puts the entry's own file on the list and sets what is first on its path. */

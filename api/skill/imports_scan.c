@@ -272,17 +272,13 @@ static int take_import(struct scan *s)
     int r;
 
     do {
-        r = advance(s);
-        if (r == 0)
-            r = take_dotted(s, module);
-        if (r == 0)
-            r = skip_alias(s);
-        if (r == 0 && module[0])
-            r = tell(s, 0, module, NULL);
-    } while (r == 0 && at_sign(s, ','));
-    if (r == 0 && !at_statement_end(s))
-        r = -EINVAL;
-    return r;
+        if (advance(s) < 0 || take_dotted(s, module) < 0 || skip_alias(s) < 0)
+            return -EINVAL;
+        r = module[0] ? tell(s, 0, module, NULL) : 0;
+        if (r < 0)
+            return r;
+    } while (at_sign(s, ','));
+    return at_statement_end(s) ? 0 : -EINVAL;
 }
 
 /* The names after `from … import`, and a parenthesis around them. */
@@ -290,13 +286,15 @@ static int take_names(struct scan *s, unsigned level, const char *module, bool k
 {
     char name[IMPORTS_NAME_MAX + 1];
     bool paren = at_sign(s, '(');
-    int r = paren ? advance(s) : 0;
+    int r;
 
+    if (paren && advance(s) < 0)
+        return -EINVAL;
     if (!paren && at_sign(s, '*')) {
         r = known ? tell(s, level, module, "*") : 0;
         return r < 0 ? r : advance(s);
     }
-    while (r == 0) {
+    do {
         if (s->kind != TOKEN_NAME)
             return -EINVAL;
         known = known && s->token_len <= IMPORTS_NAME_MAX;
@@ -304,20 +302,19 @@ static int take_names(struct scan *s, unsigned level, const char *module, bool k
             memcpy(name, s->token, s->token_len);
             name[s->token_len] = '\0';
         }
-        r = advance(s);
-        if (r == 0)
-            r = skip_alias(s);
-        if (r == 0 && known)
-            r = tell(s, level, module, name);
-        if (r < 0 || !at_sign(s, ','))
+        if (advance(s) < 0 || skip_alias(s) < 0)
+            return -EINVAL;
+        r = known ? tell(s, level, module, name) : 0;
+        if (r < 0)
+            return r;
+        if (!at_sign(s, ','))
             break;
-        r = advance(s);
-        if (paren && at_sign(s, ')'))
-            break;
-    }
-    if (r == 0 && paren)
-        r = at_sign(s, ')') ? advance(s) : -EINVAL;
-    return r;
+        if (advance(s) < 0)
+            return -EINVAL;
+    } while (!(paren && at_sign(s, ')')));
+    if (!paren)
+        return 0;
+    return at_sign(s, ')') ? advance(s) : -EINVAL;
 }
 
 /* from ..a.b import (c as d, e) */
@@ -326,23 +323,24 @@ static int take_from(struct scan *s)
     char module[IMPORTS_NAME_MAX + 1] = "";
     unsigned level = 0;
     bool known = true;
-    int r = advance(s);
+    int r;
 
-    for (; r == 0 && at_sign(s, '.'); level++)
-        r = advance(s);
-    if (r == 0 && !(level > 0 && at_word(s, "import"))) {
-        r = take_dotted(s, module);
+    if (advance(s) < 0)
+        return -EINVAL;
+    for (; at_sign(s, '.'); level++)
+        if (advance(s) < 0)
+            return -EINVAL;
+    if (!(level > 0 && at_word(s, "import"))) {
+        if (take_dotted(s, module) < 0)
+            return -EINVAL;
         known = module[0];
     }
-    if (r == 0 && !at_word(s, "import"))
-        r = -EINVAL;
-    if (r == 0)
-        r = advance(s);
-    if (r == 0)
-        r = take_names(s, level, module, known);
-    if (r == 0 && !at_statement_end(s))
-        r = -EINVAL;
-    return r;
+    if (!at_word(s, "import") || advance(s) < 0)
+        return -EINVAL;
+    r = take_names(s, level, module, known);
+    if (r < 0)
+        return r;
+    return at_statement_end(s) ? 0 : -EINVAL;
 }
 
 /* The rest of this line and all that is indented deeper does not run. */
@@ -372,34 +370,31 @@ static int take_main_test(struct scan *s, bool *ret_false)
 /* A condition that says by itself that its body does not run; every other one may be true. */
 static int take_condition(struct scan *s)
 {
-    bool checking = false, is_false = false;
-    int r = advance(s);
+    bool is_false = false;
 
-    if (r == 0 && at_word(s, "__name__")) {
-        r = advance(s);
-        if (r == 0)
-            r = take_main_test(s, &is_false);
+    if (advance(s) < 0)
+        return -EINVAL;
+    if (at_word(s, "__name__")) {
+        if (advance(s) < 0 || take_main_test(s, &is_false) < 0)
+            return -EINVAL;
     } else {
-        while (r == 0 && s->kind == TOKEN_NAME) {
-            checking = at_word(s, "TYPE_CHECKING");
-            r = advance(s);
-            if (r < 0 || !at_sign(s, '.'))
+        while (s->kind == TOKEN_NAME) {
+            is_false = at_word(s, "TYPE_CHECKING");
+            if (advance(s) < 0)
+                return -EINVAL;
+            if (!at_sign(s, '.'))
                 break;
-            checking = false;
-            r = advance(s);
+            is_false = false;
+            if (advance(s) < 0)
+                return -EINVAL;
         }
-        is_false = checking;
     }
-    if (r == 0 && is_false && at_sign(s, ':'))
-        return skip_body(s);
-    return r;
+    return is_false && at_sign(s, ':') ? skip_body(s) : 0;
 }
 
 /* A statement at its first token. The current token is then any later one, its own or not. */
 static int take_statement(struct scan *s)
 {
-    int r;
-
     if (at_word(s, "import"))
         return take_import(s);
     if (at_word(s, "from"))
@@ -409,8 +404,9 @@ static int take_statement(struct scan *s)
     if (at_word(s, "def"))
         return skip_body(s);
     if (at_word(s, "async")) {
-        r = advance(s);
-        return r == 0 && at_word(s, "def") ? skip_body(s) : r;
+        if (advance(s) < 0)
+            return -EINVAL;
+        return at_word(s, "def") ? skip_body(s) : 0;
     }
     return 0;
 }
@@ -447,9 +443,9 @@ static int scan_text(struct scan *s)
     s->brackets = 0;
     s->skipping = false;
     do {
-        r = advance(s);
-        if (r == 0)
-            r = take_line(s);
+        if (advance(s) < 0)
+            return -EINVAL;
+        r = take_line(s);
     } while (r == 0 && s->kind != TOKEN_END);
     return r;
 }

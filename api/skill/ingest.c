@@ -4,6 +4,7 @@
 #include "api/skill/names.h"
 #include "api/skill/source.h"
 #include "base/bytes.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 
@@ -15,6 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+
+CLEANUP_WITH(struct source *, source_destroy)
+CLEANUP_WITH(struct archive *, archive_read_free)
 
 #define TARGET_MAX NAMES_PATH_MAX
 
@@ -66,7 +70,7 @@ static int explain(struct archive *a, const struct source *source, const char *w
     const char *text = archive_error_string(a);
     int result = source_failure(source, err);
 
-    if (result)
+    if (result < 0)
         return result;
     if (archive_errno(a) == ENOMEM)
         return -ENOMEM;
@@ -101,10 +105,10 @@ static int read_content(struct ingest *in, struct archive *a, const struct sourc
         uint64_t at = in->expanded;
         in->expanded += (uint64_t)n;
         int result = source_check_growth(in->limits, in->archive_bytes, in->expanded, err);
-        if (result)
+        if (result < 0)
             return result;
         result = fd_pwrite_full(in->spool_fd, chunk, (size_t)n, at);
-        if (result)
+        if (result < 0)
             return err_set_errno(err, -result, "cannot spool the archive");
     }
     entry->size = in->expanded - entry->offset;
@@ -147,7 +151,7 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
     if (!name)
         return err_set(err, EINVAL, "an entry's name is not UTF-8");
     result = names_clean(name, path, err);
-    if (result)
+    if (result < 0)
         return result;
     if (!path[0] || is_litter(path))
         return 0;
@@ -158,7 +162,7 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
     const char *hard_link = archive_entry_hardlink(raw);
     if (hard_link) {
         result = names_clean(hard_link, target, err);
-        if (result)
+        if (result < 0)
             return result;
         entry.target = target;
         entry.hard_link = true;
@@ -181,13 +185,13 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
                            "bytes",
                            shown, (unsigned long long)in->limits->expanded_bytes);
         result = read_content(in, a, source, &entry, err);
-        if (result)
+        if (result < 0)
             return result;
         break;
     case AE_IFLNK:
         entry.type = ARCHIVE_ENTRY_LINK;
         result = take_target(archive_entry_symlink(raw), path, err);
-        if (result)
+        if (result < 0)
             return result;
         strcpy(target, archive_entry_symlink(raw));
         entry.target = target;
@@ -218,7 +222,7 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);
         int result = read_entry(in, a, source, raw, err);
-        if (result)
+        if (result < 0)
             return result;
     }
 }
@@ -285,21 +289,36 @@ static int set_up(struct archive *a, struct source *source)
     return source_attach(source, a);
 }
 
-static int read_archive(struct ingest *in, int in_fd, struct source *source, struct err *err)
+static int read_all(struct ingest *in, int in_fd, struct archive *a, struct source *source,
+                    struct err *err)
 {
-    struct archive *a = archive_read_new();
-    int result = a ? set_up(a, source) : -ENOMEM;
+    int result = set_up(a, source);
 
-    if (!result) {
-        if (archive_read_open1(a) == ARCHIVE_OK)
-            result = read_entries(in, a, source, err);
-        else
-            result = explain(a, source, "the archive cannot be read", err);
-    }
-    if (!result && (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP)
-        result = check_zip_names(in_fd, in->archive_bytes, err);
-    archive_read_free(a);
-    return result;
+    if (result < 0)
+        return result;
+    if (archive_read_open1(a) != ARCHIVE_OK)
+        return explain(a, source, "the archive cannot be read", err);
+    result = read_entries(in, a, source, err);
+    if (result < 0 || (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_ZIP)
+        return result;
+    return check_zip_names(in_fd, in->archive_bytes, err);
+}
+
+static int read_archive(struct ingest *in, int in_fd, const struct archive_limits *limits,
+                        struct err *err)
+{
+    _cleanup_(source_destroy) struct source *source = NULL;
+    _cleanup_(archive_read_free) struct archive *a = NULL;
+    int result;
+
+    in->spool_fd = memfd_create("skill-spool", MFD_CLOEXEC);
+    if (in->spool_fd < 0)
+        return err_set_errno(err, errno, "cannot make a spool file");
+    result = source_create(in_fd, in->archive_bytes, limits, &source, err);
+    if (result < 0)
+        return result;
+    a = archive_read_new();
+    return a ? read_all(in, in_fd, a, source, err) : -ENOMEM;
 }
 
 int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *ret,
@@ -307,7 +326,6 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
 {
     struct ingest in = {.limits = limits, .spool_fd = -1};
     struct stat st;
-    int result = 0;
 
     if (fstat(in_fd, &st) < 0)
         return err_set_errno(err, errno, "cannot read the archive");
@@ -321,22 +339,13 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
     /* Names are UTF-8 whatever locale the process has: libarchive converts by the thread's. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
-    struct source *source = NULL;
+    int result = read_archive(&in, in_fd, limits, err);
 
-    in.spool_fd = memfd_create("skill-spool", MFD_CLOEXEC);
-    if (in.spool_fd < 0)
-        result = err_set_errno(err, errno, "cannot make a spool file");
-    if (!result)
-        result = source_create(in_fd, in.archive_bytes, limits, &source, err);
-    if (!result)
-        result = read_archive(&in, in_fd, source, err);
-
-    source_destroy(source);
     if (utf8) {
         uselocale(before);
         freelocale(utf8);
     }
-    if (result)
+    if (result < 0)
         ingest_finish(&in);
     else
         *ret = in;

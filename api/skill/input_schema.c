@@ -2,6 +2,7 @@
 #include "api/skill/input_schema.h"
 
 #include <cjson/cJSON.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,8 +142,9 @@ static int complete(cJSON *json, struct err *err)
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "it must be a map, or text that holds a JSON object");
     r = check_depth(json, 1, err);
-    if (r == 0)
-        r = check_form(json, err);
+    if (r < 0)
+        return r;
+    r = check_form(json, err);
     if (r < 0)
         return r;
     if (!member(json, "type") && !cJSON_AddStringToObject(json, "type", "object"))
@@ -152,28 +154,33 @@ static int complete(cJSON *json, struct err *err)
     return 0;
 }
 
+static int write_schema(cJSON *json, char **ret, struct err *err)
+{
+    int r = complete(json, err);
+    char *text;
+
+    if (r < 0)
+        return r;
+    text = cJSON_PrintUnformatted(json);
+    if (!text)
+        return -ENOMEM;
+    if (strlen(text) > INPUT_SCHEMA_BYTES_MAX) {
+        cJSON_free(text);
+        return err_set(err, EINVAL, "it is over %u bytes", INPUT_SCHEMA_BYTES_MAX);
+    }
+    *ret = text;
+    return 0;
+}
+
 int input_schema_read(const struct yamltree *value, char **ret, struct err *err)
 {
-    cJSON *json = NULL;
-    char *text = NULL;
-    int r = 0;
+    bool is_text = value->kind == YAMLTREE_SCALAR;
+    cJSON *json = is_text ? cJSON_ParseWithOpts(value->text, NULL, true) : NULL;
+    int r = is_text ? 0 : to_json(value, &json, err);
 
-    if (value->kind == YAMLTREE_SCALAR)
-        json = cJSON_ParseWithOpts(value->text, NULL, true);
-    else
-        r = to_json(value, &json, err);
-    if (r == 0)
-        r = complete(json, err);
-    if (r == 0) {
-        text = cJSON_PrintUnformatted(json);
-        r = text ? 0 : -ENOMEM;
-    }
-    if (r == 0 && strlen(text) > INPUT_SCHEMA_BYTES_MAX)
-        r = err_set(err, EINVAL, "it is over %u bytes", INPUT_SCHEMA_BYTES_MAX);
-    cJSON_Delete(json);
     if (r < 0)
-        cJSON_free(text);
-    else
-        *ret = text;
+        return r;
+    r = write_schema(json, ret, err);
+    cJSON_Delete(json);
     return r;
 }

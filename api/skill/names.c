@@ -80,7 +80,7 @@ int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *
     if (raw[0] == '/')
         return err_set(err, EINVAL, "entry \"%s\": absolute paths are refused", shown);
     int result = check_bytes(raw, len, shown, err);
-    if (result)
+    if (result < 0)
         return result;
 
     for (size_t at = 0; at < len;) {

@@ -42,7 +42,7 @@ static int put(struct pack *p, const struct tar_header *header)
                        p->limits->entries);
     buf_clear(&p->buf);
     int result = tar_put_header(&p->buf, header);
-    if (result)
+    if (result < 0)
         return err_set_errno(p->err, -result, "cannot pack \"%s\"", header->path);
     result = fd_write_full(p->out_fd, p->buf.data, p->buf.len);
     return result ? err_set_errno(p->err, -result, "cannot write the archive") : 0;
@@ -72,7 +72,7 @@ static int pack_file(struct pack *p, int dir_fd, const char *name, const char *s
         return err_set(p->err, EFBIG, "the skill is larger than %llu MiB (at \"%s\")",
                        (unsigned long long)(p->limits->expanded_bytes >> 20), shown_path);
     int result = put(p, &header);
-    if (result)
+    if (result < 0)
         return result;
     for (uint64_t done = 0; done < header.size;) {
         uint64_t left = header.size - done;
@@ -83,7 +83,7 @@ static int pack_file(struct pack *p, int dir_fd, const char *name, const char *s
         if ((size_t)got != n)
             return err_set(p->err, EINVAL, "\"%s\" changed while it was read", shown_path);
         result = fd_write_full(p->out_fd, chunk, n);
-        if (result)
+        if (result < 0)
             return err_set_errno(p->err, -result, "cannot write the archive");
         done += n;
     }
@@ -135,7 +135,7 @@ static int pack_member(struct pack *p, int dir_fd, const char *name, char *path,
                        shown_path);
     struct tar_header header = {.path = path, .type = TAR_DIR, .mode = 0755};
     int result = put(p, &header);
-    if (result)
+    if (result < 0)
         return result;
     int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
     if (fd < 0)
@@ -212,15 +212,13 @@ int pack_folder(const char *path, const struct archive_limits *limits, int out_f
 
     struct tar_header header = {.path = name, .type = TAR_DIR, .mode = 0755};
     int result = put(&p, &header);
-    if (result)
+    if (result < 0)
         fd_close(&fd);
     else
         result = pack_dir(&p, fd, name, strlen(name), 0);
-    if (!result) {
-        result = fd_write_full(out_fd, trailer, sizeof(trailer));
-        if (result)
-            err_set_errno(err, -result, "cannot write the archive");
-    }
     buf_finish(&p.buf);
-    return result;
+    if (result < 0)
+        return result;
+    result = fd_write_full(out_fd, trailer, sizeof(trailer));
+    return result < 0 ? err_set_errno(err, -result, "cannot write the archive") : 0;
 }

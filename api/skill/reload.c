@@ -98,7 +98,7 @@ static int read_blocks(int tar_fd, struct tar_reader *reader, const struct reloa
             have = (size_t)n;
         }
         int result = tar_reader_push(reader, window + (at - from), TAR_BLOCK, err);
-        if (result)
+        if (result < 0)
             return result;
         at += TAR_BLOCK;
         if (!load->in_skill_md)
@@ -113,7 +113,7 @@ static int finish(struct reload *load, const char *digest, struct skill *skill, 
     if (!text)
         return -ENOMEM;
     int result = frontmatter_parse(text, load->skill_md.len, skill, err);
-    if (result)
+    if (result < 0)
         return result;
     if (!skill->name)
         skill->name = strdup("unnamed-skill");
@@ -129,16 +129,22 @@ static int finish(struct reload *load, const char *digest, struct skill *skill, 
     return 0;
 }
 
+static int read_all(int tar_fd, struct tar_reader *reader, struct reload *load,
+                    const char *digest, struct skill *skill, struct err *err)
+{
+    int result = read_blocks(tar_fd, reader, load, err);
+
+    return result < 0 ? result : finish(load, digest, skill, err);
+}
+
 int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *ret_archive,
                          struct skill *ret_skill, struct err *err)
 {
     struct reload load = {.skill_md = buf_init(FRONTMATTER_FILE_MAX)};
     struct tar_reader *reader = tar_reader_create(&ops, &load);
-    int result = reader ? read_blocks(tar_fd, reader, &load, err) : -ENOMEM;
+    int result = reader ? read_all(tar_fd, reader, &load, digest, ret_skill, err) : -ENOMEM;
 
-    if (!result)
-        result = finish(&load, digest, ret_skill, err);
-    if (result)
+    if (result < 0)
         skill_archive_finish(&load.archive);
     else
         *ret_archive = load.archive;

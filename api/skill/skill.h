@@ -22,6 +22,7 @@ struct skill_strings {
 int skill_strings_add(struct skill_strings *list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void skill_strings_finish(struct skill_strings *list);
+#define _cleanup_skill_strings_ __attribute__((cleanup(skill_strings_finish)))
 
 struct skill_pair {
     char *key;

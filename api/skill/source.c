@@ -186,7 +186,7 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
     source->limits = limits;
     int filter = find_filter(source);
     int result = filter == ARCHIVE_FILTER_NONE ? 0 : open_unpacker(source, filter, err);
-    if (result)
+    if (result < 0)
         source_destroy(source);
     else
         *ret = source;

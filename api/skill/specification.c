@@ -249,37 +249,44 @@ static int check_map(const struct yamltree *map, const char *folder,
 {
     int result = check_form(map, errors);
 
-    if (result == 0)
-        result = check_keys(map, errors);
-    if (result == 0)
-        result = check_name(find(map, "name"), folder, errors);
-    if (result == 0)
-        result = check_description(find(map, "description"), errors);
-    if (result == 0)
-        result = check_compatibility(find(map, "compatibility"), errors);
-    if (result == 0)
-        result = check_allowed_tools(find(map, "allowed-tools"), errors);
-    return result;
+    if (result < 0)
+        return result;
+    result = check_keys(map, errors);
+    if (result < 0)
+        return result;
+    result = check_name(find(map, "name"), folder, errors);
+    if (result < 0)
+        return result;
+    result = check_description(find(map, "description"), errors);
+    if (result < 0)
+        return result;
+    result = check_compatibility(find(map, "compatibility"), errors);
+    return result < 0 ? result : check_allowed_tools(find(map, "allowed-tools"), errors);
 }
 
-int specification_check(const char *skill_md, size_t len, const char *folder,
-                        struct skill_strings *errors)
+static int parse(const char *skill_md, size_t len, struct yamltree **ret_root, struct err *err)
 {
     static const struct yamltree_limits limits = {
         .depth = FRONTMATTER_DEPTH_MAX,
         .nodes = FRONTMATTER_NODES_MAX,
     };
-    struct yamltree *root = NULL;
-    struct err err = {0};
     const char *yaml = NULL;
     size_t yaml_len = 0;
+    int result = frontmatter_find(skill_md, len, &yaml, &yaml_len, err);
+
+    return result < 0 ? result : yamltree_parse(yaml, yaml_len, 2, &limits, ret_root, err);
+}
+
+int specification_check(const char *skill_md, size_t len, const char *folder,
+                        struct skill_strings *errors)
+{
+    struct yamltree *root = NULL;
+    struct err err = {0};
     int result;
 
     if (!utf8_valid(skill_md, len) || memchr(skill_md, '\0', len))
         return skill_strings_add(errors, "it is not UTF-8 text");
-    result = frontmatter_find(skill_md, len, &yaml, &yaml_len, &err);
-    if (result == 0)
-        result = yamltree_parse(yaml, yaml_len, 2, &limits, &root, &err);
+    result = parse(skill_md, len, &root, &err);
     if (result == -ENOMEM)
         return result;
     if (result < 0)

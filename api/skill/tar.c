@@ -30,22 +30,21 @@ static bool fits_ustar(const char *text, size_t len)
 static int put_pax(struct buf *out, const char *path, const char *target)
 {
     static const char zero[TAR_BLOCK];
-    struct buf records = buf_init(PAX_RECORDS_MAX);
-    int result = 0;
+    _cleanup_buf_ struct buf records = buf_init(PAX_RECORDS_MAX);
+    int result;
 
     if (path)
-        result = tar_pax_append(&records, "path", path);
-    if (!result && target)
-        result = tar_pax_append(&records, "linkpath", target);
-    if (!result)
-        result = put_block(out, 'x', "pax", "",
-                           &(struct tar_numbers){.mode = 0644, .size = records.len});
-    if (!result)
-        result = buf_append(out, records.data, records.len);
-    if (!result)
-        result = buf_append(out, zero, tar_padding(records.len));
-    buf_finish(&records);
-    return result;
+        (void)tar_pax_append(&records, "path", path);
+    if (target)
+        (void)tar_pax_append(&records, "linkpath", target);
+    if (records.error)
+        return records.error;
+    result = put_block(out, 'x', "pax", "",
+                       &(struct tar_numbers){.mode = 0644, .size = records.len});
+    if (result < 0)
+        return result;
+    result = buf_append(out, records.data, records.len);
+    return result < 0 ? result : buf_append(out, zero, tar_padding(records.len));
 }
 
 int tar_put_header(struct buf *out, const struct tar_header *header)
@@ -68,7 +67,7 @@ int tar_put_header(struct buf *out, const struct tar_header *header)
     bool long_target = !fits_ustar(target, target_len);
     if (long_name || long_target) {
         int result = put_pax(out, long_name ? name : NULL, long_target ? target : NULL);
-        if (result)
+        if (result < 0)
             return result;
     }
     return put_block(
@@ -323,7 +322,7 @@ int tar_reader_push(struct tar_reader *r, const void *data, size_t len, struct e
         return err_set(err, -r->failed, "the file stream was damaged earlier");
 
     int result = push(r, data, len, err);
-    if (result)
+    if (result < 0)
         r->failed = result;
     return result;
 }

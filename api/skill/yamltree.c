@@ -91,7 +91,7 @@ static int add_children(struct builder *b, struct yamltree *node, yaml_event_typ
         struct yamltree *child = NULL;
         int result = next_event(b, &event);
 
-        if (result)
+        if (result < 0)
             return result;
         yaml_event_type_t type = event.type;
         if (type != last)
@@ -134,7 +134,7 @@ static int build(struct builder *b, const yaml_event_t *event, unsigned depth,
                         : event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
     result = add_children(b, node, is_map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,
                           depth + 1);
-    if (result) {
+    if (result < 0) {
         yamltree_destroy(node);
         return result;
     }
@@ -156,7 +156,7 @@ int yamltree_parse(const char *text, size_t len, unsigned first_line,
     for (bool done = false; !done && !result;) {
         yaml_event_t event;
         result = next_event(&b, &event);
-        if (result)
+        if (result < 0)
             break;
         switch (event.type) {
         case YAML_STREAM_START_EVENT:
@@ -172,7 +172,7 @@ int yamltree_parse(const char *text, size_t len, unsigned first_line,
         yaml_event_delete(&event);
     }
     yaml_parser_delete(&b.parser);
-    if (result) {
+    if (result < 0) {
         yamltree_destroy(root);
         return result;
     }

@@ -2,6 +2,7 @@
 #include "api/tools/arguments.h"
 
 #include "api/json/json_text.h"
+#include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+CLEANUP_WITH(cJSON *, cJSON_Delete)
 
 #define COUNT_MAX       32
 #define SHOWN           64 /* bytes of a stranger's text in a message */
@@ -197,16 +200,14 @@ static int write_text(struct filling *f, const struct parser_action *a, const cJ
 /* "--option=value": however the value begins, it is one. */
 static int put_joined(struct filling *f, const struct parser_action *a, const cJSON *value)
 {
-    char *text = NULL;
+    _cleanup_free_ char *text = NULL;
     int r = write_text(f, a, value, &text);
 
-    if (r == 0)
-        r = skill_strings_add(f->argv, "%s=%s", option_of(a), text) < 0
-                ? err_set(f->err, ENOMEM, "out of memory")
-                : 0;
-    free(text);
     f->greedy = false;
-    return r;
+    if (r < 0)
+        return r;
+    r = skill_strings_add(f->argv, "%s=%s", option_of(a), text);
+    return r < 0 ? err_set(f->err, ENOMEM, "out of memory") : 0;
 }
 
 static int check_count(struct filling *f, const struct parser_action *a, const cJSON *list)
@@ -222,6 +223,21 @@ static int check_count(struct filling *f, const struct parser_action *a, const c
     return 0;
 }
 
+/* One of several values behind an option. */
+static int put_item(struct filling *f, const struct parser *p, const struct parser_action *a,
+                    const cJSON *item)
+{
+    _cleanup_free_ char *text = NULL;
+    int r = write_text(f, a, item, &text);
+
+    if (r < 0)
+        return r;
+    if (looks_like_option(p, text))
+        return refuse(f, a->property, "cannot have the value \"%.*s\" among others", SHOWN,
+                      text);
+    return put(f, text);
+}
+
 /* "--option value value" */
 static int put_list(struct filling *f, const struct parser *p, const struct parser_action *a,
                     const cJSON *list)
@@ -229,25 +245,21 @@ static int put_list(struct filling *f, const struct parser *p, const struct pars
     const cJSON *item;
     int r = check_count(f, a, list);
 
-    if (r == 0 && cJSON_GetArraySize(list) == 1 && a->nargs != PARSER_REST)
+    if (r < 0)
+        return r;
+    if (cJSON_GetArraySize(list) == 1 && a->nargs != PARSER_REST)
         return put_joined(f, a, list->child);
-    if (r == 0)
-        r = put(f, option_of(a));
+    r = put(f, option_of(a));
+    if (r < 0)
+        return r;
     cJSON_ArrayForEach(item, list)
     {
-        char *text = NULL;
-
-        if (r == 0)
-            r = write_text(f, a, item, &text);
-        if (r == 0 && looks_like_option(p, text))
-            r = refuse(f, a->property, "cannot have the value \"%.*s\" among others", SHOWN,
-                       text);
-        if (r == 0)
-            r = put(f, text);
-        free(text);
+        r = put_item(f, p, a, item);
+        if (r < 0)
+            return r;
     }
     f->greedy = a->nargs != PARSER_EXACT;
-    return r;
+    return 0;
 }
 
 /* One time that an option is given. */
@@ -271,14 +283,17 @@ static int put_each(struct filling *f, const struct parser *p, const struct pars
                     const cJSON *list, bool joined)
 {
     const cJSON *item;
-    int r = cJSON_IsArray(list) ? 0 : refuse(f, a->property, "must be a list");
 
+    if (!cJSON_IsArray(list))
+        return refuse(f, a->property, "must be a list");
     cJSON_ArrayForEach(item, list)
     {
-        if (r == 0)
-            r = joined ? put_joined(f, a, item) : put_once(f, p, a, item);
+        int r = joined ? put_joined(f, a, item) : put_once(f, p, a, item);
+
+        if (r < 0)
+            return r;
     }
-    return r;
+    return 0;
 }
 
 /* "--x" for true and "--no-x" for false. */
@@ -377,14 +392,15 @@ static int write_positional(struct filling *f, const struct parser_action *a,
     }
     item = is_list ? value->child : value;
     for (int i = 0; r == 0 && i < n; i++, item = item->next) {
-        char *text = NULL;
+        _cleanup_free_ char *text = NULL;
 
         r = write_text(f, a, item, &text);
-        if (r == 0 && text && strcmp(text, "--") == 0)
-            r = refuse(f, a->property, "cannot be \"--\"");
-        if (r == 0 && skill_strings_add(texts, "%s", text) < 0)
-            r = err_set(f->err, ENOMEM, "out of memory");
-        free(text);
+        if (r < 0)
+            return r;
+        if (strcmp(text, "--") == 0)
+            return refuse(f, a->property, "cannot be \"--\"");
+        if (skill_strings_add(texts, "%s", text) < 0)
+            return err_set(f->err, ENOMEM, "out of memory");
     }
     return r;
 }
@@ -449,7 +465,9 @@ static int put_positionals(struct filling *f, const struct parser *p)
     for (size_t i = 0; r == 0 && i < texts.len; i++)
         r = put(f, texts.items[i]);
     skill_strings_finish(&texts);
-    if (r == 0 && commands)
+    if (r < 0)
+        return r;
+    if (commands)
         r = put_command(f, commands);
     return r;
 }
@@ -483,23 +501,23 @@ static bool is_known(const struct filling *f, const struct parser *p, const char
 int arguments_to_argv(const struct parser *parser, const char *arguments, size_t len,
                       struct skill_strings *ret, struct err *err)
 {
-    cJSON *json = cJSON_ParseWithLength(arguments, len);
+    _cleanup_(cJSON_Delete) cJSON *json = cJSON_ParseWithLength(arguments, len);
     struct filling f = {.arguments = json, .argv = ret, .err = err};
     const cJSON *item;
     int r;
 
     if (json_text_has_nul(arguments, len))
-        r = err_set(err, EINVAL, "the arguments hold a NUL character");
-    else if (!cJSON_IsObject(json))
-        r = err_set(err, EINVAL, "the arguments must be a JSON object");
-    else
-        r = fill(&f, parser);
-
+        return err_set(err, EINVAL, "the arguments hold a NUL character");
+    if (!cJSON_IsObject(json))
+        return err_set(err, EINVAL, "the arguments must be a JSON object");
+    r = fill(&f, parser);
+    if (r < 0)
+        return r;
     cJSON_ArrayForEach(item, json)
     {
-        if (r == 0 && !cJSON_IsNull(item) && !is_known(&f, parser, item->string))
-            r = err_set(err, EINVAL, "there is no argument \"%.*s\" here", SHOWN, item->string);
+        if (!cJSON_IsNull(item) && !is_known(&f, parser, item->string))
+            return err_set(err, EINVAL, "there is no argument \"%.*s\" here", SHOWN,
+                           item->string);
     }
-    cJSON_Delete(json);
-    return r;
+    return 0;
 }

@@ -65,7 +65,7 @@ static void write_full(const struct tool_identity *tool, char full[FULL_MAX])
 static int write_name(struct candidate *c)
 {
     char full[FULL_MAX], digest[SHA256_HEX_SIZE];
-    struct buf identity = buf_init(2 * FULL_MAX);
+    _cleanup_buf_ struct buf identity = buf_init(2 * FULL_MAX);
     size_t keep;
     int r;
 
@@ -79,9 +79,9 @@ static int write_name(struct candidate *c)
     }
     /* The byte between the two is in neither. */
     r = buf_printf(&identity, "%s\n%s", c->tool->skill, c->tool->script ? c->tool->script : "");
-    if (r == 0)
-        r = sha256_of(identity.data, identity.len, digest);
-    buf_finish(&identity);
+    if (r < 0)
+        return r;
+    r = sha256_of(identity.data, identity.len, digest);
     if (r < 0)
         return r;
     keep = TOOL_NAME_SIZE - 2 - c->digits;

@@ -264,14 +264,15 @@ static int read_command(struct reading *r, const cJSON *json, const struct path 
     struct parser_command *c = &a->commands[a->n_commands++];
     int result = take_text(r, json, "name", &c->name);
 
-    if (result == 0 && (!c->name || strlen(c->name) > OPTION_MAX || c->name[0] == '-'))
-        result = bad(r, "has a command without a name");
-    for (size_t i = 0; result == 0 && i + 1 < a->n_commands; i++) {
+    if (result < 0)
+        return result;
+    if (!c->name || strlen(c->name) > OPTION_MAX || c->name[0] == '-')
+        return bad(r, "has a command without a name");
+    for (size_t i = 0; i + 1 < a->n_commands; i++) {
         if (strcmp(a->commands[i].name, c->name) == 0)
-            result = bad(r, "has a command twice");
+            return bad(r, "has a command twice");
     }
-    if (result == 0)
-        result = take_text(r, json, "help", &c->help);
+    result = take_text(r, json, "help", &c->help);
     return result < 0 ? result
                       : read_parser(r, member(json, "parser"), path, depth + 1, &c->parser);
 }
@@ -306,19 +307,22 @@ static int read_values(struct reading *r, const cJSON *json, struct parser_actio
     int result = take_word(r, json, "type", types, 5, &type);
 
     a->type = (enum parser_type)type;
-    if (result == 0)
-        result = take_options(r, json, a);
-    if (result == 0)
-        result = take_nargs(r, json, a);
+    if (result < 0)
+        return result;
+    result = take_options(r, json, a);
+    if (result < 0)
+        return result;
+    result = take_nargs(r, json, a);
+    if (result < 0)
+        return result;
     /* Without an option there is no way to say a flag, or something twice. */
-    if (result == 0 && a->n_options == 0) {
+    if (a->n_options == 0) {
         if (a->kind == PARSER_APPEND || a->kind == PARSER_EXTEND)
             a->kind = PARSER_STORE;
         if (a->kind != PARSER_STORE)
-            result = bad(r, "has a flag without an option");
+            return bad(r, "has a flag without an option");
     }
-    if (result == 0)
-        result = take_choices(r, json, a);
+    result = take_choices(r, json, a);
     return result < 0 ? result : take_default(r, json, a);
 }
 
@@ -335,23 +339,25 @@ static int read_action(struct reading *r, const cJSON *json, const struct path *
 
     a->kind = (enum parser_kind)kind;
     a->required = cJSON_IsTrue(required);
-    if (result == 0 && !cJSON_IsBool(required))
-        result = bad(r, "does not say what is required");
-    if (result == 0)
-        result = take_text(r, json, "help", &a->help);
-    if (result == 0 && a->kind != PARSER_COMMANDS)
+    if (result < 0)
+        return result;
+    if (!cJSON_IsBool(required))
+        return bad(r, "does not say what is required");
+    result = take_text(r, json, "help", &a->help);
+    if (result < 0)
+        return result;
+    if (a->kind != PARSER_COMMANDS)
         result = read_values(r, json, a);
-    if (result == 0)
-        result = choose_name(r, p, path,
-                             dest || a->kind != PARSER_COMMANDS ? dest
-                             : depth == 0                       ? "command"
-                                                                : "subcommand",
-                             a);
-    if (result == 0 && a->kind == PARSER_COMMANDS)
-        result = read_commands(r, json, path, depth, a);
-    /* Counted whatever happened: what it owns is freed with the parser. */
-    p->n_actions++;
-    return result;
+    if (result < 0)
+        return result;
+    result = choose_name(r, p, path,
+                         dest || a->kind != PARSER_COMMANDS ? dest
+                         : depth == 0                       ? "command"
+                                                            : "subcommand",
+                         a);
+    if (result < 0 || a->kind != PARSER_COMMANDS)
+        return result;
+    return read_commands(r, json, path, depth, a);
 }
 
 static int read_parser(struct reading *r, const cJSON *json, const struct path *path,
@@ -373,6 +379,8 @@ static int read_parser(struct reading *r, const cJSON *json, const struct path *
     cJSON_ArrayForEach(item, list)
     {
         result = read_action(r, item, path, depth, p);
+        /* Counted whatever happened: what it owns is freed with the parser. */
+        p->n_actions++;
         if (result < 0)
             return result;
     }

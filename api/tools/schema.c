@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/schema.h"
 
+#include "base/cleanup.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+CLEANUP_WITH(cJSON *, cJSON_Delete)
 
 #define COUNT_MAX 32
 #define HELP_MAX  2048u
@@ -344,24 +348,26 @@ static size_t count_actions(const struct parser *parser)
     return n;
 }
 
+static int write_all(struct writing *w, const struct parser *parser, struct buf *out)
+{
+    _cleanup_(cJSON_Delete) cJSON *json = write_object(w, parser);
+    _cleanup_free_ char *text = w->result < 0 ? NULL : cJSON_PrintUnformatted(json);
+
+    if (w->result < 0)
+        return w->result;
+    return text ? buf_append(out, text, strlen(text)) : -ENOMEM;
+}
+
 int schema_write(const struct parser *parser, struct buf *out)
 {
     struct writing w = {.properties =
                             calloc(count_actions(parser) + 1, sizeof(struct property))};
-    cJSON *json = NULL;
-    char *text = NULL;
 
     if (!w.properties)
         return -ENOMEM;
     merge_parser(&w, parser, NULL);
     if (w.result == 0)
-        json = write_object(&w, parser);
-    if (w.result == 0)
-        text = cJSON_PrintUnformatted(json);
-    if (w.result == 0)
-        w.result = text ? buf_append(out, text, strlen(text)) : -ENOMEM;
-    cJSON_free(text);
-    cJSON_Delete(json);
+        w.result = write_all(&w, parser, out);
     for (size_t i = 0; i < w.n; i++) {
         cJSON_Delete(w.properties[i].variants);
         buf_finish(&w.properties[i].where);

@@ -2,6 +2,7 @@
 #include "api/tools/schema.h"
 
 #include "api/json/json_text.h"
+#include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+CLEANUP_WITH(cJSON *, cJSON_Delete)
 
 #define SHOWN 64 /* bytes of a name in a message */
 
@@ -130,19 +133,26 @@ static int check_required(const cJSON *schema, char *const *keys, size_t n, stru
     return 0;
 }
 
+static int check_keys(const cJSON *schema, const struct json_member *members, size_t n,
+                      char **keys, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        int r;
+
+        keys[i] = decode_key(members[i].key);
+        r = keys[i] ? check_member(schema, &members[i], keys[i], err) : -ENOMEM;
+        if (r < 0)
+            return r;
+    }
+    return check_required(schema, keys, n, err);
+}
+
 static int check_members(const cJSON *schema, const struct json_member *members, size_t n,
                          struct err *err)
 {
     char **keys = calloc(n + 1, sizeof(*keys));
-    int r = keys ? 0 : -ENOMEM;
-    size_t made = 0;
+    int r = keys ? check_keys(schema, members, n, keys, err) : -ENOMEM;
 
-    for (; r == 0 && made < n; made++) {
-        keys[made] = decode_key(members[made].key);
-        r = keys[made] ? check_member(schema, &members[made], keys[made], err) : -ENOMEM;
-    }
-    if (r == 0)
-        r = check_required(schema, keys, n, err);
     for (size_t i = 0; keys && i < n; i++)
         free(keys[i]);
     free(keys);
@@ -151,20 +161,16 @@ static int check_members(const cJSON *schema, const struct json_member *members,
 
 int schema_check(const char *schema, const char *arguments, size_t len, struct err *err)
 {
-    struct json_member *members = calloc(SCHEMA_ARGUMENTS_MAX, sizeof(*members));
-    cJSON *json = cJSON_Parse(schema);
+    _cleanup_free_ struct json_member *members = calloc(SCHEMA_ARGUMENTS_MAX, sizeof(*members));
+    _cleanup_(cJSON_Delete) cJSON *json = cJSON_Parse(schema);
     size_t n = 0;
     int r;
 
     if (!members || !json)
-        r = err_set(err, ENOMEM, "out of memory");
-    else
-        r = json_text_members(arguments, len, members, SCHEMA_ARGUMENTS_MAX, &n, err);
-    if (r == 0)
-        r = check_members(json, members, n, err);
-    if (r == -ENOMEM)
-        (void)err_set(err, ENOMEM, "out of memory");
-    cJSON_Delete(json);
-    free(members);
-    return r;
+        return err_set(err, ENOMEM, "out of memory");
+    r = json_text_members(arguments, len, members, SCHEMA_ARGUMENTS_MAX, &n, err);
+    if (r < 0)
+        return r;
+    r = check_members(json, members, n, err);
+    return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;
 }

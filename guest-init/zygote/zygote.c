@@ -227,9 +227,7 @@ static int add_variable(const char *text)
         return 0;
     name = PyBytes_FromStringAndSize(text, equals - text);
     value = PyBytes_FromString(equals + 1);
-    if (name && value)
-        r = PyDict_SetItem(environment, name, value);
-    if (r == 0)
+    if (name && value && PyDict_SetItem(environment, name, value) == 0)
         r = setenv(PyBytes_AS_STRING(name), equals + 1, 1);
     Py_XDECREF(name);
     Py_XDECREF(value);
@@ -332,11 +330,9 @@ static PyObject *command_line(const struct message *m, int is_module)
 {
     PyObject *program = PyList_GetItem(PySys_GetObject("orig_argv"), 0);
     PyObject *list = program ? PyList_New(0) : NULL;
-    int r = list ? PyList_Append(list, program) : -1;
+    int r = -1;
 
-    if (r == 0 && is_module)
-        r = append(list, "-m");
-    if (r == 0)
+    if (list && PyList_Append(list, program) == 0 && (!is_module || append(list, "-m") == 0))
         r = append(list, m->target);
     for (size_t i = 0; r == 0 && i < m->n_args; i++)
         r = append(list, m->args[i]);
@@ -511,6 +507,15 @@ static int find_objects(void)
     return random_seed && environment ? 0 : -1;
 }
 
+static int take_over(void)
+{
+    int r = leave_prepare(control);
+
+    if (r < 0)
+        return r;
+    return redirect((void *)(uintptr_t)Py_RunMain, (void *)(uintptr_t)run_main, &main_call);
+}
+
 /*
  * prepare(socket, names, import_all): everything is imported, and what comes once the
  * interpreter is started is the program's. names: the set of the top level modules that are
@@ -526,9 +531,7 @@ static PyObject *prepare(PyObject *self, PyObject *args)
         return NULL;
     Py_INCREF(preloaded);
     Py_INCREF(import_all);
-    r = leave_prepare(control);
-    if (r == 0)
-        r = redirect((void *)(uintptr_t)Py_RunMain, (void *)(uintptr_t)run_main, &main_call);
+    r = take_over();
     if (r < 0 && fail(r) < 0)
         return NULL;
     Py_RETURN_NONE;

@@ -93,6 +93,22 @@ static void test_consume_and_clear(void **state)
     buf_finish(&b);
 }
 
+static void test_first_error_stays(void **state)
+{
+    struct buf b = buf_init(4);
+
+    (void)state;
+    assert_int_equal(buf_append(&b, "12345", 5), -E2BIG);
+    assert_int_equal(buf_append(&b, "1", 1), 0);
+    assert_int_equal(b.error, -E2BIG);
+    buf_clear(&b);
+    assert_int_equal(b.error, 0);
+    assert_int_equal(buf_printf(&b, "%d", 12345), -E2BIG);
+    assert_int_equal(b.error, -E2BIG);
+    buf_finish(&b);
+    assert_int_equal(b.error, 0);
+}
+
 static void test_finish_twice(void **state)
 {
     struct buf b = buf_init(4);
@@ -116,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_clipped),
         cmocka_unit_test(test_printf),
         cmocka_unit_test(test_consume_and_clear),
+        cmocka_unit_test(test_first_error_stays),
         cmocka_unit_test(test_finish_twice),
     };
 

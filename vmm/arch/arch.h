@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "vmm/devicetree.h"
 #include "vmm/kvm.h"
 #include "vmm/memory.h"
 #include "vmm/probe.h"
@@ -56,9 +57,9 @@ int arch_vm_setup(const struct kvm *kvm, struct err *err);
 int arch_boot(const struct kvm *kvm, struct memory *memory, gpa_t entry_gpa,
               const char *cmdline, const void *dtb, size_t dtb_bytes, struct err *err);
 
-/* The devicetree nodes of the CPU and the interrupt controllers. 0 or a libfdt error. */
-int arch_devicetree_cpus(void *fdt);
-int arch_devicetree_interrupt_controllers(void *fdt);
+/* The devicetree nodes of the CPU and the interrupt controllers. */
+void arch_devicetree_cpus(struct devicetree *t);
+void arch_devicetree_interrupt_controllers(struct devicetree *t);
 
 /* Handles an exit that only this architecture knows. Never fails on what a guest did. */
 enum arch_exit arch_handle_exit(struct kvm_run *run, size_t run_bytes);

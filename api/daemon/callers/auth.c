@@ -46,19 +46,24 @@ static int refuse(const struct auth *auth, const char *actor, const char *why)
  * behind that digest nor how to find others whose digest agrees further. So nothing here needs
  * to compare in constant time.
  */
-static int find_key(const struct auth *auth, const char *bearer, struct registry_key *ret)
+static int find_by_digest(const struct auth *auth, const char *bearer, struct registry_key *ret,
+                          struct err *err)
 {
     char digest[SHA256_HEX_SIZE];
-    struct err err = {0};
     int r = sha256_of(bearer, strlen(bearer), digest);
 
-    if (r == 0)
-        r = registry_key_by_digest(auth->registry, digest, ret, &err);
-    if (r < 0 && r != -ENOENT) {
-        log_error("auth", "key=\"cannot be looked up\" reason=\"%s\"", err.message);
-        r = -EIO;
-    }
-    return r;
+    return r < 0 ? r : registry_key_by_digest(auth->registry, digest, ret, err);
+}
+
+static int find_key(const struct auth *auth, const char *bearer, struct registry_key *ret)
+{
+    struct err err = {0};
+    int r = find_by_digest(auth, bearer, ret, &err);
+
+    if (r == 0 || r == -ENOENT)
+        return r;
+    log_error("auth", "key=\"cannot be looked up\" reason=\"%s\"", err.message);
+    return -EIO;
 }
 
 static void touch(const struct auth *auth, const struct registry_key *key)
@@ -118,11 +123,11 @@ static int choose_tenant(const struct auth *auth, const char *wanted, struct cal
             registry_tenant_finish(&tenant);
         return own ? 0 : -EPERM;
     }
-    if (r == 0) {
-        memcpy(caller->tenant, tenant.id, sizeof(caller->tenant));
-        registry_tenant_finish(&tenant);
-    }
-    return r;
+    if (r < 0)
+        return r;
+    memcpy(caller->tenant, tenant.id, sizeof(caller->tenant));
+    registry_tenant_finish(&tenant);
+    return 0;
 }
 
 int auth_authorize(const struct auth *auth, const struct http_origin *origin,
@@ -140,9 +145,11 @@ int auth_authorize(const struct auth *auth, const struct http_origin *origin,
         caller = caller_operator(from);
     else
         r = refuse(auth, from, "no key");
-    if (r == 0)
-        r = choose_tenant(auth, origin->tenant_header, &caller);
-    if (r == 0)
-        *ret = caller;
-    return r;
+    if (r < 0)
+        return r;
+    r = choose_tenant(auth, origin->tenant_header, &caller);
+    if (r < 0)
+        return r;
+    *ret = caller;
+    return 0;
 }

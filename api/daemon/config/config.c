@@ -158,23 +158,19 @@ int config_write(const struct config *config, struct buf *out)
 {
     size_t section = 0; /* the length of the section's name that was written last */
     const char *last = "";
-    int r = 0;
 
-    for (const struct config_key *key = config_keys; r == 0 && key->name; key++) {
+    for (const struct config_key *key = config_keys; key->name; key++) {
         const char *name = key->name;
         const char *dot = strchr(name, '.');
         size_t len = dot ? (size_t)(dot - name) : 0;
 
         if (dot && (len != section || strncmp(last, name, len) != 0))
-            r = buf_printf(out, "%.*s:\n", (int)len, name);
+            (void)buf_printf(out, "%.*s:\n", (int)len, name);
         section = len;
         last = name;
-        if (r == 0)
-            r = buf_printf(out, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : name);
-        if (r == 0)
-            r = config_value_write(key->type, config_key_look(key, config), out);
-        if (r == 0)
-            r = buf_printf(out, "\n");
+        (void)buf_printf(out, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : name);
+        (void)config_value_write(key->type, config_key_look(key, config), out);
+        (void)buf_printf(out, "\n");
     }
-    return r;
+    return out->error;
 }

@@ -130,9 +130,10 @@ int config_options_parse(int argc, char **argv, struct config_options *ret)
     while (r == 0 && o.action != OPTIONS_DONE &&
            (option = getopt_long(argc, argv, "", known, NULL)) != -1)
         r = take(&o, option);
-    if (r == 0 && o.action != OPTIONS_DONE && optind < argc)
-        r = complain("unexpected argument");
-    if (r == 0)
-        *ret = o;
-    return r;
+    if (r < 0)
+        return r;
+    if (o.action != OPTIONS_DONE && optind < argc)
+        return complain("unexpected argument");
+    *ret = o;
+    return 0;
 }

@@ -105,23 +105,32 @@ static void set_limits(struct engine *engine, const char *tenant,
     (void)pthread_mutex_unlock(&engine->lock);
 }
 
-/* Its turn has come: runs it, unless its tenant has nothing left to run it with. */
-static void run(struct engine *engine, struct execution *e)
+/* Whether its tenant may run it now; the reuse is what the tenant wants by now. */
+static int check_turn(struct engine *engine, struct execution *e, struct err *err)
 {
     struct tenant_limits limits;
     struct refusal refusal;
-    struct err err = {0};
-    int r = quota_limits(engine->quota, e->tenant, &limits, &err);
+    int r = quota_limits(engine->quota, e->tenant, &limits, err);
 
-    if (r == 0)
-        r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), &refusal,
-                            &err);
+    if (r < 0)
+        return r;
+    r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), &refusal, err);
+    if (r < 0)
+        return r;
+    e->limits.reuse = limits.reuse;
+    return 0;
+}
+
+/* Its turn has come: runs it, unless its tenant has nothing left to run it with. */
+static void run(struct engine *engine, struct execution *e)
+{
+    struct err err = {0};
+    int r = check_turn(engine, e, &err);
+
     if (r == -EDQUOT) {
         execution_run_refuse(&engine->config.env, e, err.message);
         return;
     }
-    if (r == 0)
-        e->limits.reuse = limits.reuse;
     /* What was accepted runs, whatever keeps the limits from being read. */
     if (r < 0)
         log_error("engine", "execution=%s limits=\"%s\"", e->id, err.message);
@@ -231,31 +240,38 @@ static int refused(struct engine *engine, const char *tenant, const struct refus
     return -EBUSY;
 }
 
+static int check_limits(struct engine *engine, const char *tenant, struct tenant_limits *ret,
+                        struct refusal *ret_refusal, struct err *err)
+{
+    int r = quota_limits(engine->quota, tenant, ret, err);
+
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&engine->lock);
+    r = check_room(engine, tenant, ret, ret_refusal, err);
+    (void)pthread_mutex_unlock(&engine->lock);
+    if (r < 0)
+        return r;
+    r = quota_check_cpu(engine->quota, tenant, ret, clock_realtime_ns(), ret_refusal, err);
+    if (r < 0)
+        return r;
+    /* Last: what is refused for another reason costs nothing of the rate. */
+    return quota_take_rate(engine->quota, tenant, ret, clock_monotonic_ns(), ret_refusal, err);
+}
+
 int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret_refusal,
                  struct err *err)
 {
     struct tenant_limits limits;
-    int r = quota_limits(engine->quota, e->tenant, &limits, err);
+    int r = check_limits(engine, e->tenant, &limits, ret_refusal, err);
 
-    if (r == 0) {
-        (void)pthread_mutex_lock(&engine->lock);
-        r = check_room(engine, e->tenant, &limits, ret_refusal, err);
-        (void)pthread_mutex_unlock(&engine->lock);
-    }
-    if (r == 0)
-        r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), ret_refusal,
-                            err);
-    /* Last: what is refused for another reason costs nothing of the rate. */
-    if (r == 0)
-        r = quota_take_rate(engine->quota, e->tenant, &limits, clock_monotonic_ns(),
-                            ret_refusal, err);
     if (r == -EDQUOT)
         return refused(engine, e->tenant, ret_refusal);
-    if (r == 0) {
-        e->limits = limits;
-        e->admitted = true;
-    }
-    return r;
+    if (r < 0)
+        return r;
+    e->limits = limits;
+    e->admitted = true;
+    return 0;
 }
 
 /* Keeps a place in the queue. */
@@ -267,13 +283,13 @@ static int reserve(struct engine *engine, const struct execution *e, struct fair
 
     (void)pthread_mutex_lock(&engine->lock);
     r = check_room(engine, e->tenant, &e->limits, ret_refusal, err);
-    if (r == 0) {
-        *ret = fair_queue_reserve(engine->queue, e->tenant, &limits);
-        if (!*ret)
-            r = err_set(err, ENOMEM, "out of memory");
-    }
+    *ret = r < 0 ? NULL : fair_queue_reserve(engine->queue, e->tenant, &limits);
     (void)pthread_mutex_unlock(&engine->lock);
-    return r == -EDQUOT ? refused(engine, e->tenant, ret_refusal) : r;
+    if (r == -EDQUOT)
+        return refused(engine, e->tenant, ret_refusal);
+    if (r < 0)
+        return r;
+    return *ret ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
 static void give_back(struct engine *engine, struct fair_tenant *place)
@@ -324,8 +340,9 @@ int engine_submit(struct engine *engine, struct execution *e, struct refusal *re
     bool stopping;
     int r = e->admitted ? 0 : engine_admit(engine, e, ret_refusal, err);
 
-    if (r == 0)
-        r = reserve(engine, e, &place, ret_refusal, err);
+    if (r < 0)
+        return r;
+    r = reserve(engine, e, &place, ret_refusal, err);
     if (r < 0)
         return r;
     r = accept_execution(engine, e, err);
@@ -356,11 +373,13 @@ int engine_refuse(struct engine *engine, struct execution *e, const char *reason
 {
     int r = e->admitted ? 0 : engine_admit(engine, e, ret_refusal, err);
 
-    if (r == 0)
-        r = accept_execution(engine, e, err);
-    if (r == 0)
-        execution_run_refuse(&engine->config.env, e, reason);
-    return r;
+    if (r < 0)
+        return r;
+    r = accept_execution(engine, e, err);
+    if (r < 0)
+        return r;
+    execution_run_refuse(&engine->config.env, e, reason);
+    return 0;
 }
 
 struct execution *engine_find(struct engine *engine, const char *tenant, const char *id)

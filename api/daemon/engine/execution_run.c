@@ -237,11 +237,21 @@ static void write_owner(const struct execution_run *run, char owner[POOL_OWNER_S
                    reuse == TENANT_REUSE_SKILL ? e->skill_digest : "");
 }
 
-/* The machine's part. It is to be released when everything was said. */
-static void run_machine(struct execution_run *run)
+static int take_and_run(struct execution_run *run, const struct machine_wish *wish,
+                        struct err *err)
 {
     const struct guest_sink sink = {
         .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
+    struct execution *e = run->e;
+    int r = machine_take(run->env->pool, wish, e->cancel_fd, &run->machine, err);
+
+    return r < 0 ? r
+                 : machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
+}
+
+/* The machine's part. It is to be released when everything was said. */
+static void run_machine(struct execution_run *run)
+{
     struct execution *e = run->e;
     uint64_t start_ns = clock_monotonic_ns(), cpu_ns;
     struct machine_wish wish = {0};
@@ -252,9 +262,7 @@ static void run_machine(struct execution_run *run)
     if (run->env->scope_tenant)
         memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
     memcpy(wish.snapshot.profile, e->profile, sizeof(e->profile));
-    r = machine_take(run->env->pool, &wish, e->cancel_fd, &run->machine, &err);
-    if (r == 0)
-        r = machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, &err);
+    r = take_and_run(run, &wish, &err);
     judge(run, r, &err);
     if (run->machine && r < 0 && r != -ECANCELED) {
         log_fault(run, &err);

@@ -168,20 +168,29 @@ static void charge(const struct prober *p, const struct inquiry *inquiry, uint64
         log_error("tools", "tenant=%s usage=\"%s\"", inquiry->tenant, err.message);
 }
 
-/* Looks at a script and writes down what there is. */
-static int look(struct prober *p, const struct inquiry *inquiry)
+/* Looks at a script within its tenant's quota. */
+static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cpu_us,
+               struct buf *ret, struct err *err)
 {
     const struct tool_script script = {
         .digest = inquiry->digest, .path = inquiry->path, .mode = inquiry->mode};
+    int r = check_quota(p, inquiry, err);
+
+    if (r < 0)
+        return r;
+    return tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd, ret_cpu_us, ret,
+                          err);
+}
+
+/* Looks at a script and writes down what there is. */
+static int look(struct prober *p, const struct inquiry *inquiry)
+{
     struct buf text = buf_init(PARSER_BYTES_MAX + 1);
     uint64_t start_ns = clock_monotonic_ns();
     struct err err = {0}, lost = {0};
     uint64_t cpu_us = 0;
-    int r = check_quota(p, inquiry, &err);
+    int r = ask(p, inquiry, &cpu_us, &text, &err);
 
-    if (r == 0)
-        r = tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd, &cpu_us, &text,
-                           &err);
     charge(p, inquiry, cpu_us);
     log_info("tools", "looked digest=%.12s script=\"%s\" result=\"%s\" ms=%.1f",
              inquiry->digest, inquiry->path, r < 0 ? err.message : "described",

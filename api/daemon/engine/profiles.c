@@ -50,13 +50,10 @@ void profiles_destroy(struct profiles *profiles)
 static int make_key(const char *digest, const struct skill_entry *entry,
                     char ret_key[SHA256_HEX_SIZE])
 {
-    struct buf text = buf_init(SIZE_MAX / 2);
+    _cleanup_buf_ struct buf text = buf_init(SIZE_MAX / 2);
     int r = buf_printf(&text, "%s %d %s", digest, (int)entry->mode, entry->entry);
 
-    if (r == 0)
-        r = sha256_of(text.data, text.len, ret_key);
-    buf_finish(&text);
-    return r;
+    return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
 
 static struct seat *seat_of(struct profiles *profiles, const char *key)

@@ -93,8 +93,8 @@ static void write_stream(struct json_writer *w, const char *key, const struct ex
 {
     struct buf bytes = buf_init(LIMIT_LOG_BYTES);
 
-    if (log && w->result == 0)
-        w->result = collect_stream(log, stream, &bytes);
+    if (log && w->out.error == 0)
+        w->out.error = collect_stream(log, stream, &bytes);
     json_write_text(w, key, bytes.data, bytes.len);
     buf_finish(&bytes);
 }
@@ -112,8 +112,8 @@ static void write_output(struct json_writer *w, const struct result *result)
         json_write_value(w, "output", value);
         return;
     }
-    if (result->log && !result->log->log_clipped && w->result == 0)
-        w->result = collect_stream(result->log, GUEST_STDOUT, &bytes);
+    if (result->log && !result->log->log_clipped && w->out.error == 0)
+        w->out.error = collect_stream(result->log, GUEST_STDOUT, &bytes);
     if (bytes.len > 0)
         (void)json_text_check((const char *)bytes.data, bytes.len, &value, NULL);
     json_write_value(w, "output", value);

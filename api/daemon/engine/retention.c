@@ -151,8 +151,9 @@ static int forget_files(struct retention *r, const struct registry_file *rows, s
 
         if (result == -ENOENT)
             continue;
-        if (result == 0)
-            result = store_release(store, rows[i].digest, err);
+        if (result < 0)
+            return result;
+        result = store_release(store, rows[i].digest, err);
         if (result < 0)
             return result;
         (*ret_n)++;

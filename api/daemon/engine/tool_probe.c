@@ -6,6 +6,7 @@
 #include "api/skill/tar.h"
 #include "api/tools/parser.h"
 #include "api/tools/probe.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+
+CLEANUP_WITH(struct machine *, machine_release)
 
 /* Where the probe lies beside the skill's files. */
 #define PROBE_PATH    ".skillvm-describe.py"
@@ -24,7 +27,7 @@
 
 /* What comes back. */
 struct reading {
-    struct buf output;
+    struct buf *output;
     bool too_large;
 };
 
@@ -35,45 +38,44 @@ uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env)
 
 int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err)
 {
-    struct buf text = buf_init(SCRIPT_MAX);
+    _cleanup_buf_ struct buf text = buf_init(SCRIPT_MAX);
     struct err ignored = {0};
     int r = skill_content_read(skill_fd, path, &text, &ignored);
 
     *ret = r == 0 && text.len > 0 && memmem(text.data, text.len, "argparse", 8);
-    buf_finish(&text);
     if (r == -ENOENT || r == -E2BIG)
         return 0;
     return r < 0 ? err_set(err, -r, "%s", ignored.message) : 0;
 }
 
 /* The probe, and after it the skill as it is. */
-static int write_tar(int skill_fd, int tar_fd, uint64_t *ret_bytes, struct err *err)
+static int write_tar(int skill_fd, int tar_fd, uint64_t *ret_bytes)
 {
     static const char zeros[TAR_BLOCK];
     const struct tar_header header = {
         .path = PROBE_PATH, .type = TAR_FILE, .mode = 0644, .size = argparse_probe_len};
-    struct buf head = buf_init(LIMIT_MIB);
+    _cleanup_buf_ struct buf head = buf_init(LIMIT_MIB);
     struct stat st;
     off_t at = 0;
     int r = fstat(skill_fd, &st) < 0 ? -errno : tar_put_header(&head, &header);
 
-    if (r == 0)
-        r = buf_append(&head, argparse_probe, argparse_probe_len);
-    if (r == 0)
-        r = buf_append(&head, zeros, tar_padding(argparse_probe_len));
-    if (r == 0)
-        r = fd_write_full(tar_fd, head.data, head.len);
-    if (r == 0 && (uint64_t)st.st_size > SKILL_TAR_MAX)
-        r = -EFBIG;
-    while (r == 0 && at < st.st_size) {
+    if (r < 0)
+        return r;
+    (void)buf_append(&head, argparse_probe, argparse_probe_len);
+    (void)buf_append(&head, zeros, tar_padding(argparse_probe_len));
+    r = head.error ? head.error : fd_write_full(tar_fd, head.data, head.len);
+    if (r < 0)
+        return r;
+    if ((uint64_t)st.st_size > SKILL_TAR_MAX)
+        return -EFBIG;
+    while (at < st.st_size) {
         ssize_t n = sendfile(tar_fd, skill_fd, &at, (size_t)(st.st_size - at));
 
         if (n <= 0)
-            r = n < 0 ? -errno : -EIO;
+            return n < 0 ? -errno : -EIO;
     }
     *ret_bytes = head.len + (uint64_t)at;
-    buf_finish(&head);
-    return r < 0 ? err_set_errno(err, -r, "cannot prepare the skill") : 0;
+    return 0;
 }
 
 /* Makes the job, with the tar that it reads. */
@@ -96,9 +98,9 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
     job->skill.fd = store_temporary(env->store);
     if (job->skill.fd < 0)
         return err_set_errno(err, -job->skill.fd, "cannot prepare the skill");
-    r = write_tar(skill, job->skill.fd, &job->skill.len, err);
+    r = write_tar(skill, job->skill.fd, &job->skill.len);
     if (r < 0)
-        return r;
+        return err_set_errno(err, -r, "cannot prepare the skill");
     r = job_encode(job, &orders);
     return r < 0 ? err_set_errno(err, -r, "cannot prepare the look at a script") : 0;
 }
@@ -106,7 +108,7 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
 static int take_output(void *ctx, const uint8_t *data, size_t len, struct err *err)
 {
     struct reading *reading = ctx;
-    int r = reading->too_large ? 0 : buf_append(&reading->output, data, len);
+    int r = reading->too_large ? 0 : buf_append(reading->output, data, len);
 
     reading->too_large |= r == -E2BIG;
     return r < 0 && r != -E2BIG ? err_set(err, -r, "out of memory") : 0;
@@ -119,16 +121,13 @@ static int run_machine(const struct tool_probe_env *env, const char *tenant,
 {
     const struct guest_sink sink = {.ctx = reading, .output = take_output};
     struct machine_wish wish = {0};
-    struct machine *machine = NULL;
+    _cleanup_(machine_release) struct machine *machine = NULL;
     int r;
 
     if (env->scope_tenant)
         (void)snprintf(wish.snapshot.scope, sizeof(wish.snapshot.scope), "%s", tenant);
     r = machine_take(env->pool, &wish, cancel_fd, &machine, err);
-    if (r == 0)
-        r = machine_run(machine, job, &sink, cancel_fd, report, err);
-    machine_release(machine);
-    return r;
+    return r < 0 ? r : machine_run(machine, job, &sink, cancel_fd, report, err);
 }
 
 /* What the end of the session means. */
@@ -140,13 +139,13 @@ static int judge(int r, const struct guest_report *report, struct reading *readi
 
     if (report->cancelled)
         return err->code ? -ECANCELED : err_set(err, ECANCELED, "the daemon stops");
-    if (r == 0 && (report->exit.flags & PROTO_EXIT_TIMED_OUT))
-        return err_set(err, ETIME, "the script did not ask for its arguments in time");
     if (r < 0)
         return r;
+    if (report->exit.flags & PROTO_EXIT_TIMED_OUT)
+        return err_set(err, ETIME, "the script did not ask for its arguments in time");
     if (reading->too_large)
         return err_set(err, ENODATA, "the description of its arguments is too large");
-    r = parser_read((const char *)reading->output.data, reading->output.len, &script, &why);
+    r = parser_read((const char *)reading->output->data, reading->output->len, &script, &why);
     if (r == -ENOMEM)
         return err_set(err, ENOMEM, "out of memory");
     if (r < 0)
@@ -159,19 +158,17 @@ int tool_probe_run(const struct tool_probe_env *env, const char *tenant,
                    const struct tool_script *script, int cancel_fd, uint64_t *ret_cpu_us,
                    struct buf *ret, struct err *err)
 {
-    struct reading reading = {.output = buf_init(PARSER_BYTES_MAX)};
+    _cleanup_buf_ struct buf output = buf_init(PARSER_BYTES_MAX);
+    struct reading reading = {.output = &output};
     struct machine_report report = {0};
-    struct job job = job_init();
+    _cleanup_job_ struct job job = job_init();
     int r = prepare(env, script, &job, err);
 
-    if (r == 0) {
-        r = run_machine(env, tenant, &job, cancel_fd, &reading, &report, err);
-        r = judge(r, &report.guest, &reading, err);
-    }
-    if (r == 0)
-        r = buf_append(ret, reading.output.data, reading.output.len);
+    *ret_cpu_us = 0;
+    if (r < 0)
+        return r;
+    r = run_machine(env, tenant, &job, cancel_fd, &reading, &report, err);
     *ret_cpu_us = report.cpu_us;
-    buf_finish(&reading.output);
-    job_finish(&job);
-    return r;
+    r = judge(r, &report.guest, &reading, err);
+    return r < 0 ? r : buf_append(ret, output.data, output.len);
 }

@@ -61,45 +61,42 @@ int job_bytes_read(const struct job_bytes *bytes, uint64_t offset, void *data, s
     return 0;
 }
 
-static int put_bytes(struct buf *run, enum proto_field tag, const void *data, size_t len)
+static void put_bytes(struct buf *run, enum proto_field tag, const void *data, size_t len)
 {
     uint8_t header[8];
     struct bytes_writer w = bytes_writer_init(header, sizeof(header));
-    int r;
 
     bytes_put_u16(&w, (uint16_t)tag);
     bytes_put_u16(&w, 0);
     bytes_put_u32(&w, (uint32_t)len);
-    r = buf_append(run, header, sizeof(header));
-    return r < 0 ? r : buf_append(run, data, len);
+    (void)buf_append(run, header, sizeof(header));
+    (void)buf_append(run, data, len);
 }
 
 /* NULL is left out. */
-static int put_text(struct buf *run, enum proto_field tag, const char *text)
+static void put_text(struct buf *run, enum proto_field tag, const char *text)
 {
-    return text ? put_bytes(run, tag, text, strlen(text)) : 0;
+    if (text)
+        put_bytes(run, tag, text, strlen(text));
 }
 
 /* size: bytes of the number, as proto.h says for the tag. */
-static int put_number(struct buf *run, enum proto_field tag, uint64_t value, size_t size)
+static void put_number(struct buf *run, enum proto_field tag, uint64_t value, size_t size)
 {
     uint8_t raw[8];
 
     for (size_t i = 0; i < size; i++)
         raw[i] = (uint8_t)(value >> (8 * i));
-    return put_bytes(run, tag, raw, size);
+    put_bytes(run, tag, raw, size);
 }
 
-static int put_all(struct buf *run, enum proto_field tag, const char *const *items, size_t n)
+static void put_all(struct buf *run, enum proto_field tag, const char *const *items, size_t n)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = put_text(run, tag, items[i]);
-    return r;
+    for (size_t i = 0; i < n; i++)
+        put_text(run, tag, items[i]);
 }
 
-static int put_limits(struct buf *run, const struct job *job, uint32_t pids)
+static void put_limits(struct buf *run, const struct job *job, uint32_t pids)
 {
     const struct {
         enum proto_field tag;
@@ -114,30 +111,23 @@ static int put_limits(struct buf *run, const struct job *job, uint32_t pids)
         {PROTO_F_FILES_BYTES, LIMIT_FILES_BYTES, 8},
         {PROTO_F_OUTPUT_BYTES, LIMIT_OUTPUT_BYTES, 8},
     };
-    int r = 0;
 
-    for (size_t i = 0; r == 0 && i < sizeof(limits) / sizeof(limits[0]); i++)
-        r = put_number(run, limits[i].tag, limits[i].value, limits[i].size);
-    return r;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        put_number(run, limits[i].tag, limits[i].value, limits[i].size);
 }
 
 int job_encode(struct job *job, const struct job_orders *orders)
 {
     struct buf *run = &job->run;
-    int r = put_text(run, PROTO_F_LANG, orders->lang);
 
-    if (r == 0)
-        r = put_number(run, PROTO_F_MODE, orders->mode, 1);
-    if (r == 0)
-        r = put_text(run, PROTO_F_ENTRY, orders->entry);
-    if (r == 0)
-        r = put_all(run, PROTO_F_ARG, orders->args, orders->n_args);
-    if (r == 0)
-        r = put_all(run, PROTO_F_ENV, orders->env, orders->n_env);
-    if (r == 0)
-        r = put_limits(run, job, orders->pids);
-    if (r == 0 && orders->instructions)
-        r = put_bytes(run, PROTO_F_INSTRUCTIONS, orders->instructions,
-                      orders->instructions_len);
-    return r < 0 ? r : put_text(run, PROTO_F_SKILL_NAME, orders->skill_name);
+    put_text(run, PROTO_F_LANG, orders->lang);
+    put_number(run, PROTO_F_MODE, orders->mode, 1);
+    put_text(run, PROTO_F_ENTRY, orders->entry);
+    put_all(run, PROTO_F_ARG, orders->args, orders->n_args);
+    put_all(run, PROTO_F_ENV, orders->env, orders->n_env);
+    put_limits(run, job, orders->pids);
+    if (orders->instructions)
+        put_bytes(run, PROTO_F_INSTRUCTIONS, orders->instructions, orders->instructions_len);
+    put_text(run, PROTO_F_SKILL_NAME, orders->skill_name);
+    return run->error;
 }

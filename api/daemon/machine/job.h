@@ -50,6 +50,7 @@ struct job_orders {
 struct job job_init(void);
 /* Safe on an initialised or finished job. */
 void job_finish(struct job *job);
+#define _cleanup_job_ __attribute__((cleanup(job_finish)))
 
 /* Takes a file over, from its beginning. */
 struct job_bytes job_bytes_of_fd(int fd, uint64_t len);

@@ -159,8 +159,9 @@ static int warm(struct pool *pool, struct machine *m, struct err *err)
     int r = machine_wait_ready(m, grace_ms, err);
 
     starts_note(&pool->starts, clock_monotonic_ns(), r < 0 ? err : NULL);
-    if (r == 0)
-        r = warmup_run(m->guest, &pool->warmup, err);
+    if (r < 0)
+        return r;
+    r = warmup_run(m->guest, &pool->warmup, err);
     return r < 0 ? r : machine_reset(m, grace_ms, err);
 }
 

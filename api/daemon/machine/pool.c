@@ -232,31 +232,36 @@ static void want_refill(struct pool *pool)
 }
 
 /* Finds one that is there. *ret is NULL where none is. 0 or -ECANCELED. */
-static int find(struct pool *pool, const char *owner, const struct snapshot *snapshot,
-                int cancel_fd, struct machine **ret, struct err *err)
+static int find_locked(struct pool *pool, const char *owner, const struct snapshot *snapshot,
+                       int cancel_fd, struct machine **ret, struct err *err)
 {
     enum pool_kind kind = POOL_REUSED;
-    struct machine *m = NULL;
-    int r = 0;
+    struct machine *m = owner[0] ? take_parked(pool, owner, snapshot) : NULL;
+    int r = owner[0] && !m ? await_reset(pool, owner, snapshot, cancel_fd, &m, err) : 0;
 
-    (void)pthread_mutex_lock(&pool->lock);
-    if (owner[0]) {
-        m = take_parked(pool, owner, snapshot);
-        if (!m)
-            r = await_reset(pool, owner, snapshot, cancel_fd, &m, err);
-    }
-    if (r == 0 && !m) {
+    if (r < 0)
+        return r;
+    if (!m) {
         m = take_parked(pool, "", snapshot);
         kind = m ? POOL_FRESH : POOL_STARTED;
         pool->demand[snapshot->place] += POOL_DEMAND_ONE;
         want_refill(pool);
     }
-    if (r == 0)
-        pool->counted.takes[kind]++;
+    pool->counted.takes[kind]++;
     if (m)
         m->kind = kind;
-    (void)pthread_mutex_unlock(&pool->lock);
     *ret = m;
+    return 0;
+}
+
+static int find(struct pool *pool, const char *owner, const struct snapshot *snapshot,
+                int cancel_fd, struct machine **ret, struct err *err)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    r = find_locked(pool, owner, snapshot, cancel_fd, ret, err);
+    (void)pthread_mutex_unlock(&pool->lock);
     return r;
 }
 

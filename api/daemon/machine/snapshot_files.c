@@ -3,6 +3,7 @@
 
 #include "api/json/json_text.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -18,6 +19,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+CLEANUP_WITH(cJSON *, cJSON_Delete)
+CLEANUP_WITH(struct sha256 *, sha256_destroy)
 
 #define PAGE_BYTES   4096u
 #define MANIFEST_MAX 65536u
@@ -44,16 +48,13 @@ int snapshot_input_open(const char *path, const char *what, char digest[SHA256_H
 
 int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA256_HEX_SIZE])
 {
-    struct buf text = buf_init(SNAPSHOT_FINGERPRINT_SIZE + 1024);
+    _cleanup_buf_ struct buf text = buf_init(SNAPSHOT_FINGERPRINT_SIZE + 1024);
     int r =
         buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n%s\n%s\n", SNAPSHOT_SCHEMA,
                    inputs->kernel, inputs->image, inputs->vmm, inputs->memory_mib,
                    inputs->fingerprint, inputs->name.scope, inputs->name.profile);
 
-    if (r == 0)
-        r = sha256_of(text.data, text.len, ret_key);
-    buf_finish(&text);
-    return r;
+    return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
 
 const struct snapshot_fds snapshot_no_files = {-1, -1, -1};
@@ -86,13 +87,22 @@ int snapshot_files_open(int dir, int flags, bool with_working_set, struct snapsh
     return 0;
 }
 
+static int write_to_disk(int fd, const struct buf *out)
+{
+    int r = out->error ? out->error : fd_write_full(fd, out->data, out->len);
+
+    if (r < 0)
+        return r;
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
 int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
                             const struct snapshot_contents *contents, struct err *err)
 {
     _cleanup_fd_ int fd =
         openat(dir_fd, "manifest.json", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     time_t now = (time_t)(clock_realtime_ns() / 1000000000u);
-    struct buf out = buf_init(MANIFEST_MAX);
+    _cleanup_buf_ struct buf out = buf_init(MANIFEST_MAX);
     struct tm tm;
     char made[32];
     int r;
@@ -100,33 +110,26 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
     if (fd < 0)
         return err_set_errno(err, errno, "cannot create manifest.json");
     (void)strftime(made, sizeof(made), TIME_FORMAT, gmtime_r(&now, &tm));
-    r = buf_printf(&out,
-                   "{\n  \"schema\": %d,\n  \"key\": \"%s\",\n  \"kernel_sha256\": \"%s\",\n"
-                   "  \"image_sha256\": \"%s\",\n  \"vmm_sha256\": \"%s\",\n"
-                   "  \"memory_mib\": %u,\n  \"scope\": \"%s\",\n  \"profile\": \"%s\",\n"
-                   "  \"cpu_fingerprint\": ",
-                   SNAPSHOT_SCHEMA, key, inputs->kernel, inputs->image, inputs->vmm,
-                   inputs->memory_mib, inputs->name.scope, inputs->name.profile);
-    if (r == 0)
-        r = json_append_cstr(&out, inputs->fingerprint);
-    if (r == 0)
-        r = buf_printf(&out,
-                       ",\n  \"state_bytes\": %llu,\n  \"state_sha256\": \"%s\",\n"
-                       "  \"memory_bytes\": %llu,\n  \"memory_sparse_sha256\": \"%s\",\n"
-                       "  \"working_set_bytes\": %llu,\n"
-                       "  \"working_set_sha256\": \"%s\",\n"
-                       "  \"boot_ms\": %llu,\n  \"made_at\": \"%s\",\n"
-                       "  \"made_by\": \"skillvm " SKILLVM_VERSION "\"\n}\n",
-                       (unsigned long long)contents->state_bytes, contents->state_digest,
-                       (unsigned long long)contents->memory_bytes, contents->memory_digest,
-                       (unsigned long long)contents->working_set_bytes,
-                       contents->working_set_digest, (unsigned long long)contents->boot_ms,
-                       made);
-    if (r == 0)
-        r = fd_write_full(fd, out.data, out.len);
-    if (r == 0 && fsync(fd) < 0)
-        r = -errno;
-    buf_finish(&out);
+    (void)buf_printf(&out,
+                     "{\n  \"schema\": %d,\n  \"key\": \"%s\",\n  \"kernel_sha256\": \"%s\",\n"
+                     "  \"image_sha256\": \"%s\",\n  \"vmm_sha256\": \"%s\",\n"
+                     "  \"memory_mib\": %u,\n  \"scope\": \"%s\",\n  \"profile\": \"%s\",\n"
+                     "  \"cpu_fingerprint\": ",
+                     SNAPSHOT_SCHEMA, key, inputs->kernel, inputs->image, inputs->vmm,
+                     inputs->memory_mib, inputs->name.scope, inputs->name.profile);
+    (void)json_append_cstr(&out, inputs->fingerprint);
+    (void)buf_printf(&out,
+                     ",\n  \"state_bytes\": %llu,\n  \"state_sha256\": \"%s\",\n"
+                     "  \"memory_bytes\": %llu,\n  \"memory_sparse_sha256\": \"%s\",\n"
+                     "  \"working_set_bytes\": %llu,\n"
+                     "  \"working_set_sha256\": \"%s\",\n"
+                     "  \"boot_ms\": %llu,\n  \"made_at\": \"%s\",\n"
+                     "  \"made_by\": \"skillvm " SKILLVM_VERSION "\"\n}\n",
+                     (unsigned long long)contents->state_bytes, contents->state_digest,
+                     (unsigned long long)contents->memory_bytes, contents->memory_digest,
+                     (unsigned long long)contents->working_set_bytes,
+                     contents->working_set_digest, (unsigned long long)contents->boot_ms, made);
+    r = write_to_disk(fd, &out);
     return r < 0 ? err_set_errno(err, -r, "cannot write manifest.json") : 0;
 }
 
@@ -200,85 +203,63 @@ static int take_text(const cJSON *json, const char *key, char *ret, size_t size,
     return 0;
 }
 
+/* Each of these fails with -EINVAL. */
 static int check_parsed(const cJSON *json, const char *key,
                         const struct snapshot_inputs *inputs, struct snapshot_contents *ret,
                         struct err *err)
 {
-    int r = expect_number(json, "schema", SNAPSHOT_SCHEMA, err);
-
-    if (r == 0)
-        r = expect_text(json, "kernel_sha256", inputs->kernel, err);
-    if (r == 0)
-        r = expect_text(json, "image_sha256", inputs->image, err);
-    if (r == 0)
-        r = expect_text(json, "vmm_sha256", inputs->vmm, err);
-    if (r == 0)
-        r = expect_number(json, "memory_mib", inputs->memory_mib, err);
-    if (r == 0)
-        r = expect_text(json, "scope", inputs->name.scope, err);
-    if (r == 0)
-        r = expect_text(json, "profile", inputs->name.profile, err);
-    if (r == 0)
-        r = expect_text(json, "cpu_fingerprint", inputs->fingerprint, err);
-    if (r == 0)
-        r = expect_text(json, "key", key, err);
-    if (r == 0)
-        r = take_number(json, "state_bytes", &ret->state_bytes, err);
-    if (r == 0)
-        r = take_text(json, "state_sha256", ret->state_digest, SHA256_HEX_SIZE, err);
-    if (r == 0)
-        r = take_number(json, "memory_bytes", &ret->memory_bytes, err);
-    if (r == 0)
-        r = take_text(json, "memory_sparse_sha256", ret->memory_digest, SHA256_HEX_SIZE, err);
-    if (r == 0)
-        r = take_number(json, "working_set_bytes", &ret->working_set_bytes, err);
-    if (r == 0)
-        r = take_text(json, "working_set_sha256", ret->working_set_digest, SHA256_HEX_SIZE,
-                      err);
-    if (r == 0)
-        r = take_number(json, "boot_ms", &ret->boot_ms, err);
-    if (r == 0)
-        r = take_time(json, "made_at", &ret->made_s, err);
-    return r;
+    if (expect_number(json, "schema", SNAPSHOT_SCHEMA, err) < 0 ||
+        expect_text(json, "kernel_sha256", inputs->kernel, err) < 0 ||
+        expect_text(json, "image_sha256", inputs->image, err) < 0 ||
+        expect_text(json, "vmm_sha256", inputs->vmm, err) < 0 ||
+        expect_number(json, "memory_mib", inputs->memory_mib, err) < 0 ||
+        expect_text(json, "scope", inputs->name.scope, err) < 0 ||
+        expect_text(json, "profile", inputs->name.profile, err) < 0 ||
+        expect_text(json, "cpu_fingerprint", inputs->fingerprint, err) < 0 ||
+        expect_text(json, "key", key, err) < 0 ||
+        take_number(json, "state_bytes", &ret->state_bytes, err) < 0 ||
+        take_text(json, "state_sha256", ret->state_digest, SHA256_HEX_SIZE, err) < 0 ||
+        take_number(json, "memory_bytes", &ret->memory_bytes, err) < 0 ||
+        take_text(json, "memory_sparse_sha256", ret->memory_digest, SHA256_HEX_SIZE, err) < 0 ||
+        take_number(json, "working_set_bytes", &ret->working_set_bytes, err) < 0 ||
+        take_text(json, "working_set_sha256", ret->working_set_digest, SHA256_HEX_SIZE, err) <
+            0 ||
+        take_number(json, "boot_ms", &ret->boot_ms, err) < 0 ||
+        take_time(json, "made_at", &ret->made_s, err) < 0)
+        return -EINVAL;
+    return 0;
 }
 
 /* Reads and parses manifest.json; the caller deletes *ret. 0, -EINVAL or -errno. */
 static int read_manifest(int dir_fd, cJSON **ret, struct err *err)
 {
-    struct buf text = buf_init(MANIFEST_MAX);
+    _cleanup_buf_ struct buf text = buf_init(MANIFEST_MAX);
     int r = read_text(dir_fd, "manifest.json", &text, err);
 
-    if (r == 0) {
-        *ret = cJSON_ParseWithLength((const char *)text.data, text.len);
-        r = *ret ? 0 : err_set(err, EINVAL, "manifest.json is no JSON");
-    }
-    buf_finish(&text);
-    return r;
+    if (r < 0)
+        return r;
+    *ret = cJSON_ParseWithLength((const char *)text.data, text.len);
+    return *ret ? 0 : err_set(err, EINVAL, "manifest.json is no JSON");
 }
 
 int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
                             struct snapshot_contents *ret, struct err *err)
 {
-    cJSON *json = NULL;
+    _cleanup_(cJSON_Delete) cJSON *json = NULL;
     int r = read_manifest(dir_fd, &json, err);
 
-    if (r == 0)
-        r = check_parsed(json, key, inputs, ret, err);
-    cJSON_Delete(json);
-    return r;
+    return r < 0 ? r : check_parsed(json, key, inputs, ret, err);
 }
 
 int snapshot_manifest_name(int dir_fd, struct snapshot_name *ret, struct err *err)
 {
-    cJSON *json = NULL;
+    _cleanup_(cJSON_Delete) cJSON *json = NULL;
     int r = read_manifest(dir_fd, &json, err);
 
-    if (r == 0)
-        r = take_text(json, "scope", ret->scope, sizeof(ret->scope), err);
-    if (r == 0)
-        r = take_text(json, "profile", ret->profile, sizeof(ret->profile), err);
-    cJSON_Delete(json);
-    return r;
+    if (r < 0)
+        return r;
+    r = take_text(json, "scope", ret->scope, sizeof(ret->scope), err);
+    return r < 0 ? r : take_text(json, "profile", ret->profile, sizeof(ret->profile), err);
 }
 
 static int file_bytes(int fd, uint64_t *ret)
@@ -291,24 +272,32 @@ static int file_bytes(int fd, uint64_t *ret)
     return 0;
 }
 
-static int measure(const struct snapshot_fds *fds, struct snapshot_contents *ret,
-                   struct err *err)
+static int measure_files(const struct snapshot_fds *fds, struct snapshot_contents *ret)
 {
     int r = file_bytes(fds->state, &ret->state_bytes);
 
     ret->working_set_bytes = 0;
     ret->working_set_digest[0] = '\0';
-    if (r == 0)
-        r = file_bytes(fds->memory, &ret->memory_bytes);
-    if (r == 0)
-        r = sha256_of_fd(fds->state, ret->state_digest);
-    if (r == 0)
-        r = snapshots_digest_memory(fds->memory, ret->memory_digest);
-    if (r == 0 && fds->working_set >= 0) {
-        r = file_bytes(fds->working_set, &ret->working_set_bytes);
-        if (r == 0)
-            r = sha256_of_fd(fds->working_set, ret->working_set_digest);
-    }
+    if (r < 0)
+        return r;
+    r = file_bytes(fds->memory, &ret->memory_bytes);
+    if (r < 0)
+        return r;
+    r = sha256_of_fd(fds->state, ret->state_digest);
+    if (r < 0)
+        return r;
+    r = snapshots_digest_memory(fds->memory, ret->memory_digest);
+    if (r < 0 || fds->working_set < 0)
+        return r;
+    r = file_bytes(fds->working_set, &ret->working_set_bytes);
+    return r < 0 ? r : sha256_of_fd(fds->working_set, ret->working_set_digest);
+}
+
+static int measure(const struct snapshot_fds *fds, struct snapshot_contents *ret,
+                   struct err *err)
+{
+    int r = measure_files(fds, ret);
+
     return r < 0 ? err_set_errno(err, -r, "cannot read the snapshot") : 0;
 }
 
@@ -377,8 +366,8 @@ static int digest_range(struct sha256 *sha, int fd, uint8_t *chunk, size_t chunk
 int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
 {
     enum { CHUNK = 256 * 1024 };
-    struct sha256 *sha = NULL;
-    uint8_t *chunk = NULL;
+    _cleanup_(sha256_destroy) struct sha256 *sha = NULL;
+    _cleanup_free_ uint8_t *chunk = NULL;
     uint64_t size = 0, at = 0;
     uint8_t le[8];
     int r = file_bytes(fd, &size);
@@ -389,8 +378,9 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
         return -EINVAL;
     sha = sha256_create();
     chunk = malloc(CHUNK);
-    r = sha && chunk ? 0 : -ENOMEM;
-    while (r == 0 && at < size) {
+    if (!sha || !chunk)
+        return -ENOMEM;
+    while (at < size) {
         off_t data = lseek(fd, (off_t)at, SEEK_DATA);
         off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
         uint64_t begin, end;
@@ -405,17 +395,15 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
         if (end > size)
             end = size;
         r = digest_range(sha, fd, chunk, CHUNK, begin, end);
+        if (r < 0)
+            return r;
         at = end;
     }
     for (int b = 0; b < 8; b++)
         le[b] = (uint8_t)(size >> (8 * b));
-    if (r == 0) {
-        sha256_update(sha, le, sizeof(le));
-        sha256_hex(sha, ret_hex);
-    }
-    free(chunk);
-    sha256_destroy(sha);
-    return r;
+    sha256_update(sha, le, sizeof(le));
+    sha256_hex(sha, ret_hex);
+    return 0;
 }
 
 static bool is_kept(int parent_fd, const char *key,

@@ -4,6 +4,7 @@
 #include "api/daemon/machine/guest.h"
 #include "api/daemon/machine/vm.h"
 #include "api/daemon/machine/warmup.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -15,6 +16,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+CLEANUP_WITH(struct guest *, guest_close)
 
 #define MAKING_NAME     "snapshot-in-the-making"
 #define SAVE_TIMEOUT_MS 120000ull
@@ -63,15 +66,17 @@ int snapshot_maker_read_inputs(struct snapshot_maker *maker, struct err *err)
     inputs->memory_mib = config->memory_mib;
     r = snapshot_input_open(config->kernel_path, "guest kernel", inputs->kernel,
                             &maker->kernel_fd, err);
-    if (r == 0)
-        r = snapshot_input_open(config->image_path, "guest image", inputs->image,
-                                &maker->image_fd, err);
-    if (r == 0)
-        r = snapshot_input_open(config->vmm_program, "program", inputs->vmm, &vmm_fd, err);
-    if (r == 0)
-        r = vm_query(config->vmm_program, "fingerprint", inputs->fingerprint,
-                     sizeof(inputs->fingerprint), err);
-    return r;
+    if (r < 0)
+        return r;
+    r = snapshot_input_open(config->image_path, "guest image", inputs->image, &maker->image_fd,
+                            err);
+    if (r < 0)
+        return r;
+    r = snapshot_input_open(config->vmm_program, "program", inputs->vmm, &vmm_fd, err);
+    if (r < 0)
+        return r;
+    return vm_query(config->vmm_program, "fingerprint", inputs->fingerprint,
+                    sizeof(inputs->fingerprint), err);
 }
 
 int snapshot_maker_key(const struct snapshot_maker *maker, const struct snapshot_name *name,
@@ -131,6 +136,18 @@ static int publish(const struct snapshot_maker *maker, struct work *work, uint64
     return 0;
 }
 
+/* Closing its files is left to the caller. */
+static int open_checked(int dir, struct work *work, struct err *err)
+{
+    int r = snapshot_manifest_check(dir, work->key, &work->inputs, &work->contents, err);
+
+    if (r < 0)
+        return r;
+    r = snapshot_files_open(dir, O_RDONLY, work->contents.working_set_bytes > 0, &work->files,
+                            err);
+    return r < 0 ? r : snapshot_contents_check(&work->files, &work->contents, err);
+}
+
 int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name *name,
                         struct snapshot **ret, struct err *err)
 {
@@ -144,22 +161,18 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
     dir = openat(maker->config->snapshots_fd, work.key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return errno == ENOENT ? -ENOENT : err_set_errno(err, errno, "cannot open its folder");
-    r = snapshot_manifest_check(dir, work.key, &work.inputs, &work.contents, err);
-    if (r == 0)
-        r = snapshot_files_open(dir, O_RDONLY, work.contents.working_set_bytes > 0, &work.files,
-                                err);
-    if (r == 0)
-        r = snapshot_contents_check(&work.files, &work.contents, err);
+    r = open_checked(dir, &work, err);
     if (r < 0) {
         snapshot_files_close(&work.files);
         return r;
     }
     r = publish(maker, &work, age_since(work.contents.made_s), ret, err);
-    if (r == 0)
-        log_info("snapshot", "loaded key=%.16s profile=\"%s\" ms=%llu age_s=%llu", work.key,
-                 name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / MS),
-                 (unsigned long long)((*ret)->age_ns / SECOND_NS));
-    return r;
+    if (r < 0)
+        return r;
+    log_info("snapshot", "loaded key=%.16s profile=\"%s\" ms=%llu age_s=%llu", work.key,
+             name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / MS),
+             (unsigned long long)((*ret)->age_ns / SECOND_NS));
+    return 0;
 }
 
 /* The guest says READY, and holds the modules of its profile. */
@@ -167,14 +180,12 @@ static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm, cons
                          uint64_t start_ns, struct err *err)
 {
     uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * MS;
-    struct guest *guest = guest_open(vm, start_ns, maker->config->grace_ms);
+    _cleanup_(guest_close) struct guest *guest =
+        guest_open(vm, start_ns, maker->config->grace_ms);
     int r = guest ? guest_wait_ready(guest, deadline_ns, err)
                   : err_set(err, ENOMEM, "out of memory");
 
-    if (r == 0 && profile[0])
-        r = guest_warm(guest, profile, deadline_ns, err);
-    guest_close(guest);
-    return r;
+    return r < 0 || !profile[0] ? r : guest_warm(guest, profile, deadline_ns, err);
 }
 
 /* Waits until a guest that boots is ready, and saves it into the open files. */
@@ -191,10 +202,10 @@ static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct 
     fd_close(&vm->vsock_fd);
     maker->say(maker->ctx, "saving the guest");
     r = vm_send_snapshot(vm, work->files.state, work->files.memory, err);
-    if (r == 0)
-        r = vm_wait_event(vm, VMM_EVENT_SNAPSHOT, clock_monotonic_ns() + SAVE_TIMEOUT_MS * MS,
-                          &event, err);
-    return r;
+    if (r < 0)
+        return r;
+    return vm_wait_event(vm, VMM_EVENT_SNAPSHOT, clock_monotonic_ns() + SAVE_TIMEOUT_MS * MS,
+                         &event, err);
 }
 
 /* Starts a machine that stopping can end: boot or restore is NULL. finish_vm is due on 0. */
@@ -242,22 +253,41 @@ static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct
     return r;
 }
 
+static int warm_up(struct vm *vm, uint64_t grace_ms, struct err *err)
+{
+    _cleanup_(guest_close) struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
+    _cleanup_job_ struct job job = job_init();
+    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
+
+    return r < 0 ? r : warmup_run(guest, &job, err);
+}
+
 /*
  * Runs the warm-up in a machine that records, and has it end by itself, which writes the
  * record.
  */
-static int run_warmup(const struct snapshot_maker *maker, struct vm *vm, struct err *err)
+static int run_warmup(struct vm *vm, uint64_t grace_ms, struct err *err)
 {
-    const uint64_t grace_ms = maker->config->grace_ms;
-    struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
-    struct job job = job_init();
-    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
+    int r = warm_up(vm, grace_ms, err);
 
-    if (r == 0)
-        r = warmup_run(guest, &job, err);
-    job_finish(&job);
-    guest_close(guest);
     return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * MS, err);
+}
+
+static int record(struct snapshot_maker *maker, const struct vm_restore *how, struct err *err)
+{
+    struct vm vm = vm_init();
+    struct stat st;
+    int r = start_vm(maker, NULL, how, &vm, err);
+
+    if (r < 0)
+        return r;
+    r = run_warmup(&vm, maker->config->grace_ms, err);
+    finish_vm(maker, &vm);
+    if (r < 0)
+        return r;
+    if (fstat(how->record_fd, &st) < 0 || st.st_size == 0)
+        return err_set(err, ENODATA, "nothing was recorded");
+    return 0;
 }
 
 /*
@@ -266,30 +296,22 @@ static int run_warmup(const struct snapshot_maker *maker, struct vm *vm, struct 
  */
 static void record_working_set(struct snapshot_maker *maker, int dir, struct work *work)
 {
-    _cleanup_fd_ int record =
+    _cleanup_fd_ int fd =
         openat(dir, "working-set", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     const struct vm_restore how = {.program = maker->config->vmm_program,
                                    .image_fd = maker->image_fd,
                                    .state_fd = work->files.state,
                                    .memory_fd = work->files.memory,
                                    .working_set_fd = -1,
-                                   .record_fd = record};
-    struct vm vm = vm_init();
+                                   .record_fd = fd};
     struct err err = {0};
-    struct stat st;
     int r;
 
     maker->say(maker->ctx, "recording which pages a run uses");
-    r = record < 0 ? err_set_errno(&err, errno, "cannot create working-set")
-                   : start_vm(maker, NULL, &how, &vm, &err);
+    r = fd < 0 ? err_set_errno(&err, errno, "cannot create working-set")
+               : record(maker, &how, &err);
     if (r == 0) {
-        r = run_warmup(maker, &vm, &err);
-        finish_vm(maker, &vm);
-    }
-    if (r == 0 && (fstat(record, &st) < 0 || st.st_size == 0))
-        r = err_set(&err, ENODATA, "nothing was recorded");
-    if (r == 0) {
-        work->files.working_set = fd_steal(&record);
+        work->files.working_set = fd_steal(&fd);
         return;
     }
     log_warn("snapshot", "key=%.16s working_set=none reason=\"%s\"", work->key, err.message);
@@ -314,19 +336,25 @@ static int store(const struct snapshot_maker *maker, int dir, const struct work 
     return 0;
 }
 
-/* Makes it in an empty folder and moves that to its place. */
-static int make_in(struct snapshot_maker *maker, int dir, struct work *work, struct err *err)
+static int write_in(struct snapshot_maker *maker, int dir, struct work *work, struct err *err)
 {
     int r = snapshot_files_open(dir, O_CREAT | O_EXCL | O_RDWR, false, &work->files, err);
 
-    if (r == 0)
-        r = boot(maker, dir, work, err);
-    if (r == 0) {
-        record_working_set(maker, dir, work);
-        r = snapshot_contents_seal(&work->files, &work->contents, err);
-    }
-    if (r == 0)
-        r = store(maker, dir, work, err);
+    if (r < 0)
+        return r;
+    r = boot(maker, dir, work, err);
+    if (r < 0)
+        return r;
+    record_working_set(maker, dir, work);
+    r = snapshot_contents_seal(&work->files, &work->contents, err);
+    return r < 0 ? r : store(maker, dir, work, err);
+}
+
+/* Makes it in an empty folder and moves that to its place. */
+static int make_in(struct snapshot_maker *maker, int dir, struct work *work, struct err *err)
+{
+    int r = write_in(maker, dir, work, err);
+
     /* They are for writing. */
     snapshot_files_close(&work->files);
     return r < 0 ? r

@@ -141,9 +141,10 @@ static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
         return r;
     say(s, SNAPSHOTS_PREPARING, "checking the snapshot");
     r = load_or_make(s, &plain, ret, err);
-    if (r == 0)
-        adopt_all(s);
-    return r;
+    if (r < 0)
+        return r;
+    adopt_all(s);
+    return 0;
 }
 
 /* Waits a while before the next try. False when it is time to stop. */

@@ -29,6 +29,7 @@ struct launch {
     int fds[FDS_MAX]; /* owned copies at SOURCE_FD_MIN and above; index + FIRST_FD is its number
                        */
     size_t n_fds;
+    int error; /* -errno of the first descriptor that could not be passed, or 0 */
     char numbers[FDS_MAX][8];
 };
 
@@ -51,23 +52,24 @@ static void add_argument(struct launch *l, const char *text)
     l->argv[l->argc++] = argument(text);
 }
 
-/* Passes a descriptor under the next number. -1 is left out. 0 or -errno. */
-static int add_fd(struct launch *l, const char *option, int fd)
+/* Passes a descriptor under the next number. -1 is left out. launch tells of a failure. */
+static void add_fd(struct launch *l, const char *option, int fd)
 {
     size_t i = l->n_fds;
     int copy;
 
-    if (fd < 0)
-        return 0;
+    if (fd < 0 || l->error)
+        return;
     copy = fcntl(fd, F_DUPFD_CLOEXEC, SOURCE_FD_MIN);
-    if (copy < 0)
-        return -errno;
+    if (copy < 0) {
+        l->error = -errno;
+        return;
+    }
     l->fds[i] = copy;
     l->n_fds++;
     (void)snprintf(l->numbers[i], sizeof(l->numbers[i]), "%zu", FIRST_FD + i);
     add_argument(l, option);
     add_argument(l, l->numbers[i]);
-    return 0;
 }
 
 static void launch_finish(struct launch *l)
@@ -76,15 +78,37 @@ static void launch_finish(struct launch *l)
         fd_close(&l->fds[i]);
 }
 
+/* 0 or an errno, as posix_spawn. */
+static int spawn(struct launch *l, int stdout_fd, posix_spawn_file_actions_t *actions,
+                 posix_spawnattr_t *attr, pid_t *ret_pid)
+{
+    char *const no_env[] = {NULL};
+    int r;
+
+    r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (r != 0)
+        return r;
+    r = stdout_fd < 0
+            ? posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+            : posix_spawn_file_actions_adddup2(actions, stdout_fd, STDOUT_FILENO);
+    for (size_t i = 0; r == 0 && i < l->n_fds; i++)
+        r = posix_spawn_file_actions_adddup2(actions, l->fds[i], FIRST_FD + (int)i);
+    if (r != 0)
+        return r;
+    l->argv[l->argc] = NULL;
+    return posix_spawn(ret_pid, l->program, actions, attr, l->argv, no_env);
+}
+
 /* stdout_fd -1 is /dev/null. */
 static int launch(struct launch *l, int stdout_fd, pid_t *ret_pid)
 {
-    char *const no_env[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
     int r;
 
+    if (l->error)
+        return l->error;
     r = posix_spawn_file_actions_init(&actions);
     if (r != 0)
         return -r;
@@ -95,24 +119,13 @@ static int launch(struct launch *l, int stdout_fd, pid_t *ret_pid)
     }
     (void)sigemptyset(&none);
     (void)sigfillset(&all);
-    /* A group of its own: a Ctrl-C at the daemon's terminal is the daemon's to handle. */
-    r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                            POSIX_SPAWN_SETPGROUP);
-    if (r == 0)
-        r = posix_spawnattr_setsigmask(&attr, &none);
-    if (r == 0)
-        r = posix_spawnattr_setsigdefault(&attr, &all);
-    if (r == 0)
-        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (r == 0 && stdout_fd < 0)
-        r = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (r == 0 && stdout_fd >= 0)
-        r = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
-    for (size_t i = 0; r == 0 && i < l->n_fds; i++)
-        r = posix_spawn_file_actions_adddup2(&actions, l->fds[i], FIRST_FD + (int)i);
-    l->argv[l->argc] = NULL;
-    if (r == 0)
-        r = posix_spawn(ret_pid, l->program, &actions, &attr, l->argv, no_env);
+    /* A group of its own: a Ctrl-C at the daemon's terminal is the daemon's to handle. Flags
+       and masks that are right cannot fail. */
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawnattr_setsigdefault(&attr, &all);
+    r = spawn(l, stdout_fd, &actions, &attr, ret_pid);
     (void)posix_spawnattr_destroy(&attr);
     (void)posix_spawn_file_actions_destroy(&actions);
     return -r;
@@ -134,21 +147,19 @@ static int start(struct launch *l, const char *command, const int *fds,
         r = err_set_errno(err, errno, "cannot create the sockets of a microVM");
         goto out;
     }
-    r = add_fd(l, "--control-fd", control[1]);
-    if (r == 0)
-        r = add_fd(l, "--vsock-fd", vsock[1]);
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = add_fd(l, options[i], fds[i]);
+    add_fd(l, "--control-fd", control[1]);
+    add_fd(l, "--vsock-fd", vsock[1]);
+    for (size_t i = 0; i < n; i++)
+        add_fd(l, options[i], fds[i]);
     if (memory_mib) {
         add_argument(l, "--memory-mib");
         add_argument(l, memory_mib);
     }
     if (l->reusable)
         add_argument(l, "--reusable");
-    if (r == 0)
-        r = fd_set_nonblock(vsock[0], true);
-    if (r == 0)
-        r = launch(l, -1, &vm.pid);
+    if (!l->error)
+        l->error = fd_set_nonblock(vsock[0], true);
+    r = launch(l, -1, &vm.pid);
     if (r < 0) {
         r = err_set_errno(err, -r, "cannot start %s", l->program);
         goto out;
@@ -250,9 +261,16 @@ int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err
     return r < 0 ? err_set_errno(err, -r, "cannot ask the microVM for a snapshot") : 0;
 }
 
-int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err)
+static int send_reset(const struct vm *vm, int ours, int theirs)
 {
     const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_RESET};
+    int r = fd_set_nonblock(ours, true);
+
+    return r < 0 ? r : fd_send(vm->control_fd, &command, sizeof(command), &theirs, 1);
+}
+
+int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err)
+{
     _cleanup_fd_ int ours = -1, theirs = -1;
     struct vmm_event event;
     int ends[2];
@@ -262,9 +280,7 @@ int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err)
         return err_set_errno(err, errno, "cannot create the socket of a microVM");
     ours = ends[0];
     theirs = ends[1];
-    r = fd_set_nonblock(ours, true);
-    if (r == 0)
-        r = fd_send(vm->control_fd, &command, sizeof(command), &theirs, 1);
+    r = send_reset(vm, ours, theirs);
     if (r < 0)
         return err_set_errno(err, -r, "cannot ask the microVM to be reset");
     /* From here on nothing the old run left is read. Its stream stays open until the machine

@@ -31,14 +31,15 @@ static int make_tar(struct buf *tar)
         .path = "main.py", .type = TAR_FILE, .mode = 0644, .size = len};
     int r = tar_put_header(tar, &header);
 
-    if (r == 0)
-        r = buf_append(tar, script, len);
-    if (r == 0)
-        r = buf_append(tar, zeros, tar_padding(len));
-    return r < 0 ? r : buf_append(tar, zeros, sizeof(zeros));
+    if (r < 0)
+        return r;
+    (void)buf_append(tar, script, len);
+    (void)buf_append(tar, zeros, tar_padding(len));
+    (void)buf_append(tar, zeros, sizeof(zeros));
+    return tar->error;
 }
 
-int warmup_job(struct job *ret, struct err *err)
+static int fill(struct job *job)
 {
     static const struct job_orders orders = {.lang = "python",
                                              .mode = PROTO_MODE_ENTRY,
@@ -46,16 +47,21 @@ int warmup_job(struct job *ret, struct err *err)
                                              .pids = LIMIT_PIDS,
                                              .instructions = "",
                                              .skill_name = "warmup"};
-    struct job job = job_init();
     int r;
 
-    job.timeout_ms = TIMEOUT_MS;
-    job.memory_bytes = DEFAULT_MEMORY_BYTES;
-    job.skill.memory = buf_init(8 * BLOCK);
-    r = make_tar(&job.skill.memory);
-    job.skill.len = job.skill.memory.len;
-    if (r == 0)
-        r = job_encode(&job, &orders);
+    job->timeout_ms = TIMEOUT_MS;
+    job->memory_bytes = DEFAULT_MEMORY_BYTES;
+    job->skill.memory = buf_init(8 * BLOCK);
+    r = make_tar(&job->skill.memory);
+    job->skill.len = job->skill.memory.len;
+    return r < 0 ? r : job_encode(job, &orders);
+}
+
+int warmup_job(struct job *ret, struct err *err)
+{
+    struct job job = job_init();
+    int r = fill(&job);
+
     if (r < 0) {
         job_finish(&job);
         return err_set_errno(err, -r, "cannot prepare the warm-up");
@@ -70,8 +76,10 @@ int warmup_run(struct guest *guest, const struct job *job, struct err *err)
     struct guest_report report;
     int r = guest_run(guest, job, &nobody, -1, &report, err);
 
-    if (r == 0 && (report.exit.code != 0 || report.exit.signal != 0))
+    if (r < 0)
+        return r;
+    if (report.exit.code != 0 || report.exit.signal != 0)
         return err_set(err, EREMOTEIO, "the warm-up ended with code %u, signal %u",
                        report.exit.code, report.exit.signal);
-    return r;
+    return 0;
 }

@@ -78,8 +78,9 @@ static int read_version(struct registry *registry, int *ret, struct err *err)
     int version = 0, application = 0;
     int r = read_number(registry, "PRAGMA user_version", &version, err);
 
-    if (r == 0)
-        r = read_number(registry, "PRAGMA application_id", &application, err);
+    if (r < 0)
+        return r;
+    r = read_number(registry, "PRAGMA application_id", &application, err);
     if (r < 0)
         return r;
     if (version > 0 && application != REGISTRY_APPLICATION_ID)
@@ -108,10 +109,12 @@ static int migrate(struct registry *registry, struct err *err)
                        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
                        REGISTRY_APPLICATION_ID, version + 1);
         r = execute(registry, "BEGIN IMMEDIATE", err);
-        if (r == 0)
-            r = execute(registry, registry_schema_steps[version], err);
-        if (r == 0)
-            r = execute(registry, pragmas, err);
+        if (r < 0)
+            return r;
+        r = execute(registry, registry_schema_steps[version], err);
+        if (r < 0)
+            return r;
+        r = execute(registry, pragmas, err);
     }
     return r;
 }
@@ -153,6 +156,29 @@ static int open_connection(struct registry *registry, const char *path, sqlite3 
     return 0;
 }
 
+static int open_both(struct registry *registry, const char *path, struct err *err)
+{
+    int r = open_connection(registry, path, &registry->db,
+                            "PRAGMA auto_vacuum = INCREMENTAL;" /* before anything is in it */
+                            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                            "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
+                            "PRAGMA cache_size = -512;", /* KiB */
+                            err);
+
+    if (r < 0)
+        return r;
+    r = migrate(registry, err);
+    if (r < 0)
+        return r;
+    r = open_connection(registry, path, &registry->reader,
+                        "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
+                        "PRAGMA cache_size = -512;",
+                        err);
+    for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++)
+        r = prepare(registry, (enum registry_part)i, err);
+    return r;
+}
+
 int registry_open(const char *path, struct registry **ret, struct err *err)
 {
     struct registry *registry = calloc(1, sizeof(*registry));
@@ -162,27 +188,11 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
         return registry_no_memory(err);
     (void)pthread_mutex_init(&registry->lock, NULL);
     (void)pthread_mutex_init(&registry->reader_lock, NULL);
-    r = open_connection(registry, path, &registry->db,
-                        "PRAGMA auto_vacuum = INCREMENTAL;" /* before anything is in it */
-                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
-                        "PRAGMA cache_size = -512;", /* KiB */
-                        err);
-    if (r == 0)
-        r = migrate(registry, err);
-    if (r == 0)
-        r = open_connection(registry, path, &registry->reader,
-                            "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
-                            "PRAGMA cache_size = -512;",
-                            err);
-    for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++)
-        r = prepare(registry, (enum registry_part)i, err);
+    r = open_both(registry, path, err);
     if (r < 0)
-        goto fail;
-    *ret = registry;
-    return 0;
-fail:
-    registry_close(registry);
+        registry_close(registry);
+    else
+        *ret = registry;
     return r;
 }
 
@@ -274,9 +284,10 @@ int registry_read_rows(struct registry *registry, sqlite3_stmt *s,
     registry_end(registry, s);
     while (r < 0 && n > 0)
         kind->finish(at + --n * kind->size);
-    if (r == 0)
-        *ret_n = n;
-    return r;
+    if (r < 0)
+        return r;
+    *ret_n = n;
+    return 0;
 }
 
 int registry_read_row(struct registry *registry, sqlite3_stmt *s,

@@ -21,6 +21,7 @@ struct registry_file {
 };
 
 void registry_file_finish(struct registry_file *file);
+#define _cleanup_registry_file_ __attribute__((cleanup(registry_file_finish)))
 
 /* Stores the row of a file; all but the tenant is read. Durable on return. 0;
  * -ENOENT when there is no such tenant any more; -EIO. */

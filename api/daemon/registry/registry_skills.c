@@ -90,12 +90,11 @@ int registry_skill_get(struct registry *registry, const char *tenant, const char
     if (r != -ENOENT || !version)
         return r;
     r = find_skill(registry, tenant, name, NULL, &other, err);
-    if (r == 0) {
-        registry_skill_finish(&other);
-        *ret_name_known = true;
-        return -ENOENT;
-    }
-    return r;
+    if (r < 0)
+        return r;
+    registry_skill_finish(&other);
+    *ret_name_known = true;
+    return -ENOENT;
 }
 
 int registry_skill_put(struct registry *registry, const char *tenant,
@@ -193,7 +192,8 @@ int registry_digest_used(struct registry *registry, const char *digest, bool *re
     int r = registry_read_number(registry, begin(registry, DIGEST_USED, digest),
                                  "look up a digest", &used, err);
 
-    if (r == 0)
-        *ret = used != 0;
-    return r;
+    if (r < 0)
+        return r;
+    *ret = used != 0;
+    return 0;
 }

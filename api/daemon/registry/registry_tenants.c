@@ -202,6 +202,18 @@ int registry_tenant_digests(struct registry *registry, const char *id,
     return r;
 }
 
+static int delete_rows(struct registry *registry, const char *id, struct err *err)
+{
+    int r = registry_step_for(registry, REGISTRY_TENANTS, DELETE, id, "delete a tenant", err);
+
+    if (r < 0)
+        return r;
+    if (registry_changes(registry) == 0)
+        return err_set(err, EBUSY, "executions of this tenant wait or run");
+    return registry_step_for(registry, REGISTRY_TENANTS, DELETE_EXECUTIONS, id,
+                             "delete a tenant's executions", err);
+}
+
 int registry_tenant_delete(struct registry *registry, const char *id, struct err *err)
 {
     struct registry_tenant tenant = {0};
@@ -211,13 +223,5 @@ int registry_tenant_delete(struct registry *registry, const char *id, struct err
         return r;
     registry_tenant_finish(&tenant);
     r = registry_transaction_begin(registry, err);
-    if (r < 0)
-        return r;
-    r = registry_step_for(registry, REGISTRY_TENANTS, DELETE, id, "delete a tenant", err);
-    if (r == 0 && registry_changes(registry) == 0)
-        r = err_set(err, EBUSY, "executions of this tenant wait or run");
-    if (r == 0)
-        r = registry_step_for(registry, REGISTRY_TENANTS, DELETE_EXECUTIONS, id,
-                              "delete a tenant's executions", err);
-    return registry_transaction_end(registry, r, err);
+    return r < 0 ? r : registry_transaction_end(registry, delete_rows(registry, id, err), err);
 }

@@ -4,6 +4,7 @@
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,18 +75,19 @@ static int take_number(const struct json_member *m, uint64_t max, uint64_t *ret,
 /* One of the words for whose executions a machine may run; null is "". */
 static int take_reuse(const struct json_member *m, enum tenant_reuse *ret, struct err *err)
 {
-    char *text = NULL;
-    int r = 0;
+    _cleanup_free_ char *text = NULL;
+    int r;
 
     if (json_slice_is(m->value, "null")) {
         *ret = TENANT_REUSE_UNSET;
         return 0;
     }
     r = take_text(m, LIMIT_TENANT_NAME_BYTES, &text, err);
-    if (r == 0 && tenant_reuse_parse(text, strlen(text), ret) < 0)
-        r = refuse_member(m, "must be \"skill\", \"tenant\" or \"never\"", err);
-    free(text);
-    return r;
+    if (r < 0)
+        return r;
+    if (tenant_reuse_parse(text, strlen(text), ret) < 0)
+        return refuse_member(m, "must be \"skill\", \"tenant\" or \"never\"", err);
+    return 0;
 }
 
 static int take_limit(const struct json_member *m, struct tenant_limits *limits,

@@ -95,14 +95,18 @@ int download_links_present(const struct download_links *links, const char *base,
                            members[i].value.data + 1);
     }
     (void)snprintf(link.tenant, sizeof(link.tenant), "%s", tenant);
-    if (r == 0 && !ids_valid(ID_EXECUTION, link.id))
-        r = -EINVAL;
-    if (r == 0)
-        r = buf_append(out, result, (size_t)(url.data - result));
-    if (r == 0 && url.len > 0) {
+    if (r < 0)
+        return r;
+    if (!ids_valid(ID_EXECUTION, link.id))
+        return -EINVAL;
+    r = buf_append(out, result, (size_t)(url.data - result));
+    if (r < 0)
+        return r;
+    if (url.len > 0) {
         r = download_links_name(links, &link, now_s + DOWNLOAD_LINK_SECONDS, name);
-        if (r == 0)
-            r = buf_printf(out, "\"%s" DOWNLOAD_LINK_PATH "%s\"", base, name);
+        if (r < 0)
+            return r;
+        r = buf_printf(out, "\"%s" DOWNLOAD_LINK_PATH "%s\"", base, name);
     }
     url.data += url.len;
     return r < 0 ? r : buf_append(out, url.data, len - (size_t)(url.data - result));

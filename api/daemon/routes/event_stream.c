@@ -41,19 +41,17 @@ static int add_status(struct event_stream *s, const char *status)
 static int add_log(struct event_stream *s, enum guest_stream stream, const void *data,
                    size_t len, bool end)
 {
-    struct buf text = buf_init(EVENT_MAX);
+    _cleanup_buf_ struct buf text = buf_init(EVENT_MAX);
     int r = utf8_repair(&s->tails[stream], data, len, end, &text);
 
-    if (r == 0 && text.len > 0) {
-        r = buf_printf(&s->pending, "event: %s\ndata: {\"data\":",
-                       stream == GUEST_STDERR ? "stderr" : "stdout");
-        if (r == 0)
-            r = json_append_string(&s->pending, text.data, text.len);
-        if (r == 0)
-            r = buf_append(&s->pending, "}\n\n", 3);
-    }
-    buf_finish(&text);
-    return r;
+    if (r < 0 || text.len == 0)
+        return r;
+    r = buf_printf(&s->pending,
+                   "event: %s\ndata: {\"data\":", stream == GUEST_STDERR ? "stderr" : "stdout");
+    if (r < 0)
+        return r;
+    r = json_append_string(&s->pending, text.data, text.len);
+    return r < 0 ? r : buf_append(&s->pending, "}\n\n", 3);
 }
 
 /* A large result takes room until its reader has it. False where that is too much. */
@@ -70,28 +68,35 @@ static bool hold_result(struct event_stream *s)
     return true;
 }
 
+static int end_logs(struct event_stream *s)
+{
+    int r = add_log(s, GUEST_STDOUT, "", 0, true);
+
+    return r < 0 ? r : add_log(s, GUEST_STDERR, "", 0, true);
+}
+
 static int begin_result(struct event_stream *s)
 {
     const char *code = "internal_error", *why = s->e->lost;
-    int r = add_log(s, GUEST_STDOUT, "", 0, true);
+    int r = end_logs(s);
 
-    if (r == 0)
-        r = add_log(s, GUEST_STDERR, "", 0, true);
     s->result_begun = true;
-    if (r == 0 && !*why && hold_result(s))
+    if (r < 0) {
+        s->finished = true;
+        return r;
+    }
+    if (!*why && hold_result(s))
         return buf_printf(&s->pending, "event: result\ndata: ");
     if (!*why) {
         code = "overloaded";
         why = "the result is kept: read the answers that wait, then ask for it";
     }
-    if (r == 0)
-        r = buf_printf(&s->pending, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
-    if (r == 0)
-        r = json_append_cstr(&s->pending, why);
-    if (r == 0)
-        r = buf_append(&s->pending, "}\n\n", 3);
     s->finished = true;
-    return r;
+    r = buf_printf(&s->pending, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
+    if (r < 0)
+        return r;
+    r = json_append_cstr(&s->pending, why);
+    return r < 0 ? r : buf_append(&s->pending, "}\n\n", 3);
 }
 
 /* Puts the next event into pending; the result itself is read from where it is. */
@@ -197,16 +202,13 @@ void event_stream_reply(struct execution *e, struct held *held, struct http_repl
 }
 
 /* Adds a stream as one event; nothing for an empty one. */
-static int add_stored_log(struct buf *out, const char *name, struct json_slice text)
+static void add_stored_log(struct buf *out, const char *name, struct json_slice text)
 {
-    int r;
-
     if (json_slice_is(text, "\"\""))
-        return 0;
-    r = buf_printf(out, "event: %s\ndata: {\"data\":", name);
-    if (r == 0)
-        r = buf_append(out, text.data, text.len);
-    return r < 0 ? r : buf_append(out, "}\n\n", 3);
+        return;
+    (void)buf_printf(out, "event: %s\ndata: {\"data\":", name);
+    (void)buf_append(out, text.data, text.len);
+    (void)buf_append(out, "}\n\n", 3);
 }
 
 static int add_stored(struct buf *out, const struct registry_execution *row)
@@ -215,22 +217,22 @@ static int add_stored(struct buf *out, const struct registry_execution *row)
     size_t len = strcspn(row->result, "\n"), n = 0;
     int r = json_text_members(row->result, len, members, STORED_MEMBERS_MAX, &n, NULL);
 
-    if (r == 0)
-        r = buf_printf(out,
-                       "event: status\ndata: {\"execution_id\":\"%s\",\"status\":"
-                       "\"accepted\"}\n\n",
-                       row->id);
-    for (size_t i = 0; r == 0 && i < n; i++) {
+    if (r < 0)
+        return r;
+    (void)buf_printf(out,
+                     "event: status\ndata: {\"execution_id\":\"%s\",\"status\":"
+                     "\"accepted\"}\n\n",
+                     row->id);
+    for (size_t i = 0; i < n; i++) {
         if (json_slice_is(members[i].key, "stdout"))
-            r = add_stored_log(out, "stdout", members[i].value);
+            add_stored_log(out, "stdout", members[i].value);
         else if (json_slice_is(members[i].key, "stderr"))
-            r = add_stored_log(out, "stderr", members[i].value);
+            add_stored_log(out, "stderr", members[i].value);
     }
-    if (r == 0)
-        r = buf_printf(out, "event: result\ndata: ");
-    if (r == 0)
-        r = buf_append(out, row->result, len);
-    return r < 0 ? r : buf_append(out, "\n\n", 2);
+    (void)buf_printf(out, "event: result\ndata: ");
+    (void)buf_append(out, row->result, len);
+    (void)buf_append(out, "\n\n", 2);
+    return out->error;
 }
 
 void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply)

@@ -148,6 +148,14 @@ static int choose_limits(const struct skill *skill, const struct request *reques
     return r;
 }
 
+static int write_orders(const struct skill *skill, const struct skill_entry *entry,
+                        const struct request *request, struct execution *e)
+{
+    int r = choose_limits(skill, request, e);
+
+    return r < 0 ? r : write_run(skill, entry, request, e);
+}
+
 int intake_plan(struct profiles *profiles, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct execution *e, struct err *err)
@@ -157,9 +165,7 @@ int intake_plan(struct profiles *profiles, const struct skill *skill,
 
     if (r < 0)
         return r;
-    r = choose_limits(skill, request, e);
-    if (r == 0)
-        r = write_run(skill, &entry, request, e);
+    r = write_orders(skill, &entry, request, e);
     if (r == 0)
         profiles_look(profiles, e->skill_digest, e->job.skill.fd, archive, &entry, e->profile);
     skill_entry_finish(&entry);

@@ -396,22 +396,33 @@ static int take_members(const char *body, const struct json_member *members, siz
     return 0;
 }
 
-int request_parse(const char *body, size_t len, bool inline_skill, struct request *ret,
-                  struct err *err)
+static int parse(const char *body, size_t len, bool inline_skill, struct request *q,
+                 struct err *err)
 {
     struct json_member members[MEMBERS_MAX];
-    struct request q = {0};
     size_t n = 0;
     int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
 
-    if (r == 0)
-        r = take_members(body, members, n, &q, err);
-    if (r == 0 && inline_skill && (q.skill || q.version))
-        r = err_set(err, EINVAL, "\"skill\" and an archive exclude each other");
-    if (r == 0 && !inline_skill && !q.skill)
-        r = err_set(err, EINVAL, "\"skill\" is missing");
-    if (r == 0 && q.script && q.module)
-        r = err_set(err, EINVAL, "\"script\" and \"module\" exclude each other");
+    if (r < 0)
+        return r;
+    r = take_members(body, members, n, q, err);
+    if (r < 0)
+        return r;
+    if (inline_skill && (q->skill || q->version))
+        return err_set(err, EINVAL, "\"skill\" and an archive exclude each other");
+    if (!inline_skill && !q->skill)
+        return err_set(err, EINVAL, "\"skill\" is missing");
+    if (q->script && q->module)
+        return err_set(err, EINVAL, "\"script\" and \"module\" exclude each other");
+    return 0;
+}
+
+int request_parse(const char *body, size_t len, bool inline_skill, struct request *ret,
+                  struct err *err)
+{
+    struct request q = {0};
+    int r = parse(body, len, inline_skill, &q, err);
+
     if (r < 0)
         request_finish(&q);
     else

@@ -12,6 +12,7 @@
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -56,26 +57,35 @@ static void write_key(struct json_writer *w, const struct registry_key *key, con
     json_write_close(w, '}');
 }
 
+/* Makes a key's text and its id and stores it. */
+static int store_key(struct daemon *d, struct registry_key *key, char text[AUTH_KEY_SIZE],
+                     struct err *err)
+{
+    char digest[SHA256_HEX_SIZE];
+    struct registry_new_key row = {.digest = digest,
+                                   .name = key->name,
+                                   .is_operator = key->is_operator,
+                                   .created_ns = key->created_ns};
+    int r = auth_make_key(text, digest);
+
+    if (r < 0)
+        return r;
+    r = ids_make(ID_KEY, key->id, sizeof(key->id));
+    if (r < 0)
+        return r;
+    row.id = key->id;
+    return registry_key_create(d->registry, key->tenant, &row, err);
+}
+
 /* Stores a key and answers with it: this once. */
 static void create_key(struct daemon *d, const struct http_request *request,
                        struct registry_key *key, struct http_reply *reply)
 {
     struct json_writer w = json_writer_init(KEY_JSON_MAX);
-    char text[AUTH_KEY_SIZE], digest[SHA256_HEX_SIZE];
+    char text[AUTH_KEY_SIZE];
     struct err err = {0};
-    int r = auth_make_key(text, digest);
+    int r = store_key(d, key, text, &err);
 
-    if (r == 0)
-        r = ids_make(ID_KEY, key->id, sizeof(key->id));
-    if (r == 0) {
-        const struct registry_new_key row = {.id = key->id,
-                                             .digest = digest,
-                                             .name = key->name,
-                                             .is_operator = key->is_operator,
-                                             .created_ns = key->created_ns};
-
-        r = registry_key_create(d->registry, key->tenant, &row, &err);
-    }
     if (r == 0) {
         audit_note(d->audit, &request->caller, "key.create", key->id, "tenant %s role %s",
                    key->tenant, key->is_operator ? "operator" : "tenant");
@@ -88,32 +98,40 @@ static void create_key(struct daemon *d, const struct http_request *request,
         (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/keys/%s", key->id);
 }
 
+/* What the body says, in wanted and, with its tenant, in key. */
+static int read_wanted(struct daemon *d, struct http_request *request, struct admin_key *wanted,
+                       struct registry_key *key, struct err *err)
+{
+    const char *text;
+    int r = spool_view(&request->body, &text);
+
+    if (r < 0)
+        return r;
+    r = admin_key_parse(text, (size_t)request->body.size, wanted, err);
+    if (r < 0)
+        return r;
+    r = find_tenant(d, wanted->tenant ? wanted->tenant : request->caller.tenant, key->tenant,
+                    err);
+    if (r < 0)
+        return r;
+    if (wanted->is_operator && strcmp(key->tenant, TENANT_DEFAULT) != 0)
+        return err_set(err, EINVAL, "a key of the operator belongs to the default tenant");
+    key->is_operator = wanted->is_operator;
+    key->name = wanted->name ? steal_ptr(&wanted->name) : strdup("");
+    return key->name ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
 void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct registry_key key = {.created_ns = clock_realtime_ns()};
     struct admin_key wanted = {0};
     struct err err = {0};
-    const char *text;
     int r;
 
     if (!http_request_receive(request))
         return;
-    r = spool_view(&request->body, &text);
-    if (r == 0)
-        r = admin_key_parse(text, (size_t)request->body.size, &wanted, &err);
-    if (r == 0)
-        r = find_tenant(d, wanted.tenant ? wanted.tenant : request->caller.tenant, key.tenant,
-                        &err);
-    if (r == 0 && wanted.is_operator && strcmp(key.tenant, TENANT_DEFAULT) != 0)
-        r = err_set(&err, EINVAL, "a key of the operator belongs to the default tenant");
-    if (r == 0) {
-        key.is_operator = wanted.is_operator;
-        key.name = wanted.name ? wanted.name : strdup("");
-        wanted.name = NULL;
-        if (!key.name)
-            r = err_set(&err, ENOMEM, "out of memory");
-    }
+    r = read_wanted(d, request, &wanted, &key, &err);
     if (r < 0)
         failure_reply(reply, r, &err);
     else

@@ -75,18 +75,25 @@ static int write_tenant(struct daemon *d, struct json_writer *w,
     return r;
 }
 
+static int read_tenant(struct daemon *d, const char *id, struct json_writer *w, struct err *err)
+{
+    struct registry_tenant tenant;
+    int r = registry_tenant_get(d->registry, id, &tenant, err);
+
+    if (r < 0)
+        return r;
+    r = write_tenant(d, w, &tenant, err);
+    registry_tenant_finish(&tenant);
+    return r;
+}
+
 static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned status,
                          const char *id)
 {
     struct json_writer w = json_writer_init(TENANT_JSON_MAX);
-    struct registry_tenant tenant;
     struct err err = {0};
-    int r = registry_tenant_get(d->registry, id, &tenant, &err);
+    int r = read_tenant(d, id, &w, &err);
 
-    if (r == 0) {
-        r = write_tenant(d, &w, &tenant, &err);
-        registry_tenant_finish(&tenant);
-    }
     if (r == -ENOENT)
         (void)err_set(&err, ENOENT, "there is no tenant %.64s", id);
     if (!failure_or_json(reply, status, &w, r, &err))
@@ -95,31 +102,41 @@ static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned st
         (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/tenants/%s", id);
 }
 
+static int create(struct daemon *d, struct http_request *request, struct admin_tenant *wanted,
+                  char id[TENANT_ID_SIZE], struct err *err)
+{
+    struct tenant_limits limits = tenant_limits_default();
+    const char *text;
+    int r = spool_view(&request->body, &text);
+
+    if (r < 0)
+        return r;
+    r = admin_tenant_parse(text, (size_t)request->body.size, wanted, &limits, err);
+    if (r < 0)
+        return r;
+    if (!wanted->name)
+        return err_set(err, EINVAL, "\"name\" is missing");
+    if (wanted->is_disabled)
+        return err_set(err, EINVAL, "a new tenant is not disabled");
+    r = ids_make(ID_TENANT, id, TENANT_ID_SIZE);
+    if (r < 0)
+        return r;
+    return registry_tenant_create(d->registry, id, wanted->name, &limits, clock_realtime_ns(),
+                                  err);
+}
+
 void route_admin_tenant_create(void *ctx, struct http_request *request,
                                struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct tenant_limits limits = tenant_limits_default();
     struct admin_tenant wanted = {0};
     char id[TENANT_ID_SIZE];
     struct err err = {0};
-    const char *text;
     int r;
 
     if (!http_request_receive(request))
         return;
-    r = spool_view(&request->body, &text);
-    if (r == 0)
-        r = admin_tenant_parse(text, (size_t)request->body.size, &wanted, &limits, &err);
-    if (r == 0 && !wanted.name)
-        r = err_set(&err, EINVAL, "\"name\" is missing");
-    if (r == 0 && wanted.is_disabled)
-        r = err_set(&err, EINVAL, "a new tenant is not disabled");
-    if (r == 0)
-        r = ids_make(ID_TENANT, id, sizeof(id));
-    if (r == 0)
-        r = registry_tenant_create(d->registry, id, wanted.name, &limits, clock_realtime_ns(),
-                                   &err);
+    r = create(d, request, &wanted, id, &err);
     if (r < 0) {
         failure_reply(reply, r, &err);
     } else {
@@ -182,31 +199,40 @@ static int check_default(const struct registry_tenant *tenant,
     return 0;
 }
 
+/* Changes tenant as the body says, which *ret_text gets. */
+static int update(struct daemon *d, struct http_request *request,
+                  const struct registry_tenant *tenant, struct admin_tenant *wanted,
+                  const char **ret_text, struct err *err)
+{
+    struct tenant_limits limits = tenant->limits;
+    int r = spool_view(&request->body, ret_text);
+
+    if (r < 0)
+        return r;
+    r = admin_tenant_parse(*ret_text, (size_t)request->body.size, wanted, &limits, err);
+    if (r < 0)
+        return r;
+    r = check_default(tenant, wanted, err);
+    if (r < 0)
+        return r;
+    return registry_tenant_update(
+        d->registry, tenant->id, wanted->name ? wanted->name : tenant->name,
+        wanted->has_disabled ? wanted->is_disabled : tenant->is_disabled, &limits, err);
+}
+
 void route_admin_tenant_update(void *ctx, struct http_request *request,
                                struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct admin_tenant wanted = {0};
     struct registry_tenant tenant;
-    struct tenant_limits limits;
     struct err err = {0};
     const char *text;
-    bool disabled;
     int r;
 
     if (!http_request_receive(request) || !find_tenant(d, request, &tenant, reply))
         return;
-    limits = tenant.limits;
-    r = spool_view(&request->body, &text);
-    if (r == 0)
-        r = admin_tenant_parse(text, (size_t)request->body.size, &wanted, &limits, &err);
-    if (r == 0)
-        r = check_default(&tenant, &wanted, &err);
-    disabled = wanted.has_disabled ? wanted.is_disabled : tenant.is_disabled;
-    if (r == 0)
-        r = registry_tenant_update(d->registry, tenant.id,
-                                   wanted.name ? wanted.name : tenant.name, disabled, &limits,
-                                   &err);
+    r = update(d, request, &tenant, &wanted, &text, &err);
     if (r < 0) {
         reply_failed(reply, r, request->params[0], &err);
     } else {
@@ -231,14 +257,14 @@ static int note_digest(void *ctx, const char *digest)
 static int delete_tenant(struct daemon *d, const char *id, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    struct skill_strings digests = {0};
+    _cleanup_skill_strings_ struct skill_strings digests = {0};
     int r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
 
-    if (r == 0)
-        r = registry_tenant_delete(d->registry, id, err);
+    if (r < 0)
+        return r;
+    r = registry_tenant_delete(d->registry, id, err);
     for (size_t i = 0; r == 0 && i < digests.len; i++)
         (void)store_release(store, digests.items[i], NULL);
-    skill_strings_finish(&digests);
     return r;
 }
 

@@ -256,9 +256,9 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         r = spool_view(json, &text);
         len = (size_t)json->size;
     }
-    if (r == 0)
-        r = request_parse(text, len, upload != NULL, &c->request, &err);
-    if (!step(reply, r, &err) || !check_key(c, text, len, upload, reply))
+    if (!step(reply, r, &err) ||
+        !step(reply, request_parse(text, len, upload != NULL, &c->request, &err), &err) ||
+        !check_key(c, text, len, upload, reply))
         return false;
     if (c->repeated)
         return true;
@@ -274,8 +274,9 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     c->e->fresh = c->request.is_fresh;
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = uploads_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
-    if (r == 0)
-        r = intake_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
+    if (!step(reply, r, &err))
+        return false;
+    r = intake_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
     if (!step(reply, r, &err))
         return false;
     take_input(c, json);

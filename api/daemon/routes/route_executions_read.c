@@ -183,28 +183,32 @@ static int read_member(const char *result, const char *key, struct buf *out)
     return r < 0 ? r : -ENOENT;
 }
 
+static int copy_log(struct execution *e, struct buf *out)
+{
+    _cleanup_buf_ struct buf raw = buf_init(LIMIT_LOG_BYTES);
+    struct utf8_tail tail = {0};
+    int r = execution_copy_log(e, &raw);
+
+    return r < 0 ? r : utf8_repair(&tail, raw.data, raw.len, true, out);
+}
+
 void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct registry_execution row;
     struct execution *e;
-    struct utf8_tail tail = {0};
-    struct buf raw = buf_init(LIMIT_LOG_BYTES);
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
 
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e) {
-        r = execution_copy_log(e, &raw);
-        if (r == 0)
-            r = utf8_repair(&tail, raw.data, raw.len, true, &text);
+        r = copy_log(e, &text);
         execution_unref(e);
     } else {
         r = row.result ? read_member(row.result, "logs", &text) : 0;
         registry_execution_finish(&row);
     }
-    buf_finish(&raw);
     if (r < 0) {
         buf_finish(&text);
         http_reply_error(reply, 500, "internal_error", "cannot read the log: %s", strerror(-r));

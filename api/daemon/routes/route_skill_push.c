@@ -48,6 +48,15 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     (void)failure_or_json(reply, status, &w, 0, &err);
 }
 
+static int put(struct daemon *d, struct store *store, const char *tenant, int fd,
+               const struct registry_registration *registration, char **ret_existing,
+               struct err *err)
+{
+    int r = store_put(store, fd, registration->digest, err);
+
+    return r < 0 ? r : registry_skill_put(d->registry, tenant, registration, ret_existing, err);
+}
+
 /*
  * Puts the canonical tar into the store and the skill into the registry, under the store's
  * lock: what is refused leaves nothing. As of registry_skill_put.
@@ -73,12 +82,11 @@ static int store_skill(struct daemon *d, const char *tenant, int fd,
     if (r < 0 && r != -ENOENT)
         return r;
     /* What is there already takes nothing more. */
-    r = r == 0 ? 0 : registry_tenant_check_room(d->registry, tenant, registration->bytes, err);
+    if (*ret_new)
+        r = registry_tenant_check_room(d->registry, tenant, registration->bytes, err);
     if (r < 0)
         return r;
-    r = store_put(store, fd, registration->digest, err);
-    if (r == 0)
-        r = registry_skill_put(d->registry, tenant, registration, ret_existing, err);
+    r = put(d, store, tenant, fd, registration, ret_existing, err);
     if (r < 0)
         (void)store_release(store, registration->digest, NULL);
     return r;

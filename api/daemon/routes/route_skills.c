@@ -34,7 +34,7 @@ static int list_one(void *ctx, const struct registry_skill *row)
     json_write_open(w, NULL, '{');
     write_row(w, row);
     json_write_close(w, '}');
-    return w->result;
+    return w->out.error;
 }
 
 void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -48,7 +48,7 @@ void route_skill_list(void *ctx, struct http_request *request, struct http_reply
     r = registry_skill_each(d->registry, request->caller.tenant, list_one, &w, &err);
     json_write_close(&w, ']');
     /* What did not fit is no fault of the caller's. */
-    (void)failure_or_json(reply, 200, &w, w.result < 0 ? 0 : r, &err);
+    (void)failure_or_json(reply, 200, &w, w.out.error < 0 ? 0 : r, &err);
 }
 
 /* Finds the row of /:name/:version. False when *reply says why not. */

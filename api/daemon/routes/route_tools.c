@@ -121,6 +121,13 @@ static int describe_all(struct daemon *d, const char *tenant, struct tool_catalo
     return 0;
 }
 
+static int load(struct daemon *d, const char *tenant, struct tool_catalog *ret, struct err *err)
+{
+    int r = tool_catalog_load(d, tenant, ret, err);
+
+    return r < 0 ? r : describe_all(d, tenant, ret, err);
+}
+
 void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -135,9 +142,7 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
                          "\"format\" must be openai, anthropic or mcp");
         return;
     }
-    r = tool_catalog_load(d, request->caller.tenant, &tools, &err);
-    if (r == 0)
-        r = describe_all(d, request->caller.tenant, &tools, &err);
+    r = load(d, request->caller.tenant, &tools, &err);
     if (shape->list)
         json_write_open(&w, NULL, '{');
     json_write_open(&w, shape->list, '[');
@@ -151,20 +156,26 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     (void)failure_or_json(reply, 200, &w, r < 0 && r != -EBUSY ? -EIO : r, &err);
 }
 
+static int translate(struct daemon *d, const char *tenant, const struct tool_call *call,
+                     struct buf *ret, struct err *err)
+{
+    _cleanup_tool_ struct tool tool = {0};
+    int r = tool_catalog_find(d, tenant, call->name, &tool, err);
+
+    if (r < 0)
+        return r;
+    r = tool_catalog_describe(d, tenant, &tool, tool_catalog_deadline_ns(d), err);
+    return r < 0 ? r : tool_call_translate(call, &tool, ret, err);
+}
+
 /* The request of an execution that a call stands for. False when *reply says why there is none.
  */
 static bool make_request(struct daemon *d, const char *tenant, const struct tool_call *call,
                          struct buf *ret, struct http_reply *reply)
 {
     struct err err = {0};
-    struct tool tool = {0};
-    int r = tool_catalog_find(d, tenant, call->name, &tool, &err);
+    int r = translate(d, tenant, call, ret, &err);
 
-    if (r == 0)
-        r = tool_catalog_describe(d, tenant, &tool, tool_catalog_deadline_ns(d), &err);
-    if (r == 0)
-        r = tool_call_translate(call, &tool, ret, &err);
-    tool_finish(&tool);
     if (r == -EAGAIN) {
         http_reply_error(reply, 503, "not_ready",
                          "what the tool %s takes is still being looked at", call->name);
@@ -173,6 +184,14 @@ static bool make_request(struct daemon *d, const char *tenant, const struct tool
         failure_reply(reply, r, &err);
     }
     return r == 0;
+}
+
+static int read_call(struct spool *body, const char **ret_text, struct tool_call *ret,
+                     struct err *err)
+{
+    int r = spool_view(body, ret_text);
+
+    return r < 0 ? r : tool_call_parse(*ret_text, (size_t)body->size, ret, err);
 }
 
 void route_tool_call(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -191,10 +210,8 @@ void route_tool_call(void *ctx, struct http_request *request, struct http_reply 
     }
     if (!http_request_receive(request))
         return;
-    r = spool_view(&request->body, &text);
+    r = read_call(&request->body, &text, &call, &err);
     said = request->body;
-    if (r == 0)
-        r = tool_call_parse(text, (size_t)said.size, &call, &err);
     if (r < 0)
         failure_reply(reply, r, &err);
     else if (make_request(d, request->caller.tenant, &call, &json, reply)) {

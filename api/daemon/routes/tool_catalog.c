@@ -6,6 +6,7 @@
 #include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -119,9 +120,10 @@ static int each_script(const struct skill *skill, const struct skill_archive *ar
     unsigned n = 0;
 
     if (r == 0) {
-        r = visit(ctx, &entry, NULL);
+        int visited = visit(ctx, &entry, NULL);
+
         skill_entry_finish(&entry);
-        return r;
+        return visited;
     }
     if (r == -ENOMEM)
         return r;
@@ -178,19 +180,28 @@ static int add_skill(struct daemon *d, const struct registry_skill *row,
 
 static int assign_names(struct tool_catalog *tools)
 {
-    struct tool_identity *identities = calloc(tools->n + 1, sizeof(*identities));
-    char(*names)[TOOL_NAME_SIZE] = calloc(tools->n + 1, TOOL_NAME_SIZE);
-    int r = identities && names ? 0 : -ENOMEM;
+    _cleanup_free_ struct tool_identity *identities = calloc(tools->n + 1, sizeof(*identities));
+    _cleanup_free_ char(*names)[TOOL_NAME_SIZE] = calloc(tools->n + 1, TOOL_NAME_SIZE);
+    int r;
 
-    for (size_t i = 0; r == 0 && i < tools->n; i++)
+    if (!identities || !names)
+        return -ENOMEM;
+    for (size_t i = 0; i < tools->n; i++)
         identities[i] = (struct tool_identity){tools->items[i].skill, tools->items[i].script};
-    if (r == 0)
-        r = tool_names_assign(identities, tools->n, names);
+    r = tool_names_assign(identities, tools->n, names);
     for (size_t i = 0; r == 0 && i < tools->n; i++)
         memcpy(tools->items[i].name, names[i], TOOL_NAME_SIZE);
-    free(identities);
-    free(names);
     return r;
+}
+
+static int add_all(struct daemon *d, const char *tenant, struct rows *rows,
+                   struct tool_catalog *tools, struct err *err)
+{
+    int r = registry_skill_each(d->registry, tenant, keep_latest, rows, err);
+
+    for (size_t i = 0; r == 0 && i < rows->n; i++)
+        r = add_skill(d, &rows->items[i], tools);
+    return r < 0 ? r : assign_names(tools);
 }
 
 int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
@@ -206,12 +217,8 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
     if (r < 0)
         return r == -EBUSY ? err_set(err, EBUSY, "too many archives are being read already")
                            : r;
-    r = registry_skill_each(d->registry, tenant, keep_latest, &rows, err);
-    for (size_t i = 0; r == 0 && i < rows.n; i++)
-        r = add_skill(d, &rows.items[i], &tools);
+    r = add_all(d, tenant, &rows, &tools, err);
     fair_gate_leave(d->ingest_gate, &entry);
-    if (r == 0)
-        r = assign_names(&tools);
     rows_finish(&rows);
     if (r < 0) {
         tool_catalog_finish(&tools);

@@ -71,6 +71,7 @@ void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct ski
 
 /* Safe on zeroed and finished ones. */
 void tool_finish(struct tool *tool);
+#define _cleanup_tool_ __attribute__((cleanup(tool_finish)))
 void tool_catalog_finish(struct tool_catalog *tools);
 
 #endif

@@ -14,23 +14,37 @@
 #include <string.h>
 #include <unistd.h>
 
+static int check_room(struct daemon *d, const char *tenant, uint64_t bytes, struct err *err)
+{
+    uint64_t n = 0;
+    int r = registry_tenant_check_room(d->registry, tenant, bytes, err);
+
+    if (r < 0)
+        return r;
+    r = registry_file_count(d->registry, tenant, &n, err);
+    if (r < 0 || n < LIMIT_STORED_FILES)
+        return r;
+    return err_set(err, EDQUOT, "files: %llu are kept already, which is the limit",
+                   (unsigned long long)n);
+}
+
+static int put(struct daemon *d, struct store *store, const char *tenant, int fd,
+               const struct registry_file *row, struct err *err)
+{
+    int r = store_put(store, fd, row->digest, err);
+
+    return r < 0 ? r : registry_file_create(d->registry, tenant, row, err);
+}
+
 /* Under the store lock: the object, then the row. */
 static int store_locked(struct daemon *d, struct store *store, const char *tenant, int fd,
                         const struct registry_file *row, struct err *err)
 {
-    uint64_t n = 0;
-    int r = registry_tenant_check_room(d->registry, tenant, row->bytes, err);
+    int r = check_room(d, tenant, row->bytes, err);
 
-    if (r == 0)
-        r = registry_file_count(d->registry, tenant, &n, err);
-    if (r == 0 && n >= LIMIT_STORED_FILES)
-        r = err_set(err, EDQUOT, "files: %llu are kept already, which is the limit",
-                    (unsigned long long)n);
     if (r < 0)
         return r;
-    r = store_put(store, fd, row->digest, err);
-    if (r == 0)
-        r = registry_file_create(d->registry, tenant, row, err);
+    r = put(d, store, tenant, fd, row, err);
     if (r < 0)
         (void)store_release(store, row->digest, NULL);
     return r;
@@ -99,17 +113,14 @@ int uploads_open(struct daemon *d, const char *tenant, const char *id,
 int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    struct registry_file row;
+    _cleanup_registry_file_ struct registry_file row = {0};
     int r = ids_valid(ID_FILE, id) ? registry_file_get(d->registry, tenant, id, &row, err)
                                    : -ENOENT;
 
     if (r < 0)
         return r;
     r = registry_file_delete(d->registry, tenant, id, err);
-    if (r == 0)
-        r = store_release(store, row.digest, err);
-    registry_file_finish(&row);
-    return r;
+    return r < 0 ? r : store_release(store, row.digest, err);
 }
 
 /* Opens one file and adds it. *bytes grows by its size. */
@@ -140,17 +151,23 @@ static int open_input(struct daemon *d, const char *tenant, const struct request
     return r;
 }
 
-int uploads_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
-                        struct input_files *ret, struct err *err)
+static int open_all(struct daemon *d, const char *tenant, const struct request *request,
+                    struct input_files *files, struct err *err)
 {
-    struct input_files files = {0};
     uint64_t bytes = 0;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < request->n_files; i++)
-        r = open_input(d, tenant, &request->files[i], &files, &bytes, err);
-    if (r == 0)
-        r = input_files_check(&files, err);
+        r = open_input(d, tenant, &request->files[i], files, &bytes, err);
+    return r < 0 ? r : input_files_check(files, err);
+}
+
+int uploads_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
+                        struct input_files *ret, struct err *err)
+{
+    struct input_files files = {0};
+    int r = open_all(d, tenant, request, &files, err);
+
     if (r < 0)
         input_files_finish(&files);
     else

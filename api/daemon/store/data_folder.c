@@ -86,24 +86,30 @@ static void empty_folder(int dir_fd)
     (void)closedir(dir);
 }
 
+static int open_all(struct data_folder *folder, const char *path, struct err *err)
+{
+    int r = make_folders(path, err);
+
+    if (r < 0)
+        return r;
+    folder->dir_fd = open(path, DIR_FLAGS);
+    if (folder->dir_fd < 0)
+        return err_set_errno(err, errno, "cannot open the data folder %s", path);
+    r = take_lock(folder, path, err);
+    if (r < 0)
+        return r;
+    r = open_folder(folder, "tmp", &folder->tmp_fd, err);
+    if (r < 0)
+        return r;
+    r = open_folder(folder, "objects", &folder->objects_fd, err);
+    return r < 0 ? r : open_folder(folder, "snapshots", &folder->snapshots_fd, err);
+}
+
 int data_folder_open(const char *path, struct data_folder *ret, struct err *err)
 {
     struct data_folder folder = {-1, -1, -1, -1, -1};
-    int r = make_folders(path, err);
+    int r = open_all(&folder, path, err);
 
-    if (r == 0) {
-        folder.dir_fd = open(path, DIR_FLAGS);
-        if (folder.dir_fd < 0)
-            r = err_set_errno(err, errno, "cannot open the data folder %s", path);
-    }
-    if (r == 0)
-        r = take_lock(&folder, path, err);
-    if (r == 0)
-        r = open_folder(&folder, "tmp", &folder.tmp_fd, err);
-    if (r == 0)
-        r = open_folder(&folder, "objects", &folder.objects_fd, err);
-    if (r == 0)
-        r = open_folder(&folder, "snapshots", &folder.snapshots_fd, err);
     if (r < 0) {
         data_folder_close(&folder);
         return r;

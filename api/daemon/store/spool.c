@@ -68,19 +68,23 @@ int spool_to_fd(struct spool *s)
     return fd;
 }
 
+static int append_to_fd(struct spool *s, const void *data, size_t len)
+{
+    int r = spool_to_fd(s);
+
+    return r < 0 ? r : fd_pwrite_full(s->fd, data, len, s->size);
+}
+
 int spool_append(struct spool *s, const void *data, size_t len)
 {
     int r;
 
     if (len > s->max - s->size)
         return -EFBIG;
-    if (s->fd < 0 && len <= SPOOL_MEMORY_MAX - s->memory.len) {
+    if (s->fd < 0 && len <= SPOOL_MEMORY_MAX - s->memory.len)
         r = buf_append(&s->memory, data, len);
-    } else {
-        r = spool_to_fd(s);
-        if (r >= 0)
-            r = fd_pwrite_full(s->fd, data, len, s->size);
-    }
+    else
+        r = append_to_fd(s, data, len);
     if (r < 0)
         return r;
     if (s->sha)

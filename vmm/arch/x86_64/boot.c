@@ -211,9 +211,7 @@ static int set_registers(const struct kvm *kvm, uint64_t entry_gpa, struct err *
     sregs.cr4 = CR4_PAE;
     sregs.efer = EFER_LME | EFER_LMA;
     r = kvm_ioctl(kvm->vcpu_fd, KVM_SET_SREGS, &sregs, "KVM_SET_SREGS", err);
-    if (r < 0)
-        return r;
-    return kvm_ioctl(kvm->vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
+    return r < 0 ? r : kvm_ioctl(kvm->vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
 }
 
 /*
@@ -255,13 +253,14 @@ int arch_boot(const struct kvm *kvm, struct memory *memory, gpa_t entry_gpa,
 {
     int r = set_features(kvm, err);
 
-    if (r >= 0)
-        r = write_boot_params(memory, cmdline, dtb, dtb_bytes, err);
-    if (r >= 0)
-        r = write_page_tables(memory, err);
-    if (r >= 0)
-        r = write_gdt(memory, err);
-    if (r >= 0)
-        r = set_registers(kvm, entry_gpa, err);
-    return r;
+    if (r < 0)
+        return r;
+    r = write_boot_params(memory, cmdline, dtb, dtb_bytes, err);
+    if (r < 0)
+        return r;
+    r = write_page_tables(memory, err);
+    if (r < 0)
+        return r;
+    r = write_gdt(memory, err);
+    return r < 0 ? r : set_registers(kvm, entry_gpa, err);
 }

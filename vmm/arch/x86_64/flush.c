@@ -113,11 +113,12 @@ int arch_flush_arm(const struct kvm *kvm, const struct memory *memory, struct ar
     int r =
         read_at(flush->stats_fd, &flush->flushes, sizeof(flush->flushes), flush->offset, err);
 
+    if (r < 0)
+        return r;
     /* Present before KVM writes to it: it does not wait for a page fault there. */
-    if (r >= 0 && memory_write(memory, gpa, &page, sizeof(page)) < 0)
-        r = err_set(err, EFAULT, "no room for a steal time page");
-    if (r >= 0)
-        r = set_steal_msr(kvm, gpa | KVM_MSR_ENABLED, err);
+    if (memory_write(memory, gpa, &page, sizeof(page)) < 0)
+        return err_set(err, EFAULT, "no room for a steal time page");
+    r = set_steal_msr(kvm, gpa | KVM_MSR_ENABLED, err);
     if (r < 0)
         return r;
     /*
@@ -139,11 +140,15 @@ int arch_flush_check(const struct kvm *kvm, const struct memory *memory,
     int r = read_at(flush->stats_fd, &flushes, sizeof(flushes), flush->offset, err);
 
     flush->due = false;
-    if (r >= 0 && flushes == flush->flushes)
-        r = err_set(err, EIO, "KVM did not flush the address translations of a reset machine");
-    if (r >= 0)
-        r = set_steal_msr(kvm, 0, err);
-    if (r >= 0 && memory_write(memory, steal_gpa(memory), &none, sizeof(none)) < 0)
-        r = err_set(err, EFAULT, "no room for a steal time page");
-    return r;
+    if (r < 0)
+        return r;
+    if (flushes == flush->flushes)
+        return err_set(err, EIO,
+                       "KVM did not flush the address translations of a reset machine");
+    r = set_steal_msr(kvm, 0, err);
+    if (r < 0)
+        return r;
+    if (memory_write(memory, steal_gpa(memory), &none, sizeof(none)) < 0)
+        return err_set(err, EFAULT, "no room for a steal time page");
+    return 0;
 }

@@ -4,7 +4,6 @@
  * port I/O device: every port reads as all ones and swallows what is written.
  */
 #include <errno.h>
-#include <libfdt.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -31,39 +30,40 @@ int arch_vm_setup(const struct kvm *kvm, struct err *err)
     return r < 0 ? r : x86_msr_filter(kvm, err);
 }
 
-int arch_devicetree_cpus(void *fdt)
+void arch_devicetree_cpus(struct devicetree *t)
 {
-    return fdt_begin_node(fdt, "cpus") ?: fdt_property_u32(fdt, "#address-cells", 1)
-        ?: fdt_property_u32(fdt, "#size-cells", 0)
-        ?: fdt_begin_node(fdt, "cpu@0")
-        ?: fdt_property_string(fdt, "device_type", "cpu")
-        ?: fdt_property_string(fdt, "compatible", "intel,x86")
-        ?: fdt_property_u32(fdt, "reg", 0)
-        ?: fdt_property_u32(fdt, "intel,apic", LAPIC_HANDLE)
-        ?: fdt_end_node(fdt) ?: fdt_end_node(fdt);
+    devicetree_begin(t, "cpus");
+    devicetree_put_u32(t, "#address-cells", 1);
+    devicetree_put_u32(t, "#size-cells", 0);
+    devicetree_begin(t, "cpu@0");
+    devicetree_put_string(t, "device_type", "cpu");
+    devicetree_put_string(t, "compatible", "intel,x86");
+    devicetree_put_u32(t, "reg", 0);
+    devicetree_put_u32(t, "intel,apic", LAPIC_HANDLE);
+    devicetree_end(t);
+    devicetree_end(t);
 }
 
-static int put_chip(void *fdt, const char *name, const char *compatible, uint64_t base,
-                    uint32_t handle)
+static void begin_chip(struct devicetree *t, const char *name, const char *compatible,
+                       uint64_t base, uint32_t handle)
 {
-    fdt64_t reg[2] = {cpu_to_fdt64(base), cpu_to_fdt64(CHIP_SIZE)};
-
-    return fdt_begin_node(fdt, name) ?: fdt_property_string(fdt, "compatible", compatible)
-        ?: fdt_property(fdt, "reg", reg, sizeof(reg))
-        ?: fdt_property_u32(fdt, "phandle", handle);
+    devicetree_begin(t, name);
+    devicetree_put_string(t, "compatible", compatible);
+    devicetree_put_reg(t, base, CHIP_SIZE);
+    devicetree_put_u32(t, "phandle", handle);
 }
 
-int arch_devicetree_interrupt_controllers(void *fdt)
+void arch_devicetree_interrupt_controllers(struct devicetree *t)
 {
-    return put_chip(fdt, "lapic@fee00000", "intel,ce4100-lapic", LAPIC_GPA, LAPIC_HANDLE)
-        /* Without it Linux takes the chips for wired to a PIC that no device uses. */
-        ?: fdt_property(fdt, "intel,virtual-wire-mode", NULL, 0)
-        ?: fdt_end_node(fdt)
-        ?: put_chip(fdt, "ioapic@fec00000", "intel,ce4100-ioapic", IOAPIC_GPA,
-                    ARCH_DT_INTERRUPT_PARENT)
-        ?: fdt_property(fdt, "interrupt-controller", NULL, 0)
-        ?: fdt_property_u32(fdt, "#interrupt-cells", 2)
-        ?: fdt_end_node(fdt);
+    begin_chip(t, "lapic@fee00000", "intel,ce4100-lapic", LAPIC_GPA, LAPIC_HANDLE);
+    /* Without it Linux takes the chips for wired to a PIC that no device uses. */
+    devicetree_put(t, "intel,virtual-wire-mode", NULL, 0);
+    devicetree_end(t);
+    begin_chip(t, "ioapic@fec00000", "intel,ce4100-ioapic", IOAPIC_GPA,
+               ARCH_DT_INTERRUPT_PARENT);
+    devicetree_put(t, "interrupt-controller", NULL, 0);
+    devicetree_put_u32(t, "#interrupt-cells", 2);
+    devicetree_end(t);
 }
 
 enum arch_exit arch_handle_exit(struct kvm_run *run, size_t run_bytes)
@@ -84,14 +84,12 @@ enum arch_exit arch_handle_exit(struct kvm_run *run, size_t run_bytes)
 
 int arch_fingerprint(char *out, size_t cap, struct err *err)
 {
-    struct kvm kvm = kvm_init();
+    _cleanup_kvm_ struct kvm kvm = kvm_init();
     struct x86_cpuid cpuid;
     int r = kvm_open(&kvm, err);
 
-    if (r >= 0)
-        r = x86_cpuid_host(kvm.dev_fd, &cpuid, err);
-    if (r >= 0)
-        r = x86_cpuid_describe(&cpuid, out, cap, err);
-    kvm_finish(&kvm);
-    return r;
+    if (r < 0)
+        return r;
+    r = x86_cpuid_host(kvm.dev_fd, &cpuid, err);
+    return r < 0 ? r : x86_cpuid_describe(&cpuid, out, cap, err);
 }

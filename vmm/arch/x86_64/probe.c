@@ -116,19 +116,13 @@ static int open_guest(struct guest *g, struct err *err)
     if (memory == MAP_FAILED)
         return err_set_errno(err, errno, "mmap");
     g->memory = memory;
-    r = kvm_open(&g->kvm, err);
-    if (r >= 0)
-        r = kvm_create_vm(&g->kvm, err);
-    if (r >= 0)
-        r = arch_vm_setup(&g->kvm, err);
-    if (r >= 0)
-        r = kvm_set_memory(&g->kvm, memory, GUEST_BYTES, false, err);
-    if (r >= 0)
-        r = kvm_create_vcpu(&g->kvm, err);
-    if (r >= 0)
-        r = x86_cpuid_host(g->kvm.dev_fd, &cpuid, err);
-    if (r >= 0)
-        r = kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_CPUID2, &cpuid, "KVM_SET_CPUID2", err);
+    r = kvm_make(&g->kvm, memory, GUEST_BYTES, false, err);
+    if (r < 0)
+        return r;
+    r = x86_cpuid_host(g->kvm.dev_fd, &cpuid, err);
+    if (r < 0)
+        return r;
+    r = kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_CPUID2, &cpuid, "KVM_SET_CPUID2", err);
     if (r < 0)
         return r;
     g->has_xsave = x86_cpuid_xcr0(&cpuid) != 0;
@@ -172,9 +166,7 @@ static int set_state(const struct guest *g, const uint8_t *entry, uint64_t argum
     s.cr4 = CR4_LONG | (g->has_xsave ? CR4_XSAVE : 0);
     s.efer = EFER_LONG;
     r = kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_SREGS, &s, "KVM_SET_SREGS", err);
-    if (r < 0)
-        return r;
-    return kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
+    return r < 0 ? r : kvm_ioctl(g->kvm.vcpu_fd, KVM_SET_REGS, &regs, "KVM_SET_REGS", err);
 }
 
 /* Arms the alarm for timeout_ms and then every millisecond, or disarms it with 0. */

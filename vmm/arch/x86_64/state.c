@@ -77,52 +77,50 @@ static int load_blob(int fd, unsigned long request, const char *name, const stru
     return r < 0 ? r : 0;
 }
 
-static int save_cpuid(const struct kvm *kvm, struct state_writer *w, struct scratch *s,
-                      struct err *err)
+static int save_cpuid(const struct kvm *kvm, struct state_writer *w, struct err *err)
 {
-    struct bytes_writer b = bytes_writer_init(s->bytes, sizeof(s->bytes));
+    struct bytes_writer b = bytes_writer_init(scratch.bytes, sizeof(scratch.bytes));
     int r;
 
-    s->cpuid.n_entries = X86_CPUID_MAX;
-    r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_CPUID2, &s->cpuid, "KVM_GET_CPUID2", err);
+    scratch.cpuid.n_entries = X86_CPUID_MAX;
+    r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_CPUID2, &scratch.cpuid, "KVM_GET_CPUID2", err);
     if (r < 0)
         return r;
-    x86_cpuid_filter(&s->cpuid);
-    x86_cpuid_encode(&s->cpuid, &b);
-    return state_add(w, X86_TAG_CPUID, s->bytes, b.len, err);
+    x86_cpuid_filter(&scratch.cpuid);
+    x86_cpuid_encode(&scratch.cpuid, &b);
+    return state_add(w, X86_TAG_CPUID, scratch.bytes, b.len, err);
 }
 
-static int load_cpuid(const struct kvm *kvm, const struct state *state, struct scratch *s,
-                      struct err *err)
+static int load_cpuid(const struct kvm *kvm, const struct state *state, struct err *err)
 {
     struct bytes_reader r = state_section(state, X86_TAG_CPUID);
     int e;
 
-    if (x86_cpuid_decode(&r, &s->cpuid) < 0)
+    if (x86_cpuid_decode(&r, &scratch.cpuid) < 0)
         return state_bad_section(state, X86_TAG_CPUID, "not a list of entries", err);
-    e = x86_cpuid_host(kvm->dev_fd, &s->have, err);
-    if (e >= 0)
-        e = x86_cpuid_check(&s->cpuid, &s->have, err);
-    if (e >= 0)
-        e = kvm_ioctl(kvm->vcpu_fd, KVM_SET_CPUID2, &s->cpuid, "KVM_SET_CPUID2", err);
+    e = x86_cpuid_host(kvm->dev_fd, &scratch.have, err);
+    if (e < 0)
+        return e;
+    e = x86_cpuid_check(&scratch.cpuid, &scratch.have, err);
+    if (e < 0)
+        return e;
+    e = kvm_ioctl(kvm->vcpu_fd, KVM_SET_CPUID2, &scratch.cpuid, "KVM_SET_CPUID2", err);
     return e < 0 ? e : 0;
 }
 
-static int save_xsave(const struct kvm *kvm, struct state_writer *w, struct scratch *s,
-                      struct err *err)
+static int save_xsave(const struct kvm *kvm, struct state_writer *w, struct err *err)
 {
     size_t len = 0;
     int r = xsave_bytes(kvm, &len, err);
 
     if (r < 0)
         return r;
-    return save_blob(kvm->vcpu_fd, KVM_GET_XSAVE2, "KVM_GET_XSAVE2", w, X86_TAG_XSAVE, s->xsave,
-                     len, err);
+    return save_blob(kvm->vcpu_fd, KVM_GET_XSAVE2, "KVM_GET_XSAVE2", w, X86_TAG_XSAVE,
+                     scratch.xsave, len, err);
 }
 
 /* The area may be shorter than this machine's (a CPU with fewer components), never longer. */
-static int load_xsave(const struct kvm *kvm, const struct state *state, struct scratch *s,
-                      struct err *err)
+static int load_xsave(const struct kvm *kvm, const struct state *state, struct err *err)
 {
     struct bytes_reader r = state_section(state, X86_TAG_XSAVE);
     size_t saved = bytes_left(&r);
@@ -133,22 +131,22 @@ static int load_xsave(const struct kvm *kvm, const struct state *state, struct s
         return e;
     if (saved < sizeof(struct kvm_xsave) || saved > len)
         return state_bad_section(state, X86_TAG_XSAVE, "wrong length", err);
-    memset(s->xsave, 0, len);
-    bytes_get(&r, s->xsave, saved);
-    e = kvm_ioctl(kvm->vcpu_fd, KVM_SET_XSAVE, s->xsave, "KVM_SET_XSAVE", err);
+    memset(scratch.xsave, 0, len);
+    bytes_get(&r, scratch.xsave, saved);
+    e = kvm_ioctl(kvm->vcpu_fd, KVM_SET_XSAVE, scratch.xsave, "KVM_SET_XSAVE", err);
     return e < 0 ? e : 0;
 }
 
 /* Every MSR that KVM lists and can read, but for the TSC, which has a section of its own. */
-static int read_msrs(const struct kvm *kvm, struct scratch *s, struct err *err)
+static int read_msrs(const struct kvm *kvm, struct err *err)
 {
     uint32_t n = 0;
-    int r = x86_msr_list(kvm, &s->index, err);
+    int r = x86_msr_list(kvm, &scratch.index, err);
 
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < s->index.n; i++) {
-        uint32_t index = s->index.indices[i];
+    for (uint32_t i = 0; i < scratch.index.n; i++) {
+        uint32_t index = scratch.index.indices[i];
         uint64_t value;
 
         if (index == MSR_TSC)
@@ -158,30 +156,28 @@ static int read_msrs(const struct kvm *kvm, struct scratch *s, struct err *err)
             return r;
         /* None is one of a feature that the guest was not given. */
         if (r > 0)
-            s->msrs.entries[n++] = (struct kvm_msr_entry){.index = index, .data = value};
+            scratch.msrs.entries[n++] = (struct kvm_msr_entry){.index = index, .data = value};
     }
-    s->msrs.n = n;
+    scratch.msrs.n = n;
     return 0;
 }
 
-static int save_msrs(const struct kvm *kvm, struct state_writer *w, struct scratch *s,
-                     struct err *err)
+static int save_msrs(const struct kvm *kvm, struct state_writer *w, struct err *err)
 {
-    struct bytes_writer b = bytes_writer_init(s->bytes, sizeof(s->bytes));
-    int r = read_msrs(kvm, s, err);
+    struct bytes_writer b = bytes_writer_init(scratch.bytes, sizeof(scratch.bytes));
+    int r = read_msrs(kvm, err);
 
     if (r < 0)
         return r;
-    bytes_put_u32(&b, s->msrs.n);
-    for (uint32_t i = 0; i < s->msrs.n; i++) {
-        bytes_put_u32(&b, s->msrs.entries[i].index);
-        bytes_put_u64(&b, s->msrs.entries[i].data);
+    bytes_put_u32(&b, scratch.msrs.n);
+    for (uint32_t i = 0; i < scratch.msrs.n; i++) {
+        bytes_put_u32(&b, scratch.msrs.entries[i].index);
+        bytes_put_u64(&b, scratch.msrs.entries[i].data);
     }
-    return state_add(w, X86_TAG_MSRS, s->bytes, b.len, err);
+    return state_add(w, X86_TAG_MSRS, scratch.bytes, b.len, err);
 }
 
-static int load_msrs(const struct kvm *kvm, const struct state *state, struct scratch *s,
-                     struct err *err)
+static int load_msrs(const struct kvm *kvm, const struct state *state, struct err *err)
 {
     struct bytes_reader r = state_section(state, X86_TAG_MSRS);
     uint32_t n = bytes_get_u32(&r);
@@ -189,21 +185,21 @@ static int load_msrs(const struct kvm *kvm, const struct state *state, struct sc
 
     if (n > X86_MSRS_MAX)
         return state_bad_section(state, X86_TAG_MSRS, "too many entries", err);
-    s->msrs.n = n;
+    scratch.msrs.n = n;
     for (uint32_t i = 0; i < n; i++) {
-        s->msrs.entries[i] = (struct kvm_msr_entry){.index = bytes_get_u32(&r)};
-        s->msrs.entries[i].data = bytes_get_u64(&r);
-        if (s->msrs.entries[i].index == MSR_TSC)
+        scratch.msrs.entries[i] = (struct kvm_msr_entry){.index = bytes_get_u32(&r)};
+        scratch.msrs.entries[i].data = bytes_get_u64(&r);
+        if (scratch.msrs.entries[i].index == MSR_TSC)
             return state_bad_section(state, X86_TAG_MSRS, "holds the TSC", err);
     }
     if (!bytes_done(&r))
         return state_bad_section(state, X86_TAG_MSRS, "wrong length", err);
-    e = kvm_ioctl(kvm->vcpu_fd, KVM_SET_MSRS, &s->msrs, "KVM_SET_MSRS", err);
+    e = kvm_ioctl(kvm->vcpu_fd, KVM_SET_MSRS, &scratch.msrs, "KVM_SET_MSRS", err);
     if (e < 0)
         return e;
     if ((uint32_t)e != n)
         return err_set(err, ENOTSUP, "KVM_SET_MSRS: this KVM refuses MSR %08x",
-                       s->msrs.entries[e].index);
+                       scratch.msrs.entries[e].index);
     return 0;
 }
 
@@ -216,10 +212,9 @@ static int read_tsc(const struct kvm *kvm, uint64_t *ret_tsc, struct err *err)
     return r == 1 ? 0 : err_set(err, ENOTSUP, "KVM_GET_MSRS: the TSC cannot be read");
 }
 
-static int save_tsc(const struct kvm *kvm, struct state_writer *w, struct scratch *s,
-                    struct err *err)
+static int save_tsc(const struct kvm *kvm, struct state_writer *w, struct err *err)
 {
-    struct bytes_writer b = bytes_writer_init(s->bytes, sizeof(s->bytes));
+    struct bytes_writer b = bytes_writer_init(scratch.bytes, sizeof(scratch.bytes));
     int khz = kvm_ioctl(kvm->vcpu_fd, KVM_GET_TSC_KHZ, NULL, "KVM_GET_TSC_KHZ", err);
     uint64_t tsc = 0;
     int r;
@@ -231,7 +226,7 @@ static int save_tsc(const struct kvm *kvm, struct state_writer *w, struct scratc
         return r;
     bytes_put_u64(&b, tsc);
     bytes_put_u32(&b, (uint32_t)khz);
-    return state_add(w, X86_TAG_TSC, s->bytes, b.len, err);
+    return state_add(w, X86_TAG_TSC, scratch.bytes, b.len, err);
 }
 
 static int set_tsc_khz(const struct kvm *kvm, uint32_t khz, int have_khz, struct err *err)
@@ -292,11 +287,12 @@ static int load_tsc(const struct kvm *kvm, const struct state *state, struct err
     };
     int r = read_tsc_section(state, &saved, &saved_khz, err);
 
-    if (r >= 0)
-        r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_DEVICE_ATTR, &attr, "reading KVM_VCPU_TSC_OFFSET",
-                      err);
-    if (r >= 0)
-        r = read_tsc(kvm, &now, err);
+    if (r < 0)
+        return r;
+    r = kvm_ioctl(kvm->vcpu_fd, KVM_GET_DEVICE_ATTR, &attr, "reading KVM_VCPU_TSC_OFFSET", err);
+    if (r < 0)
+        return r;
+    r = read_tsc(kvm, &now, err);
     if (r < 0)
         return r;
     offset += saved - now;
@@ -304,10 +300,9 @@ static int load_tsc(const struct kvm *kvm, const struct state *state, struct err
     return r < 0 ? r : 0;
 }
 
-static int save_irqchips(const struct kvm *kvm, struct state_writer *w, struct scratch *s,
-                         struct err *err)
+static int save_irqchips(const struct kvm *kvm, struct state_writer *w, struct err *err)
 {
-    struct bytes_writer b = bytes_writer_init(s->bytes, sizeof(s->bytes));
+    struct bytes_writer b = bytes_writer_init(scratch.bytes, sizeof(scratch.bytes));
 
     for (uint32_t i = 0; i < N_CHIPS; i++) {
         struct kvm_irqchip chip = {.chip_id = i};
@@ -317,7 +312,7 @@ static int save_irqchips(const struct kvm *kvm, struct state_writer *w, struct s
             return r;
         bytes_put(&b, &chip, sizeof(chip));
     }
-    return state_add(w, X86_TAG_IRQCHIPS, s->bytes, b.len, err);
+    return state_add(w, X86_TAG_IRQCHIPS, scratch.bytes, b.len, err);
 }
 
 static int load_irqchips(const struct kvm *kvm, const struct state *state, struct err *err)
@@ -353,81 +348,79 @@ static int load_clock(const struct kvm *kvm, const struct state *state, struct e
     return 0;
 }
 
+static int save_clock(const struct kvm *kvm, struct state_writer *w, struct err *err)
+{
+    struct kvm_clock_data clock;
+
+    return save_blob(kvm->vm_fd, KVM_GET_CLOCK, "KVM_GET_CLOCK", w, X86_TAG_CLOCK, &clock,
+                     sizeof(clock), err);
+}
+
+/* A section with functions of its own, or one that is a structure of KVM's as it is. */
+struct section {
+    int (*save)(const struct kvm *kvm, struct state_writer *w, struct err *err);
+    int (*load)(const struct kvm *kvm, const struct state *state, struct err *err);
+    uint32_t tag;
+    size_t len;
+    unsigned long get, set;
+    const char *get_name, *set_name;
+};
+#define BLOB(section_tag, type, request)                                                       \
+    .tag = (section_tag), .len = sizeof(struct type), .get = KVM_GET_##request,                \
+    .set = KVM_SET_##request, .get_name = "KVM_GET_" #request, .set_name = "KVM_SET_" #request
+
+/*
+ * The order matters. Saving: the MP state first, because reading it makes KVM settle pending
+ * INIT and SIPI. Loading: the local APIC before the MSRs, because the TSC deadline is only
+ * taken in that timer mode; the TSC before the MSRs for the same reason; events last of the
+ * vCPU, because setting registers clears them; the clock after the TSC it is computed from.
+ */
+static const struct section sections[] = {
+    {BLOB(X86_TAG_MP, kvm_mp_state, MP_STATE)},
+    {BLOB(X86_TAG_REGS, kvm_regs, REGS)},
+    {BLOB(X86_TAG_SREGS, kvm_sregs, SREGS)},
+    {.save = save_xsave, .load = load_xsave},
+    {BLOB(X86_TAG_XCRS, kvm_xcrs, XCRS)},
+    {BLOB(X86_TAG_DEBUGREGS, kvm_debugregs, DEBUGREGS)},
+    {BLOB(X86_TAG_LAPIC, kvm_lapic_state, LAPIC)},
+    {.save = save_tsc, .load = load_tsc},
+    {.save = save_msrs, .load = load_msrs},
+    {BLOB(X86_TAG_EVENTS, kvm_vcpu_events, VCPU_EVENTS)},
+    {.save = save_irqchips, .load = load_irqchips},
+    {.save = save_clock, .load = load_clock},
+};
+#define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
+
 int arch_state_save(const struct kvm *kvm, struct state_writer *w, struct err *err)
 {
-    struct scratch *s = &scratch;
-    int cpu = kvm->vcpu_fd;
-    struct kvm_mp_state mp;
-    struct kvm_regs regs;
-    struct kvm_sregs sregs;
-    struct kvm_xcrs xcrs;
-    struct kvm_debugregs debugregs;
-    struct kvm_lapic_state lapic;
-    struct kvm_vcpu_events events;
-    struct kvm_clock_data clock;
-    int r;
+    int r = save_cpuid(kvm, w, err);
 
-#define SAVE(fd, request, tag, blob)                                                           \
-    save_blob(fd, request, #request, w, tag, &(blob), sizeof(blob), err)
-    r = save_cpuid(kvm, w, s, err);
-    /* The MP state first: reading it makes KVM settle pending INIT and SIPI. */
-    r = r < 0 ? r : SAVE(cpu, KVM_GET_MP_STATE, X86_TAG_MP, mp);
-    r = r < 0 ? r : SAVE(cpu, KVM_GET_REGS, X86_TAG_REGS, regs);
-    r = r < 0 ? r : SAVE(cpu, KVM_GET_SREGS, X86_TAG_SREGS, sregs);
-    r = r < 0 ? r : save_xsave(kvm, w, s, err);
-    r = r < 0 ? r : SAVE(cpu, KVM_GET_XCRS, X86_TAG_XCRS, xcrs);
-    r = r < 0 ? r : SAVE(cpu, KVM_GET_DEBUGREGS, X86_TAG_DEBUGREGS, debugregs);
-    r = r < 0 ? r : SAVE(cpu, KVM_GET_LAPIC, X86_TAG_LAPIC, lapic);
-    r = r < 0 ? r : save_tsc(kvm, w, s, err);
-    r = r < 0 ? r : save_msrs(kvm, w, s, err);
-    r = r < 0 ? r : SAVE(cpu, KVM_GET_VCPU_EVENTS, X86_TAG_EVENTS, events);
-    r = r < 0 ? r : save_irqchips(kvm, w, s, err);
-    r = r < 0 ? r : SAVE(kvm->vm_fd, KVM_GET_CLOCK, X86_TAG_CLOCK, clock);
-#undef SAVE
+    for (const struct section *s = sections; r >= 0 && s < sections + N_SECTIONS; s++)
+        r = s->save ? s->save(kvm, w, err)
+                    : save_blob(kvm->vcpu_fd, s->get, s->get_name, w, s->tag, scratch.bytes,
+                                s->len, err);
     return r;
 }
 
-/*
- * The order matters: the local APIC before the MSRs, because the TSC deadline is only taken in
- * that timer mode; the TSC before the MSRs for the same reason; events last of the vCPU,
- * because setting registers clears them; the clock after the TSC it is computed from.
- */
 static int load_vcpu(const struct kvm *kvm, const struct state *state, struct err *err)
 {
-    int cpu = kvm->vcpu_fd;
-    struct kvm_mp_state mp;
-    struct kvm_regs regs;
-    struct kvm_sregs sregs;
-    struct kvm_xcrs xcrs;
-    struct kvm_debugregs debugregs;
-    struct kvm_lapic_state lapic;
-    struct kvm_vcpu_events events;
-    int r;
+    int r = 0;
 
-#define LOAD(request, tag, blob)                                                               \
-    load_blob(cpu, request, #request, state, tag, &(blob), sizeof(blob), err)
-    r = LOAD(KVM_SET_MP_STATE, X86_TAG_MP, mp);
-    r = r < 0 ? r : LOAD(KVM_SET_REGS, X86_TAG_REGS, regs);
-    r = r < 0 ? r : LOAD(KVM_SET_SREGS, X86_TAG_SREGS, sregs);
-    r = r < 0 ? r : load_xsave(kvm, state, &scratch, err);
-    r = r < 0 ? r : LOAD(KVM_SET_XCRS, X86_TAG_XCRS, xcrs);
-    r = r < 0 ? r : LOAD(KVM_SET_DEBUGREGS, X86_TAG_DEBUGREGS, debugregs);
-    r = r < 0 ? r : LOAD(KVM_SET_LAPIC, X86_TAG_LAPIC, lapic);
-    r = r < 0 ? r : load_tsc(kvm, state, err);
-    r = r < 0 ? r : load_msrs(kvm, state, &scratch, err);
-    r = r < 0 ? r : LOAD(KVM_SET_VCPU_EVENTS, X86_TAG_EVENTS, events);
-    r = r < 0 ? r : load_irqchips(kvm, state, err);
-    r = r < 0 ? r : load_clock(kvm, state, err);
-#undef LOAD
+    for (const struct section *s = sections; r >= 0 && s < sections + N_SECTIONS; s++)
+        r = s->load ? s->load(kvm, state, err)
+                    : load_blob(kvm->vcpu_fd, s->set, s->set_name, state, s->tag, scratch.bytes,
+                                s->len, err);
     return r;
 }
 
 /* Features and frequency first, because they decide what the rest may hold. */
 int arch_state_load(const struct kvm *kvm, const struct state *state, struct err *err)
 {
-    int r = load_cpuid(kvm, state, &scratch, err);
+    int r = load_cpuid(kvm, state, err);
 
-    r = r < 0 ? r : load_tsc_khz(kvm, state, err);
+    if (r < 0)
+        return r;
+    r = load_tsc_khz(kvm, state, err);
     return r < 0 ? r : load_vcpu(kvm, state, err);
 }
 

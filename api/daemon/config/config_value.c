@@ -310,8 +310,8 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
     static const char *const kinds[] = {
         [CONFIG_TEXT] = "printable text of at most 4000 bytes",
         [CONFIG_ADDRESS] = "an address and port such as 127.0.0.1:8080 or [::1]:8080, or \"\"",
-        [CONFIG_URL] = "an URL such as https://skills.example.org without a slash at its end, "
-                       "or \"\"",
+        [CONFIG_URL] =
+            "an URL such as https://skills.example.org, no slash at its end, or \"\"",
         [CONFIG_COUNT] = "a whole number ",
         [CONFIG_MODE] = "octal permissions ",
         [CONFIG_BYTES] = "a size such as 512MiB or 10GiB, ",

@@ -22,7 +22,7 @@ if(SKILLVM_SANITIZE)
     set(SKILLVM_SANITIZER -fsanitize=address,undefined)
     if(SKILLVM_SANITIZE STREQUAL "thread")
         # It does not know fences alone; what they order here is memory of the guest.
-        set(SKILLVM_SANITIZER -fsanitize=thread -Wno-tsan)
+        set(SKILLVM_SANITIZER -fsanitize=thread $<$<C_COMPILER_ID:GNU>:-Wno-tsan>)
     endif()
     add_compile_options(${SKILLVM_SANITIZER} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(${SKILLVM_SANITIZER})

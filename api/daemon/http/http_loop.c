@@ -210,34 +210,50 @@ static int open_listener(const struct http_listen *place, struct listener *ret, 
 static int open_listeners(struct http_loop *l, struct err *err)
 {
     const struct http_config *config = l->conns->config;
+    bool failed = false;
     int r = 0;
 
     for (size_t i = 0; i < config->n_listeners; i++) {
         const struct http_listen *place = &config->listeners[i];
 
-        if (r == 0)
+        if (!failed)
             r = open_listener(place, &l->listeners[i], err);
         else if (!place->socket_path && !place->address)
             (void)close(place->fd);
+        failed = r < 0;
     }
     return r;
+}
+
+static int watch_all(struct http_loop *l, int stop_fd)
+{
+    for (size_t i = 0; i < l->conns->config->n_listeners; i++) {
+        int r = watch(l, EPOLL_CTL_ADD, l->listeners[i].fd, EPOLLIN, NULL);
+
+        if (r < 0)
+            return r;
+    }
+    return watch(l, EPOLL_CTL_ADD, stop_fd, EPOLLIN, l);
 }
 
 /* Starts the thread. 0 or -errno. */
 static int start(struct http_loop *l)
 {
-    int r = l->conns->epoll_fd < 0 ? l->conns->epoll_fd : 0;
+    _cleanup_fd_ int stop_fd = eventfd(0, EFD_CLOEXEC);
+    int r;
 
-    for (size_t i = 0; r == 0 && i < l->conns->config->n_listeners; i++)
-        r = watch(l, EPOLL_CTL_ADD, l->listeners[i].fd, EPOLLIN, NULL);
-    l->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (r == 0)
-        r = l->stop_fd < 0 ? -errno : watch(l, EPOLL_CTL_ADD, l->stop_fd, EPOLLIN, l);
-    if (r == 0)
-        r = -pthread_create(&l->thread, NULL, run, l);
+    if (stop_fd < 0)
+        return -errno;
+    if (l->conns->epoll_fd < 0)
+        return l->conns->epoll_fd;
+    r = watch_all(l, stop_fd);
     if (r < 0)
-        fd_close(&l->stop_fd);
-    return r;
+        return r;
+    r = pthread_create(&l->thread, NULL, run, l);
+    if (r != 0)
+        return -r;
+    l->stop_fd = fd_steal(&stop_fd);
+    return 0;
 }
 
 int http_loop_start(struct http_loop *l, struct http_conns *conns, struct err *err)

@@ -393,6 +393,20 @@ static int advance(struct guest *g, struct err *err)
     return send_frames(g, err);
 }
 
+/* Why it is over too early; its user wants to know whether the skill had begun. */
+static int tell_end(const struct guest *g, struct err *err)
+{
+    const enum guest_stage stage = g->decoder.stage;
+    const char *when = stage < GUEST_RUNNING    ? "before"
+                       : stage == GUEST_RUNNING ? "while"
+                                                : "after";
+
+    if (!g->ended.code)
+        return err_set(err, EPIPE,
+                       "the guest closed the connection too early (%s the skill ran)", when);
+    return err_set(err, g->ended.code, "%s (%s the skill ran)", g->ended.message, when);
+}
+
 /* One wait for anything to happen, and its handling. */
 static int turn(struct guest *g, struct err *err)
 {
@@ -426,14 +440,12 @@ static int turn(struct guest *g, struct err *err)
             read_control(g);
         }
         if (r == -EPIPE && g->decoder.stage < GUEST_DONE)
-            return g->ended.code
-                       ? err_set(err, g->ended.code, "%s", g->ended.message)
-                       : err_set(err, EPIPE, "the guest closed the connection too early");
+            return tell_end(g, err);
         if (r < 0)
             return r;
     } else if (g->control_ended) {
         /* Everything it left was read: the stream had nothing more. */
-        return err_set(err, g->ended.code, "%s", g->ended.message);
+        return tell_end(g, err);
     }
     return g->decoder.stage < GUEST_DONE ? advance(g, err) : 0;
 }

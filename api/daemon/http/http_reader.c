@@ -111,8 +111,10 @@ static int finish(struct http_head *h)
     if (lengths + encodings > 1 || (h->is_1_0 && encodings > 0) ||
         (encoding && strcasecmp(encoding, "chunked") != 0))
         return 400;
-    if (length && (!*length || strlen(length) > LENGTH_MAX || length[strspn(length, DIGITS)]))
+    if (length && (!*length || length[strspn(length, DIGITS)]))
         return 400;
+    if (length && strlen(length) > LENGTH_MAX)
+        return 413;
     h->is_chunked = encodings > 0;
     h->length = length ? strtoull(length, NULL, 10) : 0;
     h->is_last = h->is_1_0 || has_word(http_head_find(h, "Connection", NULL), "close");

@@ -38,8 +38,8 @@ struct http_head {
 
 /*
  * Goes on with a head of which len bytes are at text by now; strings in it get their ends. 0:
- * it is whole; -EAGAIN: there has to come more; else the status to answer with: 400, 414, 431
- * or 505.
+ * it is whole; -EAGAIN: there has to come more; else the status to answer with: 400, 413, 414,
+ * 431 or 505.
  */
 int http_head_feed(struct http_head *h, char *text, size_t len);
 /* The value of the first header of the name, or NULL, and how many there are of it (or NULL).

@@ -285,6 +285,7 @@ void http_refusal_send(int fd, unsigned status)
         {400, "bad_request",
          "this is no HTTP/1.1 request, or it can be read in two ways, or it has no Host"},
         {408, "timeout", "the request did not come in time"},
+        {413, "too_large", "the body is larger than anything that is taken"},
         {414, "uri_too_long", "the path and query are too long"},
         {431, "headers_too_large", "the headers are more than 16 KiB or more than 100"},
         {503, "overloaded", "too many connections are at work; come again"},

@@ -30,10 +30,17 @@ static void check_descriptors(int expected)
 
     for (int fd = 3; fd < 1024; fd++)
         n += fcntl(fd, F_GETFD) >= 0;
-    if (n != expected) {
-        errno = EMFILE;
-        fake_die("inherited descriptors");
+    if (n == expected)
+        return;
+    for (int fd = 3; fd < 1024; fd++) {
+        char path[32], target[256] = "";
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        if (readlink(path, target, sizeof(target) - 1) >= 0)
+            fprintf(stderr, "fake_vmm: descriptor %d is %s\n", fd, target);
     }
+    errno = EMFILE;
+    fake_die("inherited descriptors");
 }
 
 /* The run that shows which pages are used; QUIT ends it. */

@@ -242,8 +242,11 @@ static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct
                                 .console_fd = console,
                                 .memory_mib = maker->config->memory_mib};
     struct vm vm = vm_init();
-    int r = start_vm(maker, &how, NULL, &vm, err);
+    int r;
 
+    if (console < 0)
+        return err_set_errno(err, errno, "cannot create the log of the boot");
+    r = start_vm(maker, &how, NULL, &vm, err);
     if (r < 0)
         return r;
     r = prepare_and_save(maker, &vm, work, err);

@@ -4,6 +4,9 @@
 #include <limits.h>
 #include <time.h>
 
+#define TRIES_MAX    50u
+#define TRY_PAUSE_NS 20000000
+
 static uint64_t read_ns(clockid_t id)
 {
     struct timespec ts;
@@ -37,4 +40,15 @@ int clock_timeout_ms(uint64_t deadline_ns)
         return 0;
     ms = (deadline_ns - now + 999999u) / 1000000u;
     return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+bool clock_try_again(unsigned *tries)
+{
+    const struct timespec pause = {.tv_nsec = TRY_PAUSE_NS};
+
+    if (*tries == TRIES_MAX)
+        return false;
+    ++*tries;
+    (void)nanosleep(&pause, NULL);
+    return true;
 }

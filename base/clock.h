@@ -5,6 +5,7 @@
 #ifndef SKILLVM_BASE_CLOCK_H
 #define SKILLVM_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* CLOCK_MONOTONIC: for durations and deadlines. */
@@ -15,5 +16,11 @@ uint64_t clock_realtime_ns(void);
 uint64_t clock_thread_cpu_ns(void);
 /* Milliseconds from now until deadline_ns (monotonic), rounded up, at least 0, for poll(2). */
 int clock_timeout_ms(uint64_t deadline_ns);
+/*
+ * For what will be free or there in a moment (a lock or socket of a daemon that was killed
+ * lives until its last child is past exec): waits 20 ms and counts in *tries, which begins at
+ * 0. False at once when a second was waited.
+ */
+bool clock_try_again(unsigned *tries);
 
 #endif

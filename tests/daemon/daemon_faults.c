@@ -13,6 +13,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -444,6 +446,43 @@ static void one_daemon_at_a_time(void **state)
     end(&h);
 }
 
+/* Listens until somebody else but this process has looked whether it does. */
+static void *listen_until_looked(void *data)
+{
+    int *fd = data;
+    struct ucred peer = {.pid = getpid()};
+    socklen_t size = sizeof(peer);
+
+    while (peer.pid == getpid()) {
+        _cleanup_fd_ int look = accept(*fd, NULL, NULL);
+
+        assert_int_equal(getsockopt(look, SOL_SOCKET, SO_PEERCRED, &peer, &size), 0);
+    }
+    fd_close(fd);
+    return NULL;
+}
+
+/* A killed daemon's socket may live until the last child that it was starting is past exec. */
+static void a_socket_that_is_soon_free_is_waited_for(void **state)
+{
+    struct harness h;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int old = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pthread_t thread;
+
+    (void)state;
+    harness_init(&h, "boot", "restore");
+    memcpy(address.sun_path, h.socket, strlen(h.socket) + 1);
+    assert_int_equal(bind(old, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(old, 10), 0);
+    assert_int_equal(pthread_create(&thread, NULL, listen_until_looked, &old), 0);
+    harness_start(&h, NULL);
+    pthread_join(thread, NULL);
+    harness_wait_listening(&h);
+    expect(harness_get(&h, "/health"), 200, "ok");
+    end(&h);
+}
+
 /* Readers that never read and senders that never send hold up nobody. */
 static void idle_clients_are_harmless(void **state)
 {
@@ -495,6 +534,7 @@ int main(void)
         cmocka_unit_test(cancel_ends_what_runs_and_what_waits),
         cmocka_unit_test(cancel_comes_too_late),
         cmocka_unit_test(one_daemon_at_a_time),
+        cmocka_unit_test(a_socket_that_is_soon_free_is_waited_for),
         cmocka_unit_test(idle_clients_are_harmless),
     };
 

@@ -74,6 +74,20 @@ int harness_connect_by(const struct harness *h, bool tcp)
     return fd;
 }
 
+void harness_wait_listening(const struct harness *h)
+{
+    for (int i = 0; i < 500; i++) {
+        int fd = harness_connect(h);
+
+        if (fd >= 0) {
+            close(fd);
+            return;
+        }
+        usleep(20000);
+    }
+    fail_msg("skillvmd does not answer");
+}
+
 void harness_start(struct harness *h, const char *const *extra)
 {
     const char *argv[24] = {"skillvmd", "--socket", h->socket, "--data",  h->data, "--share",
@@ -95,16 +109,7 @@ void harness_start(struct harness *h, const char *const *extra)
         execv(SKILLVMD, args);
         _exit(127);
     }
-    for (int i = 0; i < 500; i++) {
-        int fd = harness_connect(h);
-
-        if (fd >= 0) {
-            close(fd);
-            return;
-        }
-        usleep(20000);
-    }
-    fail_msg("skillvmd does not answer");
+    harness_wait_listening(h);
 }
 
 void harness_wait_ready(struct harness *h)

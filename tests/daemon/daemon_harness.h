@@ -30,6 +30,8 @@ struct answer {
 void harness_init(struct harness *h, const char *kernel, const char *image);
 /* Starts the daemon with further arguments (NULL ends them) and waits until it answers. */
 void harness_start(struct harness *h, const char *const *extra);
+/* Waits until somebody accepts at its socket. */
+void harness_wait_listening(const struct harness *h);
 /* Waits until /ready says so. */
 void harness_wait_ready(struct harness *h);
 /* Sends a signal and waits for its end. Its exit status, or -1 for a death by signal. */

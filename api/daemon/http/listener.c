@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/http/listener.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <arpa/inet.h>
@@ -32,16 +33,18 @@ static bool is_alive(const struct sockaddr_un *address)
 
 static int bind_to(struct listener *l, const struct sockaddr_un *address, mode_t mode)
 {
-    const struct sockaddr *any = (const struct sockaddr *)address;
-    int r = bind(l->fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
+    unsigned tries = 0;
 
-    if (r == -EADDRINUSE && !is_alive(address) && unlink(l->path) == 0)
-        r = bind(l->fd, any, (socklen_t)sizeof(*address)) < 0 ? -errno : 0;
+    while (bind(l->fd, (const struct sockaddr *)address, (socklen_t)sizeof(*address)) < 0) {
+        if (errno != EADDRINUSE)
+            return -errno;
+        if (is_alive(address) ? !clock_try_again(&tries) : unlink(l->path) < 0)
+            return -EADDRINUSE;
+    }
     /* The daemon's umask kept everybody out until now; nothing is accepted before listen. */
-    if (r == 0 &&
-        (chmod(l->path, mode) < 0 || stat(l->path, &l->made) < 0 || listen(l->fd, BACKLOG) < 0))
-        r = -errno;
-    return r;
+    return chmod(l->path, mode) < 0 || stat(l->path, &l->made) < 0 || listen(l->fd, BACKLOG) < 0
+               ? -errno
+               : 0;
 }
 
 int listener_open(struct listener *l, const char *path, mode_t mode, struct err *err)
@@ -95,6 +98,17 @@ static socklen_t parse_address(const char *text, union address *ret)
     return inet_pton(AF_INET, host, &ret->ipv4.sin_addr) == 1 ? sizeof(ret->ipv4) : 0;
 }
 
+static int bind_to_port(int fd, const union address *at, socklen_t len)
+{
+    unsigned tries = 0;
+
+    while (bind(fd, &at->any, len) < 0 || listen(fd, BACKLOG) < 0) {
+        if (errno != EADDRINUSE || !clock_try_again(&tries))
+            return -1;
+    }
+    return 0;
+}
+
 int listener_open_tcp(struct listener *l, const char *address, struct err *err)
 {
     union address at = {.ipv6 = {0}};
@@ -108,7 +122,7 @@ int listener_open_tcp(struct listener *l, const char *address, struct err *err)
     if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
         (at.any.sa_family == AF_INET6 &&
          setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
-        bind(l->fd, &at.any, len) < 0 || listen(l->fd, BACKLOG) < 0)
+        bind_to_port(l->fd, &at, len) < 0)
         return err_set_errno(err, errno, "cannot listen on %s", address);
     return 0;
 }

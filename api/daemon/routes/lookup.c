@@ -2,13 +2,9 @@
 #include "api/daemon/routes/lookup.h"
 
 #include "api/daemon/terms/ids.h"
+#include "base/clock.h"
 
 #include <errno.h>
-#include <unistd.h>
-
-/* Between its row and its place in the queue an execution is for microseconds. */
-#define ATTEMPTS 25
-#define PAUSE_US 20000
 
 bool lookup_row(struct daemon *d, const char *tenant, const char *id,
                 struct registry_execution *ret, struct http_reply *reply)
@@ -30,15 +26,17 @@ bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
                       struct execution **ret_e, struct registry_execution *ret_row,
                       struct http_reply *reply)
 {
-    for (int i = 1;; i++) {
+    unsigned tries = 0;
+
+    for (;;) {
         *ret_e = engine_find(d->engine, tenant, id);
         if (*ret_e)
             return true;
         if (!lookup_row(d, tenant, id, ret_row, reply))
             return false;
-        if (ret_row->result || i == ATTEMPTS)
+        /* Between its row and its place in the queue an execution is for microseconds. */
+        if (ret_row->result || !clock_try_again(&tries))
             return true;
         registry_execution_finish(ret_row);
-        (void)usleep(PAUSE_US);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/store/data_folder.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -12,12 +13,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define LOCK_ATTEMPTS 50u
-#define LOCK_PAUSE_NS 20000000
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 /* Creates every folder on the way. */
 static int make_folders(const char *path, struct err *err)
@@ -52,19 +50,17 @@ static int open_folder(struct data_folder *folder, const char *name, int *ret_fd
 
 static int take_lock(struct data_folder *folder, const char *path, struct err *err)
 {
+    unsigned tries = 0;
+
     folder->lock_fd = openat(folder->dir_fd, "skillvmd.lock",
                              O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (folder->lock_fd < 0)
         return err_set_errno(err, errno, "cannot open the lock of the data folder");
-    for (unsigned i = 0; flock(folder->lock_fd, LOCK_EX | LOCK_NB) < 0; i++) {
-        const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
-
+    while (flock(folder->lock_fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return err_set_errno(err, errno, "cannot lock the data folder");
-        /* A daemon that was killed holds it until its last child is past exec, or dead too. */
-        if (i == LOCK_ATTEMPTS)
+        if (!clock_try_again(&tries))
             return err_set(err, EBUSY, "another skillvmd uses the data folder %s", path);
-        (void)nanosleep(&pause, NULL);
     }
     return 0;
 }

@@ -16,8 +16,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CRLF "\r\n"
@@ -74,22 +77,79 @@ static int compare(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* GET /health again and again, connecting each time; prints and checks what it took. */
+/* Answers that nothing had to be done for: what this machine takes for any. Never returns. */
+static void answer_barely(int listener)
+{
+    static const char answer[] = "HTTP/1.1 200 OK" CRLF "Content-Length: 2" CRLF CRLF "ok";
+    char request[512];
+
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+
+        if (recv(fd, request, sizeof(request), 0) > 0)
+            (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL);
+        close(fd);
+    }
+}
+
+/* A process that answers beside the daemon. It ends with this one. */
+static pid_t start_bare(struct harness *bare)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pid_t pid;
+
+    strcat(bare->socket, ".bare");
+    memcpy(address.sun_path, bare->socket, strlen(bare->socket) + 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 10), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        answer_barely(fd);
+    }
+    close(fd);
+    return pid;
+}
+
+static void stop_bare(const struct harness *bare, pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(unlink(bare->socket), 0);
+}
+
+static uint64_t probe_us(const struct harness *h)
+{
+    const uint64_t begin_ns = clock_monotonic_ns();
+
+    expect(harness_get(h, "/health"), 200, "ok");
+    return (clock_monotonic_ns() - begin_ns) / 1000;
+}
+
+/*
+ * GET /health again and again, connecting each time; prints and checks what it took, beside
+ * what an answer takes on this machine at this time.
+ */
 static void probe_health(const struct harness *h, const char *while_what)
 {
-    uint64_t took_us[PROBES];
+    struct harness bare = *h;
+    const pid_t pid = start_bare(&bare);
+    uint64_t took_us[PROBES], bare_us[PROBES];
+    const size_t p99 = PROBES * 99 / 100;
 
     for (size_t i = 0; i < PROBES; i++) {
-        const uint64_t begin_ns = clock_monotonic_ns();
-
-        expect(harness_get(h, "/health"), 200, "ok");
-        took_us[i] = (clock_monotonic_ns() - begin_ns) / 1000;
+        bare_us[i] = probe_us(&bare);
+        took_us[i] = probe_us(h);
     }
+    stop_bare(&bare, pid);
     qsort(took_us, PROBES, sizeof(took_us[0]), compare);
-    print_message("health while %s: p50 %.2f ms, p99 %.2f ms, max %.2f ms\n", while_what,
-                  (double)took_us[PROBES / 2] / 1000, (double)took_us[PROBES * 99 / 100] / 1000,
-                  (double)took_us[PROBES - 1] / 1000);
-    assert_true(took_us[PROBES * 99 / 100] < 50000);
+    qsort(bare_us, PROBES, sizeof(bare_us[0]), compare);
+    print_message("health while %s: p50 %.2f ms, p99 %.2f ms, max %.2f ms; bare p99 %.2f ms\n",
+                  while_what, (double)took_us[PROBES / 2] / 1000, (double)took_us[p99] / 1000,
+                  (double)took_us[PROBES - 1] / 1000, (double)bare_us[p99] / 1000);
+    assert_true(took_us[p99] < bare_us[p99] + 50000);
 }
 
 static void allow_files(void)

@@ -8,8 +8,8 @@
 #
 # Cases in cases/*.sh use the command line and curl on a daemon started by `skillvm up`; cases
 # in inside/*.py need to see the daemon's own machine and run in a one-shot software host, or
-# here when KVM is usable here; those of tests/hostile are like these. In software hosts inside/ runs
-# beside the rest; here, where each would see the others' machines, one after the other. --kernel and
+# here when KVM is usable here; those of tests/hostile are like these. With software hosts the three
+# run beside each other; here, where each would see the others' machines, one after the other. --kernel and
 # --vmx choose the kind of software host (images/softhost/run.sh), and then cases/ does not run. One
 # line per case: `ok NAME (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals
 # at the end.
@@ -95,12 +95,12 @@ if [[ $host == soft && ! -e $SKILLVM_SHARE/softhost/root.erofs ]]; then
 fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/skillvm-e2e.XXXXXX")
-inside_pid=''
+inside_pids=()
 export SKILLVM_DATA=$work/data SKILLVM_HOST=$host E2E_HERE=$here E2E_ROOT=$root E2E_HOST=$host
 export PATH=$build/bin:$PATH
 unset SKILLVM_SOCKET
 finish() {
-    [[ -n $inside_pid ]] && kill "$inside_pid" 2>/dev/null
+    ((${#inside_pids[@]} == 0)) || kill "${inside_pids[@]}" 2>/dev/null
     timeout 60 skillvm down >/dev/null 2>&1
     if [[ -n $keep ]]; then
         echo "kept: $work"
@@ -253,11 +253,12 @@ esac
 prepare_inside
 if [[ $host == soft ]]; then
     run_inside e2e &
-    inside_pid=$!
+    inside_pids+=($!)
+    run_inside hostile &
+    inside_pids+=($!)
     run_shell_cases
-    run_inside hostile
-    wait "$inside_pid"
-    inside_pid=''
+    wait "${inside_pids[@]}"
+    inside_pids=()
 else
     run_shell_cases
     run_inside e2e

@@ -3,8 +3,11 @@
 
 import http.client
 import json
+import os
 import resource
+import signal
 import socket
+import tempfile
 import threading
 import time
 
@@ -101,28 +104,65 @@ def tcp_needs_a_key_and_takes_one(world):
         daemon.stop()
 
 
-def health_times(daemon, probes):
-    """Seconds of one GET /health after another, each on a connection of its own, sorted."""
-    took = []
-    for _ in range(WARM_UP + probes):
-        begin = time.perf_counter()
-        connection = UnixConnection(daemon.socket, 30)
-        connection.request("GET", "/health")
-        answer = connection.getresponse()
-        answer.read()
-        connection.close()
-        took.append(time.perf_counter() - begin)
-        check_equal(answer.status, 200, "health")
-    # An emulated machine translates what it runs for the first time.
-    return sorted(took[WARM_UP:])
+class BareResponder:
+    """A process whose answers nothing had to be done for: what this machine takes for any."""
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.socket = os.path.join(self.folder.name, "sock")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.socket)
+        listener.listen(10)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self._serve(listener)
+            finally:
+                os._exit(1)
+        listener.close()
+        return self
+
+    def _serve(self, listener):
+        while True:
+            peer, _ = listener.accept()
+            if peer.recv(4096):
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            peer.close()
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.folder.cleanup()
+
+
+def health_time(path):
+    """Seconds of one GET /health on a connection of its own."""
+    begin = time.perf_counter()
+    connection = UnixConnection(path, 30)
+    connection.request("GET", "/health")
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    check_equal(answer.status, 200, "health")
+    return time.perf_counter() - begin
 
 
 def check_health(daemon, what, probes=PROBES):
-    took = health_times(daemon, probes)
-    p50, p99 = took[probes // 2], took[probes * 99 // 100]
-    print(f"  health while {what}: p50 {p50 * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms, "
-        f"max {took[-1] * 1000:.1f} ms", flush=True)
-    check(p99 < 0.05, f"p99 of health while {what}: {p99 * 1000:.1f} ms")
+    """One GET /health after another, each beside one that a bare process answers."""
+    took, bare = [], []
+    with BareResponder() as responder:
+        for _ in range(WARM_UP + probes):
+            bare.append(health_time(responder.socket))
+            took.append(health_time(daemon.socket))
+    # An emulated machine translates what it runs for the first time.
+    took, bare = sorted(took[WARM_UP:]), sorted(bare[WARM_UP:])
+    p50, p99, bare_p99 = took[probes // 2], took[probes * 99 // 100], bare[probes * 99 // 100]
+    shown = (
+        f"health while {what}: p50 {p50 * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms, "
+        f"max {took[-1] * 1000:.1f} ms; bare p99 {bare_p99 * 1000:.1f} ms"
+    )
+    print(f"  {shown}", flush=True)
+    check(p99 < bare_p99 + 0.05, shown)
 
 
 def idle_crowd(daemon, port):

@@ -4,6 +4,7 @@
 #include "api/daemon/engine/fair_queue.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -79,12 +80,11 @@ static void live_remove(struct engine *engine, struct execution *e)
 /* Chooses the next to run; NULL when it is time to end. */
 static struct execution *take(struct engine *engine)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
     struct fair_entry *place = NULL;
 
-    (void)pthread_mutex_lock(&engine->lock);
     while (!engine->stopping && !(place = fair_queue_take(engine->queue, clock_monotonic_ns())))
-        (void)pthread_cond_wait(&engine->work, &engine->lock);
-    (void)pthread_mutex_unlock(&engine->lock);
+        (void)pthread_cond_wait(&engine->work, held);
     return place ? of_place(place) : NULL;
 }
 
@@ -98,11 +98,10 @@ static void set_limits(struct engine *engine, const char *tenant,
                        const struct tenant_limits *limits)
 {
     const struct fair_limits fair = fair_limits(limits);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
 
-    (void)pthread_mutex_lock(&engine->lock);
     fair_queue_set_limits(engine->queue, tenant, &fair);
     (void)pthread_cond_broadcast(&engine->work);
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 /* Whether its tenant may run it now; the reuse is what the tenant wants by now. */
@@ -294,10 +293,10 @@ static int reserve(struct engine *engine, const struct execution *e, struct fair
 
 static void give_back(struct engine *engine, struct fair_tenant *place)
 {
-    (void)pthread_mutex_lock(&engine->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
     fair_queue_give_back(engine->queue, place);
     (void)pthread_cond_broadcast(&engine->idle);
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 /* Writes the durable row of an execution. */
@@ -384,14 +383,10 @@ int engine_refuse(struct engine *engine, struct execution *e, const char *reason
 
 struct execution *engine_find(struct engine *engine, const char *tenant, const char *id)
 {
-    struct execution *e;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+    struct execution *e = live_find(engine, tenant, id);
 
-    (void)pthread_mutex_lock(&engine->lock);
-    e = live_find(engine, tenant, id);
-    if (e)
-        (void)execution_ref(e);
-    (void)pthread_mutex_unlock(&engine->lock);
-    return e;
+    return e ? execution_ref(e) : NULL;
 }
 
 /* Takes one out of the queue, to be ended. Under the lock. */
@@ -435,9 +430,9 @@ void engine_limits_changed(struct engine *engine, const char *tenant)
 
 void engine_set_max_queued(struct engine *engine, unsigned max_queued)
 {
-    (void)pthread_mutex_lock(&engine->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
     engine->config.max_queued = max_queued;
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 /* Under the lock. */
@@ -451,9 +446,9 @@ static void cancel_all(struct engine *engine)
 
 void engine_hurry(struct engine *engine)
 {
-    (void)pthread_mutex_lock(&engine->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
     cancel_all(engine);
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -214,22 +215,21 @@ static int look(struct prober *p, const struct inquiry *inquiry)
 static void *worker(void *arg)
 {
     struct prober *p = arg;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
 
-    (void)pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
         struct inquiry *inquiry = take(p);
         int r;
 
         if (!inquiry) {
-            (void)pthread_cond_wait(&p->work, &p->lock);
+            (void)pthread_cond_wait(&p->work, held);
             continue;
         }
-        (void)pthread_mutex_unlock(&p->lock);
+        (void)pthread_mutex_unlock(held);
         r = look(p, inquiry);
-        (void)pthread_mutex_lock(&p->lock);
+        (void)pthread_mutex_lock(held);
         finish(p, inquiry, r);
     }
-    (void)pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
@@ -338,28 +338,25 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
 {
     struct err ignored = {0};
     bool short_of = watermarks_check(p->config.watermarks, &ignored) < 0;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
     unsigned of_tenant = 0;
-    int r = -EAGAIN;
 
-    (void)pthread_mutex_lock(&p->lock);
     for (const struct inquiry *j = p->inquiries; j; j = j->next)
         of_tenant += strcmp(j->tenant, tenant) == 0;
     if (find(p, script->digest, key))
-        r = 0;
-    else if (failed_lately(p, tenant, script->digest, key))
-        r = -ENODATA;
-    else if (!short_of && !p->stopping && p->n_inquiries < PROBER_QUEUE_MAX &&
-             of_tenant < PROBER_TENANT_MAX && enqueue(p, tenant, script, key))
-        r = 0;
-    (void)pthread_mutex_unlock(&p->lock);
-    return r;
+        return 0;
+    if (failed_lately(p, tenant, script->digest, key))
+        return -ENODATA;
+    if (short_of || p->stopping || p->n_inquiries >= PROBER_QUEUE_MAX ||
+        of_tenant >= PROBER_TENANT_MAX)
+        return -EAGAIN;
+    return enqueue(p, tenant, script, key) ? 0 : -EAGAIN;
 }
 
 void prober_wait(struct prober *p, const char *digest, const char *key, uint64_t deadline_ns)
 {
-    (void)pthread_mutex_lock(&p->lock);
-    while (!p->stopping && find(p, digest, key) &&
-           cond_wait_until(&p->done, &p->lock, deadline_ns))
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
+
+    while (!p->stopping && find(p, digest, key) && cond_wait_until(&p->done, held, deadline_ns))
         ;
-    (void)pthread_mutex_unlock(&p->lock);
 }

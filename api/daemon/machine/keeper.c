@@ -9,6 +9,7 @@
 #include "api/daemon/machine/warmup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/process_stats.h"
 
@@ -254,10 +255,10 @@ static void sweep(struct pool *pool)
 static void *keeper(void *arg)
 {
     struct pool *pool = arg;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
     struct machine *m;
     unsigned place;
 
-    (void)pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
         if (clock_monotonic_ns() >= pool->sweep_ns)
             sweep(pool);
@@ -268,9 +269,8 @@ static void *keeper(void *arg)
         else if (clock_monotonic_ns() >= pool->refill_after_ns && find_missed(pool, &place))
             refill(pool, place);
         else
-            pool_wait(pool, &pool->work, next_due_ns(pool));
+            (void)cond_wait_until(&pool->work, held, next_due_ns(pool));
     }
-    (void)pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
@@ -308,11 +308,11 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
 /* Kills every process, so that no keeper waits for one any longer. */
 static void kill_all(struct pool *pool)
 {
-    (void)pthread_mutex_lock(&pool->census_lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
+
     pool->is_killing = true;
     for (const struct machine *m = pool->all; m; m = m->next_of_all)
         (void)kill(m->vm.pid, SIGKILL);
-    (void)pthread_mutex_unlock(&pool->census_lock);
 }
 
 void pool_destroy(struct pool *pool)

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -40,11 +41,11 @@ void snapshot_maker_init(struct snapshot_maker *maker, const struct snapshots_co
 
 void snapshot_maker_stop(struct snapshot_maker *maker)
 {
-    (void)pthread_mutex_lock(&maker->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&maker->lock);
+
     maker->stopping = true;
     if (maker->vm)
         vm_kill(maker->vm);
-    (void)pthread_mutex_unlock(&maker->lock);
 }
 
 void snapshot_maker_finish(struct snapshot_maker *maker)

@@ -5,7 +5,9 @@
 #include "api/daemon/machine/snapshot_files.h"
 #include "api/daemon/machine/snapshots_internal.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -24,13 +26,13 @@
 /* Says what is being done, or went wrong; with a snapshot there is nothing to wait for. */
 static void say(struct snapshots *s, enum snapshots_state state, const char *text)
 {
-    (void)pthread_mutex_lock(&s->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
     if (!s->places[0].current) {
         s->state = state;
         (void)snprintf(s->text, sizeof(s->text), "%s", text);
     }
     (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 static void say_step(void *ctx, const char *text)
@@ -75,10 +77,9 @@ static int make(struct snapshots *s, const struct snapshot_name *name, struct sn
                 struct err *err)
 {
     int r = snapshot_maker_make(&s->maker, name, ret, err);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
     s->made += r == 0;
-    (void)pthread_mutex_unlock(&s->lock);
     return r;
 }
 
@@ -125,9 +126,9 @@ static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
 
 static void adopt_all(struct snapshots *s)
 {
-    (void)pthread_mutex_lock(&s->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
     snapshot_remove_others(s->config.snapshots_fd, adopt, s);
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
@@ -151,14 +152,11 @@ static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
 static bool wait_retry(struct snapshots *s)
 {
     uint64_t until_ns = clock_monotonic_ns() + s->config.retry_ms * MS;
-    bool stopping;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
-    while (!s->stopping && clock_monotonic_ns() < until_ns)
-        snapshots_wait_change(s, until_ns);
-    stopping = s->stopping;
-    (void)pthread_mutex_unlock(&s->lock);
-    return !stopping;
+    while (!s->stopping && cond_wait_until(&s->changed, held, until_ns))
+        ;
+    return !s->stopping;
 }
 
 /* Nobody waits for it, so that it can wait. */
@@ -170,11 +168,9 @@ static bool is_optional(const struct snapshots *s, const struct snapshot_place *
 /* Counts a try that made none. False when it is time to stop, which may be why. */
 static bool note_failure(struct snapshots *s, struct snapshot_place *p, const struct err *err)
 {
-    bool stopping;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
-    stopping = s->stopping;
-    s->failed += !stopping;
+    s->failed += !s->stopping;
     p->failures++;
     (void)snprintf(p->why, sizeof(p->why), "%s", err->message);
     renewal_fail(&p->renewal, clock_monotonic_ns(), s->config.retry_ms);
@@ -182,8 +178,7 @@ static bool note_failure(struct snapshots *s, struct snapshot_place *p, const st
     if (is_optional(s, p))
         p->renewal.is_wanted &= p->current != NULL;
     (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
-    return !stopping;
+    return !s->stopping;
 }
 
 /* Makes the first one, as often as it takes. False when it is time to stop. */
@@ -279,17 +274,14 @@ static bool find_duty(struct snapshots *s, struct duty *ret, uint64_t *next_ns)
 /* Waits until there is something to do. False when it is time to stop. */
 static bool wait_duty(struct snapshots *s, struct duty *ret)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
     uint64_t next_ns;
-    bool stopping;
 
-    (void)pthread_mutex_lock(&s->lock);
     s->busy = NULL;
     while (!s->stopping && !find_duty(s, ret, &next_ns))
-        snapshots_wait_change(s, next_ns);
-    stopping = s->stopping;
-    s->busy = stopping ? NULL : ret->place;
-    (void)pthread_mutex_unlock(&s->lock);
-    return !stopping;
+        (void)cond_wait_until(&s->changed, held, next_ns);
+    s->busy = s->stopping ? NULL : ret->place;
+    return !s->stopping;
 }
 
 /* Empties a place: its snapshot goes, from the disk too. */

@@ -23,12 +23,6 @@ void renewal_fail(struct renewal *r, uint64_t now_ns, uint64_t first_ms)
     r->after_ns = now_ns + wait_ms * MS;
 }
 
-void renewal_want(struct renewal *r)
-{
-    r->is_wanted = true;
-    r->after_ns = 0;
-}
-
 uint64_t renewal_age_ns(const struct renewal *r, uint64_t now_ns)
 {
     return now_ns - r->begin_ns + r->age_ns;

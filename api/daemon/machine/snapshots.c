@@ -247,15 +247,6 @@ int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int ca
     return *ret ? 0 : wait_plain(s, &plain, cancel_fd, ret, err);
 }
 
-void snapshots_renew(struct snapshots *s)
-{
-    (void)pthread_mutex_lock(&s->lock);
-    if (s->places[0].current)
-        renewal_want(&s->places[0].renewal);
-    (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
-}
-
 void snapshots_set(struct snapshots *s, const struct snapshots_limits *limits)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);

@@ -101,13 +101,11 @@ void snapshots_want(struct snapshots *s, const struct snapshot_name *name);
 struct snapshot *snapshots_current(struct snapshots *s, unsigned place);
 
 /*
- * Snapshots are made anew in the background when the limits say so, and the common plain one at
- * once by this call. Until another is there the old one is used; when none can be made the old
- * one stays and it is tried again, later each time. Of the others one that is due and that
- * nobody asked for since it was made goes instead.
+ * New limits, from now on. When they say so snapshots are made anew in the background. Until
+ * another is there the old one is used; when none can be made the old one stays and it is tried
+ * again, later each time. Of those but the common plain one, one that is due and that nobody
+ * asked for since it was made goes instead.
  */
-void snapshots_renew(struct snapshots *s);
-/* New limits, from now on. */
 void snapshots_set(struct snapshots *s, const struct snapshots_limits *limits);
 /* Counts an execution that begins from a snapshot, which may no longer be the current one. */
 void snapshots_count_use(struct snapshots *s, const struct snapshot *snapshot);

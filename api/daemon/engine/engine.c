@@ -19,7 +19,7 @@
 
 struct engine {
     struct engine_config config;
-    struct quota *quota;
+    struct rate *rate;
     pthread_t *workers;
     unsigned n_workers;
 
@@ -108,16 +108,11 @@ static void set_limits(struct engine *engine, const char *tenant,
 static int check_turn(struct engine *engine, struct execution *e, struct err *err)
 {
     struct tenant_limits limits;
-    struct refusal refusal;
-    int r = quota_limits(engine->quota, e->tenant, &limits, err);
+    int r = quota_check_turn(engine->config.env.registry, e->tenant, &limits, err);
 
-    if (r < 0)
-        return r;
-    r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), &refusal, err);
-    if (r < 0)
-        return r;
-    e->limits.reuse = limits.reuse;
-    return 0;
+    if (r == 0)
+        e->limits.reuse = limits.reuse;
+    return r;
 }
 
 /* Its turn has come: runs it, unless its tenant has nothing left to run it with. */
@@ -162,10 +157,10 @@ static struct engine *allocate(const struct engine_config *config)
     engine->config = *config;
     engine->workers = calloc(config->max_running, sizeof(*engine->workers));
     engine->queue = fair_queue_create();
-    engine->quota = quota_create(config->env.registry);
-    if (!engine->workers || !engine->queue || !engine->quota) {
+    engine->rate = rate_create();
+    if (!engine->workers || !engine->queue || !engine->rate) {
         fair_queue_destroy(engine->queue);
-        quota_destroy(engine->quota);
+        rate_destroy(engine->rate);
         free(engine->workers);
         free(engine);
         return NULL;
@@ -242,7 +237,8 @@ static int refused(struct engine *engine, const char *tenant, const struct refus
 static int check_limits(struct engine *engine, const char *tenant, struct tenant_limits *ret,
                         struct refusal *ret_refusal, struct err *err)
 {
-    int r = quota_limits(engine->quota, tenant, ret, err);
+    struct registry *registry = engine->config.env.registry;
+    int r = quota_limits(registry, tenant, ret, err);
 
     if (r < 0)
         return r;
@@ -251,11 +247,11 @@ static int check_limits(struct engine *engine, const char *tenant, struct tenant
     (void)pthread_mutex_unlock(&engine->lock);
     if (r < 0)
         return r;
-    r = quota_check_cpu(engine->quota, tenant, ret, clock_realtime_ns(), ret_refusal, err);
+    r = quota_check_cpu(registry, tenant, ret, clock_realtime_ns(), ret_refusal, err);
     if (r < 0)
         return r;
     /* Last: what is refused for another reason costs nothing of the rate. */
-    return quota_take_rate(engine->quota, tenant, ret, clock_monotonic_ns(), ret_refusal, err);
+    return quota_take_rate(engine->rate, tenant, ret, clock_monotonic_ns(), ret_refusal, err);
 }
 
 int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret_refusal,
@@ -424,7 +420,7 @@ void engine_limits_changed(struct engine *engine, const char *tenant)
     struct tenant_limits limits;
     struct err err = {0};
 
-    if (quota_limits(engine->quota, tenant, &limits, &err) == 0)
+    if (quota_limits(engine->config.env.registry, tenant, &limits, &err) == 0)
         set_limits(engine, tenant, &limits);
 }
 
@@ -541,7 +537,7 @@ void engine_destroy(struct engine *engine)
     (void)pthread_cond_destroy(&engine->idle);
     (void)pthread_mutex_destroy(&engine->lock);
     fair_queue_destroy(engine->queue);
-    quota_destroy(engine->quota);
+    rate_destroy(engine->rate);
     free(engine->workers);
     free(engine);
 }

@@ -46,7 +46,6 @@ struct failure {
 
 struct prober {
     struct prober_config config;
-    struct quota *quota;
     int stop_fd; /* eventfd: readable once it shall end */
     pthread_t workers[PROBER_WORKERS];
     unsigned n_workers;
@@ -147,18 +146,6 @@ static void finish(struct prober *p, struct inquiry *inquiry, int r)
     inquiry_free(inquiry);
 }
 
-/* What a look takes counts as the tenant's, and without time left there is none. */
-static int check_quota(const struct prober *p, const struct inquiry *inquiry, struct err *err)
-{
-    struct tenant_limits limits;
-    struct refusal refusal;
-    int r = quota_limits(p->quota, inquiry->tenant, &limits, err);
-
-    return r < 0 ? r
-                 : quota_check_cpu(p->quota, inquiry->tenant, &limits, clock_realtime_ns(),
-                                   &refusal, err);
-}
-
 static void charge(const struct prober *p, const struct inquiry *inquiry, uint64_t cpu_us)
 {
     struct err err = {0};
@@ -169,18 +156,18 @@ static void charge(const struct prober *p, const struct inquiry *inquiry, uint64
         log_error("tools", "tenant=%s usage=\"%s\"", inquiry->tenant, err.message);
 }
 
-/* Looks at a script within its tenant's quota. */
+/* What a look takes counts as the tenant's, and without time left there is none. */
 static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cpu_us,
                struct buf *ret, struct err *err)
 {
     const struct tool_script script = {
         .digest = inquiry->digest, .path = inquiry->path, .mode = inquiry->mode};
-    int r = check_quota(p, inquiry, err);
+    struct tenant_limits limits;
+    int r = quota_check_turn(p->config.registry, inquiry->tenant, &limits, err);
 
-    if (r < 0)
-        return r;
-    return tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd, ret_cpu_us, ret,
-                          err);
+    return r < 0 ? r
+                 : tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd,
+                                  ret_cpu_us, ret, err);
 }
 
 /* Looks at a script and writes down what there is. */
@@ -240,11 +227,6 @@ int prober_create(const struct prober_config *config, struct prober **ret, struc
     if (!p)
         return err_set(err, ENOMEM, "out of memory");
     p->config = *config;
-    p->quota = quota_create(config->registry);
-    if (!p->quota) {
-        free(p);
-        return err_set(err, ENOMEM, "out of memory");
-    }
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->work, NULL);
     cond_init(&p->done);
@@ -294,7 +276,6 @@ void prober_destroy(struct prober *p)
         p->inquiries = next;
     }
     fd_close(&p->stop_fd);
-    quota_destroy(p->quota);
     (void)pthread_cond_destroy(&p->done);
     (void)pthread_cond_destroy(&p->work);
     (void)pthread_mutex_destroy(&p->lock);

@@ -22,20 +22,9 @@ struct machine_claim {
     bool done;
 };
 
-const char *pool_kind_name(enum pool_kind kind)
-{
-    static const char *const names[POOL_KINDS] = {"started", "fresh", "reused"};
-
-    return names[kind];
-}
-
-const char *pool_end_name(enum pool_end end)
-{
-    static const char *const names[POOL_ENDS] = {
-        "unwanted", "unclean", "uses", "reset", "broken", "idle", "room", "renewed", "stop"};
-
-    return names[end];
-}
+const char *const pool_kind_names[POOL_KINDS] = {"started", "fresh", "reused"};
+const char *const pool_end_names[POOL_ENDS] = {
+    "unwanted", "unclean", "uses", "reset", "broken", "idle", "room", "renewed", "stop"};
 
 void pool_census_add(struct machine *m)
 {

@@ -384,15 +384,10 @@ enum vm_death vm_death(const struct vm *vm)
     }
 }
 
-const char *vm_death_name(enum vm_death death)
-{
-    static const char *const names[VM_DEATHS] = {
-        "killed", "exit_0",  "exit_1",  "exit_other", "sigabrt",      "sigbus",
-        "sigill", "sigkill", "sigsegv", "sigsys",     "signal_other",
-    };
-
-    return names[death];
-}
+const char *const vm_death_names[VM_DEATHS] = {
+    "killed", "exit_0",  "exit_1",  "exit_other", "sigabrt",      "sigbus",
+    "sigill", "sigkill", "sigsegv", "sigsys",     "signal_other",
+};
 
 void vm_describe_end(const struct vm *vm, char *text, size_t size)
 {

@@ -101,9 +101,9 @@ void vm_kill(struct vm *vm);
 /* Kills and reaps the process and closes everything. Safe when there is none. */
 void vm_finish(struct vm *vm);
 
-/* How a finished process ended, and its name: "killed", "exit_1", "sigsys". */
+/* How a finished process ended, and the names of that: "killed", "exit_1", "sigsys". */
 enum vm_death vm_death(const struct vm *vm);
-const char *vm_death_name(enum vm_death death);
+extern const char *const vm_death_names[VM_DEATHS];
 /* How a finished process ended, for a log line: "exit 1", "signal 9". */
 void vm_describe_end(const struct vm *vm, char *text, size_t size);
 

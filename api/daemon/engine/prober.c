@@ -29,19 +29,13 @@
 
 struct inquiry {
     struct inquiry *next;
-    char tenant[TENANT_ID_SIZE];
+    char tenant[TENANT_ID_SIZE]; /* who asked; "": whoever asks, once it failed */
     char digest[SHA256_HEX_SIZE];
     char *path;
     char *key;
     enum proto_mode mode;
     bool is_running;
-};
-
-struct failure {
-    char tenant[TENANT_ID_SIZE]; /* whose limits were the reason; "": it is the script's */
-    char digest[SHA256_HEX_SIZE];
-    uint64_t key_hash;
-    uint64_t until_ns;
+    uint64_t until_ns; /* of one that failed: how long it is remembered */
 };
 
 struct prober {
@@ -56,24 +50,20 @@ struct prober {
     struct inquiry *inquiries; /* waiting and running, the oldest first */
     unsigned n_inquiries;
     char last[TENANT_ID_SIZE]; /* whose script was begun last */
-    struct failure failures[FAILURES];
+    struct inquiry *failures[FAILURES];
     unsigned next_failure;
     bool stopping;
 };
 
-static uint64_t hash(const char *text)
+static bool is_about(const struct inquiry *j, const char *digest, const char *key)
 {
-    uint64_t h = 14695981039346656037u;
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h;
+    return strcmp(j->digest, digest) == 0 && strcmp(j->key, key) == 0;
 }
 
 static struct inquiry *find(struct prober *p, const char *digest, const char *key)
 {
     for (struct inquiry *j = p->inquiries; j; j = j->next) {
-        if (strcmp(j->digest, digest) == 0 && strcmp(j->key, key) == 0)
+        if (is_about(j, digest, key))
             return j;
     }
     return NULL;
@@ -82,20 +72,23 @@ static struct inquiry *find(struct prober *p, const char *digest, const char *ke
 static bool failed_lately(const struct prober *p, const char *tenant, const char *digest,
                           const char *key)
 {
-    uint64_t now = clock_monotonic_ns(), key_hash = hash(key);
+    uint64_t now = clock_monotonic_ns();
 
     for (size_t i = 0; i < FAILURES; i++) {
-        const struct failure *f = &p->failures[i];
+        const struct inquiry *f = p->failures[i];
 
-        if (f->until_ns > now && f->key_hash == key_hash && strcmp(f->digest, digest) == 0 &&
+        if (f && f->until_ns > now && is_about(f, digest, key) &&
             (!f->tenant[0] || strcmp(f->tenant, tenant) == 0))
             return true;
     }
     return false;
 }
 
+/* NULL is fine. */
 static void inquiry_free(struct inquiry *j)
 {
+    if (!j)
+        return;
     free(j->path);
     free(j->key);
     free(j);
@@ -123,27 +116,32 @@ static struct inquiry *take(struct prober *p)
     return first;
 }
 
+/* Remembers one that failed in place of the oldest of those. */
+static void remember(struct prober *p, struct inquiry *inquiry, int r)
+{
+    struct inquiry **place = &p->failures[p->next_failure++ % FAILURES];
+
+    /* Others may have the same skill, and time left to look at it. */
+    if (r != -EDQUOT && r != -ENOENT)
+        inquiry->tenant[0] = '\0';
+    inquiry->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
+    inquiry_free(*place);
+    *place = inquiry;
+}
+
 static void finish(struct prober *p, struct inquiry *inquiry, int r)
 {
     struct inquiry **at = &p->inquiries;
 
-    if (r < 0 && r != -ENODATA && r != -ECANCELED) {
-        struct failure *f = &p->failures[p->next_failure++ % FAILURES];
-
-        /* Others may have the same skill, and time left to look at it. */
-        f->tenant[0] = '\0';
-        if (r == -EDQUOT || r == -ENOENT)
-            memcpy(f->tenant, inquiry->tenant, sizeof(f->tenant));
-        memcpy(f->digest, inquiry->digest, sizeof(f->digest));
-        f->key_hash = hash(inquiry->key);
-        f->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
-    }
     while (*at != inquiry)
         at = &(*at)->next;
     *at = inquiry->next;
     p->n_inquiries--;
     (void)pthread_cond_broadcast(&p->done);
-    inquiry_free(inquiry);
+    if (r < 0 && r != -ENODATA && r != -ECANCELED)
+        remember(p, inquiry, r);
+    else
+        inquiry_free(inquiry);
 }
 
 static void charge(const struct prober *p, const struct inquiry *inquiry, uint64_t cpu_us)
@@ -275,6 +273,8 @@ void prober_destroy(struct prober *p)
         inquiry_free(p->inquiries);
         p->inquiries = next;
     }
+    for (size_t i = 0; i < FAILURES; i++)
+        inquiry_free(p->failures[i]);
     fd_close(&p->stop_fd);
     (void)pthread_cond_destroy(&p->done);
     (void)pthread_cond_destroy(&p->work);
@@ -302,8 +302,7 @@ static bool enqueue(struct prober *p, const char *tenant, const struct tool_scri
         inquiry->key = strdup(key);
     }
     if (!inquiry || !inquiry->path || !inquiry->key) {
-        if (inquiry)
-            inquiry_free(inquiry);
+        inquiry_free(inquiry);
         return false;
     }
     while (*at)

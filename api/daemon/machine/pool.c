@@ -97,8 +97,8 @@ void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why
     pool_discard(pool, m, why);
 }
 
-/* Of those that were used, the oldest of the owner who has the most. */
-static struct machine *choose_used(const struct pool *pool)
+/* Of those that are fresh, or that were used, the oldest of the owner who has the most. */
+static struct machine *choose(const struct pool *pool, bool fresh)
 {
     struct machine *victim = NULL;
     unsigned most = 0;
@@ -108,21 +108,10 @@ static struct machine *choose_used(const struct pool *pool)
 
         for (const struct machine *other = pool->parked; other; other = other->next)
             of_owner += strcmp(m->owner, other->owner) == 0;
-        if (m->owner[0] && of_owner >= most) {
+        if (!m->owner[0] == fresh && of_owner >= most) {
             most = of_owner;
             victim = m; /* the newest come first */
         }
-    }
-    return victim;
-}
-
-static struct machine *choose_fresh(const struct pool *pool)
-{
-    struct machine *victim = NULL;
-
-    for (struct machine *m = pool->parked; m; m = m->next) {
-        if (!m->owner[0])
-            victim = m;
     }
     return victim;
 }
@@ -133,8 +122,7 @@ void pool_make_room(struct pool *pool)
                             pool->parked_bytes > pool->limits.memory_bytes)) {
         bool fresh = pool->n_fresh > pool->limits.parked / 2 || pool->n_used == 0;
 
-        pool_discard_parked(pool, fresh ? choose_fresh(pool) : choose_used(pool),
-                            POOL_END_ROOM);
+        pool_discard_parked(pool, choose(pool, fresh), POOL_END_ROOM);
     }
 }
 

@@ -362,26 +362,20 @@ void vm_finish(struct vm *vm)
 
 enum vm_death vm_death(const struct vm *vm)
 {
+    /* In the order of the deaths from VM_DEATH_SIGABRT on. */
+    static const int signals[] = {SIGABRT, SIGBUS, SIGILL, SIGKILL, SIGSEGV, SIGSYS};
+
     if (WIFEXITED(vm->status))
         return WEXITSTATUS(vm->status) == 0   ? VM_DEATH_EXIT_0
                : WEXITSTATUS(vm->status) == 1 ? VM_DEATH_EXIT_1
                                               : VM_DEATH_EXIT_OTHER;
-    switch (WTERMSIG(vm->status)) {
-    case SIGABRT:
-        return VM_DEATH_SIGABRT;
-    case SIGBUS:
-        return VM_DEATH_SIGBUS;
-    case SIGILL:
-        return VM_DEATH_SIGILL;
-    case SIGKILL:
-        return vm->killed ? VM_DEATH_KILLED : VM_DEATH_SIGKILL;
-    case SIGSEGV:
-        return VM_DEATH_SIGSEGV;
-    case SIGSYS:
-        return VM_DEATH_SIGSYS;
-    default:
-        return VM_DEATH_SIGNAL_OTHER;
+    if (WTERMSIG(vm->status) == SIGKILL && vm->killed)
+        return VM_DEATH_KILLED;
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        if (signals[i] == WTERMSIG(vm->status))
+            return VM_DEATH_SIGABRT + (enum vm_death)i;
     }
+    return VM_DEATH_SIGNAL_OTHER;
 }
 
 const char *const vm_death_names[VM_DEATHS] = {

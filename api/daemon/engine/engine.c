@@ -122,7 +122,7 @@ static void run(struct engine *engine, struct execution *e)
     int r = check_turn(engine, e, &err);
 
     if (r == -EDQUOT) {
-        execution_run_refuse(&engine->config.env, e, err.message);
+        execution_run_none(&engine->config.env, e, RESULT_FAILED, err.message);
         return;
     }
     /* What was accepted runs, whatever keeps the limits from being read. */
@@ -148,44 +148,31 @@ static void *worker(void *arg)
     return NULL;
 }
 
-static struct engine *allocate(const struct engine_config *config)
+int engine_create(const struct engine_config *config, struct engine **ret, struct err *err)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
 
     if (!engine)
-        return NULL;
+        return err_set(err, ENOMEM, "out of memory");
     engine->config = *config;
+    (void)pthread_mutex_init(&engine->lock, NULL);
+    (void)pthread_cond_init(&engine->work, NULL);
+    cond_init(&engine->idle);
     engine->workers = calloc(config->max_running, sizeof(*engine->workers));
     engine->queue = fair_queue_create();
     engine->rate = rate_create();
     if (!engine->workers || !engine->queue || !engine->rate) {
-        fair_queue_destroy(engine->queue);
-        rate_destroy(engine->rate);
-        free(engine->workers);
-        free(engine);
-        return NULL;
-    }
-    return engine;
-}
-
-int engine_create(const struct engine_config *config, struct engine **ret, struct err *err)
-{
-    struct engine *engine = allocate(config);
-
-    if (!engine)
+        engine_destroy(engine);
         return err_set(err, ENOMEM, "out of memory");
-    (void)pthread_mutex_init(&engine->lock, NULL);
-    (void)pthread_cond_init(&engine->work, NULL);
-    cond_init(&engine->idle);
-    for (unsigned i = 0; i < config->max_running; i++) {
-        int r = pthread_create(&engine->workers[i], NULL, worker, engine);
+    }
+    for (; engine->n_workers < config->max_running; engine->n_workers++) {
+        int r = pthread_create(&engine->workers[engine->n_workers], NULL, worker, engine);
 
         if (r != 0) {
             engine_stop(engine, 0);
             engine_destroy(engine);
             return err_set_errno(err, r, "cannot start a worker");
         }
-        engine->n_workers++;
     }
     *ret = engine;
     return 0;
@@ -316,10 +303,10 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
 static void end_unrun(struct engine *engine, struct execution *e, bool cancelled)
 {
     if (cancelled)
-        execution_run_cancel(&engine->config.env, e);
+        execution_run_none(&engine->config.env, e, RESULT_CANCELLED, "cancelled");
     else
-        execution_run_refuse(&engine->config.env, e,
-                             "the daemon stopped before this execution ran");
+        execution_run_none(&engine->config.env, e, RESULT_FAILED,
+                           "the daemon stopped before this execution ran");
     (void)pthread_mutex_lock(&engine->lock);
     engine->n_ending--;
     live_remove(engine, e);
@@ -373,7 +360,7 @@ int engine_refuse(struct engine *engine, struct execution *e, const char *reason
     r = accept_execution(engine, e, err);
     if (r < 0)
         return r;
-    execution_run_refuse(&engine->config.env, e, reason);
+    execution_run_none(&engine->config.env, e, RESULT_FAILED, reason);
     return 0;
 }
 

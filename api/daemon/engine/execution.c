@@ -180,19 +180,10 @@ void execution_end(struct execution *e, const struct store *store, struct buf *r
 
 int execution_read_result(const struct execution *e, size_t at, void *data, size_t len)
 {
-    ssize_t n;
+    const struct job_bytes result = {
+        .fd = e->result_fd, .memory = e->result, .len = e->result_len};
 
-    if (at > e->result_len || len > e->result_len - at)
-        return -EIO;
-    if (e->result_fd < 0) {
-        if (len > 0)
-            memcpy(data, e->result.data + at, len);
-        return 0;
-    }
-    n = fd_pread_full(e->result_fd, data, len, at);
-    if (n < 0)
-        return (int)n;
-    return (size_t)n == len ? 0 : -EIO;
+    return job_bytes_read(&result, at, data, len);
 }
 
 enum execution_state execution_get_state(struct execution *e)

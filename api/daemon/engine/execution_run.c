@@ -425,8 +425,8 @@ void execution_run(const struct execution_env *env, struct execution *e)
     machine_release(run.machine);
 }
 
-static void end_unrun(const struct execution_env *env, struct execution *e,
-                      enum result_status status, const char *reason)
+void execution_run_none(const struct execution_env *env, struct execution *e,
+                        enum result_status status, const char *reason)
 {
     struct execution_run run = execution_run_init(env, e);
 
@@ -435,15 +435,4 @@ static void end_unrun(const struct execution_env *env, struct execution *e,
     fill_phases(&run, clock_monotonic_ns());
     publish(&run);
     execution_run_finish(&run);
-}
-
-void execution_run_cancel(const struct execution_env *env, struct execution *e)
-{
-    end_unrun(env, e, RESULT_CANCELLED, "cancelled");
-}
-
-void execution_run_refuse(const struct execution_env *env, struct execution *e,
-                          const char *reason)
-{
-    end_unrun(env, e, RESULT_FAILED, reason);
 }

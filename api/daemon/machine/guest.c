@@ -62,17 +62,13 @@ struct guest {
 };
 
 /* A skill without input finds an empty object. */
-static uint64_t input_len(const struct job *job)
+static const struct job_bytes *input_of(const struct job *job)
 {
-    return job->input.len > 0 ? job->input.len : 2;
-}
+    static uint8_t object[] = "{}";
+    static const struct job_bytes empty = {
+        .fd = -1, .memory = {.data = object, .len = 2}, .len = 2};
 
-static int read_input(const struct job *job, uint64_t at, uint8_t *data, size_t len)
-{
-    if (job->input.len > 0)
-        return job_bytes_read(&job->input, at, data, len);
-    memcpy(data, &"{}"[at], len);
-    return 0;
+    return job->input.len > 0 ? &job->input : &empty;
 }
 
 /* How long the guest may take for all that it is given. */
@@ -153,22 +149,20 @@ static int make_wake(struct guest *g, struct err *err)
 }
 
 /* The next chunk of SKILL or INPUT, or the empty frame after the last. */
-static int make_chunk(struct guest *g, enum proto_type type, uint64_t total,
-                      enum send_step next, struct err *err)
+static int make_chunk(struct guest *g, enum proto_type type, const struct job_bytes *bytes,
+                      const char *what, struct err *err)
 {
     uint8_t *payload = payload_of_next(g);
-    uint64_t left = total - g->sent;
+    uint64_t left = bytes->len - g->sent;
     size_t n = left < PROTO_CHUNK_MAX ? (size_t)left : PROTO_CHUNK_MAX;
-    int r = type == PROTO_SKILL ? job_bytes_read(&g->job->skill, g->sent, payload, n)
-                                : read_input(g->job, g->sent, payload, n);
+    int r = job_bytes_read(bytes, g->sent, payload, n);
 
     if (r < 0)
-        return err_set_errno(err, -r, "cannot read the %s",
-                             type == PROTO_SKILL ? "skill" : "input");
+        return err_set_errno(err, -r, "cannot read the %s", what);
     frame(g, type, n, n);
     g->sent += n;
     if (n == 0) {
-        g->step = next;
+        g->step++;
         g->sent = 0;
     }
     return 0;
@@ -229,9 +223,9 @@ static int make_frame(struct guest *g, struct err *err)
         make_run_body(g);
         return 0;
     case SEND_SKILL:
-        return make_chunk(g, PROTO_SKILL, g->job->skill.len, SEND_INPUT, err);
+        return make_chunk(g, PROTO_SKILL, &g->job->skill, "skill", err);
     case SEND_INPUT:
-        return make_chunk(g, PROTO_INPUT, input_len(g->job), SEND_FILES_IN, err);
+        return make_chunk(g, PROTO_INPUT, input_of(g->job), "input", err);
     case SEND_FILES_IN:
         return make_files(g, err);
     }

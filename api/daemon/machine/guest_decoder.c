@@ -34,57 +34,43 @@ static int breach(struct err *err, const char *what)
     return err_set(err, EPROTO, "the guest broke the protocol: %s", what);
 }
 
-/* The payload sizes of each type, and whether it may come at this stage. */
+/* The stage that a frame of each type is due at, and the sizes of its payload. */
+static const struct {
+    enum guest_stage stage;
+    uint32_t min, max;
+} rules[] = {
+    [PROTO_READY - PROTO_READY] = {GUEST_CONNECTING, 4, 4},
+    [PROTO_WARMED - PROTO_READY] = {GUEST_INJECTING, 0, 0},
+    [PROTO_STARTED - PROTO_READY] = {GUEST_INJECTING, 0, 0},
+    [PROTO_STDOUT - PROTO_READY] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
+    [PROTO_STDERR - PROTO_READY] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
+    [PROTO_EXIT - PROTO_READY] = {GUEST_RUNNING, PROTO_EXIT_SIZE, PROTO_EXIT_SIZE},
+    [PROTO_OUTPUT - PROTO_READY] = {GUEST_OUTPUT, 0, PROTO_CHUNK_MAX},
+    [PROTO_FILES - PROTO_READY] = {GUEST_FILES, 0, PROTO_CHUNK_MAX},
+    [PROTO_DONE - PROTO_READY] = {GUEST_ENDING, 0, 0},
+    [PROTO_FAIL - PROTO_READY] = {GUEST_DONE, 0, FAIL_TEXT_MAX}, /* at any before it */
+};
+
+static bool is_due(const struct guest_decoder *d, uint8_t type)
+{
+    if (type == PROTO_FAIL)
+        return d->stage < GUEST_DONE;
+    return d->stage == rules[type - PROTO_READY].stage &&
+           (type != PROTO_WARMED || d->warming) && (type != PROTO_STARTED || d->injected);
+}
+
 static int check_header(const struct guest_decoder *d, uint8_t type, uint32_t len,
                         struct err *err)
 {
-    uint32_t min = 0, max = 0;
-    bool due;
+    size_t rule = (size_t)type - PROTO_READY;
 
-    switch ((enum proto_type)type) {
-    case PROTO_READY:
-        due = d->stage == GUEST_CONNECTING;
-        min = max = 4;
-        break;
-    case PROTO_WARMED:
-        due = d->stage == GUEST_INJECTING && d->warming;
-        break;
-    case PROTO_STARTED:
-        due = d->stage == GUEST_INJECTING && d->injected;
-        break;
-    case PROTO_STDOUT:
-    case PROTO_STDERR:
-        due = d->stage == GUEST_RUNNING;
-        min = 1;
-        max = PROTO_CHUNK_MAX;
-        break;
-    case PROTO_EXIT:
-        due = d->stage == GUEST_RUNNING;
-        min = max = PROTO_EXIT_SIZE;
-        break;
-    case PROTO_OUTPUT:
-        due = d->stage == GUEST_OUTPUT;
-        max = PROTO_CHUNK_MAX;
-        break;
-    case PROTO_FILES:
-        due = d->stage == GUEST_FILES;
-        max = PROTO_CHUNK_MAX;
-        break;
-    case PROTO_DONE:
-        due = d->stage == GUEST_ENDING;
-        break;
-    case PROTO_FAIL:
-        due = d->stage < GUEST_DONE;
-        max = FAIL_TEXT_MAX;
-        break;
-    default:
+    if (rule >= sizeof(rules) / sizeof(rules[0]))
         return err_set(err, EPROTO, "the guest broke the protocol: frame type 0x%02x", type);
-    }
-    if (!due)
+    if (!is_due(d, type))
         return err_set(err, EPROTO,
                        "the guest broke the protocol: frame type 0x%02x at stage %d", type,
                        (int)d->stage);
-    if (len < min || len > max)
+    if (len < rules[rule].min || len > rules[rule].max)
         return err_set(err, EPROTO,
                        "the guest broke the protocol: frame type 0x%02x with %u bytes", type,
                        len);

@@ -3,6 +3,7 @@
 
 #include "api/json/json_text.h"
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -335,6 +336,15 @@ static bool is_zero(const uint8_t *page)
     return page[0] == 0 && memcmp(page, page + 1, PAGE_BYTES - 1) == 0;
 }
 
+static void digest_number(struct sha256 *sha, uint64_t number)
+{
+    uint8_t le[8];
+    struct bytes_writer w = bytes_writer_init(le, sizeof(le));
+
+    bytes_put_u64(&w, number);
+    sha256_update(sha, le, sizeof(le));
+}
+
 /* Adds the pages of [at, end) that are not zero. */
 static int digest_range(struct sha256 *sha, int fd, uint8_t *chunk, size_t chunk_size,
                         uint64_t at, uint64_t end)
@@ -348,14 +358,9 @@ static int digest_range(struct sha256 *sha, int fd, uint8_t *chunk, size_t chunk
         if ((size_t)n != want)
             return -EIO;
         for (size_t i = 0; i < want; i += PAGE_BYTES) {
-            uint64_t number = (at + i) / PAGE_BYTES;
-            uint8_t le[8];
-
             if (is_zero(chunk + i))
                 continue;
-            for (int b = 0; b < 8; b++)
-                le[b] = (uint8_t)(number >> (8 * b));
-            sha256_update(sha, le, sizeof(le));
+            digest_number(sha, (at + i) / PAGE_BYTES);
             sha256_update(sha, chunk + i, PAGE_BYTES);
         }
         at += want;
@@ -369,7 +374,6 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
     _cleanup_(sha256_destroy) struct sha256 *sha = NULL;
     _cleanup_free_ uint8_t *chunk = NULL;
     uint64_t size = 0, at = 0;
-    uint8_t le[8];
     int r = file_bytes(fd, &size);
 
     if (r < 0)
@@ -399,9 +403,7 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
             return r;
         at = end;
     }
-    for (int b = 0; b < 8; b++)
-        le[b] = (uint8_t)(size >> (8 * b));
-    sha256_update(sha, le, sizeof(le));
+    digest_number(sha, size);
     sha256_hex(sha, ret_hex);
     return 0;
 }

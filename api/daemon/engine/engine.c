@@ -181,7 +181,7 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
 /* How long until one of n that run has ended, by what executions took lately. */
 static unsigned retry_s(const struct engine *engine, unsigned n)
 {
-    uint64_t s = fair_queue_mean_ns(engine->queue) / (n > 0 ? n : 1) / 1000000000u + 1;
+    uint64_t s = fair_queue_mean_ns(engine->queue) / (n > 0 ? n : 1) / NS_PER_SECOND + 1;
 
     return s < RETRY_QUEUE_MAX_S ? (unsigned)s : RETRY_QUEUE_MAX_S;
 }
@@ -499,7 +499,7 @@ static bool is_busy(const struct engine *engine)
 
 void engine_stop(struct engine *engine, uint64_t wait_ms)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + wait_ms * 1000000u;
+    uint64_t deadline_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
 
     (void)pthread_mutex_lock(&engine->lock);
     engine->stopping = true;

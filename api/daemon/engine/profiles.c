@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/lock.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,7 @@
 
 #include <errno.h>
 
-#define SECOND_NS 1000000000ull
-#define DAY_NS    (86400ull * SECOND_NS)
+#define DAY_NS (86400ull * NS_PER_SECOND)
 
 int quota_limits(struct registry *registry, const char *tenant, struct tenant_limits *ret,
                  struct err *err)
@@ -28,7 +27,7 @@ int quota_limits(struct registry *registry, const char *tenant, struct tenant_li
 /* Whole seconds, rounded up: to come earlier would be in vain. */
 static unsigned seconds(uint64_t ns)
 {
-    return ns == 0 ? 1 : (unsigned)((ns + SECOND_NS - 1) / SECOND_NS);
+    return ns == 0 ? 1 : (unsigned)((ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
 }
 
 int quota_check_cpu(struct registry *registry, const char *tenant,

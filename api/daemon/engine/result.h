@@ -11,7 +11,6 @@
 #include "api/daemon/machine/guest_decoder.h"
 #include "api/skill/artifacts.h"
 #include "base/buf.h"
-#include "base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,12 +16,11 @@
 #include <string.h>
 #include <time.h>
 
-#define MS           1000000ull
 #define BATCH        64u /* rows in one transaction */
 #define VACUUM_PAGES 256u
-#define VACUUM_FROM  1024u    /* free pages that are worth giving back */
-#define PAUSE_NS     (2 * MS) /* between batches: locks are not fair by themselves */
-#define FRESH_NS     (600 * 1000 * MS)
+#define VACUUM_FROM  1024u           /* free pages that are worth giving back */
+#define PAUSE_NS     (2 * NS_PER_MS) /* between batches: locks are not fair by themselves */
+#define FRESH_NS     (600 * 1000 * NS_PER_MS)
 #define SWEEP_PASSES 60u /* objects that nothing names are rare: each so many passes */
 
 struct retention {
@@ -72,7 +71,8 @@ uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns)
 {
     uint64_t age_ms = get_settings(r).files_age_ms;
 
-    return age_ms > 0 && age_ms < INT64_MAX / (2 * MS) ? created_ns + age_ms * MS : INT64_MAX;
+    return age_ms > 0 && age_ms < INT64_MAX / (2 * NS_PER_MS) ? created_ns + age_ms * NS_PER_MS
+                                                              : INT64_MAX;
 }
 
 /* Lets others in. True when it is time to stop. */
@@ -189,7 +189,7 @@ struct pass {
 
 static int by_age(struct retention *r, struct pass *pass, struct err *err)
 {
-    uint64_t age_ns = pass->settings.executions_age_ms * MS;
+    uint64_t age_ns = pass->settings.executions_age_ms * NS_PER_MS;
 
     if (age_ns == 0 || age_ns > pass->now_ns)
         return 0;
@@ -299,7 +299,7 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
 static bool wait_for_turn(struct retention *r)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
-    uint64_t deadline_ns = clock_monotonic_ns() + r->settings.interval_ms * MS;
+    uint64_t deadline_ns = clock_monotonic_ns() + r->settings.interval_ms * NS_PER_MS;
 
     while (!r->stopping && !r->changed && cond_wait_until(&r->wake, held, deadline_ns))
         ;

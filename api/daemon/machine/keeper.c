@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define SECOND_NS 1000000000u
 /* Of a second: what a guest that waits may take, which has a timer or two to serve. */
 #define PARKED_CPU_US 100000u
 /* How long no fresh one is tried after so many failures in a row: 1, 2, 4 … seconds. */
@@ -201,8 +200,7 @@ static void refill(struct pool *pool, unsigned place)
     if (!snapshot && place > 0)
         pool->demand[place] = 0;
     /* Without a snapshot nothing failed, and it may be there any moment. */
-    pool->refill_after_ns =
-        clock_monotonic_ns() + ((uint64_t)SECOND_NS << pool->refills_failed);
+    pool->refill_after_ns = clock_monotonic_ns() + (NS_PER_SECOND << pool->refills_failed);
     pool->refills_failed += snapshot && pool->refills_failed < BACKOFF_MAX;
     if (m)
         pool_discard(pool, m, POOL_END_RESET);
@@ -223,7 +221,7 @@ static enum pool_end look_at(const struct pool *pool, struct machine *m)
         return POOL_END_BROKEN;
     if ((m->owner[0] ||
          count_fresh(pool, m->snapshot->place) > fresh_wanted(pool, m->snapshot->place)) &&
-        now_ns - m->parked_ns > pool->limits.idle_ms * 1000000u)
+        now_ns - m->parked_ns > pool->limits.idle_ms * NS_PER_MS)
         return POOL_END_IDLE;
     return POOL_ENDS;
 }
@@ -234,7 +232,7 @@ static void sweep(struct pool *pool)
     struct machine *next;
     bool is_short;
 
-    pool->sweep_ns = clock_monotonic_ns() + SECOND_NS;
+    pool->sweep_ns = clock_monotonic_ns() + NS_PER_SECOND;
     (void)pthread_mutex_unlock(&pool->lock);
     is_short = pool->config.is_short && pool->config.is_short(pool->config.ctx);
     (void)pthread_mutex_lock(&pool->lock);

@@ -7,7 +7,6 @@
 #include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
-#include "base/log.h"
 #include "base/process_stats.h"
 
 #include <errno.h>

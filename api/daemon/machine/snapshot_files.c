@@ -102,7 +102,7 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
 {
     _cleanup_fd_ int fd =
         openat(dir_fd, "manifest.json", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    time_t now = (time_t)(clock_realtime_ns() / 1000000000u);
+    time_t now = (time_t)(clock_realtime_ns() / NS_PER_SECOND);
     _cleanup_buf_ struct buf out = buf_init(MANIFEST_MAX);
     struct tm tm;
     char made[32];

@@ -22,8 +22,6 @@ CLEANUP_WITH(struct guest *, guest_close)
 
 #define MAKING_NAME     "snapshot-in-the-making"
 #define SAVE_TIMEOUT_MS 120000ull
-#define MS              1000000ull
-#define SECOND_NS       1000000000ull
 
 /* What one step gives the next. */
 struct work {
@@ -102,7 +100,7 @@ static int begin(const struct snapshot_maker *maker, const struct snapshot_name 
 /* What was made in the future was made now. */
 static uint64_t age_since(uint64_t made_s)
 {
-    uint64_t now_ns = clock_realtime_ns(), made_ns = made_s * SECOND_NS;
+    uint64_t now_ns = clock_realtime_ns(), made_ns = made_s * NS_PER_SECOND;
 
     return now_ns > made_ns ? now_ns - made_ns : 0;
 }
@@ -171,8 +169,8 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
     if (r < 0)
         return r;
     log_info("snapshot", "loaded key=%.16s profile=\"%s\" ms=%llu age_s=%llu", work.key,
-             name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / MS),
-             (unsigned long long)((*ret)->age_ns / SECOND_NS));
+             name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / NS_PER_MS),
+             (unsigned long long)((*ret)->age_ns / NS_PER_SECOND));
     return 0;
 }
 
@@ -180,7 +178,7 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
 static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm, const char *profile,
                          uint64_t start_ns, struct err *err)
 {
-    uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * MS;
+    uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * NS_PER_MS;
     _cleanup_(guest_close) struct guest *guest =
         guest_open(vm, start_ns, maker->config->grace_ms);
     int r = guest ? guest_wait_ready(guest, deadline_ns, err)
@@ -199,14 +197,14 @@ static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct 
 
     if (r < 0)
         return r;
-    work->contents.boot_ms = (clock_monotonic_ns() - start_ns) / MS;
+    work->contents.boot_ms = (clock_monotonic_ns() - start_ns) / NS_PER_MS;
     fd_close(&vm->vsock_fd);
     maker->say(maker->ctx, "saving the guest");
     r = vm_send_snapshot(vm, work->files.state, work->files.memory, err);
     if (r < 0)
         return r;
-    return vm_wait_event(vm, VMM_EVENT_SNAPSHOT, clock_monotonic_ns() + SAVE_TIMEOUT_MS * MS,
-                         &event, err);
+    return vm_wait_event(vm, VMM_EVENT_SNAPSHOT,
+                         clock_monotonic_ns() + SAVE_TIMEOUT_MS * NS_PER_MS, &event, err);
 }
 
 /* Starts a machine that stopping can end: boot or restore is NULL. finish_vm is due on 0. */
@@ -274,7 +272,7 @@ static int run_warmup(struct vm *vm, uint64_t grace_ms, struct err *err)
 {
     int r = warm_up(vm, grace_ms, err);
 
-    return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * MS, err);
+    return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * NS_PER_MS, err);
 }
 
 static int record(struct snapshot_maker *maker, const struct vm_restore *how, struct err *err)

@@ -12,11 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS 1000000ull
 /* One that was asked for lately never gives way: callers cannot take turns in evicting. */
 #define BUSY_NS 60000000000ull
 /* So much later one that a job asked for is begun: its answer is to leave first. */
-#define WANT_DELAY_NS (20 * MS)
+#define WANT_DELAY_NS (20 * NS_PER_MS)
 
 void snapshot_unref(struct snapshot *snapshot)
 {
@@ -222,7 +221,8 @@ static int wait_plain(struct snapshots *s, const struct snapshot_name *name, int
         else if (!p || !p->current)
             r = check_hope(s, p, failures, err);
         if (r == 0 && (!p || !p->current))
-            (void)cond_wait_until(&s->changed, &s->lock, clock_monotonic_ns() + 100 * MS);
+            (void)cond_wait_until(&s->changed, &s->lock,
+                                  clock_monotonic_ns() + 100 * NS_PER_MS);
     } while (r == 0 && (!p || !p->current));
     if (r == 0)
         *ret = reference(p);

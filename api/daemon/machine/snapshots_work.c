@@ -10,13 +10,10 @@
 #include "base/lock.h"
 #include "base/log.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define MS        1000000ull
-#define SECOND_NS 1000000000ull
 /*
  * After one that nobody waits for was made, the next begins when so many times its making have
  * passed: what callers may cause is a fifth of a processor.
@@ -151,7 +148,7 @@ static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
 /* Waits a while before the next try. False when it is time to stop. */
 static bool wait_retry(struct snapshots *s)
 {
-    uint64_t until_ns = clock_monotonic_ns() + s->config.retry_ms * MS;
+    uint64_t until_ns = clock_monotonic_ns() + s->config.retry_ms * NS_PER_MS;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
     while (!s->stopping && cond_wait_until(&s->changed, held, until_ns))
@@ -319,7 +316,7 @@ static void renew(struct snapshots *s, struct snapshot_place *p, const char *rea
     if (p->current)
         log_info("snapshot", "renewing key=%.16s reason=%s age_s=%llu uses=%llu",
                  p->current->key, reason,
-                 (unsigned long long)(renewal_age_ns(&p->renewal, start_ns) / SECOND_NS),
+                 (unsigned long long)(renewal_age_ns(&p->renewal, start_ns) / NS_PER_SECOND),
                  (unsigned long long)p->renewal.uses);
     r = p->current ? make(s, &p->name, &snapshot, &err)
                    : load_or_make(s, &p->name, &snapshot, &err);

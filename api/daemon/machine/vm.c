@@ -394,7 +394,7 @@ void vm_describe_end(const struct vm *vm, char *text, size_t size)
 int vm_query(const char *program, const char *arg, char *ret_line, size_t size, struct err *err)
 {
     struct launch l = {.program = program};
-    uint64_t deadline_ns = clock_monotonic_ns() + QUERY_TIMEOUT_S * 1000000000ull;
+    uint64_t deadline_ns = clock_monotonic_ns() + QUERY_TIMEOUT_S * NS_PER_SECOND;
     int pipes[2];
     size_t len = 0;
     pid_t pid = -1;

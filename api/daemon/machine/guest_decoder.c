@@ -19,16 +19,6 @@ void guest_decoder_init(struct guest_decoder *d, const struct guest_decoder_limi
     d->stage = GUEST_CONNECTING;
 }
 
-void guest_decoder_set_injected(struct guest_decoder *d)
-{
-    d->injected = true;
-}
-
-void guest_decoder_set_warming(struct guest_decoder *d)
-{
-    d->warming = true;
-}
-
 static int breach(struct err *err, const char *what)
 {
     return err_set(err, EPROTO, "the guest broke the protocol: %s", what);

@@ -16,9 +16,7 @@ struct machine *machine_start(struct pool *pool, const char *program, struct sna
 {
     const struct vm_restore how = {.program = program,
                                    .image_fd = snapshot->image_fd,
-                                   .state_fd = snapshot->state_fd,
-                                   .memory_fd = snapshot->memory_fd,
-                                   .working_set_fd = snapshot->working_set_fd,
+                                   .files = snapshot->files,
                                    .record_fd = -1,
                                    .reusable = reusable};
     struct machine *m = calloc(1, sizeof(*m));

@@ -27,7 +27,7 @@ CLEANUP_WITH(struct guest *, guest_close)
 struct work {
     struct snapshot_inputs inputs; /* with the name */
     char key[SNAPSHOT_KEY_SIZE];
-    struct snapshot_fds files;
+    struct vm_files files;
     struct snapshot_contents contents;
 };
 
@@ -113,7 +113,7 @@ static int publish(const struct snapshot_maker *maker, struct work *work, uint64
     int image_fd = fcntl(maker->image_fd, F_DUPFD_CLOEXEC, 0);
     struct stat memory;
 
-    if (!snapshot || image_fd < 0 || fstat(work->files.memory, &memory) < 0) {
+    if (!snapshot || image_fd < 0 || fstat(work->files.fds[VM_MEMORY], &memory) < 0) {
         int code = snapshot ? errno : ENOMEM;
 
         fd_close(&image_fd);
@@ -126,9 +126,7 @@ static int publish(const struct snapshot_maker *maker, struct work *work, uint64
                                   .age_ns = age_ns,
                                   .disk_bytes = (uint64_t)memory.st_blocks * 512,
                                   .image_fd = image_fd,
-                                  .state_fd = work->files.state,
-                                  .memory_fd = work->files.memory,
-                                  .working_set_fd = work->files.working_set};
+                                  .files = work->files};
     memcpy(snapshot->key, work->key, sizeof(snapshot->key));
     memcpy(snapshot->profile, work->inputs.name.profile, sizeof(snapshot->profile));
     *ret = snapshot;
@@ -142,8 +140,8 @@ static int open_checked(int dir, struct work *work, struct err *err)
 
     if (r < 0)
         return r;
-    r = snapshot_files_open(dir, O_RDONLY, work->contents.working_set_bytes > 0, &work->files,
-                            err);
+    r = snapshot_files_open(dir, O_RDONLY, work->contents.files[VM_WORKING_SET].bytes > 0,
+                            &work->files, err);
     return r < 0 ? r : snapshot_contents_check(&work->files, &work->contents, err);
 }
 
@@ -200,7 +198,7 @@ static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct 
     work->contents.boot_ms = (clock_monotonic_ns() - start_ns) / NS_PER_MS;
     fd_close(&vm->vsock_fd);
     maker->say(maker->ctx, "saving the guest");
-    r = vm_send_snapshot(vm, work->files.state, work->files.memory, err);
+    r = vm_send_snapshot(vm, &work->files, err);
     if (r < 0)
         return r;
     return vm_wait_event(vm, VMM_EVENT_SNAPSHOT,
@@ -302,9 +300,7 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
         openat(dir, "working-set", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     const struct vm_restore how = {.program = maker->config->vmm_program,
                                    .image_fd = maker->image_fd,
-                                   .state_fd = work->files.state,
-                                   .memory_fd = work->files.memory,
-                                   .working_set_fd = -1,
+                                   .files = work->files,
                                    .record_fd = fd};
     struct err err = {0};
     int r;
@@ -313,7 +309,7 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
     r = fd < 0 ? err_set_errno(&err, errno, "cannot create working-set")
                : record(maker, &how, &err);
     if (r == 0) {
-        work->files.working_set = fd_steal(&fd);
+        work->files.fds[VM_WORKING_SET] = fd_steal(&fd);
         return;
     }
     log_warn("snapshot", "key=%.16s working_set=none reason=\"%s\"", work->key, err.message);
@@ -360,7 +356,8 @@ static int make_in(struct snapshot_maker *maker, int dir, struct work *work, str
     /* They are for writing. */
     snapshot_files_close(&work->files);
     return r < 0 ? r
-                 : snapshot_files_open(dir, O_RDONLY, work->contents.working_set_bytes > 0,
+                 : snapshot_files_open(dir, O_RDONLY,
+                                       work->contents.files[VM_WORKING_SET].bytes > 0,
                                        &work->files, err);
 }
 
@@ -390,7 +387,7 @@ int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name
         "snapshot",
         "made key=%.16s profile=\"%s\" boot_ms=%llu state_bytes=%llu working_set_bytes=%llu",
         work.key, name->profile, (unsigned long long)work.contents.boot_ms,
-        (unsigned long long)work.contents.state_bytes,
-        (unsigned long long)work.contents.working_set_bytes);
+        (unsigned long long)work.contents.files[VM_STATE].bytes,
+        (unsigned long long)work.contents.files[VM_WORKING_SET].bytes);
     return publish(maker, &work, 0, ret, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/snapshots.h"
 
+#include "api/daemon/machine/snapshot_files.h"
 #include "api/daemon/machine/snapshots_internal.h"
 #include "base/clock.h"
 #include "base/cond.h"
@@ -22,9 +23,7 @@ void snapshot_unref(struct snapshot *snapshot)
     if (!snapshot || __atomic_sub_fetch(&snapshot->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     fd_close(&snapshot->image_fd);
-    fd_close(&snapshot->state_fd);
-    fd_close(&snapshot->memory_fd);
-    fd_close(&snapshot->working_set_fd);
+    snapshot_files_close(&snapshot->files);
     free(snapshot);
 }
 

@@ -14,6 +14,7 @@
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 
 #include "api/daemon/machine/renewal.h"
+#include "api/daemon/machine/vm.h"
 #include "api/skill/profile.h"
 #include "base/err.h"
 
@@ -65,9 +66,7 @@ struct snapshot {
     uint64_t age_ns; /* when it came into use */
     uint64_t disk_bytes;
     int image_fd;
-    int state_fd;
-    int memory_fd;
-    int working_set_fd; /* -1 where there is none */
+    struct vm_files files;
 };
 
 /* NULL is fine. */

@@ -191,8 +191,9 @@ int vm_start_restore(const struct vm_restore *restore, struct vm *ret, struct er
 {
     static const char *const options[] = {"--image-fd", "--state-fd", "--memory-fd",
                                           "--working-set-fd", "--record-fd"};
-    const int fds[] = {restore->image_fd, restore->state_fd, restore->memory_fd,
-                       restore->working_set_fd, restore->record_fd};
+    const int *files = restore->files.fds;
+    const int fds[] = {restore->image_fd, files[VM_STATE], files[VM_MEMORY],
+                       files[VM_WORKING_SET], restore->record_fd};
     struct launch l = {.program = restore->program};
 
     l.reusable = restore->reusable;
@@ -252,11 +253,10 @@ int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
     }
 }
 
-int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err)
+int vm_send_snapshot(struct vm *vm, const struct vm_files *files, struct err *err)
 {
     const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_SNAPSHOT};
-    const int fds[] = {state_fd, memory_fd};
-    int r = fd_send(vm->control_fd, &command, sizeof(command), fds, 2);
+    int r = fd_send(vm->control_fd, &command, sizeof(command), &files->fds[VM_STATE], 2);
 
     return r < 0 ? err_set_errno(err, -r, "cannot ask the microVM for a snapshot") : 0;
 }

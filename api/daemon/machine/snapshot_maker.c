@@ -209,15 +209,13 @@ static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct 
 static int start_vm(struct snapshot_maker *maker, const struct vm_boot *boot,
                     const struct vm_restore *restore, struct vm *vm, struct err *err)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&maker->lock);
     int r;
 
-    (void)pthread_mutex_lock(&maker->lock);
     if (maker->stopping)
-        r = err_set(err, ECANCELED, "the daemon is stopping");
-    else
-        r = boot ? vm_start_boot(boot, vm, err) : vm_start_restore(restore, vm, err);
+        return err_set(err, ECANCELED, "the daemon is stopping");
+    r = boot ? vm_start_boot(boot, vm, err) : vm_start_restore(restore, vm, err);
     maker->vm = r == 0 ? vm : NULL;
-    (void)pthread_mutex_unlock(&maker->lock);
     return r;
 }
 
@@ -253,23 +251,19 @@ static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct
     return r;
 }
 
-static int warm_up(struct vm *vm, uint64_t grace_ms, struct err *err)
-{
-    _cleanup_(guest_close) struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
-    _cleanup_job_ struct job job = job_init();
-    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
-
-    return r < 0 ? r : warmup_run(guest, &job, err);
-}
-
 /*
  * Runs the warm-up in a machine that records, and has it end by itself, which writes the
  * record.
  */
 static int run_warmup(struct vm *vm, uint64_t grace_ms, struct err *err)
 {
-    int r = warm_up(vm, grace_ms, err);
+    _cleanup_(guest_close) struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
+    _cleanup_job_ struct job job = job_init();
+    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
 
+    if (r < 0)
+        return r;
+    r = warmup_run(guest, &job, err);
     return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * NS_PER_MS, err);
 }
 

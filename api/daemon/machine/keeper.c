@@ -34,24 +34,21 @@ static void reset(struct pool *pool, struct machine *m)
 {
     enum pool_end why = POOL_END_RESET;
     struct err err = {0};
-    bool good;
     int r;
 
     m->is_in_hand = true;
     (void)pthread_mutex_unlock(&pool->lock);
     r = machine_reset(m, pool->config.grace_ms, &err);
-    good = r == 0;
-    if (good) {
+    if (r == 0) {
         take_stock(m);
-        good = snapshot_is_current(m->snapshot);
-        why = POOL_END_RENEWED;
+        why = snapshot_is_current(m->snapshot) ? POOL_ENDS : POOL_END_RENEWED;
     }
     (void)pthread_mutex_lock(&pool->lock);
     pool->counted.resets += r == 0;
     pool->counted.resets_failed += r < 0;
     if (r < 0 && !pool->stopping)
         log_warn("machine", "pid=%d reset=failed reason=\"%s\"", (int)m->vm.pid, err.message);
-    pool_was_reset(pool, m, good, why);
+    pool_was_reset(pool, m, why);
 }
 
 static bool is_end_due(const struct pool *pool)

@@ -361,17 +361,17 @@ void machine_release(struct machine *m)
     free(m);
 }
 
-void pool_was_reset(struct pool *pool, struct machine *m, bool good, enum pool_end why)
+void pool_was_reset(struct pool *pool, struct machine *m, enum pool_end why)
 {
     unlink_from(&pool->resetting, m);
     pool->n_behind--;
     m->is_in_hand = false;
-    if (!good)
+    if (why != POOL_ENDS)
         pool_discard(pool, m, why);
     else if (!m->claim)
         pool_park(pool, m);
     if (m->claim) {
-        m->claim->machine = good ? m : NULL;
+        m->claim->machine = why == POOL_ENDS ? m : NULL;
         m->claim->done = true;
         m->claim = NULL;
         (void)pthread_cond_broadcast(&pool->changed);

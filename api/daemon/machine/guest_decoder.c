@@ -29,38 +29,36 @@ static const struct {
     enum guest_stage stage;
     uint32_t min, max;
 } rules[] = {
-    [PROTO_READY - PROTO_READY] = {GUEST_CONNECTING, 4, 4},
-    [PROTO_WARMED - PROTO_READY] = {GUEST_INJECTING, 0, 0},
-    [PROTO_STARTED - PROTO_READY] = {GUEST_INJECTING, 0, 0},
-    [PROTO_STDOUT - PROTO_READY] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
-    [PROTO_STDERR - PROTO_READY] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
-    [PROTO_EXIT - PROTO_READY] = {GUEST_RUNNING, PROTO_EXIT_SIZE, PROTO_EXIT_SIZE},
-    [PROTO_OUTPUT - PROTO_READY] = {GUEST_OUTPUT, 0, PROTO_CHUNK_MAX},
-    [PROTO_FILES - PROTO_READY] = {GUEST_FILES, 0, PROTO_CHUNK_MAX},
-    [PROTO_DONE - PROTO_READY] = {GUEST_ENDING, 0, 0},
-    [PROTO_FAIL - PROTO_READY] = {GUEST_DONE, 0, FAIL_TEXT_MAX}, /* at any before it */
+    [PROTO_READY] = {GUEST_CONNECTING, 4, 4},
+    [PROTO_WARMED] = {GUEST_INJECTING, 0, 0},
+    [PROTO_STARTED] = {GUEST_INJECTING, 0, 0},
+    [PROTO_STDOUT] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
+    [PROTO_STDERR] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
+    [PROTO_EXIT] = {GUEST_RUNNING, PROTO_EXIT_SIZE, PROTO_EXIT_SIZE},
+    [PROTO_OUTPUT] = {GUEST_OUTPUT, 0, PROTO_CHUNK_MAX},
+    [PROTO_FILES] = {GUEST_FILES, 0, PROTO_CHUNK_MAX},
+    [PROTO_DONE] = {GUEST_ENDING, 0, 0},
+    [PROTO_FAIL] = {GUEST_DONE, 0, FAIL_TEXT_MAX}, /* at any before it */
 };
 
 static bool is_due(const struct guest_decoder *d, uint8_t type)
 {
     if (type == PROTO_FAIL)
         return d->stage < GUEST_DONE;
-    return d->stage == rules[type - PROTO_READY].stage &&
-           (type != PROTO_WARMED || d->warming) && (type != PROTO_STARTED || d->injected);
+    return d->stage == rules[type].stage && (type != PROTO_WARMED || d->warming) &&
+           (type != PROTO_STARTED || d->injected);
 }
 
 static int check_header(const struct guest_decoder *d, uint8_t type, uint32_t len,
                         struct err *err)
 {
-    size_t rule = (size_t)type - PROTO_READY;
-
-    if (rule >= sizeof(rules) / sizeof(rules[0]))
+    if (type < PROTO_READY || type >= sizeof(rules) / sizeof(rules[0]))
         return err_set(err, EPROTO, "the guest broke the protocol: frame type 0x%02x", type);
     if (!is_due(d, type))
         return err_set(err, EPROTO,
                        "the guest broke the protocol: frame type 0x%02x at stage %d", type,
                        (int)d->stage);
-    if (len < rules[rule].min || len > rules[rule].max)
+    if (len < rules[type].min || len > rules[type].max)
         return err_set(err, EPROTO,
                        "the guest broke the protocol: frame type 0x%02x with %u bytes", type,
                        len);

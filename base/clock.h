@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define NS_PER_MS     1000000ull
+#define NS_PER_SECOND 1000000000ull
+
 /* CLOCK_MONOTONIC: for durations and deadlines. */
 uint64_t clock_monotonic_ns(void);
 /* CLOCK_REALTIME since the epoch: for dates. */

@@ -70,7 +70,7 @@ static int feed(struct guest_decoder *d, const uint8_t *data, size_t len, struct
             abort();
         sums->stage = d->stage;
         if (d->stage == GUEST_INJECTING && r == 0)
-            guest_decoder_set_injected(d);
+            d->injected = true;
     }
     return r;
 }
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     piece = (data[0] & 0x3f) + 1u;
     guest_decoder_init(d, &limits);
     if (data[0] & 0x80)
-        guest_decoder_set_injected(d);
+        d->injected = true;
     for (size_t at = 1; r == 0 && at < size; at += piece) {
         size_t n = size - at < piece ? size - at : piece;
         uint8_t *copy = malloc(n);

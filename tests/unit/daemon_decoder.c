@@ -133,7 +133,7 @@ static int feed(const struct buf *b, size_t piece, struct seen *seen, struct err
 
     assert_non_null(d);
     guest_decoder_init(d, &limits);
-    guest_decoder_set_injected(d);
+    d->injected = true;
     for (size_t at = 0; r == 0 && at < b->len; at += piece)
         r = feed_piece(d, b->data + at, b->len - at < piece ? b->len - at : piece, seen, err);
     free(d);
@@ -325,7 +325,7 @@ static void sinks_may_be_missing(void **state)
     (void)state;
     assert_non_null(d);
     guest_decoder_init(d, &limits);
-    guest_decoder_set_injected(d);
+    d->injected = true;
     for (size_t at = 0; at < b.len; at += used)
         assert_int_equal(guest_decoder_feed(d, b.data + at, b.len - at, &nobody, &used, NULL),
                          0);

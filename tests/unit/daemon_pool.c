@@ -16,6 +16,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Has the snapshot made anew, by more uses than one may have. */
+static void renew(const struct fixture *f)
+{
+    const struct snapshots_limits limits = {.renewal = {.uses = 1000}};
+    struct snapshot *old = snapshots_current(f->snapshots, 0);
+
+    snapshots_set(f->snapshots, &limits);
+    for (int i = 0; i < 1000; i++)
+        snapshots_count_use(f->snapshots, old);
+    snapshot_unref(old);
+}
+
 static void a_renewed_snapshot_leaves_nothing_parked(void **state)
 {
     struct fixture *f = *state;
@@ -25,7 +37,7 @@ static void a_renewed_snapshot_leaves_nothing_parked(void **state)
     WAIT_FOR(measure(f).parked_fresh == 1);
     (void)visit(f, "a", "FAKE=who", &before);
     WAIT_FOR(measure(f).parked_used == 1 && measure(f).parked_fresh == 1);
-    snapshots_renew(f->snapshots);
+    renew(f);
     WAIT_FOR((now = snapshots_current(f->snapshots, 0), snapshot_unref(now), now != old));
     /* At once for who takes one, and within a second for the others. */
     assert_int_not_equal(visit(f, "a", "FAKE=who", &after), POOL_REUSED);
@@ -46,7 +58,7 @@ static void who_runs_meanwhile_keeps_its_snapshot(void **state)
     struct who who;
 
     m = take_machine(f, "a");
-    snapshots_renew(f->snapshots);
+    renew(f);
     WAIT_FOR((now = snapshots_current(f->snapshots, 0), snapshot_unref(now), now != old));
     assert_int_equal(run_in(m, "FAKE=who", &who, &report), 0);
     assert_string_equal(report.snapshot, old->key);
@@ -95,7 +107,7 @@ static void uses_are_of_one_snapshot(void **state)
     struct who who;
 
     m = take_machine(f, "a");
-    snapshots_renew(f->snapshots);
+    renew(f);
     WAIT_FOR(!is_current(f, old));
     assert_int_equal(run_in(m, "FAKE=who", &who, &report), 0);
     machine_release(m);
@@ -124,7 +136,7 @@ static void a_renewal_that_fails_is_tried_again(void **state)
 
     (void)visit(f, "a", "FAKE=who", &who);
     write_file(f->kernel, "boot=failed");
-    snapshots_renew(f->snapshots);
+    renew(f);
     WAIT_FOR(measure_snapshots(f).failed >= 3);
     assert_true(is_current(f, old));
     assert_true(measure_snapshots(f).is_ready);

@@ -22,7 +22,7 @@
 struct fixture {
     void *dir;
     struct registry *registry;
-    struct quota *quota;
+    struct rate *rate;
 };
 
 static int begin(void **state)
@@ -35,8 +35,8 @@ static int begin(void **state)
     f->registry = open_registry(f->dir);
     assert_int_equal(registry_tenant_create(f->registry, ONE, "one", &limits, 1, NULL), 0);
     assert_int_equal(registry_tenant_create(f->registry, TWO, "two", &limits, 2, NULL), 0);
-    f->quota = quota_create(f->registry);
-    assert_non_null(f->quota);
+    f->rate = rate_create();
+    assert_non_null(f->rate);
     return 0;
 }
 
@@ -44,8 +44,8 @@ static int end(void **state)
 {
     struct fixture *f = *state;
 
-    quota_destroy(f->quota);
-    quota_destroy(NULL);
+    rate_destroy(f->rate);
+    rate_destroy(NULL);
     registry_close(f->registry);
     assert_int_equal(remove_dir(&f->dir), 0);
     free(f);
@@ -79,18 +79,18 @@ static void limits_are_those_of_now(void **state)
     struct tenant_limits limits, changed = tenant_limits_default();
     struct err err = {0};
 
-    assert_int_equal(quota_limits(f->quota, ONE, &limits, NULL), 0);
+    assert_int_equal(quota_limits(f->registry, ONE, &limits, NULL), 0);
     assert_int_equal(limits.weight, TENANT_WEIGHT_DEFAULT);
     assert_int_equal(limits.max_running, 0);
     changed.max_running = 3;
     changed.cpu_ms_per_day = 1ull << 40;
     assert_int_equal(registry_tenant_update(f->registry, ONE, "one", false, &changed, NULL), 0);
-    assert_int_equal(quota_limits(f->quota, ONE, &limits, NULL), 0);
+    assert_int_equal(quota_limits(f->registry, ONE, &limits, NULL), 0);
     assert_int_equal(limits.max_running, 3);
     assert_int_equal(limits.cpu_ms_per_day, 1ull << 40);
-    assert_int_equal(quota_limits(f->quota, TWO, &limits, NULL), 0);
+    assert_int_equal(quota_limits(f->registry, TWO, &limits, NULL), 0);
     assert_int_equal(limits.max_running, 0);
-    assert_int_equal(quota_limits(f->quota, "ten_unknown", &limits, &err), -ENOENT);
+    assert_int_equal(quota_limits(f->registry, "ten_unknown", &limits, &err), -ENOENT);
     assert_non_null(strstr(err.message, "deleted"));
 }
 
@@ -104,28 +104,29 @@ static void a_day_of_cpu_time_ends_at_midnight(void **state)
     struct err err = {0};
 
     use(f, ONE, 999, LATE - 3600 * S);
-    assert_int_equal(quota_check_cpu(f->quota, ONE, &limits, LATE, &refusal, NULL), 0);
+    assert_int_equal(quota_check_cpu(f->registry, ONE, &limits, LATE, &refusal, NULL), 0);
     use(f, ONE, 1, LATE - 60 * S);
-    assert_int_equal(quota_check_cpu(f->quota, ONE, &limits, LATE, &refusal, &err), -EDQUOT);
+    assert_int_equal(quota_check_cpu(f->registry, ONE, &limits, LATE, &refusal, &err), -EDQUOT);
     assert_string_equal(refusal.code, "quota_exceeded");
     /* The truth: at midnight, and not a second before. */
     assert_int_equal(refusal.retry_after_s, 10);
     assert_non_null(strstr(err.message, "cpu_ms_per_day: 1000 ms"));
-    assert_int_equal(quota_check_cpu(f->quota, ONE, &limits, LATE + 10 * S - 1, &refusal, NULL),
-                     -EDQUOT);
+    assert_int_equal(
+        quota_check_cpu(f->registry, ONE, &limits, LATE + 10 * S - 1, &refusal, NULL), -EDQUOT);
     assert_int_equal(refusal.retry_after_s, 1);
-    assert_int_equal(quota_check_cpu(f->quota, ONE, &limits, LATE + 10 * S, &refusal, NULL), 0);
+    assert_int_equal(quota_check_cpu(f->registry, ONE, &limits, LATE + 10 * S, &refusal, NULL),
+                     0);
     /* It is that tenant's, and a higher limit or none lets it go on the same day. */
-    assert_int_equal(quota_check_cpu(f->quota, TWO, &limits, LATE, &refusal, NULL), 0);
-    assert_int_equal(quota_check_cpu(f->quota, ONE, &higher, LATE, &refusal, NULL), 0);
-    assert_int_equal(quota_check_cpu(f->quota, ONE, &none, LATE, &refusal, NULL), 0);
+    assert_int_equal(quota_check_cpu(f->registry, TWO, &limits, LATE, &refusal, NULL), 0);
+    assert_int_equal(quota_check_cpu(f->registry, ONE, &higher, LATE, &refusal, NULL), 0);
+    assert_int_equal(quota_check_cpu(f->registry, ONE, &none, LATE, &refusal, NULL), 0);
     /* What ends after midnight is the next day's. */
     use(f, ONE, 5000, LATE + 11 * S);
-    assert_int_equal(quota_check_cpu(f->quota, ONE, &limits, LATE + 12 * S, &refusal, NULL),
+    assert_int_equal(quota_check_cpu(f->registry, ONE, &limits, LATE + 12 * S, &refusal, NULL),
                      -EDQUOT);
     assert_int_equal(refusal.retry_after_s, 86400 - 2);
     assert_int_equal(
-        quota_check_cpu(f->quota, ONE, &limits, LATE + DAY + 10 * S, &refusal, NULL), 0);
+        quota_check_cpu(f->registry, ONE, &limits, LATE + DAY + 10 * S, &refusal, NULL), 0);
 }
 
 /* A result that cannot be stored charges nothing, one that is stored charges once. */
@@ -158,18 +159,18 @@ static void a_rate_is_refused_with_the_time_to_wait(void **state)
     struct err err = {0};
     uint64_t now = 1000 * S;
 
-    assert_int_equal(quota_take_rate(f->quota, ONE, &limits, now, &refusal, NULL), 0);
-    assert_int_equal(quota_take_rate(f->quota, ONE, &limits, now, &refusal, NULL), 0);
-    assert_int_equal(quota_take_rate(f->quota, ONE, &limits, now, &refusal, &err), -EDQUOT);
+    assert_int_equal(quota_take_rate(f->rate, ONE, &limits, now, &refusal, NULL), 0);
+    assert_int_equal(quota_take_rate(f->rate, ONE, &limits, now, &refusal, NULL), 0);
+    assert_int_equal(quota_take_rate(f->rate, ONE, &limits, now, &refusal, &err), -EDQUOT);
     assert_string_equal(refusal.code, "rate_limited");
     assert_int_equal(refusal.retry_after_s, 30);
     assert_non_null(strstr(err.message, "rate_per_minute: the tenant may begin 2 executions"));
-    assert_int_equal(quota_take_rate(f->quota, ONE, &limits, now + 29 * S, &refusal, NULL),
+    assert_int_equal(quota_take_rate(f->rate, ONE, &limits, now + 29 * S, &refusal, NULL),
                      -EDQUOT);
     assert_int_equal(refusal.retry_after_s, 1);
-    assert_int_equal(quota_take_rate(f->quota, ONE, &limits, now + 30 * S, &refusal, NULL), 0);
-    assert_int_equal(quota_take_rate(f->quota, TWO, &limits, now + 30 * S, &refusal, NULL), 0);
-    assert_int_equal(quota_take_rate(f->quota, ONE, &none, now + 30 * S, &refusal, NULL), 0);
+    assert_int_equal(quota_take_rate(f->rate, ONE, &limits, now + 30 * S, &refusal, NULL), 0);
+    assert_int_equal(quota_take_rate(f->rate, TWO, &limits, now + 30 * S, &refusal, NULL), 0);
+    assert_int_equal(quota_take_rate(f->rate, ONE, &none, now + 30 * S, &refusal, NULL), 0);
 }
 
 int main(void)

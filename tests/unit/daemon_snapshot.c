@@ -145,12 +145,12 @@ static void manifest_round_trip_and_refusals(void **state)
     struct snapshot_inputs other = inputs;
     struct err err = {0};
     struct stat st = {0};
-    struct snapshot_fds fds = {f->state_fd, f->memory_fd, open_file(f, "working-set")};
+    struct vm_files fds = {{f->state_fd, f->memory_fd, open_file(f, "working-set")}};
     uint64_t begin_s = clock_realtime_ns() / 1000000000u;
     char key[SNAPSHOT_KEY_SIZE];
     int fd;
 
-    assert_int_equal(fd_write_full(fds.working_set, "pages", 5), 0);
+    assert_int_equal(fd_write_full(fds.fds[VM_WORKING_SET], "pages", 5), 0);
     assert_int_equal(snapshot_inputs_key(&inputs, key), 0);
     assert_int_equal(fd_write_full(f->state_fd, "state", 5), 0);
     assert_int_equal(ftruncate(f->memory_fd, 1 << 20), 0);
@@ -158,7 +158,7 @@ static void manifest_round_trip_and_refusals(void **state)
     assert_int_equal(snapshot_contents_seal(&fds, &contents, NULL), 0);
     assert_int_equal(snapshot_manifest_write(f->dir_fd, key, &inputs, &contents, NULL), 0);
     assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &inputs, &back, NULL), 0);
-    assert_int_equal(back.state_bytes, 5);
+    assert_int_equal(back.files[VM_STATE].bytes, 5);
     assert_int_equal(back.boot_ms, 12);
     assert_true(back.made_s >= begin_s && back.made_s <= clock_realtime_ns() / 1000000000u);
     assert_int_equal(snapshot_contents_check(&fds, &back, NULL), 0);
@@ -178,11 +178,11 @@ static void manifest_round_trip_and_refusals(void **state)
     assert_non_null(strstr(err.message, "memory is damaged"));
 
     assert_int_equal(fd_pwrite_full(f->memory_fd, "\0", 1, 0), 0);
-    assert_int_equal(fd_pwrite_full(fds.working_set, "P", 1, 0), 0);
+    assert_int_equal(fd_pwrite_full(fds.fds[VM_WORKING_SET], "P", 1, 0), 0);
     err = (struct err){0};
     assert_int_equal(snapshot_contents_check(&fds, &back, &err), -EINVAL);
     assert_non_null(strstr(err.message, "working-set is damaged"));
-    close(fds.working_set);
+    close(fds.fds[VM_WORKING_SET]);
 
     /* Every truncation of the manifest is refused. */
     fd = openat(f->dir_fd, "manifest.json", O_RDWR | O_CLOEXEC);

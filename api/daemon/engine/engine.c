@@ -4,6 +4,7 @@
 #include "api/daemon/engine/fair_queue.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 struct engine {
     struct engine_config config;
-    struct quota *quota;
+    struct rate *rate;
     pthread_t *workers;
     unsigned n_workers;
 
@@ -79,12 +80,11 @@ static void live_remove(struct engine *engine, struct execution *e)
 /* Chooses the next to run; NULL when it is time to end. */
 static struct execution *take(struct engine *engine)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
     struct fair_entry *place = NULL;
 
-    (void)pthread_mutex_lock(&engine->lock);
     while (!engine->stopping && !(place = fair_queue_take(engine->queue, clock_monotonic_ns())))
-        (void)pthread_cond_wait(&engine->work, &engine->lock);
-    (void)pthread_mutex_unlock(&engine->lock);
+        (void)pthread_cond_wait(&engine->work, held);
     return place ? of_place(place) : NULL;
 }
 
@@ -98,27 +98,21 @@ static void set_limits(struct engine *engine, const char *tenant,
                        const struct tenant_limits *limits)
 {
     const struct fair_limits fair = fair_limits(limits);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
 
-    (void)pthread_mutex_lock(&engine->lock);
     fair_queue_set_limits(engine->queue, tenant, &fair);
     (void)pthread_cond_broadcast(&engine->work);
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 /* Whether its tenant may run it now; the reuse is what the tenant wants by now. */
 static int check_turn(struct engine *engine, struct execution *e, struct err *err)
 {
     struct tenant_limits limits;
-    struct refusal refusal;
-    int r = quota_limits(engine->quota, e->tenant, &limits, err);
+    int r = quota_check_turn(engine->config.env.registry, e->tenant, &limits, err);
 
-    if (r < 0)
-        return r;
-    r = quota_check_cpu(engine->quota, e->tenant, &limits, clock_realtime_ns(), &refusal, err);
-    if (r < 0)
-        return r;
-    e->limits.reuse = limits.reuse;
-    return 0;
+    if (r == 0)
+        e->limits.reuse = limits.reuse;
+    return r;
 }
 
 /* Its turn has come: runs it, unless its tenant has nothing left to run it with. */
@@ -128,7 +122,7 @@ static void run(struct engine *engine, struct execution *e)
     int r = check_turn(engine, e, &err);
 
     if (r == -EDQUOT) {
-        execution_run_refuse(&engine->config.env, e, err.message);
+        execution_run_none(&engine->config.env, e, RESULT_FAILED, err.message);
         return;
     }
     /* What was accepted runs, whatever keeps the limits from being read. */
@@ -154,44 +148,31 @@ static void *worker(void *arg)
     return NULL;
 }
 
-static struct engine *allocate(const struct engine_config *config)
+int engine_create(const struct engine_config *config, struct engine **ret, struct err *err)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
 
     if (!engine)
-        return NULL;
-    engine->config = *config;
-    engine->workers = calloc(config->max_running, sizeof(*engine->workers));
-    engine->queue = fair_queue_create();
-    engine->quota = quota_create(config->env.registry);
-    if (!engine->workers || !engine->queue || !engine->quota) {
-        fair_queue_destroy(engine->queue);
-        quota_destroy(engine->quota);
-        free(engine->workers);
-        free(engine);
-        return NULL;
-    }
-    return engine;
-}
-
-int engine_create(const struct engine_config *config, struct engine **ret, struct err *err)
-{
-    struct engine *engine = allocate(config);
-
-    if (!engine)
         return err_set(err, ENOMEM, "out of memory");
+    engine->config = *config;
     (void)pthread_mutex_init(&engine->lock, NULL);
     (void)pthread_cond_init(&engine->work, NULL);
     cond_init(&engine->idle);
-    for (unsigned i = 0; i < config->max_running; i++) {
-        int r = pthread_create(&engine->workers[i], NULL, worker, engine);
+    engine->workers = calloc(config->max_running, sizeof(*engine->workers));
+    engine->queue = fair_queue_create();
+    engine->rate = rate_create();
+    if (!engine->workers || !engine->queue || !engine->rate) {
+        engine_destroy(engine);
+        return err_set(err, ENOMEM, "out of memory");
+    }
+    for (; engine->n_workers < config->max_running; engine->n_workers++) {
+        int r = pthread_create(&engine->workers[engine->n_workers], NULL, worker, engine);
 
         if (r != 0) {
             engine_stop(engine, 0);
             engine_destroy(engine);
             return err_set_errno(err, r, "cannot start a worker");
         }
-        engine->n_workers++;
     }
     *ret = engine;
     return 0;
@@ -200,7 +181,7 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
 /* How long until one of n that run has ended, by what executions took lately. */
 static unsigned retry_s(const struct engine *engine, unsigned n)
 {
-    uint64_t s = fair_queue_mean_ns(engine->queue) / (n > 0 ? n : 1) / 1000000000u + 1;
+    uint64_t s = fair_queue_mean_ns(engine->queue) / (n > 0 ? n : 1) / NS_PER_SECOND + 1;
 
     return s < RETRY_QUEUE_MAX_S ? (unsigned)s : RETRY_QUEUE_MAX_S;
 }
@@ -243,7 +224,8 @@ static int refused(struct engine *engine, const char *tenant, const struct refus
 static int check_limits(struct engine *engine, const char *tenant, struct tenant_limits *ret,
                         struct refusal *ret_refusal, struct err *err)
 {
-    int r = quota_limits(engine->quota, tenant, ret, err);
+    struct registry *registry = engine->config.env.registry;
+    int r = quota_limits(registry, tenant, ret, err);
 
     if (r < 0)
         return r;
@@ -252,11 +234,11 @@ static int check_limits(struct engine *engine, const char *tenant, struct tenant
     (void)pthread_mutex_unlock(&engine->lock);
     if (r < 0)
         return r;
-    r = quota_check_cpu(engine->quota, tenant, ret, clock_realtime_ns(), ret_refusal, err);
+    r = quota_check_cpu(registry, tenant, ret, clock_realtime_ns(), ret_refusal, err);
     if (r < 0)
         return r;
     /* Last: what is refused for another reason costs nothing of the rate. */
-    return quota_take_rate(engine->quota, tenant, ret, clock_monotonic_ns(), ret_refusal, err);
+    return quota_take_rate(engine->rate, tenant, ret, clock_monotonic_ns(), ret_refusal, err);
 }
 
 int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret_refusal,
@@ -294,10 +276,10 @@ static int reserve(struct engine *engine, const struct execution *e, struct fair
 
 static void give_back(struct engine *engine, struct fair_tenant *place)
 {
-    (void)pthread_mutex_lock(&engine->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
     fair_queue_give_back(engine->queue, place);
     (void)pthread_cond_broadcast(&engine->idle);
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 /* Writes the durable row of an execution. */
@@ -321,10 +303,10 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
 static void end_unrun(struct engine *engine, struct execution *e, bool cancelled)
 {
     if (cancelled)
-        execution_run_cancel(&engine->config.env, e);
+        execution_run_none(&engine->config.env, e, RESULT_CANCELLED, "cancelled");
     else
-        execution_run_refuse(&engine->config.env, e,
-                             "the daemon stopped before this execution ran");
+        execution_run_none(&engine->config.env, e, RESULT_FAILED,
+                           "the daemon stopped before this execution ran");
     (void)pthread_mutex_lock(&engine->lock);
     engine->n_ending--;
     live_remove(engine, e);
@@ -378,20 +360,16 @@ int engine_refuse(struct engine *engine, struct execution *e, const char *reason
     r = accept_execution(engine, e, err);
     if (r < 0)
         return r;
-    execution_run_refuse(&engine->config.env, e, reason);
+    execution_run_none(&engine->config.env, e, RESULT_FAILED, reason);
     return 0;
 }
 
 struct execution *engine_find(struct engine *engine, const char *tenant, const char *id)
 {
-    struct execution *e;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+    struct execution *e = live_find(engine, tenant, id);
 
-    (void)pthread_mutex_lock(&engine->lock);
-    e = live_find(engine, tenant, id);
-    if (e)
-        (void)execution_ref(e);
-    (void)pthread_mutex_unlock(&engine->lock);
-    return e;
+    return e ? execution_ref(e) : NULL;
 }
 
 /* Takes one out of the queue, to be ended. Under the lock. */
@@ -429,15 +407,15 @@ void engine_limits_changed(struct engine *engine, const char *tenant)
     struct tenant_limits limits;
     struct err err = {0};
 
-    if (quota_limits(engine->quota, tenant, &limits, &err) == 0)
+    if (quota_limits(engine->config.env.registry, tenant, &limits, &err) == 0)
         set_limits(engine, tenant, &limits);
 }
 
 void engine_set_max_queued(struct engine *engine, unsigned max_queued)
 {
-    (void)pthread_mutex_lock(&engine->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
     engine->config.max_queued = max_queued;
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 /* Under the lock. */
@@ -451,9 +429,9 @@ static void cancel_all(struct engine *engine)
 
 void engine_hurry(struct engine *engine)
 {
-    (void)pthread_mutex_lock(&engine->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
     cancel_all(engine);
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)
@@ -521,7 +499,7 @@ static bool is_busy(const struct engine *engine)
 
 void engine_stop(struct engine *engine, uint64_t wait_ms)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + wait_ms * 1000000u;
+    uint64_t deadline_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
 
     (void)pthread_mutex_lock(&engine->lock);
     engine->stopping = true;
@@ -546,7 +524,7 @@ void engine_destroy(struct engine *engine)
     (void)pthread_cond_destroy(&engine->idle);
     (void)pthread_mutex_destroy(&engine->lock);
     fair_queue_destroy(engine->queue);
-    quota_destroy(engine->quota);
+    rate_destroy(engine->rate);
     free(engine->workers);
     free(engine);
 }

@@ -5,6 +5,7 @@
 #include "api/daemon/terms/limits.h"
 #include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,9 +55,9 @@ int execution_set_skill(struct execution *e, const char *name, const char *versi
 
 struct execution *execution_ref(struct execution *e)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
+
     e->references++;
-    (void)pthread_mutex_unlock(&e->lock);
     return e;
 }
 
@@ -99,11 +100,11 @@ void execution_cancel(struct execution *e)
 
 void execution_set_state(struct execution *e, enum execution_state state)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
+
     e->state = state;
     e->ran = true;
     (void)pthread_cond_broadcast(&e->changed);
-    (void)pthread_mutex_unlock(&e->lock);
 }
 
 /* Adds len bytes to the last segment, or begins one. */
@@ -129,10 +130,9 @@ static int append_segment(struct execution *e, enum guest_stream stream, size_t 
 void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
                           size_t len)
 {
-    size_t kept;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
+    size_t kept = buf_append_clipped(&e->log, data, len);
 
-    (void)pthread_mutex_lock(&e->lock);
-    kept = buf_append_clipped(&e->log, data, len);
     if (kept > 0 && append_segment(e, stream, kept) < 0) {
         e->log.len -= kept;
         kept = 0;
@@ -141,17 +141,13 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
         e->log_clipped = true;
     if (kept > 0)
         (void)pthread_cond_broadcast(&e->changed);
-    (void)pthread_mutex_unlock(&e->lock);
 }
 
 int execution_copy_log(struct execution *e, struct buf *out)
 {
-    int r;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
 
-    (void)pthread_mutex_lock(&e->lock);
-    r = buf_append(out, e->log.data, e->log.len);
-    (void)pthread_mutex_unlock(&e->lock);
-    return r;
+    return buf_append(out, e->log.data, e->log.len);
 }
 
 /* A file with a large result, or -1. */
@@ -168,8 +164,8 @@ void execution_end(struct execution *e, const struct store *store, struct buf *r
                    const char *lost)
 {
     int fd = set_aside(store, result);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
 
-    (void)pthread_mutex_lock(&e->lock);
     e->result_fd = fd;
     e->result_len = result->len;
     if (fd < 0)
@@ -180,42 +176,29 @@ void execution_end(struct execution *e, const struct store *store, struct buf *r
     (void)snprintf(e->lost, sizeof(e->lost), "%s", lost ? lost : "");
     e->state = EXECUTION_ENDED;
     (void)pthread_cond_broadcast(&e->changed);
-    (void)pthread_mutex_unlock(&e->lock);
 }
 
 int execution_read_result(const struct execution *e, size_t at, void *data, size_t len)
 {
-    ssize_t n;
+    const struct job_bytes result = {
+        .fd = e->result_fd, .memory = e->result, .len = e->result_len};
 
-    if (at > e->result_len || len > e->result_len - at)
-        return -EIO;
-    if (e->result_fd < 0) {
-        if (len > 0)
-            memcpy(data, e->result.data + at, len);
-        return 0;
-    }
-    n = fd_pread_full(e->result_fd, data, len, at);
-    if (n < 0)
-        return (int)n;
-    return (size_t)n == len ? 0 : -EIO;
+    return job_bytes_read(&result, at, data, len);
 }
 
 enum execution_state execution_get_state(struct execution *e)
 {
-    enum execution_state state;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
 
-    (void)pthread_mutex_lock(&e->lock);
-    state = e->state;
-    (void)pthread_mutex_unlock(&e->lock);
-    return state;
+    return e->state;
 }
 
 void execution_wait(struct execution *e)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
+
     while (e->state != EXECUTION_ENDED)
-        (void)pthread_cond_wait(&e->changed, &e->lock);
-    (void)pthread_mutex_unlock(&e->lock);
+        (void)pthread_cond_wait(&e->changed, held);
 }
 
 /* Copies from the segment the cursor is in. False when it has read everything so far. */
@@ -251,24 +234,20 @@ enum execution_news execution_next(struct execution *e, struct execution_cursor 
                                    uint64_t deadline_ns, enum guest_stream *ret_stream,
                                    void *data, size_t size, size_t *ret_len)
 {
-    enum execution_news news = EXECUTION_NOTHING;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
     bool waiting = true;
 
-    (void)pthread_mutex_lock(&e->lock);
-    while (news == EXECUTION_NOTHING) {
+    for (;;) {
         if (!cursor->told_ran && e->ran) {
             cursor->told_ran = true;
-            news = EXECUTION_STATE;
-        } else if (copy_log(e, cursor, ret_stream, data, size, ret_len)) {
-            news = EXECUTION_LOG;
-        } else if (e->state == EXECUTION_ENDED) {
-            news = EXECUTION_RESULT;
-        } else if (!waiting) {
-            break;
-        } else {
-            waiting = cond_wait_until(&e->changed, &e->lock, deadline_ns);
+            return EXECUTION_STATE;
         }
+        if (copy_log(e, cursor, ret_stream, data, size, ret_len))
+            return EXECUTION_LOG;
+        if (e->state == EXECUTION_ENDED)
+            return EXECUTION_RESULT;
+        if (!waiting)
+            return EXECUTION_NOTHING;
+        waiting = cond_wait_until(&e->changed, held, deadline_ns);
     }
-    (void)pthread_mutex_unlock(&e->lock);
-    return news;
 }

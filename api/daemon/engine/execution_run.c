@@ -91,39 +91,46 @@ static void warn(struct execution_run *run, const char *text)
     (void)skill_strings_add(&run->e->warnings, "%s", text);
 }
 
+static void end_as(struct execution_run *run, enum result_status status, const char *error)
+{
+    run->result.status = status;
+    (void)snprintf(run->error, sizeof(run->error), "%s", error);
+}
+
+/* What went wrong behind the skill: the reason why it failed where it had not failed itself. */
+static void spoil(struct execution_run *run, const struct err *err)
+{
+    if (run->result.status == RESULT_SUCCESS)
+        end_as(run, RESULT_FAILED, err->message);
+    else
+        warn(run, err->message);
+}
+
 /* Decides what the end of its machine's run means; r is its result. */
 static void judge(struct execution_run *run, int r, const struct err *err)
 {
     const struct job *job = &run->e->job;
     struct guest_report *report = &run->report.guest;
-    enum result_status status = RESULT_FAILED;
 
-    (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+    end_as(run, RESULT_FAILED, err->message);
     /* Whether it was cancelled is ours to say. */
     if (!report->cancelled)
         report->exit.flags &= ~(uint32_t)PROTO_EXIT_CANCELLED;
     if (report->times.exit_ns != 0) {
-        status = result_of_exit(&report->exit, job->timeout_ms, job->memory_bytes, run->error,
-                                sizeof(run->error));
-        if (r < 0 && status == RESULT_SUCCESS && !report->cancelled) {
-            status = RESULT_FAILED;
-            (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
-        } else if (r < 0) {
-            warn(run, err->message);
-        }
-        if (r < 0 && status == RESULT_SUCCESS) {
-            status = RESULT_CANCELLED;
-            (void)snprintf(run->error, sizeof(run->error), "cancelled");
-        }
+        run->result.status = result_of_exit(&report->exit, job->timeout_ms, job->memory_bytes,
+                                            run->error, sizeof(run->error));
+        if (r == 0)
+            return;
+        if (report->cancelled && run->result.status == RESULT_SUCCESS)
+            end_as(run, RESULT_CANCELLED, "cancelled");
+        spoil(run, err);
     } else if (r == -ECANCELED || report->cancelled) {
-        status = RESULT_CANCELLED;
-        (void)snprintf(run->error, sizeof(run->error), "cancelled");
+        end_as(run, RESULT_CANCELLED, "cancelled");
     } else if (r == -ETIMEDOUT && report->times.started_ns != 0) {
-        status = RESULT_TIMEOUT;
+        run->result.status = RESULT_TIMEOUT;
         (void)snprintf(run->error, sizeof(run->error), "timed out after %g s, and %s",
                        (double)job->timeout_ms / 1000, err->message);
     }
-    run->result.status = status;
 }
 
 /* Tells the operator of a machine that did not do its work. */
@@ -167,12 +174,7 @@ static void lose_artifacts(struct execution_run *run, const struct err *err)
     run->artifact_digest[0] = '\0';
     /* Now: the result may need the room on disk. */
     fd_close(&run->artifacts_fd);
-    if (run->result.status == RESULT_SUCCESS) {
-        run->result.status = RESULT_FAILED;
-        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
-    } else {
-        warn(run, err->message);
-    }
+    spoil(run, err);
 }
 
 static void finish_artifacts(struct execution_run *run)
@@ -369,8 +371,7 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
         log_error("engine", "execution=%s lost=\"%s\"", run->e->id, err->message);
         result->output_file = NULL;
         result->log = NULL;
-        result->status = RESULT_FAILED;
-        (void)snprintf(run->error, sizeof(run->error), "%s", err->message);
+        end_as(run, RESULT_FAILED, err->message);
         result->error = run->error;
         r = store_result(run, result, json, &again);
     }
@@ -425,25 +426,13 @@ void execution_run(const struct execution_env *env, struct execution *e)
     machine_release(run.machine);
 }
 
-static void end_unrun(const struct execution_env *env, struct execution *e,
-                      enum result_status status, const char *reason)
+void execution_run_none(const struct execution_env *env, struct execution *e,
+                        enum result_status status, const char *reason)
 {
     struct execution_run run = execution_run_init(env, e);
 
-    run.result.status = status;
-    (void)snprintf(run.error, sizeof(run.error), "%s", reason);
+    end_as(&run, status, reason);
     fill_phases(&run, clock_monotonic_ns());
     publish(&run);
     execution_run_finish(&run);
-}
-
-void execution_run_cancel(const struct execution_env *env, struct execution *e)
-{
-    end_unrun(env, e, RESULT_CANCELLED, "cancelled");
-}
-
-void execution_run_refuse(const struct execution_env *env, struct execution *e,
-                          const char *reason)
-{
-    end_unrun(env, e, RESULT_FAILED, reason);
 }

@@ -26,10 +26,8 @@ struct execution_env {
 /* Runs it. The execution has ended on return; its job is spent. */
 void execution_run(const struct execution_env *env, struct execution *e);
 
-/* Ends an execution that waited, as cancelled. */
-void execution_run_cancel(const struct execution_env *env, struct execution *e);
-/* Ends an execution that will not run, as failed with this reason. */
-void execution_run_refuse(const struct execution_env *env, struct execution *e,
-                          const char *reason);
+/* Ends an execution that will not run, with a status other than success and the reason. */
+void execution_run_none(const struct execution_env *env, struct execution *e,
+                        enum result_status status, const char *reason);
 
 #endif

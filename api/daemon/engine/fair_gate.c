@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -54,31 +55,25 @@ int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entr
                     uint64_t deadline_ns, struct err *err)
 {
     const struct fair_limits limits = {0};
-    struct fair_tenant *place;
-    int r = 0;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&gate->lock);
+    struct fair_tenant *place = fair_queue_reserve(gate->queue, tenant, &limits);
 
-    (void)pthread_mutex_lock(&gate->lock);
-    place = fair_queue_reserve(gate->queue, tenant, &limits);
-    if (!place) {
-        (void)pthread_mutex_unlock(&gate->lock);
+    if (!place)
         return err_set(err, ENOMEM, "out of memory");
-    }
     fair_queue_push(gate->queue, place, entry, clock_monotonic_ns());
     let_in(gate);
-    while (!entry->running && cond_wait_until(&gate->moved, &gate->lock, deadline_ns))
+    while (!entry->running && cond_wait_until(&gate->moved, held, deadline_ns))
         ;
-    if (!entry->running) {
-        fair_queue_remove(gate->queue, entry);
-        r = err_set(err, EBUSY, "others are waiting for their turn already");
-    }
-    (void)pthread_mutex_unlock(&gate->lock);
-    return r;
+    if (entry->running)
+        return 0;
+    fair_queue_remove(gate->queue, entry);
+    return err_set(err, EBUSY, "others are waiting for their turn already");
 }
 
 void fair_gate_leave(struct fair_gate *gate, struct fair_entry *entry)
 {
-    (void)pthread_mutex_lock(&gate->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&gate->lock);
+
     fair_queue_done(gate->queue, entry, clock_monotonic_ns());
     let_in(gate);
-    (void)pthread_mutex_unlock(&gate->lock);
 }

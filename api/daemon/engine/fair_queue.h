@@ -25,7 +25,6 @@
 #define SKILLVM_API_DAEMON_ENGINE_FAIR_QUEUE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define FAIR_WEIGHT_DEFAULT 10u

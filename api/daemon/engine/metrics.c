@@ -3,6 +3,7 @@
 
 #include "api/daemon/engine/metrics_internal.h"
 #include "base/clock.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,10 +60,9 @@ static struct metrics_tenant *find_tenant(struct metrics *m, const char *tenant)
 
 void metrics_count_execution(struct metrics *m, const char *tenant, const struct result *result)
 {
-    struct metrics_tenant *t;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&m->lock);
+    struct metrics_tenant *t = find_tenant(m, tenant);
 
-    (void)pthread_mutex_lock(&m->lock);
-    t = find_tenant(m, tenant);
     if (result->status < METRICS_STATUSES) {
         m->executions[result->status]++;
         t->executions[result->status]++;
@@ -75,14 +75,13 @@ void metrics_count_execution(struct metrics *m, const char *tenant, const struct
         if (result->phase_ns[i] > 0)
             observe(&m->phases[i], result->phase_ns[i]);
     }
-    (void)pthread_mutex_unlock(&m->lock);
 }
 
 static void count(struct metrics *m, uint64_t *counter)
 {
-    (void)pthread_mutex_lock(&m->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&m->lock);
+
     (*counter)++;
-    (void)pthread_mutex_unlock(&m->lock);
 }
 
 void metrics_count_fault(struct metrics *m, int reason)
@@ -103,7 +102,7 @@ void metrics_count_auth_failure(struct metrics *m, enum metrics_auth_failure why
 
 void metrics_count_refusal(struct metrics *m, const char *tenant, enum metrics_refusal why)
 {
-    (void)pthread_mutex_lock(&m->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&m->lock);
+
     find_tenant(m, tenant)->refusals[why]++;
-    (void)pthread_mutex_unlock(&m->lock);
 }

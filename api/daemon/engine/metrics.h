@@ -13,7 +13,6 @@
 #include "api/daemon/terms/tenant.h"
 #include "base/buf.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define METRICS_TENANTS 100u

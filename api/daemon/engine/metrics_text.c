@@ -2,7 +2,6 @@
 #include "api/daemon/engine/metrics_internal.h"
 #include "base/process_stats.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 static const char *const fault_names[METRICS_FAULTS] = {"protocol", "deadline", "vmm_died",
@@ -12,32 +11,13 @@ static const char *const auth_names[METRICS_AUTH_FAILURES] = {"no_key", "bad_key
 static const char *const refusal_names[METRICS_REFUSALS] = {"rate_limited", "quota_exceeded",
                                                             "overloaded"};
 
-/* Text on its way: after the first failure nothing more is written. */
-struct metrics_out {
-    struct buf *buf;
-    int result;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct metrics_out *out,
-                                                      const char *format, ...)
+static void put_head(struct buf *out, const char *name, const char *type, const char *help)
 {
-    va_list args;
-
-    if (out->result < 0)
-        return;
-    va_start(args, format);
-    out->result = buf_vprintf(out->buf, format, args);
-    va_end(args);
-}
-
-static void put_head(struct metrics_out *out, const char *name, const char *type,
-                     const char *help)
-{
-    put(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    (void)buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 /* label is "" or 'name="value"'. */
-static void put_histogram(struct metrics_out *out, const char *name, const char *label,
+static void put_histogram(struct buf *out, const char *name, const char *label,
                           const struct metrics_histogram *h)
 {
     const char *comma = label[0] ? "," : "";
@@ -46,24 +26,24 @@ static void put_histogram(struct metrics_out *out, const char *name, const char 
 
     for (size_t i = 0; i < METRICS_BOUNDS; i++) {
         below += h->buckets[i];
-        put(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, label, comma,
-            (double)metrics_bounds_us[i] / 1e6, (unsigned long long)below);
+        (void)buf_printf(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, label, comma,
+                         (double)metrics_bounds_us[i] / 1e6, (unsigned long long)below);
     }
-    put(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma,
-        (unsigned long long)h->count);
-    put(out, "%s_sum%s%s%s %.9f\n%s_count%s%s%s %llu\n", name, open, label, close,
-        (double)h->sum_ns / 1e9, name, open, label, close, (unsigned long long)h->count);
+    (void)buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma,
+                     (unsigned long long)h->count);
+    (void)buf_printf(out, "%s_sum%s%s%s %.9f\n%s_count%s%s%s %llu\n", name, open, label, close,
+                     (double)h->sum_ns / 1e9, name, open, label, close,
+                     (unsigned long long)h->count);
 }
 
-static void put_phases(struct metrics_out *out, const struct metrics *m)
+static void put_phases(struct buf *out, const struct metrics *m)
 {
     char label[32];
 
     put_head(out, "skillvm_execution_phase_seconds", "histogram",
              "How long the phases of executions took.");
     for (int i = 0; i < RESULT_PHASES; i++) {
-        (void)snprintf(label, sizeof(label), "phase=\"%s\"",
-                       result_phase_name((enum result_phase)i));
+        (void)snprintf(label, sizeof(label), "phase=\"%s\"", result_phase_names[i]);
         put_histogram(out, "skillvm_execution_phase_seconds", label, &m->phases[i]);
     }
     put_head(out, "skillvm_execution_seconds", "histogram",
@@ -72,16 +52,16 @@ static void put_phases(struct metrics_out *out, const struct metrics *m)
 }
 
 /* One counter with one label, of which names has the n values. */
-static void put_labelled(struct metrics_out *out, const char *name, const char *help,
-                         const char *label, const char *const *names, const uint64_t *values,
-                         size_t n)
+static void put_labelled(struct buf *out, const char *name, const char *help, const char *label,
+                         const char *const *names, const uint64_t *values, size_t n)
 {
     put_head(out, name, "counter", help);
     for (size_t i = 0; i < n; i++)
-        put(out, "%s{%s=\"%s\"} %llu\n", name, label, names[i], (unsigned long long)values[i]);
+        (void)buf_printf(out, "%s{%s=\"%s\"} %llu\n", name, label, names[i],
+                         (unsigned long long)values[i]);
 }
 
-static void put_counters(struct metrics_out *out, const struct metrics *m)
+static void put_counters(struct buf *out, const struct metrics *m)
 {
     const char *statuses[METRICS_STATUSES];
 
@@ -96,7 +76,8 @@ static void put_counters(struct metrics_out *out, const struct metrics *m)
                  "reason", auth_names, m->auth_failures, METRICS_AUTH_FAILURES);
     put_head(out, "skillvm_execution_cpu_seconds_total", "counter",
              "CPU time of executions, as the host measured it.");
-    put(out, "skillvm_execution_cpu_seconds_total %.6f\n", (double)m->cpu_us / 1e6);
+    (void)buf_printf(out, "skillvm_execution_cpu_seconds_total %.6f\n",
+                     (double)m->cpu_us / 1e6);
 }
 
 /* The i-th tenant that has counters; the one after the last is the others together. */
@@ -105,7 +86,7 @@ static const struct metrics_tenant *tenant_at(const struct metrics *m, size_t i)
     return i < m->n_tenants ? &m->tenants[i] : &m->other;
 }
 
-static void put_tenant_counters(struct metrics_out *out, const struct metrics *m)
+static void put_tenant_counters(struct buf *out, const struct metrics *m)
 {
     /* The others are there once there are any. */
     size_t n = m->n_tenants + (m->n_tenants == METRICS_TENANTS);
@@ -114,7 +95,8 @@ static void put_tenant_counters(struct metrics_out *out, const struct metrics *m
              "Executions that ended, by tenant and status.");
     for (size_t i = 0; i < n; i++) {
         for (int k = 0; k < METRICS_STATUSES; k++)
-            put(out, "skillvm_tenant_executions_total{tenant=\"%s\",status=\"%s\"} %llu\n",
+            (void)buf_printf(
+                out, "skillvm_tenant_executions_total{tenant=\"%s\",status=\"%s\"} %llu\n",
                 tenant_at(m, i)->id, result_status_name((enum result_status)k),
                 (unsigned long long)tenant_at(m, i)->executions[k]);
     }
@@ -122,125 +104,123 @@ static void put_tenant_counters(struct metrics_out *out, const struct metrics *m
              "Executions that were not accepted, by tenant and reason.");
     for (size_t i = 0; i < n; i++) {
         for (int k = 0; k < METRICS_REFUSALS; k++)
-            put(out, "skillvm_tenant_refusals_total{tenant=\"%s\",reason=\"%s\"} %llu\n",
+            (void)buf_printf(
+                out, "skillvm_tenant_refusals_total{tenant=\"%s\",reason=\"%s\"} %llu\n",
                 tenant_at(m, i)->id, refusal_names[k],
                 (unsigned long long)tenant_at(m, i)->refusals[k]);
     }
     put_head(out, "skillvm_tenant_cpu_seconds_total", "counter",
              "CPU time of executions, by tenant.");
     for (size_t i = 0; i < n; i++)
-        put(out, "skillvm_tenant_cpu_seconds_total{tenant=\"%s\"} %.6f\n", tenant_at(m, i)->id,
-            (double)tenant_at(m, i)->cpu_us / 1e6);
+        (void)buf_printf(out, "skillvm_tenant_cpu_seconds_total{tenant=\"%s\"} %.6f\n",
+                         tenant_at(m, i)->id, (double)tenant_at(m, i)->cpu_us / 1e6);
 }
 
-static void put_tenant_gauges(struct metrics_out *out, const struct metrics_gauges *g)
+static void put_tenant_gauges(struct buf *out, const struct metrics_gauges *g)
 {
     put_head(out, "skillvm_tenant_executions_queued", "gauge",
              "Executions that wait now, by tenant.");
     for (size_t i = 0; i < g->n_tenants; i++)
-        put(out, "skillvm_tenant_executions_queued{tenant=\"%s\"} %u\n", g->tenants[i].tenant,
-            g->tenants[i].queued);
+        (void)buf_printf(out, "skillvm_tenant_executions_queued{tenant=\"%s\"} %u\n",
+                         g->tenants[i].tenant, g->tenants[i].queued);
     put_head(out, "skillvm_tenant_executions_running", "gauge",
              "Executions that run now, by tenant.");
     for (size_t i = 0; i < g->n_tenants; i++)
-        put(out, "skillvm_tenant_executions_running{tenant=\"%s\"} %u\n", g->tenants[i].tenant,
-            g->tenants[i].running);
+        (void)buf_printf(out, "skillvm_tenant_executions_running{tenant=\"%s\"} %u\n",
+                         g->tenants[i].tenant, g->tenants[i].running);
 }
 
-static void put_value(struct metrics_out *out, const char *name, const char *type,
-                      const char *help, double value)
+/* One with a single value. */
+struct value {
+    const char *name, *type, *help;
+    double value;
+};
+
+static void put_values(struct buf *out, const struct value *values, size_t n)
 {
-    put_head(out, name, type, help);
-    put(out, "%s %.15g\n", name, value);
+    for (size_t i = 0; i < n; i++) {
+        put_head(out, values[i].name, values[i].type, values[i].help);
+        (void)buf_printf(out, "%s %.15g\n", values[i].name, values[i].value);
+    }
 }
 
-static void put_gauges(struct metrics_out *out, const struct metrics_gauges *g)
+static void put_gauges(struct buf *out, const struct metrics_gauges *g)
 {
-    const struct {
-        const char *name, *help;
-        double value;
-    } gauges[] = {
-        {"skillvm_execution_slots", "Executions that may run at the same time.", g->slots},
-        {"skillvm_executions_running", "Executions that run now.", g->running},
-        {"skillvm_executions_queued", "Executions that wait now.", g->queued},
-        {"skillvm_queue_oldest_wait_seconds", "How long the one waits that waits longest.",
-         (double)g->oldest_wait_ns / 1e9},
-        {"skillvm_snapshot_ready", "1 once the snapshot is loaded.", g->snapshot.is_ready},
-        {"skillvm_snapshot_age_seconds", "Since the snapshot was made.",
+    const struct value gauges[] = {
+        {"skillvm_execution_slots", "gauge", "Executions that may run at the same time.",
+         g->slots},
+        {"skillvm_executions_running", "gauge", "Executions that run now.", g->running},
+        {"skillvm_executions_queued", "gauge", "Executions that wait now.", g->queued},
+        {"skillvm_queue_oldest_wait_seconds", "gauge",
+         "How long the one waits that waits longest.", (double)g->oldest_wait_ns / 1e9},
+        {"skillvm_snapshot_ready", "gauge", "1 once the snapshot is loaded.",
+         g->snapshot.is_ready},
+        {"skillvm_snapshot_age_seconds", "gauge", "Since the snapshot was made.",
          (double)g->snapshot.age_ns / 1e9},
-        {"skillvm_snapshot_uses", "Executions that began from it since it came into use.",
-         (double)g->snapshot.uses},
-        {"skillvm_snapshots_kept", "Snapshots in use beside the common plain one.",
+        {"skillvm_snapshot_uses", "gauge",
+         "Executions that began from it since it came into use.", (double)g->snapshot.uses},
+        {"skillvm_snapshots_kept", "gauge", "Snapshots in use beside the common plain one.",
          g->snapshot.kept},
-        {"skillvm_snapshots_kept_bytes", "What those take on disk.",
+        {"skillvm_snapshots_kept_bytes", "gauge", "What those take on disk.",
          (double)g->snapshot.kept_bytes},
-        {"skillvm_machines", "Processes of machines now.", g->machines.machines},
-        {"skillvm_machines_resident_memory_bytes",
+        {"skillvm_machines", "gauge", "Processes of machines now.", g->machines.machines},
+        {"skillvm_machines_resident_memory_bytes", "gauge",
          "Memory of the machines, each with the snapshot's pages that they share.",
          (double)g->machines.resident_bytes},
-        {"skillvm_machines_private_memory_bytes", "Memory of the machines that none shares.",
-         (double)g->machines.private_bytes},
-        {"skillvm_machines_parked_private_memory_bytes",
+        {"skillvm_machines_private_memory_bytes", "gauge",
+         "Memory of the machines that none shares.", (double)g->machines.private_bytes},
+        {"skillvm_machines_parked_private_memory_bytes", "gauge",
          "That of the machines that wait, as of when they began to.",
          (double)g->machines.parked_bytes},
-        {"skillvm_machines_behind", "Machines that are being reset or ended now.",
+        {"skillvm_machines_behind", "gauge", "Machines that are being reset or ended now.",
          g->machines.behind},
     };
 
-    for (size_t i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++)
-        put_value(out, gauges[i].name, "gauge", gauges[i].help, gauges[i].value);
+    put_values(out, gauges, sizeof(gauges) / sizeof(gauges[0]));
     put_tenant_gauges(out, g);
 }
 
-static void put_snapshots(struct metrics_out *out, const struct snapshots_measure *s)
+static void put_snapshots(struct buf *out, const struct snapshots_measure *s)
 {
     static const char *const names[] = {"ok", "failed"};
+    const struct value dropped = {"skillvm_snapshots_dropped_total", "counter",
+                                  "Of those kept, that gave way or that nobody asked for.",
+                                  (double)s->dropped};
     const uint64_t made[] = {s->made, s->failed};
 
-    put_value(out, "skillvm_snapshots_dropped_total", "counter",
-              "Of those kept, that gave way or that nobody asked for.", (double)s->dropped);
+    put_values(out, &dropped, 1);
     put_labelled(out, "skillvm_snapshots_made_total",
                  "Snapshots that were to be made, by how that went.", "result", names, made, 2);
 }
 
-static void put_machines(struct metrics_out *out, const struct pool_measure *p)
+static void put_machines(struct buf *out, const struct pool_measure *p)
 {
     static const char *const reset_names[] = {"ok", "failed"};
     const uint64_t resets[] = {p->resets, p->resets_failed};
-    const char *kinds[POOL_KINDS], *ends[POOL_ENDS], *deaths[VM_DEATHS];
 
-    for (int i = 0; i < POOL_KINDS; i++)
-        kinds[i] = pool_kind_name((enum pool_kind)i);
-    for (int i = 0; i < POOL_ENDS; i++)
-        ends[i] = pool_end_name((enum pool_end)i);
-    for (int i = 0; i < VM_DEATHS; i++)
-        deaths[i] = vm_death_name((enum vm_death)i);
     put_head(out, "skillvm_machines_parked", "gauge", "Machines that wait now.");
-    put(out,
-        "skillvm_machines_parked{kind=\"fresh\"} %u\n"
-        "skillvm_machines_parked{kind=\"used\"} %u\n",
-        p->parked_fresh, p->parked_used);
+    (void)buf_printf(out,
+                     "skillvm_machines_parked{kind=\"fresh\"} %u\n"
+                     "skillvm_machines_parked{kind=\"used\"} %u\n",
+                     p->parked_fresh, p->parked_used);
     put_labelled(out, "skillvm_machine_takes_total",
-                 "Machines that were taken, by where they came from.", "kind", kinds, p->takes,
-                 POOL_KINDS);
+                 "Machines that were taken, by where they came from.", "kind", pool_kind_names,
+                 p->takes, POOL_KINDS);
     put_labelled(out, "skillvm_machine_resets_total",
                  "Resets of machines after executions, by how they went.", "result",
                  reset_names, resets, 2);
     put_labelled(out, "skillvm_machine_ends_total", "Machines that were given up, by why.",
-                 "reason", ends, p->ends, POOL_ENDS);
+                 "reason", pool_end_names, p->ends, POOL_ENDS);
     put_labelled(out, "skillvm_vmm_deaths_total",
                  "Ends of the processes of machines, by how they ended. killed is the ordinary "
                  "one: by the daemon, once they were not needed.",
-                 "cause", deaths, p->deaths, VM_DEATHS);
+                 "cause", vm_death_names, p->deaths, VM_DEATHS);
 }
 
-static void put_process(struct metrics_out *out, const struct metrics *m)
+static void put_process(struct buf *out, const struct metrics *m)
 {
     const struct process_memory memory = process_memory(0);
-    const struct {
-        const char *name, *type, *help;
-        double value;
-    } values[] = {
+    const struct value values[] = {
         {"process_cpu_seconds_total", "counter", "CPU time of the daemon.",
          (double)process_cpu_us() / 1e6},
         {"process_resident_memory_bytes", "gauge", "Resident memory of the daemon.",
@@ -255,24 +235,21 @@ static void put_process(struct metrics_out *out, const struct metrics *m)
          (double)m->started_ns / 1e9},
     };
 
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-        put_value(out, values[i].name, values[i].type, values[i].help, values[i].value);
+    put_values(out, values, sizeof(values) / sizeof(values[0]));
 }
 
-int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct buf *ret)
+int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct buf *out)
 {
-    struct metrics_out out = {.buf = ret};
-
-    put_head(&out, "skillvm_build_info", "gauge", "The version that runs.");
-    put(&out, "skillvm_build_info{version=\"" SKILLVM_VERSION "\"} 1\n");
-    put_gauges(&out, gauges);
-    put_snapshots(&out, &gauges->snapshot);
-    put_machines(&out, &gauges->machines);
-    put_process(&out, m);
+    put_head(out, "skillvm_build_info", "gauge", "The version that runs.");
+    (void)buf_printf(out, "skillvm_build_info{version=\"" SKILLVM_VERSION "\"} 1\n");
+    put_gauges(out, gauges);
+    put_snapshots(out, &gauges->snapshot);
+    put_machines(out, &gauges->machines);
+    put_process(out, m);
     (void)pthread_mutex_lock(&m->lock);
-    put_counters(&out, m);
-    put_tenant_counters(&out, m);
-    put_phases(&out, m);
+    put_counters(out, m);
+    put_tenant_counters(out, m);
+    put_phases(out, m);
     (void)pthread_mutex_unlock(&m->lock);
-    return out.result;
+    return out->error;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -28,24 +29,17 @@
 
 struct inquiry {
     struct inquiry *next;
-    char tenant[TENANT_ID_SIZE];
+    char tenant[TENANT_ID_SIZE]; /* who asked; "": whoever asks, once it failed */
     char digest[SHA256_HEX_SIZE];
     char *path;
     char *key;
     enum proto_mode mode;
     bool is_running;
-};
-
-struct failure {
-    char tenant[TENANT_ID_SIZE]; /* whose limits were the reason; "": it is the script's */
-    char digest[SHA256_HEX_SIZE];
-    uint64_t key_hash;
-    uint64_t until_ns;
+    uint64_t until_ns; /* of one that failed: how long it is remembered */
 };
 
 struct prober {
     struct prober_config config;
-    struct quota *quota;
     int stop_fd; /* eventfd: readable once it shall end */
     pthread_t workers[PROBER_WORKERS];
     unsigned n_workers;
@@ -56,24 +50,20 @@ struct prober {
     struct inquiry *inquiries; /* waiting and running, the oldest first */
     unsigned n_inquiries;
     char last[TENANT_ID_SIZE]; /* whose script was begun last */
-    struct failure failures[FAILURES];
+    struct inquiry *failures[FAILURES];
     unsigned next_failure;
     bool stopping;
 };
 
-static uint64_t hash(const char *text)
+static bool is_about(const struct inquiry *j, const char *digest, const char *key)
 {
-    uint64_t h = 14695981039346656037u;
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h;
+    return strcmp(j->digest, digest) == 0 && strcmp(j->key, key) == 0;
 }
 
 static struct inquiry *find(struct prober *p, const char *digest, const char *key)
 {
     for (struct inquiry *j = p->inquiries; j; j = j->next) {
-        if (strcmp(j->digest, digest) == 0 && strcmp(j->key, key) == 0)
+        if (is_about(j, digest, key))
             return j;
     }
     return NULL;
@@ -82,20 +72,23 @@ static struct inquiry *find(struct prober *p, const char *digest, const char *ke
 static bool failed_lately(const struct prober *p, const char *tenant, const char *digest,
                           const char *key)
 {
-    uint64_t now = clock_monotonic_ns(), key_hash = hash(key);
+    uint64_t now = clock_monotonic_ns();
 
     for (size_t i = 0; i < FAILURES; i++) {
-        const struct failure *f = &p->failures[i];
+        const struct inquiry *f = p->failures[i];
 
-        if (f->until_ns > now && f->key_hash == key_hash && strcmp(f->digest, digest) == 0 &&
+        if (f && f->until_ns > now && is_about(f, digest, key) &&
             (!f->tenant[0] || strcmp(f->tenant, tenant) == 0))
             return true;
     }
     return false;
 }
 
+/* NULL is fine. */
 static void inquiry_free(struct inquiry *j)
 {
+    if (!j)
+        return;
     free(j->path);
     free(j->key);
     free(j);
@@ -123,39 +116,32 @@ static struct inquiry *take(struct prober *p)
     return first;
 }
 
+/* Remembers one that failed in place of the oldest of those. */
+static void remember(struct prober *p, struct inquiry *inquiry, int r)
+{
+    struct inquiry **place = &p->failures[p->next_failure++ % FAILURES];
+
+    /* Others may have the same skill, and time left to look at it. */
+    if (r != -EDQUOT && r != -ENOENT)
+        inquiry->tenant[0] = '\0';
+    inquiry->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
+    inquiry_free(*place);
+    *place = inquiry;
+}
+
 static void finish(struct prober *p, struct inquiry *inquiry, int r)
 {
     struct inquiry **at = &p->inquiries;
 
-    if (r < 0 && r != -ENODATA && r != -ECANCELED) {
-        struct failure *f = &p->failures[p->next_failure++ % FAILURES];
-
-        /* Others may have the same skill, and time left to look at it. */
-        f->tenant[0] = '\0';
-        if (r == -EDQUOT || r == -ENOENT)
-            memcpy(f->tenant, inquiry->tenant, sizeof(f->tenant));
-        memcpy(f->digest, inquiry->digest, sizeof(f->digest));
-        f->key_hash = hash(inquiry->key);
-        f->until_ns = clock_monotonic_ns() + (r == -ETIME ? TIMEOUT_NS : FAILURE_NS);
-    }
     while (*at != inquiry)
         at = &(*at)->next;
     *at = inquiry->next;
     p->n_inquiries--;
     (void)pthread_cond_broadcast(&p->done);
-    inquiry_free(inquiry);
-}
-
-/* What a look takes counts as the tenant's, and without time left there is none. */
-static int check_quota(const struct prober *p, const struct inquiry *inquiry, struct err *err)
-{
-    struct tenant_limits limits;
-    struct refusal refusal;
-    int r = quota_limits(p->quota, inquiry->tenant, &limits, err);
-
-    return r < 0 ? r
-                 : quota_check_cpu(p->quota, inquiry->tenant, &limits, clock_realtime_ns(),
-                                   &refusal, err);
+    if (r < 0 && r != -ENODATA && r != -ECANCELED)
+        remember(p, inquiry, r);
+    else
+        inquiry_free(inquiry);
 }
 
 static void charge(const struct prober *p, const struct inquiry *inquiry, uint64_t cpu_us)
@@ -168,18 +154,18 @@ static void charge(const struct prober *p, const struct inquiry *inquiry, uint64
         log_error("tools", "tenant=%s usage=\"%s\"", inquiry->tenant, err.message);
 }
 
-/* Looks at a script within its tenant's quota. */
+/* What a look takes counts as the tenant's, and without time left there is none. */
 static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cpu_us,
                struct buf *ret, struct err *err)
 {
     const struct tool_script script = {
         .digest = inquiry->digest, .path = inquiry->path, .mode = inquiry->mode};
-    int r = check_quota(p, inquiry, err);
+    struct tenant_limits limits;
+    int r = quota_check_turn(p->config.registry, inquiry->tenant, &limits, err);
 
-    if (r < 0)
-        return r;
-    return tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd, ret_cpu_us, ret,
-                          err);
+    return r < 0 ? r
+                 : tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd,
+                                  ret_cpu_us, ret, err);
 }
 
 /* Looks at a script and writes down what there is. */
@@ -214,22 +200,21 @@ static int look(struct prober *p, const struct inquiry *inquiry)
 static void *worker(void *arg)
 {
     struct prober *p = arg;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
 
-    (void)pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
         struct inquiry *inquiry = take(p);
         int r;
 
         if (!inquiry) {
-            (void)pthread_cond_wait(&p->work, &p->lock);
+            (void)pthread_cond_wait(&p->work, held);
             continue;
         }
-        (void)pthread_mutex_unlock(&p->lock);
+        (void)pthread_mutex_unlock(held);
         r = look(p, inquiry);
-        (void)pthread_mutex_lock(&p->lock);
+        (void)pthread_mutex_lock(held);
         finish(p, inquiry, r);
     }
-    (void)pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
@@ -240,11 +225,6 @@ int prober_create(const struct prober_config *config, struct prober **ret, struc
     if (!p)
         return err_set(err, ENOMEM, "out of memory");
     p->config = *config;
-    p->quota = quota_create(config->registry);
-    if (!p->quota) {
-        free(p);
-        return err_set(err, ENOMEM, "out of memory");
-    }
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->work, NULL);
     cond_init(&p->done);
@@ -293,8 +273,9 @@ void prober_destroy(struct prober *p)
         inquiry_free(p->inquiries);
         p->inquiries = next;
     }
+    for (size_t i = 0; i < FAILURES; i++)
+        inquiry_free(p->failures[i]);
     fd_close(&p->stop_fd);
-    quota_destroy(p->quota);
     (void)pthread_cond_destroy(&p->done);
     (void)pthread_cond_destroy(&p->work);
     (void)pthread_mutex_destroy(&p->lock);
@@ -321,8 +302,7 @@ static bool enqueue(struct prober *p, const char *tenant, const struct tool_scri
         inquiry->key = strdup(key);
     }
     if (!inquiry || !inquiry->path || !inquiry->key) {
-        if (inquiry)
-            inquiry_free(inquiry);
+        inquiry_free(inquiry);
         return false;
     }
     while (*at)
@@ -338,28 +318,25 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
 {
     struct err ignored = {0};
     bool short_of = watermarks_check(p->config.watermarks, &ignored) < 0;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
     unsigned of_tenant = 0;
-    int r = -EAGAIN;
 
-    (void)pthread_mutex_lock(&p->lock);
     for (const struct inquiry *j = p->inquiries; j; j = j->next)
         of_tenant += strcmp(j->tenant, tenant) == 0;
     if (find(p, script->digest, key))
-        r = 0;
-    else if (failed_lately(p, tenant, script->digest, key))
-        r = -ENODATA;
-    else if (!short_of && !p->stopping && p->n_inquiries < PROBER_QUEUE_MAX &&
-             of_tenant < PROBER_TENANT_MAX && enqueue(p, tenant, script, key))
-        r = 0;
-    (void)pthread_mutex_unlock(&p->lock);
-    return r;
+        return 0;
+    if (failed_lately(p, tenant, script->digest, key))
+        return -ENODATA;
+    if (short_of || p->stopping || p->n_inquiries >= PROBER_QUEUE_MAX ||
+        of_tenant >= PROBER_TENANT_MAX)
+        return -EAGAIN;
+    return enqueue(p, tenant, script, key) ? 0 : -EAGAIN;
 }
 
 void prober_wait(struct prober *p, const char *digest, const char *key, uint64_t deadline_ns)
 {
-    (void)pthread_mutex_lock(&p->lock);
-    while (!p->stopping && find(p, digest, key) &&
-           cond_wait_until(&p->done, &p->lock, deadline_ns))
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
+
+    while (!p->stopping && find(p, digest, key) && cond_wait_until(&p->done, held, deadline_ns))
         ;
-    (void)pthread_mutex_unlock(&p->lock);
 }

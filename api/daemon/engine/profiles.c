@@ -4,8 +4,8 @@
 #include "api/skill/imports.h"
 #include "api/skill/sha256.h"
 #include "base/buf.h"
+#include "base/lock.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,25 +66,22 @@ static struct seat *seat_of(struct profiles *profiles, const char *key)
 static bool recall(struct profiles *profiles, const char *key, char name[PROFILE_NAME_SIZE])
 {
     const struct seat *seat = seat_of(profiles, key);
-    bool known;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&profiles->lock);
 
-    (void)pthread_mutex_lock(&profiles->lock);
-    known = strcmp(seat->key, key) == 0;
-    if (known)
-        memcpy(name, seat->name, PROFILE_NAME_SIZE);
-    (void)pthread_mutex_unlock(&profiles->lock);
-    return known;
+    if (strcmp(seat->key, key) != 0)
+        return false;
+    memcpy(name, seat->name, PROFILE_NAME_SIZE);
+    return true;
 }
 
 static void remember(struct profiles *profiles, const char *key,
                      const char name[PROFILE_NAME_SIZE])
 {
     struct seat *seat = seat_of(profiles, key);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&profiles->lock);
 
-    (void)pthread_mutex_lock(&profiles->lock);
     memcpy(seat->key, key, sizeof(seat->key));
     memcpy(seat->name, name, PROFILE_NAME_SIZE);
-    (void)pthread_mutex_unlock(&profiles->lock);
 }
 
 void profiles_look(struct profiles *profiles, const char *digest, int tar_fd,

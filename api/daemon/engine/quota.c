@@ -1,49 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/quota.h"
 
-#include "api/daemon/engine/rate.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/registry/registry_usage.h"
+#include "base/clock.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#define SECOND_NS 1000000000ull
-#define DAY_NS    (86400ull * SECOND_NS)
+#define DAY_NS (86400ull * NS_PER_SECOND)
 
-struct quota {
-    struct registry *registry;
-    struct rate *rate;
-};
-
-struct quota *quota_create(struct registry *registry)
-{
-    struct quota *quota = calloc(1, sizeof(*quota));
-
-    if (!quota)
-        return NULL;
-    quota->registry = registry;
-    quota->rate = rate_create();
-    if (!quota->rate) {
-        free(quota);
-        return NULL;
-    }
-    return quota;
-}
-
-void quota_destroy(struct quota *quota)
-{
-    if (!quota)
-        return;
-    rate_destroy(quota->rate);
-    free(quota);
-}
-
-int quota_limits(struct quota *quota, const char *tenant, struct tenant_limits *ret,
+int quota_limits(struct registry *registry, const char *tenant, struct tenant_limits *ret,
                  struct err *err)
 {
     struct registry_tenant row;
-    int r = registry_tenant_get(quota->registry, tenant, &row, err);
+    int r = registry_tenant_get(registry, tenant, &row, err);
 
     if (r == -ENOENT)
         return err_set(err, ENOENT, "the tenant was deleted");
@@ -57,19 +27,19 @@ int quota_limits(struct quota *quota, const char *tenant, struct tenant_limits *
 /* Whole seconds, rounded up: to come earlier would be in vain. */
 static unsigned seconds(uint64_t ns)
 {
-    return ns == 0 ? 1 : (unsigned)((ns + SECOND_NS - 1) / SECOND_NS);
+    return ns == 0 ? 1 : (unsigned)((ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
 }
 
-int quota_check_cpu(struct quota *quota, const char *tenant, const struct tenant_limits *limits,
-                    uint64_t realtime_ns, struct refusal *ret, struct err *err)
+int quota_check_cpu(struct registry *registry, const char *tenant,
+                    const struct tenant_limits *limits, uint64_t realtime_ns,
+                    struct refusal *ret, struct err *err)
 {
     uint64_t used_ms = 0;
     int r;
 
     if (limits->cpu_ms_per_day == 0)
         return 0;
-    r = registry_usage_get(quota->registry, tenant, registry_usage_day(realtime_ns), &used_ms,
-                           err);
+    r = registry_usage_get(registry, tenant, registry_usage_day(realtime_ns), &used_ms, err);
     if (r < 0 || used_ms < limits->cpu_ms_per_day)
         return r;
     *ret = (struct refusal){.code = "quota_exceeded",
@@ -80,11 +50,20 @@ int quota_check_cpu(struct quota *quota, const char *tenant, const struct tenant
                    (unsigned long long)used_ms, (unsigned long long)limits->cpu_ms_per_day);
 }
 
-int quota_take_rate(struct quota *quota, const char *tenant, const struct tenant_limits *limits,
+int quota_check_turn(struct registry *registry, const char *tenant, struct tenant_limits *ret,
+                     struct err *err)
+{
+    struct refusal refusal;
+    int r = quota_limits(registry, tenant, ret, err);
+
+    return r < 0 ? r
+                 : quota_check_cpu(registry, tenant, ret, clock_realtime_ns(), &refusal, err);
+}
+
+int quota_take_rate(struct rate *rate, const char *tenant, const struct tenant_limits *limits,
                     uint64_t monotonic_ns, struct refusal *ret, struct err *err)
 {
-    int64_t wait_ns =
-        rate_take(quota->rate, tenant, (unsigned)limits->rate_per_minute, monotonic_ns);
+    int64_t wait_ns = rate_take(rate, tenant, (unsigned)limits->rate_per_minute, monotonic_ns);
 
     if (wait_ns == 0)
         return 0;

@@ -13,13 +13,12 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_QUOTA_H
 #define SKILLVM_API_DAEMON_ENGINE_QUOTA_H
 
+#include "api/daemon/engine/rate.h"
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/terms/tenant.h"
 #include "base/err.h"
 
 #include <stdint.h>
-
-struct quota;
 
 /* Why an execution was not accepted, as HTTP says it. */
 struct refusal {
@@ -27,19 +26,18 @@ struct refusal {
     unsigned retry_after_s; /* when it makes sense to come again; at least 1 */
 };
 
-/* The registry is borrowed. NULL without memory. */
-struct quota *quota_create(struct registry *registry);
-/* NULL is fine. */
-void quota_destroy(struct quota *quota);
-
 /* The limits of a tenant now. 0, -ENOENT (there is no such tenant), -ENOMEM or -EIO. */
-int quota_limits(struct quota *quota, const char *tenant, struct tenant_limits *ret,
+int quota_limits(struct registry *registry, const char *tenant, struct tenant_limits *ret,
                  struct err *err);
 /* Looks whether there is CPU time left on the day of a realtime. 0; -EDQUOT with *ret; -EIO. */
-int quota_check_cpu(struct quota *quota, const char *tenant, const struct tenant_limits *limits,
-                    uint64_t realtime_ns, struct refusal *ret, struct err *err);
+int quota_check_cpu(struct registry *registry, const char *tenant,
+                    const struct tenant_limits *limits, uint64_t realtime_ns,
+                    struct refusal *ret, struct err *err);
+/* Both of these, now, for what was accepted before. 0; -EDQUOT; else as quota_limits. */
+int quota_check_turn(struct registry *registry, const char *tenant, struct tenant_limits *ret,
+                     struct err *err);
 /* Takes one execution of the tenant's rate. 0; -EDQUOT with *ret; -ENOMEM. */
-int quota_take_rate(struct quota *quota, const char *tenant, const struct tenant_limits *limits,
+int quota_take_rate(struct rate *rate, const char *tenant, const struct tenant_limits *limits,
                     uint64_t monotonic_ns, struct refusal *ret, struct err *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/rate.h"
 
+#include "base/lock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -113,27 +115,22 @@ static struct bucket *find_or_add(struct rate *rate, const char *tenant, unsigne
 
 int64_t rate_take(struct rate *rate, const char *tenant, unsigned per_minute, uint64_t now_ns)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&rate->lock);
     struct bucket *b;
-    int64_t wait = 0;
 
     if (per_minute == 0)
         return 0;
     if (per_minute > RATE_MAX_PER_MINUTE)
         per_minute = RATE_MAX_PER_MINUTE;
-    (void)pthread_mutex_lock(&rate->lock);
     b = find_or_add(rate, tenant, per_minute, now_ns);
-    if (!b) {
-        (void)pthread_mutex_unlock(&rate->lock);
+    if (!b)
         return -ENOMEM;
-    }
     refill(b, now_ns);
     b->per_minute = per_minute;
     if (b->level > per_minute * TOKEN)
         b->level = per_minute * TOKEN;
-    if (b->level >= TOKEN)
-        b->level -= TOKEN;
-    else
-        wait = (int64_t)((TOKEN - b->level + per_minute - 1) / per_minute);
-    (void)pthread_mutex_unlock(&rate->lock);
-    return wait;
+    if (b->level < TOKEN)
+        return (int64_t)((TOKEN - b->level + per_minute - 1) / per_minute);
+    b->level -= TOKEN;
+    return 0;
 }

@@ -21,13 +21,8 @@ const char *result_status_name(enum result_status status)
     return names[status];
 }
 
-const char *result_phase_name(enum result_phase phase)
-{
-    static const char *const names[RESULT_PHASES] = {"queue", "take", "inject", "run",
-                                                     "collect"};
-
-    return names[phase];
-}
+const char *const result_phase_names[RESULT_PHASES] = {"queue", "take", "inject", "run",
+                                                       "collect"};
 
 static void describe_bytes(uint64_t bytes, char *text, size_t size)
 {
@@ -169,7 +164,7 @@ static void write_phases(struct json_writer *w, const struct result *result)
 {
     json_write_open(w, "phases_ms", '{');
     for (int i = 0; i < RESULT_PHASES; i++)
-        json_write_ms(w, result_phase_name((enum result_phase)i), result->phase_ns[i]);
+        json_write_ms(w, result_phase_names[i], result->phase_ns[i]);
     json_write_close(w, '}');
 }
 

@@ -11,7 +11,6 @@
 #include "api/daemon/machine/guest_decoder.h"
 #include "api/skill/artifacts.h"
 #include "base/buf.h"
-#include "base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,8 +38,8 @@ enum result_phase {
 };
 #define RESULT_PHASES (RESULT_COLLECT + 1)
 
-/* The word for the phase, as the API and the metrics have it. */
-const char *result_phase_name(enum result_phase phase);
+/* The words for the phases, as the API and the metrics have them. */
+extern const char *const result_phase_names[RESULT_PHASES];
 
 /* Which skill ran; digest "" where none was found. Borrowed. */
 struct result_skill {

@@ -7,6 +7,7 @@
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -15,12 +16,11 @@
 #include <string.h>
 #include <time.h>
 
-#define MS           1000000ull
 #define BATCH        64u /* rows in one transaction */
 #define VACUUM_PAGES 256u
-#define VACUUM_FROM  1024u    /* free pages that are worth giving back */
-#define PAUSE_NS     (2 * MS) /* between batches: locks are not fair by themselves */
-#define FRESH_NS     (600 * 1000 * MS)
+#define VACUUM_FROM  1024u           /* free pages that are worth giving back */
+#define PAUSE_NS     (2 * NS_PER_MS) /* between batches: locks are not fair by themselves */
+#define FRESH_NS     (600 * 1000 * NS_PER_MS)
 #define SWEEP_PASSES 60u /* objects that nothing names are rare: each so many passes */
 
 struct retention {
@@ -53,34 +53,33 @@ int retention_create(const struct retention_env *env, const struct config_retent
 
 void retention_set(struct retention *r, const struct config_retention *settings)
 {
-    (void)pthread_mutex_lock(&r->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+
     r->settings = *settings;
     r->changed = true;
     (void)pthread_cond_broadcast(&r->wake);
-    (void)pthread_mutex_unlock(&r->lock);
 }
 
 static struct config_retention get_settings(struct retention *r)
 {
-    struct config_retention settings;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
 
-    (void)pthread_mutex_lock(&r->lock);
-    settings = r->settings;
-    (void)pthread_mutex_unlock(&r->lock);
-    return settings;
+    return r->settings;
 }
 
 uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns)
 {
     uint64_t age_ms = get_settings(r).files_age_ms;
 
-    return age_ms > 0 && age_ms < INT64_MAX / (2 * MS) ? created_ns + age_ms * MS : INT64_MAX;
+    return age_ms > 0 && age_ms < INT64_MAX / (2 * NS_PER_MS) ? created_ns + age_ms * NS_PER_MS
+                                                              : INT64_MAX;
 }
 
 /* Lets others in. True when it is time to stop. */
 static bool pause_and_look(struct retention *r)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
     bool stopping;
 
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -190,7 +189,7 @@ struct pass {
 
 static int by_age(struct retention *r, struct pass *pass, struct err *err)
 {
-    uint64_t age_ns = pass->settings.executions_age_ms * MS;
+    uint64_t age_ns = pass->settings.executions_age_ms * NS_PER_MS;
 
     if (age_ns == 0 || age_ns > pass->now_ns)
         return 0;
@@ -299,17 +298,13 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
 /* Waits for the next pass. False when it is time to stop. */
 static bool wait_for_turn(struct retention *r)
 {
-    uint64_t deadline_ns;
-    bool stopping;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+    uint64_t deadline_ns = clock_monotonic_ns() + r->settings.interval_ms * NS_PER_MS;
 
-    (void)pthread_mutex_lock(&r->lock);
-    deadline_ns = clock_monotonic_ns() + r->settings.interval_ms * MS;
-    while (!r->stopping && !r->changed && cond_wait_until(&r->wake, &r->lock, deadline_ns))
+    while (!r->stopping && !r->changed && cond_wait_until(&r->wake, held, deadline_ns))
         ;
     r->changed = false;
-    stopping = r->stopping;
-    (void)pthread_mutex_unlock(&r->lock);
-    return !stopping;
+    return !r->stopping;
 }
 
 static void *run(void *arg)

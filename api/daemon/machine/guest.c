@@ -12,7 +12,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#define MS             1000000ull
 #define READ_SIZE      (64u * 1024u)
 #define CONNECT_GRACES 6u /* restore and connect may take this many graces */
 #define INJECT_GRACES  12u
@@ -62,17 +61,13 @@ struct guest {
 };
 
 /* A skill without input finds an empty object. */
-static uint64_t input_len(const struct job *job)
+static const struct job_bytes *input_of(const struct job *job)
 {
-    return job->input.len > 0 ? job->input.len : 2;
-}
+    static uint8_t object[] = "{}";
+    static const struct job_bytes empty = {
+        .fd = -1, .memory = {.data = object, .len = 2}, .len = 2};
 
-static int read_input(const struct job *job, uint64_t at, uint8_t *data, size_t len)
-{
-    if (job->input.len > 0)
-        return job_bytes_read(&job->input, at, data, len);
-    memcpy(data, &"{}"[at], len);
-    return 0;
+    return job->input.len > 0 ? &job->input : &empty;
 }
 
 /* How long the guest may take for all that it is given. */
@@ -82,7 +77,7 @@ static uint64_t inject_ns(const struct guest *g)
 
     for (size_t i = 0; i < g->job->files.n; i++)
         bytes += g->job->files.items[i].bytes;
-    return INJECT_GRACES * g->grace_ns + bytes / INJECT_BYTES_PER_MS * MS;
+    return INJECT_GRACES * g->grace_ns + bytes / INJECT_BYTES_PER_MS * NS_PER_MS;
 }
 
 static uint64_t collect_ns(const struct guest *g)
@@ -103,14 +98,11 @@ static void enter_stage(struct guest *g)
         g->times.started_ns = now;
         /* A cancelled run keeps the deadline that cancelling set. */
         if (!g->cancelled)
-            g->deadline_ns = now + g->job->timeout_ms * MS + g->grace_ns;
+            g->deadline_ns = now + g->job->timeout_ms * NS_PER_MS + g->grace_ns;
         break;
     case GUEST_OUTPUT:
         g->times.exit_ns = now;
         g->deadline_ns = now + collect_ns(g);
-        break;
-    case GUEST_DONE:
-        g->times.done_ns = now;
         break;
     default:
         break;
@@ -153,22 +145,20 @@ static int make_wake(struct guest *g, struct err *err)
 }
 
 /* The next chunk of SKILL or INPUT, or the empty frame after the last. */
-static int make_chunk(struct guest *g, enum proto_type type, uint64_t total,
-                      enum send_step next, struct err *err)
+static int make_chunk(struct guest *g, enum proto_type type, const struct job_bytes *bytes,
+                      const char *what, struct err *err)
 {
     uint8_t *payload = payload_of_next(g);
-    uint64_t left = total - g->sent;
+    uint64_t left = bytes->len - g->sent;
     size_t n = left < PROTO_CHUNK_MAX ? (size_t)left : PROTO_CHUNK_MAX;
-    int r = type == PROTO_SKILL ? job_bytes_read(&g->job->skill, g->sent, payload, n)
-                                : read_input(g->job, g->sent, payload, n);
+    int r = job_bytes_read(bytes, g->sent, payload, n);
 
     if (r < 0)
-        return err_set_errno(err, -r, "cannot read the %s",
-                             type == PROTO_SKILL ? "skill" : "input");
+        return err_set_errno(err, -r, "cannot read the %s", what);
     frame(g, type, n, n);
     g->sent += n;
     if (n == 0) {
-        g->step = next;
+        g->step++;
         g->sent = 0;
     }
     return 0;
@@ -229,9 +219,9 @@ static int make_frame(struct guest *g, struct err *err)
         make_run_body(g);
         return 0;
     case SEND_SKILL:
-        return make_chunk(g, PROTO_SKILL, g->job->skill.len, SEND_INPUT, err);
+        return make_chunk(g, PROTO_SKILL, &g->job->skill, "skill", err);
     case SEND_INPUT:
-        return make_chunk(g, PROTO_INPUT, input_len(g->job), SEND_FILES_IN, err);
+        return make_chunk(g, PROTO_INPUT, input_of(g->job), "input", err);
     case SEND_FILES_IN:
         return make_files(g, err);
     }
@@ -246,7 +236,7 @@ static int fill_out(struct guest *g, struct err *err)
 
     g->out_at = g->out_len = 0;
     if (g->step == SEND_DONE)
-        guest_decoder_set_injected(&g->decoder);
+        g->decoder.injected = true;
     do {
         before = g->out_len;
         r = make_frame(g, err);
@@ -321,13 +311,6 @@ static int receive(struct guest *g, struct err *err)
     return 0;
 }
 
-/* The process may be in the guest's hands: it is believed nothing it cannot know. */
-static void note_resumed(struct guest *g, uint64_t time_ns)
-{
-    if (time_ns >= g->times.start_ns && time_ns <= clock_monotonic_ns())
-        g->times.resumed_ns = time_ns;
-}
-
 static void read_control(struct guest *g)
 {
     for (unsigned i = 0; i < READS_IN_A_ROW && !g->control_ended; i++) {
@@ -336,8 +319,6 @@ static void read_control(struct guest *g)
 
         if (r == -EAGAIN)
             return;
-        if (r == 0 && event.type == VMM_EVENT_RESUMED)
-            note_resumed(g, event.time_ns);
         g->connected |= r == 0 && event.type == VMM_EVENT_CONNECTED;
         if (r == 0 && event.type == VMM_EVENT_FAILED)
             r = err_set(&g->ended, EREMOTEIO, "the microVM failed: %s", event.message);
@@ -461,9 +442,8 @@ struct guest *guest_open(struct vm *vm, uint64_t start_ns, uint64_t grace_ms)
         return NULL;
     memset(g, 0, offsetof(struct guest, decoder));
     g->vm = vm;
-    g->grace_ns = grace_ms * MS;
+    g->grace_ns = grace_ms * NS_PER_MS;
     g->deadline_ns = start_ns + CONNECT_GRACES * g->grace_ns;
-    g->times.start_ns = start_ns;
     g->sink = &nobody;
     g->cancel_fd = -1;
     guest_decoder_init(&g->decoder, &limits);
@@ -494,7 +474,7 @@ int guest_warm(struct guest *g, const char *modules, uint64_t deadline_ns, struc
         return err_set(err, EINVAL, "no list of modules to warm");
     memcpy(payload_of_next(g), modules, len);
     frame(g, PROTO_WARM, len, len);
-    guest_decoder_set_warming(&g->decoder);
+    g->decoder.warming = true;
     g->deadline_ns = deadline_ns;
     r = send_frames(g, err);
     while (r == 0 && g->decoder.warming)

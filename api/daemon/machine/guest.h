@@ -20,12 +20,9 @@ struct guest;
 
 /* When things happened, CLOCK_MONOTONIC; 0: never. */
 struct guest_times {
-    uint64_t start_ns; /* of the machine's start */
-    uint64_t resumed_ns;
     uint64_t ready_ns;
     uint64_t started_ns;
     uint64_t exit_ns;
-    uint64_t done_ns;
 };
 
 /* How a run went. */

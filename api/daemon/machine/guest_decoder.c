@@ -19,72 +19,46 @@ void guest_decoder_init(struct guest_decoder *d, const struct guest_decoder_limi
     d->stage = GUEST_CONNECTING;
 }
 
-void guest_decoder_set_injected(struct guest_decoder *d)
-{
-    d->injected = true;
-}
-
-void guest_decoder_set_warming(struct guest_decoder *d)
-{
-    d->warming = true;
-}
-
 static int breach(struct err *err, const char *what)
 {
     return err_set(err, EPROTO, "the guest broke the protocol: %s", what);
 }
 
-/* The payload sizes of each type, and whether it may come at this stage. */
+/* The stage that a frame of each type is due at, and the sizes of its payload. */
+static const struct {
+    enum guest_stage stage;
+    uint32_t min, max;
+} rules[] = {
+    [PROTO_READY] = {GUEST_CONNECTING, 4, 4},
+    [PROTO_WARMED] = {GUEST_INJECTING, 0, 0},
+    [PROTO_STARTED] = {GUEST_INJECTING, 0, 0},
+    [PROTO_STDOUT] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
+    [PROTO_STDERR] = {GUEST_RUNNING, 1, PROTO_CHUNK_MAX},
+    [PROTO_EXIT] = {GUEST_RUNNING, PROTO_EXIT_SIZE, PROTO_EXIT_SIZE},
+    [PROTO_OUTPUT] = {GUEST_OUTPUT, 0, PROTO_CHUNK_MAX},
+    [PROTO_FILES] = {GUEST_FILES, 0, PROTO_CHUNK_MAX},
+    [PROTO_DONE] = {GUEST_ENDING, 0, 0},
+    [PROTO_FAIL] = {GUEST_DONE, 0, FAIL_TEXT_MAX}, /* at any before it */
+};
+
+static bool is_due(const struct guest_decoder *d, uint8_t type)
+{
+    if (type == PROTO_FAIL)
+        return d->stage < GUEST_DONE;
+    return d->stage == rules[type].stage && (type != PROTO_WARMED || d->warming) &&
+           (type != PROTO_STARTED || d->injected);
+}
+
 static int check_header(const struct guest_decoder *d, uint8_t type, uint32_t len,
                         struct err *err)
 {
-    uint32_t min = 0, max = 0;
-    bool due;
-
-    switch ((enum proto_type)type) {
-    case PROTO_READY:
-        due = d->stage == GUEST_CONNECTING;
-        min = max = 4;
-        break;
-    case PROTO_WARMED:
-        due = d->stage == GUEST_INJECTING && d->warming;
-        break;
-    case PROTO_STARTED:
-        due = d->stage == GUEST_INJECTING && d->injected;
-        break;
-    case PROTO_STDOUT:
-    case PROTO_STDERR:
-        due = d->stage == GUEST_RUNNING;
-        min = 1;
-        max = PROTO_CHUNK_MAX;
-        break;
-    case PROTO_EXIT:
-        due = d->stage == GUEST_RUNNING;
-        min = max = PROTO_EXIT_SIZE;
-        break;
-    case PROTO_OUTPUT:
-        due = d->stage == GUEST_OUTPUT;
-        max = PROTO_CHUNK_MAX;
-        break;
-    case PROTO_FILES:
-        due = d->stage == GUEST_FILES;
-        max = PROTO_CHUNK_MAX;
-        break;
-    case PROTO_DONE:
-        due = d->stage == GUEST_ENDING;
-        break;
-    case PROTO_FAIL:
-        due = d->stage < GUEST_DONE;
-        max = FAIL_TEXT_MAX;
-        break;
-    default:
+    if (type < PROTO_READY || type >= sizeof(rules) / sizeof(rules[0]))
         return err_set(err, EPROTO, "the guest broke the protocol: frame type 0x%02x", type);
-    }
-    if (!due)
+    if (!is_due(d, type))
         return err_set(err, EPROTO,
                        "the guest broke the protocol: frame type 0x%02x at stage %d", type,
                        (int)d->stage);
-    if (len < min || len > max)
+    if (len < rules[type].min || len > rules[type].max)
         return err_set(err, EPROTO,
                        "the guest broke the protocol: frame type 0x%02x with %u bytes", type,
                        len);

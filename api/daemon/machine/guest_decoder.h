@@ -60,8 +60,8 @@ struct guest_decoder {
     struct guest_decoder_limits limits;
     enum guest_stage stage;
     struct guest_exit exit; /* from GUEST_OUTPUT on */
-    bool injected;          /* the host has sent RUN and all that follows it */
-    bool warming;           /* the host has sent WARM, and WARMED has not come */
+    bool injected; /* who feeds it has sent RUN and all that follows: STARTED may come */
+    bool warming;  /* who feeds it has sent WARM, and WARMED has not come */
     uint8_t header[PROTO_HEADER_SIZE];
     size_t header_len;
     uint32_t payload_len;
@@ -73,11 +73,6 @@ struct guest_decoder {
 
 /* Starts in GUEST_CONNECTING. */
 void guest_decoder_init(struct guest_decoder *d, const struct guest_decoder_limits *limits);
-
-/* The host has sent everything: from now on STARTED is allowed. */
-void guest_decoder_set_injected(struct guest_decoder *d);
-/* The host has sent WARM: WARMED is due. */
-void guest_decoder_set_warming(struct guest_decoder *d);
 
 /*
  * Takes bytes of the stream, any amount, until there are no more or the stage changes:

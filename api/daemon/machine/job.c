@@ -84,9 +84,9 @@ static void put_text(struct buf *run, enum proto_field tag, const char *text)
 static void put_number(struct buf *run, enum proto_field tag, uint64_t value, size_t size)
 {
     uint8_t raw[8];
+    struct bytes_writer w = bytes_writer_init(raw, sizeof(raw));
 
-    for (size_t i = 0; i < size; i++)
-        raw[i] = (uint8_t)(value >> (8 * i));
+    bytes_put_u64(&w, value);
     put_bytes(run, tag, raw, size);
 }
 

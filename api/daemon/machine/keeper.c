@@ -9,6 +9,7 @@
 #include "api/daemon/machine/warmup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/process_stats.h"
 
@@ -16,7 +17,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define SECOND_NS 1000000000u
 /* Of a second: what a guest that waits may take, which has a timer or two to serve. */
 #define PARKED_CPU_US 100000u
 /* How long no fresh one is tried after so many failures in a row: 1, 2, 4 … seconds. */
@@ -34,24 +34,21 @@ static void reset(struct pool *pool, struct machine *m)
 {
     enum pool_end why = POOL_END_RESET;
     struct err err = {0};
-    bool good;
     int r;
 
     m->is_in_hand = true;
     (void)pthread_mutex_unlock(&pool->lock);
     r = machine_reset(m, pool->config.grace_ms, &err);
-    good = r == 0;
-    if (good) {
+    if (r == 0) {
         take_stock(m);
-        good = snapshot_is_current(m->snapshot);
-        why = POOL_END_RENEWED;
+        why = snapshot_is_current(m->snapshot) ? POOL_ENDS : POOL_END_RENEWED;
     }
     (void)pthread_mutex_lock(&pool->lock);
     pool->counted.resets += r == 0;
     pool->counted.resets_failed += r < 0;
     if (r < 0 && !pool->stopping)
         log_warn("machine", "pid=%d reset=failed reason=\"%s\"", (int)m->vm.pid, err.message);
-    pool_was_reset(pool, m, good, why);
+    pool_was_reset(pool, m, why);
 }
 
 static bool is_end_due(const struct pool *pool)
@@ -200,8 +197,7 @@ static void refill(struct pool *pool, unsigned place)
     if (!snapshot && place > 0)
         pool->demand[place] = 0;
     /* Without a snapshot nothing failed, and it may be there any moment. */
-    pool->refill_after_ns =
-        clock_monotonic_ns() + ((uint64_t)SECOND_NS << pool->refills_failed);
+    pool->refill_after_ns = clock_monotonic_ns() + (NS_PER_SECOND << pool->refills_failed);
     pool->refills_failed += snapshot && pool->refills_failed < BACKOFF_MAX;
     if (m)
         pool_discard(pool, m, POOL_END_RESET);
@@ -222,7 +218,7 @@ static enum pool_end look_at(const struct pool *pool, struct machine *m)
         return POOL_END_BROKEN;
     if ((m->owner[0] ||
          count_fresh(pool, m->snapshot->place) > fresh_wanted(pool, m->snapshot->place)) &&
-        now_ns - m->parked_ns > pool->limits.idle_ms * 1000000u)
+        now_ns - m->parked_ns > pool->limits.idle_ms * NS_PER_MS)
         return POOL_END_IDLE;
     return POOL_ENDS;
 }
@@ -233,7 +229,7 @@ static void sweep(struct pool *pool)
     struct machine *next;
     bool is_short;
 
-    pool->sweep_ns = clock_monotonic_ns() + SECOND_NS;
+    pool->sweep_ns = clock_monotonic_ns() + NS_PER_SECOND;
     (void)pthread_mutex_unlock(&pool->lock);
     is_short = pool->config.is_short && pool->config.is_short(pool->config.ctx);
     (void)pthread_mutex_lock(&pool->lock);
@@ -254,10 +250,10 @@ static void sweep(struct pool *pool)
 static void *keeper(void *arg)
 {
     struct pool *pool = arg;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
     struct machine *m;
     unsigned place;
 
-    (void)pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
         if (clock_monotonic_ns() >= pool->sweep_ns)
             sweep(pool);
@@ -268,9 +264,8 @@ static void *keeper(void *arg)
         else if (clock_monotonic_ns() >= pool->refill_after_ns && find_missed(pool, &place))
             refill(pool, place);
         else
-            pool_wait(pool, &pool->work, next_due_ns(pool));
+            (void)cond_wait_until(&pool->work, held, next_due_ns(pool));
     }
-    (void)pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
@@ -308,11 +303,11 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
 /* Kills every process, so that no keeper waits for one any longer. */
 static void kill_all(struct pool *pool)
 {
-    (void)pthread_mutex_lock(&pool->census_lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
+
     pool->is_killing = true;
     for (const struct machine *m = pool->all; m; m = m->next_of_all)
         (void)kill(m->vm.pid, SIGKILL);
-    (void)pthread_mutex_unlock(&pool->census_lock);
 }
 
 void pool_destroy(struct pool *pool)

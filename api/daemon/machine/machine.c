@@ -7,8 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define MS 1000000ull
-
 /* Restoring and connecting may take this many graces, as a reset does. */
 #define READY_GRACES 6u
 #define RESET_GRACES 2u
@@ -18,9 +16,7 @@ struct machine *machine_start(struct pool *pool, const char *program, struct sna
 {
     const struct vm_restore how = {.program = program,
                                    .image_fd = snapshot->image_fd,
-                                   .state_fd = snapshot->state_fd,
-                                   .memory_fd = snapshot->memory_fd,
-                                   .working_set_fd = snapshot->working_set_fd,
+                                   .files = snapshot->files,
                                    .record_fd = -1,
                                    .reusable = reusable};
     struct machine *m = calloc(1, sizeof(*m));
@@ -55,12 +51,13 @@ static int wait_only_ready(struct machine *m, uint64_t deadline_ns, struct err *
 
 int machine_wait_ready(struct machine *m, uint64_t grace_ms, struct err *err)
 {
-    return wait_only_ready(m, clock_monotonic_ns() + READY_GRACES * grace_ms * MS, err);
+    return wait_only_ready(m, clock_monotonic_ns() + READY_GRACES * grace_ms * NS_PER_MS, err);
 }
 
 int machine_reset(struct machine *m, uint64_t grace_ms, struct err *err)
 {
-    uint64_t now = clock_monotonic_ns(), deadline_ns = now + RESET_GRACES * grace_ms * MS;
+    uint64_t now = clock_monotonic_ns(),
+             deadline_ns = now + RESET_GRACES * grace_ms * NS_PER_MS;
     int r;
 
     /* With the connection goes all that was known of the one before. */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
-#include "base/log.h"
+#include "base/lock.h"
 #include "base/process_stats.h"
 
 #include <errno.h>
@@ -21,32 +21,20 @@ struct machine_claim {
     bool done;
 };
 
-const char *pool_kind_name(enum pool_kind kind)
-{
-    static const char *const names[POOL_KINDS] = {"started", "fresh", "reused"};
-
-    return names[kind];
-}
-
-const char *pool_end_name(enum pool_end end)
-{
-    static const char *const names[POOL_ENDS] = {
-        "unwanted", "unclean", "uses", "reset", "broken", "idle", "room", "renewed", "stop"};
-
-    return names[end];
-}
+const char *const pool_kind_names[POOL_KINDS] = {"started", "fresh", "reused"};
+const char *const pool_end_names[POOL_ENDS] = {
+    "unwanted", "unclean", "uses", "reset", "broken", "idle", "room", "renewed", "stop"};
 
 void pool_census_add(struct machine *m)
 {
     struct pool *pool = m->pool;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
 
-    (void)pthread_mutex_lock(&pool->census_lock);
     m->next_of_all = pool->all;
     pool->all = m;
     /* Too late to be found by who stops the pool. */
     if (pool->is_killing)
         (void)kill(m->vm.pid, SIGKILL);
-    (void)pthread_mutex_unlock(&pool->census_lock);
 }
 
 /* Ends a machine that is in no list but the census, and reaps it. */
@@ -108,8 +96,8 @@ void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why
     pool_discard(pool, m, why);
 }
 
-/* Of those that were used, the oldest of the owner who has the most. */
-static struct machine *choose_used(const struct pool *pool)
+/* Of those that are fresh, or that were used, the oldest of the owner who has the most. */
+static struct machine *choose(const struct pool *pool, bool fresh)
 {
     struct machine *victim = NULL;
     unsigned most = 0;
@@ -119,21 +107,10 @@ static struct machine *choose_used(const struct pool *pool)
 
         for (const struct machine *other = pool->parked; other; other = other->next)
             of_owner += strcmp(m->owner, other->owner) == 0;
-        if (m->owner[0] && of_owner >= most) {
+        if (!m->owner[0] == fresh && of_owner >= most) {
             most = of_owner;
             victim = m; /* the newest come first */
         }
-    }
-    return victim;
-}
-
-static struct machine *choose_fresh(const struct pool *pool)
-{
-    struct machine *victim = NULL;
-
-    for (struct machine *m = pool->parked; m; m = m->next) {
-        if (!m->owner[0])
-            victim = m;
     }
     return victim;
 }
@@ -144,8 +121,7 @@ void pool_make_room(struct pool *pool)
                             pool->parked_bytes > pool->limits.memory_bytes)) {
         bool fresh = pool->n_fresh > pool->limits.parked / 2 || pool->n_used == 0;
 
-        pool_discard_parked(pool, fresh ? choose_fresh(pool) : choose_used(pool),
-                            POOL_END_ROOM);
+        pool_discard_parked(pool, choose(pool, fresh), POOL_END_ROOM);
     }
 }
 
@@ -183,11 +159,6 @@ static struct machine *take_parked(struct pool *pool, const char *owner,
     return NULL;
 }
 
-void pool_wait(struct pool *pool, pthread_cond_t *cond, uint64_t until_ns)
-{
-    (void)cond_wait_until(cond, &pool->lock, until_ns);
-}
-
 /*
  * Waits for a machine of this owner that is being reset and that nobody else waits for: sooner
  * there than a new one. *ret is NULL where there is none, or its reset failed. Under the lock.
@@ -208,7 +179,7 @@ static int await_reset(struct pool *pool, const char *owner, const struct snapsh
     if (!m->is_in_hand)
         (void)pthread_cond_signal(&pool->work);
     while (!claim.done) {
-        pool_wait(pool, &pool->changed, clock_monotonic_ns() + 100000000u);
+        (void)cond_wait_until(&pool->changed, &pool->lock, clock_monotonic_ns() + 100000000u);
         if (!claim.done && fd_is_readable(cancel_fd)) {
             m->claim = NULL;
             return err_set(err, ECANCELED, "cancelled before there was a machine");
@@ -232,9 +203,10 @@ static void want_refill(struct pool *pool)
 }
 
 /* Finds one that is there. *ret is NULL where none is. 0 or -ECANCELED. */
-static int find_locked(struct pool *pool, const char *owner, const struct snapshot *snapshot,
-                       int cancel_fd, struct machine **ret, struct err *err)
+static int find(struct pool *pool, const char *owner, const struct snapshot *snapshot,
+                int cancel_fd, struct machine **ret, struct err *err)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
     enum pool_kind kind = POOL_REUSED;
     struct machine *m = owner[0] ? take_parked(pool, owner, snapshot) : NULL;
     int r = owner[0] && !m ? await_reset(pool, owner, snapshot, cancel_fd, &m, err) : 0;
@@ -252,17 +224,6 @@ static int find_locked(struct pool *pool, const char *owner, const struct snapsh
         m->kind = kind;
     *ret = m;
     return 0;
-}
-
-static int find(struct pool *pool, const char *owner, const struct snapshot *snapshot,
-                int cancel_fd, struct machine **ret, struct err *err)
-{
-    int r;
-
-    (void)pthread_mutex_lock(&pool->lock);
-    r = find_locked(pool, owner, snapshot, cancel_fd, ret, err);
-    (void)pthread_mutex_unlock(&pool->lock);
-    return r;
 }
 
 /* Starts one for this owner; takes the reference over. */
@@ -309,12 +270,9 @@ int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_
 
 bool pool_may_park(struct pool *pool)
 {
-    bool may;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
 
-    (void)pthread_mutex_lock(&pool->lock);
-    may = pool->limits.parked > 0 && !pool->stopping;
-    (void)pthread_mutex_unlock(&pool->lock);
-    return may;
+    return pool->limits.parked > 0 && !pool->stopping;
 }
 
 /* Why no other job may have it; POOL_ENDS: one may. */
@@ -403,17 +361,17 @@ void machine_release(struct machine *m)
     free(m);
 }
 
-void pool_was_reset(struct pool *pool, struct machine *m, bool good, enum pool_end why)
+void pool_was_reset(struct pool *pool, struct machine *m, enum pool_end why)
 {
     unlink_from(&pool->resetting, m);
     pool->n_behind--;
     m->is_in_hand = false;
-    if (!good)
+    if (why != POOL_ENDS)
         pool_discard(pool, m, why);
     else if (!m->claim)
         pool_park(pool, m);
     if (m->claim) {
-        m->claim->machine = good ? m : NULL;
+        m->claim->machine = why == POOL_ENDS ? m : NULL;
         m->claim->done = true;
         m->claim = NULL;
         (void)pthread_cond_broadcast(&pool->changed);
@@ -430,11 +388,11 @@ void machine_describe(const struct machine *m, char *text, size_t size)
 
 void pool_set(struct pool *pool, const struct pool_limits *limits)
 {
-    (void)pthread_mutex_lock(&pool->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
+
     pool->limits = *limits;
     pool_make_room(pool);
     (void)pthread_cond_signal(&pool->work);
-    (void)pthread_mutex_unlock(&pool->lock);
 }
 
 int pool_check_starts(struct pool *pool, struct err *err)

@@ -135,7 +135,7 @@ int pool_check_starts(struct pool *pool, struct err *err);
 void pool_measure(struct pool *pool, struct pool_measure *ret);
 
 /* The words that the metrics have. */
-const char *pool_kind_name(enum pool_kind kind);
-const char *pool_end_name(enum pool_end end);
+extern const char *const pool_kind_names[POOL_KINDS];
+extern const char *const pool_end_names[POOL_ENDS];
 
 #endif

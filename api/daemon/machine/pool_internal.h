@@ -66,10 +66,9 @@ void pool_discard(struct pool *pool, struct machine *m, enum pool_end why);
 void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why);
 /* Discards what is too much by the limits. */
 void pool_make_room(struct pool *pool);
-/* A reset is over: parks the machine, gives it to who waits for it, or discards it. */
-void pool_was_reset(struct pool *pool, struct machine *m, bool good, enum pool_end why);
-/* Waits for a condition, at most until a time (monotonic). */
-void pool_wait(struct pool *pool, pthread_cond_t *cond, uint64_t until_ns);
+/* A reset is over: parks the machine (POOL_ENDS), gives it to who waits for it, or discards it.
+ */
+void pool_was_reset(struct pool *pool, struct machine *m, enum pool_end why);
 
 /* These without the lock. */
 bool pool_may_park(struct pool *pool);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/renewal.h"
 
-#include <stddef.h>
+#include "base/clock.h"
 
-#define MS 1000000u
+#include <stddef.h>
 
 void renewal_begin(struct renewal *r, uint64_t now_ns, uint64_t age_ns)
 {
@@ -20,13 +20,7 @@ void renewal_fail(struct renewal *r, uint64_t now_ns, uint64_t first_ms)
         wait_ms = RENEWAL_BACKOFF_MS;
     else
         r->failures++;
-    r->after_ns = now_ns + wait_ms * MS;
-}
-
-void renewal_want(struct renewal *r)
-{
-    r->is_wanted = true;
-    r->after_ns = 0;
+    r->after_ns = now_ns + wait_ms * NS_PER_MS;
 }
 
 uint64_t renewal_age_ns(const struct renewal *r, uint64_t now_ns)
@@ -47,14 +41,14 @@ const char *renewal_reason(const struct renewal *r, uint64_t now_ns)
         return "wanted";
     if (is_used_up(r))
         return "uses";
-    if (r->limits.age_ms > 0 && renewal_age_ns(r, now_ns) >= r->limits.age_ms * MS)
+    if (r->limits.age_ms > 0 && renewal_age_ns(r, now_ns) >= r->limits.age_ms * NS_PER_MS)
         return "age";
     return NULL;
 }
 
 uint64_t renewal_next_ns(const struct renewal *r)
 {
-    uint64_t limit_ns = r->limits.age_ms * MS, due_ns = RENEWAL_NEVER;
+    uint64_t limit_ns = r->limits.age_ms * NS_PER_MS, due_ns = RENEWAL_NEVER;
 
     if (r->is_wanted || is_used_up(r))
         due_ns = 0;

@@ -34,8 +34,6 @@ struct renewal {
 void renewal_begin(struct renewal *r, uint64_t now_ns, uint64_t age_ns);
 /* Another could not be made: first_ms until the next try, twice that after the next failure. */
 void renewal_fail(struct renewal *r, uint64_t now_ns, uint64_t first_ms);
-/* Another is wanted at once. */
-void renewal_want(struct renewal *r);
 uint64_t renewal_age_ns(const struct renewal *r, uint64_t now_ns);
 /* Why another is to be made now, in a word; NULL: it is not. */
 const char *renewal_reason(const struct renewal *r, uint64_t now_ns);

@@ -3,6 +3,7 @@
 
 #include "api/json/json_text.h"
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -57,31 +58,39 @@ int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA25
     return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
 
-const struct snapshot_fds snapshot_no_files = {-1, -1, -1};
+const struct vm_files snapshot_no_files = {{-1, -1, -1}};
 
-void snapshot_files_close(struct snapshot_fds *files)
+/* The files' names, and those of what the manifest says of them. */
+static const struct {
+    const char *name, *bytes, *digest;
+} names[VM_FILES] = {
+    [VM_STATE] = {"state", "state_bytes", "state_sha256"},
+    [VM_MEMORY] = {"memory", "memory_bytes", "memory_sparse_sha256"},
+    [VM_WORKING_SET] = {"working-set", "working_set_bytes", "working_set_sha256"},
+};
+
+void snapshot_files_close(struct vm_files *files)
 {
-    fd_close(&files->state);
-    fd_close(&files->memory);
-    fd_close(&files->working_set);
+    for (int i = 0; i < VM_FILES; i++)
+        fd_close(&files->fds[i]);
 }
 
-int snapshot_files_open(int dir, int flags, bool with_working_set, struct snapshot_fds *ret,
+int snapshot_files_open(int dir, int flags, bool with_working_set, struct vm_files *ret,
                         struct err *err)
 {
-    struct snapshot_fds files = snapshot_no_files;
+    struct vm_files files = snapshot_no_files;
 
     flags |= O_CLOEXEC | O_NOFOLLOW;
-    files.state = openat(dir, "state", flags, 0600);
-    if (files.state >= 0)
-        files.memory = openat(dir, "memory", flags, 0600);
-    if (files.memory >= 0 && with_working_set)
-        files.working_set = openat(dir, "working-set", flags, 0600);
-    if (files.memory < 0 || (with_working_set && files.working_set < 0)) {
-        int code = errno;
+    for (int i = 0; i < VM_FILES; i++) {
+        if (i == VM_WORKING_SET && !with_working_set)
+            continue;
+        files.fds[i] = openat(dir, names[i].name, flags, 0600);
+        if (files.fds[i] < 0) {
+            int code = errno;
 
-        snapshot_files_close(&files);
-        return err_set_errno(err, code, "cannot open the files of the snapshot");
+            snapshot_files_close(&files);
+            return err_set_errno(err, code, "cannot open the files of the snapshot");
+        }
     }
     *ret = files;
     return 0;
@@ -101,7 +110,7 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
 {
     _cleanup_fd_ int fd =
         openat(dir_fd, "manifest.json", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    time_t now = (time_t)(clock_realtime_ns() / 1000000000u);
+    time_t now = (time_t)(clock_realtime_ns() / NS_PER_SECOND);
     _cleanup_buf_ struct buf out = buf_init(MANIFEST_MAX);
     struct tm tm;
     char made[32];
@@ -118,17 +127,14 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
                      SNAPSHOT_SCHEMA, key, inputs->kernel, inputs->image, inputs->vmm,
                      inputs->memory_mib, inputs->name.scope, inputs->name.profile);
     (void)json_append_cstr(&out, inputs->fingerprint);
+    for (int i = 0; i < VM_FILES; i++)
+        (void)buf_printf(&out, ",\n  \"%s\": %llu,\n  \"%s\": \"%s\"", names[i].bytes,
+                         (unsigned long long)contents->files[i].bytes, names[i].digest,
+                         contents->files[i].digest);
     (void)buf_printf(&out,
-                     ",\n  \"state_bytes\": %llu,\n  \"state_sha256\": \"%s\",\n"
-                     "  \"memory_bytes\": %llu,\n  \"memory_sparse_sha256\": \"%s\",\n"
-                     "  \"working_set_bytes\": %llu,\n"
-                     "  \"working_set_sha256\": \"%s\",\n"
-                     "  \"boot_ms\": %llu,\n  \"made_at\": \"%s\",\n"
+                     ",\n  \"boot_ms\": %llu,\n  \"made_at\": \"%s\",\n"
                      "  \"made_by\": \"skillvm " SKILLVM_VERSION "\"\n}\n",
-                     (unsigned long long)contents->state_bytes, contents->state_digest,
-                     (unsigned long long)contents->memory_bytes, contents->memory_digest,
-                     (unsigned long long)contents->working_set_bytes,
-                     contents->working_set_digest, (unsigned long long)contents->boot_ms, made);
+                     (unsigned long long)contents->boot_ms, made);
     r = write_to_disk(fd, &out);
     return r < 0 ? err_set_errno(err, -r, "cannot write manifest.json") : 0;
 }
@@ -217,16 +223,14 @@ static int check_parsed(const cJSON *json, const char *key,
         expect_text(json, "profile", inputs->name.profile, err) < 0 ||
         expect_text(json, "cpu_fingerprint", inputs->fingerprint, err) < 0 ||
         expect_text(json, "key", key, err) < 0 ||
-        take_number(json, "state_bytes", &ret->state_bytes, err) < 0 ||
-        take_text(json, "state_sha256", ret->state_digest, SHA256_HEX_SIZE, err) < 0 ||
-        take_number(json, "memory_bytes", &ret->memory_bytes, err) < 0 ||
-        take_text(json, "memory_sparse_sha256", ret->memory_digest, SHA256_HEX_SIZE, err) < 0 ||
-        take_number(json, "working_set_bytes", &ret->working_set_bytes, err) < 0 ||
-        take_text(json, "working_set_sha256", ret->working_set_digest, SHA256_HEX_SIZE, err) <
-            0 ||
         take_number(json, "boot_ms", &ret->boot_ms, err) < 0 ||
         take_time(json, "made_at", &ret->made_s, err) < 0)
         return -EINVAL;
+    for (int i = 0; i < VM_FILES; i++) {
+        if (take_number(json, names[i].bytes, &ret->files[i].bytes, err) < 0 ||
+            take_text(json, names[i].digest, ret->files[i].digest, SHA256_HEX_SIZE, err) < 0)
+            return -EINVAL;
+    }
     return 0;
 }
 
@@ -272,67 +276,71 @@ static int file_bytes(int fd, uint64_t *ret)
     return 0;
 }
 
-static int measure_files(const struct snapshot_fds *fds, struct snapshot_contents *ret)
+static int measure_file(enum vm_file which, int fd, uint64_t *ret_bytes,
+                        char ret_digest[SHA256_HEX_SIZE])
 {
-    int r = file_bytes(fds->state, &ret->state_bytes);
+    int r = file_bytes(fd, ret_bytes);
 
-    ret->working_set_bytes = 0;
-    ret->working_set_digest[0] = '\0';
     if (r < 0)
         return r;
-    r = file_bytes(fds->memory, &ret->memory_bytes);
-    if (r < 0)
-        return r;
-    r = sha256_of_fd(fds->state, ret->state_digest);
-    if (r < 0)
-        return r;
-    r = snapshots_digest_memory(fds->memory, ret->memory_digest);
-    if (r < 0 || fds->working_set < 0)
-        return r;
-    r = file_bytes(fds->working_set, &ret->working_set_bytes);
-    return r < 0 ? r : sha256_of_fd(fds->working_set, ret->working_set_digest);
+    return which == VM_MEMORY ? snapshots_digest_memory(fd, ret_digest)
+                              : sha256_of_fd(fd, ret_digest);
 }
 
-static int measure(const struct snapshot_fds *fds, struct snapshot_contents *ret,
-                   struct err *err)
+static int measure(const struct vm_files *files, struct snapshot_contents *ret, struct err *err)
 {
-    int r = measure_files(fds, ret);
+    memset(ret->files, 0, sizeof(ret->files));
+    for (int i = 0; i < VM_FILES; i++) {
+        int fd = files->fds[i];
+        int r = fd < 0 ? 0
+                       : measure_file((enum vm_file)i, fd, &ret->files[i].bytes,
+                                      ret->files[i].digest);
 
-    return r < 0 ? err_set_errno(err, -r, "cannot read the snapshot") : 0;
-}
-
-int snapshot_contents_check(const struct snapshot_fds *fds,
-                            const struct snapshot_contents *contents, struct err *err)
-{
-    struct snapshot_contents now = {0};
-    int r = measure(fds, &now, err);
-
-    if (r < 0)
-        return r;
-    if (now.state_bytes != contents->state_bytes ||
-        strcmp(now.state_digest, contents->state_digest) != 0)
-        return err_set(err, EINVAL, "state is damaged: its digest does not match");
-    if (now.memory_bytes != contents->memory_bytes ||
-        strcmp(now.memory_digest, contents->memory_digest) != 0)
-        return err_set(err, EINVAL, "memory is damaged: its digest does not match");
-    if (now.working_set_bytes != contents->working_set_bytes ||
-        strcmp(now.working_set_digest, contents->working_set_digest) != 0)
-        return err_set(err, EINVAL, "working-set is damaged: its digest does not match");
+        if (r < 0)
+            return err_set_errno(err, -r, "cannot read the snapshot");
+    }
     return 0;
 }
 
-int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_contents *ret,
+int snapshot_contents_check(const struct vm_files *files,
+                            const struct snapshot_contents *contents, struct err *err)
+{
+    struct snapshot_contents now;
+    int r = measure(files, &now, err);
+
+    if (r < 0)
+        return r;
+    for (int i = 0; i < VM_FILES; i++) {
+        if (now.files[i].bytes != contents->files[i].bytes ||
+            strcmp(now.files[i].digest, contents->files[i].digest) != 0)
+            return err_set(err, EINVAL, "%s is damaged: its digest does not match",
+                           names[i].name);
+    }
+    return 0;
+}
+
+int snapshot_contents_seal(const struct vm_files *files, struct snapshot_contents *ret,
                            struct err *err)
 {
-    if (fsync(fds->state) < 0 || fsync(fds->memory) < 0 ||
-        (fds->working_set >= 0 && fsync(fds->working_set) < 0))
-        return err_set_errno(err, errno, "cannot write the snapshot to disk");
-    return measure(fds, ret, err);
+    for (int i = 0; i < VM_FILES; i++) {
+        if (files->fds[i] >= 0 && fsync(files->fds[i]) < 0)
+            return err_set_errno(err, errno, "cannot write the snapshot to disk");
+    }
+    return measure(files, ret, err);
 }
 
 static bool is_zero(const uint8_t *page)
 {
     return page[0] == 0 && memcmp(page, page + 1, PAGE_BYTES - 1) == 0;
+}
+
+static void digest_number(struct sha256 *sha, uint64_t number)
+{
+    uint8_t le[8];
+    struct bytes_writer w = bytes_writer_init(le, sizeof(le));
+
+    bytes_put_u64(&w, number);
+    sha256_update(sha, le, sizeof(le));
 }
 
 /* Adds the pages of [at, end) that are not zero. */
@@ -348,14 +356,9 @@ static int digest_range(struct sha256 *sha, int fd, uint8_t *chunk, size_t chunk
         if ((size_t)n != want)
             return -EIO;
         for (size_t i = 0; i < want; i += PAGE_BYTES) {
-            uint64_t number = (at + i) / PAGE_BYTES;
-            uint8_t le[8];
-
             if (is_zero(chunk + i))
                 continue;
-            for (int b = 0; b < 8; b++)
-                le[b] = (uint8_t)(number >> (8 * b));
-            sha256_update(sha, le, sizeof(le));
+            digest_number(sha, (at + i) / PAGE_BYTES);
             sha256_update(sha, chunk + i, PAGE_BYTES);
         }
         at += want;
@@ -369,7 +372,6 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
     _cleanup_(sha256_destroy) struct sha256 *sha = NULL;
     _cleanup_free_ uint8_t *chunk = NULL;
     uint64_t size = 0, at = 0;
-    uint8_t le[8];
     int r = file_bytes(fd, &size);
 
     if (r < 0)
@@ -399,9 +401,7 @@ int snapshots_digest_memory(int fd, char ret_hex[SNAPSHOT_KEY_SIZE])
             return r;
         at = end;
     }
-    for (int b = 0; b < 8; b++)
-        le[b] = (uint8_t)(size >> (8 * b));
-    sha256_update(sha, le, sizeof(le));
+    digest_number(sha, size);
     sha256_hex(sha, ret_hex);
     return 0;
 }

@@ -29,12 +29,10 @@ struct snapshot_inputs {
 
 /* What a manifest says besides its inputs. */
 struct snapshot_contents {
-    uint64_t state_bytes;
-    uint64_t memory_bytes;
-    char state_digest[SHA256_HEX_SIZE];
-    char memory_digest[SHA256_HEX_SIZE];      /* see snapshots_digest_memory */
-    uint64_t working_set_bytes;               /* 0: there is none */
-    char working_set_digest[SHA256_HEX_SIZE]; /* "" where there is none */
+    struct {
+        uint64_t bytes;               /* 0: there is none */
+        char digest[SHA256_HEX_SIZE]; /* of memory see snapshots_digest_memory */
+    } files[VM_FILES];
     uint64_t boot_ms;
     uint64_t made_s; /* when it was written, by the wall clock; the writer ignores it */
 };
@@ -57,28 +55,21 @@ int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_i
 /* Reads from manifest.json which name its snapshot has. 0, -EINVAL or -errno. */
 int snapshot_manifest_name(int dir_fd, struct snapshot_name *ret, struct err *err);
 
-/* The open files of a snapshot; working_set -1 where there is none. */
-struct snapshot_fds {
-    int state;
-    int memory;
-    int working_set;
-};
-
-extern const struct snapshot_fds snapshot_no_files; /* all are -1 */
+extern const struct vm_files snapshot_no_files; /* all are -1 */
 
 /*
  * Opens the files in a folder; working-set only where with_working_set says that there is one.
  * 0 with *ret, which the caller closes, or -errno.
  */
-int snapshot_files_open(int dir_fd, int flags, bool with_working_set, struct snapshot_fds *ret,
+int snapshot_files_open(int dir_fd, int flags, bool with_working_set, struct vm_files *ret,
                         struct err *err);
-void snapshot_files_close(struct snapshot_fds *files);
+void snapshot_files_close(struct vm_files *files);
 
 /* Compares open files with what the manifest says. 0, -EINVAL or -errno. */
-int snapshot_contents_check(const struct snapshot_fds *fds,
+int snapshot_contents_check(const struct vm_files *files,
                             const struct snapshot_contents *contents, struct err *err);
 /* Fills *ret from open files, fsyncing them. boot_ms is left alone. 0 or -errno. */
-int snapshot_contents_seal(const struct snapshot_fds *fds, struct snapshot_contents *ret,
+int snapshot_contents_seal(const struct vm_files *files, struct snapshot_contents *ret,
                            struct err *err);
 /*
  * Removes the snapshots that is_wanted does not say to keep, which gets the key and the name

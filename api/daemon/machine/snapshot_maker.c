@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -21,14 +22,12 @@ CLEANUP_WITH(struct guest *, guest_close)
 
 #define MAKING_NAME     "snapshot-in-the-making"
 #define SAVE_TIMEOUT_MS 120000ull
-#define MS              1000000ull
-#define SECOND_NS       1000000000ull
 
 /* What one step gives the next. */
 struct work {
     struct snapshot_inputs inputs; /* with the name */
     char key[SNAPSHOT_KEY_SIZE];
-    struct snapshot_fds files;
+    struct vm_files files;
     struct snapshot_contents contents;
 };
 
@@ -40,11 +39,11 @@ void snapshot_maker_init(struct snapshot_maker *maker, const struct snapshots_co
 
 void snapshot_maker_stop(struct snapshot_maker *maker)
 {
-    (void)pthread_mutex_lock(&maker->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&maker->lock);
+
     maker->stopping = true;
     if (maker->vm)
         vm_kill(maker->vm);
-    (void)pthread_mutex_unlock(&maker->lock);
 }
 
 void snapshot_maker_finish(struct snapshot_maker *maker)
@@ -101,7 +100,7 @@ static int begin(const struct snapshot_maker *maker, const struct snapshot_name 
 /* What was made in the future was made now. */
 static uint64_t age_since(uint64_t made_s)
 {
-    uint64_t now_ns = clock_realtime_ns(), made_ns = made_s * SECOND_NS;
+    uint64_t now_ns = clock_realtime_ns(), made_ns = made_s * NS_PER_SECOND;
 
     return now_ns > made_ns ? now_ns - made_ns : 0;
 }
@@ -114,7 +113,7 @@ static int publish(const struct snapshot_maker *maker, struct work *work, uint64
     int image_fd = fcntl(maker->image_fd, F_DUPFD_CLOEXEC, 0);
     struct stat memory;
 
-    if (!snapshot || image_fd < 0 || fstat(work->files.memory, &memory) < 0) {
+    if (!snapshot || image_fd < 0 || fstat(work->files.fds[VM_MEMORY], &memory) < 0) {
         int code = snapshot ? errno : ENOMEM;
 
         fd_close(&image_fd);
@@ -127,9 +126,7 @@ static int publish(const struct snapshot_maker *maker, struct work *work, uint64
                                   .age_ns = age_ns,
                                   .disk_bytes = (uint64_t)memory.st_blocks * 512,
                                   .image_fd = image_fd,
-                                  .state_fd = work->files.state,
-                                  .memory_fd = work->files.memory,
-                                  .working_set_fd = work->files.working_set};
+                                  .files = work->files};
     memcpy(snapshot->key, work->key, sizeof(snapshot->key));
     memcpy(snapshot->profile, work->inputs.name.profile, sizeof(snapshot->profile));
     *ret = snapshot;
@@ -143,8 +140,8 @@ static int open_checked(int dir, struct work *work, struct err *err)
 
     if (r < 0)
         return r;
-    r = snapshot_files_open(dir, O_RDONLY, work->contents.working_set_bytes > 0, &work->files,
-                            err);
+    r = snapshot_files_open(dir, O_RDONLY, work->contents.files[VM_WORKING_SET].bytes > 0,
+                            &work->files, err);
     return r < 0 ? r : snapshot_contents_check(&work->files, &work->contents, err);
 }
 
@@ -170,8 +167,8 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
     if (r < 0)
         return r;
     log_info("snapshot", "loaded key=%.16s profile=\"%s\" ms=%llu age_s=%llu", work.key,
-             name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / MS),
-             (unsigned long long)((*ret)->age_ns / SECOND_NS));
+             name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / NS_PER_MS),
+             (unsigned long long)((*ret)->age_ns / NS_PER_SECOND));
     return 0;
 }
 
@@ -179,7 +176,7 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
 static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm, const char *profile,
                          uint64_t start_ns, struct err *err)
 {
-    uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * MS;
+    uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * NS_PER_MS;
     _cleanup_(guest_close) struct guest *guest =
         guest_open(vm, start_ns, maker->config->grace_ms);
     int r = guest ? guest_wait_ready(guest, deadline_ns, err)
@@ -198,29 +195,27 @@ static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct 
 
     if (r < 0)
         return r;
-    work->contents.boot_ms = (clock_monotonic_ns() - start_ns) / MS;
+    work->contents.boot_ms = (clock_monotonic_ns() - start_ns) / NS_PER_MS;
     fd_close(&vm->vsock_fd);
     maker->say(maker->ctx, "saving the guest");
-    r = vm_send_snapshot(vm, work->files.state, work->files.memory, err);
+    r = vm_send_snapshot(vm, &work->files, err);
     if (r < 0)
         return r;
-    return vm_wait_event(vm, VMM_EVENT_SNAPSHOT, clock_monotonic_ns() + SAVE_TIMEOUT_MS * MS,
-                         &event, err);
+    return vm_wait_event(vm, VMM_EVENT_SNAPSHOT,
+                         clock_monotonic_ns() + SAVE_TIMEOUT_MS * NS_PER_MS, &event, err);
 }
 
 /* Starts a machine that stopping can end: boot or restore is NULL. finish_vm is due on 0. */
 static int start_vm(struct snapshot_maker *maker, const struct vm_boot *boot,
                     const struct vm_restore *restore, struct vm *vm, struct err *err)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&maker->lock);
     int r;
 
-    (void)pthread_mutex_lock(&maker->lock);
     if (maker->stopping)
-        r = err_set(err, ECANCELED, "the daemon is stopping");
-    else
-        r = boot ? vm_start_boot(boot, vm, err) : vm_start_restore(restore, vm, err);
+        return err_set(err, ECANCELED, "the daemon is stopping");
+    r = boot ? vm_start_boot(boot, vm, err) : vm_start_restore(restore, vm, err);
     maker->vm = r == 0 ? vm : NULL;
-    (void)pthread_mutex_unlock(&maker->lock);
     return r;
 }
 
@@ -256,24 +251,20 @@ static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct
     return r;
 }
 
-static int warm_up(struct vm *vm, uint64_t grace_ms, struct err *err)
-{
-    _cleanup_(guest_close) struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
-    _cleanup_job_ struct job job = job_init();
-    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
-
-    return r < 0 ? r : warmup_run(guest, &job, err);
-}
-
 /*
  * Runs the warm-up in a machine that records, and has it end by itself, which writes the
  * record.
  */
 static int run_warmup(struct vm *vm, uint64_t grace_ms, struct err *err)
 {
-    int r = warm_up(vm, grace_ms, err);
+    _cleanup_(guest_close) struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
+    _cleanup_job_ struct job job = job_init();
+    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
 
-    return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * MS, err);
+    if (r < 0)
+        return r;
+    r = warmup_run(guest, &job, err);
+    return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * NS_PER_MS, err);
 }
 
 static int record(struct snapshot_maker *maker, const struct vm_restore *how, struct err *err)
@@ -303,9 +294,7 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
         openat(dir, "working-set", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     const struct vm_restore how = {.program = maker->config->vmm_program,
                                    .image_fd = maker->image_fd,
-                                   .state_fd = work->files.state,
-                                   .memory_fd = work->files.memory,
-                                   .working_set_fd = -1,
+                                   .files = work->files,
                                    .record_fd = fd};
     struct err err = {0};
     int r;
@@ -314,7 +303,7 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
     r = fd < 0 ? err_set_errno(&err, errno, "cannot create working-set")
                : record(maker, &how, &err);
     if (r == 0) {
-        work->files.working_set = fd_steal(&fd);
+        work->files.fds[VM_WORKING_SET] = fd_steal(&fd);
         return;
     }
     log_warn("snapshot", "key=%.16s working_set=none reason=\"%s\"", work->key, err.message);
@@ -361,7 +350,8 @@ static int make_in(struct snapshot_maker *maker, int dir, struct work *work, str
     /* They are for writing. */
     snapshot_files_close(&work->files);
     return r < 0 ? r
-                 : snapshot_files_open(dir, O_RDONLY, work->contents.working_set_bytes > 0,
+                 : snapshot_files_open(dir, O_RDONLY,
+                                       work->contents.files[VM_WORKING_SET].bytes > 0,
                                        &work->files, err);
 }
 
@@ -391,7 +381,7 @@ int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name
         "snapshot",
         "made key=%.16s profile=\"%s\" boot_ms=%llu state_bytes=%llu working_set_bytes=%llu",
         work.key, name->profile, (unsigned long long)work.contents.boot_ms,
-        (unsigned long long)work.contents.state_bytes,
-        (unsigned long long)work.contents.working_set_bytes);
+        (unsigned long long)work.contents.files[VM_STATE].bytes,
+        (unsigned long long)work.contents.files[VM_WORKING_SET].bytes);
     return publish(maker, &work, 0, ret, err);
 }

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/snapshots.h"
 
+#include "api/daemon/machine/snapshot_files.h"
 #include "api/daemon/machine/snapshots_internal.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MS 1000000ull
 /* One that was asked for lately never gives way: callers cannot take turns in evicting. */
 #define BUSY_NS 60000000000ull
 /* So much later one that a job asked for is begun: its answer is to leave first. */
-#define WANT_DELAY_NS (20 * MS)
+#define WANT_DELAY_NS (20 * NS_PER_MS)
 
 void snapshot_unref(struct snapshot *snapshot)
 {
     if (!snapshot || __atomic_sub_fetch(&snapshot->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     fd_close(&snapshot->image_fd);
-    fd_close(&snapshot->state_fd);
-    fd_close(&snapshot->memory_fd);
-    fd_close(&snapshot->working_set_fd);
+    snapshot_files_close(&snapshot->files);
     free(snapshot);
 }
 
@@ -76,14 +75,6 @@ struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns)
     return found;
 }
 
-void snapshots_wait_change(struct snapshots *s, uint64_t until_ns)
-{
-    if (until_ns == RENEWAL_NEVER)
-        (void)pthread_cond_wait(&s->changed, &s->lock);
-    else
-        (void)cond_wait_until(&s->changed, &s->lock, until_ns);
-}
-
 int snapshots_create(const struct snapshots_config *config, struct snapshots **ret,
                      struct err *err)
 {
@@ -128,13 +119,10 @@ void snapshots_destroy(struct snapshots *s)
 
 enum snapshots_state snapshots_get_state(struct snapshots *s, char *text, unsigned size)
 {
-    enum snapshots_state state;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
-    state = s->state;
     (void)snprintf(text, size, "%s", s->text);
-    (void)pthread_mutex_unlock(&s->lock);
-    return state;
+    return s->state;
 }
 
 /* A reference to the current one of a place. Under the lock. */
@@ -147,12 +135,9 @@ static struct snapshot *reference(struct snapshot_place *p)
 
 struct snapshot *snapshots_current(struct snapshots *s, unsigned place)
 {
-    struct snapshot *snapshot;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
-    snapshot = reference(&s->places[place]);
-    (void)pthread_mutex_unlock(&s->lock);
-    return snapshot;
+    return reference(&s->places[place]);
 }
 
 /*
@@ -194,14 +179,12 @@ static void want(struct snapshots *s, struct snapshot_place *p, uint64_t after_n
 
 void snapshots_want(struct snapshots *s, const struct snapshot_name *name)
 {
-    struct snapshot_place *p;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
     bool soon;
+    struct snapshot_place *p = ask(s, name, &soon);
 
-    (void)pthread_mutex_lock(&s->lock);
-    p = ask(s, name, &soon);
     if (p)
         want(s, p, clock_monotonic_ns() + WANT_DELAY_NS);
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 /* Why a plain one is not there yet; 0: it may come. Under the lock. */
@@ -237,7 +220,8 @@ static int wait_plain(struct snapshots *s, const struct snapshot_name *name, int
         else if (!p || !p->current)
             r = check_hope(s, p, failures, err);
         if (r == 0 && (!p || !p->current))
-            snapshots_wait_change(s, clock_monotonic_ns() + 100 * MS);
+            (void)cond_wait_until(&s->changed, &s->lock,
+                                  clock_monotonic_ns() + 100 * NS_PER_MS);
     } while (r == 0 && (!p || !p->current));
     if (r == 0)
         *ret = reference(p);
@@ -249,59 +233,44 @@ static int wait_plain(struct snapshots *s, const struct snapshot_name *name, int
 int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int cancel_fd,
                    struct snapshot **ret, struct err *err)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+    struct snapshot_place *p = snapshots_find(s, name);
     struct snapshot_name plain = {0};
-    struct snapshot_place *p;
-    int r = 0;
 
     memcpy(plain.scope, name->scope, sizeof(plain.scope));
-    (void)pthread_mutex_lock(&s->lock);
-    p = snapshots_find(s, name);
     *ret = NULL;
     if (p && name->profile[0]) {
         p->asked_ns = clock_monotonic_ns();
         *ret = reference(p);
     }
-    if (!*ret)
-        r = wait_plain(s, &plain, cancel_fd, ret, err);
-    (void)pthread_mutex_unlock(&s->lock);
-    return r;
-}
-
-void snapshots_renew(struct snapshots *s)
-{
-    (void)pthread_mutex_lock(&s->lock);
-    if (s->places[0].current)
-        renewal_want(&s->places[0].renewal);
-    (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
+    return *ret ? 0 : wait_plain(s, &plain, cancel_fd, ret, err);
 }
 
 void snapshots_set(struct snapshots *s, const struct snapshots_limits *limits)
 {
-    (void)pthread_mutex_lock(&s->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
     s->limits = *limits;
     for (unsigned i = 0; i < SNAPSHOTS_PLACES_MAX; i++)
         s->places[i].renewal.limits = limits->renewal;
     (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 void snapshots_count_use(struct snapshots *s, const struct snapshot *snapshot)
 {
     struct renewal *renewal = &s->places[snapshot->place].renewal;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
     if (snapshot == s->places[snapshot->place].current &&
         ++renewal->uses == renewal->limits.uses)
         (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 void snapshots_measure(struct snapshots *s, struct snapshots_measure *ret)
 {
     const struct snapshot_place *plain = &s->places[0];
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
     *ret = (struct snapshots_measure){.is_ready = s->state == SNAPSHOTS_READY,
                                       .made = s->made,
                                       .failed = s->failed,
@@ -314,5 +283,4 @@ void snapshots_measure(struct snapshots *s, struct snapshots_measure *ret)
         ret->kept += s->places[i].current != NULL;
         ret->kept_bytes += s->places[i].disk_bytes;
     }
-    (void)pthread_mutex_unlock(&s->lock);
 }

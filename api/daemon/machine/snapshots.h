@@ -14,6 +14,7 @@
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 
 #include "api/daemon/machine/renewal.h"
+#include "api/daemon/machine/vm.h"
 #include "api/skill/profile.h"
 #include "base/err.h"
 
@@ -65,9 +66,7 @@ struct snapshot {
     uint64_t age_ns; /* when it came into use */
     uint64_t disk_bytes;
     int image_fd;
-    int state_fd;
-    int memory_fd;
-    int working_set_fd; /* -1 where there is none */
+    struct vm_files files;
 };
 
 /* NULL is fine. */
@@ -101,13 +100,11 @@ void snapshots_want(struct snapshots *s, const struct snapshot_name *name);
 struct snapshot *snapshots_current(struct snapshots *s, unsigned place);
 
 /*
- * Snapshots are made anew in the background when the limits say so, and the common plain one at
- * once by this call. Until another is there the old one is used; when none can be made the old
- * one stays and it is tried again, later each time. Of the others one that is due and that
- * nobody asked for since it was made goes instead.
+ * New limits, from now on. When they say so snapshots are made anew in the background. Until
+ * another is there the old one is used; when none can be made the old one stays and it is tried
+ * again, later each time. Of those but the common plain one, one that is due and that nobody
+ * asked for since it was made goes instead.
  */
-void snapshots_renew(struct snapshots *s);
-/* New limits, from now on. */
 void snapshots_set(struct snapshots *s, const struct snapshots_limits *limits);
 /* Counts an execution that begins from a snapshot, which may no longer be the current one. */
 void snapshots_count_use(struct snapshots *s, const struct snapshot *snapshot);

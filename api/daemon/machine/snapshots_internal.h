@@ -55,8 +55,6 @@ struct snapshot_place *snapshots_find(struct snapshots *s, const struct snapshot
 struct snapshot_place *snapshots_take(struct snapshots *s, const struct snapshot_name *name);
 /* Of those beside the first that nobody is at, the one not asked for since then the longest. */
 struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns);
-/* Waits for a change, until a time (monotonic, or RENEWAL_NEVER) at most. */
-void snapshots_wait_change(struct snapshots *s, uint64_t until_ns);
 
 /* The thread: arg is a struct snapshots. Without the lock. */
 void *snapshots_work(void *arg);

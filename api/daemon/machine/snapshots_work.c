@@ -5,16 +5,15 @@
 #include "api/daemon/machine/snapshot_files.h"
 #include "api/daemon/machine/snapshots_internal.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define MS        1000000ull
-#define SECOND_NS 1000000000ull
 /*
  * After one that nobody waits for was made, the next begins when so many times its making have
  * passed: what callers may cause is a fifth of a processor.
@@ -24,13 +23,13 @@
 /* Says what is being done, or went wrong; with a snapshot there is nothing to wait for. */
 static void say(struct snapshots *s, enum snapshots_state state, const char *text)
 {
-    (void)pthread_mutex_lock(&s->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
     if (!s->places[0].current) {
         s->state = state;
         (void)snprintf(s->text, sizeof(s->text), "%s", text);
     }
     (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 static void say_step(void *ctx, const char *text)
@@ -75,10 +74,9 @@ static int make(struct snapshots *s, const struct snapshot_name *name, struct sn
                 struct err *err)
 {
     int r = snapshot_maker_make(&s->maker, name, ret, err);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
     s->made += r == 0;
-    (void)pthread_mutex_unlock(&s->lock);
     return r;
 }
 
@@ -125,9 +123,9 @@ static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
 
 static void adopt_all(struct snapshots *s)
 {
-    (void)pthread_mutex_lock(&s->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
     snapshot_remove_others(s->config.snapshots_fd, adopt, s);
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
@@ -150,15 +148,12 @@ static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
 /* Waits a while before the next try. False when it is time to stop. */
 static bool wait_retry(struct snapshots *s)
 {
-    uint64_t until_ns = clock_monotonic_ns() + s->config.retry_ms * MS;
-    bool stopping;
+    uint64_t until_ns = clock_monotonic_ns() + s->config.retry_ms * NS_PER_MS;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
-    while (!s->stopping && clock_monotonic_ns() < until_ns)
-        snapshots_wait_change(s, until_ns);
-    stopping = s->stopping;
-    (void)pthread_mutex_unlock(&s->lock);
-    return !stopping;
+    while (!s->stopping && cond_wait_until(&s->changed, held, until_ns))
+        ;
+    return !s->stopping;
 }
 
 /* Nobody waits for it, so that it can wait. */
@@ -170,11 +165,9 @@ static bool is_optional(const struct snapshots *s, const struct snapshot_place *
 /* Counts a try that made none. False when it is time to stop, which may be why. */
 static bool note_failure(struct snapshots *s, struct snapshot_place *p, const struct err *err)
 {
-    bool stopping;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
-    stopping = s->stopping;
-    s->failed += !stopping;
+    s->failed += !s->stopping;
     p->failures++;
     (void)snprintf(p->why, sizeof(p->why), "%s", err->message);
     renewal_fail(&p->renewal, clock_monotonic_ns(), s->config.retry_ms);
@@ -182,8 +175,7 @@ static bool note_failure(struct snapshots *s, struct snapshot_place *p, const st
     if (is_optional(s, p))
         p->renewal.is_wanted &= p->current != NULL;
     (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
-    return !stopping;
+    return !s->stopping;
 }
 
 /* Makes the first one, as often as it takes. False when it is time to stop. */
@@ -279,17 +271,14 @@ static bool find_duty(struct snapshots *s, struct duty *ret, uint64_t *next_ns)
 /* Waits until there is something to do. False when it is time to stop. */
 static bool wait_duty(struct snapshots *s, struct duty *ret)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
     uint64_t next_ns;
-    bool stopping;
 
-    (void)pthread_mutex_lock(&s->lock);
     s->busy = NULL;
     while (!s->stopping && !find_duty(s, ret, &next_ns))
-        snapshots_wait_change(s, next_ns);
-    stopping = s->stopping;
-    s->busy = stopping ? NULL : ret->place;
-    (void)pthread_mutex_unlock(&s->lock);
-    return !stopping;
+        (void)cond_wait_until(&s->changed, held, next_ns);
+    s->busy = s->stopping ? NULL : ret->place;
+    return !s->stopping;
 }
 
 /* Empties a place: its snapshot goes, from the disk too. */
@@ -327,7 +316,7 @@ static void renew(struct snapshots *s, struct snapshot_place *p, const char *rea
     if (p->current)
         log_info("snapshot", "renewing key=%.16s reason=%s age_s=%llu uses=%llu",
                  p->current->key, reason,
-                 (unsigned long long)(renewal_age_ns(&p->renewal, start_ns) / SECOND_NS),
+                 (unsigned long long)(renewal_age_ns(&p->renewal, start_ns) / NS_PER_SECOND),
                  (unsigned long long)p->renewal.uses);
     r = p->current ? make(s, &p->name, &snapshot, &err)
                    : load_or_make(s, &p->name, &snapshot, &err);

@@ -25,7 +25,6 @@ struct launch {
     const char *program;
     char *argv[24];
     size_t argc;
-    bool reusable;
     int fds[FDS_MAX]; /* owned copies at SOURCE_FD_MIN and above; index + FIRST_FD is its number
                        */
     size_t n_fds;
@@ -50,6 +49,15 @@ static char *argument(const char *text)
 static void add_argument(struct launch *l, const char *text)
 {
     l->argv[l->argc++] = argument(text);
+}
+
+static struct launch launch_init(const char *program, const char *command)
+{
+    struct launch l = {.program = program};
+
+    add_argument(&l, "skillvm-vmm");
+    add_argument(&l, command);
+    return l;
 }
 
 /* Passes a descriptor under the next number. -1 is left out. launch tells of a failure. */
@@ -131,17 +139,14 @@ static int launch(struct launch *l, int stdout_fd, pid_t *ret_pid)
     return -r;
 }
 
-static int start(struct launch *l, const char *command, const int *fds,
-                 const char *const *options, size_t n, const char *memory_mib, struct vm *ret,
-                 struct err *err)
+/* Starts a machine with what was added so far, and with its sockets. Finishes the launch. */
+static int start(struct launch *l, struct vm *ret, struct err *err)
 {
     struct vm vm = vm_init();
     int control[2] = {-1, -1};
     int vsock[2] = {-1, -1};
     int r = 0;
 
-    add_argument(l, "skillvm-vmm");
-    add_argument(l, command);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, vsock) < 0) {
         r = err_set_errno(err, errno, "cannot create the sockets of a microVM");
@@ -149,14 +154,6 @@ static int start(struct launch *l, const char *command, const int *fds,
     }
     add_fd(l, "--control-fd", control[1]);
     add_fd(l, "--vsock-fd", vsock[1]);
-    for (size_t i = 0; i < n; i++)
-        add_fd(l, options[i], fds[i]);
-    if (memory_mib) {
-        add_argument(l, "--memory-mib");
-        add_argument(l, memory_mib);
-    }
-    if (l->reusable)
-        add_argument(l, "--reusable");
     if (!l->error)
         l->error = fd_set_nonblock(vsock[0], true);
     r = launch(l, -1, &vm.pid);
@@ -178,25 +175,30 @@ out:
 
 int vm_start_boot(const struct vm_boot *boot, struct vm *ret, struct err *err)
 {
-    static const char *const options[] = {"--kernel-fd", "--image-fd", "--console-fd"};
-    const int fds[] = {boot->kernel_fd, boot->image_fd, boot->console_fd};
-    struct launch l = {.program = boot->program};
+    struct launch l = launch_init(boot->program, "boot");
     char mib[16];
 
     (void)snprintf(mib, sizeof(mib), "%u", boot->memory_mib);
-    return start(&l, "boot", fds, options, 3, mib, ret, err);
+    add_fd(&l, "--kernel-fd", boot->kernel_fd);
+    add_fd(&l, "--image-fd", boot->image_fd);
+    add_fd(&l, "--console-fd", boot->console_fd);
+    add_argument(&l, "--memory-mib");
+    add_argument(&l, mib);
+    return start(&l, ret, err);
 }
 
 int vm_start_restore(const struct vm_restore *restore, struct vm *ret, struct err *err)
 {
-    static const char *const options[] = {"--image-fd", "--state-fd", "--memory-fd",
-                                          "--working-set-fd", "--record-fd"};
-    const int fds[] = {restore->image_fd, restore->state_fd, restore->memory_fd,
-                       restore->working_set_fd, restore->record_fd};
-    struct launch l = {.program = restore->program};
+    struct launch l = launch_init(restore->program, "restore");
 
-    l.reusable = restore->reusable;
-    return start(&l, "restore", fds, options, 5, NULL, ret, err);
+    add_fd(&l, "--image-fd", restore->image_fd);
+    add_fd(&l, "--state-fd", restore->files.fds[VM_STATE]);
+    add_fd(&l, "--memory-fd", restore->files.fds[VM_MEMORY]);
+    add_fd(&l, "--working-set-fd", restore->files.fds[VM_WORKING_SET]);
+    add_fd(&l, "--record-fd", restore->record_fd);
+    if (restore->reusable)
+        add_argument(&l, "--reusable");
+    return start(&l, ret, err);
 }
 
 int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err)
@@ -252,11 +254,10 @@ int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
     }
 }
 
-int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err)
+int vm_send_snapshot(struct vm *vm, const struct vm_files *files, struct err *err)
 {
     const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_SNAPSHOT};
-    const int fds[] = {state_fd, memory_fd};
-    int r = fd_send(vm->control_fd, &command, sizeof(command), fds, 2);
+    int r = fd_send(vm->control_fd, &command, sizeof(command), &files->fds[VM_STATE], 2);
 
     return r < 0 ? err_set_errno(err, -r, "cannot ask the microVM for a snapshot") : 0;
 }
@@ -362,37 +363,26 @@ void vm_finish(struct vm *vm)
 
 enum vm_death vm_death(const struct vm *vm)
 {
+    /* In the order of the deaths from VM_DEATH_SIGABRT on. */
+    static const int signals[] = {SIGABRT, SIGBUS, SIGILL, SIGKILL, SIGSEGV, SIGSYS};
+
     if (WIFEXITED(vm->status))
         return WEXITSTATUS(vm->status) == 0   ? VM_DEATH_EXIT_0
                : WEXITSTATUS(vm->status) == 1 ? VM_DEATH_EXIT_1
                                               : VM_DEATH_EXIT_OTHER;
-    switch (WTERMSIG(vm->status)) {
-    case SIGABRT:
-        return VM_DEATH_SIGABRT;
-    case SIGBUS:
-        return VM_DEATH_SIGBUS;
-    case SIGILL:
-        return VM_DEATH_SIGILL;
-    case SIGKILL:
-        return vm->killed ? VM_DEATH_KILLED : VM_DEATH_SIGKILL;
-    case SIGSEGV:
-        return VM_DEATH_SIGSEGV;
-    case SIGSYS:
-        return VM_DEATH_SIGSYS;
-    default:
-        return VM_DEATH_SIGNAL_OTHER;
+    if (WTERMSIG(vm->status) == SIGKILL && vm->killed)
+        return VM_DEATH_KILLED;
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        if (signals[i] == WTERMSIG(vm->status))
+            return VM_DEATH_SIGABRT + (enum vm_death)i;
     }
+    return VM_DEATH_SIGNAL_OTHER;
 }
 
-const char *vm_death_name(enum vm_death death)
-{
-    static const char *const names[VM_DEATHS] = {
-        "killed", "exit_0",  "exit_1",  "exit_other", "sigabrt",      "sigbus",
-        "sigill", "sigkill", "sigsegv", "sigsys",     "signal_other",
-    };
-
-    return names[death];
-}
+const char *const vm_death_names[VM_DEATHS] = {
+    "killed", "exit_0",  "exit_1",  "exit_other", "sigabrt",      "sigbus",
+    "sigill", "sigkill", "sigsegv", "sigsys",     "signal_other",
+};
 
 void vm_describe_end(const struct vm *vm, char *text, size_t size)
 {
@@ -404,8 +394,8 @@ void vm_describe_end(const struct vm *vm, char *text, size_t size)
 
 int vm_query(const char *program, const char *arg, char *ret_line, size_t size, struct err *err)
 {
-    struct launch l = {.program = program};
-    uint64_t deadline_ns = clock_monotonic_ns() + QUERY_TIMEOUT_S * 1000000000ull;
+    struct launch l = launch_init(program, arg);
+    uint64_t deadline_ns = clock_monotonic_ns() + QUERY_TIMEOUT_S * NS_PER_SECOND;
     int pipes[2];
     size_t len = 0;
     pid_t pid = -1;
@@ -413,8 +403,6 @@ int vm_query(const char *program, const char *arg, char *ret_line, size_t size, 
 
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return err_set_errno(err, errno, "cannot create a pipe");
-    add_argument(&l, "skillvm-vmm");
-    add_argument(&l, arg);
     r = launch(&l, pipes[1], &pid);
     fd_close(&pipes[1]);
     if (r < 0) {

@@ -48,14 +48,25 @@ struct vm_boot {
     uint32_t memory_mib;
 };
 
+/* The files of a snapshot. */
+enum vm_file {
+    VM_STATE,
+    VM_MEMORY,
+    VM_WORKING_SET, /* pages to have ready; it need not be there */
+};
+#define VM_FILES (VM_WORKING_SET + 1)
+
+/* These, open; -1 where there is none. */
+struct vm_files {
+    int fds[VM_FILES];
+};
+
 struct vm_restore {
     const char *program;
     int image_fd;
-    int state_fd;
-    int memory_fd;
-    int working_set_fd; /* pages to have ready, or -1 */
-    bool reusable;      /* vm_reset may be used */
-    int record_fd;      /* where to note the pages that are used, or -1; see vm_quit */
+    struct vm_files files;
+    bool reusable; /* vm_reset may be used */
+    int record_fd; /* where to note the pages that are used, or -1; see vm_quit */
 };
 
 /* The empty value: no process, no descriptors. */
@@ -79,8 +90,8 @@ int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err);
 int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
                   struct vmm_event *ret, struct err *err);
 
-/* Tells a booted machine to save itself into two files (borrowed) and to end. 0 or -errno. */
-int vm_send_snapshot(struct vm *vm, int state_fd, int memory_fd, struct err *err);
+/* Tells a booted machine to save itself into state and memory and to end. 0 or -errno. */
+int vm_send_snapshot(struct vm *vm, const struct vm_files *files, struct err *err);
 
 /*
  * Puts the guest of a reusable machine back to its snapshot, with a new stream in place of the
@@ -101,9 +112,9 @@ void vm_kill(struct vm *vm);
 /* Kills and reaps the process and closes everything. Safe when there is none. */
 void vm_finish(struct vm *vm);
 
-/* How a finished process ended, and its name: "killed", "exit_1", "sigsys". */
+/* How a finished process ended, and the names of that: "killed", "exit_1", "sigsys". */
 enum vm_death vm_death(const struct vm *vm);
-const char *vm_death_name(enum vm_death death);
+extern const char *const vm_death_names[VM_DEATHS];
 /* How a finished process ended, for a log line: "exit 1", "signal 9". */
 void vm_describe_end(const struct vm *vm, char *text, size_t size);
 

@@ -148,9 +148,12 @@ int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zy
     return 0;
 }
 
-static bool has_prefix(const char *variable, const char *prefix)
+static bool begins_with_one_of(const char *variable, const char *const *prefixes, size_t n)
 {
-    return strncmp(variable, prefix, strlen(prefix)) == 0;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
 }
 
 /* Variables that libc or the interpreter reads at its start, before a zygote could be told. */
@@ -160,17 +163,16 @@ static bool shapes_startup(const char *variable)
         "LC_",      "LANG=",  "LANGUAGE=", "PYTHON", "LD_", "MALLOC_", "GLIBC_TUNABLES=",
         "LOCPATH=", "GCONV_", "PATH=",     "HOME="};
 
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-        if (has_prefix(variable, prefixes[i]))
-            return true;
-    return false;
+    return begins_with_one_of(variable, prefixes, sizeof(prefixes) / sizeof(prefixes[0]));
 }
 
-/* Variables that the libraries below modules worth warming read when they are loaded. */
-static bool shapes_libraries(const char *variable)
+/* Variables that modules worth warming, or libraries below them, read when they are loaded. */
+static bool shapes_warmed(const char *variable)
 {
-    return has_prefix(variable, "OPENSSL_") || has_prefix(variable, "SQLITE_TMPDIR=") ||
-           has_prefix(variable, "TMPDIR=");
+    static const char *const prefixes[] = {"OPENSSL_",
+                                           "SQLITE_TMPDIR=", "TMPDIR=", "APPENGINE_RUNTIME="};
+
+    return begins_with_one_of(variable, prefixes, sizeof(prefixes) / sizeof(prefixes[0]));
 }
 
 bool zygote_fits(const struct zygote *z, const struct run *run)
@@ -179,7 +181,7 @@ bool zygote_fits(const struct zygote *z, const struct run *run)
         return false;
     for (size_t i = 0; i < run->env.count; i++)
         if (shapes_startup(run->env.items[i]) ||
-            (z->warmed && shapes_libraries(run->env.items[i])))
+            (z->warmed && shapes_warmed(run->env.items[i])))
             return false;
     return true;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "images/recipe.h"
 #include "images/tree.h"
@@ -25,94 +25,111 @@ static const char USAGE[] =
 
 static int show(const struct recipe *recipe, const char *what)
 {
-    const struct recipe_list *list = NULL;
-    if (!strcmp(what, "name"))
-        puts(recipe->name);
-    else if (!strcmp(what, "suite"))
-        puts(recipe->suite);
-    else if (!strcmp(what, "packages"))
-        list = &recipe->packages;
-    else if (!strcmp(what, "compile_python"))
-        list = &recipe->compile_python;
-    else if (!strcmp(what, "warm"))
-        list = &recipe->warm;
-    else if (!strcmp(what, "inputs"))
-        list = &recipe->inputs;
-    else
+    const struct {
+        const char *name;
+        const char *word;
+        const struct recipe_list *list;
+    } shown[] = {{"name", recipe->name, NULL},
+                 {"suite", recipe->suite, NULL},
+                 {"packages", NULL, &recipe->packages},
+                 {"inputs", NULL, &recipe->inputs},
+                 {"compile_python", NULL, &recipe->compile_python},
+                 {"warm", NULL, &recipe->warm}};
+    size_t at = 0;
+
+    while (at < sizeof(shown) / sizeof(shown[0]) && strcmp(shown[at].name, what) != 0)
+        at++;
+    if (at == sizeof(shown) / sizeof(shown[0]))
         return -EINVAL;
-    for (size_t i = 0; list && i < list->len; i++)
-        puts(list->items[i].value ? list->items[i].value : list->items[i].path);
+    if (shown[at].word)
+        puts(shown[at].word);
+    for (size_t i = 0; shown[at].list && i < shown[at].list->len; i++) {
+        const struct recipe_item *item = &shown[at].list->items[i];
+
+        puts(item->value ? item->value : item->path);
+    }
     return 0;
 }
 
-/* Opens every file first: afterwards the current directory is the tree. */
+/* Opens every file first: afterwards the current directory is the tree. They stay open. */
 static int enter(const char *folder, char *const *paths, size_t n, int **ret_fds,
                  struct err *err)
 {
-    int *fds = calloc(n + 1, sizeof(*fds));
+    _cleanup_free_ int *fds = calloc(n + 1, sizeof(*fds));
+
     if (!fds)
         return err_set(err, ENOMEM, "out of memory");
-    int rc = 0;
-    for (size_t i = 0; i < n && rc == 0; i++) {
+    for (size_t i = 0; i < n; i++) {
         fds[i] = open(paths[i], O_RDONLY | O_CLOEXEC);
         if (fds[i] < 0)
-            rc = err_set_errno(err, errno, "%s", paths[i]);
+            return err_set_errno(err, errno, "%s", paths[i]);
     }
-    if (rc == 0 && chdir(folder) < 0)
-        rc = err_set_errno(err, errno, "%s", folder);
-    if (rc < 0) {
-        free(fds);
-        return rc;
-    }
-    *ret_fds = fds;
+    if (chdir(folder) < 0)
+        return err_set_errno(err, errno, "%s", folder);
+    *ret_fds = steal_ptr(&fds);
     return 0;
 }
 
-static int unpack(const struct recipe *recipe, const char *folder, char *const *debs, size_t n,
+static int unpack(const struct recipe *recipe, const char *folder, char **debs, size_t n,
                   struct err *err)
 {
-    int *fds;
-    int rc = enter(folder, debs, n, &fds, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = tree_unpack_deb(recipe, fds[i], debs[i], err);
-    free(fds);
-    return rc < 0 ? rc : tree_add_recipe(recipe, err);
+    _cleanup_free_ int *fds = NULL;
+    int r = enter(folder, debs, n, &fds, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        r = tree_unpack_deb(recipe, fds[i], debs[i], err);
+        if (r < 0)
+            return r;
+    }
+    return tree_add_recipe(recipe, err);
+}
+
+/* Parts each NAME=PATH in place. */
+static int part(char **assignments, size_t n, char **ret_paths, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *equals = strchr(assignments[i], '=');
+
+        if (!equals)
+            return err_set(err, EINVAL, "%s: not NAME=PATH", assignments[i]);
+        *equals = '\0';
+        ret_paths[i] = equals + 1;
+    }
+    return 0;
+}
+
+static int add_inputs(const struct recipe *recipe, char *const *names, const int *fds, size_t n,
+                      struct err *err)
+{
+    for (size_t i = 0; i < recipe->inputs.len; i++) {
+        const struct recipe_item *item = &recipe->inputs.items[i];
+        size_t at = 0;
+        int r;
+
+        while (at < n && strcmp(names[at], item->value) != 0)
+            at++;
+        if (at == n)
+            return err_set(err, EINVAL, "the recipe needs the input %s", item->value);
+        r = tree_add_input(item->path, fds[at], item->mode, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 static int add(const struct recipe *recipe, const char *folder, char **assignments, size_t n,
                struct err *err)
 {
-    char **paths = calloc(n + 1, sizeof(*paths));
+    _cleanup_free_ char **paths = calloc(n + 1, sizeof(*paths));
+    _cleanup_free_ int *fds = NULL;
+
     if (!paths)
         return err_set(err, ENOMEM, "out of memory");
-    int *fds = NULL;
-    int rc = 0;
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        char *equals = strchr(assignments[i], '=');
-        if (!equals) {
-            rc = err_set(err, EINVAL, "%s: not NAME=PATH", assignments[i]);
-            break;
-        }
-        *equals = '\0';
-        paths[i] = equals + 1;
-    }
-    if (rc == 0)
-        rc = enter(folder, paths, n, &fds, err);
-    for (size_t i = 0; i < recipe->inputs.len && rc == 0; i++) {
-        const struct recipe_item *item = &recipe->inputs.items[i];
-        size_t at = 0;
-        while (at < n && strcmp(assignments[at], item->value) != 0)
-            at++;
-        if (at == n)
-            rc = err_set(err, EINVAL, "the recipe needs the input %s", item->value);
-        else
-            rc = tree_add_input(item->path, fds[at], item->mode, err);
-    }
-    free(fds);
-    free(paths);
-    return rc;
+    if (part(assignments, n, paths, err) < 0 || enter(folder, paths, n, &fds, err) < 0)
+        return -err->code;
+    return add_inputs(recipe, assignments, fds, n, err);
 }
 
 int main(int argc, char **argv)
@@ -129,24 +146,24 @@ int main(int argc, char **argv)
         log_error("image", "recipe=%s error=%s", argv[2], strerror(errno));
         return 1;
     }
-    int rc = recipe_read(file, &recipe, &err);
+    int r = recipe_read(file, &recipe, &err);
     fclose(file);
-    if (rc < 0)
+    if (r < 0)
         err_prefix(&err, "%s", argv[2]);
     else if (!strcmp(argv[1], "show"))
-        rc = show(&recipe, argv[3]);
+        r = show(&recipe, argv[3]);
     else if (!strcmp(argv[1], "unpack"))
-        rc = unpack(&recipe, argv[3], argv + 4, (size_t)argc - 4, &err);
+        r = unpack(&recipe, argv[3], argv + 4, (size_t)argc - 4, &err);
     else if (!strcmp(argv[1], "add"))
-        rc = add(&recipe, argv[3], argv + 4, (size_t)argc - 4, &err);
+        r = add(&recipe, argv[3], argv + 4, (size_t)argc - 4, &err);
     else
-        rc = -EINVAL;
+        r = -EINVAL;
     recipe_finish(&recipe);
-    if (rc < 0 && !err.code) {
+    if (r < 0 && !err.code) {
         fputs(USAGE, stderr);
         return 2;
     }
-    if (rc < 0)
+    if (r < 0)
         log_error("image", "%s", err.message);
-    return rc < 0 ? 1 : 0;
+    return r < 0 ? 1 : 0;
 }

@@ -85,9 +85,9 @@ static int read_input(struct reader *r, const yaml_node_t *node, struct recipe_i
         const char *key = scalar_text(yaml_document_get_node(r->document, pair->key));
         yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
         if (key && !strcmp(key, "mode")) {
-            int rc = read_mode(r, value, &item->mode);
-            if (rc < 0)
-                return rc;
+            int result = read_mode(r, value, &item->mode);
+            if (result < 0)
+                return result;
         } else if (key && !strcmp(key, "from")) {
             from = scalar_text(value);
         } else {
@@ -156,9 +156,9 @@ static int read_list(struct reader *r, const struct key *key, const yaml_node_t 
         }
         /* Counted first: what a failed read left behind is freed with the rest. */
         list->len = i + 1;
-        int rc = read_item(r, key, path, value, &list->items[i]);
-        if (rc < 0)
-            return rc;
+        int result = read_item(r, key, path, value, &list->items[i]);
+        if (result < 0)
+            return result;
     }
     return 0;
 }
@@ -182,21 +182,21 @@ static int read_document(struct reader *r, struct recipe *recipe)
         const yaml_node_t *key_node = yaml_document_get_node(r->document, pair->key);
         const yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
         const char *name = scalar_text(key_node);
-        int rc = -ENOENT;
+        int result = -ENOENT;
         if (name && !strcmp(name, "name"))
-            rc = read_name(r, value, &recipe->name);
+            result = read_name(r, value, &recipe->name);
         else if (name && !strcmp(name, "suite"))
-            rc = read_name(r, value, &recipe->suite);
+            result = read_name(r, value, &recipe->suite);
         for (size_t i = 0; name && i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]); i++) {
             if (strcmp(name, LIST_KEYS[i].name) != 0)
                 continue;
             void *list = (char *)recipe + LIST_KEYS[i].offset;
-            rc = read_list(r, &LIST_KEYS[i], value, list);
+            result = read_list(r, &LIST_KEYS[i], value, list);
         }
-        if (rc == -ENOENT)
+        if (result == -ENOENT)
             return refuse(r, key_node, "unknown key");
-        if (rc < 0)
-            return rc;
+        if (result < 0)
+            return result;
     }
     if (!recipe->name || !recipe->suite || !recipe->packages.len)
         return err_set(r->err, EINVAL, "name, suite and packages are needed");
@@ -213,18 +213,18 @@ int recipe_read(FILE *file, struct recipe *ret_recipe, struct err *err)
         return err_set(err, ENOMEM, "out of memory");
     yaml_parser_set_input_file(&parser, file);
     if (!yaml_parser_load(&parser, &document)) {
-        int rc = err_set(err, EINVAL, "line %zu: %s", parser.problem_mark.line + 1,
-                         parser.problem ? parser.problem : "not YAML");
+        int result = err_set(err, EINVAL, "line %zu: %s", parser.problem_mark.line + 1,
+                             parser.problem ? parser.problem : "not YAML");
         yaml_parser_delete(&parser);
-        return rc;
+        return result;
     }
     struct reader reader = {.document = &document, .err = err};
-    int rc = read_document(&reader, &recipe);
+    int result = read_document(&reader, &recipe);
     yaml_document_delete(&document);
     yaml_parser_delete(&parser);
-    if (rc < 0) {
+    if (result < 0) {
         recipe_finish(&recipe);
-        return err_set(err, -rc, "out of memory");
+        return err_set(err, -result, "out of memory");
     }
     *ret_recipe = recipe;
     return 0;

@@ -14,7 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
+
+CLEANUP_WITH(struct archive *, archive_free)
+
+static void cleanup_closedir(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
 
 #define COPY_SIZE (64u * 1024u)
 
@@ -74,141 +83,158 @@ static int copy_data(struct archive *from, struct archive *to, struct err *err)
     size_t size;
     la_int64_t offset;
     for (;;) {
-        int rc = archive_read_data_block(from, &data, &size, &offset);
-        if (rc == ARCHIVE_EOF)
+        const int status = archive_read_data_block(from, &data, &size, &offset);
+
+        if (status == ARCHIVE_EOF)
             return 0;
-        if (rc < ARCHIVE_WARN)
+        if (status < ARCHIVE_WARN)
             return archive_failed(err, from, "reading");
         if (archive_write_data_block(to, data, size, offset) < ARCHIVE_WARN)
             return archive_failed(err, to, "writing");
     }
 }
 
+/* An entry that is wanted, under the path that it has in the image. */
+static int unpack_wanted(struct archive *from, struct archive_entry *entry,
+                         struct archive *disk, const char *path, struct err *err)
+{
+    const char *target = archive_entry_hardlink(entry);
+    int r;
+
+    archive_entry_set_pathname(entry, path);
+    if (target) {
+        _cleanup_free_ char *mapped = image_path(target);
+
+        archive_entry_set_hardlink(entry, mapped);
+    }
+    archive_entry_set_perm(entry, archive_entry_perm(entry) & 01777);
+    if (archive_write_header(disk, entry) < ARCHIVE_WARN)
+        return archive_failed(err, disk, path);
+    r = archive_entry_size(entry) > 0 ? copy_data(from, disk, err) : 0;
+    if (r < 0)
+        return r;
+    return archive_write_finish_entry(disk) < ARCHIVE_WARN ? archive_failed(err, disk, path)
+                                                           : 0;
+}
+
 static int unpack_entry(const struct recipe *recipe, struct archive *from,
                         struct archive_entry *entry, struct archive *disk, struct err *err)
 {
-    char *path = image_path(archive_entry_pathname(entry));
+    _cleanup_free_ char *path = image_path(archive_entry_pathname(entry));
+
     if (!path)
         return err_set(err, ENOMEM, "out of memory");
-    int rc = 0;
-    if (*path && recipe_wants(recipe, path)) {
-        archive_entry_set_pathname(entry, path);
-        const char *target = archive_entry_hardlink(entry);
-        if (target) {
-            char *mapped = image_path(target);
-            archive_entry_set_hardlink(entry, mapped);
-            free(mapped);
-        }
-        archive_entry_set_perm(entry, archive_entry_perm(entry) & 01777);
-        if (archive_write_header(disk, entry) < ARCHIVE_WARN)
-            rc = archive_failed(err, disk, path);
-        else if (archive_entry_size(entry) > 0)
-            rc = copy_data(from, disk, err);
-        if (rc == 0 && archive_write_finish_entry(disk) < ARCHIVE_WARN)
-            rc = archive_failed(err, disk, path);
+    return *path && recipe_wants(recipe, path) ? unpack_wanted(from, entry, disk, path, err)
+                                               : 0;
+}
+
+static int unpack_entries(const struct recipe *recipe, struct archive *from,
+                          struct archive *disk, struct err *err)
+{
+    for (;;) {
+        struct archive_entry *entry;
+        const int next = archive_read_next_header(from, &entry);
+        int r;
+
+        if (next == ARCHIVE_EOF)
+            return 0;
+        if (next < ARCHIVE_WARN)
+            return archive_failed(err, from, "data.tar");
+        r = unpack_entry(recipe, from, entry, disk, err);
+        if (r < 0)
+            return r;
     }
-    free(path);
-    return rc;
 }
 
 static int unpack_data(const struct recipe *recipe, struct archive *outer, struct err *err)
 {
-    struct member *member = malloc(sizeof(*member));
-    struct archive *inner = archive_read_new();
-    struct archive *disk = archive_write_disk_new();
-    int rc = 0;
-    if (!member || !inner || !disk) {
-        rc = err_set(err, ENOMEM, "out of memory");
-        goto out;
-    }
+    _cleanup_free_ struct member *member = malloc(sizeof(*member));
+    _cleanup_(archive_free) struct archive *inner = archive_read_new();
+    _cleanup_(archive_free) struct archive *disk = archive_write_disk_new();
+    int r;
+
+    if (!member || !inner || !disk)
+        return err_set(err, ENOMEM, "out of memory");
     member->outer = outer;
     archive_read_support_filter_all(inner);
     archive_read_support_format_tar(inner);
     archive_write_disk_set_options(
         disk, ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_UNLINK | ARCHIVE_EXTRACT_SECURE_SYMLINKS |
                   ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS);
-    if (archive_read_open(inner, member, NULL, member_read, NULL) != ARCHIVE_OK) {
-        rc = archive_failed(err, inner, "data.tar");
-        goto out;
-    }
-    while (rc == 0) {
+    if (archive_read_open(inner, member, NULL, member_read, NULL) != ARCHIVE_OK)
+        return archive_failed(err, inner, "data.tar");
+    r = unpack_entries(recipe, inner, disk, err);
+    if (r < 0)
+        return r;
+    return archive_write_close(disk) < ARCHIVE_WARN ? archive_failed(err, disk, "closing") : 0;
+}
+
+static int unpack_outer(const struct recipe *recipe, struct archive *outer, struct err *err)
+{
+    for (;;) {
         struct archive_entry *entry;
-        int next = archive_read_next_header(inner, &entry);
+        const int next = archive_read_next_header(outer, &entry);
+
         if (next == ARCHIVE_EOF)
-            break;
+            return err_set(err, EINVAL, "no data.tar in it");
         if (next < ARCHIVE_WARN)
-            rc = archive_failed(err, inner, "data.tar");
-        else
-            rc = unpack_entry(recipe, inner, entry, disk, err);
+            return archive_failed(err, outer, "not a package");
+        if (!strncmp(archive_entry_pathname(entry), "data.tar", 8))
+            return unpack_data(recipe, outer, err);
     }
-    if (rc == 0 && archive_write_close(disk) < ARCHIVE_WARN)
-        rc = archive_failed(err, disk, "closing");
-out:
-    archive_write_free(disk);
-    archive_read_free(inner);
-    free(member);
-    return rc;
 }
 
 int tree_unpack_deb(const struct recipe *recipe, int deb_fd, const char *deb_name,
                     struct err *err)
 {
-    struct archive *outer = archive_read_new();
+    _cleanup_(archive_free) struct archive *outer = archive_read_new();
+    int r;
+
     if (!outer)
         return err_set(err, ENOMEM, "out of memory");
     archive_read_support_format_ar(outer);
-    int rc = -ENOENT;
-    if (archive_read_open_fd(outer, deb_fd, COPY_SIZE) != ARCHIVE_OK)
-        rc = archive_failed(err, outer, deb_name);
-    while (rc == -ENOENT) {
-        struct archive_entry *entry;
-        int next = archive_read_next_header(outer, &entry);
-        if (next == ARCHIVE_EOF)
-            rc = err_set(err, EINVAL, "%s: no data.tar in it", deb_name);
-        else if (next < ARCHIVE_WARN)
-            rc = archive_failed(err, outer, deb_name);
-        else if (!strncmp(archive_entry_pathname(entry), "data.tar", 8))
-            rc = unpack_data(recipe, outer, err);
-    }
-    if (rc < 0)
+    r = archive_read_open_fd(outer, deb_fd, COPY_SIZE) == ARCHIVE_OK
+            ? unpack_outer(recipe, outer, err)
+            : archive_failed(err, outer, "not a package");
+    if (r < 0)
         err_prefix(err, "%s", deb_name);
-    archive_read_free(outer);
-    return rc;
+    return r;
 }
 
 /* Makes the folders above path. */
 static int make_parents(const char *path, struct err *err)
 {
-    char *copy = strdup(path);
+    _cleanup_free_ char *copy = strdup(path);
+
     if (!copy)
         return err_set(err, ENOMEM, "out of memory");
-    int rc = 0;
-    for (char *slash = strchr(copy, '/'); slash && rc == 0; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(copy, 0755) < 0 && errno != EEXIST)
-            rc = err_set_errno(err, errno, "%s", copy);
+            return err_set_errno(err, errno, "%s", copy);
         *slash = '/';
     }
-    free(copy);
-    return rc;
+    return 0;
 }
 
 /* Makes the folders above path and removes what is at path, unless it is a folder. */
 static int make_room(const char *path, struct err *err)
 {
-    int rc = make_parents(path, err);
-    if (rc == 0 && unlink(path) < 0 && errno != ENOENT)
-        rc = err_set_errno(err, errno, "%s", path);
-    return rc;
+    int r = make_parents(path, err);
+
+    if (r < 0)
+        return r;
+    return unlink(path) < 0 && errno != ENOENT ? err_set_errno(err, errno, "%s", path) : 0;
 }
 
 static int open_new(const char *path, mode_t mode, struct err *err)
 {
-    int rc = make_room(path, err);
-    if (rc < 0)
-        return rc;
-    _cleanup_fd_ int fd =
-        open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    _cleanup_fd_ int fd = -1;
+    int r = make_room(path, err);
+
+    if (r < 0)
+        return r;
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     /* fchmod: the mode must not depend on the umask of whoever builds. */
     if (fd < 0 || fchmod(fd, mode) < 0)
         return err_set_errno(err, errno, "%s", path);
@@ -218,17 +244,20 @@ static int open_new(const char *path, mode_t mode, struct err *err)
 static int add_text(const struct recipe_item *item, struct err *err)
 {
     _cleanup_fd_ int fd = open_new(item->path, item->mode, err);
+    int r;
+
     if (fd < 0)
         return fd;
-    int rc = fd_write_full(fd, item->value, strlen(item->value));
-    return rc < 0 ? err_set_errno(err, -rc, "%s", item->path) : 0;
+    r = fd_write_full(fd, item->value, strlen(item->value));
+    return r < 0 ? err_set_errno(err, -r, "%s", item->path) : 0;
 }
 
 static int add_directory(const struct recipe_item *item, struct err *err)
 {
-    int rc = make_parents(item->path, err);
-    if (rc < 0)
-        return rc;
+    int r = make_parents(item->path, err);
+
+    if (r < 0)
+        return r;
     if ((mkdir(item->path, 0755) < 0 && errno != EEXIST) || chmod(item->path, item->mode) < 0)
         return err_set_errno(err, errno, "%s", item->path);
     return 0;
@@ -236,83 +265,103 @@ static int add_directory(const struct recipe_item *item, struct err *err)
 
 static int add_link(const struct recipe_item *item, struct err *err)
 {
-    int rc = make_room(item->path, err);
-    if (rc == 0 && symlink(item->value, item->path) < 0)
-        rc = err_set_errno(err, errno, "%s", item->path);
-    return rc;
+    int r = make_room(item->path, err);
+
+    if (r < 0)
+        return r;
+    return symlink(item->value, item->path) < 0 ? err_set_errno(err, errno, "%s", item->path)
+                                                : 0;
 }
 
 int tree_add_recipe(const struct recipe *recipe, struct err *err)
 {
-    int rc = 0;
-    for (size_t i = 0; i < recipe->directories.len && rc == 0; i++)
-        rc = add_directory(&recipe->directories.items[i], err);
-    for (size_t i = 0; i < recipe->links.len && rc == 0; i++)
-        rc = add_link(&recipe->links.items[i], err);
-    for (size_t i = 0; i < recipe->files.len && rc == 0; i++)
-        rc = add_text(&recipe->files.items[i], err);
-    return rc;
+    const struct {
+        const struct recipe_list *list;
+        int (*add)(const struct recipe_item *item, struct err *err);
+    } kinds[] = {{&recipe->directories, add_directory},
+                 {&recipe->links, add_link},
+                 {&recipe->files, add_text}};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        for (size_t j = 0; j < kinds[i].list->len; j++) {
+            int r = kinds[i].add(&kinds[i].list->items[j], err);
+
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
 }
 
-static int add_file(const char *path, int source_fd, mode_t mode, struct err *err)
+/* What is left of source_fd, at the end of fd. */
+static int copy_file(const char *path, int fd, int source_fd, struct err *err)
 {
     char data[COPY_SIZE];
-    _cleanup_fd_ int fd = open_new(path, mode, err);
-    if (fd < 0)
-        return fd;
+
     for (;;) {
         ssize_t n = fd_read_full(source_fd, data, sizeof(data));
+        int r;
+
         if (n < 0)
             return err_set_errno(err, (int)-n, "reading the source of %s", path);
         if (n == 0)
             return 0;
-        int rc = fd_write_full(fd, data, (size_t)n);
-        if (rc < 0)
-            return err_set_errno(err, -rc, "%s", path);
+        r = fd_write_full(fd, data, (size_t)n);
+        if (r < 0)
+            return err_set_errno(err, -r, "%s", path);
     }
+}
+
+static int add_file(const char *path, int source_fd, mode_t mode, struct err *err)
+{
+    _cleanup_fd_ int fd = open_new(path, mode, err);
+
+    return fd < 0 ? fd : copy_file(path, fd, source_fd, err);
 }
 
 static int add_folder_entry(const char *folder, int folder_fd, const char *name, mode_t mode,
                             struct err *err)
 {
-    char *path;
-    if (asprintf(&path, "%s/%s", folder, name) < 0)
-        return err_set(err, ENOMEM, "out of memory");
     _cleanup_fd_ int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    _cleanup_free_ char *path = NULL;
     struct stat st;
-    int rc;
+
+    if (asprintf(&path, "%s/%s", folder, name) < 0) {
+        path = NULL;
+        return err_set(err, ENOMEM, "out of memory");
+    }
     if (fd < 0 || fstat(fd, &st) < 0)
-        rc = err_set_errno(err, errno, "the source of %s", path);
-    else if (!S_ISREG(st.st_mode))
-        rc = err_set(err, EINVAL, "the source of %s is not a regular file", path);
-    else
-        rc = add_file(path, fd, mode, err);
-    free(path);
-    return rc;
+        return err_set_errno(err, errno, "the source of %s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, EINVAL, "the source of %s is not a regular file", path);
+    return add_file(path, fd, mode, err);
+}
+
+static int add_folder(const char *path, int source_fd, mode_t mode, struct err *err)
+{
+    _cleanup_(closedir) DIR *dir = fd_opendir(source_fd);
+    const struct dirent *entry;
+
+    if (!dir)
+        return err_set_errno(err, errno, "the source of %s", path);
+    while ((entry = readdir(dir))) {
+        int r = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                        strcmp(entry->d_name, "__pycache__") == 0
+                    ? 0
+                    : add_folder_entry(path, source_fd, entry->d_name, mode, err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 int tree_add_input(const char *path, int source_fd, mode_t mode, struct err *err)
 {
     struct stat st;
+
     if (fstat(source_fd, &st) < 0)
         return err_set_errno(err, errno, "the source of %s", path);
-    if (!S_ISDIR(st.st_mode))
-        return add_file(path, source_fd, mode, err);
-
-    int own_fd = fcntl(source_fd, F_DUPFD_CLOEXEC, 0);
-    DIR *dir = own_fd < 0 ? NULL : fdopendir(own_fd);
-    if (!dir) {
-        int rc = err_set_errno(err, errno, "the source of %s", path);
-        fd_close(&own_fd);
-        return rc;
-    }
-    const struct dirent *entry;
-    int rc = 0;
-    rewinddir(dir);
-    while (rc == 0 && (entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, "__pycache__") != 0)
-            rc = add_folder_entry(path, source_fd, entry->d_name, mode, err);
-    closedir(dir);
-    return rc;
+    return S_ISDIR(st.st_mode) ? add_folder(path, source_fd, mode, err)
+                               : add_file(path, source_fd, mode, err);
 }

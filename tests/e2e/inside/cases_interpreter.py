@@ -450,6 +450,55 @@ print(json.dumps([asyncio.run(main()), body, db.execute("select count(*) from t"
 
 
 @case
+def packages_of_the_image_work(world):
+    source = r"""
+import http.server, io, json, threading
+import bs4, dateutil.parser, defusedxml.ElementTree, jinja2, markdown, requests, yaml
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b'{"served": 1}')
+    def log_message(self, *args): pass
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+html = markdown.markdown("# Title\n\n*one*")
+print(json.dumps([
+    yaml.safe_load("a: [1, {b: c}]"), yaml.dump({"x": 1}, Dumper=yaml.CSafeDumper),
+    requests.get(f"http://127.0.0.1:{server.server_port}/").json(),
+    jinja2.Template("{% for x in xs %}<{{ x }}>{% endfor %}").render(xs=[1, 2]),
+    bs4.BeautifulSoup(html, "html.parser").em.text,
+    dateutil.parser.parse("1 May 2020 12:30").isoformat(),
+    defusedxml.ElementTree.parse(io.StringIO("<a><b/></a>")).getroot()[0].tag]))
+"""
+    expected = [{"a": [1, {"b": "c"}]}, "x: 1\n", {"served": 1}, "<1><2>", "one",
+                "2020-05-01T12:30:00", "b"]
+    result = world.client.run_ok(python_skill(source), timeout=60)
+    check_equal(result["output"], expected, "output")
+
+
+@case
+def programs_of_the_image_work(world):
+    source = """
+set -eu
+cd /tmp && git init -q repository && cd repository
+echo one >a && git add a && git -c user.name=x -c user.email=x@y commit -qm first
+git log --format=%s && git archive HEAD | tar -t
+zip -q a.zip a && unzip -p a.zip && tar -cJf a.tar.xz a && tar -tf a.tar.xz
+sqlite3 db "create table t(n); insert into t values (40), (2); select sum(n) from t"
+echo '{"a": [1, 2]}' | jq -c .a
+curl -s file:///tmp/repository/a
+perl -e 'print join(",", map { $_ * 2 } 1 .. 3), "\\n"'
+printf x | openssl dgst -sha256 -r | cut -c 1-8
+awk 'BEGIN { print 6 * 7 }' | xz | xz -d
+curl -s http://127.0.0.1:1/ || echo "curl:$?"
+"""
+    result = world.client.run_ok(bash_skill(source), timeout=60)
+    expected = "first a one a 42 [1,2] one 2,4,6 2d711642 42 curl:7"
+    check_equal(result["stdout"].split(), expected.split(), "stdout")
+
+
+@case
 def streams_open_again_by_name(world):
     archive = bash_skill("echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin")
     result = world.client.run_ok(archive, input=[7])

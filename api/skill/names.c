@@ -47,6 +47,14 @@ const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
     return out;
 }
 
+struct names_shown names_shown(const char *name)
+{
+    struct names_shown shown;
+
+    names_show(name, shown.text);
+    return shown;
+}
+
 static int check_bytes(const char *raw, size_t len, const char *shown, struct err *err)
 {
     for (size_t at = 0; at < len;) {

@@ -9,22 +9,19 @@
 
 int skill_strings_add(struct skill_strings *list, const char *format, ...)
 {
-    char *text = NULL;
-    va_list args;
-
-    va_start(args, format);
-    int len = vasprintf(&text, format, args);
-    va_end(args);
-    if (len < 0)
-        return -ENOMEM;
-
     char **items = reallocarray(list->items, list->len + 1, sizeof(*items));
-    if (!items) {
-        free(text);
-        return -ENOMEM;
+    va_list args;
+    int len = -1;
+
+    if (items) {
+        list->items = items;
+        va_start(args, format);
+        len = vasprintf(&items[list->len], format, args);
+        va_end(args);
     }
-    list->items = items;
-    list->items[list->len++] = text;
+    if (len < 0)
+        return list->error = -ENOMEM;
+    list->len++;
     return 0;
 }
 

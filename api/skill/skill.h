@@ -16,9 +16,10 @@
 struct skill_strings {
     char **items; /* owned, each NUL-terminated UTF-8 */
     size_t len;
+    int error; /* -ENOMEM once a string could not be added, or 0 */
 };
 
-/* Appends a formatted string. 0 or -ENOMEM. */
+/* Appends a formatted string. 0 or -ENOMEM, which the list remembers. */
 int skill_strings_add(struct skill_strings *list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void skill_strings_finish(struct skill_strings *list);

@@ -25,6 +25,22 @@ void yamltree_destroy(struct yamltree *node)
     free(node);
 }
 
+const struct yamltree *yamltree_find(const struct yamltree *map, const char *key)
+{
+    for (size_t i = 0; i + 1 < map->n; i += 2) {
+        if (map->children[i]->kind == YAMLTREE_SCALAR &&
+            strcmp(map->children[i]->text, key) == 0)
+            return map->children[i + 1];
+    }
+    return NULL;
+}
+
+bool yamltree_is_null(const struct yamltree *node)
+{
+    return node->kind == YAMLTREE_SCALAR && node->plain &&
+           (node->len == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+}
+
 static int next_event(struct builder *b, yaml_event_t *event)
 {
     if (yaml_parser_parse(&b->parser, event))

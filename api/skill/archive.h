@@ -58,7 +58,7 @@ struct skill_archive {
 };
 
 /*
- * Reads the archive in in_fd (a regular file or memfd, from offset 0; its offset is not used)
+ * Reads the archive in in_fd (a regular file or memfd, from offset 0; its offset is moved)
  * and writes the canonical tar to tar_fd at its current offset; tar_fd -1 only checks. tar_fd
  * must be a seekable file the caller throws away on failure. The caller finishes *ret.
  *

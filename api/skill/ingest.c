@@ -60,6 +60,8 @@ static int explain(struct archive *a, const struct source *source, const char *w
         return result;
     if (archive_errno(a) == ENOMEM)
         return -ENOMEM;
+    if (archive_errno(a) == EIO)
+        return err_set_errno(err, EIO, "cannot read the archive");
     if (archive_format(a) == 0 && source_is_zip(source))
         return err_set(err, EINVAL, "the zip archive is damaged or cut short");
     if (archive_format(a) == 0 && source_is_packed(source))
@@ -242,8 +244,11 @@ static int check_zip_names(int fd, uint64_t size, struct err *err)
     return result;
 }
 
-static int set_up(struct archive *a, struct source *source)
+static int read_all(struct ingest *in, int in_fd, struct archive *a, struct source *source,
+                    struct err *err)
 {
+    int result;
+
     /*
      * No filters: the source has unpacked what there was. Zips by their central directory only,
      * as check_zip_names() reads them: without one, a reader unpacks what it skips to find its
@@ -253,17 +258,7 @@ static int set_up(struct archive *a, struct source *source)
          archive_read_support_format_zip_seekable(a) != ARCHIVE_OK) ||
         archive_read_support_format_tar(a) != ARCHIVE_OK)
         return -ENOMEM;
-    return source_attach(source, a);
-}
-
-static int read_all(struct ingest *in, int in_fd, struct archive *a, struct source *source,
-                    struct err *err)
-{
-    int result = set_up(a, source);
-
-    if (result < 0)
-        return result;
-    if (archive_read_open1(a) != ARCHIVE_OK)
+    if (source_open(source, a) != ARCHIVE_OK)
         return explain(a, source, "the archive cannot be read", err);
     result = read_entries(in, a, source, err);
     if (result < 0 || (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_ZIP)

@@ -107,12 +107,19 @@ static bool equals(const cJSON *choice, const cJSON *value, const char *text)
     return cJSON_Compare(choice, value, true);
 }
 
+static int refuse_choice(struct filling *f, const char *name, const cJSON *choices)
+{
+    char *list = cJSON_PrintUnformatted(choices);
+    int r = refuse(f, name, "must be one of %.200s", list ? list : "its choices");
+
+    cJSON_free(list);
+    return r;
+}
+
 static int check_choice(struct filling *f, const struct parser_action *a, const cJSON *value,
                         const char *text)
 {
     const cJSON *choice;
-    char *list;
-    int r;
 
     if (!a->choices)
         return 0;
@@ -121,10 +128,7 @@ static int check_choice(struct filling *f, const struct parser_action *a, const 
         if (equals(choice, value, text))
             return 0;
     }
-    list = cJSON_PrintUnformatted(a->choices);
-    r = refuse(f, a->property, "must be one of %.200s", list ? list : "its choices");
-    cJSON_free(list);
-    return r;
+    return refuse_choice(f, a->property, a->choices);
 }
 
 static bool is_number_text(const char *text, bool whole)
@@ -407,30 +411,34 @@ static int write_positional(struct filling *f, const struct parser_action *a,
 
 static int fill(struct filling *f, const struct parser *p);
 
+static const struct parser_command *find_command(const struct filling *f,
+                                                 const struct parser_action *a)
+{
+    const char *name = cJSON_GetStringValue(value_of(f, a));
+
+    for (size_t i = 0; name && i < a->n_commands; i++) {
+        if (strcmp(a->commands[i].name, name) == 0)
+            return &a->commands[i];
+    }
+    return NULL;
+}
+
 static int put_command(struct filling *f, const struct parser_action *a)
 {
-    const cJSON *value = value_of(f, a);
-    const char *name = cJSON_GetStringValue(value);
-    cJSON *names;
-    char *list;
+    const struct parser_command *command = find_command(f, a);
+    _cleanup_(cJSON_Delete) cJSON *names = NULL;
     int r;
 
-    if (!value)
+    if (!value_of(f, a))
         return a->required ? refuse(f, a->property, "is missing") : 0;
-    for (size_t i = 0; name && i < a->n_commands; i++) {
-        if (strcmp(a->commands[i].name, name) != 0)
-            continue;
-        r = put(f, name);
-        return r < 0 ? r : fill(f, &a->commands[i].parser);
+    if (command) {
+        r = put(f, command->name);
+        return r < 0 ? r : fill(f, &command->parser);
     }
     names = cJSON_CreateArray();
     for (size_t i = 0; i < a->n_commands; i++)
         cJSON_AddItemToArray(names, cJSON_CreateString(a->commands[i].name));
-    list = cJSON_PrintUnformatted(names);
-    r = refuse(f, a->property, "must be one of %.200s", list ? list : "its commands");
-    cJSON_free(list);
-    cJSON_Delete(names);
-    return r;
+    return refuse_choice(f, a->property, names);
 }
 
 /* Positional arguments, and "--" before them where they could be taken for something else. */
@@ -484,16 +492,10 @@ static bool is_known(const struct filling *f, const struct parser *p, const char
 {
     for (size_t i = 0; i < p->n_actions; i++) {
         const struct parser_action *a = &p->actions[i];
-        const char *chosen =
-            a->kind == PARSER_COMMANDS ? cJSON_GetStringValue(value_of(f, a)) : NULL;
+        const struct parser_command *chosen = find_command(f, a);
 
-        if (strcmp(a->property, name) == 0)
+        if (strcmp(a->property, name) == 0 || (chosen && is_known(f, &chosen->parser, name)))
             return true;
-        for (size_t k = 0; chosen && k < a->n_commands; k++) {
-            if (strcmp(a->commands[k].name, chosen) == 0 &&
-                is_known(f, &a->commands[k].parser, name))
-                return true;
-        }
     }
     return false;
 }

@@ -171,18 +171,15 @@ static int parse_yaml(struct span yaml, struct skill *skill, struct yamltree **r
     if (result == 0)
         return 0;
     if (result == -EINVAL) {
-        struct buf quoted = buf_init(3 * (size_t)FRONTMATTER_YAML_MAX);
+        _cleanup_buf_ struct buf quoted = buf_init(3 * (size_t)FRONTMATTER_YAML_MAX);
         unsigned line;
         if (quote_colons(yaml, &quoted, &line) == 0 && line > 0 &&
             yamltree_parse((const char *)quoted.data, quoted.len, 2, &limits, ret, &second) ==
-                0) {
-            buf_finish(&quoted);
+                0)
             return skill_strings_add(&skill->warnings,
                                      "line %u: a value with a colon needs quotes; they were "
                                      "added",
                                      line);
-        }
-        buf_finish(&quoted);
     }
     if (result == -ENOMEM)
         return result;

@@ -25,6 +25,33 @@ int skill_strings_add(struct skill_strings *list, const char *format, ...)
     return 0;
 }
 
+int skill_strings_insert(struct skill_strings *list, const char *text, size_t max)
+{
+    size_t low = 0, high = list->len;
+    char *added;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(list->items[middle], text);
+
+        if (order == 0)
+            return 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (list->len == max)
+        return 0;
+    if (skill_strings_add(list, "%s", text) < 0)
+        return -ENOMEM;
+    added = list->items[list->len - 1];
+    memmove(list->items + low + 1, list->items + low,
+            (list->len - 1 - low) * sizeof(*list->items));
+    list->items[low] = added;
+    return 0;
+}
+
 void skill_strings_finish(struct skill_strings *list)
 {
     for (size_t i = 0; i < list->len; i++)

@@ -42,13 +42,11 @@ struct artifacts {
 
 static int leave_out(struct artifacts *a, const char *name, const char *reason)
 {
-    char shown[NAMES_SHOWN_MAX];
-
     if (a->warnings.len >= WARNINGS_MAX - 1) {
         a->unsaid++;
         return 0;
     }
-    return skill_strings_add(&a->warnings, "\"%s\" was left out: %s", names_show(name, shown),
+    return skill_strings_add(&a->warnings, "\"%s\" was left out: %s", names_shown(name).text,
                              reason);
 }
 
@@ -107,11 +105,11 @@ static int on_data(void *user, const uint8_t *data, size_t len)
     return 0;
 }
 
-static int write_failed(struct artifacts *a)
+static int write_failed(struct artifacts *a, struct err *err)
 {
     int code = archive_errno(a->out);
 
-    return err_set_errno(a->err, code > 0 ? code : EIO, "cannot write the artifacts");
+    return err_set_errno(err, code > 0 ? code : EIO, "cannot write the artifacts");
 }
 
 static int write_out(struct artifacts *a)
@@ -128,7 +126,7 @@ static int write_out(struct artifacts *a)
     archive_entry_set_size(entry, (la_int64_t)a->current_size);
     archive_entry_set_mtime(entry, (time_t)a->current_mtime, 0);
     if (archive_write_header(a->out, entry) < ARCHIVE_WARN)
-        result = write_failed(a);
+        result = write_failed(a, a->err);
     for (uint64_t at = 0; at < a->current_size && !result;) {
         uint64_t left = a->current_size - at;
         size_t want = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
@@ -136,7 +134,7 @@ static int write_out(struct artifacts *a)
         if (n <= 0)
             result = err_set_errno(a->err, n < 0 ? (int)-n : EIO, "cannot read an artifact");
         else if (archive_write_data(a->out, chunk, (size_t)n) != n)
-            result = write_failed(a);
+            result = write_failed(a, a->err);
         at += n > 0 ? (uint64_t)n : 0;
     }
     archive_entry_free(entry);
@@ -237,8 +235,7 @@ int artifacts_end(struct artifacts *a, struct err *err)
         result = skill_strings_add(&a->warnings, "%zu more files were left out", a->unsaid);
     fd_close(&a->spool_fd);
     if (archive_write_close(a->out) != ARCHIVE_OK && !result)
-        result = err_set_errno(err, archive_errno(a->out) > 0 ? archive_errno(a->out) : EIO,
-                               "cannot write the artifacts");
+        result = write_failed(a, err);
     return result;
 }
 

@@ -16,9 +16,7 @@
 
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
-#define COUNT_MAX       32
-#define SHOWN           64 /* bytes of a stranger's text in a message */
-#define SAFE_NUMBER_MAX 9007199254740992.0
+#define SHOWN 64 /* bytes of a stranger's text in a message */
 
 struct filling {
     const cJSON *arguments;
@@ -55,15 +53,6 @@ static const cJSON *value_of(const struct filling *f, const struct parser_action
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->arguments, a->property);
 
     return cJSON_IsNull(item) ? NULL : item;
-}
-
-static const char *option_of(const struct parser_action *a)
-{
-    for (size_t i = 0; i < a->n_options; i++) {
-        if (a->options[i][0] == a->options[i][1])
-            return a->options[i];
-    }
-    return a->options[0];
 }
 
 /* As argparse has it: -5 and -5.0 are numbers, unless an option looks like one. */
@@ -150,9 +139,9 @@ static int write_number(struct filling *f, const char *name, double number, bool
 {
     char text[64];
 
-    if (whole && (number != floor(number) || fabs(number) > SAFE_NUMBER_MAX))
+    if (whole && (number != floor(number) || fabs(number) > PARSER_SAFE_NUMBER))
         return refuse(f, name, "must be a whole number");
-    if (number == floor(number) && fabs(number) <= SAFE_NUMBER_MAX)
+    if (number == floor(number) && fabs(number) <= PARSER_SAFE_NUMBER)
         (void)snprintf(text, sizeof(text), "%.0f", number);
     else {
         (void)snprintf(text, sizeof(text), "%.15g", number);
@@ -210,7 +199,7 @@ static int put_joined(struct filling *f, const struct parser_action *a, const cJ
     f->greedy = false;
     if (r < 0)
         return r;
-    r = skill_strings_add(f->argv, "%s=%s", option_of(a), text);
+    r = skill_strings_add(f->argv, "%s=%s", parser_action_option(a), text);
     return r < 0 ? err_set(f->err, ENOMEM, "out of memory") : 0;
 }
 
@@ -253,7 +242,7 @@ static int put_list(struct filling *f, const struct parser *p, const struct pars
         return r;
     if (cJSON_GetArraySize(list) == 1 && a->nargs != PARSER_REST)
         return put_joined(f, a, list->child);
-    r = put(f, option_of(a));
+    r = put(f, parser_action_option(a));
     if (r < 0)
         return r;
     cJSON_ArrayForEach(item, list)
@@ -280,7 +269,7 @@ static int put_once(struct filling *f, const struct parser *p, const struct pars
     if (cJSON_IsFalse(value))
         return 0;
     f->greedy = true;
-    return put(f, option_of(a));
+    return put(f, parser_action_option(a));
 }
 
 static int put_each(struct filling *f, const struct parser *p, const struct parser_action *a,
@@ -315,11 +304,11 @@ static int put_count(struct filling *f, const struct parser_action *a, const cJS
     int r = 0;
 
     if (!cJSON_IsNumber(value) ||
-        !(value->valuedouble >= 0 && value->valuedouble <= COUNT_MAX) ||
+        !(value->valuedouble >= 0 && value->valuedouble <= PARSER_COUNT_MAX) ||
         value->valuedouble != floor(value->valuedouble))
-        return refuse(f, a->property, "must be a whole number from 0 to %d", COUNT_MAX);
+        return refuse(f, a->property, "must be a whole number from 0 to %d", PARSER_COUNT_MAX);
     for (int i = 0; r == 0 && i < value->valueint; i++)
-        r = put(f, option_of(a));
+        r = put(f, parser_action_option(a));
     return r;
 }
 
@@ -348,7 +337,7 @@ static int put_option(struct filling *f, const struct parser *p, const struct pa
         return put_count(f, a, value);
     default:
         f->greedy = false;
-        return cJSON_IsTrue(value) == a->sets_on ? put(f, option_of(a)) : 0;
+        return cJSON_IsTrue(value) == a->sets_on ? put(f, parser_action_option(a)) : 0;
     }
 }
 
@@ -445,7 +434,7 @@ static int put_command(struct filling *f, const struct parser_action *a)
 static int put_positionals(struct filling *f, const struct parser *p)
 {
     const struct parser_action *odd = NULL, *commands = NULL;
-    struct skill_strings texts = {0};
+    _cleanup_skill_strings_ struct skill_strings texts = {0};
     bool may_part = true;
     int r = 0;
 
@@ -472,12 +461,7 @@ static int put_positionals(struct filling *f, const struct parser *p)
         r = put(f, "--");
     for (size_t i = 0; r == 0 && i < texts.len; i++)
         r = put(f, texts.items[i]);
-    skill_strings_finish(&texts);
-    if (r < 0)
-        return r;
-    if (commands)
-        r = put_command(f, commands);
-    return r;
+    return r < 0 || !commands ? r : put_command(f, commands);
 }
 
 static int fill(struct filling *f, const struct parser *p)

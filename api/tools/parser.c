@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTION_MAX      128u
-#define SAFE_NUMBER_MAX 9007199254740992.0 /* what a double holds exactly */
+#define OPTION_MAX 128u
 
 /* The names that must not be used again below: those of the commands on the way there. */
 struct path {
@@ -127,7 +126,7 @@ static bool fits(enum parser_type type, const cJSON *item)
         return cJSON_IsString(item);
     case PARSER_INTEGER:
     case PARSER_NUMBER:
-        return cJSON_IsNumber(item) && fabs(item->valuedouble) <= SAFE_NUMBER_MAX &&
+        return cJSON_IsNumber(item) && fabs(item->valuedouble) <= PARSER_SAFE_NUMBER &&
                (type == PARSER_NUMBER || item->valuedouble == floor(item->valuedouble));
     case PARSER_BOOLEAN:
         return cJSON_IsBool(item);
@@ -202,17 +201,20 @@ static bool is_taken(const struct parser *p, const struct path *path, const char
     return false;
 }
 
+const char *parser_action_option(const struct parser_action *a)
+{
+    for (size_t i = 0; i < a->n_options; i++) {
+        if (a->options[i][0] == a->options[i][1])
+            return a->options[i];
+    }
+    return a->options[0];
+}
+
 /* What argparse calls an argument with these options where nothing else is said. */
 static void name_of_option(const struct parser_action *a, char name[PARSER_NAME_SIZE])
 {
-    const char *best = a->options[0];
+    const char *best = parser_action_option(a);
 
-    for (size_t i = 0; i < a->n_options; i++) {
-        if (a->options[i][0] == a->options[i][1]) {
-            best = a->options[i];
-            break;
-        }
-    }
     while (ispunct((unsigned char)*best) && *best != '_')
         best++;
     tool_name_clean(best, "_-.", name, PARSER_NAME_SIZE);

@@ -12,19 +12,19 @@
 
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
-#define COUNT_MAX 32
-#define HELP_MAX  2048u
+#define HELP_MAX 2048u
 
 const char schema_open[] =
     "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":true}";
 
 /* One property of the object, from every action that has its name. */
 struct property {
-    const char *name; /* borrowed */
-    const char *help; /* borrowed, or NULL */
-    cJSON *variants;  /* owned array of schemas that differ */
-    struct buf where; /* the commands that take it */
-    bool is_required; /* whatever the command is */
+    const char *name;                     /* borrowed */
+    const char *help;                     /* borrowed, or NULL */
+    cJSON *variants;                      /* owned array of schemas that differ */
+    struct buf where;                     /* the commands that take it */
+    const struct parser_action *commands; /* borrowed: the first that are behind it, or NULL */
+    bool is_required;                     /* whatever the command is */
     bool is_everywhere;
 };
 
@@ -151,7 +151,7 @@ static cJSON *write_action(struct writing *w, const struct parser_action *a)
     case PARSER_COUNT:
         json = begin(w, "integer");
         add(w, json, "minimum", cJSON_CreateNumber(0));
-        add(w, json, "maximum", cJSON_CreateNumber(COUNT_MAX));
+        add(w, json, "maximum", cJSON_CreateNumber(PARSER_COUNT_MAX));
         break;
     case PARSER_COMMANDS:
         json = write_commands(w, a);
@@ -222,6 +222,8 @@ static void merge(struct writing *w, const struct parser_action *a, const char *
         add(w, p->variants, NULL, json);
     if (!p->help)
         p->help = a->help;
+    if (!p->commands && a->kind == PARSER_COMMANDS)
+        p->commands = a;
     p->is_everywhere |= !where;
     p->is_required |= !where && a->required;
     if (where)
@@ -245,34 +247,14 @@ static void merge_parser(struct writing *w, const struct parser *parser, const c
     }
 }
 
-/* Finds the commands behind a property, for what each of them does. */
-static const struct parser_action *find_commands(const struct parser *parser, const char *name)
+static void write_description(struct writing *w, const struct property *p, cJSON *json)
 {
-    for (size_t i = 0; i < parser->n_actions; i++) {
-        const struct parser_action *a = &parser->actions[i];
-
-        if (a->kind == PARSER_COMMANDS && strcmp(a->property, name) == 0)
-            return a;
-        for (size_t k = 0; k < a->n_commands; k++) {
-            const struct parser_action *below = find_commands(&a->commands[k].parser, name);
-
-            if (below)
-                return below;
-        }
-    }
-    return NULL;
-}
-
-static void write_description(struct writing *w, const struct parser *parser,
-                              struct property *p, cJSON *json)
-{
-    const struct parser_action *commands = find_commands(parser, p->name);
     _cleanup_buf_ struct buf help = buf_init(HELP_MAX);
     _cleanup_buf_ struct buf text = buf_init(2 * HELP_MAX + PARSER_TEXT_MAX);
 
-    if (commands)
-        write_command_help(commands, &help);
-    if (commands)
+    if (p->commands)
+        write_command_help(p->commands, &help);
+    if (p->commands)
         (void)buf_append(&text, help.data, help.len);
     else if (p->help)
         (void)buf_printf(&text, "%s", p->help);
@@ -286,7 +268,7 @@ static void write_description(struct writing *w, const struct parser *parser,
             cJSON_CreateString(buf_cstr(&text) ? (char *)text.data : ""));
 }
 
-static cJSON *write_property(struct writing *w, const struct parser *parser, struct property *p)
+static cJSON *write_property(struct writing *w, struct property *p)
 {
     cJSON *json;
 
@@ -296,11 +278,11 @@ static cJSON *write_property(struct writing *w, const struct parser *parser, str
         json = begin(w, NULL);
         add(w, json, "anyOf", steal_ptr(&p->variants));
     }
-    write_description(w, parser, p, json);
+    write_description(w, p, json);
     return json;
 }
 
-static cJSON *write_object(struct writing *w, const struct parser *parser)
+static cJSON *write_object(struct writing *w)
 {
     cJSON *json = begin(w, "object"), *properties = begin(w, NULL);
     cJSON *required = keep(w, cJSON_CreateArray());
@@ -308,7 +290,7 @@ static cJSON *write_object(struct writing *w, const struct parser *parser)
     for (size_t i = 0; i < w->n && w->result == 0; i++) {
         struct property *p = &w->properties[i];
 
-        add(w, properties, p->name, write_property(w, parser, p));
+        add(w, properties, p->name, write_property(w, p));
         if (p->is_required)
             add(w, required, NULL, cJSON_CreateString(p->name));
     }
@@ -321,20 +303,9 @@ static cJSON *write_object(struct writing *w, const struct parser *parser)
     return json;
 }
 
-static size_t count_actions(const struct parser *parser)
+static int write_all(struct writing *w, struct buf *out)
 {
-    size_t n = parser->n_actions;
-
-    for (size_t i = 0; i < parser->n_actions; i++) {
-        for (size_t k = 0; k < parser->actions[i].n_commands; k++)
-            n += count_actions(&parser->actions[i].commands[k].parser);
-    }
-    return n;
-}
-
-static int write_all(struct writing *w, const struct parser *parser, struct buf *out)
-{
-    _cleanup_(cJSON_Delete) cJSON *json = write_object(w, parser);
+    _cleanup_(cJSON_Delete) cJSON *json = write_object(w);
     _cleanup_free_ char *text = w->result < 0 ? NULL : cJSON_PrintUnformatted(json);
 
     if (w->result < 0)
@@ -344,14 +315,14 @@ static int write_all(struct writing *w, const struct parser *parser, struct buf 
 
 int schema_write(const struct parser *parser, struct buf *out)
 {
-    struct writing w = {.properties =
-                            calloc(count_actions(parser) + 1, sizeof(struct property))};
+    /* At most one for each action that parser_read() takes. */
+    struct writing w = {.properties = calloc(PARSER_TOTAL_MAX, sizeof(struct property))};
 
     if (!w.properties)
         return -ENOMEM;
     merge_parser(&w, parser, NULL);
     if (w.result == 0)
-        w.result = write_all(&w, parser, out);
+        w.result = write_all(&w, out);
     for (size_t i = 0; i < w.n; i++) {
         cJSON_Delete(w.properties[i].variants);
         buf_finish(&w.properties[i].where);

@@ -31,7 +31,6 @@ struct artifacts {
     uint32_t kept;
     struct artifact *list; /* the first of them */
     size_t n;
-    size_t cap;
     uint64_t list_bytes; /* that the names of all would take */
     uint64_t bytes;
     struct name_tree names;
@@ -50,23 +49,25 @@ static int leave_out(struct artifacts *a, const char *name, const char *reason)
                              reason);
 }
 
+static int leave_out_over(struct artifacts *a, const char *name, const char *reason)
+{
+    a->truncated = true;
+    return leave_out(a, name, reason);
+}
+
 static int begin_file(struct artifacts *a, const struct tar_header *header)
 {
-    if (a->kept >= a->limits.files) {
-        a->truncated = true;
-        return leave_out(a, header->path, "there are too many files");
-    }
-    if (header->size > a->limits.file_bytes || header->size > a->limits.bytes - a->bytes) {
-        a->truncated = true;
-        return leave_out(a, header->path, "the files are too large");
-    }
-    int result = name_tree_add_file(&a->names, a->current);
+    int result;
+
+    if (a->kept >= a->limits.files)
+        return leave_out_over(a, header->path, "there are too many files");
+    if (header->size > a->limits.file_bytes || header->size > a->limits.bytes - a->bytes)
+        return leave_out_over(a, header->path, "the files are too large");
+    result = name_tree_add_file(&a->names, a->current);
     if (result == -EEXIST)
         return leave_out(a, header->path, "its name is taken");
-    if (result == -ENOSPC) {
-        a->truncated = true;
-        return leave_out(a, header->path, "the names are too many or too long");
-    }
+    if (result == -ENOSPC)
+        return leave_out_over(a, header->path, "the names are too many or too long");
     if (result < 0)
         return result;
     a->keeping = true;
@@ -144,22 +145,17 @@ static int write_out(struct artifacts *a)
 /* Lists the current file, unless the names before it fill the list. */
 static int list_current(struct artifacts *a)
 {
+    struct artifact *list;
+
     a->list_bytes += strlen(a->current);
     if (a->list_bytes > a->limits.list_bytes)
         return 0;
-    if (a->n == a->cap) {
-        size_t cap = a->cap ? 2 * a->cap : 16;
-        struct artifact *list = reallocarray(a->list, cap, sizeof(*list));
-        if (!list)
-            return -ENOMEM;
-        a->list = list;
-        a->cap = cap;
-    }
-    char *path = strdup(a->current);
-    if (!path)
+    list = reallocarray(a->list, a->n + 1, sizeof(*list));
+    if (!list)
         return -ENOMEM;
-    a->list[a->n++] = (struct artifact){path, a->current_size};
-    return 0;
+    a->list = list;
+    list[a->n] = (struct artifact){strdup(a->current), a->current_size};
+    return list[a->n++].path ? 0 : -ENOMEM;
 }
 
 static int on_end(void *user)

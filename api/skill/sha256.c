@@ -63,13 +63,11 @@ void sha256_destroy(struct sha256 *sha)
 
 int sha256_of(const void *data, size_t len, char ret_hex[SHA256_HEX_SIZE])
 {
-    struct sha256 *sha = sha256_create();
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
 
-    if (!sha)
+    if (EVP_Digest(data, len, digest, NULL, EVP_sha256(), NULL) != 1)
         return -ENOMEM;
-    sha256_update(sha, data, len);
-    sha256_hex(sha, ret_hex);
-    sha256_destroy(sha);
+    write_hex(digest, ret_hex);
     return 0;
 }
 

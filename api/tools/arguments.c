@@ -36,8 +36,7 @@ static int refuse(struct filling *f, const char *name, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    (void)err_set(f->err, EINVAL, "the argument \"%.*s\" %s", SHOWN, name, text);
-    return -EINVAL;
+    return err_set(f->err, EINVAL, "the argument \"%.*s\" %s", SHOWN, name, text);
 }
 
 static int put(struct filling *f, const char *text)
@@ -182,10 +181,8 @@ static int write_text(struct filling *f, const struct parser_action *a, const cJ
     }
     if (r < 0)
         return r;
-    if (!text) {
-        (void)err_set(f->err, ENOMEM, "out of memory");
-        return -ENOMEM;
-    }
+    if (!text)
+        return err_set(f->err, ENOMEM, "out of memory");
     *ret = text;
     return check_choice(f, a, value, text);
 }
@@ -375,22 +372,19 @@ static int write_positional(struct filling *f, const struct parser_action *a,
 {
     const cJSON *value = value_of(f, a), *item;
     bool is_list = parser_action_is_list(a);
-    int r = 0, n = 1;
+    int r;
 
     if (!value)
         return a->required ? refuse(f, a->property, "is missing") : 0;
-    if (is_list) {
-        r = check_count(f, a, value);
-        n = cJSON_GetArraySize(value);
-    }
+    r = is_list ? check_count(f, a, value) : 0;
     item = is_list ? value->child : value;
-    for (int i = 0; r == 0 && i < n; i++, item = item->next) {
+    for (; r == 0 && item; item = is_list ? item->next : NULL) {
         _cleanup_free_ char *text = NULL;
 
         r = write_text(f, a, item, &text);
         if (r < 0)
             return r;
-        if (text && strcmp(text, "--") == 0)
+        if (strcmp(text, "--") == 0)
             return refuse(f, a->property, "cannot be \"--\"");
         if (skill_strings_add(texts, "%s", text) < 0)
             return err_set(f->err, ENOMEM, "out of memory");

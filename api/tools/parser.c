@@ -35,9 +35,12 @@ static int no_memory(struct reading *r)
     return err_set(r->err, ENOMEM, "out of memory");
 }
 
+/* NULL for null too. */
 static const cJSON *member(const cJSON *json, const char *key)
 {
-    return cJSON_GetObjectItemCaseSensitive(json, key);
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+    return cJSON_IsNull(item) ? NULL : item;
 }
 
 /* Text or null; *ret stays NULL for null and for "". */
@@ -45,7 +48,7 @@ static int take_text(struct reading *r, const cJSON *json, const char *key, char
 {
     const cJSON *item = member(json, key);
 
-    if (!item || cJSON_IsNull(item))
+    if (!item)
         return 0;
     if (!cJSON_IsString(item) || strlen(item->valuestring) > PARSER_TEXT_MAX)
         return bad(r, "has a text that is none");
@@ -100,9 +103,8 @@ static int take_nargs(struct reading *r, const cJSON *json, struct parser_action
     const cJSON *item = member(json, "nargs");
     unsigned word = 0;
 
-    if (a->kind != PARSER_STORE && a->kind != PARSER_APPEND && a->kind != PARSER_EXTEND)
-        return 0;
-    if (!item || cJSON_IsNull(item))
+    if (!item ||
+        (a->kind != PARSER_STORE && a->kind != PARSER_APPEND && a->kind != PARSER_EXTEND))
         return 0;
     if (cJSON_IsNumber(item)) {
         if (!(item->valuedouble >= 1 && item->valuedouble <= PARSER_NARGS_MAX) ||
@@ -152,7 +154,7 @@ static int take_choices(struct reading *r, const cJSON *json, struct parser_acti
 {
     const cJSON *list = member(json, "choices");
 
-    if (!list || cJSON_IsNull(list))
+    if (!list)
         return 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > (int)PARSER_CHOICES_MAX)
         return bad(r, "has choices that are no list, or too many");
@@ -397,7 +399,7 @@ static int read_script(struct reading *r, const cJSON *json, struct parser_scrip
     if (!cJSON_IsNumber(version) || version->valuedouble != 1)
         return bad(r, "has another version");
     result = take_text(r, json, "doc", &script->doc);
-    if (result < 0 || !parser || cJSON_IsNull(parser))
+    if (result < 0 || !parser)
         return result;
     script->has_parser = true;
     return read_parser(r, parser, NULL, 0, &script->parser);

@@ -303,7 +303,6 @@ static int resolve_hard_link(struct ingest *in, struct archive_entry_info *entry
     entry->size = file->size;
     entry->offset = file->offset;
     entry->executable = file->executable;
-    free(steal_ptr(&entry->target));
     in->archive.expanded_bytes += file->size;
     if (in->archive.expanded_bytes > in->limits->expanded_bytes)
         return err_set(err, EFBIG, "the archive expands to more than %llu bytes",
@@ -320,8 +319,12 @@ static int check_links(struct ingest *in, struct err *err)
             result = resolve_hard_link(in, &in->archive.entries[i], err);
     }
     for (size_t i = 0; result == 0 && i < in->archive.n_entries; i++) {
-        if (in->archive.entries[i].type == ARCHIVE_ENTRY_LINK)
-            result = check_link(&in->archive, &in->archive.entries[i], err);
+        struct archive_entry_info *entry = &in->archive.entries[i];
+
+        if (entry->type == ARCHIVE_ENTRY_LINK)
+            result = check_link(&in->archive, entry, err);
+        else
+            free(steal_ptr(&entry->target));
     }
     return result;
 }

@@ -4,7 +4,6 @@
 #include "api/skill/frontmatter.h"
 #include "api/skill/names.h"
 #include "api/skill/yamltree.h"
-#include "base/cleanup.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -86,13 +85,14 @@ static bool has_good_characters(const char *name)
 
 static void check_folder(const char *folder, const char *name, struct skill_strings *errors)
 {
-    _cleanup_free_ char *normal = normalize((const uint8_t *)folder, strlen(folder));
+    char *normal = normalize((const uint8_t *)folder, strlen(folder));
 
     if (!normal)
         errors->error = -ENOMEM;
     else if (strcmp(normal, name) != 0)
         (void)skill_strings_add(errors, "the folder is called \"%s\" but the skill \"%s\"",
                                 names_shown(folder).text, names_shown(name).text);
+    free(normal);
 }
 
 static void check_normal_name(const char *name, const char *folder,
@@ -132,7 +132,7 @@ static bool is_blank(const char *text)
 static void check_name(const struct yamltree *node, const char *folder,
                        struct skill_strings *errors)
 {
-    _cleanup_free_ char *name = NULL;
+    char *name;
 
     if (!node) {
         (void)skill_strings_add(errors, "there is no name");
@@ -147,6 +147,7 @@ static void check_name(const struct yamltree *node, const char *folder,
         check_normal_name(name, folder, errors);
     else
         errors->error = -ENOMEM;
+    free(name);
 }
 
 static void check_description(const struct yamltree *node, struct skill_strings *errors)

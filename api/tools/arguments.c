@@ -384,7 +384,7 @@ static int write_positional(struct filling *f, const struct parser_action *a,
         r = write_text(f, a, item, &text);
         if (r < 0)
             return r;
-        if (strcmp(text, "--") == 0)
+        if (text && strcmp(text, "--") == 0)
             return refuse(f, a->property, "cannot be \"--\"");
         if (skill_strings_add(texts, "%s", text) < 0)
             return err_set(f->err, ENOMEM, "out of memory");

@@ -1,244 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/json/json_text.h"
 
+#include "api/json/json_scan.h"
 #include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
 
-struct scanner {
-    const char *text;
-    size_t len;
-    size_t at;
-};
-
-static int bad(const struct scanner *s, struct err *err, const char *what)
-{
-    unsigned line = 1, column = 1;
-
-    for (size_t i = 0; err && i < s->at; i++) {
-        column++;
-        if (s->text[i] == '\n') {
-            line++;
-            column = 1;
-        }
-    }
-    return err_set(err, EINVAL, "not JSON: line %u, column %u: %s was expected", line, column,
-                   what);
-}
-
-static int peek(const struct scanner *s)
-{
-    return s->at < s->len ? (unsigned char)s->text[s->at] : -1;
-}
-
-static bool take(struct scanner *s, char c)
-{
-    if (peek(s) != (unsigned char)c)
-        return false;
-    s->at++;
-    return true;
-}
-
-static void skip_space(struct scanner *s)
-{
-    while (s->at < s->len && strchr(" \t\r\n", s->text[s->at]) && s->text[s->at] != '\0')
-        s->at++;
-}
-
-static bool is_digit(int c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_hex(int c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-static int scan_escape(struct scanner *s, struct err *err)
-{
-    int c = peek(s);
-
-    if (c < 0 || c == 0 || !strchr("\"\\/bfnrtu", c))
-        return bad(s, err, "an escape such as \\n or \\u00e9");
-    s->at++;
-    if (c != 'u')
-        return 0;
-    for (int i = 0; i < 4; i++, s->at++) {
-        if (!is_hex(peek(s)))
-            return bad(s, err, "a hexadecimal digit");
-    }
-    return 0;
-}
-
-static int scan_string(struct scanner *s, struct err *err)
-{
-    if (!take(s, '"'))
-        return bad(s, err, "a string in double quotes");
-    for (;;) {
-        int c = peek(s);
-        size_t n;
-
-        if (c < 0)
-            return bad(s, err, "the closing \" of a string");
-        if (c < 0x20)
-            return bad(s, err, "an escape instead of a control character in a string");
-        if (c < 0x80) {
-            s->at++;
-            if (c == '"')
-                return 0;
-            if (c == '\\') {
-                int r = scan_escape(s, err);
-
-                if (r < 0)
-                    return r;
-            }
-            continue;
-        }
-        if (utf8_scan((const uint8_t *)s->text + s->at, s->len - s->at, &n) != UTF8_GOOD)
-            return bad(s, err, "UTF-8");
-        s->at += n;
-    }
-}
-
-static int scan_digits(struct scanner *s, struct err *err)
-{
-    if (!is_digit(peek(s)))
-        return bad(s, err, "a digit");
-    while (is_digit(peek(s)))
-        s->at++;
-    return 0;
-}
-
-static int scan_number(struct scanner *s, struct err *err)
-{
-    int r = 0;
-
-    (void)take(s, '-');
-    if (!take(s, '0'))
-        r = scan_digits(s, err);
-    if (r < 0)
-        return r;
-    if (take(s, '.'))
-        r = scan_digits(s, err);
-    if (r < 0 || (peek(s) != 'e' && peek(s) != 'E'))
-        return r;
-    s->at++;
-    if (!take(s, '+'))
-        (void)take(s, '-');
-    return scan_digits(s, err);
-}
-
-static int scan_scalar(struct scanner *s, struct err *err)
-{
-    static const char *const words[] = {"true", "false", "null"};
-    int c = peek(s);
-
-    if (c == '"')
-        return scan_string(s, err);
-    if (c == '-' || is_digit(c))
-        return scan_number(s, err);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        size_t n = strlen(words[i]);
-
-        if (s->len - s->at >= n && memcmp(s->text + s->at, words[i], n) == 0) {
-            s->at += n;
-            return 0;
-        }
-    }
-    return bad(s, err, "a value");
-}
-
-/* Scans a key and its colon. */
-static int scan_key(struct scanner *s, struct err *err)
-{
-    int r;
-
-    skip_space(s);
-    r = scan_string(s, err);
-    if (r < 0)
-        return r;
-    skip_space(s);
-    return take(s, ':') ? 0 : bad(s, err, "a colon");
-}
-
-/* Scans one value without recursion: a bit per open container says whether it is an object. */
-static int scan_value(struct scanner *s, struct err *err)
-{
-    uint8_t objects[JSON_TEXT_DEPTH_MAX / 8] = {0};
-    unsigned depth = 0;
-
-    for (;;) {
-        int c, r = 0;
-
-        skip_space(s);
-        c = peek(s);
-        if (c == '{' || c == '[') {
-            if (depth == JSON_TEXT_DEPTH_MAX)
-                return err_set(err, EINVAL, "JSON nested deeper than %u", JSON_TEXT_DEPTH_MAX);
-            s->at++;
-            if (c == '{')
-                objects[depth / 8] |= (uint8_t)(1u << depth % 8);
-            else
-                objects[depth / 8] &= (uint8_t) ~(1u << depth % 8);
-            depth++;
-            skip_space(s);
-            if (peek(s) != (c == '{' ? '}' : ']')) {
-                if (c == '{')
-                    r = scan_key(s, err);
-                if (r < 0)
-                    return r;
-                continue;
-            }
-        } else {
-            r = scan_scalar(s, err);
-            if (r < 0)
-                return r;
-        }
-        /* A value ended, or an empty container is about to. */
-        for (;;) {
-            bool object;
-
-            if (depth == 0)
-                return 0;
-            object = objects[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
-            skip_space(s);
-            if (take(s, object ? '}' : ']')) {
-                depth--;
-                continue;
-            }
-            if (!take(s, ','))
-                return bad(s, err, object ? "a comma or }" : "a comma or ]");
-            if (object) {
-                r = scan_key(s, err);
-                if (r < 0)
-                    return r;
-            }
-            break;
-        }
-    }
-}
-
-static int scan_end(struct scanner *s, struct err *err)
-{
-    skip_space(s);
-    return s->at == s->len ? 0 : bad(s, err, "nothing more");
-}
-
 int json_text_check(const char *text, size_t len, struct json_slice *ret_value, struct err *err)
 {
-    struct scanner s = {.text = text, .len = len};
+    struct json_scanner s = {.text = text, .len = len};
     struct json_slice value;
-    int r;
+    int r = json_scan_value(&s, &value, err);
 
-    skip_space(&s);
-    value.data = text + s.at;
-    r = scan_value(&s, err);
     if (r < 0)
         return r;
-    value.len = (size_t)(text + s.at - value.data);
-    r = scan_end(&s, err);
+    r = json_scan_end(&s, err);
     if (r < 0)
         return r;
     if (ret_value)
@@ -256,49 +33,46 @@ static bool has_key(const struct json_member *members, size_t n, struct json_sli
     return false;
 }
 
+static int add_member(struct json_scanner *s, struct json_member *members, size_t max,
+                      size_t *n, struct err *err)
+{
+    struct json_member member;
+    int r = json_scan_key(s, &member.key, err);
+
+    if (r < 0)
+        return r;
+    r = json_scan_value(s, &member.value, err);
+    if (r < 0)
+        return r;
+    if (has_key(members, *n, member.key))
+        return err_set(err, EINVAL, "the key \"%.*s\" comes twice",
+                       (int)(member.key.len < 64 ? member.key.len : 64), member.key.data);
+    if (*n == max)
+        return err_set(err, EINVAL, "more than %zu keys", max);
+    members[(*n)++] = member;
+    json_scan_space(s);
+    return 0;
+}
+
 int json_text_members(const char *text, size_t len, struct json_member *members, size_t max,
                       size_t *ret_n, struct err *err)
 {
-    struct scanner s = {.text = text, .len = len};
+    struct json_scanner s = {.text = text, .len = len};
     size_t n = 0;
     int r;
 
-    skip_space(&s);
-    if (!take(&s, '{'))
-        return bad(&s, err, "an object");
-    skip_space(&s);
-    if (!take(&s, '}')) {
-        do {
-            struct json_member member;
-
-            skip_space(&s);
-            member.key.data = text + s.at + 1;
-            r = scan_string(&s, err);
-            if (r < 0)
-                return r;
-            member.key.len = (size_t)(text + s.at - 1 - member.key.data);
-            skip_space(&s);
-            if (!take(&s, ':'))
-                return bad(&s, err, "a colon");
-            skip_space(&s);
-            member.value.data = text + s.at;
-            r = scan_value(&s, err);
-            if (r < 0)
-                return r;
-            member.value.len = (size_t)(text + s.at - member.value.data);
-            if (has_key(members, n, member.key))
-                return err_set(err, EINVAL, "the key \"%.*s\" comes twice",
-                               (int)(member.key.len < 64 ? member.key.len : 64),
-                               member.key.data);
-            if (n == max)
-                return err_set(err, EINVAL, "more than %zu keys", max);
-            members[n++] = member;
-            skip_space(&s);
-        } while (take(&s, ','));
-        if (!take(&s, '}'))
-            return bad(&s, err, "a comma or }");
+    json_scan_space(&s);
+    if (!json_scan_take(&s, '{'))
+        return json_scan_bad(&s, err, "an object");
+    json_scan_space(&s);
+    while (!json_scan_take(&s, '}')) {
+        if (n > 0 && !json_scan_take(&s, ','))
+            return json_scan_bad(&s, err, "a comma or }");
+        r = add_member(&s, members, max, &n, err);
+        if (r < 0)
+            return r;
     }
-    r = scan_end(&s, err);
+    r = json_scan_end(&s, err);
     if (r < 0)
         return r;
     *ret_n = n;
@@ -324,20 +98,10 @@ bool json_text_has_nul(const char *text, size_t len)
 
 static int append_escaped(struct buf *out, uint8_t c)
 {
-    switch (c) {
-    case '"':
-        return buf_append(out, "\\\"", 2);
-    case '\\':
-        return buf_append(out, "\\\\", 2);
-    case '\n':
-        return buf_append(out, "\\n", 2);
-    case '\r':
-        return buf_append(out, "\\r", 2);
-    case '\t':
-        return buf_append(out, "\\t", 2);
-    default:
-        return buf_printf(out, "\\u%04x", c);
-    }
+    static const char from[] = "\"\\\n\r\t", to[] = "\"\\nrt";
+    const char *simple = c > 0 ? strchr(from, c) : NULL;
+
+    return simple ? buf_printf(out, "\\%c", to[simple - from]) : buf_printf(out, "\\u%04x", c);
 }
 
 int json_append_string(struct buf *out, const void *data, size_t len)
@@ -379,7 +143,7 @@ static int escape_unit(const char *p, size_t left)
     for (int i = 2; i < 6; i++) {
         int c = (unsigned char)p[i];
 
-        unit = unit * 16 + (is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+        unit = unit * 16 + (c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     return unit;
 }

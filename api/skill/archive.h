@@ -11,6 +11,7 @@
 
 #include "api/skill/sha256.h"
 #include "api/skill/skill.h"
+#include "api/skill/tar.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -27,13 +28,19 @@ struct archive_limits {
 /* 50 MiB, 50 MiB, 500 entries, 100:1. */
 extern const struct archive_limits archive_limits_default;
 
-enum archive_entry_type { ARCHIVE_ENTRY_FILE, ARCHIVE_ENTRY_DIR, ARCHIVE_ENTRY_LINK };
+enum archive_entry_type {
+    ARCHIVE_ENTRY_FILE = TAR_FILE,
+    ARCHIVE_ENTRY_DIR = TAR_DIR,
+    ARCHIVE_ENTRY_LINK = TAR_LINK,
+};
 
 struct archive_entry_info {
     char *path; /* owned, relative, no trailing slash, UTF-8 */
     enum archive_entry_type type;
     bool executable; /* files only */
+    bool hard_link;  /* files only: it came as another name of one */
     uint64_t size;   /* files only */
+    uint64_t offset; /* files only, while the archive is ingested: in the spool */
     char *target;    /* owned, links only, as it stands in the archive; else NULL */
 };
 
@@ -51,7 +58,7 @@ struct skill_archive {
 };
 
 /*
- * Reads the archive in in_fd (a regular file or memfd, from offset 0; its offset is not used)
+ * Reads the archive in in_fd (a regular file or memfd, from offset 0; its offset is moved)
  * and writes the canonical tar to tar_fd at its current offset; tar_fd -1 only checks. tar_fd
  * must be a seekable file the caller throws away on failure. The caller finishes *ret.
  *
@@ -80,6 +87,8 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_f
 int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *ret_archive,
                          struct skill *ret_skill, struct err *err);
 
+/* Adds a copy of *entry to the end of the list. 0 or -ENOMEM. */
+int skill_archive_add(struct skill_archive *archive, const struct archive_entry_info *entry);
 /* The entry with this path, borrowed, or NULL. */
 const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,
                                                     const char *path);

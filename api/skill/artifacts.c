@@ -31,7 +31,6 @@ struct artifacts {
     uint32_t kept;
     struct artifact *list; /* the first of them */
     size_t n;
-    size_t cap;
     uint64_t list_bytes; /* that the names of all would take */
     uint64_t bytes;
     struct name_tree names;
@@ -42,33 +41,33 @@ struct artifacts {
 
 static int leave_out(struct artifacts *a, const char *name, const char *reason)
 {
-    char shown[NAMES_SHOWN_MAX];
-
     if (a->warnings.len >= WARNINGS_MAX - 1) {
         a->unsaid++;
         return 0;
     }
-    return skill_strings_add(&a->warnings, "\"%s\" was left out: %s", names_show(name, shown),
+    return skill_strings_add(&a->warnings, "\"%s\" was left out: %s", names_shown(name).text,
                              reason);
+}
+
+static int leave_out_over(struct artifacts *a, const char *name, const char *reason)
+{
+    a->truncated = true;
+    return leave_out(a, name, reason);
 }
 
 static int begin_file(struct artifacts *a, const struct tar_header *header)
 {
-    if (a->kept >= a->limits.files) {
-        a->truncated = true;
-        return leave_out(a, header->path, "there are too many files");
-    }
-    if (header->size > a->limits.file_bytes || header->size > a->limits.bytes - a->bytes) {
-        a->truncated = true;
-        return leave_out(a, header->path, "the files are too large");
-    }
-    int result = name_tree_add_file(&a->names, a->current);
+    int result;
+
+    if (a->kept >= a->limits.files)
+        return leave_out_over(a, header->path, "there are too many files");
+    if (header->size > a->limits.file_bytes || header->size > a->limits.bytes - a->bytes)
+        return leave_out_over(a, header->path, "the files are too large");
+    result = name_tree_add_file(&a->names, a->current);
     if (result == -EEXIST)
         return leave_out(a, header->path, "its name is taken");
-    if (result == -ENOSPC) {
-        a->truncated = true;
-        return leave_out(a, header->path, "the names are too many or too long");
-    }
+    if (result == -ENOSPC)
+        return leave_out_over(a, header->path, "the names are too many or too long");
     if (result < 0)
         return result;
     a->keeping = true;
@@ -107,11 +106,11 @@ static int on_data(void *user, const uint8_t *data, size_t len)
     return 0;
 }
 
-static int write_failed(struct artifacts *a)
+static int write_failed(struct artifacts *a, struct err *err)
 {
     int code = archive_errno(a->out);
 
-    return err_set_errno(a->err, code > 0 ? code : EIO, "cannot write the artifacts");
+    return err_set_errno(err, code > 0 ? code : EIO, "cannot write the artifacts");
 }
 
 static int write_out(struct artifacts *a)
@@ -128,7 +127,7 @@ static int write_out(struct artifacts *a)
     archive_entry_set_size(entry, (la_int64_t)a->current_size);
     archive_entry_set_mtime(entry, (time_t)a->current_mtime, 0);
     if (archive_write_header(a->out, entry) < ARCHIVE_WARN)
-        result = write_failed(a);
+        result = write_failed(a, a->err);
     for (uint64_t at = 0; at < a->current_size && !result;) {
         uint64_t left = a->current_size - at;
         size_t want = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
@@ -136,7 +135,7 @@ static int write_out(struct artifacts *a)
         if (n <= 0)
             result = err_set_errno(a->err, n < 0 ? (int)-n : EIO, "cannot read an artifact");
         else if (archive_write_data(a->out, chunk, (size_t)n) != n)
-            result = write_failed(a);
+            result = write_failed(a, a->err);
         at += n > 0 ? (uint64_t)n : 0;
     }
     archive_entry_free(entry);
@@ -146,22 +145,17 @@ static int write_out(struct artifacts *a)
 /* Lists the current file, unless the names before it fill the list. */
 static int list_current(struct artifacts *a)
 {
+    struct artifact *list;
+
     a->list_bytes += strlen(a->current);
     if (a->list_bytes > a->limits.list_bytes)
         return 0;
-    if (a->n == a->cap) {
-        size_t cap = a->cap ? 2 * a->cap : 16;
-        struct artifact *list = reallocarray(a->list, cap, sizeof(*list));
-        if (!list)
-            return -ENOMEM;
-        a->list = list;
-        a->cap = cap;
-    }
-    char *path = strdup(a->current);
-    if (!path)
+    list = reallocarray(a->list, a->n + 1, sizeof(*list));
+    if (!list)
         return -ENOMEM;
-    a->list[a->n++] = (struct artifact){path, a->current_size};
-    return 0;
+    a->list = list;
+    list[a->n] = (struct artifact){strdup(a->current), a->current_size};
+    return list[a->n++].path ? 0 : -ENOMEM;
 }
 
 static int on_end(void *user)
@@ -237,8 +231,7 @@ int artifacts_end(struct artifacts *a, struct err *err)
         result = skill_strings_add(&a->warnings, "%zu more files were left out", a->unsaid);
     fd_close(&a->spool_fd);
     if (archive_write_close(a->out) != ARCHIVE_OK && !result)
-        result = err_set_errno(err, archive_errno(a->out) > 0 ? archive_errno(a->out) : EIO,
-                               "cannot write the artifacts");
+        result = write_failed(a, err);
     return result;
 }
 

@@ -1,51 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/content.h"
 
-#include "api/skill/tar.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
-struct search {
-    const char *path;
-    struct buf *out;
-    bool inside;
-    bool found;
-};
-
 static int on_begin(void *user, const struct tar_header *header)
 {
-    struct search *s = user;
+    struct content_walk *walk = user;
 
-    s->inside = header->type == TAR_FILE && strcmp(header->path, s->path) == 0;
-    return 0;
+    walk->inside = header->type == TAR_FILE && strcmp(header->path, walk->path) == 0;
+    return walk->each ? walk->each(walk->user, header) : 0;
 }
 
 static int on_data(void *user, const uint8_t *data, size_t len)
 {
-    struct search *s = user;
+    struct content_walk *walk = user;
 
-    return s->inside ? buf_append(s->out, data, len) : 0;
+    return walk->inside ? buf_append(walk->out, data, len) : 0;
 }
 
 static int on_end(void *user)
 {
-    struct search *s = user;
+    struct content_walk *walk = user;
 
-    s->found |= s->inside;
-    s->inside = false;
+    walk->found |= walk->inside;
+    walk->inside = false;
     return 0;
 }
 
-static int search(int tar_fd, struct tar_reader *reader, struct search *s, struct err *err)
+/* Headers and the file go through the reader block by block. */
+static int read_blocks(int tar_fd, struct tar_reader *reader, const struct content_walk *walk,
+                       struct err *err)
 {
     uint8_t window[16 * 1024];
     uint64_t from = 0, at = 0;
     size_t have = 0;
 
-    while (!s->found) {
+    while (!walk->found || walk->each) {
         int r;
 
         if (at < from || at + TAR_BLOCK > from + have) {
@@ -62,21 +56,28 @@ static int search(int tar_fd, struct tar_reader *reader, struct search *s, struc
         if (r < 0)
             return r;
         at += TAR_BLOCK;
-        if (!s->inside)
+        if (!walk->inside)
             at += tar_reader_skip(reader);
     }
     return 0;
 }
 
-int skill_content_read(int tar_fd, const char *path, struct buf *out, struct err *err)
+int content_walk(int tar_fd, struct content_walk *walk, struct err *err)
 {
     static const struct tar_ops ops = {on_begin, on_data, on_end};
-    struct search s = {.path = path, .out = out};
-    struct tar_reader *reader = tar_reader_create(&ops, &s);
-    int r = reader ? search(tar_fd, reader, &s, err) : -ENOMEM;
+    struct tar_reader *reader = tar_reader_create(&ops, walk);
+    int r = reader ? read_blocks(tar_fd, reader, walk, err) : -ENOMEM;
 
     tar_reader_destroy(reader);
-    if (r == 0 && !s.found)
+    return r;
+}
+
+int skill_content_read(int tar_fd, const char *path, struct buf *out, struct err *err)
+{
+    struct content_walk walk = {.path = path, .out = out};
+    int r = content_walk(tar_fd, &walk, err);
+
+    if (r == 0 && !walk.found)
         return err_set(err, ENOENT, "there is no such file in the skill");
     if (r == -EPROTO)
         r = -EINVAL;

@@ -1,15 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The content of one file of a canonical tar that skill_archive_ingest() made and we kept. */
+/*
+ * What is in a canonical tar that skill_archive_ingest() made and we kept: its headers, and the
+ * content of one file.
+ */
 #ifndef SKILLVM_API_SKILL_CONTENT_H
 #define SKILLVM_API_SKILL_CONTENT_H
 
+#include "api/skill/tar.h"
 #include "base/buf.h"
 #include "base/err.h"
+
+#include <stdbool.h>
 
 /*
  * Appends the content of a regular file to out, whose limit is the file's: a larger one gives
  * -E2BIG. 0; -ENOENT (also for a folder or a link); -EINVAL for what is no such tar; -errno.
  */
 int skill_content_read(int tar_fd, const char *path, struct buf *out, struct err *err);
+
+struct content_walk {
+    const char *path; /* of the regular file whose content is wanted */
+    struct buf *out;  /* gets it */
+    int (*each)(void *user, const struct tar_header *header); /* NULL: ends with the file */
+    void *user;
+    bool inside; /* begin with false */
+    bool found;  /* the whole content is there */
+};
+
+/*
+ * Calls each for all headers in turn; other content than the file's is passed over. 0, also
+ * without the file; -EPROTO or -EINVAL for what is no such tar; what each returned; -errno.
+ */
+int content_walk(int tar_fd, struct content_walk *walk, struct err *err);
 
 #endif

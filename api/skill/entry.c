@@ -75,8 +75,7 @@ bool skill_entry_is_script(const struct archive_entry_info *entry, const char **
 
 static int ask(const struct skill_archive *archive, const char *problem, struct err *err)
 {
-    struct buf list = buf_init(ERR_MESSAGE_MAX);
-    char shown[NAMES_SHOWN_MAX];
+    _cleanup_buf_ struct buf list = buf_init(ERR_MESSAGE_MAX);
     unsigned n = 0;
 
     for (size_t i = 0; i < archive->n_entries; i++) {
@@ -87,22 +86,30 @@ static int ask(const struct skill_archive *archive, const char *problem, struct 
             buf_printf(&list, ", …");
             break;
         }
-        buf_printf(&list, "%s%s", n > 1 ? ", " : "", names_show(entry->path, shown));
+        buf_printf(&list, "%s%s", n > 1 ? ", " : "", names_shown(entry->path).text);
     }
     const char *text = buf_cstr(&list);
-    int result = n > 0 ? err_set(err, EINVAL,
-                                 "%s; name one with --script (or --module). Its scripts: %s",
-                                 problem, text ? text : "")
-                       : err_set(err, EINVAL, "%s; the skill has no script at all", problem);
-    buf_finish(&list);
-    return result;
+    if (n == 0)
+        return err_set(err, EINVAL, "%s; the skill has no script at all", problem);
+    return err_set(err, EINVAL, "%s; name one with --script (or --module). Its scripts: %s",
+                   problem, text ? text : "");
 }
 
-static int finish(const struct skill *skill, enum proto_mode mode, const char *path,
+static int finish(enum proto_mode mode, const char *path, const char *lang,
                   struct skill_entry *ret, struct err *err)
 {
+    char *copy = strdup(path);
+
+    if (!copy)
+        return err_set(err, ENOMEM, "out of memory");
+    *ret = (struct skill_entry){.mode = mode, .entry = copy, .lang = lang};
+    return 0;
+}
+
+static int finish_file(const struct skill *skill, enum proto_mode mode, const char *path,
+                       struct skill_entry *ret, struct err *err)
+{
     const char *lang = lang_of_path(path);
-    char shown[NAMES_SHOWN_MAX];
 
     if (!lang)
         lang = lang_of_field(skill->lang);
@@ -111,12 +118,8 @@ static int finish(const struct skill *skill, enum proto_mode mode, const char *p
             err, EINVAL,
             "\"%s\": its language is unknown; use .py, .js or .sh, or set \"lang\" in "
             "SKILL.md to python, node or bash",
-            names_show(path, shown));
-    char *copy = strdup(path);
-    if (!copy)
-        return err_set(err, ENOMEM, "out of memory");
-    *ret = (struct skill_entry){.mode = mode, .entry = copy, .lang = lang};
-    return 0;
+            names_shown(path).text);
+    return finish(mode, path, lang, ret, err);
 }
 
 /* A file the caller or the skill names, also without its folder scripts/. */
@@ -124,7 +127,7 @@ static int resolve_named(const struct skill *skill, const struct skill_archive *
                          enum proto_mode mode, const char *what, const char *given,
                          struct skill_entry *ret, struct err *err)
 {
-    char path[NAMES_PATH_MAX + 1], problem[NAMES_SHOWN_MAX + 64], shown[NAMES_SHOWN_MAX];
+    char path[NAMES_PATH_MAX + 1], problem[NAMES_SHOWN_MAX + 64];
     char below[NAMES_PATH_MAX + sizeof("scripts/")];
     int result = names_clean(given, path, err);
 
@@ -133,13 +136,13 @@ static int resolve_named(const struct skill *skill, const struct skill_archive *
         return result;
     }
     if (is_runnable(archive, path))
-        return finish(skill, mode, path, ret, err);
+        return finish_file(skill, mode, path, ret, err);
     strcpy(below, "scripts/");
     strcat(below, path);
     if (is_runnable(archive, below))
-        return finish(skill, mode, below, ret, err);
+        return finish_file(skill, mode, below, ret, err);
     snprintf(problem, sizeof(problem), "%s \"%s\" is not in the skill", what,
-             names_show(given, shown));
+             names_shown(given).text);
     return ask(archive, problem, err);
 }
 
@@ -173,7 +176,6 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
                                         "scripts/main.js", "scripts/main.sh"};
     const char *only = NULL;
     size_t n = 0;
-    char shown[NAMES_SHOWN_MAX];
 
     if (script && module)
         return err_set(err, EINVAL, "give a script or a module, not both");
@@ -181,12 +183,8 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
         if (!is_module(module) || !utf8_valid(module, strlen(module)))
             return err_set(err, EINVAL,
                            "\"%s\" is no module name such as scripts.package_skill",
-                           names_show(module, shown));
-        char *copy = strdup(module);
-        if (!copy)
-            return err_set(err, ENOMEM, "out of memory");
-        *ret = (struct skill_entry){PROTO_MODE_MODULE, copy, "python"};
-        return 0;
+                           names_shown(module).text);
+        return finish(PROTO_MODE_MODULE, module, "python", ret, err);
     }
     if (script)
         return resolve_named(skill, archive, PROTO_MODE_SCRIPT, "script", script, ret, err);
@@ -196,7 +194,7 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (is_runnable(archive, names[i]))
-            return finish(skill, PROTO_MODE_ENTRY, names[i], ret, err);
+            return finish_file(skill, PROTO_MODE_ENTRY, names[i], ret, err);
     }
     for (size_t i = 0; i < archive->n_entries; i++) {
         const char *lang;
@@ -207,7 +205,7 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
         }
     }
     if (n == 1)
-        return finish(skill, PROTO_MODE_ENTRY, only, ret, err);
+        return finish_file(skill, PROTO_MODE_ENTRY, only, ret, err);
     return ask(archive,
                n == 0 ? "nothing in the skill says what to run"
                       : "the skill has several scripts",

@@ -6,6 +6,7 @@
 #include "api/skill/names.h"
 #include "api/skill/yamltree.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
@@ -170,108 +171,109 @@ static int parse_yaml(struct span yaml, struct skill *skill, struct yamltree **r
     if (result == 0)
         return 0;
     if (result == -EINVAL) {
-        struct buf quoted = buf_init(3 * (size_t)FRONTMATTER_YAML_MAX);
+        _cleanup_buf_ struct buf quoted = buf_init(3 * (size_t)FRONTMATTER_YAML_MAX);
         unsigned line;
         if (quote_colons(yaml, &quoted, &line) == 0 && line > 0 &&
             yamltree_parse((const char *)quoted.data, quoted.len, 2, &limits, ret, &second) ==
-                0) {
-            buf_finish(&quoted);
+                0)
             return skill_strings_add(&skill->warnings,
                                      "line %u: a value with a colon needs quotes; they were "
                                      "added",
                                      line);
-        }
-        buf_finish(&quoted);
     }
     if (result == -ENOMEM)
         return result;
     return err_set(err, -result, "%s", first.message);
 }
 
-static bool is_null(const struct yamltree *node)
+/* Lists of words are as good as one string with spaces. */
+static int join_words(const struct yamltree *list, char **ret_text)
 {
-    return node->kind == YAMLTREE_SCALAR && node->plain &&
-           (node->len == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+    struct buf text = buf_init(FRONTMATTER_YAML_MAX);
+
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->children[i]->kind == YAMLTREE_SCALAR)
+            (void)buf_printf(&text, "%s%s", text.len ? " " : "", list->children[i]->text);
+    }
+    if (text.error || !buf_cstr(&text)) {
+        buf_finish(&text);
+        return -ENOMEM;
+    }
+    *ret_text = (char *)text.data;
+    return 0;
 }
 
-/* Lists of words are as good as one string with spaces. */
 static int to_text(const struct yamltree *node, const char *key, struct skill *skill,
                    char **ret_text)
 {
-    if (is_null(node))
+    if (yamltree_is_null(node))
         return 0;
-    if (node->kind == YAMLTREE_SCALAR) {
-        *ret_text = strdup(node->text);
-        return *ret_text ? 0 : -ENOMEM;
-    }
-    if (node->kind == YAMLTREE_LIST && strcmp(key, "allowed-tools") == 0) {
-        struct buf text = buf_init(FRONTMATTER_YAML_MAX);
-        int result = 0;
-        for (size_t i = 0; i < node->n && !result; i++) {
-            if (node->children[i]->kind == YAMLTREE_SCALAR)
-                result =
-                    buf_printf(&text, "%s%s", text.len ? " " : "", node->children[i]->text);
-        }
-        const char *joined = result ? NULL : buf_cstr(&text);
-        *ret_text = joined ? strdup(joined) : NULL;
-        buf_finish(&text);
-        return *ret_text ? 0 : -ENOMEM;
-    }
-    return skill_strings_add(&skill->warnings, "line %u: \"%s\" must be text; it is ignored",
-                             node->line, key);
+    if (node->kind == YAMLTREE_LIST && strcmp(key, "allowed-tools") == 0)
+        return join_words(node, ret_text);
+    if (node->kind != YAMLTREE_SCALAR)
+        return skill_strings_add(
+            &skill->warnings, "line %u: \"%s\" must be text; it is ignored", node->line, key);
+    *ret_text = strdup(node->text);
+    return *ret_text ? 0 : -ENOMEM;
 }
 
 static int add_input_schema(struct skill *skill, const struct yamltree *value)
 {
     struct err err = {0};
-    int result = 0;
+    int result;
 
-    if (is_null(value) || skill->input_schema)
+    if (yamltree_is_null(value) || skill->input_schema)
         return 0;
     result = input_schema_read(value, &skill->input_schema, &err);
-    if (result == -EINVAL)
-        result =
-            skill_strings_add(&skill->warnings, "line %u: \"input_schema\" cannot be used: %s",
-                              value->line, err.message);
-    return result;
+    if (result != -EINVAL)
+        return result;
+    return skill_strings_add(&skill->warnings, "line %u: \"input_schema\" cannot be used: %s",
+                             value->line, err.message);
+}
+
+/* False for a value that is no map, with a warning unless it is null. */
+static bool is_map(struct skill *skill, const char *key, const struct yamltree *value)
+{
+    if (value->kind != YAMLTREE_MAP && !yamltree_is_null(value))
+        (void)skill_strings_add(
+            &skill->warnings, "line %u: \"%s\" must be a map; it is ignored", value->line, key);
+    return value->kind == YAMLTREE_MAP;
+}
+
+static int add_pair(struct skill *skill, const struct yamltree *key,
+                    const struct yamltree *value)
+{
+    struct skill_pair *pair = &skill->metadata[skill->n_metadata];
+
+    if (key->kind != YAMLTREE_SCALAR || value->kind != YAMLTREE_SCALAR)
+        return skill_strings_add(&skill->warnings,
+                                 "line %u: a value in \"metadata\" is no text; it is ignored",
+                                 key->line);
+    pair->key = strdup(key->text);
+    pair->value = strdup(value->text);
+    skill->n_metadata++;
+    return pair->key && pair->value ? 0 : -ENOMEM;
 }
 
 static int add_metadata(struct skill *skill, const struct yamltree *map)
 {
-    if (is_null(map))
+    int result = 0;
+
+    if (!is_map(skill, "metadata", map))
         return 0;
-    if (map->kind != YAMLTREE_MAP)
-        return skill_strings_add(
-            &skill->warnings, "line %u: \"metadata\" must be a map; it is ignored", map->line);
     skill->metadata = calloc(map->n / 2 + 1, sizeof(*skill->metadata));
     if (!skill->metadata)
         return -ENOMEM;
-    for (size_t i = 0; i + 1 < map->n; i += 2) {
+    for (size_t i = 0; i + 1 < map->n && result == 0; i += 2) {
         const struct yamltree *key = map->children[i], *value = map->children[i + 1];
-        if (key->kind == YAMLTREE_SCALAR && strcmp(key->text, "input_schema") == 0) {
-            int result = add_input_schema(skill, value);
-            if (result < 0)
-                return result;
-            if (value->kind != YAMLTREE_SCALAR)
-                continue;
-        }
-        if (key->kind != YAMLTREE_SCALAR || value->kind != YAMLTREE_SCALAR) {
-            int result = skill_strings_add(&skill->warnings,
-                                           "line %u: a value in \"metadata\" is no text; it "
-                                           "is ignored",
-                                           key->line);
-            if (result < 0)
-                return result;
-            continue;
-        }
-        struct skill_pair *pair = &skill->metadata[skill->n_metadata];
-        pair->key = strdup(key->text);
-        pair->value = strdup(value->text);
-        skill->n_metadata++;
-        if (!pair->key || !pair->value)
-            return -ENOMEM;
+        bool is_schema = key->kind == YAMLTREE_SCALAR && strcmp(key->text, "input_schema") == 0;
+
+        if (is_schema)
+            result = add_input_schema(skill, value);
+        if (result == 0 && !(is_schema && value->kind != YAMLTREE_SCALAR))
+            result = add_pair(skill, key, value);
     }
-    return 0;
+    return result;
 }
 
 static int warn_amount(struct skill *skill, const char *key, const struct yamltree *node,
@@ -282,34 +284,37 @@ static int warn_amount(struct skill *skill, const char *key, const struct yamltr
                              node->line, key, example);
 }
 
-static int add_resources(struct skill *skill, const struct yamltree *map)
+static void add_resources(struct skill *skill, const struct yamltree *map)
 {
-    int result = 0;
-
-    if (is_null(map))
-        return 0;
-    if (map->kind != YAMLTREE_MAP)
-        return skill_strings_add(
-            &skill->warnings, "line %u: \"resources\" must be a map; it is ignored", map->line);
-    for (size_t i = 0; i + 1 < map->n && !result; i += 2) {
+    if (!is_map(skill, "resources", map))
+        return;
+    for (size_t i = 0; i + 1 < map->n; i += 2) {
         const struct yamltree *key = map->children[i], *value = map->children[i + 1];
         const char *text = value->kind == YAMLTREE_SCALAR ? value->text : "";
-        if (key->kind != YAMLTREE_SCALAR || is_null(value))
+
+        if (key->kind != YAMLTREE_SCALAR || yamltree_is_null(value))
             continue;
         if (strcmp(key->text, "memory") == 0) {
             if (size_parse(text, &skill->memory_bytes))
-                result = warn_amount(skill, "resources.memory", value, "256Mi");
+                (void)warn_amount(skill, "resources.memory", value, "256Mi");
         } else if (strcmp(key->text, "cpu") == 0) {
             if (cpu_parse(text, &skill->cpu_millis))
-                result = warn_amount(skill, "resources.cpu", value, "0.5");
+                (void)warn_amount(skill, "resources.cpu", value, "0.5");
         } else {
-            char shown[NAMES_SHOWN_MAX];
-            result = skill_strings_add(&skill->warnings,
-                                       "line %u: unknown field \"resources.%s\" is ignored",
-                                       key->line, names_show(key->text, shown));
+            (void)skill_strings_add(&skill->warnings,
+                                    "line %u: unknown field \"resources.%s\" is ignored",
+                                    key->line, names_shown(key->text).text);
         }
     }
-    return result;
+}
+
+static int add_timeout(struct skill *skill, const struct yamltree *value)
+{
+    const char *text = value->kind == YAMLTREE_SCALAR ? value->text : "";
+
+    if (yamltree_is_null(value) || duration_parse(text, &skill->timeout_ms) == 0)
+        return 0;
+    return warn_amount(skill, "timeout", value, "30s or 2m");
 }
 
 static int add_field(struct skill *skill, const struct yamltree *key,
@@ -330,7 +335,6 @@ static int add_field(struct skill *skill, const struct yamltree *key,
         {"image", &skill->image},
         {"network", &skill->network},
     };
-    char shown[NAMES_SHOWN_MAX];
 
     if (key->kind != YAMLTREE_SCALAR)
         return skill_strings_add(&skill->warnings, "line %u: a key that is no text is ignored",
@@ -346,18 +350,16 @@ static int add_field(struct skill *skill, const struct yamltree *key,
     }
     if (strcmp(key->text, "metadata") == 0 && !skill->metadata)
         return add_metadata(skill, value);
-    if (strcmp(key->text, "resources") == 0)
-        return add_resources(skill, value);
-    if (strcmp(key->text, "input_schema") == 0)
-        return add_input_schema(skill, value);
-    if (strcmp(key->text, "timeout") == 0) {
-        if (!is_null(value) &&
-            (value->kind != YAMLTREE_SCALAR || duration_parse(value->text, &skill->timeout_ms)))
-            return warn_amount(skill, "timeout", value, "30s or 2m");
+    if (strcmp(key->text, "resources") == 0) {
+        add_resources(skill, value);
         return 0;
     }
+    if (strcmp(key->text, "input_schema") == 0)
+        return add_input_schema(skill, value);
+    if (strcmp(key->text, "timeout") == 0)
+        return add_timeout(skill, value);
     return skill_strings_add(&skill->warnings, "line %u: unknown field \"%s\" is ignored",
-                             key->line, names_show(key->text, shown));
+                             key->line, names_shown(key->text).text);
 }
 
 /* The specification's name: letters and digits of lower case, single hyphens inside. */
@@ -378,14 +380,11 @@ static bool is_spec_name(const char *name)
 
 static int check_name(struct skill *skill, struct err *err)
 {
-    char shown[NAMES_SHOWN_MAX];
-
     if (!skill->name)
         return 0;
     struct span name = trim((struct span){skill->name, strlen(skill->name)});
     if (name.len == 0) {
-        free(skill->name);
-        skill->name = NULL;
+        free(steal_ptr(&skill->name));
         return 0;
     }
     if (name.len > NAME_BYTES_MAX)
@@ -395,14 +394,14 @@ static int check_name(struct skill *skill, struct err *err)
     for (const unsigned char *c = (const unsigned char *)skill->name; *c; c++) {
         if (*c < 0x20 || *c == 0x7f)
             return err_set(err, EINVAL, "its name \"%s\" holds a control character",
-                           names_show(skill->name, shown));
+                           names_shown(skill->name).text);
     }
-    if (is_spec_name(skill->name))
-        return 0;
-    return skill_strings_add(&skill->warnings,
-                             "name \"%s\": the specification asks for at most %u lower-case "
-                             "letters, digits and single hyphens",
-                             names_show(skill->name, shown), NAME_CODE_POINTS_MAX);
+    if (!is_spec_name(skill->name))
+        (void)skill_strings_add(&skill->warnings,
+                                "name \"%s\": the specification asks for at most %u lower-case "
+                                "letters, digits and single hyphens",
+                                names_shown(skill->name).text, NAME_CODE_POINTS_MAX);
+    return 0;
 }
 
 static int check(struct skill *skill, struct err *err)
@@ -414,12 +413,9 @@ static int check(struct skill *skill, struct err *err)
     if (!skill->description ||
         trim((struct span){skill->description, strlen(skill->description)}).len == 0)
         return err_set(err, EINVAL, "the front matter has no description");
-    if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX) {
-        result = skill_strings_add(&skill->warnings, "the description is over %u characters",
-                                   DESCRIPTION_CODE_POINTS_MAX);
-        if (result < 0)
-            return result;
-    }
+    if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX)
+        (void)skill_strings_add(&skill->warnings, "the description is over %u characters",
+                                DESCRIPTION_CODE_POINTS_MAX);
     /* The specification has no version of its own; skills keep it in metadata. */
     for (size_t i = 0; i < skill->n_metadata && !skill->version; i++) {
         if (strcmp(skill->metadata[i].key, "version") != 0)
@@ -428,7 +424,7 @@ static int check(struct skill *skill, struct err *err)
         if (!skill->version)
             return -ENOMEM;
     }
-    return 0;
+    return skill->warnings.error;
 }
 
 static int parse(const char *text, size_t len, struct skill *skill, struct err *err)

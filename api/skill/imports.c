@@ -60,36 +60,6 @@ static int add_file(struct follow *f, const char *path, const char *package, siz
     return file->path && (file->package || !package) ? 0 : -ENOMEM;
 }
 
-/* Adds a name in its place; no effect when it is there or the list is full. */
-static int add_name(struct follow *f, const char *name)
-{
-    size_t low = 0, high = f->names.len;
-    char *added;
-    int r;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = strcmp(f->names.items[middle], name);
-
-        if (order == 0)
-            return 0;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (f->names.len == IMPORTS_NAMES_MAX)
-        return 0;
-    r = skill_strings_add(&f->names, "%s", name);
-    if (r < 0)
-        return r;
-    added = f->names.items[f->names.len - 1];
-    memmove(f->names.items + low + 1, f->names.items + low,
-            (f->names.len - 1 - low) * sizeof(*f->names.items));
-    f->names.items[low] = added;
-    return 0;
-}
-
 /*
  * Puts the file of a module, and those of the packages it is in, on the list. A folder is
  * looked into as the interpreter does: for a package, then for a module, then for a folder that
@@ -168,12 +138,10 @@ static int on_found(void *user, const struct imports_found *found)
     }
     if (own != 0 || found->level > 0)
         return own < 0 ? own : 0;
-    r = add_name(f, module);
-    if (r < 0)
+    r = skill_strings_insert(&f->names, module, IMPORTS_NAMES_MAX);
+    if (r < 0 || !member[0] || strlen(member) > IMPORTS_NAME_MAX)
         return r;
-    if (member[0] && strlen(member) <= IMPORTS_NAME_MAX)
-        r = add_name(f, member);
-    return r;
+    return skill_strings_insert(&f->names, member, IMPORTS_NAMES_MAX);
 }
 
 /* Reads one file of the list; *left is how many bytes may still be read. */

@@ -29,7 +29,21 @@ struct scan {
     bool is_main;
     imports_found_fn found; /* NULL: only check */
     void *user;
+    int error; /* the first failure; nothing but the end comes after it */
 };
+
+static void fail(struct scan *s, int error)
+{
+    s->error = s->error ? s->error : error;
+    s->at = s->end;
+    s->kind = TOKEN_END;
+}
+
+static void require(struct scan *s, bool good)
+{
+    if (!good)
+        fail(s, -EINVAL);
+}
 
 /* How many bytes of a line's end are at p: 0 where there is none. */
 static size_t newline(const struct scan *s, const char *p)
@@ -53,19 +67,17 @@ static void skip_comment(struct scan *s)
         s->at++;
 }
 
-/* A backslash and the end of its line. 0 or -EINVAL. */
-static int take_continuation(struct scan *s)
+/* A backslash and the end of its line. */
+static void take_continuation(struct scan *s)
 {
     size_t n = newline(s, s->at + 1);
 
-    if (n == 0 || s->at + 1 + n == s->end)
-        return -EINVAL;
     s->at += 1 + n;
-    return 0;
+    require(s, n > 0 && s->at < s->end);
 }
 
 /* Goes to the first token of the next logical line, past blank lines, and tells its column. */
-static int begin_line(struct scan *s)
+static void begin_line(struct scan *s)
 {
     size_t column = 0, first = 0;
 
@@ -87,8 +99,7 @@ static int begin_line(struct scan *s)
         } else if (*s->at == '\\') {
             /* An indentation goes no further than the first of its physical lines. */
             first = first ? first : column;
-            if (take_continuation(s) < 0)
-                return -EINVAL;
+            take_continuation(s);
             s->at--;
         } else {
             break;
@@ -96,10 +107,9 @@ static int begin_line(struct scan *s)
     }
     s->column = first ? first : column;
     s->line_begins = false;
-    return 0;
 }
 
-static int take_string(struct scan *s)
+static void take_string(struct scan *s)
 {
     char quote = *s->at;
     bool triple = s->end - s->at >= 3 && s->at[1] == quote && s->at[2] == quote;
@@ -111,10 +121,10 @@ static int take_string(struct scan *s)
         if (*p == quote && (!triple || (s->end - p >= 3 && p[1] == quote && p[2] == quote))) {
             s->at = p + (triple ? 3 : 1);
             s->kind = TOKEN_STRING;
-            return 0;
+            return;
         }
         if (n > 0 && !triple)
-            return -EINVAL;
+            break;
         if (*p == '\\') {
             if (++p == s->end)
                 break;
@@ -122,11 +132,11 @@ static int take_string(struct scan *s)
         }
         p += n > 0 ? n : 1;
     }
-    return -EINVAL;
+    fail(s, -EINVAL);
 }
 
-/* What separates tokens on one logical line. 0 or -EINVAL. */
-static int skip_space(struct scan *s)
+/* What separates tokens on one logical line. */
+static void skip_space(struct scan *s)
 {
     while (s->at < s->end) {
         size_t n = s->brackets > 0 ? newline(s, s->at) : 0;
@@ -137,58 +147,56 @@ static int skip_space(struct scan *s)
             s->at++;
         else if (*s->at == '#')
             skip_comment(s);
-        else if (*s->at == '\\') {
-            if (take_continuation(s) < 0)
-                return -EINVAL;
-        } else
+        else if (*s->at == '\\')
+            take_continuation(s);
+        else
             break;
     }
-    return 0;
 }
 
-static int take_other(struct scan *s)
+static void take_other(struct scan *s)
 {
     char c = *s->at++;
 
     s->kind = TOKEN_OTHER;
     if (c == '(' || c == '[' || c == '{')
-        return ++s->brackets > BRACKETS_MAX ? -EINVAL : 0;
-    if (c == ')' || c == ']' || c == '}')
-        return s->brackets-- == 0 ? -EINVAL : 0;
+        require(s, ++s->brackets <= BRACKETS_MAX);
+    else if (c == ')' || c == ']' || c == '}')
+        require(s, s->brackets-- > 0);
     /* A number in one piece: no name begins within it. */
-    if (c >= '0' && c <= '9')
+    else if (c >= '0' && c <= '9')
         while (s->at < s->end && (is_name_byte(*s->at) || *s->at == '.'))
             s->at++;
-    return 0;
 }
 
-/* Makes the next token the current one. 0 or -EINVAL. */
-static int advance(struct scan *s)
+/* Makes the next token the current one. */
+static void advance(struct scan *s)
 {
-    int r = s->line_begins ? begin_line(s) : skip_space(s);
-    size_t n = newline(s, s->at);
+    size_t n;
 
-    if (r < 0)
-        return r;
+    if (s->line_begins)
+        begin_line(s);
+    else
+        skip_space(s);
+    n = newline(s, s->at);
     s->token = s->at;
     if (s->at == s->end) {
         s->kind = TOKEN_END;
-        r = s->brackets > 0 ? -EINVAL : 0;
+        require(s, s->brackets == 0);
     } else if (n > 0) {
         s->kind = TOKEN_LINE_END;
         s->line_begins = true;
         s->at += n;
     } else if (*s->at == '"' || *s->at == '\'') {
-        r = take_string(s);
+        take_string(s);
     } else if (is_name_byte(*s->at) && !(*s->at >= '0' && *s->at <= '9')) {
         s->kind = TOKEN_NAME;
         while (s->at < s->end && is_name_byte(*s->at))
             s->at++;
     } else {
-        r = take_other(s);
+        take_other(s);
     }
     s->token_len = (size_t)(s->at - s->token);
-    return r;
 }
 
 static bool at_word(const struct scan *s, const char *word)
@@ -212,203 +220,185 @@ static bool at_statement_end(const struct scan *s)
     return at_line_end(s) || at_sign(s, ';');
 }
 
-static int finish_line(struct scan *s)
+static void finish_line(struct scan *s)
 {
-    int r = 0;
-
-    while (r == 0 && !at_line_end(s))
-        r = advance(s);
-    return r;
+    while (!at_line_end(s))
+        advance(s);
 }
 
-/* A dotted name at the current token. One that is too long comes out as "". 0 or -EINVAL. */
-static int take_dotted(struct scan *s, char ret_name[IMPORTS_NAME_MAX + 1])
+/* A dotted name at the current token. One that is too long comes out as "". */
+static void take_dotted(struct scan *s, char ret_name[IMPORTS_NAME_MAX + 1])
 {
     size_t len = 0;
     bool fits = true;
 
-    for (;;) {
-        if (s->kind != TOKEN_NAME)
-            return -EINVAL;
+    for (;; advance(s)) {
+        require(s, s->kind == TOKEN_NAME);
         fits = fits && len + s->token_len + 1 <= IMPORTS_NAME_MAX;
         if (fits) {
             memcpy(ret_name + len, s->token, s->token_len);
             len += s->token_len;
         }
-        if (advance(s) < 0)
-            return -EINVAL;
+        advance(s);
         if (!at_sign(s, '.'))
             break;
         if (fits)
             ret_name[len++] = '.';
-        if (advance(s) < 0)
-            return -EINVAL;
     }
     ret_name[fits ? len : 0] = '\0';
-    return 0;
 }
 
-/* `as name`, if it is there. 0 or -EINVAL. */
-static int skip_alias(struct scan *s)
+/* `as name`, if it is there. */
+static void skip_alias(struct scan *s)
 {
     if (!at_word(s, "as"))
-        return 0;
-    if (advance(s) < 0 || s->kind != TOKEN_NAME)
-        return -EINVAL;
-    return advance(s);
+        return;
+    advance(s);
+    require(s, s->kind == TOKEN_NAME);
+    advance(s);
 }
 
-static int tell(struct scan *s, unsigned level, const char *module, const char *name)
+static void tell(struct scan *s, unsigned level, const char *module, const char *name)
 {
     const struct imports_found found = {.level = level, .module = module, .name = name};
+    int r = s->found && !s->error ? s->found(s->user, &found) : 0;
 
-    return s->found ? s->found(s->user, &found) : 0;
+    if (r < 0)
+        fail(s, r);
 }
 
 /* import a.b as c, d */
-static int take_import(struct scan *s)
+static void take_import(struct scan *s)
 {
     char module[IMPORTS_NAME_MAX + 1];
-    int r;
 
     do {
-        if (advance(s) < 0 || take_dotted(s, module) < 0 || skip_alias(s) < 0)
-            return -EINVAL;
-        r = module[0] ? tell(s, 0, module, NULL) : 0;
-        if (r < 0)
-            return r;
+        advance(s);
+        take_dotted(s, module);
+        skip_alias(s);
+        if (module[0])
+            tell(s, 0, module, NULL);
     } while (at_sign(s, ','));
-    return at_statement_end(s) ? 0 : -EINVAL;
+    require(s, at_statement_end(s));
 }
 
 /* The names after `from … import`, and a parenthesis around them. */
-static int take_names(struct scan *s, unsigned level, const char *module, bool known)
+static void take_names(struct scan *s, unsigned level, const char *module, bool known)
 {
     char name[IMPORTS_NAME_MAX + 1];
     bool paren = at_sign(s, '(');
-    int r;
 
-    if (paren && advance(s) < 0)
-        return -EINVAL;
+    if (paren)
+        advance(s);
     if (!paren && at_sign(s, '*')) {
-        r = known ? tell(s, level, module, "*") : 0;
-        return r < 0 ? r : advance(s);
+        if (known)
+            tell(s, level, module, "*");
+        advance(s);
+        return;
     }
     do {
-        if (s->kind != TOKEN_NAME)
-            return -EINVAL;
+        require(s, s->kind == TOKEN_NAME);
         known = known && s->token_len <= IMPORTS_NAME_MAX;
         if (known) {
             memcpy(name, s->token, s->token_len);
             name[s->token_len] = '\0';
         }
-        if (advance(s) < 0 || skip_alias(s) < 0)
-            return -EINVAL;
-        r = known ? tell(s, level, module, name) : 0;
-        if (r < 0)
-            return r;
+        advance(s);
+        skip_alias(s);
+        if (known)
+            tell(s, level, module, name);
         if (!at_sign(s, ','))
             break;
-        if (advance(s) < 0)
-            return -EINVAL;
+        advance(s);
     } while (!(paren && at_sign(s, ')')));
     if (!paren)
-        return 0;
-    return at_sign(s, ')') ? advance(s) : -EINVAL;
+        return;
+    require(s, at_sign(s, ')'));
+    advance(s);
 }
 
 /* from ..a.b import (c as d, e) */
-static int take_from(struct scan *s)
+static void take_from(struct scan *s)
 {
     char module[IMPORTS_NAME_MAX + 1] = "";
     unsigned level = 0;
     bool known = true;
-    int r;
 
-    if (advance(s) < 0)
-        return -EINVAL;
+    advance(s);
     for (; at_sign(s, '.'); level++)
-        if (advance(s) < 0)
-            return -EINVAL;
+        advance(s);
     if (!(level > 0 && at_word(s, "import"))) {
-        if (take_dotted(s, module) < 0)
-            return -EINVAL;
+        take_dotted(s, module);
         known = module[0];
     }
-    if (!at_word(s, "import") || advance(s) < 0)
-        return -EINVAL;
-    r = take_names(s, level, module, known);
-    if (r < 0)
-        return r;
-    return at_statement_end(s) ? 0 : -EINVAL;
+    require(s, at_word(s, "import"));
+    advance(s);
+    take_names(s, level, module, known);
+    require(s, at_statement_end(s));
 }
 
 /* The rest of this line and all that is indented deeper does not run. */
-static int skip_body(struct scan *s)
+static void skip_body(struct scan *s)
 {
     s->skipping = true;
     s->skip_column = s->column;
-    return finish_line(s);
+    finish_line(s);
 }
 
-/* `== "__main__"`, which is false in a module that is imported. */
-static int take_main_test(struct scan *s, bool *ret_false)
+/* True for `== "__main__"` in a module that is imported, where it is false. */
+static bool take_main_test(struct scan *s)
 {
     for (int i = 0; i < 2; i++) {
         if (!at_sign(s, '='))
-            return 0;
-        if (advance(s) < 0)
-            return -EINVAL;
+            return false;
+        advance(s);
     }
     if (s->kind != TOKEN_STRING || s->token_len != sizeof("'__main__'") - 1 ||
         memcmp(s->token + 1, "__main__", 8) != 0)
-        return 0;
-    *ret_false = !s->is_main;
-    return advance(s);
+        return false;
+    advance(s);
+    return !s->is_main;
 }
 
 /* A condition that says by itself that its body does not run; every other one may be true. */
-static int take_condition(struct scan *s)
+static void take_condition(struct scan *s)
 {
     bool is_false = false;
 
-    if (advance(s) < 0)
-        return -EINVAL;
+    advance(s);
     if (at_word(s, "__name__")) {
-        if (advance(s) < 0 || take_main_test(s, &is_false) < 0)
-            return -EINVAL;
+        advance(s);
+        is_false = take_main_test(s);
     } else {
         while (s->kind == TOKEN_NAME) {
             is_false = at_word(s, "TYPE_CHECKING");
-            if (advance(s) < 0)
-                return -EINVAL;
+            advance(s);
             if (!at_sign(s, '.'))
                 break;
             is_false = false;
-            if (advance(s) < 0)
-                return -EINVAL;
+            advance(s);
         }
     }
-    return is_false && at_sign(s, ':') ? skip_body(s) : 0;
+    if (is_false && at_sign(s, ':'))
+        skip_body(s);
 }
 
 /* A statement at its first token. The current token is then any later one, its own or not. */
-static int take_statement(struct scan *s)
+static void take_statement(struct scan *s)
 {
     if (at_word(s, "import"))
-        return take_import(s);
-    if (at_word(s, "from"))
-        return take_from(s);
-    if (at_word(s, "if") || at_word(s, "elif"))
-        return take_condition(s);
-    if (at_word(s, "def"))
-        return skip_body(s);
-    if (at_word(s, "async")) {
-        if (advance(s) < 0)
-            return -EINVAL;
-        return at_word(s, "def") ? skip_body(s) : 0;
+        take_import(s);
+    else if (at_word(s, "from"))
+        take_from(s);
+    else if (at_word(s, "if") || at_word(s, "elif"))
+        take_condition(s);
+    else if (at_word(s, "def"))
+        skip_body(s);
+    else if (at_word(s, "async")) {
+        advance(s);
+        if (at_word(s, "def"))
+            skip_body(s);
     }
-    return 0;
 }
 
 /*
@@ -416,38 +406,35 @@ static int take_statement(struct scan *s)
  * (an annotation, a lambda) is followed by an expression, which begins with no keyword that is
  * looked for here.
  */
-static int take_line(struct scan *s)
+static void take_line(struct scan *s)
 {
     bool begins = true;
-    int r = 0;
 
-    if (s->skipping && s->column > s->skip_column)
-        return finish_line(s);
+    if (s->skipping && s->column > s->skip_column) {
+        finish_line(s);
+        return;
+    }
     s->skipping = false;
-    while (r == 0 && !at_line_end(s)) {
+    while (!at_line_end(s)) {
         if (begins && s->kind == TOKEN_NAME)
-            r = take_statement(s);
-        if (r < 0 || at_line_end(s))
+            take_statement(s);
+        if (at_line_end(s))
             break;
         begins = s->brackets == 0 && (at_sign(s, ';') || at_sign(s, ':'));
-        r = advance(s);
+        advance(s);
     }
-    return r;
 }
 
 static int scan_text(struct scan *s)
 {
-    int r;
-
     s->line_begins = true;
     s->brackets = 0;
     s->skipping = false;
     do {
-        if (advance(s) < 0)
-            return -EINVAL;
-        r = take_line(s);
-    } while (r == 0 && s->kind != TOKEN_END);
-    return r;
+        advance(s);
+        take_line(s);
+    } while (s->kind != TOKEN_END);
+    return s->error;
 }
 
 static bool is_encoding_byte(char c)

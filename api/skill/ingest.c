@@ -22,45 +22,31 @@ CLEANUP_WITH(struct archive *, archive_read_free)
 
 #define TARGET_MAX NAMES_PATH_MAX
 
-int ingest_add(struct ingest *in, const struct ingest_entry *entry, struct err *err)
+int ingest_add(struct ingest *in, const struct archive_entry_info *entry, struct err *err)
 {
-    if (in->n >= in->limits->entries)
+    if (in->archive.n_entries >= in->limits->entries)
         return err_set(err, EFBIG, "the archive has more than %u entries", in->limits->entries);
-    struct ingest_entry *entries = reallocarray(in->entries, in->n + 1, sizeof(*entries));
-    if (!entries)
-        return -ENOMEM;
-    in->entries = entries;
-
-    struct ingest_entry copy = *entry;
-    copy.path = strdup(entry->path);
-    copy.target = entry->target ? strdup(entry->target) : NULL;
-    if (!copy.path || (entry->target && !copy.target)) {
-        free(copy.path);
-        free(copy.target);
-        return -ENOMEM;
-    }
-    in->entries[in->n++] = copy;
-    return 0;
+    return skill_archive_add(&in->archive, entry);
 }
 
 void ingest_remove(struct ingest *in, size_t i)
 {
-    free(in->entries[i].path);
-    free(in->entries[i].target);
-    memmove(&in->entries[i], &in->entries[i + 1], (in->n - i - 1) * sizeof(*in->entries));
-    in->n--;
+    struct archive_entry_info *entry = &in->archive.entries[i];
+
+    free(entry->path);
+    free(entry->target);
+    in->archive.n_entries--;
+    memmove(entry, entry + 1, (in->archive.n_entries - i) * sizeof(*entry));
 }
 
-void ingest_finish(struct ingest *in)
+int ingest_read_content(const struct ingest *in, uint64_t offset, void *data, size_t len,
+                        struct err *err)
 {
-    for (size_t i = 0; i < in->n; i++) {
-        free(in->entries[i].path);
-        free(in->entries[i].target);
-    }
-    free(in->entries);
-    in->entries = NULL;
-    in->n = 0;
-    fd_close(&in->spool_fd);
+    ssize_t n = fd_pread_full(in->spool_fd, data, len, offset);
+
+    if (n == (ssize_t)len)
+        return 0;
+    return err_set_errno(err, n < 0 ? (int)-n : EIO, "cannot read spooled content");
 }
 
 /* What a failed libarchive call means to the one who sent the archive. */
@@ -74,6 +60,8 @@ static int explain(struct archive *a, const struct source *source, const char *w
         return result;
     if (archive_errno(a) == ENOMEM)
         return -ENOMEM;
+    if (archive_errno(a) == EIO)
+        return err_set_errno(err, EIO, "cannot read the archive");
     if (archive_format(a) == 0 && source_is_zip(source))
         return err_set(err, EINVAL, "the zip archive is damaged or cut short");
     if (archive_format(a) == 0 && source_is_packed(source))
@@ -85,12 +73,12 @@ static int explain(struct archive *a, const struct source *source, const char *w
 }
 
 static int read_content(struct ingest *in, struct archive *a, const struct source *source,
-                        struct ingest_entry *entry, struct err *err)
+                        struct archive_entry_info *entry, struct err *err)
 {
-    char shown[NAMES_SHOWN_MAX];
+    uint64_t *expanded = &in->archive.expanded_bytes;
     char chunk[32 * 1024];
 
-    entry->offset = in->expanded;
+    entry->offset = *expanded;
     for (;;) {
         la_ssize_t n = archive_read_data(a, chunk, sizeof(chunk));
         if (n == 0)
@@ -99,34 +87,30 @@ static int read_content(struct ingest *in, struct archive *a, const struct sourc
             continue;
         if (n < 0) {
             int result = explain(a, source, "the archive is damaged", err);
-            err_prefix(err, "entry \"%s\"", names_show(entry->path, shown));
+            err_prefix(err, "entry \"%s\"", names_shown(entry->path).text);
             return result;
         }
-        uint64_t at = in->expanded;
-        in->expanded += (uint64_t)n;
-        int result = source_check_growth(in->limits, in->archive_bytes, in->expanded, err);
+        uint64_t at = *expanded;
+        *expanded += (uint64_t)n;
+        int result = source_check_growth(in->limits, in->archive_bytes, *expanded, err);
         if (result < 0)
             return result;
         result = fd_pwrite_full(in->spool_fd, chunk, (size_t)n, at);
         if (result < 0)
             return err_set_errno(err, -result, "cannot spool the archive");
     }
-    entry->size = in->expanded - entry->offset;
+    entry->size = *expanded - entry->offset;
     return 0;
 }
 
-static int take_target(const char *raw, const char *path, struct err *err)
+static int check_target(const char *raw, const char *path, struct err *err)
 {
-    char shown[NAMES_SHOWN_MAX], target[NAMES_SHOWN_MAX];
-
-    names_show(path, shown);
     if (!raw || !raw[0] || strlen(raw) > TARGET_MAX || !utf8_valid(raw, strlen(raw)))
-        return err_set(err, EINVAL,
-                       "entry \"%s\": the link's target is empty, too long or not UTF-8",
-                       shown);
+        return names_refuse(err, EINVAL, path,
+                            "the link's target is empty, too long or not UTF-8");
     if (raw[0] == '/')
-        return err_set(err, EINVAL, "entry \"%s\": the link to \"%s\" leaves the skill", shown,
-                       names_show(raw, target));
+        return names_refuse(err, EINVAL, path, "the link to \"%s\" leaves the skill",
+                            names_shown(raw).text);
     return 0;
 }
 
@@ -140,12 +124,27 @@ static bool is_litter(const char *path)
            strcmp(name, ".DS_Store") == 0;
 }
 
+static int read_file(struct ingest *in, struct archive *a, const struct source *source,
+                     struct archive_entry *raw, struct archive_entry_info *entry,
+                     struct err *err)
+{
+    entry->executable = (archive_entry_perm(raw) & 0111) != 0;
+    /* A header may lie, but one that admits too much need not be read. */
+    if (archive_entry_size_is_set(raw) &&
+        (uint64_t)archive_entry_size(raw) > in->limits->expanded_bytes)
+        return names_refuse(err, EFBIG, entry->path,
+                            "the archive expands to more than %llu bytes",
+                            (unsigned long long)in->limits->expanded_bytes);
+    return read_content(in, a, source, entry, err);
+}
+
 static int read_entry(struct ingest *in, struct archive *a, const struct source *source,
                       struct archive_entry *raw, struct err *err)
 {
-    char path[NAMES_PATH_MAX + 1], target[NAMES_PATH_MAX + 1], shown[NAMES_SHOWN_MAX];
+    char path[NAMES_PATH_MAX + 1], target[NAMES_PATH_MAX + 1];
     const char *name = archive_entry_pathname(raw);
-    struct ingest_entry entry = {.path = path};
+    const char *hard_link = archive_entry_hardlink(raw);
+    struct archive_entry_info entry = {.path = path, .type = ARCHIVE_ENTRY_FILE};
     int result;
 
     if (!name)
@@ -155,52 +154,25 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
         return result;
     if (!path[0] || is_litter(path))
         return 0;
-    names_show(path, shown);
     if (archive_entry_is_encrypted(raw))
-        return err_set(err, EINVAL, "entry \"%s\": encrypted archives are refused", shown);
+        return names_refuse(err, EINVAL, path, "encrypted archives are refused");
 
-    const char *hard_link = archive_entry_hardlink(raw);
     if (hard_link) {
-        result = names_clean(hard_link, target, err);
-        if (result < 0)
-            return result;
         entry.target = target;
         entry.hard_link = true;
-        entry.type = ARCHIVE_ENTRY_FILE;
-        return ingest_add(in, &entry, err);
-    }
-
-    switch (archive_entry_filetype(raw)) {
-    case AE_IFDIR:
+        result = names_clean(hard_link, target, err);
+    } else if (archive_entry_filetype(raw) == AE_IFDIR) {
         entry.type = ARCHIVE_ENTRY_DIR;
-        break;
-    case AE_IFREG:
-        entry.type = ARCHIVE_ENTRY_FILE;
-        entry.executable = (archive_entry_perm(raw) & 0111) != 0;
-        /* A header may lie, but one that admits too much need not be read. */
-        if (archive_entry_size_is_set(raw) &&
-            (uint64_t)archive_entry_size(raw) > in->limits->expanded_bytes)
-            return err_set(err, EFBIG,
-                           "entry \"%s\": the archive expands to more than %llu "
-                           "bytes",
-                           shown, (unsigned long long)in->limits->expanded_bytes);
-        result = read_content(in, a, source, &entry, err);
-        if (result < 0)
-            return result;
-        break;
-    case AE_IFLNK:
+    } else if (archive_entry_filetype(raw) == AE_IFREG) {
+        result = read_file(in, a, source, raw, &entry, err);
+    } else if (archive_entry_filetype(raw) == AE_IFLNK) {
         entry.type = ARCHIVE_ENTRY_LINK;
-        result = take_target(archive_entry_symlink(raw), path, err);
-        if (result < 0)
-            return result;
-        strcpy(target, archive_entry_symlink(raw));
-        entry.target = target;
-        break;
-    default:
-        return err_set(err, EINVAL, "entry \"%s\": devices, pipes and sockets are refused",
-                       shown);
+        entry.target = (char *)(uintptr_t)archive_entry_symlink(raw);
+        result = check_target(entry.target, path, err);
+    } else {
+        result = names_refuse(err, EINVAL, path, "devices, pipes and sockets are refused");
     }
-    return ingest_add(in, &entry, err);
+    return result < 0 ? result : ingest_add(in, &entry, err);
 }
 
 static int read_entries(struct ingest *in, struct archive *a, struct source *source,
@@ -235,7 +207,7 @@ static int check_zip_names(int fd, uint64_t size, struct err *err)
 {
     enum { TAIL = 22, ENTRY = 46, COMMENT_MAX = 65535 };
     uint64_t span = size < TAIL + COMMENT_MAX ? size : TAIL + COMMENT_MAX;
-    uint8_t *end = malloc((size_t)span), *name = NULL;
+    _cleanup_free_ uint8_t *end = malloc((size_t)span);
     uint8_t head[ENTRY];
     int result = 0;
 
@@ -251,7 +223,6 @@ static int check_zip_names(int fd, uint64_t size, struct err *err)
             at = bytes_get_u32(&r);
         }
     }
-    free(end);
     while (found && !result && fd_pread_full(fd, head, ENTRY, at) == ENTRY) {
         struct bytes_reader r = bytes_reader_init(head, ENTRY);
         if (bytes_get_u32(&r) != 0x02014b50)
@@ -259,24 +230,25 @@ static int check_zip_names(int fd, uint64_t size, struct err *err)
         bytes_take(&r, 24);
         size_t len = bytes_get_u16(&r);
         uint64_t rest = (uint64_t)bytes_get_u16(&r) + bytes_get_u16(&r);
-        name = malloc(len + 1);
+        _cleanup_free_ uint8_t *name = malloc(len + 1);
         if (!name)
             return -ENOMEM;
         if (fd_pread_full(fd, name, len, at + ENTRY) == (ssize_t)len &&
             memchr(name, '\0', len)) {
-            char shown[NAMES_SHOWN_MAX];
             name[len] = '\0';
             result = err_set(err, EINVAL, "entry \"%s…\": its name holds a NUL",
-                             names_show((const char *)name, shown));
+                             names_shown((const char *)name).text);
         }
-        free(name);
         at += ENTRY + len + rest;
     }
     return result;
 }
 
-static int set_up(struct archive *a, struct source *source)
+static int read_all(struct ingest *in, int in_fd, struct archive *a, struct source *source,
+                    struct err *err)
 {
+    int result;
+
     /*
      * No filters: the source has unpacked what there was. Zips by their central directory only,
      * as check_zip_names() reads them: without one, a reader unpacks what it skips to find its
@@ -286,17 +258,7 @@ static int set_up(struct archive *a, struct source *source)
          archive_read_support_format_zip_seekable(a) != ARCHIVE_OK) ||
         archive_read_support_format_tar(a) != ARCHIVE_OK)
         return -ENOMEM;
-    return source_attach(source, a);
-}
-
-static int read_all(struct ingest *in, int in_fd, struct archive *a, struct source *source,
-                    struct err *err)
-{
-    int result = set_up(a, source);
-
-    if (result < 0)
-        return result;
-    if (archive_read_open1(a) != ARCHIVE_OK)
+    if (source_open(source, a) != ARCHIVE_OK)
         return explain(a, source, "the archive cannot be read", err);
     result = read_entries(in, a, source, err);
     if (result < 0 || (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_ZIP)
@@ -345,9 +307,11 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
         uselocale(before);
         freelocale(utf8);
     }
-    if (result < 0)
-        ingest_finish(&in);
-    else
+    if (result < 0) {
+        skill_archive_finish(&in.archive);
+        fd_close(&in.spool_fd);
+    } else {
         *ret = in;
+    }
     return result == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : result;
 }

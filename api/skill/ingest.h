@@ -9,32 +9,26 @@
 
 #include "api/skill/archive.h"
 
-struct ingest_entry {
-    char *path; /* owned */
-    enum archive_entry_type type;
-    bool executable;
-    bool hard_link; /* a file whose content is that of the file called target */
-    char *target;   /* owned; links, and hard links until they are resolved */
-    uint64_t size;
-    uint64_t offset; /* in the spool */
-};
-
 struct ingest {
     const struct archive_limits *limits; /* borrowed */
     int spool_fd;
-    uint64_t expanded; /* content bytes read so far */
+    int tar_fd; /* of who judges */
     uint64_t archive_bytes;
-    struct ingest_entry *entries; /* in the archive's order */
-    size_t n;
+    struct skill_archive archive; /* in the archive's order; hard links have a target */
 };
 
-/* Reads the archive in in_fd. On success the caller finishes *ret. Errors: see archive.h. */
+/*
+ * Reads the archive in in_fd. On success ret->archive and ret->spool_fd are the caller's.
+ * Errors: see archive.h.
+ */
 int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *ret,
                 struct err *err);
+/* Reads len bytes of content that are in the spool. 0 or -errno. */
+int ingest_read_content(const struct ingest *in, uint64_t offset, void *data, size_t len,
+                        struct err *err);
 /* Adds a copy of *entry. 0, -EFBIG over the limit of entries, or -ENOMEM. */
-int ingest_add(struct ingest *in, const struct ingest_entry *entry, struct err *err);
+int ingest_add(struct ingest *in, const struct archive_entry_info *entry, struct err *err);
 /* Removes the entry at index i; the order of the others stays. */
 void ingest_remove(struct ingest *in, size_t i);
-void ingest_finish(struct ingest *in);
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <wctype.h>
@@ -47,18 +48,36 @@ const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
     return out;
 }
 
-static int check_bytes(const char *raw, size_t len, const char *shown, struct err *err)
+struct names_shown names_shown(const char *name)
+{
+    struct names_shown shown;
+
+    names_show(name, shown.text);
+    return shown;
+}
+
+int names_refuse(struct err *err, int code, const char *name, const char *format, ...)
+{
+    char text[ERR_MESSAGE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return err_set(err, code, "entry \"%s\": %s", names_shown(name).text, text);
+}
+
+static int check_bytes(const char *raw, size_t len, struct err *err)
 {
     for (size_t at = 0; at < len;) {
         uint32_t code;
         size_t n = utf8_decode(raw + at, len - at, &code);
         if (n == 0)
-            return err_set(err, EINVAL, "entry \"%s\": its name is not UTF-8", shown);
+            return names_refuse(err, EINVAL, raw, "its name is not UTF-8");
         if (is_control(code))
-            return err_set(err, EINVAL, "entry \"%s\": its name holds a control character",
-                           shown);
+            return names_refuse(err, EINVAL, raw, "its name holds a control character");
         if (code == '\\')
-            return err_set(err, EINVAL, "entry \"%s\": its name holds a backslash", shown);
+            return names_refuse(err, EINVAL, raw, "its name holds a backslash");
         at += n;
     }
     return 0;
@@ -66,20 +85,17 @@ static int check_bytes(const char *raw, size_t len, const char *shown, struct er
 
 int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *err)
 {
-    char shown[NAMES_SHOWN_MAX];
     size_t len = strlen(raw);
     size_t used = 0;
     unsigned depth = 0;
 
-    names_show(raw, shown);
     if (len == 0)
         return err_set(err, EINVAL, "an entry has an empty name");
     if (len > NAMES_PATH_MAX)
-        return err_set(err, EINVAL, "entry \"%s\": its name is over %u bytes", shown,
-                       NAMES_PATH_MAX);
+        return names_refuse(err, EINVAL, raw, "its name is over %u bytes", NAMES_PATH_MAX);
     if (raw[0] == '/')
-        return err_set(err, EINVAL, "entry \"%s\": absolute paths are refused", shown);
-    int result = check_bytes(raw, len, shown, err);
+        return names_refuse(err, EINVAL, raw, "absolute paths are refused");
+    int result = check_bytes(raw, len, err);
     if (result < 0)
         return result;
 
@@ -91,13 +107,13 @@ int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *
         if (n == 0 || (n == 1 && part[0] == '.'))
             continue;
         if (n == 2 && part[0] == '.' && part[1] == '.')
-            return err_set(err, EINVAL, "entry \"%s\": \"..\" in a path is refused", shown);
+            return names_refuse(err, EINVAL, raw, "\"..\" in a path is refused");
         if (n > NAMES_COMPONENT_MAX)
-            return err_set(err, EINVAL, "entry \"%s\": a part of its name is over %u bytes",
-                           shown, NAMES_COMPONENT_MAX);
+            return names_refuse(err, EINVAL, raw, "a part of its name is over %u bytes",
+                                NAMES_COMPONENT_MAX);
         if (++depth > NAMES_DEPTH_MAX)
-            return err_set(err, EINVAL, "entry \"%s\": folders are nested over %u levels deep",
-                           shown, NAMES_DEPTH_MAX);
+            return names_refuse(err, EINVAL, raw, "folders are nested over %u levels deep",
+                                NAMES_DEPTH_MAX);
         if (used > 0)
             ret_name[used++] = '/';
         memcpy(ret_name + used, part, n);

@@ -19,6 +19,15 @@
  */
 const char *names_show(const char *name, char out[NAMES_SHOWN_MAX]);
 
+/* The same as a value, for a message: names_shown(name).text. */
+struct names_shown {
+    char text[NAMES_SHOWN_MAX];
+};
+struct names_shown names_shown(const char *name);
+/* err_set() with 'entry "name": ' before the message. */
+int names_refuse(struct err *err, int code, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /*
  * Checks an archive member's name and writes it without "./", doubled and trailing slashes; the
  * root itself becomes "". 0, or -EINVAL with the rule that was broken: empty, absolute, "..",

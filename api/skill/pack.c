@@ -35,6 +35,13 @@ static bool is_left_out(const char *name)
            name[len - 1] == '~';
 }
 
+static int write_out(const struct pack *p, const void *data, size_t len)
+{
+    int result = fd_write_full(p->out_fd, data, len);
+
+    return result < 0 ? err_set_errno(p->err, -result, "cannot write the archive") : 0;
+}
+
 static int put(struct pack *p, const struct tar_header *header)
 {
     if (++p->entries > p->limits->entries)
@@ -44,8 +51,7 @@ static int put(struct pack *p, const struct tar_header *header)
     int result = tar_put_header(&p->buf, header);
     if (result < 0)
         return err_set_errno(p->err, -result, "cannot pack \"%s\"", header->path);
-    result = fd_write_full(p->out_fd, p->buf.data, p->buf.len);
-    return result ? err_set_errno(p->err, -result, "cannot write the archive") : 0;
+    return write_out(p, p->buf.data, p->buf.len);
 }
 
 static int pack_file(struct pack *p, int dir_fd, const char *name, const char *shown_path,
@@ -82,13 +88,12 @@ static int pack_file(struct pack *p, int dir_fd, const char *name, const char *s
             return err_set_errno(p->err, (int)-got, "cannot read \"%s\"", shown_path);
         if ((size_t)got != n)
             return err_set(p->err, EINVAL, "\"%s\" changed while it was read", shown_path);
-        result = fd_write_full(p->out_fd, chunk, n);
+        result = write_out(p, chunk, n);
         if (result < 0)
-            return err_set_errno(p->err, -result, "cannot write the archive");
+            return result;
         done += n;
     }
-    result = fd_write_full(p->out_fd, zero, tar_padding(header.size));
-    return result ? err_set_errno(p->err, -result, "cannot write the archive") : 0;
+    return write_out(p, zero, tar_padding(header.size));
 }
 
 static int pack_link(struct pack *p, int dir_fd, const char *name, const char *shown_path,
@@ -217,8 +222,5 @@ int pack_folder(const char *path, const struct archive_limits *limits, int out_f
     else
         result = pack_dir(&p, fd, name, strlen(name), 0);
     buf_finish(&p.buf);
-    if (result < 0)
-        return result;
-    result = fd_write_full(out_fd, trailer, sizeof(trailer));
-    return result < 0 ? err_set_errno(err, -result, "cannot write the archive") : 0;
+    return result < 0 ? result : write_out(&p, trailer, sizeof(trailer));
 }

@@ -14,37 +14,18 @@
 _Static_assert(PROFILE_NAME_SIZE - 1 <= PROTO_WARM_MAX, "a name is the payload of WARM");
 _Static_assert(PROFILE_NAME_SIZE > DOTTED_NAME_MAX, "one module fits");
 
-static int by_name(const void *a, const void *b)
-{
-    char *const *left = a, *const *right = b;
-
-    return strcmp(*left, *right);
-}
-
-static void drop_doubles(struct skill_strings *list)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < list->len; i++) {
-        if (kept > 0 && strcmp(list->items[kept - 1], list->items[i]) == 0)
-            free(list->items[i]);
-        else
-            list->items[kept++] = list->items[i];
-    }
-    list->len = kept;
-}
-
-static int take_lines(const char *text, size_t len, struct skill_strings *list, struct err *err)
+static int take_lines(char *text, size_t len, struct skill_strings *list, struct err *err)
 {
     for (size_t line = 1; len > 0; line++) {
-        const char *end = memchr(text, '\n', len);
+        char *end = memchr(text, '\n', len);
         size_t n = end ? (size_t)(end - text) : len;
 
         if (!end || !dotted_is_name(text, n))
             return err_set(err, EINVAL, "line %zu is no module's name", line);
-        if (list->len == PROFILE_LIST_MAX)
+        if (line > PROFILE_LIST_MAX)
             return err_set(err, EFBIG, "more than %u modules", PROFILE_LIST_MAX);
-        if (skill_strings_add(list, "%.*s", (int)n, text) < 0)
+        *end = '\0';
+        if (skill_strings_insert(list, text, PROFILE_LIST_MAX) < 0)
             return err_set(err, ENOMEM, "out of memory");
         text += n + 1;
         len -= n + 1;
@@ -68,9 +49,6 @@ int profile_list_read(int fd, struct skill_strings *ret, struct err *err)
         skill_strings_finish(&list);
         return r;
     }
-    if (list.len > 0)
-        qsort(list.items, list.len, sizeof(*list.items), by_name);
-    drop_doubles(&list);
     *ret = list;
     return 0;
 }

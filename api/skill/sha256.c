@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/sha256.h"
 
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdlib.h>
+
+CLEANUP_WITH(struct sha256 *, sha256_destroy)
 
 struct sha256 {
     EVP_MD_CTX *ctx;
@@ -60,13 +63,11 @@ void sha256_destroy(struct sha256 *sha)
 
 int sha256_of(const void *data, size_t len, char ret_hex[SHA256_HEX_SIZE])
 {
-    struct sha256 *sha = sha256_create();
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
 
-    if (!sha)
+    if (EVP_Digest(data, len, digest, NULL, EVP_sha256(), NULL) != 1)
         return -ENOMEM;
-    sha256_update(sha, data, len);
-    sha256_hex(sha, ret_hex);
-    sha256_destroy(sha);
+    write_hex(digest, ret_hex);
     return 0;
 }
 
@@ -84,28 +85,15 @@ int sha256_hmac(const void *key, size_t key_len, const void *data, size_t len,
 int sha256_of_fd(int fd, char ret_hex[SHA256_HEX_SIZE])
 {
     enum { CHUNK = 256 * 1024 };
-    struct sha256 *sha = sha256_create();
-    char *chunk = malloc(CHUNK);
-    uint64_t at = 0;
-    int result = -ENOMEM;
+    _cleanup_(sha256_destroy) struct sha256 *sha = sha256_create();
+    _cleanup_free_ char *chunk = malloc(CHUNK);
+    ssize_t n;
 
     if (!sha || !chunk)
-        goto out;
-    for (;;) {
-        ssize_t n = fd_pread_full(fd, chunk, CHUNK, at);
-        if (n < 0) {
-            result = (int)n;
-            goto out;
-        }
-        if (n == 0)
-            break;
+        return -ENOMEM;
+    for (uint64_t at = 0; (n = fd_pread_full(fd, chunk, CHUNK, at)) > 0; at += (uint64_t)n)
         sha256_update(sha, chunk, (size_t)n);
-        at += (uint64_t)n;
-    }
-    sha256_hex(sha, ret_hex);
-    result = 0;
-out:
-    free(chunk);
-    sha256_destroy(sha);
-    return result;
+    if (n == 0)
+        sha256_hex(sha, ret_hex);
+    return (int)n;
 }

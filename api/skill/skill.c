@@ -9,22 +9,46 @@
 
 int skill_strings_add(struct skill_strings *list, const char *format, ...)
 {
-    char *text = NULL;
-    va_list args;
-
-    va_start(args, format);
-    int len = vasprintf(&text, format, args);
-    va_end(args);
-    if (len < 0)
-        return -ENOMEM;
-
     char **items = reallocarray(list->items, list->len + 1, sizeof(*items));
-    if (!items) {
-        free(text);
-        return -ENOMEM;
+    va_list args;
+    int len = -1;
+
+    if (items) {
+        list->items = items;
+        va_start(args, format);
+        len = vasprintf(&items[list->len], format, args);
+        va_end(args);
     }
-    list->items = items;
-    list->items[list->len++] = text;
+    if (len < 0)
+        return list->error = -ENOMEM;
+    list->len++;
+    return 0;
+}
+
+int skill_strings_insert(struct skill_strings *list, const char *text, size_t max)
+{
+    size_t low = 0, high = list->len;
+    char *added;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(list->items[middle], text);
+
+        if (order == 0)
+            return 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (list->len == max)
+        return 0;
+    if (skill_strings_add(list, "%s", text) < 0)
+        return -ENOMEM;
+    added = list->items[list->len - 1];
+    memmove(list->items + low + 1, list->items + low,
+            (list->len - 1 - low) * sizeof(*list->items));
+    list->items[low] = added;
     return 0;
 }
 

@@ -16,11 +16,17 @@
 struct skill_strings {
     char **items; /* owned, each NUL-terminated UTF-8 */
     size_t len;
+    int error; /* -ENOMEM once a string could not be added, or 0 */
 };
 
-/* Appends a formatted string. 0 or -ENOMEM. */
+/* Appends a formatted string. 0 or -ENOMEM, which the list remembers. */
 int skill_strings_add(struct skill_strings *list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/*
+ * Puts text in its place in a list that is sorted by its bytes. No effect when it is there, or
+ * when max are. 0 or -ENOMEM.
+ */
+int skill_strings_insert(struct skill_strings *list, const char *text, size_t max);
 void skill_strings_finish(struct skill_strings *list);
 #define _cleanup_skill_strings_ __attribute__((cleanup(skill_strings_finish)))
 

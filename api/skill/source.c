@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What any archive may expand to whatever its ratio: a page of text compresses well. */
 #define RATIO_FROM_BYTES (1u << 20)
@@ -14,67 +15,15 @@
 #define TAR_BYTES_PER_ENTRY 4096u
 #define CHUNK               (64u * 1024u)
 
-/* The file by offset, so that zip's central directory can be read. */
-struct file {
-    int fd;
-    uint64_t at;
-    uint64_t size;
-    int error; /* positive errno of a failed read */
-    char chunk[CHUNK];
-};
-
 struct source {
-    struct file file;
+    int fd;                              /* borrowed */
+    uint64_t size;                       /* of its file */
     const struct archive_limits *limits; /* borrowed */
     struct archive *unpacker;            /* NULL: the file is not compressed */
     uint64_t unpacked;
     struct err failure; /* of the unpacker */
     char chunk[CHUNK];
 };
-
-static la_ssize_t file_read(struct archive *a, void *data, const void **ret_chunk)
-{
-    struct file *file = data;
-    ssize_t n = fd_pread_full(file->fd, file->chunk, sizeof(file->chunk), file->at);
-
-    if (n < 0) {
-        file->error = (int)-n;
-        archive_set_error(a, file->error, "reading failed");
-        return -1;
-    }
-    file->at += (uint64_t)n;
-    *ret_chunk = file->chunk;
-    return n;
-}
-
-static la_int64_t file_skip(struct archive *a, void *data, la_int64_t request)
-{
-    struct file *file = data;
-    uint64_t left = file->at < file->size ? file->size - file->at : 0;
-
-    (void)a;
-    if (request <= 0)
-        return 0;
-    if ((uint64_t)request > left)
-        request = (la_int64_t)left;
-    file->at += (uint64_t)request;
-    return request;
-}
-
-static la_int64_t file_seek(struct archive *a, void *data, la_int64_t offset, int whence)
-{
-    struct file *file = data;
-    int64_t base = whence == SEEK_SET   ? 0
-                   : whence == SEEK_CUR ? (int64_t)file->at
-                                        : (int64_t)file->size;
-    int64_t target;
-
-    (void)a;
-    if (__builtin_add_overflow(base, offset, &target) || target < 0)
-        return ARCHIVE_FATAL;
-    file->at = (uint64_t)target;
-    return target;
-}
 
 int source_check_growth(const struct archive_limits *limits, uint64_t archive_bytes,
                         uint64_t expanded, struct err *err)
@@ -88,12 +37,20 @@ int source_check_growth(const struct archive_limits *limits, uint64_t archive_by
     return 0;
 }
 
+/* Reads the file by itself, with seeking, so that zip's central directory can be read. */
+static int open_file(const struct source *source, struct archive *a)
+{
+    if (lseek(source->fd, 0, SEEK_SET) < 0)
+        return ARCHIVE_FATAL;
+    return archive_read_open_fd(a, source->fd, CHUNK);
+}
+
 static int explain_unpacker(const struct source *source, struct err *err)
 {
     const char *text = archive_error_string(source->unpacker);
 
-    if (source->file.error)
-        return err_set_errno(err, source->file.error, "cannot read the archive");
+    if (archive_errno(source->unpacker) == EIO)
+        return err_set_errno(err, EIO, "cannot read the archive");
     if (archive_errno(source->unpacker) == ENOMEM)
         return err_set(err, ENOMEM, "out of memory");
     return err_set(err, EINVAL, "the archive is damaged: %s", text ? text : "compression");
@@ -114,7 +71,7 @@ static la_ssize_t unpacked_read(struct archive *a, void *data, const void **ret_
     }
     source->unpacked += (uint64_t)n;
     if (source->unpacked > overhead &&
-        source_check_growth(source->limits, source->file.size, source->unpacked - overhead,
+        source_check_growth(source->limits, source->size, source->unpacked - overhead,
                             &source->failure))
         goto failed;
     *ret_chunk = source->chunk;
@@ -138,7 +95,7 @@ static int find_filter(const struct source *source)
         {ARCHIVE_FILTER_ZSTD, 4, "\x28\xb5\x2f\xfd"},
     };
     char head[6];
-    ssize_t n = fd_pread_full(source->file.fd, head, sizeof(head), 0);
+    ssize_t n = fd_pread_full(source->fd, head, sizeof(head), 0);
 
     for (size_t i = 0; n > 0 && i < sizeof(filters) / sizeof(filters[0]); i++) {
         if ((size_t)n >= filters[i].len && memcmp(head, filters[i].magic, filters[i].len) == 0)
@@ -161,12 +118,9 @@ static int open_unpacker(struct source *source, int filter, struct err *err)
      */
     if (archive_read_append_filter(a, filter) != ARCHIVE_OK)
         return err_set(err, EINVAL, "the archive's compression is not supported here");
-    if (archive_read_set_read_callback(a, file_read) != ARCHIVE_OK ||
-        archive_read_set_callback_data(a, &source->file) != ARCHIVE_OK)
-        return -ENOMEM;
-    if (archive_read_open1(a) != ARCHIVE_OK ||
+    if (open_file(source, a) != ARCHIVE_OK ||
         archive_read_next_header(a, &entry) != ARCHIVE_OK) {
-        if (source->file.error || archive_errno(a) == ENOMEM)
+        if (archive_errno(a) == EIO || archive_errno(a) == ENOMEM)
             return explain_unpacker(source, err);
         return err_set(err, EINVAL, "this is neither a zip nor a tar archive");
     }
@@ -181,8 +135,8 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
     if (!source)
         return -ENOMEM;
     memset(source, 0, offsetof(struct source, chunk));
-    source->file.fd = in_fd;
-    source->file.size = size;
+    source->fd = in_fd;
+    source->size = size;
     source->limits = limits;
     int filter = find_filter(source);
     int result = filter == ARCHIVE_FILTER_NONE ? 0 : open_unpacker(source, filter, err);
@@ -193,27 +147,21 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
     return result;
 }
 
-int source_attach(struct source *source, struct archive *reader)
+int source_open(struct source *source, struct archive *reader)
 {
-    if (source->unpacker) {
-        if (archive_read_set_read_callback(reader, unpacked_read) != ARCHIVE_OK ||
-            archive_read_set_callback_data(reader, source) != ARCHIVE_OK)
-            return -ENOMEM;
-        return 0;
-    }
-    if (archive_read_set_read_callback(reader, file_read) != ARCHIVE_OK ||
-        archive_read_set_skip_callback(reader, file_skip) != ARCHIVE_OK ||
-        archive_read_set_seek_callback(reader, file_seek) != ARCHIVE_OK ||
-        archive_read_set_callback_data(reader, &source->file) != ARCHIVE_OK)
-        return -ENOMEM;
-    return 0;
+    if (!source->unpacker)
+        return open_file(source, reader);
+    if (archive_read_set_read_callback(reader, unpacked_read) != ARCHIVE_OK ||
+        archive_read_set_callback_data(reader, source) != ARCHIVE_OK)
+        return ARCHIVE_FATAL;
+    return archive_read_open1(reader);
 }
 
 bool source_is_zip(const struct source *source)
 {
     char head[4];
 
-    return fd_pread_full(source->file.fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+    return fd_pread_full(source->fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
            memcmp(head, "PK\3\4", sizeof(head)) == 0;
 }
 
@@ -226,8 +174,6 @@ int source_failure(const struct source *source, struct err *err)
 {
     if (source->failure.code)
         return err_set(err, source->failure.code, "%s", source->failure.message);
-    if (source->file.error)
-        return err_set_errno(err, source->file.error, "cannot read the archive");
     return 0;
 }
 

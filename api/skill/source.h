@@ -15,13 +15,13 @@ struct source;
 struct archive; /* libarchive's reader */
 
 /*
- * A source of in_fd (borrowed) with size bytes. 0; -EINVAL with err where what looks
- * compressed is not; -ENOMEM.
+ * A source of in_fd (borrowed, its offset too) with size bytes. 0; -EINVAL with err where what
+ * looks compressed is not; -ENOMEM.
  */
 int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
                   struct source **ret, struct err *err);
-/* Hands it to a reader that is not open yet and must end before it. 0 or -ENOMEM. */
-int source_attach(struct source *source, struct archive *reader);
+/* Opens a reader, which must end before it, with it. What archive_read_open1() returns. */
+int source_open(struct source *source, struct archive *reader);
 /* True for what begins like a zip's first member. */
 bool source_is_zip(const struct source *source);
 /* True when it unpacks: it can then be read from its start to its end only. */

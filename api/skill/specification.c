@@ -57,16 +57,16 @@ static char *normalize_name(const char *text)
     return normalize(at, trim_end(at, strlen((const char *)at)));
 }
 
-static int is_lower(const char *name, bool *ret_yes)
+static bool is_lower(const char *name, struct skill_strings *errors)
 {
     size_t n = 0;
     uint8_t *lower = u8_tolower((const uint8_t *)name, strlen(name), NULL, NULL, NULL, &n);
+    bool same = lower && n == strlen(name) && memcmp(lower, name, n) == 0;
 
     if (!lower && errno == ENOMEM)
-        return -ENOMEM;
-    *ret_yes = lower && n == strlen(name) && memcmp(lower, name, n) == 0;
+        errors->error = -ENOMEM;
     free(lower);
-    return 0;
+    return same;
 }
 
 /* A letter, or what has a numeric value, of any script; or a hyphen. */
@@ -83,44 +83,39 @@ static bool has_good_characters(const char *name)
     return true;
 }
 
-static int check_folder(const char *folder, const char *name, struct skill_strings *errors)
+static void check_folder(const char *folder, const char *name, struct skill_strings *errors)
 {
-    char shown[NAMES_SHOWN_MAX], other[NAMES_SHOWN_MAX];
-    char *normal = folder ? normalize((const uint8_t *)folder, strlen(folder)) : NULL;
-    int result = 0;
+    char *normal = normalize((const uint8_t *)folder, strlen(folder));
 
-    if (folder && !normal)
-        return -ENOMEM;
-    if (folder && strcmp(normal, name) != 0)
-        result = skill_strings_add(errors, "the folder is called \"%s\" but the skill \"%s\"",
-                                   names_show(folder, shown), names_show(name, other));
+    if (!normal)
+        errors->error = -ENOMEM;
+    else if (strcmp(normal, name) != 0)
+        (void)skill_strings_add(errors, "the folder is called \"%s\" but the skill \"%s\"",
+                                names_shown(folder).text, names_shown(name).text);
     free(normal);
-    return result;
 }
 
-static int check_normal_name(const char *name, const char *folder, struct skill_strings *errors)
+static void check_normal_name(const char *name, const char *folder,
+                              struct skill_strings *errors)
 {
-    char shown[NAMES_SHOWN_MAX];
+    const struct names_shown shown = names_shown(name);
     size_t len = strlen(name);
-    bool lower;
-    int result = is_lower(name, &lower);
 
-    names_show(name, shown);
-    if (result == 0 && code_points(name) > NAME_MAX_CODE_POINTS)
-        result =
-            skill_strings_add(errors, "the name is over %u characters", NAME_MAX_CODE_POINTS);
-    if (result == 0 && !lower)
-        result = skill_strings_add(errors, "the name \"%s\" is not in lower case", shown);
-    if (result == 0 && (name[0] == '-' || name[len - 1] == '-'))
-        result =
-            skill_strings_add(errors, "the name \"%s\" begins or ends with a hyphen", shown);
-    if (result == 0 && strstr(name, "--"))
-        result = skill_strings_add(errors, "the name \"%s\" has two hyphens in a row", shown);
-    if (result == 0 && !has_good_characters(name))
-        result = skill_strings_add(
+    if (code_points(name) > NAME_MAX_CODE_POINTS)
+        (void)skill_strings_add(errors, "the name is over %u characters", NAME_MAX_CODE_POINTS);
+    if (!is_lower(name, errors))
+        (void)skill_strings_add(errors, "the name \"%s\" is not in lower case", shown.text);
+    if (name[0] == '-' || name[len - 1] == '-')
+        (void)skill_strings_add(errors, "the name \"%s\" begins or ends with a hyphen",
+                                shown.text);
+    if (strstr(name, "--"))
+        (void)skill_strings_add(errors, "the name \"%s\" has two hyphens in a row", shown.text);
+    if (!has_good_characters(name))
+        (void)skill_strings_add(
             errors, "the name \"%s\" has other characters than letters, digits and hyphens",
-            shown);
-    return result ? result : check_folder(folder, name, errors);
+            shown.text);
+    if (folder)
+        check_folder(folder, name, errors);
 }
 
 static bool is_blank(const char *text)
@@ -134,134 +129,109 @@ static bool is_blank(const char *text)
     return true;
 }
 
-static int check_name(const struct yamltree *node, const char *folder,
-                      struct skill_strings *errors)
+static void check_name(const struct yamltree *node, const char *folder,
+                       struct skill_strings *errors)
 {
     char *name;
-    int result;
 
-    if (!node)
-        return skill_strings_add(errors, "there is no name");
-    if (node->kind != YAMLTREE_SCALAR || is_blank(node->text))
-        return skill_strings_add(errors, "line %u: the name must be a text", node->line);
-    name = normalize_name(node->text);
-    result = name ? check_normal_name(name, folder, errors) : -ENOMEM;
-    free(name);
-    return result;
-}
-
-static int check_description(const struct yamltree *node, struct skill_strings *errors)
-{
-    if (!node)
-        return skill_strings_add(errors, "there is no description");
-    if (node->kind != YAMLTREE_SCALAR || is_blank(node->text))
-        return skill_strings_add(errors, "line %u: the description must be a text", node->line);
-    if (code_points(node->text) > DESCRIPTION_MAX_CODE_POINTS)
-        return skill_strings_add(errors, "the description is over %u characters",
-                                 DESCRIPTION_MAX_CODE_POINTS);
-    return 0;
-}
-
-static int check_compatibility(const struct yamltree *node, struct skill_strings *errors)
-{
-    if (!node)
-        return 0;
-    if (node->kind != YAMLTREE_SCALAR)
-        return skill_strings_add(errors, "line %u: compatibility must be a text", node->line);
-    if (code_points(node->text) > COMPATIBILITY_MAX_CODE_POINTS)
-        return skill_strings_add(errors, "compatibility is over %u characters",
-                                 COMPATIBILITY_MAX_CODE_POINTS);
-    return 0;
-}
-
-static int check_allowed_tools(const struct yamltree *node, struct skill_strings *errors)
-{
-    bool good = !node || node->kind == YAMLTREE_SCALAR || node->kind == YAMLTREE_LIST;
-
-    for (size_t i = 0; good && node && node->kind == YAMLTREE_LIST && i < node->n; i++)
-        good = node->children[i]->kind == YAMLTREE_SCALAR;
-    if (good)
-        return 0;
-    return skill_strings_add(errors, "line %u: allowed-tools must be a text or a list of texts",
-                             node->line);
-}
-
-/* The value of a key of the map, or NULL. */
-static const struct yamltree *find(const struct yamltree *map, const char *key)
-{
-    for (size_t i = 0; i + 1 < map->n; i += 2) {
-        if (map->children[i]->kind == YAMLTREE_SCALAR &&
-            strcmp(map->children[i]->text, key) == 0)
-            return map->children[i + 1];
+    if (!node) {
+        (void)skill_strings_add(errors, "there is no name");
+        return;
     }
-    return NULL;
+    if (node->kind != YAMLTREE_SCALAR || is_blank(node->text)) {
+        (void)skill_strings_add(errors, "line %u: the name must be a text", node->line);
+        return;
+    }
+    name = normalize_name(node->text);
+    if (name)
+        check_normal_name(name, folder, errors);
+    else
+        errors->error = -ENOMEM;
+    free(name);
 }
 
-static int check_keys(const struct yamltree *map, struct skill_strings *errors)
+static void check_description(const struct yamltree *node, struct skill_strings *errors)
+{
+    if (!node)
+        (void)skill_strings_add(errors, "there is no description");
+    else if (node->kind != YAMLTREE_SCALAR || is_blank(node->text))
+        (void)skill_strings_add(errors, "line %u: the description must be a text", node->line);
+    else if (code_points(node->text) > DESCRIPTION_MAX_CODE_POINTS)
+        (void)skill_strings_add(errors, "the description is over %u characters",
+                                DESCRIPTION_MAX_CODE_POINTS);
+}
+
+static void check_compatibility(const struct yamltree *node, struct skill_strings *errors)
+{
+    if (node && node->kind != YAMLTREE_SCALAR)
+        (void)skill_strings_add(errors, "line %u: compatibility must be a text", node->line);
+    else if (node && code_points(node->text) > COMPATIBILITY_MAX_CODE_POINTS)
+        (void)skill_strings_add(errors, "compatibility is over %u characters",
+                                COMPATIBILITY_MAX_CODE_POINTS);
+}
+
+static void check_allowed_tools(const struct yamltree *node, struct skill_strings *errors)
+{
+    bool good = !node || node->kind != YAMLTREE_MAP;
+
+    for (size_t i = 0; good && node && i < node->n; i++)
+        good = node->children[i]->kind == YAMLTREE_SCALAR;
+    if (!good)
+        (void)skill_strings_add(
+            errors, "line %u: allowed-tools must be a text or a list of texts", node->line);
+}
+
+static void check_keys(const struct yamltree *map, struct skill_strings *errors)
 {
     static const char *const known[] = {"name",          "description", "license",
                                         "allowed-tools", "metadata",    "compatibility"};
-    int result = 0;
 
-    for (size_t i = 0; result == 0 && i + 1 < map->n; i += 2) {
+    for (size_t i = 0; i + 1 < map->n; i += 2) {
         const struct yamltree *key = map->children[i];
-        char shown[NAMES_SHOWN_MAX];
+        const char *name = key->kind == YAMLTREE_SCALAR ? key->text : "?";
         bool is_known = false;
 
-        names_show(key->kind == YAMLTREE_SCALAR ? key->text : "?", shown);
         for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
-            is_known = is_known || strcmp(shown, known[k]) == 0;
+            is_known = is_known || strcmp(name, known[k]) == 0;
         if (!is_known)
-            result = skill_strings_add(errors,
-                                       "line %u: the specification has no field \"%s\"; it "
-                                       "belongs into metadata",
-                                       key->line, shown);
+            (void)skill_strings_add(errors,
+                                    "line %u: the specification has no field \"%s\"; it "
+                                    "belongs into metadata",
+                                    key->line, names_shown(name).text);
     }
-    return result;
 }
 
 /* Its YAML has no brackets and no key twice, at any depth. */
-static int check_form(const struct yamltree *node, struct skill_strings *errors)
+static void check_form(const struct yamltree *node, struct skill_strings *errors)
 {
-    char shown[NAMES_SHOWN_MAX];
-    int result = 0;
-
-    if (node->flow)
-        return skill_strings_add(
-            errors,
-            "line %u: lists and maps are written below each other, without "
-            "brackets",
-            node->line);
-    for (size_t i = 0; result == 0 && node->kind == YAMLTREE_MAP && i + 1 < node->n; i += 2) {
+    if (node->flow) {
+        (void)skill_strings_add(errors,
+                                "line %u: lists and maps are written below each other, without "
+                                "brackets",
+                                node->line);
+        return;
+    }
+    for (size_t i = 0; node->kind == YAMLTREE_MAP && i + 1 < node->n; i += 2) {
         const struct yamltree *key = node->children[i];
 
-        if (key->kind == YAMLTREE_SCALAR && find(node, key->text) != node->children[i + 1])
-            result = skill_strings_add(errors, "line %u: \"%s\" is there twice", key->line,
-                                       names_show(key->text, shown));
+        if (key->kind == YAMLTREE_SCALAR &&
+            yamltree_find(node, key->text) != node->children[i + 1])
+            (void)skill_strings_add(errors, "line %u: \"%s\" is there twice", key->line,
+                                    names_shown(key->text).text);
     }
-    for (size_t i = 0; result == 0 && i < node->n; i++)
-        result = check_form(node->children[i], errors);
-    return result;
+    for (size_t i = 0; i < node->n; i++)
+        check_form(node->children[i], errors);
 }
 
-static int check_map(const struct yamltree *map, const char *folder,
-                     struct skill_strings *errors)
+static void check_map(const struct yamltree *map, const char *folder,
+                      struct skill_strings *errors)
 {
-    int result = check_form(map, errors);
-
-    if (result < 0)
-        return result;
-    result = check_keys(map, errors);
-    if (result < 0)
-        return result;
-    result = check_name(find(map, "name"), folder, errors);
-    if (result < 0)
-        return result;
-    result = check_description(find(map, "description"), errors);
-    if (result < 0)
-        return result;
-    result = check_compatibility(find(map, "compatibility"), errors);
-    return result < 0 ? result : check_allowed_tools(find(map, "allowed-tools"), errors);
+    check_form(map, errors);
+    check_keys(map, errors);
+    check_name(yamltree_find(map, "name"), folder, errors);
+    check_description(yamltree_find(map, "description"), errors);
+    check_compatibility(yamltree_find(map, "compatibility"), errors);
+    check_allowed_tools(yamltree_find(map, "allowed-tools"), errors);
 }
 
 static int parse(const char *skill_md, size_t len, struct yamltree **ret_root, struct err *err)
@@ -290,11 +260,11 @@ int specification_check(const char *skill_md, size_t len, const char *folder,
     if (result == -ENOMEM)
         return result;
     if (result < 0)
-        result = skill_strings_add(errors, "%s", err.message);
+        (void)skill_strings_add(errors, "%s", err.message);
     else if (!root || root->kind != YAMLTREE_MAP)
-        result = skill_strings_add(errors, "the front matter must be \"key: value\" lines");
+        (void)skill_strings_add(errors, "the front matter must be \"key: value\" lines");
     else
-        result = check_map(root, folder, errors);
+        check_map(root, folder, errors);
     yamltree_destroy(root);
-    return result;
+    return errors->error;
 }

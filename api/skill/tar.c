@@ -174,58 +174,42 @@ static int parse_pax(struct tar_reader *r, struct err *err)
     return result;
 }
 
+/* A file whose name ends with a slash is a folder: so old tars have them. */
+static enum tar_type type_of(char type, bool slash)
+{
+    if (type == '0' || type == '\0')
+        return slash ? TAR_DIR : TAR_FILE;
+    return strchr("125", type) ? (enum tar_type)type : TAR_OTHER;
+}
+
 static int begin_entry(struct tar_reader *r, const struct tar_numbers *numbers, uint64_t size,
                        struct err *err)
 {
     char name[TAR_NAME_SIZE];
     char target[sizeof(r->block.target) + 1] = "";
-    const char *path = r->pax_path ? r->pax_path : name;
+    char *path = r->pax_path ? r->pax_path : name;
+    struct tar_header out = {.mode = numbers->mode, .mtime_s = numbers->mtime_s};
+    int result;
 
     tar_block_path(&r->block, name);
     memcpy(target, r->block.target, sizeof(r->block.target));
 
     size_t len = strlen(path);
-    bool slash = len > 0 && path[len - 1] == '/';
+    out.type = type_of(r->block.type, len > 0 && path[len - 1] == '/');
     while (len > 1 && path[len - 1] == '/')
         len--;
     if (len > TAR_PATH_MAX)
         return err_set(err, EPROTO, "the file stream has a name over %u bytes", TAR_PATH_MAX);
-    char *clean = strndup(path, len);
-    if (!clean)
-        return -ENOMEM;
-
-    struct tar_header out = {
-        .path = clean,
-        .mode = numbers->mode,
-        .mtime_s = numbers->mtime_s,
-        .type = TAR_OTHER,
-    };
-    switch (r->block.type) {
-    case '0':
-    case '\0':
-        out.type = slash ? TAR_DIR : TAR_FILE;
-        break;
-    case '1':
-        out.type = TAR_HARD_LINK;
-        break;
-    case '2':
-        out.type = TAR_LINK;
-        break;
-    case '5':
-        out.type = TAR_DIR;
-        break;
-    default:
-        break;
-    }
+    path[len] = '\0';
+    out.path = path;
     if (out.type == TAR_LINK || out.type == TAR_HARD_LINK)
         out.target = r->pax_target ? r->pax_target : target;
     if (out.type == TAR_FILE)
         out.size = size;
 
-    int result = r->ops->begin(r->user, &out);
+    result = r->ops->begin(r->user, &out);
     /* Only a file has content for the caller; what others drag along is skipped. */
     r->state = out.type == TAR_FILE ? AT_DATA : AT_SKIP;
-    free(clean);
     forget_pax(r);
     return result;
 }

@@ -25,6 +25,22 @@ void yamltree_destroy(struct yamltree *node)
     free(node);
 }
 
+const struct yamltree *yamltree_find(const struct yamltree *map, const char *key)
+{
+    for (size_t i = 0; i + 1 < map->n; i += 2) {
+        if (map->children[i]->kind == YAMLTREE_SCALAR &&
+            strcmp(map->children[i]->text, key) == 0)
+            return map->children[i + 1];
+    }
+    return NULL;
+}
+
+bool yamltree_is_null(const struct yamltree *node)
+{
+    return node->kind == YAMLTREE_SCALAR && node->plain &&
+           (node->len == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+}
+
 static int next_event(struct builder *b, yaml_event_t *event)
 {
     if (yaml_parser_parse(&b->parser, event))
@@ -36,48 +52,33 @@ static int next_event(struct builder *b, yaml_event_t *event)
                    b->parser.problem ? b->parser.problem : "not YAML");
 }
 
-static struct yamltree *new_node(struct builder *b, enum yamltree_kind kind,
-                                 const yaml_event_t *event, int *ret_result)
+static int new_node(struct builder *b, enum yamltree_kind kind, const yaml_event_t *event,
+                    struct yamltree **ret)
 {
     unsigned line = b->first_line + (unsigned)event->start_mark.line;
+    struct yamltree *node;
 
-    if (++b->nodes > b->limits->nodes) {
-        *ret_result =
-            err_set(b->err, EFBIG, "line %u: more than %u values", line, b->limits->nodes);
-        return NULL;
-    }
-    struct yamltree *node = calloc(1, sizeof(*node));
-    *ret_result = node ? 0 : -ENOMEM;
-    if (node) {
-        node->kind = kind;
-        node->line = line;
-    }
-    return node;
-}
-
-static int new_scalar(struct builder *b, const yaml_event_t *event, struct yamltree **ret)
-{
-    const char *text = (const char *)event->data.scalar.value;
-    size_t len = event->data.scalar.length;
-    int result;
-    struct yamltree *node = new_node(b, YAMLTREE_SCALAR, event, &result);
-
+    if (++b->nodes > b->limits->nodes)
+        return err_set(b->err, EFBIG, "line %u: more than %u values", line, b->limits->nodes);
+    node = calloc(1, sizeof(*node));
     if (!node)
-        return result;
-    node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (memchr(text, '\0', len)) {
-        unsigned line = node->line;
-        yamltree_destroy(node);
-        return err_set(b->err, EINVAL, "line %u: a value holds a NUL", line);
-    }
-    node->text = strndup(text, len);
-    node->len = len;
-    if (!node->text) {
-        yamltree_destroy(node);
         return -ENOMEM;
-    }
+    node->kind = kind;
+    node->line = line;
     *ret = node;
     return 0;
+}
+
+static int fill_scalar(struct builder *b, const yaml_event_t *event, struct yamltree *node)
+{
+    const char *text = (const char *)event->data.scalar.value;
+
+    node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    node->len = event->data.scalar.length;
+    if (memchr(text, '\0', node->len))
+        return err_set(b->err, EINVAL, "line %u: a value holds a NUL", node->line);
+    node->text = strndup(text, node->len);
+    return node->text ? 0 : -ENOMEM;
 }
 
 static int build(struct builder *b, const yaml_event_t *event, unsigned depth,
@@ -111,35 +112,43 @@ static int add_children(struct builder *b, struct yamltree *node, yaml_event_typ
     }
 }
 
+static int fill_children(struct builder *b, const yaml_event_t *event, unsigned depth,
+                         struct yamltree *node)
+{
+    bool is_map = node->kind == YAMLTREE_MAP;
+
+    node->flow = is_map ? event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
+                        : event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
+    return add_children(b, node, is_map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,
+                        depth + 1);
+}
+
 /* The node that event begins. Recursion is bounded by limits->depth. */
 static int build(struct builder *b, const yaml_event_t *event, unsigned depth,
                  struct yamltree **ret)
 {
     unsigned line = b->first_line + (unsigned)event->start_mark.line;
+    bool is_scalar = event->type == YAML_SCALAR_EVENT;
+    enum yamltree_kind kind = is_scalar                                 ? YAMLTREE_SCALAR
+                              : event->type == YAML_MAPPING_START_EVENT ? YAMLTREE_MAP
+                                                                        : YAMLTREE_LIST;
+    struct yamltree *node;
+    int result;
 
-    if (event->type == YAML_SCALAR_EVENT)
-        return new_scalar(b, event, ret);
     if (event->type == YAML_ALIAS_EVENT)
         return err_set(b->err, EINVAL, "line %u: aliases (*name) are refused", line);
-    if (depth >= b->limits->depth)
+    if (!is_scalar && depth >= b->limits->depth)
         return err_set(b->err, EFBIG, "line %u: nested over %u levels deep", line,
                        b->limits->depth);
-
-    bool is_map = event->type == YAML_MAPPING_START_EVENT;
-    int result;
-    struct yamltree *node = new_node(b, is_map ? YAMLTREE_MAP : YAMLTREE_LIST, event, &result);
-    if (!node)
+    result = new_node(b, kind, event, &node);
+    if (result < 0)
         return result;
-    node->flow = is_map ? event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
-                        : event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
-    result = add_children(b, node, is_map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,
-                          depth + 1);
-    if (result < 0) {
+    result = is_scalar ? fill_scalar(b, event, node) : fill_children(b, event, depth, node);
+    if (result < 0)
         yamltree_destroy(node);
-        return result;
-    }
-    *ret = node;
-    return 0;
+    else
+        *ret = node;
+    return result;
 }
 
 int yamltree_parse(const char *text, size_t len, unsigned first_line,

@@ -37,6 +37,10 @@ struct yamltree {
 int yamltree_parse(const char *text, size_t len, unsigned first_line,
                    const struct yamltree_limits *limits, struct yamltree **ret,
                    struct err *err);
+/* The value of a map's first key of this text, or NULL. */
+const struct yamltree *yamltree_find(const struct yamltree *map, const char *key);
+/* True for a scalar that stands for no value. */
+bool yamltree_is_null(const struct yamltree *node);
 /* NULL is fine. */
 void yamltree_destroy(struct yamltree *node);
 

@@ -16,9 +16,7 @@
 
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
-#define COUNT_MAX       32
-#define SHOWN           64 /* bytes of a stranger's text in a message */
-#define SAFE_NUMBER_MAX 9007199254740992.0
+#define SHOWN 64 /* bytes of a stranger's text in a message */
 
 struct filling {
     const cJSON *arguments;
@@ -38,8 +36,7 @@ static int refuse(struct filling *f, const char *name, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    (void)err_set(f->err, EINVAL, "the argument \"%.*s\" %s", SHOWN, name, text);
-    return -EINVAL;
+    return err_set(f->err, EINVAL, "the argument \"%.*s\" %s", SHOWN, name, text);
 }
 
 static int put(struct filling *f, const char *text)
@@ -55,15 +52,6 @@ static const cJSON *value_of(const struct filling *f, const struct parser_action
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->arguments, a->property);
 
     return cJSON_IsNull(item) ? NULL : item;
-}
-
-static const char *option_of(const struct parser_action *a)
-{
-    for (size_t i = 0; i < a->n_options; i++) {
-        if (a->options[i][0] == a->options[i][1])
-            return a->options[i];
-    }
-    return a->options[0];
 }
 
 /* As argparse has it: -5 and -5.0 are numbers, unless an option looks like one. */
@@ -107,12 +95,19 @@ static bool equals(const cJSON *choice, const cJSON *value, const char *text)
     return cJSON_Compare(choice, value, true);
 }
 
+static int refuse_choice(struct filling *f, const char *name, const cJSON *choices)
+{
+    char *list = cJSON_PrintUnformatted(choices);
+    int r = refuse(f, name, "must be one of %.200s", list ? list : "its choices");
+
+    cJSON_free(list);
+    return r;
+}
+
 static int check_choice(struct filling *f, const struct parser_action *a, const cJSON *value,
                         const char *text)
 {
     const cJSON *choice;
-    char *list;
-    int r;
 
     if (!a->choices)
         return 0;
@@ -121,10 +116,7 @@ static int check_choice(struct filling *f, const struct parser_action *a, const 
         if (equals(choice, value, text))
             return 0;
     }
-    list = cJSON_PrintUnformatted(a->choices);
-    r = refuse(f, a->property, "must be one of %.200s", list ? list : "its choices");
-    cJSON_free(list);
-    return r;
+    return refuse_choice(f, a->property, a->choices);
 }
 
 static bool is_number_text(const char *text, bool whole)
@@ -146,9 +138,9 @@ static int write_number(struct filling *f, const char *name, double number, bool
 {
     char text[64];
 
-    if (whole && (number != floor(number) || fabs(number) > SAFE_NUMBER_MAX))
+    if (whole && (number != floor(number) || fabs(number) > PARSER_SAFE_NUMBER))
         return refuse(f, name, "must be a whole number");
-    if (number == floor(number) && fabs(number) <= SAFE_NUMBER_MAX)
+    if (number == floor(number) && fabs(number) <= PARSER_SAFE_NUMBER)
         (void)snprintf(text, sizeof(text), "%.0f", number);
     else {
         (void)snprintf(text, sizeof(text), "%.15g", number);
@@ -189,10 +181,8 @@ static int write_text(struct filling *f, const struct parser_action *a, const cJ
     }
     if (r < 0)
         return r;
-    if (!text) {
-        (void)err_set(f->err, ENOMEM, "out of memory");
-        return -ENOMEM;
-    }
+    if (!text)
+        return err_set(f->err, ENOMEM, "out of memory");
     *ret = text;
     return check_choice(f, a, value, text);
 }
@@ -206,7 +196,7 @@ static int put_joined(struct filling *f, const struct parser_action *a, const cJ
     f->greedy = false;
     if (r < 0)
         return r;
-    r = skill_strings_add(f->argv, "%s=%s", option_of(a), text);
+    r = skill_strings_add(f->argv, "%s=%s", parser_action_option(a), text);
     return r < 0 ? err_set(f->err, ENOMEM, "out of memory") : 0;
 }
 
@@ -249,7 +239,7 @@ static int put_list(struct filling *f, const struct parser *p, const struct pars
         return r;
     if (cJSON_GetArraySize(list) == 1 && a->nargs != PARSER_REST)
         return put_joined(f, a, list->child);
-    r = put(f, option_of(a));
+    r = put(f, parser_action_option(a));
     if (r < 0)
         return r;
     cJSON_ArrayForEach(item, list)
@@ -276,7 +266,7 @@ static int put_once(struct filling *f, const struct parser *p, const struct pars
     if (cJSON_IsFalse(value))
         return 0;
     f->greedy = true;
-    return put(f, option_of(a));
+    return put(f, parser_action_option(a));
 }
 
 static int put_each(struct filling *f, const struct parser *p, const struct parser_action *a,
@@ -311,11 +301,11 @@ static int put_count(struct filling *f, const struct parser_action *a, const cJS
     int r = 0;
 
     if (!cJSON_IsNumber(value) ||
-        !(value->valuedouble >= 0 && value->valuedouble <= COUNT_MAX) ||
+        !(value->valuedouble >= 0 && value->valuedouble <= PARSER_COUNT_MAX) ||
         value->valuedouble != floor(value->valuedouble))
-        return refuse(f, a->property, "must be a whole number from 0 to %d", COUNT_MAX);
+        return refuse(f, a->property, "must be a whole number from 0 to %d", PARSER_COUNT_MAX);
     for (int i = 0; r == 0 && i < value->valueint; i++)
-        r = put(f, option_of(a));
+        r = put(f, parser_action_option(a));
     return r;
 }
 
@@ -344,7 +334,7 @@ static int put_option(struct filling *f, const struct parser *p, const struct pa
         return put_count(f, a, value);
     default:
         f->greedy = false;
-        return cJSON_IsTrue(value) == a->sets_on ? put(f, option_of(a)) : 0;
+        return cJSON_IsTrue(value) == a->sets_on ? put(f, parser_action_option(a)) : 0;
     }
 }
 
@@ -382,16 +372,13 @@ static int write_positional(struct filling *f, const struct parser_action *a,
 {
     const cJSON *value = value_of(f, a), *item;
     bool is_list = parser_action_is_list(a);
-    int r = 0, n = 1;
+    int r;
 
     if (!value)
         return a->required ? refuse(f, a->property, "is missing") : 0;
-    if (is_list) {
-        r = check_count(f, a, value);
-        n = cJSON_GetArraySize(value);
-    }
+    r = is_list ? check_count(f, a, value) : 0;
     item = is_list ? value->child : value;
-    for (int i = 0; r == 0 && i < n; i++, item = item->next) {
+    for (; r == 0 && item; item = is_list ? item->next : NULL) {
         _cleanup_free_ char *text = NULL;
 
         r = write_text(f, a, item, &text);
@@ -407,37 +394,41 @@ static int write_positional(struct filling *f, const struct parser_action *a,
 
 static int fill(struct filling *f, const struct parser *p);
 
+static const struct parser_command *find_command(const struct filling *f,
+                                                 const struct parser_action *a)
+{
+    const char *name = cJSON_GetStringValue(value_of(f, a));
+
+    for (size_t i = 0; name && i < a->n_commands; i++) {
+        if (strcmp(a->commands[i].name, name) == 0)
+            return &a->commands[i];
+    }
+    return NULL;
+}
+
 static int put_command(struct filling *f, const struct parser_action *a)
 {
-    const cJSON *value = value_of(f, a);
-    const char *name = cJSON_GetStringValue(value);
-    cJSON *names;
-    char *list;
+    const struct parser_command *command = find_command(f, a);
+    _cleanup_(cJSON_Delete) cJSON *names = NULL;
     int r;
 
-    if (!value)
+    if (!value_of(f, a))
         return a->required ? refuse(f, a->property, "is missing") : 0;
-    for (size_t i = 0; name && i < a->n_commands; i++) {
-        if (strcmp(a->commands[i].name, name) != 0)
-            continue;
-        r = put(f, name);
-        return r < 0 ? r : fill(f, &a->commands[i].parser);
+    if (command) {
+        r = put(f, command->name);
+        return r < 0 ? r : fill(f, &command->parser);
     }
     names = cJSON_CreateArray();
     for (size_t i = 0; i < a->n_commands; i++)
         cJSON_AddItemToArray(names, cJSON_CreateString(a->commands[i].name));
-    list = cJSON_PrintUnformatted(names);
-    r = refuse(f, a->property, "must be one of %.200s", list ? list : "its commands");
-    cJSON_free(list);
-    cJSON_Delete(names);
-    return r;
+    return refuse_choice(f, a->property, names);
 }
 
 /* Positional arguments, and "--" before them where they could be taken for something else. */
 static int put_positionals(struct filling *f, const struct parser *p)
 {
     const struct parser_action *odd = NULL, *commands = NULL;
-    struct skill_strings texts = {0};
+    _cleanup_skill_strings_ struct skill_strings texts = {0};
     bool may_part = true;
     int r = 0;
 
@@ -464,12 +455,7 @@ static int put_positionals(struct filling *f, const struct parser *p)
         r = put(f, "--");
     for (size_t i = 0; r == 0 && i < texts.len; i++)
         r = put(f, texts.items[i]);
-    skill_strings_finish(&texts);
-    if (r < 0)
-        return r;
-    if (commands)
-        r = put_command(f, commands);
-    return r;
+    return r < 0 || !commands ? r : put_command(f, commands);
 }
 
 static int fill(struct filling *f, const struct parser *p)
@@ -484,16 +470,10 @@ static bool is_known(const struct filling *f, const struct parser *p, const char
 {
     for (size_t i = 0; i < p->n_actions; i++) {
         const struct parser_action *a = &p->actions[i];
-        const char *chosen =
-            a->kind == PARSER_COMMANDS ? cJSON_GetStringValue(value_of(f, a)) : NULL;
+        const struct parser_command *chosen = find_command(f, a);
 
-        if (strcmp(a->property, name) == 0)
+        if (strcmp(a->property, name) == 0 || (chosen && is_known(f, &chosen->parser, name)))
             return true;
-        for (size_t k = 0; chosen && k < a->n_commands; k++) {
-            if (strcmp(a->commands[k].name, chosen) == 0 &&
-                is_known(f, &a->commands[k].parser, name))
-                return true;
-        }
     }
     return false;
 }

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTION_MAX      128u
-#define SAFE_NUMBER_MAX 9007199254740992.0 /* what a double holds exactly */
+#define OPTION_MAX 128u
 
 /* The names that must not be used again below: those of the commands on the way there. */
 struct path {
@@ -36,9 +35,12 @@ static int no_memory(struct reading *r)
     return err_set(r->err, ENOMEM, "out of memory");
 }
 
+/* NULL for null too. */
 static const cJSON *member(const cJSON *json, const char *key)
 {
-    return cJSON_GetObjectItemCaseSensitive(json, key);
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+    return cJSON_IsNull(item) ? NULL : item;
 }
 
 /* Text or null; *ret stays NULL for null and for "". */
@@ -46,7 +48,7 @@ static int take_text(struct reading *r, const cJSON *json, const char *key, char
 {
     const cJSON *item = member(json, key);
 
-    if (!item || cJSON_IsNull(item))
+    if (!item)
         return 0;
     if (!cJSON_IsString(item) || strlen(item->valuestring) > PARSER_TEXT_MAX)
         return bad(r, "has a text that is none");
@@ -101,9 +103,8 @@ static int take_nargs(struct reading *r, const cJSON *json, struct parser_action
     const cJSON *item = member(json, "nargs");
     unsigned word = 0;
 
-    if (a->kind != PARSER_STORE && a->kind != PARSER_APPEND && a->kind != PARSER_EXTEND)
-        return 0;
-    if (!item || cJSON_IsNull(item))
+    if (!item ||
+        (a->kind != PARSER_STORE && a->kind != PARSER_APPEND && a->kind != PARSER_EXTEND))
         return 0;
     if (cJSON_IsNumber(item)) {
         if (!(item->valuedouble >= 1 && item->valuedouble <= PARSER_NARGS_MAX) ||
@@ -127,7 +128,7 @@ static bool fits(enum parser_type type, const cJSON *item)
         return cJSON_IsString(item);
     case PARSER_INTEGER:
     case PARSER_NUMBER:
-        return cJSON_IsNumber(item) && fabs(item->valuedouble) <= SAFE_NUMBER_MAX &&
+        return cJSON_IsNumber(item) && fabs(item->valuedouble) <= PARSER_SAFE_NUMBER &&
                (type == PARSER_NUMBER || item->valuedouble == floor(item->valuedouble));
     case PARSER_BOOLEAN:
         return cJSON_IsBool(item);
@@ -153,7 +154,7 @@ static int take_choices(struct reading *r, const cJSON *json, struct parser_acti
 {
     const cJSON *list = member(json, "choices");
 
-    if (!list || cJSON_IsNull(list))
+    if (!list)
         return 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > (int)PARSER_CHOICES_MAX)
         return bad(r, "has choices that are no list, or too many");
@@ -202,17 +203,20 @@ static bool is_taken(const struct parser *p, const struct path *path, const char
     return false;
 }
 
+const char *parser_action_option(const struct parser_action *a)
+{
+    for (size_t i = 0; i < a->n_options; i++) {
+        if (a->options[i][0] == a->options[i][1])
+            return a->options[i];
+    }
+    return a->options[0];
+}
+
 /* What argparse calls an argument with these options where nothing else is said. */
 static void name_of_option(const struct parser_action *a, char name[PARSER_NAME_SIZE])
 {
-    const char *best = a->options[0];
+    const char *best = parser_action_option(a);
 
-    for (size_t i = 0; i < a->n_options; i++) {
-        if (a->options[i][0] == a->options[i][1]) {
-            best = a->options[i];
-            break;
-        }
-    }
     while (ispunct((unsigned char)*best) && *best != '_')
         best++;
     tool_name_clean(best, "_-.", name, PARSER_NAME_SIZE);
@@ -395,7 +399,7 @@ static int read_script(struct reading *r, const cJSON *json, struct parser_scrip
     if (!cJSON_IsNumber(version) || version->valuedouble != 1)
         return bad(r, "has another version");
     result = take_text(r, json, "doc", &script->doc);
-    if (result < 0 || !parser || cJSON_IsNull(parser))
+    if (result < 0 || !parser)
         return result;
     script->has_parser = true;
     return read_parser(r, parser, NULL, 0, &script->parser);

@@ -30,6 +30,8 @@
 #define PARSER_OPTIONS_MAX  16u           /* names of one action */
 #define PARSER_CHOICES_MAX  200u
 #define PARSER_NARGS_MAX    64u
+#define PARSER_COUNT_MAX    32                 /* times that a counted option is given */
+#define PARSER_SAFE_NUMBER  9007199254740992.0 /* what a double holds exactly */
 #define PARSER_TEXT_MAX     4096u
 #define PARSER_NAME_SIZE    65u /* of a property, with its NUL */
 
@@ -110,6 +112,8 @@ struct parser_script {
  * The caller finishes *ret on success.
  */
 int parser_read(const char *text, size_t len, struct parser_script *ret, struct err *err);
+/* The option by which an action that has some is known: the first long one, else the first. */
+const char *parser_action_option(const struct parser_action *a);
 /* True where the argument's value in JSON is a list. */
 bool parser_action_is_list(const struct parser_action *a);
 /* Safe on a zeroed or finished one. */

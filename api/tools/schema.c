@@ -12,19 +12,19 @@
 
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
-#define COUNT_MAX 32
-#define HELP_MAX  2048u
+#define HELP_MAX 2048u
 
 const char schema_open[] =
     "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":true}";
 
 /* One property of the object, from every action that has its name. */
 struct property {
-    const char *name; /* borrowed */
-    const char *help; /* borrowed, or NULL */
-    cJSON *variants;  /* owned array of schemas that differ */
-    struct buf where; /* the commands that take it */
-    bool is_required; /* whatever the command is */
+    const char *name;                     /* borrowed */
+    const char *help;                     /* borrowed, or NULL */
+    cJSON *variants;                      /* owned array of schemas that differ */
+    struct buf where;                     /* the commands that take it */
+    const struct parser_action *commands; /* borrowed: the first that are behind it, or NULL */
+    bool is_required;                     /* whatever the command is */
     bool is_everywhere;
 };
 
@@ -41,24 +41,16 @@ static cJSON *keep(struct writing *w, cJSON *json)
     return json;
 }
 
-static void add(struct writing *w, cJSON *object, const char *key, cJSON *item)
+/* Adds to an object, or without a key to an array. */
+static void add(struct writing *w, cJSON *parent, const char *key, cJSON *item)
 {
-    if (!keep(w, item))
-        return;
-    if (!cJSON_AddItemToObject(object, key, item)) {
-        cJSON_Delete(item);
-        w->result = -ENOMEM;
-    }
-}
+    bool added = keep(w, item) && (key ? cJSON_AddItemToObject(parent, key, item)
+                                       : cJSON_AddItemToArray(parent, item));
 
-static void push(struct writing *w, cJSON *array, cJSON *item)
-{
-    if (!keep(w, item))
+    if (added)
         return;
-    if (!cJSON_AddItemToArray(array, item)) {
-        cJSON_Delete(item);
-        w->result = -ENOMEM;
-    }
+    cJSON_Delete(item);
+    w->result = -ENOMEM;
 }
 
 static void add_copy(struct writing *w, cJSON *object, const char *key, const cJSON *item)
@@ -67,19 +59,22 @@ static void add_copy(struct writing *w, cJSON *object, const char *key, const cJ
         add(w, object, key, cJSON_Duplicate(item, true));
 }
 
-static void add_type(struct writing *w, cJSON *object, const char *type)
+/* A schema of this type; NULL for any. */
+static cJSON *begin(struct writing *w, const char *type)
 {
-    add(w, object, "type", cJSON_CreateString(type));
+    cJSON *json = keep(w, cJSON_CreateObject());
+
+    if (type)
+        add(w, json, "type", cJSON_CreateString(type));
+    return json;
 }
 
 /* The schema of one value. */
 static cJSON *write_value(struct writing *w, const struct parser_action *a)
 {
     static const char *const types[] = {"string", "integer", "number", "boolean", NULL};
-    cJSON *json = keep(w, cJSON_CreateObject());
+    cJSON *json = begin(w, types[a->type]);
 
-    if (types[a->type])
-        add_type(w, json, types[a->type]);
     add_copy(w, json, "enum", a->choices);
     return json;
 }
@@ -87,25 +82,22 @@ static cJSON *write_value(struct writing *w, const struct parser_action *a)
 /* An option that may come without its value: true is the option alone. */
 static cJSON *write_optional(struct writing *w, const struct parser_action *a)
 {
-    cJSON *json = write_value(w, a), *both, *flag;
+    cJSON *json = write_value(w, a), *both;
 
     if (a->n_options == 0 || a->type == PARSER_BOOLEAN || a->type == PARSER_JSON)
         return json;
     both = keep(w, cJSON_CreateArray());
-    flag = keep(w, cJSON_CreateObject());
-    add_type(w, flag, "boolean");
-    push(w, both, json);
-    push(w, both, flag);
-    json = keep(w, cJSON_CreateObject());
+    add(w, both, NULL, json);
+    add(w, both, NULL, begin(w, "boolean"));
+    json = begin(w, NULL);
     add(w, json, "anyOf", both);
     return json;
 }
 
 static cJSON *write_list(struct writing *w, cJSON *items, unsigned min, unsigned max)
 {
-    cJSON *json = keep(w, cJSON_CreateObject());
+    cJSON *json = begin(w, "array");
 
-    add_type(w, json, "array");
     add(w, json, "items", items);
     if (min > 0)
         add(w, json, "minItems", cJSON_CreateNumber(min));
@@ -134,11 +126,10 @@ static cJSON *write_values(struct writing *w, const struct parser_action *a)
 
 static cJSON *write_commands(struct writing *w, const struct parser_action *a)
 {
-    cJSON *json = keep(w, cJSON_CreateObject()), *names = keep(w, cJSON_CreateArray());
+    cJSON *json = begin(w, "string"), *names = keep(w, cJSON_CreateArray());
 
-    add_type(w, json, "string");
     for (size_t i = 0; i < a->n_commands; i++)
-        push(w, names, cJSON_CreateString(a->commands[i].name));
+        add(w, names, NULL, cJSON_CreateString(a->commands[i].name));
     add(w, json, "enum", names);
     return json;
 }
@@ -158,30 +149,35 @@ static cJSON *write_action(struct writing *w, const struct parser_action *a)
         json = write_list(w, write_value(w, a), 0, 0);
         break;
     case PARSER_COUNT:
-        json = keep(w, cJSON_CreateObject());
-        add_type(w, json, "integer");
+        json = begin(w, "integer");
         add(w, json, "minimum", cJSON_CreateNumber(0));
-        add(w, json, "maximum", cJSON_CreateNumber(COUNT_MAX));
+        add(w, json, "maximum", cJSON_CreateNumber(PARSER_COUNT_MAX));
         break;
     case PARSER_COMMANDS:
         json = write_commands(w, a);
         break;
     default:
-        json = keep(w, cJSON_CreateObject());
-        add_type(w, json, "boolean");
+        json = begin(w, "boolean");
         break;
     }
     add_copy(w, json, "default", a->default_value);
     return json;
 }
 
+/* The property of this name, which is new where there was none. */
 static struct property *find(struct writing *w, const char *name)
 {
-    for (size_t i = 0; i < w->n; i++) {
-        if (strcmp(w->properties[i].name, name) == 0)
-            return &w->properties[i];
+    struct property *p = w->properties;
+
+    while (p < w->properties + w->n && strcmp(p->name, name) != 0)
+        p++;
+    if (p == w->properties + w->n) {
+        *p = (struct property){.name = name,
+                               .variants = keep(w, cJSON_CreateArray()),
+                               .where = buf_init(HELP_MAX)};
+        w->n++;
     }
-    return NULL;
+    return p;
 }
 
 /* Ends what there is with a full stop, so that another sentence may follow. */
@@ -192,8 +188,7 @@ static void end_sentence(struct buf *text)
 }
 
 /* The words of a property for commands: what each of them does. */
-static const char *write_command_help(struct writing *w, const struct parser_action *a,
-                                      struct buf *text)
+static void write_command_help(const struct parser_action *a, struct buf *text)
 {
     if (a->help)
         (void)buf_printf(text, "%s", a->help);
@@ -205,13 +200,8 @@ static const char *write_command_help(struct writing *w, const struct parser_act
         if (help)
             (void)buf_printf(text, "%s: %s; ", c->name, help);
     }
-    if (text->len == 0)
-        return NULL;
     while (text->len > 0 && strchr("; ", text->data[text->len - 1]))
         text->len--;
-    if (!buf_cstr(text))
-        w->result = -ENOMEM;
-    return (const char *)text->data;
 }
 
 /* Adds an action to the property of its name. where is NULL outside of commands. */
@@ -222,12 +212,6 @@ static void merge(struct writing *w, const struct parser_action *a, const char *
     const cJSON *known;
     bool same = false;
 
-    if (!p) {
-        p = &w->properties[w->n++];
-        *p = (struct property){.name = a->property,
-                               .variants = keep(w, cJSON_CreateArray()),
-                               .where = buf_init(HELP_MAX)};
-    }
     cJSON_ArrayForEach(known, p->variants)
     {
         same |= cJSON_Compare(known, json, true);
@@ -235,9 +219,11 @@ static void merge(struct writing *w, const struct parser_action *a, const char *
     if (same)
         cJSON_Delete(json);
     else
-        push(w, p->variants, json);
+        add(w, p->variants, NULL, json);
     if (!p->help)
         p->help = a->help;
+    if (!p->commands && a->kind == PARSER_COMMANDS)
+        p->commands = a;
     p->is_everywhere |= !where;
     p->is_required |= !where && a->required;
     if (where)
@@ -261,33 +247,17 @@ static void merge_parser(struct writing *w, const struct parser *parser, const c
     }
 }
 
-/* Finds the commands behind a property, for what each of them does. */
-static const struct parser_action *find_commands(const struct parser *parser, const char *name)
+static void write_description(struct writing *w, const struct property *p, cJSON *json)
 {
-    for (size_t i = 0; i < parser->n_actions; i++) {
-        const struct parser_action *a = &parser->actions[i];
+    _cleanup_buf_ struct buf help = buf_init(HELP_MAX);
+    _cleanup_buf_ struct buf text = buf_init(2 * HELP_MAX + PARSER_TEXT_MAX);
 
-        if (a->kind == PARSER_COMMANDS && strcmp(a->property, name) == 0)
-            return a;
-        for (size_t k = 0; k < a->n_commands; k++) {
-            const struct parser_action *below = find_commands(&a->commands[k].parser, name);
-
-            if (below)
-                return below;
-        }
-    }
-    return NULL;
-}
-
-static void write_description(struct writing *w, const struct parser *parser,
-                              struct property *p, cJSON *json)
-{
-    const struct parser_action *commands = find_commands(parser, p->name);
-    struct buf help = buf_init(HELP_MAX), text = buf_init(2 * HELP_MAX + PARSER_TEXT_MAX);
-    const char *words = commands ? write_command_help(w, commands, &help) : p->help;
-
-    if (words)
-        (void)buf_printf(&text, "%s", words);
+    if (p->commands)
+        write_command_help(p->commands, &help);
+    if (p->commands)
+        (void)buf_append(&text, help.data, help.len);
+    else if (p->help)
+        (void)buf_printf(&text, "%s", p->help);
     if (!p->is_everywhere && p->where.len > 0) {
         end_sentence(&text);
         (void)buf_printf(&text, "With the command %.*s.", (int)p->where.len,
@@ -296,37 +266,33 @@ static void write_description(struct writing *w, const struct parser *parser,
     if (text.len > 0)
         add(w, json, "description",
             cJSON_CreateString(buf_cstr(&text) ? (char *)text.data : ""));
-    buf_finish(&help);
-    buf_finish(&text);
 }
 
-static cJSON *write_property(struct writing *w, const struct parser *parser, struct property *p)
+static cJSON *write_property(struct writing *w, struct property *p)
 {
     cJSON *json;
 
     if (cJSON_GetArraySize(p->variants) == 1) {
         json = cJSON_DetachItemFromArray(p->variants, 0);
     } else {
-        json = keep(w, cJSON_CreateObject());
-        add(w, json, "anyOf", p->variants);
-        p->variants = NULL;
+        json = begin(w, NULL);
+        add(w, json, "anyOf", steal_ptr(&p->variants));
     }
-    write_description(w, parser, p, json);
+    write_description(w, p, json);
     return json;
 }
 
-static cJSON *write_object(struct writing *w, const struct parser *parser)
+static cJSON *write_object(struct writing *w)
 {
-    cJSON *json = keep(w, cJSON_CreateObject()), *properties = keep(w, cJSON_CreateObject());
+    cJSON *json = begin(w, "object"), *properties = begin(w, NULL);
     cJSON *required = keep(w, cJSON_CreateArray());
 
-    add_type(w, json, "object");
     for (size_t i = 0; i < w->n && w->result == 0; i++) {
         struct property *p = &w->properties[i];
 
-        add(w, properties, p->name, write_property(w, parser, p));
+        add(w, properties, p->name, write_property(w, p));
         if (p->is_required)
-            push(w, required, cJSON_CreateString(p->name));
+            add(w, required, NULL, cJSON_CreateString(p->name));
     }
     add(w, json, "properties", properties);
     if (cJSON_GetArraySize(required) > 0)
@@ -337,20 +303,9 @@ static cJSON *write_object(struct writing *w, const struct parser *parser)
     return json;
 }
 
-static size_t count_actions(const struct parser *parser)
+static int write_all(struct writing *w, struct buf *out)
 {
-    size_t n = parser->n_actions;
-
-    for (size_t i = 0; i < parser->n_actions; i++) {
-        for (size_t k = 0; k < parser->actions[i].n_commands; k++)
-            n += count_actions(&parser->actions[i].commands[k].parser);
-    }
-    return n;
-}
-
-static int write_all(struct writing *w, const struct parser *parser, struct buf *out)
-{
-    _cleanup_(cJSON_Delete) cJSON *json = write_object(w, parser);
+    _cleanup_(cJSON_Delete) cJSON *json = write_object(w);
     _cleanup_free_ char *text = w->result < 0 ? NULL : cJSON_PrintUnformatted(json);
 
     if (w->result < 0)
@@ -360,14 +315,14 @@ static int write_all(struct writing *w, const struct parser *parser, struct buf 
 
 int schema_write(const struct parser *parser, struct buf *out)
 {
-    struct writing w = {.properties =
-                            calloc(count_actions(parser) + 1, sizeof(struct property))};
+    /* At most one for each action that parser_read() takes. */
+    struct writing w = {.properties = calloc(PARSER_TOTAL_MAX, sizeof(struct property))};
 
     if (!w.properties)
         return -ENOMEM;
     merge_parser(&w, parser, NULL);
     if (w.result == 0)
-        w.result = write_all(&w, parser, out);
+        w.result = write_all(&w, out);
     for (size_t i = 0; i < w.n; i++) {
         cJSON_Delete(w.properties[i].variants);
         buf_finish(&w.properties[i].where);

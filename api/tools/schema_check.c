@@ -2,6 +2,7 @@
 #include "api/tools/schema.h"
 
 #include "api/json/json_text.h"
+#include "api/skill/skill.h"
 #include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
@@ -20,26 +21,25 @@ static const cJSON *member(const cJSON *json, const char *key)
     return cJSON_GetObjectItemCaseSensitive(json, key);
 }
 
+/* By its first character; what JSON schema does not know fits anything. */
 static bool is_of_type(struct json_slice value, const char *type)
 {
-    char c = value.data[0];
+    static const struct {
+        const char *type;
+        const char *begins;
+    } types[] = {
+        {"object", "{"},   {"array", "["}, {"string", "\""},
+        {"boolean", "tf"}, {"null", "n"},  {"number", "-0123456789"},
+    };
 
-    if (strcmp(type, "object") == 0)
-        return c == '{';
-    if (strcmp(type, "array") == 0)
-        return c == '[';
-    if (strcmp(type, "string") == 0)
-        return c == '"';
-    if (strcmp(type, "boolean") == 0)
-        return c == 't' || c == 'f';
-    if (strcmp(type, "null") == 0)
-        return c == 'n';
-    if (strcmp(type, "number") == 0)
-        return c == '-' || (c >= '0' && c <= '9');
     if (strcmp(type, "integer") == 0) {
-        double number = c == '-' || (c >= '0' && c <= '9') ? strtod(value.data, NULL) : NAN;
+        double number = is_of_type(value, "number") ? strtod(value.data, NULL) : NAN;
 
         return number == floor(number);
+    }
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (strcmp(type, types[i].type) == 0)
+            return strchr(types[i].begins, value.data[0]) != NULL;
     }
     return true;
 }
@@ -78,45 +78,43 @@ static int match_enum(struct json_slice value, const cJSON *list)
     return found ? 0 : -EINVAL;
 }
 
-static int check_member(const cJSON *schema, const struct json_member *m, const char *key,
-                        struct err *err)
+static int refuse(const char *key, const char *what, const cJSON *allowed, struct err *err)
 {
-    const cJSON *rule = member(member(schema, "properties"), key), *type = member(rule, "type");
-    char *text;
-    int r;
-
-    if (!rule && cJSON_IsFalse(member(schema, "additionalProperties")))
-        return err_set(err, EINVAL, "there is no argument \"%.*s\"", SHOWN, key);
-    if (!matches_type(m->value, type)) {
-        text = cJSON_PrintUnformatted(type);
-        r = err_set(err, EINVAL, "the argument \"%.*s\" must be of type %.200s", SHOWN, key,
+    char *text = cJSON_PrintUnformatted(allowed);
+    int r = err_set(err, EINVAL, "the argument \"%.*s\" must be %s %.200s", SHOWN, key, what,
                     text ? text : "?");
-        cJSON_free(text);
-        return r;
-    }
-    if (match_enum(m->value, member(rule, "enum")) == 0)
-        return 0;
-    text = cJSON_PrintUnformatted(member(rule, "enum"));
-    r = err_set(err, EINVAL, "the argument \"%.*s\" must be one of %.200s", SHOWN, key,
-                text ? text : "?");
+
     cJSON_free(text);
     return r;
 }
 
-/* The member's key, decoded. NULL without memory. */
-static char *decode_key(struct json_slice key)
+static int check_member(const cJSON *schema, struct json_slice value, const char *key,
+                        struct err *err)
 {
-    const struct json_slice quoted = {key.data - 1, key.len + 2};
-    struct buf text = buf_init(SIZE_MAX / 2);
-    char *copy = NULL;
+    const cJSON *rule = member(member(schema, "properties"), key);
 
-    if (json_append_decoded(&text, quoted) == 0 && buf_cstr(&text))
-        copy = strdup((const char *)text.data);
-    buf_finish(&text);
-    return copy;
+    if (!rule && cJSON_IsFalse(member(schema, "additionalProperties")))
+        return err_set(err, EINVAL, "there is no argument \"%.*s\"", SHOWN, key);
+    if (!matches_type(value, member(rule, "type")))
+        return refuse(key, "of type", member(rule, "type"), err);
+    if (match_enum(value, member(rule, "enum")) < 0)
+        return refuse(key, "one of", member(rule, "enum"), err);
+    return 0;
 }
 
-static int check_required(const cJSON *schema, char *const *keys, size_t n, struct err *err)
+/* Adds the member's key to keys, decoded. */
+static int take_key(struct json_slice key, struct skill_strings *keys)
+{
+    const struct json_slice quoted = {key.data - 1, key.len + 2};
+    _cleanup_buf_ struct buf text = buf_init(SIZE_MAX / 2);
+
+    if (json_append_decoded(&text, quoted) < 0 || !buf_cstr(&text))
+        return -ENOMEM;
+    return skill_strings_add(keys, "%s", (const char *)text.data);
+}
+
+static int check_required(const cJSON *schema, const struct skill_strings *keys,
+                          struct err *err)
 {
     const cJSON *item;
 
@@ -124,8 +122,8 @@ static int check_required(const cJSON *schema, char *const *keys, size_t n, stru
     {
         bool found = !cJSON_IsString(item);
 
-        for (size_t i = 0; !found && i < n; i++)
-            found = strcmp(keys[i], item->valuestring) == 0;
+        for (size_t i = 0; !found && i < keys->len; i++)
+            found = strcmp(keys->items[i], item->valuestring) == 0;
         if (!found)
             return err_set(err, EINVAL, "the argument \"%.*s\" is missing", SHOWN,
                            item->valuestring);
@@ -133,30 +131,21 @@ static int check_required(const cJSON *schema, char *const *keys, size_t n, stru
     return 0;
 }
 
-static int check_keys(const cJSON *schema, const struct json_member *members, size_t n,
-                      char **keys, struct err *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        int r;
-
-        keys[i] = decode_key(members[i].key);
-        r = keys[i] ? check_member(schema, &members[i], keys[i], err) : -ENOMEM;
-        if (r < 0)
-            return r;
-    }
-    return check_required(schema, keys, n, err);
-}
-
 static int check_members(const cJSON *schema, const struct json_member *members, size_t n,
                          struct err *err)
 {
-    char **keys = calloc(n + 1, sizeof(*keys));
-    int r = keys ? check_keys(schema, members, n, keys, err) : -ENOMEM;
+    _cleanup_skill_strings_ struct skill_strings keys = {0};
 
-    for (size_t i = 0; keys && i < n; i++)
-        free(keys[i]);
-    free(keys);
-    return r;
+    for (size_t i = 0; i < n; i++) {
+        int r = take_key(members[i].key, &keys);
+
+        if (r < 0)
+            return r;
+        r = check_member(schema, members[i].value, keys.items[i], err);
+        if (r < 0)
+            return r;
+    }
+    return check_required(schema, &keys, err);
 }
 
 int schema_check(const char *schema, const char *arguments, size_t len, struct err *err)

@@ -42,7 +42,7 @@ static void of_one_that_has_ended(void **state)
     uint8_t json[] = " { \"k\" : [1.50, null] } ";
     const struct artifact files[] = {{.path = path}, {.path = other_path}};
     char *warned[] = {one, two};
-    const struct skill_strings warnings = {warned, 2};
+    const struct skill_strings warnings = {.items = warned, .len = 2};
     const struct buf output = {.data = json, .len = sizeof(json) - 1};
     const struct result result = {
         .execution_id = ID,

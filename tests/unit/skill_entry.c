@@ -37,6 +37,7 @@ static void check(const struct wish *wish)
         size_t i = archive.n_entries;
         strcpy(names[i], wish->files[i]);
         size_t len = strlen(names[i]);
+        entries[i].type = ARCHIVE_ENTRY_FILE;
         if (names[i][len - 1] == '/') {
             names[i][len - 1] = '\0';
             entries[i].type = ARCHIVE_ENTRY_DIR;

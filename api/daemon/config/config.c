@@ -2,6 +2,7 @@
 #include "api/daemon/config/config.h"
 
 #include "api/daemon/config/config_keys.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <ctype.h>
@@ -65,9 +66,8 @@ int config_defaults(struct config *ret, struct err *err)
 static int read_file(struct config *config, const char *path, struct err *err)
 {
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text;
+    _cleanup_free_ char *text = NULL;
     ssize_t n;
-    int r;
 
     if (fd < 0)
         return err_set_errno(err, errno, "cannot open %s", path);
@@ -76,13 +76,10 @@ static int read_file(struct config *config, const char *path, struct err *err)
         return err_set(err, ENOMEM, "out of memory");
     n = fd_read_full(fd, text, FILE_MAX + 1);
     if (n < 0)
-        r = err_set_errno(err, (int)-n, "cannot read %s", path);
-    else if (n > FILE_MAX)
-        r = err_set(err, EFBIG, "%s is larger than %u KiB", path, FILE_MAX / 1024);
-    else
-        r = config_parse(config, text, (size_t)n, path, err);
-    free(text);
-    return r;
+        return err_set_errno(err, (int)-n, "cannot read %s", path);
+    if (n > FILE_MAX)
+        return err_set(err, EFBIG, "%s is larger than %u KiB", path, FILE_MAX / 1024);
+    return config_parse(config, text, (size_t)n, path, err);
 }
 
 /* "limits.max_running" as "LIMITS_MAX_RUNNING". */

@@ -64,8 +64,7 @@ static int set_scalar(const struct reader *r, const char *name, const struct yam
 
     if (value->kind != YAMLTREE_SCALAR)
         return refuse(r, value->line, "one value is needed for ", name);
-    if (value->plain &&
-        (value->len == 0 || strcmp(value->text, "~") == 0 || strcmp(value->text, "null") == 0))
+    if (yamltree_is_null(value))
         return refuse(r, value->line, "no value (write \"\" for none): ", name);
     (void)snprintf(origin, sizeof(origin), "%.200s:%u", r->file, value->line);
     return config_set(r->config, name, value->text, origin, r->err);
@@ -100,11 +99,9 @@ static int read_map(const struct reader *r, const struct yamltree *map, const ch
     for (size_t i = 0; result == 0 && i < map->n; i += 2) {
         const struct yamltree *key = map->children[i];
 
-        for (size_t j = 0; key->kind == YAMLTREE_SCALAR && j < i; j += 2) {
-            if (map->children[j]->kind == YAMLTREE_SCALAR &&
-                strcmp(map->children[j]->text, key->text) == 0)
-                return refuse(r, key->line, "a second time: ", key->text);
-        }
+        if (key->kind == YAMLTREE_SCALAR &&
+            yamltree_find(map, key->text) != map->children[i + 1])
+            return refuse(r, key->line, "a second time: ", key->text);
         result = read_entry(r, key, map->children[i + 1], section);
     }
     return result;

@@ -137,7 +137,14 @@ const void *config_key_look(const struct config_key *key, const struct config *c
 bool config_key_equal(const struct config_key *key, const struct config *a,
                       const struct config *b)
 {
-    return config_value_equal(key->type, config_key_look(key, a), config_key_look(key, b));
+    const void *x = config_key_look(key, a), *y = config_key_look(key, b);
+    const struct config_amount *amount = x, *other = y;
+
+    if (config_type_is_text(key->type))
+        return strcmp(*(char *const *)x, *(char *const *)y) == 0;
+    if (key->type == CONFIG_AMOUNT)
+        return amount->bytes == other->bytes && amount->percent == other->percent;
+    return *(const uint64_t *)x == *(const uint64_t *)y;
 }
 
 void config_key_adopt(const struct config_key *key, struct config *config,

@@ -61,37 +61,33 @@ static int complain(const char *what)
     return -EINVAL;
 }
 
-static int take(struct config_options *o, int option)
+static int override(struct config_options *o, const struct config_key *key)
 {
-    switch (option) {
-    case CONFIG:
-        o->config_file = optarg;
-        return 0;
-    case CHECK:
-        o->action = OPTIONS_CHECK;
-        return 0;
-    case PRINT:
-        o->action = OPTIONS_PRINT;
-        return 0;
-    case HELP:
-        print_usage();
-        o->action = OPTIONS_DONE;
-        return 0;
-    case VERSION:
-        (void)puts("skillvmd " SKILLVM_VERSION);
-        o->action = OPTIONS_DONE;
-        return 0;
-    default:
-        break;
-    }
-    if (option < SETTING)
-        return complain("an option was not understood");
     if (o->n_overrides == OPTIONS_MAX)
         return complain("too many options");
     o->overrides[o->n_overrides++] =
-        (struct config_override){.key = config_keys[option - SETTING].name,
-                                 .text = optarg,
-                                 .origin = config_keys[option - SETTING].option};
+        (struct config_override){.key = key->name, .text = optarg, .origin = key->option};
+    return 0;
+}
+
+static int take(struct config_options *o, int option)
+{
+    if (option >= SETTING)
+        return override(o, &config_keys[option - SETTING]);
+    if (option == CONFIG)
+        o->config_file = optarg;
+    else if (option == CHECK)
+        o->action = OPTIONS_CHECK;
+    else if (option == PRINT)
+        o->action = OPTIONS_PRINT;
+    else if (option == HELP || option == VERSION)
+        o->action = OPTIONS_DONE;
+    else
+        return complain("an option was not understood");
+    if (option == HELP)
+        print_usage();
+    if (option == VERSION)
+        (void)puts("skillvmd " SKILLVM_VERSION);
     return 0;
 }
 

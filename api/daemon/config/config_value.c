@@ -65,14 +65,15 @@ static void print_words(enum config_type type, uint64_t min, uint64_t max, char 
     }
 }
 
-static int parse_number(const char *text, int base, uint64_t *ret)
+/* Digits and then the suffix, nothing else. */
+static int parse_number(const char *text, int base, const char *suffix, uint64_t *ret)
 {
     unsigned long long value;
     char *end;
 
     errno = 0;
     value = strtoull(text, &end, base);
-    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0')
+    if (errno != 0 || *text < '0' || *text > '9' || strcmp(end, suffix) != 0)
         return -EINVAL;
     *ret = value;
     return 0;
@@ -81,38 +82,26 @@ static int parse_number(const char *text, int base, uint64_t *ret)
 /* Whole days ("7d") besides what a skill may say of its timeout. */
 static int parse_duration(const char *text, uint64_t *ret_ms)
 {
-    char *end;
-    unsigned long long days;
+    uint64_t days;
 
-    errno = 0;
-    days = strtoull(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && strcmp(end, "d") == 0) {
-        if (errno != 0 || days > UINT64_MAX / DAY_MS)
-            return -EINVAL;
-        *ret_ms = days * DAY_MS;
-        return 0;
-    }
-    return duration_parse(text, ret_ms);
+    if (parse_number(text, 10, "d", &days) < 0)
+        return duration_parse(text, ret_ms);
+    if (days > UINT64_MAX / DAY_MS)
+        return -EINVAL;
+    *ret_ms = days * DAY_MS;
+    return 0;
 }
 
 static int parse_amount(const char *text, struct config_amount *ret)
 {
     struct config_amount amount = {0};
-    char digits[8];
-    size_t len = strlen(text);
-    uint64_t percent;
+    uint64_t percent = 0;
 
-    if (len > 0 && text[len - 1] == '%') {
-        if (len > sizeof(digits))
-            return -EINVAL;
-        memcpy(digits, text, len - 1);
-        digits[len - 1] = '\0';
-        if (parse_number(digits, 10, &percent) < 0 || percent > 100)
-            return -EINVAL;
-        amount.percent = (unsigned)percent;
-    } else if (size_parse(text, &amount.bytes) < 0) {
+    if (parse_number(text, 10, "%", &percent) < 0 && size_parse(text, &amount.bytes) < 0)
         return -EINVAL;
-    }
+    if (percent > 100)
+        return -EINVAL;
+    amount.percent = (unsigned)percent;
     *ret = amount;
     return 0;
 }
@@ -148,8 +137,8 @@ static int check_address(const char *text)
     if (!*text)
         return 0;
     len = colon ? (size_t)(colon - text) : 0;
-    if (!colon || len == 0 || len >= sizeof(host) || parse_number(colon + 1, 10, &port) < 0 ||
-        port > 65535)
+    if (!colon || len == 0 || len >= sizeof(host) ||
+        parse_number(colon + 1, 10, "", &port) < 0 || port > 65535)
         return -EINVAL;
     if (text[0] == '[') {
         if (len < 3 || text[len - 1] != ']')
@@ -201,9 +190,9 @@ static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
 {
     switch (type) {
     case CONFIG_COUNT:
-        return parse_number(text, 10, ret);
+        return parse_number(text, 10, "", ret);
     case CONFIG_MODE:
-        return parse_number(text, 8, ret);
+        return parse_number(text, 8, "", ret);
     case CONFIG_BYTES:
         return size_parse(text, ret);
     case CONFIG_DURATION:
@@ -240,31 +229,58 @@ int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const 
     return 0;
 }
 
-/* Writes a number in the largest unit that divides it. */
-static void print_unit(char *text, size_t size, uint64_t value, const char *const *names,
-                       const uint64_t *units, size_t n)
-{
-    size_t i = 0;
+struct unit {
+    const char *name;
+    uint64_t size;
+};
 
-    while (i + 1 < n && (value == 0 || value % units[i] != 0))
-        i++;
-    (void)snprintf(text, size, "%llu%s", (unsigned long long)(value / units[i]), names[i]);
+/* Writes a number in the largest unit that divides it; the last one does. */
+static void print_unit(char *text, size_t size, uint64_t value, const struct unit *unit)
+{
+    while (unit->size > 1 && value % unit->size != 0)
+        unit++;
+    (void)snprintf(text, size, "%llu%s", (unsigned long long)(value / unit->size), unit->name);
 }
 
 static void print_bytes(char *text, size_t size, uint64_t value)
 {
-    static const char *const names[] = {"TiB", "GiB", "MiB", "KiB", ""};
-    static const uint64_t units[] = {1ull << 40, 1ull << 30, 1ull << 20, 1ull << 10, 1};
+    static const struct unit units[] = {{"TiB", 1ull << 40},
+                                        {"GiB", 1ull << 30},
+                                        {"MiB", 1ull << 20},
+                                        {"KiB", 1ull << 10},
+                                        {"", 1}};
 
-    print_unit(text, size, value, names, units, 5);
+    print_unit(text, size, value, value == 0 ? &units[4] : units);
 }
 
 static void print_duration(char *text, size_t size, uint64_t value)
 {
-    static const char *const names[] = {"d", "h", "m", "s", "ms"};
-    static const uint64_t units[] = {DAY_MS, 3600000, 60000, 1000, 1};
+    static const struct unit units[] = {
+        {"d", DAY_MS}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
 
-    print_unit(text, size, value, names, units, value == 0 ? 4 : 5);
+    print_unit(text, size, value, value == 0 ? &units[3] : units);
+}
+
+/* A value of those types that are a number in a struct config. */
+static void print_scalar(enum config_type type, uint64_t value, char *text, size_t size)
+{
+    switch (type) {
+    case CONFIG_COUNT:
+        (void)snprintf(text, size, "%llu", (unsigned long long)value);
+        break;
+    case CONFIG_MODE:
+        (void)snprintf(text, size, "%04llo", (unsigned long long)value);
+        break;
+    case CONFIG_BYTES:
+        print_bytes(text, size, value);
+        break;
+    case CONFIG_DURATION:
+        print_duration(text, size, value);
+        break;
+    default:
+        (void)snprintf(text, size, "%s", word(type, value));
+        break;
+    }
 }
 
 void config_value_range(enum config_type type, uint64_t min, uint64_t max, char *text,
@@ -273,35 +289,13 @@ void config_value_range(enum config_type type, uint64_t min, uint64_t max, char 
     char low[32], high[32];
 
     *text = '\0';
-    switch (type) {
-    case CONFIG_TEXT:
-    case CONFIG_ADDRESS:
-    case CONFIG_URL:
-    case CONFIG_AMOUNT:
-        return;
-    case CONFIG_LEVEL:
-    case CONFIG_REUSE:
-    case CONFIG_SCOPE:
+    if (type == CONFIG_LEVEL || type == CONFIG_REUSE || type == CONFIG_SCOPE) {
         print_words(type, min, max, text, size);
-        return;
-    case CONFIG_COUNT:
-        (void)snprintf(low, sizeof(low), "%llu", (unsigned long long)min);
-        (void)snprintf(high, sizeof(high), "%llu", (unsigned long long)max);
-        break;
-    case CONFIG_MODE:
-        (void)snprintf(low, sizeof(low), "%04llo", (unsigned long long)min);
-        (void)snprintf(high, sizeof(high), "%04llo", (unsigned long long)max);
-        break;
-    case CONFIG_BYTES:
-        print_bytes(low, sizeof(low), min);
-        print_bytes(high, sizeof(high), max);
-        break;
-    case CONFIG_DURATION:
-        print_duration(low, sizeof(low), min);
-        print_duration(high, sizeof(high), max);
-        break;
+    } else if (type != CONFIG_AMOUNT && !config_type_is_text(type)) {
+        print_scalar(type, min, low, sizeof(low));
+        print_scalar(type, max, high, sizeof(high));
+        (void)snprintf(text, size, "from %s to %s", low, high);
     }
-    (void)snprintf(text, size, "from %s to %s", low, high);
 }
 
 void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, char *text,
@@ -331,46 +325,17 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
 int config_value_write(enum config_type type, const void *value, struct buf *out)
 {
     const struct config_amount *amount = value;
-    const uint64_t *number = value;
-    char text[32] = "";
-
-    switch (type) {
-    case CONFIG_TEXT:
-    case CONFIG_ADDRESS:
-    case CONFIG_URL:
-        return json_append_cstr(out, *(char *const *)value);
-    case CONFIG_COUNT:
-        return buf_printf(out, "%llu", (unsigned long long)*number);
-    case CONFIG_MODE:
-        return buf_printf(out, "\"%04llo\"", (unsigned long long)*number);
-    case CONFIG_BYTES:
-        print_bytes(text, sizeof(text), *number);
-        break;
-    case CONFIG_DURATION:
-        print_duration(text, sizeof(text), *number);
-        break;
-    case CONFIG_AMOUNT:
-        if (amount->percent > 0)
-            return buf_printf(out, "%u%%", amount->percent);
-        print_bytes(text, sizeof(text), amount->bytes);
-        break;
-    case CONFIG_LEVEL:
-    case CONFIG_REUSE:
-    case CONFIG_SCOPE:
-        return buf_printf(out, "%s", word(type, *number));
-    }
-    return buf_printf(out, "%s", text);
-}
-
-bool config_value_equal(enum config_type type, const void *a, const void *b)
-{
-    const struct config_amount *x = a, *y = b;
+    char text[32];
 
     if (config_type_is_text(type))
-        return strcmp(*(char *const *)a, *(char *const *)b) == 0;
+        return json_append_cstr(out, *(char *const *)value);
+    if (type == CONFIG_AMOUNT && amount->percent > 0)
+        return buf_printf(out, "%u%%", amount->percent);
     if (type == CONFIG_AMOUNT)
-        return x->bytes == y->bytes && x->percent == y->percent;
-    return *(const uint64_t *)a == *(const uint64_t *)b;
+        print_bytes(text, sizeof(text), amount->bytes);
+    else
+        print_scalar(type, *(const uint64_t *)value, text, sizeof(text));
+    return buf_printf(out, type == CONFIG_MODE ? "\"%s\"" : "%s", text);
 }
 
 uint64_t config_amount_of(const struct config_amount *amount, uint64_t whole_bytes)

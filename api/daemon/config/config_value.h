@@ -42,6 +42,5 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
                           size_t size);
 /* Appends a value as it is written in YAML. 0, -E2BIG or -ENOMEM. */
 int config_value_write(enum config_type type, const void *value, struct buf *out);
-bool config_value_equal(enum config_type type, const void *a, const void *b);
 
 #endif

@@ -11,12 +11,6 @@
 #define PAGE_MAX  200
 #define PAGES_MAX 10000 /* a daemon that never ends its list ends here */
 
-static int no_memory(void)
-{
-    cli_say("out of memory");
-    return CLI_FAILED;
-}
-
 char *admin_path(const char *collection, const char *id)
 {
     char *encoded = skillvm_escape(id), *path = NULL;
@@ -39,7 +33,7 @@ int admin_send(const struct cli *cli, const struct options *options, const char 
     cJSON_Delete(body);
     if (failed) {
         cJSON_free(text);
-        return no_memory();
+        return verbs_no_memory();
     }
     result = skillvm_request(cli->client, method, path, text, &json, &error);
     cJSON_free(text);
@@ -53,7 +47,7 @@ int admin_remove(const struct cli *cli, const char *collection, const char *id)
     int result;
 
     if (!path)
-        return no_memory();
+        return verbs_no_memory();
     result = skillvm_request(cli->client, "DELETE", path, NULL, NULL, &error);
     free(path);
     return result < 0 ? remote_failed(cli, &error) : CLI_OK;
@@ -81,7 +75,7 @@ static int get_page(const struct cli *cli, const char *collection, const char *q
 
     if (asprintf(&path, "/v1/admin/%s?limit=%d%s%s%s%s", collection, PAGE_MAX, query ? "&" : "",
                  query ? query : "", *cursor ? "&cursor=" : "", *cursor ? *cursor : "") < 0)
-        return no_memory();
+        return verbs_no_memory();
     skillvm_free(*cursor);
     *cursor = NULL;
     result = skillvm_request(cli->client, "GET", path, NULL, &text, &error);
@@ -104,7 +98,7 @@ int admin_list(const struct cli *cli, const struct options *options, const char 
 {
     cJSON *json = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(json, collection);
     char *cursor = NULL;
-    int status = all ? 0 : no_memory();
+    int status = all ? 0 : verbs_no_memory();
 
     for (unsigned i = 0; status == 0 && i < PAGES_MAX && (i == 0 || cursor); i++)
         status = get_page(cli, collection, query, &cursor, all);

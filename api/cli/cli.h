@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
+struct options;
 struct skillvm;
 struct verb;
 
@@ -88,16 +89,16 @@ struct cli_globals {
     const char *output; /* "json" or "table", for commands that take -o; NULL: not given */
 };
 
-/* Commands without verbs: argv[0] is the program's name. They return the exit status. */
+/* Commands without verbs, as of struct verb. */
 int cmd_run(struct cli_globals *globals, int argc, char **argv);
-int cmd_up(struct cli_globals *globals, int argc, char **argv);
-int cmd_down(struct cli_globals *globals, int argc, char **argv);
-int cmd_status(struct cli_globals *globals, int argc, char **argv);
-int cmd_doctor(struct cli_globals *globals, int argc, char **argv);
-int cmd_health(struct cli_globals *globals, int argc, char **argv);
-int cmd_help(struct cli_globals *globals, int argc, char **argv);
-int cmd_mcp(struct cli_globals *globals, int argc, char **argv);
-int cmd_version(struct cli_globals *globals, int argc, char **argv);
+int cmd_up(const struct cli *cli, const struct options *options);
+int cmd_down(const struct cli *cli, const struct options *options);
+int cmd_status(const struct cli *cli, const struct options *options);
+int cmd_doctor(const struct cli *cli, const struct options *options);
+int cmd_health(const struct cli *cli, const struct options *options);
+int cmd_help(const struct cli *cli, const struct options *options);
+int cmd_mcp(const struct cli *cli, const struct options *options);
+int cmd_version(const struct cli *cli, const struct options *options);
 
 /* Prints a command's help ("" for the program's), or that of one of its verbs, to standard
    output. Returns CLI_OK. */

@@ -39,13 +39,6 @@ static const char *in_data_dir(const struct cli *cli, const char *name, char *ou
     return out;
 }
 
-enum daemon_host daemon_parse_host(const char *word)
-{
-    if (!word || strcmp(word, "auto") == 0)
-        return DAEMON_HOST_AUTO;
-    return strcmp(word, "native") == 0 ? DAEMON_HOST_NATIVE : DAEMON_HOST_SOFT;
-}
-
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err)
 {
     struct daemon_state state = {0};
@@ -63,11 +56,12 @@ int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct er
     return 0;
 }
 
-int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, struct err *err)
+int daemon_choose(const struct cli *cli, const char *host, bool *ret_soft, struct err *err)
 {
+    bool native = host && strcmp(host, "native") == 0;
     struct kvm_probe probe;
 
-    if (host == DAEMON_HOST_SOFT) {
+    if (host && strcmp(host, "soft") == 0) {
         cli_say("using the software host (--host soft)");
         *ret_soft = true;
         return 0;
@@ -75,12 +69,12 @@ int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, 
     int result = kvm_probe_run(cli, &probe, err);
     if (result < 0)
         return result;
-    if (host == DAEMON_HOST_NATIVE && !probe.usable)
+    if (native && !probe.usable)
         result = err_set(err, ENODEV,
                          "KVM cannot be used here: %s; see `skillvm doctor`, or use "
                          "--host soft",
                          kvm_probe_reason(&probe));
-    else if (host == DAEMON_HOST_NATIVE)
+    else if (native)
         cli_say("using KVM (--host native)");
     else if (probe.usable)
         cli_say("using KVM");
@@ -416,7 +410,7 @@ void daemon_keep(const struct cli *cli)
     unlink(in_data_dir(cli, ONE_SHOT_FILE, path));
 }
 
-static int start_unless_up(const struct cli *cli, enum daemon_host host, bool *ret_started,
+static int start_unless_up(const struct cli *cli, const char *host, bool *ret_started,
                            struct err *err)
 {
     struct daemon_state state;
@@ -433,7 +427,7 @@ static int start_unless_up(const struct cli *cli, enum daemon_host host, bool *r
     return result;
 }
 
-int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon_use *ret_use,
+int daemon_use_begin(const struct cli *cli, const char *host, struct daemon_use *ret_use,
                      struct err *err)
 {
     struct daemon_use use = {.lock_fd = daemon_lock(cli, false, err)};

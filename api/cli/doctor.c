@@ -54,22 +54,15 @@ static int print_text(const struct host_check_report *report)
     return report->kvm_usable ? CLI_OK : CLI_NO;
 }
 
-int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
+int cmd_doctor(const struct cli *none, const struct options *options)
 {
-    struct options options = {0};
     struct host_check_report report;
     struct cli cli = {0};
     struct err err = {0};
-    int status = options_parse_simple(globals, "doctor", argc, argv, &options);
 
-    if (status < 0)
-        status = cli_refuse_server(globals, "doctor", "looks at this machine alone");
-    if (status >= 0)
-        return status;
-    if (cli_find_programs(&cli, &err)) {
-        cli_say("%s", err.message);
-        return CLI_FAILED;
-    }
+    (void)none;
+    if (cli_find_programs(&cli, &err))
+        return verbs_failed(&err);
     host_check_examine(&cli, &report);
-    return options.json ? print_json(&report) : print_text(&report);
+    return options->json ? print_json(&report) : print_text(&report);
 }

@@ -227,8 +227,7 @@ const struct verb exec_verbs[] = {
         .text = "Shows an execution's result, or how far it is.",
         .examples = "exec show exec_0123456789abcdef0123456789abcdef -o json\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = exec_show,
     },
     {
@@ -239,8 +238,7 @@ const struct verb exec_verbs[] = {
                 "stream goes to its own, and what comes is waited for until the end.",
         .examples = "exec logs -f exec_0123456789abcdef0123456789abcdef\n",
         .options = OPTION_FOLLOW,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = exec_logs,
     },
     {
@@ -249,8 +247,7 @@ const struct verb exec_verbs[] = {
         .summary = "end it",
         .text = "Ends an execution that waits or runs.",
         .examples = "exec cancel exec_0123456789abcdef0123456789abcdef\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = exec_cancel,
     },
     {
@@ -262,8 +259,8 @@ const struct verb exec_verbs[] = {
         .examples =
             "exec files exec_0123456789abcdef0123456789abcdef report.csv > report.csv\n",
         .options = OPTION_DIR | OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 2,
+        .n_args = 1,
+        .n_more = 1,
         .run = exec_files,
     },
     {.name = NULL},

@@ -63,10 +63,10 @@ static int key_create(const struct cli *cli, const struct options *options)
 static int key_list(const struct cli *cli, const struct options *options)
 {
     char *tenant = options->tenant ? skillvm_escape(options->tenant) : NULL, *query = NULL;
-    int status = CLI_FAILED;
+    int status;
 
     if (options->tenant && (!tenant || asprintf(&query, "tenant=%s", tenant) < 0))
-        cli_say("out of memory");
+        status = verbs_no_memory();
     else
         status = admin_list(cli, options, "keys", query, print_keys);
     skillvm_free(tenant);
@@ -106,8 +106,7 @@ const struct verb key_verbs[] = {
         .summary = "end one",
         .text = "Ends what a key may do, at once and for good.",
         .examples = "key revoke key_0123456789abcdef0123456789abcdef\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = key_revoke,
     },
     {.name = NULL},

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
         setlocale(LC_CTYPE, "");
     status = options_parse(&globals, "", &before, argc, argv, &options);
     if (status < 0 && options.version)
-        status = cmd_version(&globals, 1, none);
+        status = verbs_main(&globals, verbs_find(commands, "version"), 1, none);
     if (status >= 0)
         return finish(status);
     globals.output = options.output;

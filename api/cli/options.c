@@ -197,13 +197,3 @@ int options_parse(struct cli_globals *globals, const char *command, const struct
     o->n_args = argc - optind;
     return -1;
 }
-
-int options_parse_simple(struct cli_globals *globals, const char *command, int argc,
-                         char **argv, struct options *o)
-{
-    int status = options_parse(globals, command, verbs_find(commands, command), argc, argv, o);
-
-    if (status >= 0 || o->n_args == 0)
-        return status;
-    return help_usage_error(command, "\"%s\" is one argument too many", o->args[0]);
-}

@@ -304,8 +304,7 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
     if (cli_find_daemon(&cli, globals, &err) || remote_open(&cli, &cli.client, &err))
         goto out;
     /* A server is neither started nor stopped. */
-    if (!cli.server[0] &&
-        daemon_use_begin(&cli, daemon_parse_host(options->given.host), &use, &err))
+    if (!cli.server[0] && daemon_use_begin(&cli, options->given.host, &use, &err))
         goto out;
     if (send_files(options, &cli, &request, &err) == 0)
         status = call_daemon(&cli, options, (const char *)request.data, archive_fd);

@@ -79,14 +79,12 @@ int skill_lint(const struct cli *cli, const struct options *options)
     else if (options->strict)
         result = specification_check(archive.skill_md, archive.skill_md_len, archive.folder,
                                      &errors);
-    if (result < 0) {
-        cli_say("out of memory");
-        status = CLI_FAILED;
-    } else if (options->json) {
+    if (result < 0)
+        status = verbs_no_memory();
+    else if (options->json)
         status = print_json(&skill, &errors);
-    } else {
+    else
         print_text(&skill, &errors);
-    }
     if (status == CLI_OK && errors.len > 0)
         status = CLI_NO;
     skill_strings_finish(&errors);

@@ -25,8 +25,7 @@ const struct verb skill_verbs[] = {
                 "other content needs another version.",
         .examples = "skill push examples/word-counter\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_push,
     },
     {
@@ -46,8 +45,7 @@ const struct verb skill_verbs[] = {
                 "the one registered last.",
         .examples = "skill show word-counter@1.0.0\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_show,
     },
     {
@@ -58,8 +56,7 @@ const struct verb skill_verbs[] = {
             "Removes a version of a skill from the daemon; VERSION may be latest. What runs "
             "it goes on.",
         .examples = "skill rm word-counter@1.0.0\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_rm,
     },
     {
@@ -73,8 +70,7 @@ const struct verb skill_verbs[] = {
                 "too. Names may be of any script and are compared in NFKC.",
         .examples = "skill lint my-skill --strict\n",
         .options = OPTION_FORMAT | OPTION_STRICT | OPTION_OFFLINE,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_lint,
     },
     {
@@ -85,8 +81,7 @@ const struct verb skill_verbs[] = {
                 "skill always gives the same zip.",
         .examples = "skill package examples/word-counter\n",
         .options = OPTION_DIR | OPTION_FORMAT | OPTION_OFFLINE,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_package,
     },
     {
@@ -96,8 +91,7 @@ const struct verb skill_verbs[] = {
         .text = "Makes the folder NAME with a SKILL.md and a main.py to begin with.",
         .examples = "skill init my-skill && skillvm run ./my-skill\n",
         .options = OPTION_FORMAT | OPTION_OFFLINE,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_init,
     },
     {.name = NULL},

@@ -119,10 +119,8 @@ int skill_show(const struct cli *cli, const struct options *options)
     char *json = NULL, *name = split_name(options->args[0], &version);
     int result;
 
-    if (!name) {
-        cli_say("out of memory");
-        return CLI_FAILED;
-    }
+    if (!name)
+        return verbs_no_memory();
     result = skillvm_get_skill(cli->client, name, version, &json, &error);
     free(name);
     return verbs_print(cli, options, result, &error, json, print_skill);
@@ -140,10 +138,8 @@ int skill_rm(const struct cli *cli, const struct options *options)
         return help_usage_error("skill", "say which version: %s@VERSION, or %s@latest",
                                 options->args[0], options->args[0]);
     }
-    if (!name) {
-        cli_say("out of memory");
-        return CLI_FAILED;
-    }
+    if (!name)
+        return verbs_no_memory();
     result = skillvm_remove_skill(cli->client, name, version, &error);
     free(name);
     return result < 0 ? remote_failed(cli, &error) : CLI_OK;

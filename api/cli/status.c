@@ -2,8 +2,8 @@
 /* `skillvm status`: what is known about the daemon and its host, without changing anything. */
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
-#include "api/cli/remote.h"
 #include "api/cli/verbs.h"
+#include "api/client/skillvm.h"
 #include "api/host/host.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -76,7 +76,6 @@ static void read_machines(struct skillvm *client, struct status *s)
 static int read_status(const struct cli *cli, struct status *s, struct err *err)
 {
     struct skillvm_error why = {0};
-    struct skillvm *client;
     int result = daemon_find(cli, &s->daemon, err);
 
     if (result < 0)
@@ -87,12 +86,8 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
     if (!s->daemon.up)
         return 0;
     s->uptime_s = process_age_s(s->daemon.pid);
-    result = remote_open(cli, &client, err);
-    if (result < 0)
-        return result;
-    s->ready = skillvm_ready(client, &why) == 0;
-    read_machines(client, s);
-    skillvm_close(client);
+    s->ready = skillvm_ready(cli->client, &why) == 0;
+    read_machines(cli->client, s);
     if (!s->ready)
         snprintf(s->detail, sizeof(s->detail), "%s", why.message);
     return 0;
@@ -179,15 +174,10 @@ static int print_text(const struct cli *cli, const struct status *s)
 static int server_status(const struct cli *cli, bool json)
 {
     struct skillvm_error error = {0};
-    struct skillvm *client;
-    struct err err = {0};
+    bool ready = skillvm_ready(cli->client, &error) == 0;
+    bool up = ready || error.http_status > 0;
     cJSON *tree;
 
-    if (remote_open(cli, &client, &err) < 0)
-        return verbs_failed(&err);
-    bool ready = skillvm_ready(client, &error) == 0;
-    bool up = ready || error.http_status > 0;
-    skillvm_close(client);
     if (json) {
         tree = cJSON_CreateObject();
         cJSON_AddBoolToObject(tree, "up", up);
@@ -203,21 +193,14 @@ static int server_status(const struct cli *cli, bool json)
     return up ? CLI_OK : CLI_NO;
 }
 
-int cmd_status(struct cli_globals *globals, int argc, char **argv)
+int cmd_status(const struct cli *cli, const struct options *options)
 {
-    struct options options = {0};
     struct status s = {0};
-    struct cli cli = {0};
     struct err err = {0};
-    int status = options_parse_simple(globals, "status", argc, argv, &options);
 
-    if (status >= 0)
-        return status;
-    if (cli_find_daemon(&cli, globals, &err) < 0)
+    if (cli->server[0])
+        return server_status(cli, options->json);
+    if (read_status(cli, &s, &err) < 0)
         return verbs_failed(&err);
-    if (cli.server[0])
-        return server_status(&cli, options.json);
-    if (read_status(&cli, &s, &err) < 0)
-        return verbs_failed(&err);
-    return options.json ? print_json(&cli, &s) : print_text(&cli, &s);
+    return options->json ? print_json(cli, &s) : print_text(cli, &s);
 }

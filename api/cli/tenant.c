@@ -242,8 +242,7 @@ const struct verb tenant_verbs[] = {
                 "given is none of its own.",
         .examples = "tenant create acme --max-running 4 --storage 5Gi\n",
         .options = OPTION_FORMAT | OPTION_LIMITS,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_create,
     },
     {
@@ -262,8 +261,7 @@ const struct verb tenant_verbs[] = {
         .text = "Shows a tenant, its limits and what it uses. TENANT is an id or a name.",
         .examples = "tenant show acme\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_show,
     },
     {
@@ -274,8 +272,7 @@ const struct verb tenant_verbs[] = {
                 "tenant's keys are refused; what it has stays.",
         .examples = "tenant set acme --max-running 8 --storage none\n",
         .options = OPTION_FORMAT | OPTION_LIMITS | OPTION_NAME | OPTION_SWITCH,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_set,
     },
     {
@@ -285,8 +282,7 @@ const struct verb tenant_verbs[] = {
         .text = "Removes a tenant with its keys, skills, executions and files. None of its "
                 "executions may wait or run.",
         .examples = "tenant rm acme\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_rm,
     },
     {.name = NULL},

@@ -25,15 +25,15 @@ struct verb {
     const char *examples;     /* lines without "skillvm" */
     const struct verb *verbs; /* of a command that has some: ends with one without a name */
     unsigned options;         /* of enum option_kind */
-    /* Of a command without verbs: runs it, with argv[0] for what getopt says. Returns the exit
-     * status. */
-    int (*start)(struct cli_globals *globals, int argc, char **argv);
-    /* Of a verb: */
-    int min_args;
-    int max_args;
+    int n_args;               /* that it must have */
+    int n_more;               /* that it may have behind them */
+    const char *here; /* what it does on this machine, whose daemon's places cli then has and no
+                       * client; NULL: it may as well be a server's daemon */
     /* Speaks with the daemon by cli->client; with OPTION_OFFLINE cli is all zero. Returns the
      * exit status. */
     int (*run)(const struct cli *cli, const struct options *options);
+    /* In its place: reads its options by itself, with argv[0] for what getopt says. */
+    int (*start)(struct cli_globals *globals, int argc, char **argv);
 };
 
 /* All commands, in commands.c; ends with one without a name. */
@@ -49,6 +49,8 @@ int verbs_main(struct cli_globals *globals, const struct verb *command, int argc
 
 /* Says it and gives the exit status for what failed on this side. */
 int verbs_failed(const struct err *err);
+/* The same for a lack of memory. */
+int verbs_no_memory(void);
 
 /*
  * Ends a call of libskillvm: what failed is said; else the JSON that it gave, which is freed,

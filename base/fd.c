@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FDS_MAX 8u
@@ -129,6 +130,17 @@ void fd_remove_folder(int parent_fd, const char *name)
         (void)unlinkat(fd, entry->d_name, 0);
     (void)closedir(dir);
     (void)unlinkat(parent_fd, name, AT_REMOVEDIR);
+}
+
+int fd_make_folders(char *path, mode_t above, mode_t last)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, above) < 0 && errno != EEXIST)
+            return -errno;
+        *slash = '/';
+    }
+    return mkdir(path, last) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 bool fd_is_readable(int fd)

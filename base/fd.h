@@ -34,6 +34,11 @@ DIR *fd_opendir(int dir_fd);
  * error.
  */
 void fd_remove_folder(int parent_fd, const char *name);
+/*
+ * Makes a folder, named by at least one byte, and those above it that are missing, of these
+ * modes. 0, or -errno, and then path ends behind the one that could not be made.
+ */
+int fd_make_folders(char *path, mode_t above, mode_t last);
 /* Whether reading or accepting would not wait: there is something, an end or an error. */
 bool fd_is_readable(int fd);
 /* Sets or clears O_NONBLOCK. 0 or -errno. */

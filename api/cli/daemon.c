@@ -296,22 +296,8 @@ int daemon_run_foreground(const struct cli *cli, bool soft)
     if (!soft)
         exec_daemon(cli);
 
-    char name[] = "host-soft", socket[] = "--socket", data[] = "--data", share[] = "--share";
-    char counting[] = "--counting";
-    struct cli places = *cli;
-    char *argv[] = {name,
-                    socket,
-                    places.socket_path,
-                    data,
-                    places.data_dir,
-                    share,
-                    places.share_dir,
-                    host_counting_from_env() ? counting : NULL,
-                    NULL};
-    int argc = 0;
-    while (argv[argc])
-        argc++;
-    return host_soft_main(argc, argv);
+    struct host_options options = host_options(cli);
+    return host_run(&options);
 }
 
 /* True when the process is a daemon of ours and not a stranger that got the same number. */

@@ -117,22 +117,12 @@ static int extract_entries(struct archive *in, struct archive *out, const char *
 int files_make_dirs(const char *path, struct err *err)
 {
     char part[PATH_MAX];
-    size_t len = strlen(path);
+    int result = -ENAMETOOLONG;
 
-    if (len == 0 || len >= sizeof(part))
-        return err_set(err, ENAMETOOLONG, "cannot make the folder \"%s\"", path);
-    strcpy(part, path);
-    for (char *at = part + 1;; at++) {
-        if (*at && *at != '/')
-            continue;
-        char kept = *at;
-        *at = '\0';
-        if (mkdir(part, 0777) < 0 && errno != EEXIST)
-            return err_set_errno(err, errno, "cannot make the folder \"%s\"", part);
-        *at = kept;
-        if (!kept)
-            return 0;
-    }
+    snprintf(part, sizeof(part), "%s", path);
+    if (*path && strlen(path) < sizeof(part))
+        result = fd_make_folders(part, 0777, 0777);
+    return result < 0 ? err_set_errno(err, -result, "cannot make the folder \"%s\"", part) : 0;
 }
 
 int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),

@@ -2,6 +2,7 @@
 #include "api/cli/host_check.h"
 
 #include "api/cli/kvm_probe.h"
+#include "api/host/host.h"
 #include "base/fd.h"
 
 #include <ctype.h>
@@ -356,62 +357,38 @@ static void check_huge_pages(struct host_check_report *report)
                "it where guests are not trusted");
 }
 
-static bool find_program(const char *name, char *out, size_t size)
+static void check_soft_host(const struct cli *cli, struct host_check_report *report)
 {
-    const char *path = getenv("PATH");
-    char copy[4096];
+    char qemu[PATH_MAX];
+    bool has_qemu = host_find_qemu(qemu);
+    const char *missing = host_missing_file(cli->share_dir, host_images);
 
-    snprintf(copy, sizeof(copy), "%s", path ? path : "/usr/bin:/bin");
-    char *rest = copy;
-    for (char *dir = strsep(&rest, ":"); dir; dir = strsep(&rest, ":")) {
-        if (snprintf(out, size, "%s/%s", *dir ? dir : ".", name) < (int)size &&
-            access(out, X_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void check_images(const struct cli *cli, struct host_check_report *report)
-{
-    static const char *const guest[] = {"vmlinux", "python.erofs"};
-    static const char *const soft[] = {"softhost/vmlinuz", "softhost/initrd.img",
-                                       "softhost/root.erofs", "softhost/payload.erofs"};
-    char path[PATH_MAX + 64], qemu[PATH_MAX];
-    const char *missing = NULL;
-
-    for (size_t i = 0; i < sizeof(guest) / sizeof(guest[0]) && !missing; i++) {
-        snprintf(path, sizeof(path), "%s/%s", cli->share_dir, guest[i]);
-        if (access(path, R_OK) < 0)
-            missing = guest[i];
-    }
-    struct host_check *check =
-        missing ? add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
-                      cli->share_dir)
-                : add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);
-    if (missing)
-        advise(check, "run `./dev build`, or set SKILLVM_SHARE to where they are");
-
-    missing = NULL;
-    for (size_t i = 0; i < sizeof(soft) / sizeof(soft[0]) && !missing; i++) {
-        snprintf(path, sizeof(path), "%s/%s", cli->share_dir, soft[i]);
-        if (access(path, R_OK) < 0)
-            missing = soft[i];
-    }
-    bool has_qemu = find_program("qemu-system-x86_64", qemu, sizeof(qemu));
     report->soft_usable = has_qemu && !missing;
     enum host_check_level level = report->soft_usable  ? HOST_CHECK_OK
                                   : report->kvm_usable ? HOST_CHECK_NOTE
                                                        : HOST_CHECK_BAD;
-    if (!has_qemu) {
-        check = add(report, "software host", level, "qemu-system-x86_64 is not installed");
-        advise(check, "apt-get install qemu-system-x86");
-    } else if (missing) {
-        check = add(report, "software host", level, "%s, but %s is not in %s", qemu, missing,
-                    cli->share_dir);
-        advise(check, "run `./dev build`, or set SKILLVM_SHARE to where its files are");
-    } else {
+    if (!has_qemu)
+        advise(add(report, "software host", level, "qemu-system-x86_64 is not installed"),
+               "apt-get install qemu-system-x86");
+    else if (missing)
+        advise(add(report, "software host", level, "%s, but %s is not in %s", qemu, missing,
+                   cli->share_dir),
+               "run `./dev build`, or set SKILLVM_SHARE to where its files are");
+    else
         add(report, "software host", level, "%s and its images are there", qemu);
-    }
+}
+
+static void check_images(const struct cli *cli, struct host_check_report *report)
+{
+    static const char *const images[] = {"vmlinux", "python.erofs", NULL};
+    const char *missing = host_missing_file(cli->share_dir, images);
+
+    if (missing)
+        advise(add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
+                   cli->share_dir),
+               "run `./dev build`, or set SKILLVM_SHARE to where they are");
+    else
+        add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);
 }
 
 static void summarize(struct host_check_report *report, bool device)
@@ -455,6 +432,7 @@ void host_check_examine(const struct cli *cli, struct host_check_report *ret_rep
     check_cgroups(ret_report);
     check_huge_pages(ret_report);
     check_images(cli, ret_report);
+    check_soft_host(cli, ret_report);
     summarize(ret_report, device);
     free(cpu);
 }

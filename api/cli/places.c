@@ -2,6 +2,7 @@
 /* Where things are, and how an interrupt is noticed. */
 #include "api/cli/cli.h"
 #include "api/cli/show.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void cli_say(const char *format, ...)
@@ -82,21 +82,17 @@ static int find_data_dir(struct cli *cli, const char *given, struct err *err)
     return copy(cli->data_dir, sizeof(cli->data_dir), path, "data directory", err);
 }
 
-/* mkdir -p; the last one is the caller's alone. */
-static int make_dirs(const char *path, struct err *err)
+/* With those above it; the last one is the caller's alone. */
+static int make_data_dir(const char *path, struct err *err)
 {
     char part[PATH_MAX];
 
     strcpy(part, path);
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-            return err_set_errno(err, errno, "cannot make \"%s\"", part);
-        *slash = '/';
-    }
-    if (mkdir(part, 0700) < 0 && errno != EEXIST)
-        return err_set_errno(err, errno, "cannot make the data directory \"%s\"", part);
-    return 0;
+    int result = fd_make_folders(part, 0755, 0700);
+    return result < 0
+               ? err_set_errno(err, -result, "cannot make %s\"%s\"",
+                               strcmp(part, path) == 0 ? "the data directory " : "", part)
+               : 0;
 }
 
 int cli_find_programs(struct cli *cli, struct err *err)
@@ -131,7 +127,7 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
     result = find_data_dir(cli, data_dir, err);
     if (result < 0)
         return result;
-    result = make_dirs(cli->data_dir, err);
+    result = make_data_dir(cli->data_dir, err);
     if (result < 0)
         return result;
     /* Absolute: a daemon outlives this process's working directory. */

@@ -33,6 +33,13 @@ struct host_options {
 /* The value of counting that the environment asks for (SKILLVM_SOFT_COUNTING=1). */
 bool host_counting_from_env(void);
 
+/* Finds QEMU on the PATH; its own path goes to out (PATH_MAX bytes). */
+bool host_find_qemu(char *out);
+/* What it needs below the share directory; ends with NULL. */
+extern const char *const host_images[];
+/* The first of these names that cannot be read below dir, with errno, or NULL. */
+const char *host_missing_file(const char *dir, const char *const *names);
+
 /*
  * Starts the supervisor in the background (this executable, subcommand host-soft) and waits
  * until the daemon inside answers GET /health, at most 200 s. progress (may be NULL) is called
@@ -42,6 +49,9 @@ bool host_counting_from_env(void);
  */
 int host_start(const struct host_options *options,
                void (*progress)(void *arg, const char *text), void *arg, struct err *err);
+
+/* Runs the supervisor in this process until a signal ends it. Returns the exit status. */
+int host_run(const struct host_options *options);
 
 /*
  * Asks a running supervisor to end: the inner host syncs, powers off and only then the

@@ -8,14 +8,10 @@
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-#define FILES_MAX (256ull << 20)
 
 static void print_list(const cJSON *json)
 {
@@ -151,17 +147,9 @@ static void print_file(void *ctx, const char *path)
 /* Gets all files and puts them below the folder; says their paths as print_file does. */
 static int extract_files(const struct cli *cli, const char *id, const char *dir, cJSON *array)
 {
-    _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
-    struct skillvm_error error;
     struct err err = {0};
 
-    if (fd < 0) {
-        (void)err_set_errno(&err, errno, "cannot make an anonymous file");
-        return verbs_failed(&err);
-    }
-    if (skillvm_download(cli->client, id, NULL, fd, FILES_MAX, &error) < 0)
-        return remote_failed(cli, &error);
-    if (files_extract(fd, dir, print_file, array, &err) < 0)
+    if (files_fetch(cli, id, dir, print_file, array, &err) < 0)
         return verbs_failed(&err);
     return CLI_OK;
 }
@@ -196,8 +184,8 @@ static int exec_files(const struct cli *cli, const struct options *options)
     if (options->output_dir && options->n_args == 2)
         return help_usage_error("exec", "name a file or a folder for all of them, not both");
     if (options->n_args == 2) {
-        if (skillvm_download(cli->client, id, options->args[1], STDOUT_FILENO, FILES_MAX,
-                             &error) < 0)
+        if (skillvm_download(cli->client, id, options->args[1], STDOUT_FILENO,
+                             FILES_DOWNLOAD_MAX, &error) < 0)
             return remote_failed(cli, &error);
         return CLI_OK;
     }

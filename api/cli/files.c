@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/files.h"
 
+#include "api/cli/remote.h"
 #include "api/json/json_text.h"
 #include "api/skill/names.h"
 #include "base/fd.h"
@@ -153,4 +154,17 @@ int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char
     if (fchdir(before) < 0 && !result)
         result = err_set_errno(err, errno, "cannot go back to the working directory");
     return result;
+}
+
+int files_fetch(const struct cli *cli, const char *execution_id, const char *dir,
+                void (*on_file)(void *ctx, const char *path), void *ctx, struct err *err)
+{
+    _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
+    struct skillvm_error error;
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot make an anonymous file");
+    if (skillvm_download(cli->client, execution_id, NULL, fd, FILES_DOWNLOAD_MAX, &error) < 0)
+        return remote_explain(cli, &error, err);
+    return files_extract(fd, dir, on_file, ctx, err);
 }

@@ -81,22 +81,16 @@ int skillvm_open(const char *where, const char *key, struct skillvm **ret_client
     client = calloc(1, sizeof(*client));
     if (!client)
         return client_fail(error, ENOMEM, "out of memory");
-    if (is_url(where)) {
-        client->url = strdup(where);
-        for (size_t n = client->url ? strlen(client->url) : 0; n && client->url[n - 1] == '/';)
-            client->url[--n] = '\0';
-    } else {
-        client->url = strdup("http://localhost");
+    pthread_mutex_init(&client->lock, NULL);
+    client->url = strdup(is_url(where) ? where : "http://localhost");
+    for (size_t n = client->url ? strlen(client->url) : 0; n && client->url[n - 1] == '/';)
+        client->url[--n] = '\0';
+    if (!is_url(where))
         client->socket_path = strdup(where);
-    }
     if (key && asprintf(&client->auth, "Authorization: Bearer %s", key) < 0)
         client->auth = NULL;
-    if (!client->url || (!is_url(where) && !client->socket_path) || (key && !client->auth) ||
-        pthread_mutex_init(&client->lock, NULL)) {
-        free(client->url);
-        free(client->socket_path);
-        free(client->auth);
-        free(client);
+    if (!client->url || (!is_url(where) && !client->socket_path) || (key && !client->auth)) {
+        skillvm_close(client);
         return client_fail(error, ENOMEM, "out of memory");
     }
     *ret_client = client;
@@ -144,26 +138,6 @@ char *skillvm_escape(const char *text)
 
     buf_finish(&out);
     return given;
-}
-
-int client_path(struct buf *path, const char *format, ...)
-{
-    int result = 0;
-    va_list args;
-
-    va_start(args, format);
-    for (const char *at = format; result == 0 && *at; at++) {
-        if (*at != '%') {
-            result = buf_append(path, at, 1);
-        } else {
-            const char *text = va_arg(args, const char *);
-
-            at++;
-            result = percent_append(path, text, strlen(text), *at == 'S');
-        }
-    }
-    va_end(args);
-    return result;
 }
 
 char *client_steal_text(struct buf *body)

@@ -8,8 +8,8 @@
 
 #define CURSOR_MAX 2048u
 
-int mcp_page_write(const struct mcp_page *page, struct json_slice array,
-                   struct json_slice params, struct mcp_answer *answer)
+static int write_page(const struct mcp_page *page, struct json_slice array,
+                      struct json_slice params, struct mcp_answer *answer)
 {
     struct json_writer *w = &answer->result;
     struct json_items items = {.array = array};
@@ -48,4 +48,21 @@ int mcp_page_write(const struct mcp_page *page, struct json_slice array,
     free(cursor);
     free(last);
     return found ? 0 : mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS, "there is no such page");
+}
+
+int mcp_page_answer(const struct mcp_page *page, struct mcp_call *call,
+                    struct mcp_answer *answer)
+{
+    _cleanup_buf_ struct buf body = buf_init(MCP_DAEMON_MAX);
+    struct skillvm_error error = {0};
+    struct json_slice json, list;
+
+    if (mcp_call_get(call, page->path, &body, NULL, &error) < 0)
+        return mcp_answer_daemon(answer, &error);
+    if (json_text_check((const char *)body.data, body.len, &json, NULL) < 0)
+        return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
+                               "the daemon's list of %s cannot be read", page->what);
+    if (!json_find(json, page->what, &list))
+        list = json;
+    return write_page(page, list, mcp_call_params(call), answer);
 }

@@ -45,21 +45,10 @@ static void write_skill(struct json_writer *w, struct json_slice skill)
 
 int mcp_resources_list(struct mcp_call *call, struct mcp_answer *answer)
 {
-    struct buf body = buf_init(MCP_DAEMON_MAX);
-    struct skillvm_error error = {0};
-    const struct mcp_page page = {"resources", skill_uri, write_skill};
-    struct json_slice skills;
-    int r;
+    static const struct mcp_page page = {"resources", "/v1/skills", "skills", skill_uri,
+                                         write_skill};
 
-    if (mcp_call_get(call, "/v1/skills", &body, NULL, &error) < 0)
-        r = mcp_answer_daemon(answer, &error);
-    else if (json_text_check((const char *)body.data, body.len, &skills, NULL) < 0)
-        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
-                            "the daemon's list of skills cannot be read");
-    else
-        r = mcp_page_write(&page, skills, mcp_call_params(call), answer);
-    buf_finish(&body);
-    return r;
+    return mcp_page_answer(&page, call, answer);
 }
 
 int mcp_resources_templates(struct mcp_call *call, struct mcp_answer *answer)

@@ -38,23 +38,10 @@ static void write_tool(struct json_writer *w, struct json_slice tool)
 
 int mcp_tools_list(struct mcp_call *call, struct mcp_answer *answer)
 {
-    struct buf body = buf_init(MCP_DAEMON_MAX);
-    struct skillvm_error error = {0};
-    struct json_slice json, tools;
-    const struct mcp_page page = {"tools", tool_name, write_tool};
-    int r;
+    static const struct mcp_page page = {"tools", "/v1/tools?format=mcp", "tools", tool_name,
+                                         write_tool};
 
-    if (mcp_call_get(call, "/v1/tools?format=mcp", &body, NULL, &error) < 0) {
-        r = mcp_answer_daemon(answer, &error);
-    } else if (json_text_check((const char *)body.data, body.len, &json, NULL) < 0 ||
-               !json_find(json, "tools", &tools)) {
-        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
-                            "the daemon's list of tools cannot be read");
-    } else {
-        r = mcp_page_write(&page, tools, mcp_call_params(call), answer);
-    }
-    buf_finish(&body);
-    return r;
+    return mcp_page_answer(&page, call, answer);
 }
 
 /* Becomes part of a path. */

@@ -27,11 +27,7 @@ char *uri_for_skill(const char *name, const char *version)
 {
     struct buf out = buf_init(4 * URI_MAX);
 
-    (void)buf_printf(&out, SKILL_SCHEME);
-    (void)percent_append(&out, name, strlen(name), false);
-    (void)buf_append(&out, "/", 1);
-    (void)percent_append(&out, version, strlen(version), false);
-    (void)buf_printf(&out, SKILL_END);
+    (void)percent_printf(&out, SKILL_SCHEME "%s/%s" SKILL_END, name, version);
     return finish(&out);
 }
 
@@ -39,10 +35,7 @@ char *uri_for_file(const char *execution_id, const char *path)
 {
     struct buf out = buf_init(4 * URI_MAX);
 
-    (void)buf_printf(&out, FILE_SCHEME);
-    (void)percent_append(&out, execution_id, strlen(execution_id), false);
-    (void)buf_printf(&out, FILE_MIDDLE);
-    (void)percent_append(&out, path, strlen(path), true);
+    (void)percent_printf(&out, FILE_SCHEME "%s" FILE_MIDDLE "%S", execution_id, path);
     return finish(&out);
 }
 

@@ -41,13 +41,13 @@ static int should_stop(void *ctx)
 {
     const struct get *get = ctx;
 
-    return mcp_call_cancelled(get->call);
+    return get->call->cancelled;
 }
 
 int mcp_call_get(struct mcp_call *call, const char *path, struct buf *body, char *type,
                  struct skillvm_error *error)
 {
-    const struct mcp_config *config = mcp_call_config(call);
+    const struct mcp_config *config = call->config;
     struct get get = {call, body, type};
     struct skillvm_request request = {
         .path = path,

@@ -12,6 +12,8 @@
 #include "api/mcp/server.h"
 #include "base/buf.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,7 +21,24 @@
 #define MCP_RESULT_MAX (48u << 20) /* bytes of an answer */
 #define MCP_DAEMON_MAX (72u << 20) /* bytes of an answer of the daemon's */
 
-struct mcp_call;
+struct batch;
+struct mcp_server;
+struct method;
+
+struct mcp_call {
+    const struct mcp_config *config;
+    struct message message; /* points into text */
+    const char *version;    /* of the protocol, which the request is of */
+    atomic_bool cancelled;  /* the client does not want an answer any more */
+    /* The server's: */
+    struct mcp_server *server;
+    struct mcp_call *next;
+    pthread_t thread;
+    struct batch *batch; /* NULL: a message of its own */
+    const struct method *method;
+    size_t len;
+    char text[];
+};
 
 /* What a request is answered with: a result, or an error where code is not 0. */
 struct mcp_answer {
@@ -32,13 +51,6 @@ struct mcp_answer {
 int mcp_answer_fail(struct mcp_answer *answer, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The request's parameters; empty where there are none. */
-struct json_slice mcp_call_params(const struct mcp_call *call);
-/* Its id as it was written. */
-struct json_slice mcp_call_id(const struct mcp_call *call);
-const struct mcp_config *mcp_call_config(const struct mcp_call *call);
-/* The client does not want an answer any more. */
-bool mcp_call_cancelled(const struct mcp_call *call);
 /* True when the request is of this version of the protocol or a later one. */
 bool mcp_call_speaks(const struct mcp_call *call, const char *version);
 /* Sends a notification that belongs to the request, unless it was cancelled. */

@@ -8,29 +8,9 @@
 
 #define HELD_MAX (64u << 20) /* bytes of messages whose answers are not out yet */
 
-struct json_slice mcp_call_params(const struct mcp_call *call)
-{
-    return call->message.params;
-}
-
-const struct mcp_config *mcp_call_config(const struct mcp_call *call)
-{
-    return &call->server->config;
-}
-
-bool mcp_call_cancelled(const struct mcp_call *call)
-{
-    return call->cancelled;
-}
-
 bool mcp_call_speaks(const struct mcp_call *call, const char *version)
 {
     return strcmp(call->version, version) >= 0;
-}
-
-struct json_slice mcp_call_id(const struct mcp_call *call)
-{
-    return call->message.id;
 }
 
 unsigned long mcp_call_changes(const struct mcp_call *call)
@@ -84,7 +64,7 @@ static void complete_result(const struct mcp_call *call, struct json_writer *w)
     w->out.len--;
     json_write_string(w, "resultType", "complete");
     if (call->method->cached) {
-        json_write_number(w, "ttlMs", call->server->config.watch_ms);
+        json_write_number(w, "ttlMs", call->config->watch_ms);
         json_write_string(w, "cacheScope", "private");
     }
     if (!call->method->has_meta) {
@@ -174,7 +154,8 @@ void calls_start(struct mcp_server *s, struct batch *batch, struct json_slice va
 
     calls_reap(s);
     if (call) {
-        *call = (struct mcp_call){.server = s,
+        *call = (struct mcp_call){.config = &s->config,
+                                  .server = s,
                                   .batch = batch,
                                   .method = method,
                                   .version = version,

@@ -22,7 +22,7 @@ static struct json_writer begin(struct mcp_call *call)
 
     json_write_open(&w, NULL, '{');
     json_write_open(&w, "_meta", '{');
-    json_write_value(&w, "io.modelcontextprotocol/subscriptionId", mcp_call_id(call));
+    json_write_value(&w, "io.modelcontextprotocol/subscriptionId", call->message.id);
     json_write_close(&w, '}');
     return w;
 }
@@ -57,12 +57,12 @@ static void tell(struct mcp_call *call, const char *method)
 
 int mcp_listen(struct mcp_call *call, struct mcp_answer *answer)
 {
-    bool watched = mcp_call_config(call)->watch_ms > 0;
+    bool watched = call->config->watch_ms > 0;
     unsigned long seen = mcp_call_changes(call);
     struct wanted wanted = {0};
     struct json_slice filter;
 
-    if (!json_find(mcp_call_params(call), "notifications", &filter) || !json_is_object(filter))
+    if (!json_find(call->message.params, "notifications", &filter) || !json_is_object(filter))
         return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
                                "\"notifications\" must be an object");
     wanted.tools = watched && asks_for(filter, "toolsListChanged");

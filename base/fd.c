@@ -67,6 +67,15 @@ ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset)
     return (ssize_t)done;
 }
 
+ssize_t fd_read_text(const char *path, char *out, size_t size)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -errno : fd_read_full(fd, out, size - 1);
+
+    out[n > 0 ? n : 0] = '\0';
+    return n;
+}
+
 int fd_write_full(int fd, const void *data, size_t len)
 {
     const uint8_t *p = data;

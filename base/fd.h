@@ -22,6 +22,8 @@ int fd_steal(int *fd);
 ssize_t fd_read_full(int fd, void *data, size_t len);
 /* The same at an offset (pread). */
 ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset);
+/* The first size - 1 bytes of a file, and a NUL. Bytes read, or -errno and "". */
+ssize_t fd_read_text(const char *path, char *out, size_t size);
 /* Writes all of len bytes. 0 or -errno. Sockets get no SIGPIPE. */
 int fd_write_full(int fd, const void *data, size_t len);
 /* The same at an offset (pwrite). */

@@ -65,6 +65,10 @@ int cli_refuse_server(const struct cli_globals *globals, const char *command, co
 /* Fills in bin_dir and share_dir alone, and makes nothing. 0, or -errno with err. */
 int cli_find_programs(struct cli *cli, struct err *err);
 
+/* A variable of the environment; NULL where it is not there or empty. */
+const char *cli_variable(const char *name);
+/* "<dir>/<name>" in out (PATH_MAX bytes), "" where that is too long. Returns out. */
+const char *cli_join(const char *dir, const char *name, char *out);
 /* The path of a sibling program, "<bin_dir>/<name>", in out (PATH_MAX bytes). Returns out. */
 const char *cli_sibling(const struct cli *cli, const char *name, char *out);
 

@@ -34,9 +34,7 @@
 
 static const char *in_data_dir(const struct cli *cli, const char *name, char *out)
 {
-    if (snprintf(out, PATH_MAX, "%s/%s", cli->data_dir, name) >= PATH_MAX)
-        out[0] = '\0';
-    return out;
+    return cli_join(cli->data_dir, name, out);
 }
 
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err)

@@ -7,8 +7,8 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
+#include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,13 +62,11 @@ static void advise(struct host_check *check, const char *format, ...)
     va_end(args);
 }
 
-/* The first size - 1 bytes of a file, without line ends at its end. False when unreadable. */
+/* Without line ends at its end. False when unreadable. */
 static bool read_text(const char *path, char *out, size_t size)
 {
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, out, size - 1);
+    ssize_t n = fd_read_text(path, out, size);
 
-    out[n > 0 ? n : 0] = '\0';
     if (n < 0)
         return false;
     while (n > 0 && isspace((unsigned char)out[n - 1]))
@@ -153,10 +151,9 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
     }
     add(report, "kvm device", HOST_CHECK_OK, "%s exists", KVM_DEVICE);
     if (access(KVM_DEVICE, R_OK | W_OK) < 0) {
-        struct host_check *check =
-            add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
-                KVM_DEVICE, strerror(errno));
-        advise(check, "add the user to its group: usermod -aG kvm USER, then log in again");
+        advise(add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
+                   KVM_DEVICE, strerror(errno)),
+               "add the user to its group: usermod -aG kvm USER, then log in again");
         return false;
     }
     add(report, "permissions", HOST_CHECK_OK, "this user may read and write %s", KVM_DEVICE);
@@ -189,8 +186,8 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     char tests[400];
 
     if (kvm_probe_run(cli, &probe, &err)) {
-        struct host_check *check = add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message);
-        advise(check, "skillvm-vmm must be next to skillvm; build or install it again");
+        advise(add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message),
+               "skillvm-vmm must be next to skillvm; build or install it again");
         return;
     }
     report->probed = true;
@@ -297,18 +294,30 @@ static void check_kernel(struct host_check_report *report)
     host_check_kernel_advice(major, minor, check->advice, sizeof(check->advice));
 }
 
+static bool favours_moves(void)
+{
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    const struct mntent *mount = NULL;
+
+    if (!mounts)
+        return false;
+    do
+        mount = getmntent(mounts);
+    while (mount && strcmp(mount->mnt_type, "cgroup2") != 0);
+    bool favours = mount && hasmntopt(mount, "favordynmods");
+    endmntent(mounts);
+    return favours;
+}
+
 static void check_cgroups(struct host_check_report *report)
 {
     struct statfs fs;
-    char controllers[256] = "", *mounts = malloc(TEXT_MAX);
+    char controllers[256];
 
     if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
-        struct host_check *check =
-            add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2");
-        advise(check,
+        advise(add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2"),
                "boot with systemd.unified_cgroup_hierarchy=1; without it the host limits "
                "no machine's memory, processes and CPU time");
-        free(mounts);
         return;
     }
     read_text("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers));
@@ -320,14 +329,7 @@ static void check_cgroups(struct host_check_report *report)
         advise(check,
                "memory, pids and cpu are wanted; ask who runs this machine to delegate them");
 
-    bool favor = false;
-    if (mounts && read_text("/proc/self/mountinfo", mounts, TEXT_MAX)) {
-        const char *line = strstr(mounts, " - cgroup2 ");
-        const char *end = line ? strchr(line, '\n') : NULL;
-        const char *option = line ? strstr(line, "favordynmods") : NULL;
-        favor = option && (!end || option < end);
-    }
-    free(mounts);
+    bool favor = favours_moves();
     check = add(report, "favordynmods", favor ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s",
                 favor ? "on" : "off");
     if (!favor)

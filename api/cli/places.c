@@ -57,7 +57,7 @@ static int copy(char *out, size_t size, const char *text, const char *what, stru
     return 0;
 }
 
-static const char *env(const char *name)
+const char *cli_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -67,10 +67,10 @@ static const char *env(const char *name)
 static int find_data_dir(struct cli *cli, const char *given, struct err *err)
 {
     char path[PATH_MAX];
-    const char *state = env("XDG_STATE_HOME"), *home = env("HOME");
+    const char *state = cli_variable("XDG_STATE_HOME"), *home = cli_variable("HOME");
 
     if (!given)
-        given = env("SKILLVM_DATA");
+        given = cli_variable("SKILLVM_DATA");
     if (given)
         return copy(cli->data_dir, sizeof(cli->data_dir), given, "data directory", err);
     if (!state && !home)
@@ -107,7 +107,7 @@ int cli_find_programs(struct cli *cli, struct err *err)
         return err_set(err, ENOENT, "cannot tell where this program is");
     slash[slash == cli->bin_dir] = '\0';
 
-    const char *share = env("SKILLVM_SHARE");
+    const char *share = cli_variable("SKILLVM_SHARE");
     if (share)
         return copy(cli->share_dir, sizeof(cli->share_dir), share, "share directory", err);
     char path[PATH_MAX + 32], real[PATH_MAX];
@@ -138,7 +138,7 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
 
     /* A data directory that was asked for is that of the daemon that is meant. */
     if (!socket_path && !data_dir)
-        socket_path = env("SKILLVM_SOCKET");
+        socket_path = cli_variable("SKILLVM_SOCKET");
     if (!socket_path) {
         snprintf(path, sizeof(path), "%s/skillvm.sock", cli->data_dir);
         socket_path = path;
@@ -155,9 +155,14 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
     return result;
 }
 
-const char *cli_sibling(const struct cli *cli, const char *name, char *out)
+const char *cli_join(const char *dir, const char *name, char *out)
 {
-    if (snprintf(out, PATH_MAX, "%s/%s", cli->bin_dir, name) >= PATH_MAX)
+    if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
         out[0] = '\0';
     return out;
+}
+
+const char *cli_sibling(const struct cli *cli, const char *name, char *out)
+{
+    return cli_join(cli->bin_dir, name, out);
 }

@@ -2,15 +2,12 @@
 /* `skillvm status`: what is known about the daemon and its host, without changing anything. */
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
+#include "api/cli/mark.h"
 #include "api/cli/verbs.h"
 #include "api/client/skillvm.h"
 #include "api/host/host.h"
-#include "base/clock.h"
-#include "base/fd.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,25 +25,14 @@ struct status {
     double machines, parked_fresh, parked_used;
 };
 
-/* Seconds since a process started: field 22 of /proc/PID/stat against CLOCK_BOOTTIME. */
+/* Seconds since a process started. */
 static double process_age_s(pid_t pid)
 {
-    char path[64], text[1024];
+    double started = (double)mark_start_time(pid) / (double)sysconf(_SC_CLK_TCK);
     struct timespec now;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, sizeof(text) - 1);
-    if (n <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+    if (started <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
         return 0;
-    text[n] = '\0';
-    /* The name, in parentheses, may hold anything: count from behind it. */
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at)
-        return 0;
-    double started = (double)strtoull(at, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
     double age = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - started;
     return age > 0 ? age : 0;
 }

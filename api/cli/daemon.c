@@ -87,24 +87,20 @@ int daemon_choose(const struct cli *cli, const char *host, bool *ret_soft, struc
 /* Shows where a start failed, which only the log knows. */
 static void show_log_tail(const char *path)
 {
-    char tail[LOG_TAIL_BYTES + 1];
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char line[LOG_TAIL_BYTES];
+    FILE *log = fopen(path, "re");
 
-    if (fd < 0)
+    if (!log)
         return;
-    off_t size = lseek(fd, 0, SEEK_END);
-    uint64_t from = size > LOG_TAIL_BYTES ? (uint64_t)size - LOG_TAIL_BYTES : 0;
-    ssize_t n = fd_pread_full(fd, tail, LOG_TAIL_BYTES, from);
-    if (n <= 0)
-        return;
-    tail[n] = '\0';
-    const char *text = tail;
-    if (from) {
-        const char *line_end = strchr(tail, '\n');
-        text = line_end ? line_end + 1 : tail;
+    /* What it begins with may be the end of a line. */
+    if (fseek(log, -LOG_TAIL_BYTES, SEEK_END) == 0)
+        (void)fgets(line, sizeof(line), log);
+    for (bool first = true; fgets(line, sizeof(line), log); first = false) {
+        if (first)
+            cli_say("the end of %s:", path);
+        fputs(line, stderr);
     }
-    cli_say("the end of %s:", path);
-    fputs(text, stderr);
+    (void)fclose(log);
 }
 
 static void exec_daemon(const struct cli *cli)

@@ -27,10 +27,9 @@ static int print_json(const struct host_check_report *report)
         cJSON_AddStringToObject(item, "name", check->name);
         cJSON_AddStringToObject(item, "status", host_check_level_name(check->level));
         cJSON_AddStringToObject(item, "found", check->found);
-        if (check->advice[0])
-            cJSON_AddStringToObject(item, "advice", check->advice);
-        else
-            cJSON_AddNullToObject(item, "advice");
+        cJSON_AddItemToObject(item, "advice",
+                              check->advice[0] ? cJSON_CreateString(check->advice)
+                                               : cJSON_CreateNull());
         cJSON_AddItemToArray(checks, item);
     }
     int status = verbs_print_tree(json);

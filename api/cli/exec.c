@@ -20,18 +20,15 @@ static void print_list(const cJSON *json)
     time_t now = time(NULL);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "executions"))
+    cJSON_ArrayForEach(item, verbs_member(json, "executions"))
     {
-        const cJSON *skill = cJSON_GetObjectItemCaseSensitive(item, "skill");
-        const char *name = verbs_text(skill, "name");
-        const char *version = verbs_text(skill, "version");
-        char age[SHOW_SIZE], took[SHOW_SIZE], full[512];
+        char age[SHOW_SIZE], took[SHOW_SIZE], skill[VERBS_SKILL_SIZE];
 
-        (void)snprintf(full, sizeof(full), "%s@%s", name ? name : "", version ? version : "");
         table_add(&table, (const char *const[]){
                               verbs_text(item, "execution_id"), verbs_text(item, "status"),
                               show_age(verbs_text(item, "created_at"), now, age),
-                              show_ms(verbs_number(item, "duration_ms"), took), full});
+                              show_ms(verbs_number(item, "duration_ms"), took),
+                              verbs_skill(verbs_member(item, "skill"), skill)});
     }
     (void)table_end(&table, 0);
     if (verbs_text(json, "next_cursor"))
@@ -56,28 +53,26 @@ static int exec_list(const struct cli *cli, const struct options *options)
 
 static void print_execution(const cJSON *json)
 {
-    const cJSON *skill = cJSON_GetObjectItemCaseSensitive(json, "skill"), *item;
-    const cJSON *usage = cJSON_GetObjectItemCaseSensitive(json, "usage");
-    char *output = cJSON_Print(cJSON_GetObjectItemCaseSensitive(json, "output"));
+    const cJSON *item;
+    const cJSON *usage = verbs_member(json, "usage");
+    char *output = cJSON_Print(verbs_member(json, "output"));
 
-    char full[512], took[SHOW_SIZE], used[SHOW_SIZE], line[128];
-    const char *name = verbs_text(skill, "name"), *version = verbs_text(skill, "version");
+    char skill[VERBS_SKILL_SIZE], took[SHOW_SIZE], used[SHOW_SIZE], line[128];
 
-    (void)snprintf(full, sizeof(full), "%s@%s", name ? name : "", version ? version : "");
     (void)snprintf(line, sizeof(line), "%s, %s of the processor's",
                    show_ms(verbs_number(json, "duration_ms"), took),
                    show_ms(verbs_number(usage, "cpu_ms"), used));
     show_field("execution", 9, verbs_text(json, "execution_id"));
-    show_field("skill", 9, full);
+    show_field("skill", 9, verbs_skill(verbs_member(json, "skill"), skill));
     show_field("status", 9, verbs_text(json, "status"));
     if (verbs_text(json, "error"))
         show_field("error", 9, verbs_text(json, "error"));
     show_field("duration", 9, line);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "files_list"))
+    cJSON_ArrayForEach(item, verbs_member(json, "files_list"))
     {
         show_field("file", 9, cJSON_GetStringValue(item));
     }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "warnings"))
+    cJSON_ArrayForEach(item, verbs_member(json, "warnings"))
     {
         show_field("warning", 9, cJSON_GetStringValue(item));
     }
@@ -165,7 +160,7 @@ static int list_files(const struct cli *cli, const char *id, cJSON *array)
         return remote_failed(cli, &error);
     json = cJSON_Parse(text);
     skillvm_free(text);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "files_list"))
+    cJSON_ArrayForEach(item, verbs_member(json, "files_list"))
     {
         if (cJSON_IsString(item))
             print_file(array, item->valuestring);

@@ -58,6 +58,16 @@ int files_read_input(const char *argument, struct buf *out, struct err *err)
     return result;
 }
 
+static int cannot_write(struct archive *out, const char *path, struct err *err)
+{
+    return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+}
+
+static int damaged(struct archive *in, struct err *err)
+{
+    return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+}
+
 static int copy_entry(struct archive *in, struct archive *out, struct archive_entry *entry,
                       const char *path, struct err *err)
 {
@@ -70,19 +80,18 @@ static int copy_entry(struct archive *in, struct archive *out, struct archive_en
     archive_write_disk_set_options(out, secure | ARCHIVE_EXTRACT_TIME);
     archive_entry_set_pathname(entry, path);
     if (archive_write_header(out, entry) < ARCHIVE_WARN)
-        return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+        return cannot_write(out, path, err);
     for (;;) {
         int status = archive_read_data_block(in, &block, &len, &offset);
         if (status == ARCHIVE_EOF)
             break;
         if (status < ARCHIVE_WARN)
-            return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+            return damaged(in, err);
         if (archive_write_data_block(out, block, len, offset) < ARCHIVE_WARN)
-            return err_set(err, EIO, "cannot write \"%s\": %s", path,
-                           archive_error_string(out));
+            return cannot_write(out, path, err);
     }
     if (archive_write_finish_entry(out) < ARCHIVE_WARN)
-        return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+        return cannot_write(out, path, err);
     return 0;
 }
 
@@ -98,7 +107,7 @@ static int extract_entries(struct archive *in, struct archive *out, const char *
         if (status == ARCHIVE_EOF)
             return 0;
         if (status < ARCHIVE_WARN)
-            return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+            return damaged(in, err);
         const char *name = archive_entry_pathname(entry);
         int result = name ? names_clean(name, path, err)
                           : err_set(err, EINVAL, "an artifact has no name");
@@ -145,7 +154,7 @@ int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char
         archive_read_support_filter_gzip(in) < ARCHIVE_WARN) {
         result = err_set(err, ENOMEM, "out of memory");
     } else if (archive_read_open_fd(in, fd, 65536) != ARCHIVE_OK) {
-        result = err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+        result = damaged(in, err);
     } else {
         result = extract_entries(in, out, dir, on_file, ctx, err);
     }

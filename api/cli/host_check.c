@@ -3,6 +3,8 @@
 
 #include "api/cli/kvm_probe.h"
 #include "api/host/host.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <ctype.h>
@@ -116,14 +118,13 @@ struct cpu {
 
 static void read_cpu(struct cpu *cpu)
 {
-    char *text = malloc(TEXT_MAX);
+    _cleanup_free_ char *text = malloc(TEXT_MAX);
 
     *cpu = (struct cpu){0};
     if (text && read_text("/proc/cpuinfo", text, TEXT_MAX)) {
         cpuinfo_field(text, "model name", cpu->model, sizeof(cpu->model));
         cpuinfo_field(text, "flags", cpu->flags, sizeof(cpu->flags));
     }
-    free(text);
     cpu->vmx = has_word(cpu->flags, "vmx");
     cpu->svm = has_word(cpu->flags, "svm");
     cpu->guest = has_word(cpu->flags, "hypervisor");
@@ -161,20 +162,15 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
 }
 
 /* The probe's tests by name, those that failed first. */
-static void list_tests(const struct kvm_probe *probe, char *out, size_t size)
+static void list_tests(const struct kvm_probe *probe, struct buf *out)
 {
-    size_t used = 0;
-
-    out[0] = '\0';
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < probe->n; i++) {
             const char *key = probe->lines[i].key, *value = probe->lines[i].value;
             bool failed = strcmp(value, "ok") != 0;
-            if (strncmp(key, "test.", 5) != 0 || failed != (pass == 0) || used >= size)
-                continue;
-            int n =
-                snprintf(out + used, size - used, "%s%s %s", used ? ", " : "", key + 5, value);
-            used += n > 0 ? (size_t)n : 0;
+
+            if (strncmp(key, "test.", 5) == 0 && failed == (pass == 0))
+                (void)buf_printf(out, "%s%s %s", out->len ? ", " : "", key + 5, value);
         }
     }
 }
@@ -183,7 +179,7 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
 {
     struct kvm_probe probe;
     struct err err = {0};
-    char tests[400];
+    _cleanup_buf_ struct buf tests = buf_init(TEXT_MAX);
 
     if (kvm_probe_run(cli, &probe, &err)) {
         advise(add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message),
@@ -204,9 +200,10 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
         else
             advise(check, "see the device and permissions above");
     }
-    list_tests(&probe, tests, sizeof(tests));
-    if (tests[0])
-        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, "%s", tests);
+    list_tests(&probe, &tests);
+    if (tests.len && buf_cstr(&tests))
+        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, "%s",
+            buf_cstr(&tests));
 
     const char *instructions = kvm_probe_get(&probe, "instructions_per_second");
     const char *exits = kvm_probe_get(&probe, "exits_per_second");
@@ -419,7 +416,7 @@ static void summarize(struct host_check_report *report, bool device)
 
 void host_check_examine(const struct cli *cli, struct host_check_report *ret_report)
 {
-    struct cpu *cpu = malloc(sizeof(*cpu));
+    _cleanup_free_ struct cpu *cpu = malloc(sizeof(*cpu));
 
     *ret_report = (struct host_check_report){0};
     if (!cpu) {
@@ -436,5 +433,4 @@ void host_check_examine(const struct cli *cli, struct host_check_report *ret_rep
     check_images(cli, ret_report);
     check_soft_host(cli, ret_report);
     summarize(ret_report, device);
-    free(cpu);
 }

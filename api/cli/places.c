@@ -48,9 +48,17 @@ int cli_interrupted(void)
     return interrupted;
 }
 
-static int copy(char *out, size_t size, const char *text, const char *what, struct err *err)
+/* Makes the path of what in out. 0, or -ENAMETOOLONG with err. */
+__attribute__((format(printf, 5, 6))) static int put(char *out, size_t size, const char *what,
+                                                     struct err *err, const char *format, ...)
 {
-    if (strlen(text) >= size)
+    char text[PATH_MAX + 32];
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n < 0 || n >= (int)sizeof(text) || n >= (int)size)
         return err_set(err, ENAMETOOLONG, "the path of the %s is over %zu bytes: %s", what,
                        size - 1, text);
     strcpy(out, text);
@@ -66,20 +74,32 @@ const char *cli_variable(const char *name)
 
 static int find_data_dir(struct cli *cli, const char *given, struct err *err)
 {
-    char path[PATH_MAX];
     const char *state = cli_variable("XDG_STATE_HOME"), *home = cli_variable("HOME");
+    const size_t size = sizeof(cli->data_dir);
 
     if (!given)
         given = cli_variable("SKILLVM_DATA");
     if (given)
-        return copy(cli->data_dir, sizeof(cli->data_dir), given, "data directory", err);
-    if (!state && !home)
+        return put(cli->data_dir, size, "data directory", err, "%s", given);
+    if (state)
+        return put(cli->data_dir, size, "data directory", err, "%s/skillvm", state);
+    if (!home)
         return err_set(err, ENOENT, "neither HOME nor SKILLVM_DATA is set; give --data DIR");
-    int n = state ? snprintf(path, sizeof(path), "%s/skillvm", state)
-                  : snprintf(path, sizeof(path), "%s/.local/state/skillvm", home);
-    if (n < 0 || n >= (int)sizeof(path))
-        return err_set(err, ENAMETOOLONG, "the path of the data directory is too long");
-    return copy(cli->data_dir, sizeof(cli->data_dir), path, "data directory", err);
+    return put(cli->data_dir, size, "data directory", err, "%s/.local/state/skillvm", home);
+}
+
+static int find_socket(struct cli *cli, const char *given, struct err *err)
+{
+    const size_t size = sizeof(cli->socket_path);
+    char here[PATH_MAX];
+
+    if (!given)
+        return put(cli->socket_path, size, "socket", err, "%s/skillvm.sock", cli->data_dir);
+    if (given[0] == '/')
+        return put(cli->socket_path, size, "socket", err, "%s", given);
+    if (!getcwd(here, sizeof(here)))
+        return err_set_errno(err, errno, "cannot tell the working directory");
+    return put(cli->socket_path, size, "socket", err, "%s/%s", here, given);
 }
 
 /* With those above it; the last one is the caller's alone. */
@@ -109,17 +129,17 @@ int cli_find_programs(struct cli *cli, struct err *err)
 
     const char *share = cli_variable("SKILLVM_SHARE");
     if (share)
-        return copy(cli->share_dir, sizeof(cli->share_dir), share, "share directory", err);
+        return put(cli->share_dir, sizeof(cli->share_dir), "share directory", err, "%s", share);
     char path[PATH_MAX + 32], real[PATH_MAX];
     snprintf(path, sizeof(path), "%s/../share/skillvm", cli->bin_dir);
-    return copy(cli->share_dir, sizeof(cli->share_dir), realpath(path, real) ? real : path,
-                "share directory", err);
+    return put(cli->share_dir, sizeof(cli->share_dir), "share directory", err, "%s",
+               realpath(path, real) ? real : path);
 }
 
 int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
                     struct err *err)
 {
-    char path[PATH_MAX + 32], real[PATH_MAX];
+    char real[PATH_MAX];
     int result = cli_find_programs(cli, err);
 
     if (result < 0)
@@ -139,18 +159,8 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
     /* A data directory that was asked for is that of the daemon that is meant. */
     if (!socket_path && !data_dir)
         socket_path = cli_variable("SKILLVM_SOCKET");
-    if (!socket_path) {
-        snprintf(path, sizeof(path), "%s/skillvm.sock", cli->data_dir);
-        socket_path = path;
-    } else if (socket_path[0] != '/') {
-        if (!getcwd(real, sizeof(real)))
-            return err_set_errno(err, errno, "cannot tell the working directory");
-        if (snprintf(path, sizeof(path), "%s/%s", real, socket_path) >= (int)sizeof(path))
-            return err_set(err, ENAMETOOLONG, "the path of the socket is too long");
-        socket_path = path;
-    }
-    result = copy(cli->socket_path, sizeof(cli->socket_path), socket_path, "socket", err);
-    if (result && err && strlen(err->message) + 40 < sizeof(err->message))
+    result = find_socket(cli, socket_path, err);
+    if (result == -ENAMETOOLONG && err && strlen(err->message) + 40 < sizeof(err->message))
         strcat(err->message, " (give a shorter one with --socket)");
     return result;
 }

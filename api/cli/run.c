@@ -109,28 +109,14 @@ static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err 
     return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
-/* "timeout", "script" and "module", each where it was given. */
-static bool add_texts(cJSON *request, const struct options *given)
-{
-    const struct {
-        const char *key, *text;
-    } members[] = {
-        {"timeout", given->timeout}, {"script", given->script}, {"module", given->module}};
-
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        if (members[i].text &&
-            !cJSON_AddStringToObject(request, members[i].key, members[i].text))
-            return false;
-    }
-    return true;
-}
-
 /* All but the skill and the files. The input goes in as it is: no number of it is rounded. */
 static bool fill_request(cJSON *request, struct run_options *options, struct buf *input)
 {
     const char *const *args = (const char *const *)options->args;
 
-    return add_texts(request, &options->given) &&
+    return verbs_add_text(request, "timeout", options->given.timeout) &&
+           verbs_add_text(request, "script", options->given.script) &&
+           verbs_add_text(request, "module", options->given.module) &&
            (!options->given.fresh || cJSON_AddTrueToObject(request, "fresh")) &&
            (!options->env || cJSON_AddItemToObject(request, "env", steal_ptr(&options->env))) &&
            (!options->n_args ||
@@ -280,19 +266,14 @@ static int add_env(struct run_options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
     const char *value = equals ? equals + 1 : getenv(text);
-    char *name = equals ? strndup(text, (size_t)(equals - text)) : strdup(text);
-    int result = -ENOMEM;
+    _cleanup_free_ char *name = equals ? strndup(text, (size_t)(equals - text)) : strdup(text);
 
     if (!name || !(options->env || (options->env = cJSON_CreateObject())))
-        goto out;
-    result = -EINVAL;
+        return -ENOMEM;
     if (!*name || !value)
-        goto out;
+        return -EINVAL;
     cJSON_DeleteItemFromObjectCaseSensitive(options->env, name);
-    result = cJSON_AddStringToObject(options->env, name, value) ? 0 : -ENOMEM;
-out:
-    free(name);
-    return result;
+    return cJSON_AddStringToObject(options->env, name, value) ? 0 : -ENOMEM;
 }
 
 /* A value of --file or --env. -1: go on; else the exit status. */

@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/run_result.h"
 
-#include "api/cli/cli.h"
+#include "api/cli/verbs.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-
-static const cJSON *get(const cJSON *json, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(json, key);
-}
-
-static const char *get_text(const cJSON *json, const char *key)
-{
-    return cJSON_GetStringValue(get(json, key));
-}
 
 static int parse_status(const char *text, enum run_result_status *ret)
 {
@@ -34,15 +24,15 @@ static int parse_status(const char *text, enum run_result_status *ret)
 int run_result_parse(const char *json, size_t len, struct run_result *ret, struct err *err)
 {
     cJSON *root = cJSON_ParseWithLength(json, len);
-    const cJSON *code = get(root, "exit_code"), *sig = get(root, "signal");
+    const cJSON *code = verbs_member(root, "exit_code"), *sig = verbs_member(root, "signal");
     struct run_result out = {
         .json = root,
-        .execution_id = get_text(root, "execution_id"),
-        .error = get_text(root, "error"),
-        .skill_name = get_text(get(root, "skill"), "name"),
+        .execution_id = verbs_text(root, "execution_id"),
+        .error = verbs_text(root, "error"),
+        .skill_name = verbs_text(verbs_member(root, "skill"), "name"),
         .exit_code = cJSON_IsNumber(code) ? code->valueint : 0,
-        .n_files = (size_t)cJSON_GetArraySize(get(root, "files_list")),
-        .warnings = get(root, "warnings"),
+        .n_files = (size_t)cJSON_GetArraySize(verbs_member(root, "files_list")),
+        .warnings = verbs_member(root, "warnings"),
     };
     int result = 0;
 
@@ -50,7 +40,7 @@ int run_result_parse(const char *json, size_t len, struct run_result *ret, struc
         out.signal = sig->valueint;
     if (!cJSON_IsObject(root))
         result = err_set(err, EPROTO, "the daemon's result is no JSON object");
-    else if (parse_status(get_text(root, "status"), &out.status))
+    else if (parse_status(verbs_text(root, "status"), &out.status))
         result = err_set(err, EPROTO, "the daemon's result has no status that is known");
     if (result < 0)
         cJSON_Delete(root);

@@ -43,10 +43,8 @@ static int print_json(const struct skill *skill, const struct skill_strings *err
     cJSON *json = cJSON_CreateObject();
 
     cJSON_AddBoolToObject(json, "valid", errors->len == 0);
-    if (skill->name)
-        cJSON_AddStringToObject(json, "name", skill->name);
-    if (skill->version)
-        cJSON_AddStringToObject(json, "version", skill->version);
+    (void)verbs_add_text(json, "name", skill->name);
+    (void)verbs_add_text(json, "version", skill->version);
     add_strings(json, "warnings", &skill->warnings);
     add_strings(json, "errors", errors);
     return verbs_print_tree(json);

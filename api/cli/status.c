@@ -87,18 +87,14 @@ static const char *host_name(const struct status *s)
 static int print_json(const struct cli *cli, const struct status *s)
 {
     cJSON *json = cJSON_CreateObject();
-    bool up = s->daemon.up;
+    bool up = s->daemon.up, soft = s->host.state != HOST_STOPPED;
 
     cJSON_AddBoolToObject(json, "up", up);
     cJSON_AddBoolToObject(json, "ready", s->ready);
-    if (up || s->host.state != HOST_STOPPED)
-        cJSON_AddStringToObject(json, "host", host_name(s));
-    else
-        cJSON_AddNullToObject(json, "host");
-    if (up)
-        cJSON_AddNumberToObject(json, "pid", s->daemon.pid);
-    else
-        cJSON_AddNullToObject(json, "pid");
+    cJSON_AddItemToObject(json, "host",
+                          up || soft ? cJSON_CreateString(host_name(s)) : cJSON_CreateNull());
+    cJSON_AddItemToObject(json, "pid",
+                          up ? cJSON_CreateNumber(s->daemon.pid) : cJSON_CreateNull());
     cJSON_AddNumberToObject(json, "uptime_seconds", (double)(int64_t)s->uptime_s);
     if (s->detail[0])
         cJSON_AddStringToObject(json, "detail", s->detail);
@@ -111,16 +107,16 @@ static int print_json(const struct cli *cli, const struct status *s)
     cJSON_AddStringToObject(json, "socket", cli->socket_path);
     cJSON_AddStringToObject(json, "data", cli->data_dir);
     cJSON_AddStringToObject(json, "version", SKILLVM_VERSION);
-    if (s->host.state != HOST_STOPPED) {
-        cJSON *soft = cJSON_AddObjectToObject(json, "software_host");
-        cJSON_AddStringToObject(soft, "state", host_state_name(s->host.state));
-        cJSON_AddNumberToObject(soft, "supervisor_pid", s->host.supervisor_pid);
-        cJSON_AddNumberToObject(soft, "qemu_pid", s->host.qemu_pid);
-        cJSON_AddNumberToObject(soft, "restarts", s->host.restarts);
-        cJSON_AddNumberToObject(soft, "boot_ms", (double)s->host.boot_ms);
-        cJSON_AddNumberToObject(soft, "memory_mib", s->host.memory_mib);
-        cJSON_AddStringToObject(soft, "last_restart_reason", s->host.last_reason);
-        cJSON_AddStringToObject(soft, "log", s->host.log_path);
+    if (soft) {
+        cJSON *host = cJSON_AddObjectToObject(json, "software_host");
+        cJSON_AddStringToObject(host, "state", host_state_name(s->host.state));
+        cJSON_AddNumberToObject(host, "supervisor_pid", s->host.supervisor_pid);
+        cJSON_AddNumberToObject(host, "qemu_pid", s->host.qemu_pid);
+        cJSON_AddNumberToObject(host, "restarts", s->host.restarts);
+        cJSON_AddNumberToObject(host, "boot_ms", (double)s->host.boot_ms);
+        cJSON_AddNumberToObject(host, "memory_mib", s->host.memory_mib);
+        cJSON_AddStringToObject(host, "last_restart_reason", s->host.last_reason);
+        cJSON_AddStringToObject(host, "log", s->host.log_path);
     }
     int status = verbs_print_tree(json);
 

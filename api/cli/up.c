@@ -7,33 +7,35 @@
 
 #include <errno.h>
 
-static int already_up(const struct cli *cli, const struct daemon_state *state)
+/* 1 if it is up already, and it is said; 0; or -errno with err. */
+static int find_up(const struct cli *cli, struct err *err)
 {
+    struct daemon_state state;
+    int result = daemon_find(cli, &state, err);
+
+    if (result < 0 || !state.up)
+        return result;
     daemon_keep(cli);
-    cli_say("already up%s: process %d, socket %s", state->soft ? " (in the software host)" : "",
-            (int)state->pid, cli->socket_path);
-    return 0;
+    cli_say("already up%s: process %d, socket %s", state.soft ? " (in the software host)" : "",
+            (int)state.pid, cli->socket_path);
+    return 1;
 }
 
 static int bring_up(const struct cli *cli, const struct options *options, struct err *err)
 {
     struct daemon_state state;
     bool soft;
-    int result = daemon_find(cli, &state, err);
+    int result = find_up(cli, err);
 
-    if (result < 0)
-        return result;
-    if (state.up)
-        return already_up(cli, &state);
+    if (result != 0)
+        return result < 0 ? result : 0;
     _cleanup_fd_ int lock_fd = daemon_lock(cli, true, err);
     if (lock_fd < 0)
         return lock_fd;
     /* Another one may have started it while this one waited. */
-    result = daemon_find(cli, &state, err);
-    if (result < 0)
-        return result;
-    if (state.up)
-        return already_up(cli, &state);
+    result = find_up(cli, err);
+    if (result != 0)
+        return result < 0 ? result : 0;
     result = daemon_choose(cli, options->host, &soft, err);
     if (result < 0)
         return result;

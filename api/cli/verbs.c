@@ -138,14 +138,32 @@ int verbs_print(const struct cli *cli, const struct options *options, int result
     return status;
 }
 
+const struct cJSON *verbs_member(const struct cJSON *json, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(json, key);
+}
+
 const char *verbs_text(const struct cJSON *json, const char *key)
 {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+    return cJSON_GetStringValue(verbs_member(json, key));
+}
+
+const char *verbs_skill(const struct cJSON *json, char *out)
+{
+    const char *name = verbs_text(json, "name"), *version = verbs_text(json, "version");
+
+    (void)snprintf(out, VERBS_SKILL_SIZE, "%s@%s", name ? name : "", version ? version : "");
+    return out;
+}
+
+bool verbs_add_text(struct cJSON *json, const char *key, const char *text)
+{
+    return !text || cJSON_AddStringToObject(json, key, text);
 }
 
 double verbs_number(const struct cJSON *json, const char *key)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+    const cJSON *item = verbs_member(json, key);
 
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }

@@ -10,6 +10,8 @@
 #include "api/cli/options.h"
 #include "base/err.h"
 
+#define VERBS_SKILL_SIZE 512u
+
 struct cJSON;
 struct skillvm_error;
 
@@ -63,8 +65,13 @@ int verbs_print(const struct cli *cli, const struct options *options, int result
 int verbs_print_json(const char *json);
 /* Prints a tree as JSON and deletes it. NULL: there was no memory. Returns the exit status. */
 int verbs_print_tree(struct cJSON *json);
-/* The string member of a JSON object, or NULL. */
+/* The member of a JSON object, or NULL; as a string, or NULL. */
+const struct cJSON *verbs_member(const struct cJSON *json, const char *key);
 const char *verbs_text(const struct cJSON *json, const char *key);
+/* "NAME@VERSION" of a JSON object, in out (VERBS_SKILL_SIZE bytes). Returns out. */
+const char *verbs_skill(const struct cJSON *json, char *out);
+/* Adds a string member where text is not NULL. False without memory. */
+bool verbs_add_text(struct cJSON *json, const char *key, const char *text);
 /* The number member of a JSON object, or 0. */
 double verbs_number(const struct cJSON *json, const char *key);
 

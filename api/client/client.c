@@ -132,12 +132,9 @@ void skillvm_free(void *text)
 
 char *skillvm_escape(const char *text)
 {
-    struct buf out = buf_init(SIZE_MAX / 2);
-    int result = percent_append(&out, text, strlen(text), false);
-    char *given = result == 0 ? client_steal_text(&out) : NULL;
+    _cleanup_buf_ struct buf out = buf_init(SIZE_MAX / 2);
 
-    buf_finish(&out);
-    return given;
+    return percent_append(&out, text, strlen(text), false) < 0 ? NULL : client_steal_text(&out);
 }
 
 char *client_steal_text(struct buf *body)
@@ -158,7 +155,7 @@ static int keep_body(void *ctx, const char *type, const void *data, size_t len)
 int client_fetch(struct skillvm *client, const struct skillvm_request *request, char **ret_body,
                  size_t *ret_len, struct skillvm_error *error)
 {
-    struct buf body = buf_init(CLIENT_ANSWER_MAX);
+    _cleanup_buf_ struct buf body = buf_init(CLIENT_ANSWER_MAX);
     struct skillvm_request with_body = *request;
     int result;
 
@@ -166,17 +163,16 @@ int client_fetch(struct skillvm *client, const struct skillvm_request *request, 
     with_body.ctx = &body;
     result = skillvm_perform(client, &with_body, NULL, error);
     if (result == -E2BIG || result == -ENOMEM)
-        result = client_fail_buf(error, result);
-    if (result == 0 && !buf_cstr(&body))
-        result = client_fail_buf(error, -ENOMEM);
-    if (result == 0) {
-        if (ret_len)
-            *ret_len = body.len;
-        if (ret_body)
-            *ret_body = client_steal_text(&body);
-    }
-    buf_finish(&body);
-    return result;
+        return client_fail_buf(error, result);
+    if (result < 0)
+        return result;
+    if (!buf_cstr(&body))
+        return client_fail_buf(error, -ENOMEM);
+    if (ret_len)
+        *ret_len = body.len;
+    if (ret_body)
+        *ret_body = client_steal_text(&body);
+    return 0;
 }
 
 int skillvm_request(struct skillvm *client, const char *method, const char *path,

@@ -35,13 +35,6 @@ struct transfer {
     char detail[CURL_ERROR_SIZE];
 };
 
-static int on_event(void *ctx, const char *name, const char *data, size_t len)
-{
-    const struct transfer *t = ctx;
-
-    return t->request->on_event(t->request->ctx, name, data, len);
-}
-
 static size_t on_write(char *data, size_t size, size_t n, void *user)
 {
     struct transfer *t = user;
@@ -413,7 +406,7 @@ int skillvm_perform(struct skillvm *client, const struct skillvm_request *reques
     t.curl = take_curl(client);
     if (!t.curl)
         return client_fail(error, ENOMEM, "out of memory");
-    sse_init(&t.sse, CLIENT_ANSWER_MAX, on_event, &t);
+    sse_init(&t.sse, CLIENT_ANSWER_MAX, request->on_event, request->ctx);
     result = perform(client, &t, ret_status, error);
     give_back(client, t.curl);
     curl_mime_free(t.mime);

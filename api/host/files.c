@@ -135,11 +135,10 @@ int files_write_status(const char *data_dir, const struct host_status *status)
             *c = ' ';
     }
     n = snprintf(text, sizeof(text),
-                 "state=%d\nqemu_pid=%d\nrestarts=%u\nstarted_ns=%llu\nboot_ms=%llu\n"
-                 "counting=%d\nmemory_mib=%u\nlast_reason=%s\n",
+                 "state=%d\nqemu_pid=%d\nrestarts=%u\nboot_ms=%llu\n"
+                 "memory_mib=%u\nlast_reason=%s\n",
                  (int)status->state, (int)status->qemu_pid, status->restarts,
-                 (unsigned long long)status->started_ns, (unsigned long long)status->boot_ms,
-                 status->counting, status->memory_mib, reason);
+                 (unsigned long long)status->boot_ms, status->memory_mib, reason);
     r = fd_write_full(fd, text, (size_t)n);
     if (r < 0)
         return r;

@@ -66,9 +66,7 @@ struct host_status {
     pid_t supervisor_pid;
     pid_t qemu_pid; /* 0 between two boots */
     uint32_t restarts;
-    uint64_t started_ns;               /* CLOCK_REALTIME of the supervisor's start */
     uint64_t boot_ms;                  /* start of QEMU to the first answer; 0 while booting */
-    bool counting;                     /* as in host_options */
     uint32_t memory_mib;               /* as given to QEMU */
     char last_reason[HOST_REASON_MAX]; /* why it was restarted last; "" when never */
     char log_path[4096];               /* console and supervisor lines */

@@ -362,9 +362,7 @@ bool qemu_owns_port(const struct qemu *q)
 
 bool qemu_alive(const struct qemu *q)
 {
-    struct pollfd pollfd = {.fd = q->pidfd, .events = POLLIN};
-
-    return q->pid > 0 && poll(&pollfd, 1, 0) == 0;
+    return q->pid > 0 && !fd_is_readable(q->pidfd);
 }
 
 int qemu_finish(struct qemu *q)

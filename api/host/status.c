@@ -37,12 +37,8 @@ static void status_take(struct host_status *status, const char *key, const char 
         status->qemu_pid = (pid_t)number;
     else if (strcmp(key, "restarts") == 0)
         status->restarts = (uint32_t)number;
-    else if (strcmp(key, "started_ns") == 0)
-        status->started_ns = number;
     else if (strcmp(key, "boot_ms") == 0)
         status->boot_ms = number;
-    else if (strcmp(key, "counting") == 0)
-        status->counting = number != 0;
     else if (strcmp(key, "memory_mib") == 0)
         status->memory_mib = (uint32_t)number;
     else if (strcmp(key, "last_reason") == 0)

@@ -457,12 +457,9 @@ int supervisor_run(const struct host_options *options, int ready_fd, struct err 
         .watch = WATCH_NONE,
         .command = DIAL_IDLE,
         .status = {.state = HOST_BOOTING,
-                   .started_ns = clock_realtime_ns(),
-                   .counting = options->counting,
                    .memory_mib =
                        options->memory_mib ? options->memory_mib : qemu_default_memory_mib()},
     };
-    clients_init(&s.clients);
     r = supervisor_work(&s);
     if (r < 0) {
         for (char *c = local.message; *c; c++) {

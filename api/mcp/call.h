@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define MCP_PAGE_MAX   100u        /* entries of a list in one answer */
 #define MCP_RESULT_MAX (48u << 20) /* bytes of an answer */
@@ -63,8 +64,11 @@ bool mcp_call_wait_change(struct mcp_call *call, unsigned long *seen);
 
 /*
  * GET of something of the daemon's into body, which bounds it. type (64 bytes, or NULL) gets
- * its media type. 0, or -errno with error; -EINTR when the request was cancelled.
+ * its media type. 0, or -errno with error; -EINTR when stop became true.
  */
+int mcp_get(const struct mcp_config *config, const atomic_bool *stop, const char *path,
+            uint64_t timeout_ms, struct buf *body, char *type, struct skillvm_error *error);
+/* The same for a request, until it is cancelled. */
 int mcp_call_get(struct mcp_call *call, const char *path, struct buf *body, char *type,
                  struct skillvm_error *error);
 

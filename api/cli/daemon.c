@@ -153,6 +153,29 @@ static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err
     _exit(127);
 }
 
+/*
+ * Asks once, and waits a moment where that is worth while. 0; -EAGAIN, with what it waits for
+ * in text (ERR_MESSAGE_MAX bytes) where that is known; or -errno with err.
+ */
+static int ask_ready(struct skillvm *client, int pidfd, char *text, struct err *err)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    struct skillvm_error why;
+    int result = skillvm_ready(client, &why);
+
+    if (result == 0)
+        return 0;
+    if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && why.http_status != 503))
+        return err_set(err, -result, "the daemon cannot get ready: %s", why.message);
+    if (result == -EREMOTEIO)
+        snprintf(text, ERR_MESSAGE_MAX, "getting ready: %.400s", why.message);
+    if (poll(&ended, 1, READY_EVERY_MS) > 0)
+        return err_set(err, ECHILD, "the daemon ended while it started");
+    if (cli_interrupted())
+        return err_set(err, EINTR, "interrupted; the daemon is stopped again");
+    return -EAGAIN;
+}
+
 /* pidfd -1: somebody else's process, not watched. */
 static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
 {
@@ -165,32 +188,12 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
     if (result < 0)
         return result;
     progress_begin(&progress);
-    for (;;) {
-        struct skillvm_error why;
-
-        result = skillvm_ready(client, &why);
-        if (result == 0)
-            break;
-        if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && why.http_status != 503)) {
-            result = err_set(err, -result, "the daemon cannot get ready: %s", why.message);
-            break;
-        }
-        if (result == -EREMOTEIO)
-            snprintf(text, sizeof(text), "getting ready: %.400s", why.message);
-        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-        if (poll(&ended, 1, READY_EVERY_MS) > 0) {
-            result = err_set(err, ECHILD, "the daemon ended while it started");
-            break;
-        }
+    while ((result = ask_ready(client, pidfd, text, err)) == -EAGAIN) {
+        progress_tick(&progress, text);
         if (clock_monotonic_ns() > deadline) {
             result = err_set(err, ETIMEDOUT, "the daemon did not get ready in 10 minutes");
             break;
         }
-        if (cli_interrupted()) {
-            result = err_set(err, EINTR, "interrupted; the daemon is stopped again");
-            break;
-        }
-        progress_tick(&progress, text);
     }
     progress_end(&progress);
     skillvm_close(client);
@@ -291,7 +294,7 @@ int daemon_run_foreground(const struct cli *cli, bool soft)
         exec_daemon(cli);
 
     struct host_options options = host_options(cli);
-    return host_run(&options);
+    return host_run(&options, -1);
 }
 
 /* True when the process is a daemon of ours and not a stranger that got the same number. */

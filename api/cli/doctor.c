@@ -53,15 +53,10 @@ static int print_text(const struct host_check_report *report)
     return report->kvm_usable ? CLI_OK : CLI_NO;
 }
 
-int cmd_doctor(const struct cli *none, const struct options *options)
+int cmd_doctor(const struct cli *cli, const struct options *options)
 {
     struct host_check_report report;
-    struct cli cli = {0};
-    struct err err = {0};
 
-    (void)none;
-    if (cli_find_programs(&cli, &err))
-        return verbs_failed(&err);
-    host_check_examine(&cli, &report);
+    host_check_examine(cli, &report);
     return options->json ? print_json(&report) : print_text(&report);
 }

@@ -12,12 +12,13 @@ int cmd_health(const struct cli *cli, const struct options *options)
     cJSON *json;
     int status = skillvm_ready(cli->client, &error) < 0 ? CLI_NO : CLI_OK;
 
-    if (status == CLI_NO && !options->json)
-        (void)remote_failed(cli, &error);
-    else if (!options->json)
-        puts("ready");
-    if (!options->json)
+    if (!options->json) {
+        if (status == CLI_OK)
+            puts("ready");
+        else
+            (void)remote_failed(cli, &error);
         return status;
+    }
     json = cJSON_CreateObject();
     cJSON_AddBoolToObject(json, "ready", status == CLI_OK);
     if (status == CLI_NO)

@@ -21,7 +21,10 @@
 #include <unistd.h>
 
 #define KVM_DEVICE "/dev/kvm"
-#define TEXT_MAX   (64u * 1024u)
+#define LOAD_MODULE(name)                                                                      \
+    "load the module: modprobe " name                                                          \
+    "; in a container, give it the device (--device " KVM_DEVICE ")"
+#define TEXT_MAX (64u * 1024u)
 
 /* Below these a guest works but a run is dear; both are far under any real machine's. */
 #define SLOW_INSTRUCTIONS_PER_S 200e6
@@ -52,16 +55,9 @@ static struct host_check *add(struct host_check_report *report, const char *name
     return check;
 }
 
-static void advise(struct host_check *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void advise(struct host_check *check, const char *format, ...)
+static void advise(struct host_check *check, const char *text)
 {
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(check->advice, sizeof(check->advice), format, args);
-    va_end(args);
+    snprintf(check->advice, sizeof(check->advice), "%s", text);
 }
 
 /* Without line ends at its end. False when unreadable. */
@@ -76,36 +72,20 @@ static bool read_text(const char *path, char *out, size_t size)
     return true;
 }
 
-/* The value of a "key : value" line of /proc/cpuinfo, or "". */
+/* The value of a "key : value" line of /proc/cpuinfo but its first one, or "". */
 static void cpuinfo_field(const char *text, const char *key, char *out, size_t size)
 {
-    size_t len = strlen(key);
+    char begin[64];
 
-    out[0] = '\0';
-    for (const char *line = text; line && *line;) {
-        const char *end = strchr(line, '\n');
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, key, len) == 0 && isspace((unsigned char)line[len]) && colon &&
-            (!end || colon < end)) {
-            const char *value = colon + 1 + (colon[1] == ' ');
-            size_t n = end ? (size_t)(end - value) : strlen(value);
-            snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), value);
-            return;
-        }
-        line = end ? end + 1 : NULL;
-    }
+    snprintf(begin, sizeof(begin), "\n%s\t", key);
+    const char *line = strstr(text, begin), *colon = line ? strchr(line, ':') : NULL;
+    const char *value = colon ? colon + 1 + (colon[1] == ' ') : "";
+    snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
 }
 
 static bool has_word(const char *words, const char *word)
 {
-    size_t len = strlen(word);
-
-    for (const char *at = strstr(words, word); at; at = strstr(at + len, word)) {
-        if ((at == words || isspace((unsigned char)at[-1]) || at[-1] == ',') &&
-            (!at[len] || isspace((unsigned char)at[len]) || at[len] == ','))
-            return true;
-    }
-    return false;
+    return cli_has_word(words, " \t\n,", word);
 }
 
 struct cpu {
@@ -138,10 +118,7 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
         struct host_check *check =
             add(report, "kvm device", HOST_CHECK_BAD, "%s does not exist", KVM_DEVICE);
         if (cpu->vmx || cpu->svm)
-            advise(check,
-                   "load the module: modprobe %s; in a container, give it the device "
-                   "(--device %s)",
-                   cpu->vmx ? "kvm_intel" : "kvm_amd", KVM_DEVICE);
+            advise(check, cpu->vmx ? LOAD_MODULE("kvm_intel") : LOAD_MODULE("kvm_amd"));
         else if (cpu->guest)
             advise(check,
                    "this is a virtual machine without nested virtualization: turn that on "
@@ -228,14 +205,12 @@ static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
         "ept",           "npt",          "vpid",        "flexpriority",
         "decodeassists", "constant_tsc", "nonstop_tsc", "tsc_deadline_timer",
         "xsave",         "cx16",         "popcnt"};
-    char found[256];
-    size_t used = 0;
+    _cleanup_buf_ struct buf found = buf_init(TEXT_MAX);
     bool virtualization = cpu->vmx || cpu->svm;
 
-    found[0] = '\0';
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         if (has_word(cpu->flags, wanted[i]))
-            used += (size_t)snprintf(found + used, sizeof(found) - used, " %s", wanted[i]);
+            (void)buf_printf(&found, " %s", wanted[i]);
     }
     struct host_check *check =
         add(report, "processor", virtualization ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s; %s%s%s",
@@ -243,11 +218,11 @@ static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
             cpu->vmx   ? "vmx"
             : cpu->svm ? "svm"
                        : "neither vmx nor svm",
-            found, cpu->guest ? "; itself a virtual machine" : "");
+            buf_cstr(&found) ? buf_cstr(&found) : "",
+            cpu->guest ? "; itself a virtual machine" : "");
     if (!virtualization)
-        advise(check, "%s",
-               cpu->guest ? "nested virtualization is off at this machine's host"
-                          : "turn on VT-x or AMD-V in the firmware if it has it");
+        advise(check, cpu->guest ? "nested virtualization is off at this machine's host"
+                                 : "turn on VT-x or AMD-V in the firmware if it has it");
 }
 
 void host_check_kernel_advice(unsigned major, unsigned minor, char *out, size_t size)

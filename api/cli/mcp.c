@@ -114,11 +114,10 @@ static int serve(struct mcp_process *s)
  */
 static void interrupt_start(const sigset_t *set)
 {
-    struct pollfd pending = {.fd = signalfd(-1, set, SFD_CLOEXEC), .events = POLLIN};
+    _cleanup_fd_ int pending = signalfd(-1, set, SFD_CLOEXEC);
 
-    if (poll(&pending, 1, 0) <= 0)
+    if (!fd_is_readable(pending))
         (void)raise(SIGTERM);
-    fd_close(&pending.fd);
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
     pthread_sigmask(SIG_BLOCK, set, NULL);
 }

@@ -113,21 +113,6 @@ static const struct option_rule *find_rule(unsigned kinds, int value)
     return NULL;
 }
 
-static bool is_word_of(const char *words, const char *text)
-{
-    size_t len = strlen(text);
-
-    for (const char *w = words;; w++) {
-        size_t n = strcspn(w, "|");
-
-        if (n == len && strncmp(w, text, len) == 0)
-            return true;
-        w += n;
-        if (!*w)
-            return false;
-    }
-}
-
 static int refuse_word(const char *command, unsigned kinds, const struct option_rule *rule)
 {
     char words[128] = "";
@@ -159,7 +144,7 @@ static int keep(struct cli_globals *globals, const char *command, unsigned kinds
         memcpy(base + rule->offset, &yes, sizeof(yes));
         return -1;
     }
-    if (strchr(rule->argument, '|') && !is_word_of(rule->argument, optarg))
+    if (strchr(rule->argument, '|') && !cli_has_word(rule->argument, "|", optarg))
         return refuse_word(command, kinds, rule);
     memcpy(base + rule->offset, &optarg, sizeof(optarg));
     return -1;

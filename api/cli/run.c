@@ -21,6 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
+CLEANUP_WITH(cJSON *, cJSON_Delete)
+CLEANUP_WITH(struct skillvm *, skillvm_close)
+
 struct run_options {
     struct options given;
     struct run_files files;
@@ -221,45 +224,40 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     return status;
 }
 
-static int run_skill(const struct cli_globals *globals, struct run_options *options)
+/* Runs it with a daemon of this machine, or a server, which is neither started nor stopped. */
+static int run_by(const struct cli *cli, struct run_options *options, cJSON *request,
+                  int archive_fd, struct err *err)
 {
-    const struct options *given = &options->given;
-    struct buf input = buf_init(FILES_INPUT_MAX);
-    cJSON *request = cJSON_CreateObject();
     struct daemon_use use;
-    struct cli cli = {0};
-    struct err err = {0};
-    int archive_fd = -1;
     int status = CLI_FAILED;
 
-    if (given->input && files_read_input(given->input, &input, &err))
-        goto out;
-    if (take_skill(given->args[0], request, &archive_fd, &err))
-        goto out;
-    if (!fill_request(request, options, &input)) {
-        (void)err_set(&err, ENOMEM, "out of memory");
-        goto out;
-    }
-    if (cli_find_daemon(&cli, globals, &err) || remote_open(&cli, &cli.client, &err))
-        goto out;
-    /* A server is neither started nor stopped. */
-    if (!cli.server[0] && daemon_use_begin(&cli, given->host, &use, &err))
-        goto out;
-    if (run_files_upload(&options->files, &cli, request, &err) == 0)
-        status = call_daemon(&cli, options, request, archive_fd);
-    run_files_finish(&options->files, &cli);
-    if (!cli.server[0])
-        daemon_use_end(&cli, &use);
-out:
-    skillvm_close(cli.client);
-    if (err.code)
-        cli_say("%s", err.message);
-    if (cli_interrupted())
-        status = 128 + cli_interrupted();
-    fd_close(&archive_fd);
-    buf_finish(&input);
-    cJSON_Delete(request);
+    if (!cli->server[0] && daemon_use_begin(cli, options->given.host, &use, err))
+        return CLI_FAILED;
+    if (run_files_upload(&options->files, cli, request, err) == 0)
+        status = call_daemon(cli, options, request, archive_fd);
+    run_files_finish(&options->files, cli);
+    if (!cli->server[0])
+        daemon_use_end(cli, &use);
     return status;
+}
+
+static int run_skill(const struct cli_globals *globals, struct run_options *options,
+                     struct err *err)
+{
+    const char *given = options->given.input;
+    _cleanup_buf_ struct buf input = buf_init(FILES_INPUT_MAX);
+    _cleanup_(cJSON_Delete) cJSON *request = cJSON_CreateObject();
+    _cleanup_(skillvm_close) struct skillvm *client = NULL;
+    _cleanup_fd_ int archive_fd = -1;
+    struct cli cli = {0};
+
+    if ((given && files_read_input(given, &input, err)) ||
+        take_skill(options->given.args[0], request, &archive_fd, err) ||
+        (!fill_request(request, options, &input) && err_set(err, ENOMEM, "out of memory")) ||
+        cli_find_daemon(&cli, globals, err) || remote_open(&cli, &client, err))
+        return CLI_FAILED;
+    cli.client = client;
+    return run_by(&cli, options, request, archive_fd, err);
 }
 
 static int add_env(struct run_options *options, const char *text)
@@ -315,6 +313,7 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
 {
     struct run_options options = {.given = {.repeat = take_repeated, .ctx = &options}};
     struct options *given = &options.given;
+    struct err err = {0};
     int n = 1;
 
     /* What follows "--" is the skill's, so getopt never sees it. */
@@ -328,7 +327,11 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
         status = check_options(given);
     if (status < 0) {
         cli_catch_interrupts();
-        status = run_skill(globals, &options);
+        status = run_skill(globals, &options, &err);
+        if (err.code)
+            cli_say("%s", err.message);
+        if (cli_interrupted())
+            status = 128 + cli_interrupted();
     }
     run_files_finish(&options.files, NULL);
     cJSON_Delete(options.env);

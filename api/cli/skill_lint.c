@@ -65,9 +65,9 @@ static void print_text(const struct skill *skill, const struct skill_strings *er
 
 int skill_lint(const struct cli *cli, const struct options *options)
 {
-    struct skill_archive archive = {0};
-    struct skill skill = {0};
-    struct skill_strings errors = {0};
+    __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
+    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_skill_strings_ struct skill_strings errors = {0};
     struct err err = {0};
     int result = skill_load(options->args[0], -1, &archive, &skill, &err), status = CLI_OK;
 
@@ -83,10 +83,5 @@ int skill_lint(const struct cli *cli, const struct options *options)
         status = print_json(&skill, &errors);
     else
         print_text(&skill, &errors);
-    if (status == CLI_OK && errors.len > 0)
-        status = CLI_NO;
-    skill_strings_finish(&errors);
-    skill_archive_finish(&archive);
-    skill_finish(&skill);
-    return status;
+    return status == CLI_OK && errors.len > 0 ? CLI_NO : status;
 }

@@ -33,20 +33,6 @@ static int begin_use(struct upstream *u)
     return -u->failure.code;
 }
 
-/* Makes sure that a daemon is there. *ret_use says which one it is. */
-static int ensure(struct upstream *u, unsigned *ret_use, struct skillvm_error *error)
-{
-    pthread_mutex_lock(&u->lock);
-    int r = begin_use(u);
-    *ret_use = u->uses;
-    if (r < 0) {
-        error->code = -r;
-        snprintf(error->message, sizeof(error->message), "%s", u->failure.message);
-    }
-    pthread_mutex_unlock(&u->lock);
-    return r;
-}
-
 /* The daemon of that use is gone: the next request looks for another one. */
 static void forget(struct upstream *u, unsigned use)
 {
@@ -58,11 +44,18 @@ static void forget(struct upstream *u, unsigned use)
     pthread_mutex_unlock(&u->lock);
 }
 
+/* Makes sure that a daemon is there; *ret_use says which one it is. */
 static int perform_once(struct upstream *u, const struct skillvm_request *request,
                         unsigned *ret_use, struct skillvm_error *error)
 {
-    int r = ensure(u, ret_use, error);
-
+    pthread_mutex_lock(&u->lock);
+    int r = begin_use(u);
+    *ret_use = u->uses;
+    if (r < 0) {
+        error->code = -r;
+        snprintf(error->message, sizeof(error->message), "%s", u->failure.message);
+    }
+    pthread_mutex_unlock(&u->lock);
     return r < 0 ? r : skillvm_perform(u->cli->client, request, NULL, error);
 }
 

@@ -50,8 +50,11 @@ const char *host_missing_file(const char *dir, const char *const *names);
 int host_start(const struct host_options *options,
                void (*progress)(void *arg, const char *text), void *arg, struct err *err);
 
-/* Runs the supervisor in this process until a signal ends it. Returns the exit status. */
-int host_run(const struct host_options *options);
+/*
+ * Runs the supervisor in this process until a signal ends it, with its log on standard error.
+ * ready_fd is told how it goes (supervisor.h); -1: nobody is. Returns the exit status.
+ */
+int host_run(const struct host_options *options, int ready_fd);
 
 /*
  * Asks a running supervisor to end: the inner host syncs, powers off and only then the

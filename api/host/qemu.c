@@ -48,21 +48,20 @@
     "random.trust_cpu=on audit=0 kvm.tdp_mmu=0"
 
 struct qemu_args {
-    const char *argv[QEMU_ARGS_MAX + 1];
-    char *owned[QEMU_ARGS_MAX];
+    char *argv[QEMU_ARGS_MAX + 1]; /* owned; ends with NULL */
     size_t n;
-    size_t n_owned;
     bool failed;
 };
 
-static void args_add(struct qemu_args *args, const char *word)
+/* Takes the word over. */
+static void args_add(struct qemu_args *args, char *word)
 {
-    if (args->n >= QEMU_ARGS_MAX) {
+    if (word && args->n < QEMU_ARGS_MAX) {
+        args->argv[args->n++] = word;
+    } else {
+        free(word);
         args->failed = true;
-        return;
     }
-    args->argv[args->n++] = word;
-    args->argv[args->n] = NULL;
 }
 
 /* An option with what it takes. */
@@ -73,19 +72,17 @@ args_option(struct qemu_args *args, const char *option, const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
-    if (args->n_owned >= QEMU_ARGS_MAX || vasprintf(&text, format, ap) < 0)
-        args->failed = true;
-    else
-        args->owned[args->n_owned++] = text;
+    if (vasprintf(&text, format, ap) < 0)
+        text = NULL;
     va_end(ap);
-    args_add(args, option);
+    args_add(args, strdup(option));
     args_add(args, text);
 }
 
 static void args_finish(struct qemu_args *args)
 {
-    for (size_t i = 0; i < args->n_owned; i++)
-        free(args->owned[i]);
+    for (size_t i = 0; i < args->n; i++)
+        free(args->argv[i]);
 }
 
 /* QEMU splits options at commas; a doubled one stands for itself. -ENAMETOOLONG or 0. */
@@ -122,14 +119,12 @@ static void args_add_machine(struct qemu_args *args)
         {"-append", QEMU_KERNEL_ARGS},
     };
 
-    args_add(args, QEMU_PROGRAM);
-    args_add(args, "-nodefaults");
-    args_add(args, "-no-user-config");
-    args_add(args, "-no-reboot");
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        args_add(args, fixed[i].option);
-        args_add(args, fixed[i].value);
-    }
+    args_add(args, strdup(QEMU_PROGRAM));
+    args_add(args, strdup("-nodefaults"));
+    args_add(args, strdup("-no-user-config"));
+    args_add(args, strdup("-no-reboot"));
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        args_option(args, fixed[i].option, "%s", fixed[i].value);
 }
 
 static int args_build(struct qemu_args *args, const struct host_options *options, uint16_t port)
@@ -248,7 +243,7 @@ static _Noreturn void qemu_child(const struct qemu_args *args, int output_fd, pi
     signal(SIGPIPE, SIG_DFL);
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(output_fd, 1) < 0 || dup2(output_fd, 2) < 0)
         _exit(127);
-    execvp(args->argv[0], (char *const *)(uintptr_t)args->argv);
+    execvp(args->argv[0], args->argv);
     _exit(127);
 }
 

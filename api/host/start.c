@@ -165,7 +165,7 @@ int host_stop(const char *data_dir, struct err *err)
     return 0;
 }
 
-static int run(const struct host_options *options, int ready_fd)
+int host_run(const struct host_options *options, int ready_fd)
 {
     struct err err = {0};
     int r = supervisor_run(options, ready_fd, &err);
@@ -173,11 +173,6 @@ static int run(const struct host_options *options, int ready_fd)
     if (r < 0)
         log_error("host", "event=failed error=\"%s\"", err.message);
     return r < 0 ? 1 : 0;
-}
-
-int host_run(const struct host_options *options)
-{
-    return run(options, -1);
 }
 
 int host_soft_main(int argc, char **argv)
@@ -212,5 +207,5 @@ int host_soft_main(int argc, char **argv)
     ready_fd = (int)strtol(ready, NULL, 10);
     if (ready_fd >= 0)
         fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
-    return run(&host, ready_fd);
+    return host_run(&host, ready_fd);
 }

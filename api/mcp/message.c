@@ -2,10 +2,10 @@
 #include "api/mcp/message.h"
 
 #include "api/json/json_walk.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A string, or a number without a fraction or an exponent. */
@@ -50,9 +50,8 @@ int message_parse(struct json_slice value, struct message *ret, struct err *err)
             return err_set(err, EINVAL, "\"params\" must be an object");
         ret->params = params;
     }
-    char *name = json_strdup(method, sizeof(ret->method) - 1);
+    _cleanup_free_ char *name = json_strdup(method, sizeof(ret->method) - 1);
     snprintf(ret->method, sizeof(ret->method), "%s", name ? name : "");
-    free(name);
     return 0;
 }
 

@@ -27,7 +27,6 @@ struct mcp_process {
     struct mcp_server *server;
     struct upstream upstream;
     struct output output;
-    int in_fd;
     int signal_fd;
 };
 
@@ -80,7 +79,7 @@ static int open_signals(sigset_t *ret_set)
 /* Until the client ends its output, stops reading ours, or a signal comes. 0 or -errno. */
 static int serve(struct mcp_process *s)
 {
-    struct pollfd fds[] = {{.fd = s->in_fd, .events = POLLIN},
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                            {.fd = s->signal_fd, .events = POLLIN},
                            {.fd = s->output.fd, .events = 0}};
     char *data = malloc(READ_MAX);
@@ -95,7 +94,7 @@ static int serve(struct mcp_process *s)
         }
         if (fds[1].revents || fds[2].revents)
             break;
-        ssize_t n = read(s->in_fd, data, READ_MAX);
+        ssize_t n = read(STDIN_FILENO, data, READ_MAX);
         if (n == 0)
             break;
         if (n < 0)
@@ -124,7 +123,7 @@ static void interrupt_start(const sigset_t *set)
 
 int cmd_mcp(const struct cli *cli, const struct options *options)
 {
-    struct mcp_process s = {.output = {.fd = -1}, .in_fd = STDIN_FILENO};
+    struct mcp_process s = {.output = {.fd = -1}};
     const struct mcp_config config = {.perform = perform,
                                       .send = send_line,
                                       .ctx = &s,

@@ -37,6 +37,7 @@ struct mcp_call {
     pthread_t thread;
     struct batch *batch; /* NULL: a message of its own */
     const struct method *method;
+    unsigned long seen; /* how many changes of the lists; under its lock */
     size_t len;
     char text[];
 };
@@ -57,10 +58,11 @@ bool mcp_call_speaks(const struct mcp_call *call, const char *version);
 /* Sends a notification that belongs to the request, unless it was cancelled. */
 void mcp_call_notify(struct mcp_call *call, const char *method, const struct buf *params);
 
-/* How often the lists of tools and resources have changed. */
-unsigned long mcp_call_changes(const struct mcp_call *call);
-/* Waits for another number of changes than *seen, and sets it. False when it was cancelled. */
-bool mcp_call_wait_change(struct mcp_call *call, unsigned long *seen);
+/*
+ * Waits for a change of the lists of tools and resources since the request came or was told of
+ * one. False when it was cancelled.
+ */
+bool mcp_call_wait_change(struct mcp_call *call);
 
 /*
  * GET of something of the daemon's into body, which bounds it. type (64 bytes, or NULL) gets

@@ -13,24 +13,14 @@ bool mcp_call_speaks(const struct mcp_call *call, const char *version)
     return strcmp(call->version, version) >= 0;
 }
 
-unsigned long mcp_call_changes(const struct mcp_call *call)
+bool mcp_call_wait_change(struct mcp_call *call)
 {
     struct mcp_server *s = call->server;
 
     pthread_mutex_lock(&s->lock);
-    unsigned long changes = s->changes;
-    pthread_mutex_unlock(&s->lock);
-    return changes;
-}
-
-bool mcp_call_wait_change(struct mcp_call *call, unsigned long *seen)
-{
-    struct mcp_server *s = call->server;
-
-    pthread_mutex_lock(&s->lock);
-    while (!call->cancelled && s->changes == *seen)
+    while (!call->cancelled && s->changes == call->seen)
         pthread_cond_wait(&s->changed, &s->lock);
-    *seen = s->changes;
+    call->seen = s->changes;
     pthread_mutex_unlock(&s->lock);
     return !call->cancelled;
 }
@@ -121,6 +111,7 @@ static const char *begin_call(struct mcp_server *s, struct mcp_call *call)
     /* It cannot look for itself in the list before the lock is free. */
     if (pthread_create(&call->thread, NULL, run_call, call))
         return "no thread could be started for it";
+    call->seen = s->changes;
     call->next = s->calls;
     s->calls = call;
     s->n_calls++;

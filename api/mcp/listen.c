@@ -60,7 +60,6 @@ static void tell(struct mcp_call *call, const char *method)
 
 int mcp_listen(struct mcp_call *call, struct mcp_answer *answer)
 {
-    unsigned long seen = mcp_call_changes(call);
     bool wanted[N_LISTS];
     struct json_slice filter;
 
@@ -70,7 +69,7 @@ int mcp_listen(struct mcp_call *call, struct mcp_answer *answer)
     for (size_t i = 0; i < N_LISTS; i++)
         wanted[i] = call->config->watch_ms > 0 && asks_for(filter, lists[i].filter);
     acknowledge(call, wanted);
-    while (mcp_call_wait_change(call, &seen)) {
+    while (mcp_call_wait_change(call)) {
         for (size_t i = 0; i < N_LISTS; i++) {
             if (wanted[i])
                 tell(call, lists[i].method);

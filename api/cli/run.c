@@ -264,8 +264,10 @@ static int add_env(struct run_options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
     const char *value = equals ? equals + 1 : getenv(text);
-    _cleanup_free_ char *name = equals ? strndup(text, (size_t)(equals - text)) : strdup(text);
+    _cleanup_free_ char *name = strdup(text);
 
+    if (name && equals)
+        name[equals - text] = '\0';
     if (!name || !(options->env || (options->env = cJSON_CreateObject())))
         return -ENOMEM;
     if (!*name || !value)

@@ -79,13 +79,15 @@ int skill_list(const struct cli *cli, const struct options *options)
     return verbs_print(cli, options, result, &error, json, print_list);
 }
 
-/* NAME[@VERSION]: the name, which the caller frees; *ret_version is borrowed, or NULL. */
+/* NAME[@VERSION]: the name, which the caller frees, and the version behind it, or NULL. */
 static char *split_name(const char *text, const char **ret_version)
 {
-    const char *at = strchr(text, '@');
+    char *name = strdup(text), *at = name ? strchr(name, '@') : NULL;
 
     *ret_version = at && at[1] ? at + 1 : NULL;
-    return at ? strndup(text, (size_t)(at - text)) : strdup(text);
+    if (at)
+        *at = '\0';
+    return name;
 }
 
 static void print_skill(const cJSON *json)

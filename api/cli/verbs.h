@@ -31,8 +31,8 @@ struct verb {
     int n_more;               /* that it may have behind them */
     const char *here; /* what it does on this machine, whose daemon's places cli then has and no
                        * client; NULL: it may as well be a server's daemon */
-    /* Speaks with the daemon by cli->client. With OPTION_OFFLINE cli is all zero, but where here
-     * is set it says where programs are. Returns the exit status. */
+    /* Speaks with the daemon by cli->client. With OPTION_OFFLINE cli is all zero, but where
+     * here is set it says where programs are. Returns the exit status. */
     int (*run)(const struct cli *cli, const struct options *options);
     /* In its place: reads its options by itself, with argv[0] for what getopt says. */
     int (*start)(struct cli_globals *globals, int argc, char **argv);

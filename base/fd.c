@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FDS_MAX 8u
@@ -64,6 +65,15 @@ ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset)
         done += (size_t)n;
     }
     return (ssize_t)done;
+}
+
+ssize_t fd_read_text(const char *path, char *out, size_t size)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -errno : fd_read_full(fd, out, size - 1);
+
+    out[n > 0 ? n : 0] = '\0';
+    return n;
 }
 
 int fd_write_full(int fd, const void *data, size_t len)
@@ -129,6 +139,17 @@ void fd_remove_folder(int parent_fd, const char *name)
         (void)unlinkat(fd, entry->d_name, 0);
     (void)closedir(dir);
     (void)unlinkat(parent_fd, name, AT_REMOVEDIR);
+}
+
+int fd_make_folders(char *path, mode_t above, mode_t last)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, above) < 0 && errno != EEXIST)
+            return -errno;
+        *slash = '/';
+    }
+    return mkdir(path, last) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 bool fd_is_readable(int fd)

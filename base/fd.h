@@ -22,6 +22,8 @@ int fd_steal(int *fd);
 ssize_t fd_read_full(int fd, void *data, size_t len);
 /* The same at an offset (pread). */
 ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset);
+/* The first size - 1 bytes of a file, and a NUL. Bytes read, or -errno and "". */
+ssize_t fd_read_text(const char *path, char *out, size_t size);
 /* Writes all of len bytes. 0 or -errno. Sockets get no SIGPIPE. */
 int fd_write_full(int fd, const void *data, size_t len);
 /* The same at an offset (pwrite). */
@@ -34,6 +36,11 @@ DIR *fd_opendir(int dir_fd);
  * error.
  */
 void fd_remove_folder(int parent_fd, const char *name);
+/*
+ * Makes a folder, named by at least one byte, and those above it that are missing, of these
+ * modes. 0, or -errno, and then path ends behind the one that could not be made.
+ */
+int fd_make_folders(char *path, mode_t above, mode_t last);
 /* Whether reading or accepting would not wait: there is something, an end or an error. */
 bool fd_is_readable(int fd);
 /* Sets or clears O_NONBLOCK. 0 or -errno. */

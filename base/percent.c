@@ -45,3 +45,29 @@ int percent_decode(const char *text, size_t len, size_t *ret_len)
     *ret_len = 3;
     return high << 4 | low;
 }
+
+int percent_vprintf(struct buf *out, const char *format, va_list args)
+{
+    for (const char *at = format; !out->error && *at; at++) {
+        if (*at != '%') {
+            (void)buf_append(out, at, 1);
+        } else {
+            const char *text = va_arg(args, const char *);
+
+            at++;
+            (void)percent_append(out, text, strlen(text), *at == 'S');
+        }
+    }
+    return out->error;
+}
+
+int percent_printf(struct buf *out, const char *format, ...)
+{
+    va_list args;
+    int r;
+
+    va_start(args, format);
+    r = percent_vprintf(out, format, args);
+    va_end(args);
+    return r;
+}

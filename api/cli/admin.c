@@ -2,6 +2,7 @@
 #include "api/cli/admin.h"
 
 #include "api/cli/remote.h"
+#include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -11,11 +12,7 @@
 #define PAGE_MAX  200
 #define PAGES_MAX 10000 /* a daemon that never ends its list ends here */
 
-static int no_memory(void)
-{
-    cli_say("out of memory");
-    return CLI_FAILED;
-}
+CLEANUP_WITH(char *, cJSON_free)
 
 char *admin_path(const char *collection, const char *id)
 {
@@ -32,31 +29,28 @@ int admin_send(const struct cli *cli, const struct options *options, const char 
                void (*print_table)(const struct cJSON *json))
 {
     struct skillvm_error error;
-    char *text = body ? cJSON_PrintUnformatted(body) : NULL, *json = NULL;
+    _cleanup_(cJSON_free) char *text = body ? cJSON_PrintUnformatted(body) : NULL;
+    bool failed = !path || (body && !text);
+    char *json = NULL;
     int result;
 
-    bool failed = !path || (body && !text);
     cJSON_Delete(body);
-    if (failed) {
-        cJSON_free(text);
-        return no_memory();
-    }
+    if (failed)
+        return verbs_no_memory();
     result = skillvm_request(cli->client, method, path, text, &json, &error);
-    cJSON_free(text);
     return verbs_print(cli, options, result, &error, json, print_table);
 }
 
 int admin_remove(const struct cli *cli, const char *collection, const char *id)
 {
     struct skillvm_error error;
-    char *path = admin_path(collection, id);
-    int result;
+    _cleanup_free_ char *path = admin_path(collection, id);
 
     if (!path)
-        return no_memory();
-    result = skillvm_request(cli->client, "DELETE", path, NULL, NULL, &error);
-    free(path);
-    return result < 0 ? remote_failed(cli, &error) : CLI_OK;
+        return verbs_no_memory();
+    if (skillvm_request(cli->client, "DELETE", path, NULL, NULL, &error) < 0)
+        return remote_failed(cli, &error);
+    return CLI_OK;
 }
 
 /* Moves a page's entries to all. The next page's cursor, which the caller frees, or NULL. */
@@ -75,18 +69,16 @@ static int get_page(const struct cli *cli, const char *collection, const char *q
                     char **cursor, cJSON *all)
 {
     struct skillvm_error error;
-    char *path = NULL, *text = NULL;
+    _cleanup_free_ char *path = NULL;
+    char *text = NULL;
     cJSON *page;
-    int result;
 
     if (asprintf(&path, "/v1/admin/%s?limit=%d%s%s%s%s", collection, PAGE_MAX, query ? "&" : "",
                  query ? query : "", *cursor ? "&cursor=" : "", *cursor ? *cursor : "") < 0)
-        return no_memory();
+        return verbs_no_memory();
     skillvm_free(*cursor);
     *cursor = NULL;
-    result = skillvm_request(cli->client, "GET", path, NULL, &text, &error);
-    free(path);
-    if (result < 0)
+    if (skillvm_request(cli->client, "GET", path, NULL, &text, &error) < 0)
         return remote_failed(cli, &error);
     page = cJSON_Parse(text);
     skillvm_free(text);
@@ -104,7 +96,7 @@ int admin_list(const struct cli *cli, const struct options *options, const char 
 {
     cJSON *json = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(json, collection);
     char *cursor = NULL;
-    int status = all ? 0 : no_memory();
+    int status = all ? 0 : verbs_no_memory();
 
     for (unsigned i = 0; status == 0 && i < PAGES_MAX && (i == 0 || cursor); i++)
         status = get_page(cli, collection, query, &cursor, all);

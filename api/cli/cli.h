@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
+struct options;
 struct skillvm;
 struct verb;
 
@@ -64,6 +65,12 @@ int cli_refuse_server(const struct cli_globals *globals, const char *command, co
 /* Fills in bin_dir and share_dir alone, and makes nothing. 0, or -errno with err. */
 int cli_find_programs(struct cli *cli, struct err *err);
 
+/* A variable of the environment; NULL where it is not there or empty. */
+const char *cli_variable(const char *name);
+/* Whether word is one of the words, which any of the separators part. */
+bool cli_has_word(const char *words, const char *separators, const char *word);
+/* "<dir>/<name>" in out (PATH_MAX bytes), "" where that is too long. Returns out. */
+const char *cli_join(const char *dir, const char *name, char *out);
 /* The path of a sibling program, "<bin_dir>/<name>", in out (PATH_MAX bytes). Returns out. */
 const char *cli_sibling(const struct cli *cli, const char *name, char *out);
 
@@ -88,16 +95,16 @@ struct cli_globals {
     const char *output; /* "json" or "table", for commands that take -o; NULL: not given */
 };
 
-/* Commands without verbs: argv[0] is the program's name. They return the exit status. */
+/* Commands without verbs, as of struct verb. */
 int cmd_run(struct cli_globals *globals, int argc, char **argv);
-int cmd_up(struct cli_globals *globals, int argc, char **argv);
-int cmd_down(struct cli_globals *globals, int argc, char **argv);
-int cmd_status(struct cli_globals *globals, int argc, char **argv);
-int cmd_doctor(struct cli_globals *globals, int argc, char **argv);
-int cmd_health(struct cli_globals *globals, int argc, char **argv);
-int cmd_help(struct cli_globals *globals, int argc, char **argv);
-int cmd_mcp(struct cli_globals *globals, int argc, char **argv);
-int cmd_version(struct cli_globals *globals, int argc, char **argv);
+int cmd_up(const struct cli *cli, const struct options *options);
+int cmd_down(const struct cli *cli, const struct options *options);
+int cmd_status(const struct cli *cli, const struct options *options);
+int cmd_doctor(const struct cli *cli, const struct options *options);
+int cmd_health(const struct cli *cli, const struct options *options);
+int cmd_help(const struct cli *cli, const struct options *options);
+int cmd_mcp(const struct cli *cli, const struct options *options);
+int cmd_version(const struct cli *cli, const struct options *options);
 
 /* Prints a command's help ("" for the program's), or that of one of its verbs, to standard
    output. Returns CLI_OK. */

@@ -31,8 +31,9 @@ const struct verb commands[] = {
                 "works, else in the software host: a small Debian in QEMU, slow but the same "
                 "in every other way.",
         .examples = "up\nup --host soft\nup --foreground --data /tmp/trial\n",
-        .options = OPTION_HOST | OPTION_FOREGROUND | OPTION_HERE,
-        .start = cmd_up,
+        .options = OPTION_HOST | OPTION_FOREGROUND,
+        .here = "starts a daemon on this machine",
+        .run = cmd_up,
     },
     {
         .name = "down",
@@ -41,8 +42,8 @@ const struct verb commands[] = {
         .text = "Stops the daemon, and the software host if it is in one. Executions that "
                 "still run end as failed. It is no error when nothing is up.",
         .examples = "down\n",
-        .options = OPTION_HERE,
-        .start = cmd_down,
+        .here = "stops the daemon of this machine",
+        .run = cmd_down,
     },
     {
         .name = "status",
@@ -53,7 +54,7 @@ const struct verb commands[] = {
                 "Exit status 0 when it is up, 1 when it is not.",
         .examples = "status\nstatus -o json\n",
         .options = OPTION_FORMAT | OPTION_JSON,
-        .start = cmd_status,
+        .run = cmd_status,
     },
     {
         .name = "skill",
@@ -111,7 +112,7 @@ const struct verb commands[] = {
                 "Without a daemon one is started, used and stopped.",
         .examples = "mcp\n",
         .options = OPTION_HOST,
-        .start = cmd_mcp,
+        .run = cmd_mcp,
     },
     {
         .name = "health",
@@ -121,7 +122,7 @@ const struct verb commands[] = {
                 "not or when there is none.",
         .examples = "health && skillvm run my-skill\n",
         .options = OPTION_FORMAT,
-        .start = cmd_health,
+        .run = cmd_health,
     },
     {
         .name = "doctor",
@@ -132,7 +133,8 @@ const struct verb commands[] = {
                 "Each finding comes with advice. Exit status 0 only if KVM is usable, else 1.",
         .examples = "doctor\ndoctor -o json\n",
         .options = OPTION_FORMAT | OPTION_JSON | OPTION_OFFLINE,
-        .start = cmd_doctor,
+        .here = "looks at this machine alone",
+        .run = cmd_doctor,
     },
     {
         .name = "version",
@@ -141,7 +143,7 @@ const struct verb commands[] = {
         .text = "Prints the version.",
         .examples = "version\n",
         .options = OPTION_FORMAT | OPTION_OFFLINE,
-        .start = cmd_version,
+        .run = cmd_version,
     },
     {
         .name = "help",
@@ -150,7 +152,8 @@ const struct verb commands[] = {
         .text = "Prints the help of a command.",
         .examples = "help run\n",
         .options = OPTION_OFFLINE,
-        .start = cmd_help,
+        .n_more = 1,
+        .run = cmd_help,
     },
     {.name = NULL},
 };

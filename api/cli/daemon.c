@@ -34,16 +34,7 @@
 
 static const char *in_data_dir(const struct cli *cli, const char *name, char *out)
 {
-    if (snprintf(out, PATH_MAX, "%s/%s", cli->data_dir, name) >= PATH_MAX)
-        out[0] = '\0';
-    return out;
-}
-
-enum daemon_host daemon_parse_host(const char *word)
-{
-    if (!word || strcmp(word, "auto") == 0)
-        return DAEMON_HOST_AUTO;
-    return strcmp(word, "native") == 0 ? DAEMON_HOST_NATIVE : DAEMON_HOST_SOFT;
+    return cli_join(cli->data_dir, name, out);
 }
 
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err)
@@ -63,11 +54,12 @@ int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct er
     return 0;
 }
 
-int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, struct err *err)
+int daemon_choose(const struct cli *cli, const char *host, bool *ret_soft, struct err *err)
 {
+    bool native = host && strcmp(host, "native") == 0;
     struct kvm_probe probe;
 
-    if (host == DAEMON_HOST_SOFT) {
+    if (host && strcmp(host, "soft") == 0) {
         cli_say("using the software host (--host soft)");
         *ret_soft = true;
         return 0;
@@ -75,12 +67,12 @@ int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, 
     int result = kvm_probe_run(cli, &probe, err);
     if (result < 0)
         return result;
-    if (host == DAEMON_HOST_NATIVE && !probe.usable)
+    if (native && !probe.usable)
         result = err_set(err, ENODEV,
                          "KVM cannot be used here: %s; see `skillvm doctor`, or use "
                          "--host soft",
                          kvm_probe_reason(&probe));
-    else if (host == DAEMON_HOST_NATIVE)
+    else if (native)
         cli_say("using KVM (--host native)");
     else if (probe.usable)
         cli_say("using KVM");
@@ -95,24 +87,20 @@ int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft, 
 /* Shows where a start failed, which only the log knows. */
 static void show_log_tail(const char *path)
 {
-    char tail[LOG_TAIL_BYTES + 1];
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char line[LOG_TAIL_BYTES];
+    FILE *log = fopen(path, "re");
 
-    if (fd < 0)
+    if (!log)
         return;
-    off_t size = lseek(fd, 0, SEEK_END);
-    uint64_t from = size > LOG_TAIL_BYTES ? (uint64_t)size - LOG_TAIL_BYTES : 0;
-    ssize_t n = fd_pread_full(fd, tail, LOG_TAIL_BYTES, from);
-    if (n <= 0)
-        return;
-    tail[n] = '\0';
-    const char *text = tail;
-    if (from) {
-        const char *line_end = strchr(tail, '\n');
-        text = line_end ? line_end + 1 : tail;
+    /* What it begins with may be the end of a line. */
+    if (fseek(log, -LOG_TAIL_BYTES, SEEK_END) == 0)
+        (void)fgets(line, sizeof(line), log);
+    for (bool first = true; fgets(line, sizeof(line), log); first = false) {
+        if (first)
+            cli_say("the end of %s:", path);
+        fputs(line, stderr);
     }
-    cli_say("the end of %s:", path);
-    fputs(text, stderr);
+    (void)fclose(log);
 }
 
 static void exec_daemon(const struct cli *cli)
@@ -165,6 +153,29 @@ static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err
     _exit(127);
 }
 
+/*
+ * Asks once, and waits a moment where that is worth while. 0; -EAGAIN, with what it waits for
+ * in text (ERR_MESSAGE_MAX bytes) where that is known; or -errno with err.
+ */
+static int ask_ready(struct skillvm *client, int pidfd, char *text, struct err *err)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    struct skillvm_error why;
+    int result = skillvm_ready(client, &why);
+
+    if (result == 0)
+        return 0;
+    if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && why.http_status != 503))
+        return err_set(err, -result, "the daemon cannot get ready: %s", why.message);
+    if (result == -EREMOTEIO)
+        snprintf(text, ERR_MESSAGE_MAX, "getting ready: %.400s", why.message);
+    if (poll(&ended, 1, READY_EVERY_MS) > 0)
+        return err_set(err, ECHILD, "the daemon ended while it started");
+    if (cli_interrupted())
+        return err_set(err, EINTR, "interrupted; the daemon is stopped again");
+    return -EAGAIN;
+}
+
 /* pidfd -1: somebody else's process, not watched. */
 static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
 {
@@ -177,32 +188,12 @@ static int wait_ready(const struct cli *cli, int pidfd, struct err *err)
     if (result < 0)
         return result;
     progress_begin(&progress);
-    for (;;) {
-        struct skillvm_error why;
-
-        result = skillvm_ready(client, &why);
-        if (result == 0)
-            break;
-        if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && why.http_status != 503)) {
-            result = err_set(err, -result, "the daemon cannot get ready: %s", why.message);
-            break;
-        }
-        if (result == -EREMOTEIO)
-            snprintf(text, sizeof(text), "getting ready: %.400s", why.message);
-        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-        if (poll(&ended, 1, READY_EVERY_MS) > 0) {
-            result = err_set(err, ECHILD, "the daemon ended while it started");
-            break;
-        }
+    while ((result = ask_ready(client, pidfd, text, err)) == -EAGAIN) {
+        progress_tick(&progress, text);
         if (clock_monotonic_ns() > deadline) {
             result = err_set(err, ETIMEDOUT, "the daemon did not get ready in 10 minutes");
             break;
         }
-        if (cli_interrupted()) {
-            result = err_set(err, EINTR, "interrupted; the daemon is stopped again");
-            break;
-        }
-        progress_tick(&progress, text);
     }
     progress_end(&progress);
     skillvm_close(client);
@@ -302,22 +293,8 @@ int daemon_run_foreground(const struct cli *cli, bool soft)
     if (!soft)
         exec_daemon(cli);
 
-    char name[] = "host-soft", socket[] = "--socket", data[] = "--data", share[] = "--share";
-    char counting[] = "--counting";
-    struct cli places = *cli;
-    char *argv[] = {name,
-                    socket,
-                    places.socket_path,
-                    data,
-                    places.data_dir,
-                    share,
-                    places.share_dir,
-                    host_counting_from_env() ? counting : NULL,
-                    NULL};
-    int argc = 0;
-    while (argv[argc])
-        argc++;
-    return host_soft_main(argc, argv);
+    struct host_options options = host_options(cli);
+    return host_run(&options, -1);
 }
 
 /* True when the process is a daemon of ours and not a stranger that got the same number. */
@@ -416,7 +393,7 @@ void daemon_keep(const struct cli *cli)
     unlink(in_data_dir(cli, ONE_SHOT_FILE, path));
 }
 
-static int start_unless_up(const struct cli *cli, enum daemon_host host, bool *ret_started,
+static int start_unless_up(const struct cli *cli, const char *host, bool *ret_started,
                            struct err *err)
 {
     struct daemon_state state;
@@ -433,7 +410,7 @@ static int start_unless_up(const struct cli *cli, enum daemon_host host, bool *r
     return result;
 }
 
-int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon_use *ret_use,
+int daemon_use_begin(const struct cli *cli, const char *host, struct daemon_use *ret_use,
                      struct err *err)
 {
     struct daemon_use use = {.lock_fd = daemon_lock(cli, false, err)};

@@ -12,8 +12,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum daemon_host { DAEMON_HOST_AUTO, DAEMON_HOST_NATIVE, DAEMON_HOST_SOFT };
-
 struct daemon_state {
     bool up;   /* somebody listens on the socket */
     bool soft; /* it is a software host's supervisor */
@@ -23,15 +21,12 @@ struct daemon_state {
 /* Looks who is there. 0, or -errno with err (a socket that may not be opened). */
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err);
 
-/* Of "auto", "native", "soft" or NULL, which is auto. */
-enum daemon_host daemon_parse_host(const char *word);
-
 /*
- * Chooses by the KVM probe where host is auto, and says in one line on standard error which one
- * it is and why. 0, or -errno with err where a forced one cannot work.
+ * Takes the host of this word, "native" or "soft"; with "auto" or NULL the KVM probe decides.
+ * Says in one line on standard error which one it is and why. 0, or -errno with err where a
+ * forced one cannot work.
  */
-int daemon_choose(const struct cli *cli, enum daemon_host host, bool *ret_soft,
-                  struct err *err);
+int daemon_choose(const struct cli *cli, const char *host, bool *ret_soft, struct err *err);
 
 /*
  * Starts it in the background and waits until it is ready, with progress on standard error.
@@ -64,7 +59,7 @@ struct daemon_use {
     bool started;
 };
 
-int daemon_use_begin(const struct cli *cli, enum daemon_host host, struct daemon_use *ret_use,
+int daemon_use_begin(const struct cli *cli, const char *host, struct daemon_use *ret_use,
                      struct err *err);
 void daemon_use_end(const struct cli *cli, struct daemon_use *use);
 /* The daemon stays after its users are gone. */

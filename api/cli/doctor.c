@@ -27,10 +27,9 @@ static int print_json(const struct host_check_report *report)
         cJSON_AddStringToObject(item, "name", check->name);
         cJSON_AddStringToObject(item, "status", host_check_level_name(check->level));
         cJSON_AddStringToObject(item, "found", check->found);
-        if (check->advice[0])
-            cJSON_AddStringToObject(item, "advice", check->advice);
-        else
-            cJSON_AddNullToObject(item, "advice");
+        cJSON_AddItemToObject(item, "advice",
+                              check->advice[0] ? cJSON_CreateString(check->advice)
+                                               : cJSON_CreateNull());
         cJSON_AddItemToArray(checks, item);
     }
     int status = verbs_print_tree(json);
@@ -54,22 +53,10 @@ static int print_text(const struct host_check_report *report)
     return report->kvm_usable ? CLI_OK : CLI_NO;
 }
 
-int cmd_doctor(struct cli_globals *globals, int argc, char **argv)
+int cmd_doctor(const struct cli *cli, const struct options *options)
 {
-    struct options options = {0};
     struct host_check_report report;
-    struct cli cli = {0};
-    struct err err = {0};
-    int status = options_parse_simple(globals, "doctor", argc, argv, &options);
 
-    if (status < 0)
-        status = cli_refuse_server(globals, "doctor", "looks at this machine alone");
-    if (status >= 0)
-        return status;
-    if (cli_find_programs(&cli, &err)) {
-        cli_say("%s", err.message);
-        return CLI_FAILED;
-    }
-    host_check_examine(&cli, &report);
-    return options.json ? print_json(&report) : print_text(&report);
+    host_check_examine(cli, &report);
+    return options->json ? print_json(&report) : print_text(&report);
 }

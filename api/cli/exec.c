@@ -8,14 +8,10 @@
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-#define FILES_MAX (256ull << 20)
 
 static void print_list(const cJSON *json)
 {
@@ -24,18 +20,15 @@ static void print_list(const cJSON *json)
     time_t now = time(NULL);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "executions"))
+    cJSON_ArrayForEach(item, verbs_member(json, "executions"))
     {
-        const cJSON *skill = cJSON_GetObjectItemCaseSensitive(item, "skill");
-        const char *name = verbs_text(skill, "name");
-        const char *version = verbs_text(skill, "version");
-        char age[SHOW_SIZE], took[SHOW_SIZE], full[512];
+        char age[SHOW_SIZE], took[SHOW_SIZE], skill[VERBS_SKILL_SIZE];
 
-        (void)snprintf(full, sizeof(full), "%s@%s", name ? name : "", version ? version : "");
         table_add(&table, (const char *const[]){
                               verbs_text(item, "execution_id"), verbs_text(item, "status"),
                               show_age(verbs_text(item, "created_at"), now, age),
-                              show_ms(verbs_number(item, "duration_ms"), took), full});
+                              show_ms(verbs_number(item, "duration_ms"), took),
+                              verbs_skill(verbs_member(item, "skill"), skill)});
     }
     (void)table_end(&table, 0);
     if (verbs_text(json, "next_cursor"))
@@ -60,28 +53,26 @@ static int exec_list(const struct cli *cli, const struct options *options)
 
 static void print_execution(const cJSON *json)
 {
-    const cJSON *skill = cJSON_GetObjectItemCaseSensitive(json, "skill"), *item;
-    const cJSON *usage = cJSON_GetObjectItemCaseSensitive(json, "usage");
-    char *output = cJSON_Print(cJSON_GetObjectItemCaseSensitive(json, "output"));
+    const cJSON *item;
+    const cJSON *usage = verbs_member(json, "usage");
+    char *output = cJSON_Print(verbs_member(json, "output"));
 
-    char full[512], took[SHOW_SIZE], used[SHOW_SIZE], line[128];
-    const char *name = verbs_text(skill, "name"), *version = verbs_text(skill, "version");
+    char skill[VERBS_SKILL_SIZE], took[SHOW_SIZE], used[SHOW_SIZE], line[128];
 
-    (void)snprintf(full, sizeof(full), "%s@%s", name ? name : "", version ? version : "");
     (void)snprintf(line, sizeof(line), "%s, %s of the processor's",
                    show_ms(verbs_number(json, "duration_ms"), took),
                    show_ms(verbs_number(usage, "cpu_ms"), used));
     show_field("execution", 9, verbs_text(json, "execution_id"));
-    show_field("skill", 9, full);
+    show_field("skill", 9, verbs_skill(verbs_member(json, "skill"), skill));
     show_field("status", 9, verbs_text(json, "status"));
     if (verbs_text(json, "error"))
         show_field("error", 9, verbs_text(json, "error"));
     show_field("duration", 9, line);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "files_list"))
+    cJSON_ArrayForEach(item, verbs_member(json, "files_list"))
     {
         show_field("file", 9, cJSON_GetStringValue(item));
     }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "warnings"))
+    cJSON_ArrayForEach(item, verbs_member(json, "warnings"))
     {
         show_field("warning", 9, cJSON_GetStringValue(item));
     }
@@ -151,17 +142,9 @@ static void print_file(void *ctx, const char *path)
 /* Gets all files and puts them below the folder; says their paths as print_file does. */
 static int extract_files(const struct cli *cli, const char *id, const char *dir, cJSON *array)
 {
-    _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
-    struct skillvm_error error;
     struct err err = {0};
 
-    if (fd < 0) {
-        (void)err_set_errno(&err, errno, "cannot make an anonymous file");
-        return verbs_failed(&err);
-    }
-    if (skillvm_download(cli->client, id, NULL, fd, FILES_MAX, &error) < 0)
-        return remote_failed(cli, &error);
-    if (files_extract(fd, dir, print_file, array, &err) < 0)
+    if (files_fetch(cli, id, dir, print_file, array, &err) < 0)
         return verbs_failed(&err);
     return CLI_OK;
 }
@@ -177,7 +160,7 @@ static int list_files(const struct cli *cli, const char *id, cJSON *array)
         return remote_failed(cli, &error);
     json = cJSON_Parse(text);
     skillvm_free(text);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "files_list"))
+    cJSON_ArrayForEach(item, verbs_member(json, "files_list"))
     {
         if (cJSON_IsString(item))
             print_file(array, item->valuestring);
@@ -196,8 +179,8 @@ static int exec_files(const struct cli *cli, const struct options *options)
     if (options->output_dir && options->n_args == 2)
         return help_usage_error("exec", "name a file or a folder for all of them, not both");
     if (options->n_args == 2) {
-        if (skillvm_download(cli->client, id, options->args[1], STDOUT_FILENO, FILES_MAX,
-                             &error) < 0)
+        if (skillvm_download(cli->client, id, options->args[1], STDOUT_FILENO,
+                             FILES_DOWNLOAD_MAX, &error) < 0)
             return remote_failed(cli, &error);
         return CLI_OK;
     }
@@ -227,8 +210,7 @@ const struct verb exec_verbs[] = {
         .text = "Shows an execution's result, or how far it is.",
         .examples = "exec show exec_0123456789abcdef0123456789abcdef -o json\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = exec_show,
     },
     {
@@ -239,8 +221,7 @@ const struct verb exec_verbs[] = {
                 "stream goes to its own, and what comes is waited for until the end.",
         .examples = "exec logs -f exec_0123456789abcdef0123456789abcdef\n",
         .options = OPTION_FOLLOW,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = exec_logs,
     },
     {
@@ -249,8 +230,7 @@ const struct verb exec_verbs[] = {
         .summary = "end it",
         .text = "Ends an execution that waits or runs.",
         .examples = "exec cancel exec_0123456789abcdef0123456789abcdef\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = exec_cancel,
     },
     {
@@ -262,8 +242,8 @@ const struct verb exec_verbs[] = {
         .examples =
             "exec files exec_0123456789abcdef0123456789abcdef report.csv > report.csv\n",
         .options = OPTION_DIR | OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 2,
+        .n_args = 1,
+        .n_more = 1,
         .run = exec_files,
     },
     {.name = NULL},

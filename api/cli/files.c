@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/files.h"
 
+#include "api/cli/remote.h"
 #include "api/json/json_text.h"
 #include "api/skill/names.h"
 #include "base/fd.h"
@@ -57,6 +58,16 @@ int files_read_input(const char *argument, struct buf *out, struct err *err)
     return result;
 }
 
+static int cannot_write(struct archive *out, const char *path, struct err *err)
+{
+    return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+}
+
+static int damaged(struct archive *in, struct err *err)
+{
+    return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+}
+
 static int copy_entry(struct archive *in, struct archive *out, struct archive_entry *entry,
                       const char *path, struct err *err)
 {
@@ -69,19 +80,18 @@ static int copy_entry(struct archive *in, struct archive *out, struct archive_en
     archive_write_disk_set_options(out, secure | ARCHIVE_EXTRACT_TIME);
     archive_entry_set_pathname(entry, path);
     if (archive_write_header(out, entry) < ARCHIVE_WARN)
-        return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+        return cannot_write(out, path, err);
     for (;;) {
         int status = archive_read_data_block(in, &block, &len, &offset);
         if (status == ARCHIVE_EOF)
             break;
         if (status < ARCHIVE_WARN)
-            return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+            return damaged(in, err);
         if (archive_write_data_block(out, block, len, offset) < ARCHIVE_WARN)
-            return err_set(err, EIO, "cannot write \"%s\": %s", path,
-                           archive_error_string(out));
+            return cannot_write(out, path, err);
     }
     if (archive_write_finish_entry(out) < ARCHIVE_WARN)
-        return err_set(err, EIO, "cannot write \"%s\": %s", path, archive_error_string(out));
+        return cannot_write(out, path, err);
     return 0;
 }
 
@@ -97,7 +107,7 @@ static int extract_entries(struct archive *in, struct archive *out, const char *
         if (status == ARCHIVE_EOF)
             return 0;
         if (status < ARCHIVE_WARN)
-            return err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+            return damaged(in, err);
         const char *name = archive_entry_pathname(entry);
         int result = name ? names_clean(name, path, err)
                           : err_set(err, EINVAL, "an artifact has no name");
@@ -117,22 +127,12 @@ static int extract_entries(struct archive *in, struct archive *out, const char *
 int files_make_dirs(const char *path, struct err *err)
 {
     char part[PATH_MAX];
-    size_t len = strlen(path);
+    int result = -ENAMETOOLONG;
 
-    if (len == 0 || len >= sizeof(part))
-        return err_set(err, ENAMETOOLONG, "cannot make the folder \"%s\"", path);
-    strcpy(part, path);
-    for (char *at = part + 1;; at++) {
-        if (*at && *at != '/')
-            continue;
-        char kept = *at;
-        *at = '\0';
-        if (mkdir(part, 0777) < 0 && errno != EEXIST)
-            return err_set_errno(err, errno, "cannot make the folder \"%s\"", part);
-        *at = kept;
-        if (!kept)
-            return 0;
-    }
+    snprintf(part, sizeof(part), "%s", path);
+    if (*path && strlen(path) < sizeof(part))
+        result = fd_make_folders(part, 0777, 0777);
+    return result < 0 ? err_set_errno(err, -result, "cannot make the folder \"%s\"", part) : 0;
 }
 
 int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),
@@ -154,7 +154,7 @@ int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char
         archive_read_support_filter_gzip(in) < ARCHIVE_WARN) {
         result = err_set(err, ENOMEM, "out of memory");
     } else if (archive_read_open_fd(in, fd, 65536) != ARCHIVE_OK) {
-        result = err_set(err, EIO, "the artifacts are damaged: %s", archive_error_string(in));
+        result = damaged(in, err);
     } else {
         result = extract_entries(in, out, dir, on_file, ctx, err);
     }
@@ -163,4 +163,17 @@ int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char
     if (fchdir(before) < 0 && !result)
         result = err_set_errno(err, errno, "cannot go back to the working directory");
     return result;
+}
+
+int files_fetch(const struct cli *cli, const char *execution_id, const char *dir,
+                void (*on_file)(void *ctx, const char *path), void *ctx, struct err *err)
+{
+    _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
+    struct skillvm_error error;
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot make an anonymous file");
+    if (skillvm_download(cli->client, execution_id, NULL, fd, FILES_DOWNLOAD_MAX, &error) < 0)
+        return remote_explain(cli, &error, err);
+    return files_extract(fd, dir, on_file, ctx, err);
 }

@@ -75,8 +75,7 @@ int help_print_verb(const char *command, const struct verb *verb)
     }
     print_options(verb->options);
     if (!verb->verbs && !(verb->options & OPTION_OFFLINE))
-        printf("  %s--socket, --data  as in `skillvm help`\n",
-               verb->options & OPTION_HERE ? "" : GLOBALS);
+        printf("  %s--socket, --data  as in `skillvm help`\n", verb->here ? "" : GLOBALS);
     print_examples(verb->examples);
     return CLI_OK;
 }
@@ -125,12 +124,8 @@ int help_usage_error(const char *command, const char *format, ...)
     return CLI_USAGE;
 }
 
-int cmd_help(struct cli_globals *globals, int argc, char **argv)
+int cmd_help(const struct cli *cli, const struct options *options)
 {
-    (void)globals;
-    if (argc > 2)
-        return help_usage_error("help", "\"%s\" is one argument too many", argv[2]);
-    if (argc == 2 && strcmp(argv[1], "--help") == 0)
-        return help_print("help");
-    return help_print(argc == 2 ? argv[1] : "");
+    (void)cli;
+    return help_print(options->n_args ? options->args[0] : "");
 }

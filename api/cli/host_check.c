@@ -2,12 +2,15 @@
 #include "api/cli/host_check.h"
 
 #include "api/cli/kvm_probe.h"
+#include "api/host/host.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
+#include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +21,10 @@
 #include <unistd.h>
 
 #define KVM_DEVICE "/dev/kvm"
-#define TEXT_MAX   (64u * 1024u)
+#define LOAD_MODULE(name)                                                                      \
+    "load the module: modprobe " name                                                          \
+    "; in a container, give it the device (--device " KVM_DEVICE ")"
+#define TEXT_MAX (64u * 1024u)
 
 /* Below these a guest works but a run is dear; both are far under any real machine's. */
 #define SLOW_INSTRUCTIONS_PER_S 200e6
@@ -49,25 +55,16 @@ static struct host_check *add(struct host_check_report *report, const char *name
     return check;
 }
 
-static void advise(struct host_check *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void advise(struct host_check *check, const char *format, ...)
+static void advise(struct host_check *check, const char *text)
 {
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(check->advice, sizeof(check->advice), format, args);
-    va_end(args);
+    snprintf(check->advice, sizeof(check->advice), "%s", text);
 }
 
-/* The first size - 1 bytes of a file, without line ends at its end. False when unreadable. */
+/* Without line ends at its end. False when unreadable. */
 static bool read_text(const char *path, char *out, size_t size)
 {
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, out, size - 1);
+    ssize_t n = fd_read_text(path, out, size);
 
-    out[n > 0 ? n : 0] = '\0';
     if (n < 0)
         return false;
     while (n > 0 && isspace((unsigned char)out[n - 1]))
@@ -75,36 +72,20 @@ static bool read_text(const char *path, char *out, size_t size)
     return true;
 }
 
-/* The value of a "key : value" line of /proc/cpuinfo, or "". */
+/* The value of a "key : value" line of /proc/cpuinfo but its first one, or "". */
 static void cpuinfo_field(const char *text, const char *key, char *out, size_t size)
 {
-    size_t len = strlen(key);
+    char begin[64];
 
-    out[0] = '\0';
-    for (const char *line = text; line && *line;) {
-        const char *end = strchr(line, '\n');
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, key, len) == 0 && isspace((unsigned char)line[len]) && colon &&
-            (!end || colon < end)) {
-            const char *value = colon + 1 + (colon[1] == ' ');
-            size_t n = end ? (size_t)(end - value) : strlen(value);
-            snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), value);
-            return;
-        }
-        line = end ? end + 1 : NULL;
-    }
+    snprintf(begin, sizeof(begin), "\n%s\t", key);
+    const char *line = strstr(text, begin), *colon = line ? strchr(line, ':') : NULL;
+    const char *value = colon ? colon + 1 + (colon[1] == ' ') : "";
+    snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
 }
 
 static bool has_word(const char *words, const char *word)
 {
-    size_t len = strlen(word);
-
-    for (const char *at = strstr(words, word); at; at = strstr(at + len, word)) {
-        if ((at == words || isspace((unsigned char)at[-1]) || at[-1] == ',') &&
-            (!at[len] || isspace((unsigned char)at[len]) || at[len] == ','))
-            return true;
-    }
-    return false;
+    return cli_has_word(words, " \t\n,", word);
 }
 
 struct cpu {
@@ -117,14 +98,13 @@ struct cpu {
 
 static void read_cpu(struct cpu *cpu)
 {
-    char *text = malloc(TEXT_MAX);
+    _cleanup_free_ char *text = malloc(TEXT_MAX);
 
     *cpu = (struct cpu){0};
     if (text && read_text("/proc/cpuinfo", text, TEXT_MAX)) {
         cpuinfo_field(text, "model name", cpu->model, sizeof(cpu->model));
         cpuinfo_field(text, "flags", cpu->flags, sizeof(cpu->flags));
     }
-    free(text);
     cpu->vmx = has_word(cpu->flags, "vmx");
     cpu->svm = has_word(cpu->flags, "svm");
     cpu->guest = has_word(cpu->flags, "hypervisor");
@@ -138,10 +118,7 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
         struct host_check *check =
             add(report, "kvm device", HOST_CHECK_BAD, "%s does not exist", KVM_DEVICE);
         if (cpu->vmx || cpu->svm)
-            advise(check,
-                   "load the module: modprobe %s; in a container, give it the device "
-                   "(--device %s)",
-                   cpu->vmx ? "kvm_intel" : "kvm_amd", KVM_DEVICE);
+            advise(check, cpu->vmx ? LOAD_MODULE("kvm_intel") : LOAD_MODULE("kvm_amd"));
         else if (cpu->guest)
             advise(check,
                    "this is a virtual machine without nested virtualization: turn that on "
@@ -152,10 +129,9 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
     }
     add(report, "kvm device", HOST_CHECK_OK, "%s exists", KVM_DEVICE);
     if (access(KVM_DEVICE, R_OK | W_OK) < 0) {
-        struct host_check *check =
-            add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
-                KVM_DEVICE, strerror(errno));
-        advise(check, "add the user to its group: usermod -aG kvm USER, then log in again");
+        advise(add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
+                   KVM_DEVICE, strerror(errno)),
+               "add the user to its group: usermod -aG kvm USER, then log in again");
         return false;
     }
     add(report, "permissions", HOST_CHECK_OK, "this user may read and write %s", KVM_DEVICE);
@@ -163,20 +139,15 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
 }
 
 /* The probe's tests by name, those that failed first. */
-static void list_tests(const struct kvm_probe *probe, char *out, size_t size)
+static void list_tests(const struct kvm_probe *probe, struct buf *out)
 {
-    size_t used = 0;
-
-    out[0] = '\0';
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < probe->n; i++) {
             const char *key = probe->lines[i].key, *value = probe->lines[i].value;
             bool failed = strcmp(value, "ok") != 0;
-            if (strncmp(key, "test.", 5) != 0 || failed != (pass == 0) || used >= size)
-                continue;
-            int n =
-                snprintf(out + used, size - used, "%s%s %s", used ? ", " : "", key + 5, value);
-            used += n > 0 ? (size_t)n : 0;
+
+            if (strncmp(key, "test.", 5) == 0 && failed == (pass == 0))
+                (void)buf_printf(out, "%s%s %s", out->len ? ", " : "", key + 5, value);
         }
     }
 }
@@ -185,11 +156,11 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
 {
     struct kvm_probe probe;
     struct err err = {0};
-    char tests[400];
+    _cleanup_buf_ struct buf tests = buf_init(TEXT_MAX);
 
     if (kvm_probe_run(cli, &probe, &err)) {
-        struct host_check *check = add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message);
-        advise(check, "skillvm-vmm must be next to skillvm; build or install it again");
+        advise(add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message),
+               "skillvm-vmm must be next to skillvm; build or install it again");
         return;
     }
     report->probed = true;
@@ -206,9 +177,10 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
         else
             advise(check, "see the device and permissions above");
     }
-    list_tests(&probe, tests, sizeof(tests));
-    if (tests[0])
-        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, "%s", tests);
+    list_tests(&probe, &tests);
+    if (tests.len && buf_cstr(&tests))
+        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, "%s",
+            buf_cstr(&tests));
 
     const char *instructions = kvm_probe_get(&probe, "instructions_per_second");
     const char *exits = kvm_probe_get(&probe, "exits_per_second");
@@ -233,14 +205,12 @@ static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
         "ept",           "npt",          "vpid",        "flexpriority",
         "decodeassists", "constant_tsc", "nonstop_tsc", "tsc_deadline_timer",
         "xsave",         "cx16",         "popcnt"};
-    char found[256];
-    size_t used = 0;
+    _cleanup_buf_ struct buf found = buf_init(TEXT_MAX);
     bool virtualization = cpu->vmx || cpu->svm;
 
-    found[0] = '\0';
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         if (has_word(cpu->flags, wanted[i]))
-            used += (size_t)snprintf(found + used, sizeof(found) - used, " %s", wanted[i]);
+            (void)buf_printf(&found, " %s", wanted[i]);
     }
     struct host_check *check =
         add(report, "processor", virtualization ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s; %s%s%s",
@@ -248,11 +218,11 @@ static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
             cpu->vmx   ? "vmx"
             : cpu->svm ? "svm"
                        : "neither vmx nor svm",
-            found, cpu->guest ? "; itself a virtual machine" : "");
+            buf_cstr(&found) ? buf_cstr(&found) : "",
+            cpu->guest ? "; itself a virtual machine" : "");
     if (!virtualization)
-        advise(check, "%s",
-               cpu->guest ? "nested virtualization is off at this machine's host"
-                          : "turn on VT-x or AMD-V in the firmware if it has it");
+        advise(check, cpu->guest ? "nested virtualization is off at this machine's host"
+                                 : "turn on VT-x or AMD-V in the firmware if it has it");
 }
 
 void host_check_kernel_advice(unsigned major, unsigned minor, char *out, size_t size)
@@ -296,18 +266,30 @@ static void check_kernel(struct host_check_report *report)
     host_check_kernel_advice(major, minor, check->advice, sizeof(check->advice));
 }
 
+static bool favours_moves(void)
+{
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    const struct mntent *mount = NULL;
+
+    if (!mounts)
+        return false;
+    do
+        mount = getmntent(mounts);
+    while (mount && strcmp(mount->mnt_type, "cgroup2") != 0);
+    bool favours = mount && hasmntopt(mount, "favordynmods");
+    endmntent(mounts);
+    return favours;
+}
+
 static void check_cgroups(struct host_check_report *report)
 {
     struct statfs fs;
-    char controllers[256] = "", *mounts = malloc(TEXT_MAX);
+    char controllers[256];
 
     if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
-        struct host_check *check =
-            add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2");
-        advise(check,
+        advise(add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2"),
                "boot with systemd.unified_cgroup_hierarchy=1; without it the host limits "
                "no machine's memory, processes and CPU time");
-        free(mounts);
         return;
     }
     read_text("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers));
@@ -319,14 +301,7 @@ static void check_cgroups(struct host_check_report *report)
         advise(check,
                "memory, pids and cpu are wanted; ask who runs this machine to delegate them");
 
-    bool favor = false;
-    if (mounts && read_text("/proc/self/mountinfo", mounts, TEXT_MAX)) {
-        const char *line = strstr(mounts, " - cgroup2 ");
-        const char *end = line ? strchr(line, '\n') : NULL;
-        const char *option = line ? strstr(line, "favordynmods") : NULL;
-        favor = option && (!end || option < end);
-    }
-    free(mounts);
+    bool favor = favours_moves();
     check = add(report, "favordynmods", favor ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s",
                 favor ? "on" : "off");
     if (!favor)
@@ -356,62 +331,38 @@ static void check_huge_pages(struct host_check_report *report)
                "it where guests are not trusted");
 }
 
-static bool find_program(const char *name, char *out, size_t size)
+static void check_soft_host(const struct cli *cli, struct host_check_report *report)
 {
-    const char *path = getenv("PATH");
-    char copy[4096];
+    char qemu[PATH_MAX];
+    bool has_qemu = host_find_qemu(qemu);
+    const char *missing = host_missing_file(cli->share_dir, host_images);
 
-    snprintf(copy, sizeof(copy), "%s", path ? path : "/usr/bin:/bin");
-    char *rest = copy;
-    for (char *dir = strsep(&rest, ":"); dir; dir = strsep(&rest, ":")) {
-        if (snprintf(out, size, "%s/%s", *dir ? dir : ".", name) < (int)size &&
-            access(out, X_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void check_images(const struct cli *cli, struct host_check_report *report)
-{
-    static const char *const guest[] = {"vmlinux", "python.erofs"};
-    static const char *const soft[] = {"softhost/vmlinuz", "softhost/initrd.img",
-                                       "softhost/root.erofs", "softhost/payload.erofs"};
-    char path[PATH_MAX + 64], qemu[PATH_MAX];
-    const char *missing = NULL;
-
-    for (size_t i = 0; i < sizeof(guest) / sizeof(guest[0]) && !missing; i++) {
-        snprintf(path, sizeof(path), "%s/%s", cli->share_dir, guest[i]);
-        if (access(path, R_OK) < 0)
-            missing = guest[i];
-    }
-    struct host_check *check =
-        missing ? add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
-                      cli->share_dir)
-                : add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);
-    if (missing)
-        advise(check, "run `./dev build`, or set SKILLVM_SHARE to where they are");
-
-    missing = NULL;
-    for (size_t i = 0; i < sizeof(soft) / sizeof(soft[0]) && !missing; i++) {
-        snprintf(path, sizeof(path), "%s/%s", cli->share_dir, soft[i]);
-        if (access(path, R_OK) < 0)
-            missing = soft[i];
-    }
-    bool has_qemu = find_program("qemu-system-x86_64", qemu, sizeof(qemu));
     report->soft_usable = has_qemu && !missing;
     enum host_check_level level = report->soft_usable  ? HOST_CHECK_OK
                                   : report->kvm_usable ? HOST_CHECK_NOTE
                                                        : HOST_CHECK_BAD;
-    if (!has_qemu) {
-        check = add(report, "software host", level, "qemu-system-x86_64 is not installed");
-        advise(check, "apt-get install qemu-system-x86");
-    } else if (missing) {
-        check = add(report, "software host", level, "%s, but %s is not in %s", qemu, missing,
-                    cli->share_dir);
-        advise(check, "run `./dev build`, or set SKILLVM_SHARE to where its files are");
-    } else {
+    if (!has_qemu)
+        advise(add(report, "software host", level, "qemu-system-x86_64 is not installed"),
+               "apt-get install qemu-system-x86");
+    else if (missing)
+        advise(add(report, "software host", level, "%s, but %s is not in %s", qemu, missing,
+                   cli->share_dir),
+               "run `./dev build`, or set SKILLVM_SHARE to where its files are");
+    else
         add(report, "software host", level, "%s and its images are there", qemu);
-    }
+}
+
+static void check_images(const struct cli *cli, struct host_check_report *report)
+{
+    static const char *const images[] = {"vmlinux", "python.erofs", NULL};
+    const char *missing = host_missing_file(cli->share_dir, images);
+
+    if (missing)
+        advise(add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
+                   cli->share_dir),
+               "run `./dev build`, or set SKILLVM_SHARE to where they are");
+    else
+        add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);
 }
 
 static void summarize(struct host_check_report *report, bool device)
@@ -440,7 +391,7 @@ static void summarize(struct host_check_report *report, bool device)
 
 void host_check_examine(const struct cli *cli, struct host_check_report *ret_report)
 {
-    struct cpu *cpu = malloc(sizeof(*cpu));
+    _cleanup_free_ struct cpu *cpu = malloc(sizeof(*cpu));
 
     *ret_report = (struct host_check_report){0};
     if (!cpu) {
@@ -455,6 +406,6 @@ void host_check_examine(const struct cli *cli, struct host_check_report *ret_rep
     check_cgroups(ret_report);
     check_huge_pages(ret_report);
     check_images(cli, ret_report);
+    check_soft_host(cli, ret_report);
     summarize(ret_report, device);
-    free(cpu);
 }

@@ -4,10 +4,11 @@
 #include "api/cli/remote.h"
 #include "api/cli/show.h"
 #include "api/cli/table.h"
+#include "base/percent.h"
 
 #include <cjson/cJSON.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void print_created(const cJSON *json)
@@ -48,30 +49,23 @@ static void print_keys(const cJSON *json)
 
 static int key_create(const struct cli *cli, const struct options *options)
 {
-    cJSON *body;
+    cJSON *body = cJSON_CreateObject();
 
-    body = cJSON_CreateObject();
-    if (options->tenant)
-        cJSON_AddStringToObject(body, "tenant", options->tenant);
-    if (options->name)
-        cJSON_AddStringToObject(body, "name", options->name);
-    if (options->role)
-        cJSON_AddStringToObject(body, "role", options->role);
+    (void)verbs_add_text(body, "tenant", options->tenant);
+    (void)verbs_add_text(body, "name", options->name);
+    (void)verbs_add_text(body, "role", options->role);
     return admin_send(cli, options, "POST", "/v1/admin/keys", body, print_created);
 }
 
 static int key_list(const struct cli *cli, const struct options *options)
 {
-    char *tenant = options->tenant ? skillvm_escape(options->tenant) : NULL, *query = NULL;
-    int status = CLI_FAILED;
+    _cleanup_buf_ struct buf query = buf_init(SIZE_MAX / 2);
 
-    if (options->tenant && (!tenant || asprintf(&query, "tenant=%s", tenant) < 0))
-        cli_say("out of memory");
-    else
-        status = admin_list(cli, options, "keys", query, print_keys);
-    skillvm_free(tenant);
-    free(query);
-    return status;
+    if (!options->tenant)
+        return admin_list(cli, options, "keys", NULL, print_keys);
+    if (percent_printf(&query, "tenant=%s", options->tenant) < 0 || !buf_cstr(&query))
+        return verbs_no_memory();
+    return admin_list(cli, options, "keys", buf_cstr(&query), print_keys);
 }
 
 static int key_revoke(const struct cli *cli, const struct options *options)
@@ -106,8 +100,7 @@ const struct verb key_verbs[] = {
         .summary = "end one",
         .text = "Ends what a key may do, at once and for good.",
         .examples = "key revoke key_0123456789abcdef0123456789abcdef\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = key_revoke,
     },
     {.name = NULL},

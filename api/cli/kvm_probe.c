@@ -2,6 +2,7 @@
 #include "api/cli/kvm_probe.h"
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -84,40 +85,37 @@ static int spawn(const struct cli *cli, int out_fd, pid_t *ret_pid, struct err *
 
 int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err *err)
 {
-    struct buf out = buf_init(PROBE_TEXT_MAX);
+    _cleanup_buf_ struct buf out = buf_init(PROBE_TEXT_MAX);
+    _cleanup_fd_ int from = -1, to = -1;
     uint64_t deadline = clock_monotonic_ns() + PROBE_PATIENCE_NS;
     int pipe_fds[2];
     pid_t pid;
 
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return err_set_errno(err, errno, "cannot run the KVM probe");
-    int result = spawn(cli, pipe_fds[1], &pid, err);
-    fd_close(&pipe_fds[1]);
-    if (result < 0) {
-        fd_close(&pipe_fds[0]);
+    from = pipe_fds[0];
+    to = pipe_fds[1];
+    int result = spawn(cli, to, &pid, err);
+    fd_close(&to);
+    if (result < 0)
         return result;
-    }
     for (;;) {
-        struct pollfd ready = {.fd = pipe_fds[0], .events = POLLIN};
+        struct pollfd ready = {.fd = from, .events = POLLIN};
         char chunk[4096];
         int n = poll(&ready, 1, clock_timeout_ms(deadline));
         if (n < 0 && errno == EINTR)
             continue;
-        ssize_t got = n > 0 ? read(pipe_fds[0], chunk, sizeof(chunk)) : 0;
+        ssize_t got = n > 0 ? read(from, chunk, sizeof(chunk)) : 0;
         if (got <= 0)
             break;
         buf_append_clipped(&out, chunk, (size_t)got);
     }
-    fd_close(&pipe_fds[0]);
     if (clock_timeout_ms(deadline) == 0)
         kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    const char *text = buf_cstr(&out);
-    char *copy = text ? strdup(text) : NULL;
-    buf_finish(&out);
-    if (!copy)
+    if (!buf_cstr(&out))
         return err_set(err, ENOMEM, "out of memory");
-    kvm_probe_parse(ret_probe, copy);
+    kvm_probe_parse(ret_probe, (char *)steal_ptr(&out.data));
     return 0;
 }

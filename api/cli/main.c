@@ -45,21 +45,19 @@ int main(int argc, char **argv)
     struct cli_globals globals = {0};
     struct options options = {0};
     const struct verb *command;
-    char program[] = "skillvm";
-    char *none[] = {program, NULL};
+    char version[] = "version";
+    char *alone[] = {version, NULL};
     int status;
 
     /* File names are UTF-8 in archives; the user's locale decides nothing else. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
     status = options_parse(&globals, "", &before, argc, argv, &options);
-    if (status < 0 && options.version)
-        status = cmd_version(&globals, 1, none);
     if (status >= 0)
         return finish(status);
     globals.output = options.output;
-    argc = options.n_args;
-    argv = options.args;
+    argc = options.version ? 1 : options.n_args;
+    argv = options.version ? alone : options.args;
     if (argc == 0)
         return help_usage_error("", "name a command");
     command = verbs_find(commands, argv[0]);

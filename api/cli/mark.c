@@ -15,24 +15,12 @@
 #define STAT_STATE      3 /* fields as proc(5) counts them */
 #define STAT_START_TIME 22
 
-static ssize_t read_text(const char *path, char *out, size_t size)
-{
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -errno : fd_read_full(fd, out, size - 1);
-
-    if (n >= 0)
-        out[n] = '\0';
-    return n;
-}
-
-/* In clock ticks since the machine started; 0 when it does not run, or only waits for wait().
- */
-static unsigned long long start_time(pid_t pid)
+unsigned long long mark_start_time(pid_t pid)
 {
     char path[64], text[1024];
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (read_text(path, text, sizeof(text)) <= 0)
+    if (fd_read_text(path, text, sizeof(text)) <= 0)
         return 0;
     /* The name before it may hold anything. */
     const char *at = strrchr(text, ')');
@@ -48,19 +36,19 @@ pid_t mark_read(const char *path)
 {
     char text[64], *end;
 
-    if (read_text(path, text, sizeof(text)) <= 0)
+    if (fd_read_text(path, text, sizeof(text)) <= 0)
         return 0;
     long pid = strtol(text, &end, 10);
     if (pid <= 1 || pid > INT_MAX || *end != ' ')
         return 0;
     unsigned long long started = strtoull(end, &end, 10);
-    return *end == '\n' && started && started == start_time((pid_t)pid) ? (pid_t)pid : 0;
+    return *end == '\n' && started && started == mark_start_time((pid_t)pid) ? (pid_t)pid : 0;
 }
 
 int mark_write(const char *path, pid_t pid)
 {
     char text[64];
-    unsigned long long started = start_time(pid);
+    unsigned long long started = mark_start_time(pid);
     pid_t other = mark_read(path);
 
     if (!started)

@@ -9,6 +9,11 @@
 #include <sys/types.h>
 
 /*
+ * When a process started, in clock ticks since the machine did; 0 when it does not run, or only
+ * waits for wait().
+ */
+unsigned long long mark_start_time(pid_t pid);
+/*
  * Writes a mark for pid. 0; -EEXIST when the file names another process that runs; -ESRCH when
  * pid does not run; -errno.
  */

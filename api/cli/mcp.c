@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm mcp`: the Model Context Protocol on standard input and output. */
 #include "api/cli/cli.h"
-#include "api/cli/daemon.h"
-#include "api/cli/options.h"
 #include "api/cli/upstream.h"
+#include "api/cli/verbs.h"
 #include "api/mcp/lines.h"
 #include "api/mcp/output.h"
 #include "api/mcp/server.h"
@@ -26,9 +25,8 @@
 
 struct mcp_process {
     struct mcp_server *server;
-    struct upstream *upstream;
+    struct upstream upstream;
     struct output output;
-    int in_fd;
     int signal_fd;
 };
 
@@ -37,7 +35,7 @@ static int perform(void *ctx, const struct skillvm_request *request,
 {
     struct mcp_process *s = ctx;
 
-    return upstream_perform(s->upstream, request, error);
+    return upstream_perform(&s->upstream, request, error);
 }
 
 static void send_line(void *ctx, const char *line, size_t len)
@@ -81,7 +79,7 @@ static int open_signals(sigset_t *ret_set)
 /* Until the client ends its output, stops reading ours, or a signal comes. 0 or -errno. */
 static int serve(struct mcp_process *s)
 {
-    struct pollfd fds[] = {{.fd = s->in_fd, .events = POLLIN},
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                            {.fd = s->signal_fd, .events = POLLIN},
                            {.fd = s->output.fd, .events = 0}};
     char *data = malloc(READ_MAX);
@@ -96,7 +94,7 @@ static int serve(struct mcp_process *s)
         }
         if (fds[1].revents || fds[2].revents)
             break;
-        ssize_t n = read(s->in_fd, data, READ_MAX);
+        ssize_t n = read(STDIN_FILENO, data, READ_MAX);
         if (n == 0)
             break;
         if (n < 0)
@@ -115,25 +113,23 @@ static int serve(struct mcp_process *s)
  */
 static void interrupt_start(const sigset_t *set)
 {
-    struct pollfd pending = {.fd = signalfd(-1, set, SFD_CLOEXEC), .events = POLLIN};
+    _cleanup_fd_ int pending = signalfd(-1, set, SFD_CLOEXEC);
 
-    if (poll(&pending, 1, 0) <= 0)
+    if (!fd_is_readable(pending))
         (void)raise(SIGTERM);
-    fd_close(&pending.fd);
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
     pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
-static int run_session(const struct cli *cli, enum daemon_host host)
+int cmd_mcp(const struct cli *cli, const struct options *options)
 {
-    struct mcp_process s = {.output = {.fd = -1}, .in_fd = STDIN_FILENO};
+    struct mcp_process s = {.output = {.fd = -1}};
     const struct mcp_config config = {.perform = perform,
                                       .send = send_line,
                                       .ctx = &s,
                                       .watch_ms = WATCH_MS,
                                       .progress_ms = PROGRESS_MS,
                                       .cancel_end_ms = CANCEL_END_MS};
-    struct err err = {0};
     sigset_t set;
     int r;
 
@@ -144,11 +140,9 @@ static int run_session(const struct cli *cli, enum daemon_host host)
         cli_say("cannot prepare standard output: %s", strerror(errno));
         return CLI_FAILED;
     }
-    if (upstream_open(cli, host, &s.upstream, &err) < 0 ||
-        (mcp_server_create(&config, &s.server) < 0 && err_set(&err, ENOMEM, "out of memory"))) {
-        cli_say("%s", err.message);
-        return CLI_FAILED;
-    }
+    upstream_init(&s.upstream, cli, options->host);
+    if (mcp_server_create(&config, &s.server) < 0)
+        return verbs_no_memory();
     r = serve(&s);
     if (r < 0)
         cli_say("reading standard input failed: %s", strerror(-r));
@@ -159,24 +153,8 @@ static int run_session(const struct cli *cli, enum daemon_host host)
         _exit(CLI_FAILED);
     }
     mcp_server_free(s.server);
-    upstream_close(s.upstream);
+    upstream_finish(&s.upstream);
     fd_close(&s.output.fd);
     fd_close(&s.signal_fd);
     return r < 0 ? CLI_FAILED : CLI_OK;
-}
-
-int cmd_mcp(struct cli_globals *globals, int argc, char **argv)
-{
-    struct options options = {0};
-    struct cli cli = {0};
-    struct err err = {0};
-    int status = options_parse_simple(globals, "mcp", argc, argv, &options);
-
-    if (status >= 0)
-        return status;
-    if (cli_find_daemon(&cli, globals, &err) < 0) {
-        cli_say("%s", err.message);
-        return CLI_FAILED;
-    }
-    return run_session(&cli, daemon_parse_host(options.host));
 }

@@ -113,21 +113,6 @@ static const struct option_rule *find_rule(unsigned kinds, int value)
     return NULL;
 }
 
-static bool is_word_of(const char *words, const char *text)
-{
-    size_t len = strlen(text);
-
-    for (const char *w = words;; w++) {
-        size_t n = strcspn(w, "|");
-
-        if (n == len && strncmp(w, text, len) == 0)
-            return true;
-        w += n;
-        if (!*w)
-            return false;
-    }
-}
-
 static int refuse_word(const char *command, unsigned kinds, const struct option_rule *rule)
 {
     char words[128] = "";
@@ -159,7 +144,7 @@ static int keep(struct cli_globals *globals, const char *command, unsigned kinds
         memcpy(base + rule->offset, &yes, sizeof(yes));
         return -1;
     }
-    if (strchr(rule->argument, '|') && !is_word_of(rule->argument, optarg))
+    if (strchr(rule->argument, '|') && !cli_has_word(rule->argument, "|", optarg))
         return refuse_word(command, kinds, rule);
     memcpy(base + rule->offset, &optarg, sizeof(optarg));
     return -1;
@@ -196,14 +181,4 @@ int options_parse(struct cli_globals *globals, const char *command, const struct
     o->args = argv + optind;
     o->n_args = argc - optind;
     return -1;
-}
-
-int options_parse_simple(struct cli_globals *globals, const char *command, int argc,
-                         char **argv, struct options *o)
-{
-    int status = options_parse(globals, command, verbs_find(commands, command), argc, argv, o);
-
-    if (status >= 0 || o->n_args == 0)
-        return status;
-    return help_usage_error(command, "\"%s\" is one argument too many", o->args[0]);
 }

@@ -33,7 +33,6 @@ enum option_kind {
     OPTION_PROGRAM = 1u << 14,    /* before a command: --version */
     OPTION_GLOBAL = 1u << 15,     /* every command takes these: which daemon */
     OPTION_HELP = 1u << 16,       /* and -h, --help */
-    OPTION_HERE = 1u << 30,       /* none: the command concerns this machine's daemon alone */
     OPTION_OFFLINE = 1u << 31     /* none: the command needs no daemon */
 };
 
@@ -98,9 +97,5 @@ struct options {
  */
 int options_parse(struct cli_globals *globals, const char *command, const struct verb *verb,
                   int argc, char **argv, struct options *o);
-
-/* The same for the command of this name, which takes no arguments. */
-int options_parse_simple(struct cli_globals *globals, const char *command, int argc,
-                         char **argv, struct options *o);
 
 #endif

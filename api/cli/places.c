@@ -2,6 +2,7 @@
 /* Where things are, and how an interrupt is noticed. */
 #include "api/cli/cli.h"
 #include "api/cli/show.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void cli_say(const char *format, ...)
@@ -48,16 +48,24 @@ int cli_interrupted(void)
     return interrupted;
 }
 
-static int copy(char *out, size_t size, const char *text, const char *what, struct err *err)
+/* Makes the path of what in out. 0, or -ENAMETOOLONG with err. */
+__attribute__((format(printf, 5, 6))) static int put(char *out, size_t size, const char *what,
+                                                     struct err *err, const char *format, ...)
 {
-    if (strlen(text) >= size)
+    char text[PATH_MAX + 32];
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n < 0 || n >= (int)sizeof(text) || n >= (int)size)
         return err_set(err, ENAMETOOLONG, "the path of the %s is over %zu bytes: %s", what,
                        size - 1, text);
     strcpy(out, text);
     return 0;
 }
 
-static const char *env(const char *name)
+const char *cli_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -66,37 +74,45 @@ static const char *env(const char *name)
 
 static int find_data_dir(struct cli *cli, const char *given, struct err *err)
 {
-    char path[PATH_MAX];
-    const char *state = env("XDG_STATE_HOME"), *home = env("HOME");
+    const char *state = cli_variable("XDG_STATE_HOME"), *home = cli_variable("HOME");
+    const size_t size = sizeof(cli->data_dir);
 
     if (!given)
-        given = env("SKILLVM_DATA");
+        given = cli_variable("SKILLVM_DATA");
     if (given)
-        return copy(cli->data_dir, sizeof(cli->data_dir), given, "data directory", err);
-    if (!state && !home)
+        return put(cli->data_dir, size, "data directory", err, "%s", given);
+    if (state)
+        return put(cli->data_dir, size, "data directory", err, "%s/skillvm", state);
+    if (!home)
         return err_set(err, ENOENT, "neither HOME nor SKILLVM_DATA is set; give --data DIR");
-    int n = state ? snprintf(path, sizeof(path), "%s/skillvm", state)
-                  : snprintf(path, sizeof(path), "%s/.local/state/skillvm", home);
-    if (n < 0 || n >= (int)sizeof(path))
-        return err_set(err, ENAMETOOLONG, "the path of the data directory is too long");
-    return copy(cli->data_dir, sizeof(cli->data_dir), path, "data directory", err);
+    return put(cli->data_dir, size, "data directory", err, "%s/.local/state/skillvm", home);
 }
 
-/* mkdir -p; the last one is the caller's alone. */
-static int make_dirs(const char *path, struct err *err)
+static int find_socket(struct cli *cli, const char *given, struct err *err)
+{
+    const size_t size = sizeof(cli->socket_path);
+    char here[PATH_MAX];
+
+    if (!given)
+        return put(cli->socket_path, size, "socket", err, "%s/skillvm.sock", cli->data_dir);
+    if (given[0] == '/')
+        return put(cli->socket_path, size, "socket", err, "%s", given);
+    if (!getcwd(here, sizeof(here)))
+        return err_set_errno(err, errno, "cannot tell the working directory");
+    return put(cli->socket_path, size, "socket", err, "%s/%s", here, given);
+}
+
+/* With those above it; the last one is the caller's alone. */
+static int make_data_dir(const char *path, struct err *err)
 {
     char part[PATH_MAX];
 
     strcpy(part, path);
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-            return err_set_errno(err, errno, "cannot make \"%s\"", part);
-        *slash = '/';
-    }
-    if (mkdir(part, 0700) < 0 && errno != EEXIST)
-        return err_set_errno(err, errno, "cannot make the data directory \"%s\"", part);
-    return 0;
+    int result = fd_make_folders(part, 0755, 0700);
+    return result < 0
+               ? err_set_errno(err, -result, "cannot make %s\"%s\"",
+                               strcmp(part, path) == 0 ? "the data directory " : "", part)
+               : 0;
 }
 
 int cli_find_programs(struct cli *cli, struct err *err)
@@ -111,19 +127,19 @@ int cli_find_programs(struct cli *cli, struct err *err)
         return err_set(err, ENOENT, "cannot tell where this program is");
     slash[slash == cli->bin_dir] = '\0';
 
-    const char *share = env("SKILLVM_SHARE");
+    const char *share = cli_variable("SKILLVM_SHARE");
     if (share)
-        return copy(cli->share_dir, sizeof(cli->share_dir), share, "share directory", err);
+        return put(cli->share_dir, sizeof(cli->share_dir), "share directory", err, "%s", share);
     char path[PATH_MAX + 32], real[PATH_MAX];
     snprintf(path, sizeof(path), "%s/../share/skillvm", cli->bin_dir);
-    return copy(cli->share_dir, sizeof(cli->share_dir), realpath(path, real) ? real : path,
-                "share directory", err);
+    return put(cli->share_dir, sizeof(cli->share_dir), "share directory", err, "%s",
+               realpath(path, real) ? real : path);
 }
 
 int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
                     struct err *err)
 {
-    char path[PATH_MAX + 32], real[PATH_MAX];
+    char real[PATH_MAX];
     int result = cli_find_programs(cli, err);
 
     if (result < 0)
@@ -131,7 +147,7 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
     result = find_data_dir(cli, data_dir, err);
     if (result < 0)
         return result;
-    result = make_dirs(cli->data_dir, err);
+    result = make_data_dir(cli->data_dir, err);
     if (result < 0)
         return result;
     /* Absolute: a daemon outlives this process's working directory. */
@@ -142,26 +158,33 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
 
     /* A data directory that was asked for is that of the daemon that is meant. */
     if (!socket_path && !data_dir)
-        socket_path = env("SKILLVM_SOCKET");
-    if (!socket_path) {
-        snprintf(path, sizeof(path), "%s/skillvm.sock", cli->data_dir);
-        socket_path = path;
-    } else if (socket_path[0] != '/') {
-        if (!getcwd(real, sizeof(real)))
-            return err_set_errno(err, errno, "cannot tell the working directory");
-        if (snprintf(path, sizeof(path), "%s/%s", real, socket_path) >= (int)sizeof(path))
-            return err_set(err, ENAMETOOLONG, "the path of the socket is too long");
-        socket_path = path;
-    }
-    result = copy(cli->socket_path, sizeof(cli->socket_path), socket_path, "socket", err);
-    if (result && err && strlen(err->message) + 40 < sizeof(err->message))
+        socket_path = cli_variable("SKILLVM_SOCKET");
+    result = find_socket(cli, socket_path, err);
+    if (result == -ENAMETOOLONG && err && strlen(err->message) + 40 < sizeof(err->message))
         strcat(err->message, " (give a shorter one with --socket)");
     return result;
 }
 
-const char *cli_sibling(const struct cli *cli, const char *name, char *out)
+bool cli_has_word(const char *words, const char *separators, const char *word)
 {
-    if (snprintf(out, PATH_MAX, "%s/%s", cli->bin_dir, name) >= PATH_MAX)
+    while (*words) {
+        size_t len = strcspn(words, separators);
+
+        if (len == strlen(word) && strncmp(words, word, len) == 0)
+            return true;
+        words += len + strspn(words + len, separators);
+    }
+    return false;
+}
+
+const char *cli_join(const char *dir, const char *name, char *out)
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
         out[0] = '\0';
     return out;
+}
+
+const char *cli_sibling(const struct cli *cli, const char *name, char *out)
+{
+    return cli_join(cli->bin_dir, name, out);
 }

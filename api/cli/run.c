@@ -11,26 +11,25 @@
 #include "api/skill/duration.h"
 #include "api/skill/names.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#define ARTIFACTS_MAX (256ull << 20)
-#define REQUEST_MAX   (40u << 20)
+CLEANUP_WITH(cJSON *, cJSON_Delete)
+CLEANUP_WITH(struct skillvm *, skillvm_close)
 
 struct run_options {
     struct options given;
-    const char *skill;
     struct run_files files;
     cJSON *env;  /* owned; an object, or NULL */
-    cJSON *args; /* owned; an array, or NULL */
+    char **args; /* of the skill */
+    int n_args;
 };
 
 struct run_command {
@@ -113,55 +112,20 @@ static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err 
     return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
-/* Builds the request but for the files and the brace at its end. */
-static int build_request(struct run_options *options, const struct buf *input, int *ret_fd,
-                         struct buf *out, struct err *err)
+/* All but the skill and the files. The input goes in as it is: no number of it is rounded. */
+static bool fill_request(cJSON *request, struct run_options *options, struct buf *input)
 {
-    cJSON *request = cJSON_CreateObject();
-    char *text = NULL;
-    int result = request ? take_skill(options->skill, request, ret_fd, err) : -ENOMEM;
+    const char *const *args = (const char *const *)options->args;
 
-    if (result < 0)
-        goto out;
-    result = -ENOMEM;
-    if (options->given.timeout &&
-        !cJSON_AddStringToObject(request, "timeout", options->given.timeout))
-        goto out;
-    if (options->given.script &&
-        !cJSON_AddStringToObject(request, "script", options->given.script))
-        goto out;
-    if (options->given.module &&
-        !cJSON_AddStringToObject(request, "module", options->given.module))
-        goto out;
-    if (options->given.fresh && !cJSON_AddTrueToObject(request, "fresh"))
-        goto out;
-    if (options->env) {
-        cJSON_AddItemToObject(request, "env", options->env);
-        options->env = NULL;
-    }
-    if (options->args) {
-        cJSON_AddItemToObject(request, "args", options->args);
-        options->args = NULL;
-    }
-    text = cJSON_PrintUnformatted(request);
-    if (!text)
-        goto out;
-
-    /* The input goes in as it is: no number of it is rounded here. */
-    size_t len = strlen(text);
-    result = buf_append(out, text, len - 1);
-    if (result < 0 || !input->len)
-        goto out;
-    result = buf_printf(out, "%s\"input\":", len > 2 ? "," : "");
-    if (result < 0)
-        goto out;
-    result = buf_append(out, input->data, input->len);
-out:
-    free(text);
-    cJSON_Delete(request);
-    return result == -ENOMEM || result == -E2BIG
-               ? err_set(err, -result, "the request is too large for the memory there is")
-               : result;
+    return verbs_add_text(request, "timeout", options->given.timeout) &&
+           verbs_add_text(request, "script", options->given.script) &&
+           verbs_add_text(request, "module", options->given.module) &&
+           (!options->given.fresh || cJSON_AddTrueToObject(request, "fresh")) &&
+           (!options->env || cJSON_AddItemToObject(request, "env", steal_ptr(&options->env))) &&
+           (!options->n_args ||
+            cJSON_AddItemToObject(request, "args",
+                                  cJSON_CreateStringArray(args, options->n_args))) &&
+           (!input->len || cJSON_AddRawToObject(request, "input", buf_cstr(input)));
 }
 
 static void print_file(void *ctx, const char *path)
@@ -173,16 +137,9 @@ static void print_file(void *ctx, const char *path)
 static int fetch_artifacts(const struct cli *cli, const struct run_result *result,
                            const char *dir, struct err *err)
 {
-    _cleanup_fd_ int fd = memfd_create("artifacts", MFD_CLOEXEC);
-    struct skillvm_error error;
-
-    if (fd < 0)
-        return err_set_errno(err, errno, "cannot make an anonymous file");
     if (result->n_files == 0 || !result->execution_id)
         return files_make_dirs(dir, err);
-    if (skillvm_download(cli->client, result->execution_id, NULL, fd, ARTIFACTS_MAX, &error))
-        return remote_explain(cli, &error, err);
-    return files_extract(fd, dir, print_file, NULL, err);
+    return files_fetch(cli, result->execution_id, dir, print_file, NULL, err);
 }
 
 /* For people: what the exit status alone would not say. */
@@ -190,9 +147,13 @@ static void print_summary(const struct run_options *options, const struct run_re
 {
     char shown[NAMES_SHOWN_MAX];
     const char *name = names_show(result->skill_name ? result->skill_name : "the skill", shown);
+    const cJSON *warning;
 
-    for (size_t i = 0; i < result->warnings.len; i++)
-        cli_say("%s: warning: %s", name, result->warnings.items[i]);
+    cJSON_ArrayForEach(warning, result->warnings)
+    {
+        if (cJSON_IsString(warning))
+            cli_say("%s: warning: %s", name, warning->valuestring);
+    }
     if (result->status == RUN_RESULT_TIMEOUT)
         cli_say("%s: %s", name, result->error ? result->error : "timed out");
     else if (result->status == RUN_RESULT_CANCELLED)
@@ -210,27 +171,25 @@ static int finish_run(const struct cli *cli, const struct run_options *options,
     struct run_result result;
     struct err err = {0};
 
-    if (run_result_parse(run->result, strlen(run->result), &result, &err)) {
-        cli_say("%s", err.message);
-        return CLI_FAILED;
-    }
+    if (run_result_parse(run->result, strlen(run->result), &result, &err))
+        return verbs_failed(&err);
     int status = run_result_exit_status(&result);
     if (!run->json)
         print_summary(options, &result);
     if (options->given.output_dir &&
-        fetch_artifacts(cli, &result, options->given.output_dir, &err)) {
-        cli_say("%s", err.message);
-        status = CLI_FAILED;
-    }
+        fetch_artifacts(cli, &result, options->given.output_dir, &err))
+        status = verbs_failed(&err);
     if (run->json && verbs_print_json(run->result) != CLI_OK)
         status = CLI_FAILED;
     run_result_finish(&result);
     return status;
 }
 
+/* Sends the request and sees it through. Returns the exit status. */
 static int call_daemon(const struct cli *cli, const struct run_options *options,
-                       const char *request, int archive_fd)
+                       const cJSON *request, int archive_fd)
 {
+    char *text = cJSON_PrintUnformatted(request);
     struct run_command run = {.json = options->given.json,
                               .progress_text = "waiting for the daemon"};
     const struct skillvm_events events = {
@@ -243,9 +202,12 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     struct skillvm_error error;
     int result, status;
 
+    if (!text)
+        return verbs_no_memory();
     progress_begin(&run.progress);
-    result = skillvm_run(cli->client, request, archive_fd, &events, &run.result, &error);
+    result = skillvm_run(cli->client, text, archive_fd, &events, &run.result, &error);
     progress_end(&run.progress);
+    cJSON_free(text);
     /* Nobody sees how it goes on. */
     if (run.id[0] && (cli_interrupted() || run.err.code))
         (void)skillvm_cancel(cli->client, run.id, NULL);
@@ -262,100 +224,56 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     return status;
 }
 
-static int end_request(struct run_options *options, struct buf *request)
+/* Runs it with a daemon of this machine, or a server, which is neither started nor stopped. */
+static int run_by(const struct cli *cli, struct run_options *options, cJSON *request,
+                  int archive_fd, struct err *err)
 {
-    int result = run_files_put(&options->files, request);
-
-    if (result < 0)
-        return result;
-    result = buf_append(request, "}", 1);
-    if (result < 0)
-        return result;
-    return buf_cstr(request) ? 0 : -ENOMEM;
-}
-
-/* Sends the files and ends the request with them. 0 or -errno with err. */
-static int send_files(struct run_options *options, const struct cli *cli, struct buf *request,
-                      struct err *err)
-{
-    int result = run_files_upload(&options->files, cli, err);
-
-    if (result < 0)
-        return result;
-    result = end_request(options, request);
-    return result < 0
-               ? err_set(err, -result, "the request is too large for the memory there is")
-               : 0;
-}
-
-static int run_skill(const struct cli_globals *globals, struct run_options *options)
-{
-    struct buf input = buf_init(FILES_INPUT_MAX), request = buf_init(REQUEST_MAX);
     struct daemon_use use;
-    struct cli cli = {0};
-    struct err err = {0};
-    int archive_fd = -1;
     int status = CLI_FAILED;
 
-    if (options->given.input && files_read_input(options->given.input, &input, &err))
-        goto out;
-    if (build_request(options, &input, &archive_fd, &request, &err))
-        goto out;
-    if (cli_find_daemon(&cli, globals, &err) || remote_open(&cli, &cli.client, &err))
-        goto out;
-    /* A server is neither started nor stopped. */
-    if (!cli.server[0] &&
-        daemon_use_begin(&cli, daemon_parse_host(options->given.host), &use, &err))
-        goto out;
-    if (send_files(options, &cli, &request, &err) == 0)
-        status = call_daemon(&cli, options, (const char *)request.data, archive_fd);
-    run_files_finish(&options->files, &cli);
-    if (!cli.server[0])
-        daemon_use_end(&cli, &use);
-out:
-    skillvm_close(cli.client);
-    if (err.code)
-        cli_say("%s", err.message);
-    if (cli_interrupted())
-        status = 128 + cli_interrupted();
-    fd_close(&archive_fd);
-    buf_finish(&input);
-    buf_finish(&request);
+    if (!cli->server[0] && daemon_use_begin(cli, options->given.host, &use, err))
+        return CLI_FAILED;
+    if (run_files_upload(&options->files, cli, request, err) == 0)
+        status = call_daemon(cli, options, request, archive_fd);
+    run_files_finish(&options->files, cli);
+    if (!cli->server[0])
+        daemon_use_end(cli, &use);
     return status;
+}
+
+static int run_skill(const struct cli_globals *globals, struct run_options *options,
+                     struct err *err)
+{
+    const char *given = options->given.input;
+    _cleanup_buf_ struct buf input = buf_init(FILES_INPUT_MAX);
+    _cleanup_(cJSON_Delete) cJSON *request = cJSON_CreateObject();
+    _cleanup_(skillvm_close) struct skillvm *client = NULL;
+    _cleanup_fd_ int archive_fd = -1;
+    struct cli cli = {0};
+
+    if ((given && files_read_input(given, &input, err)) ||
+        take_skill(options->given.args[0], request, &archive_fd, err) ||
+        (!fill_request(request, options, &input) && err_set(err, ENOMEM, "out of memory")) ||
+        cli_find_daemon(&cli, globals, err) || remote_open(&cli, &client, err))
+        return CLI_FAILED;
+    cli.client = client;
+    return run_by(&cli, options, request, archive_fd, err);
 }
 
 static int add_env(struct run_options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
     const char *value = equals ? equals + 1 : getenv(text);
-    char *name = equals ? strndup(text, (size_t)(equals - text)) : strdup(text);
-    int result = -ENOMEM;
+    _cleanup_free_ char *name = strdup(text);
 
+    if (name && equals)
+        name[equals - text] = '\0';
     if (!name || !(options->env || (options->env = cJSON_CreateObject())))
-        goto out;
-    result = -EINVAL;
+        return -ENOMEM;
     if (!*name || !value)
-        goto out;
+        return -EINVAL;
     cJSON_DeleteItemFromObjectCaseSensitive(options->env, name);
-    result = cJSON_AddStringToObject(options->env, name, value) ? 0 : -ENOMEM;
-out:
-    free(name);
-    return result;
-}
-
-static int add_args(struct run_options *options, char **args, int n)
-{
-    if (n == 0)
-        return 0;
-    options->args = cJSON_CreateArray();
-    for (int i = 0; i < n; i++) {
-        cJSON *item = cJSON_CreateString(args[i]);
-        if (!item || !cJSON_AddItemToArray(options->args, item)) {
-            cJSON_Delete(item);
-            return -ENOMEM;
-        }
-    }
-    return 0;
+    return cJSON_AddStringToObject(options->env, name, value) ? 0 : -ENOMEM;
 }
 
 /* A value of --file or --env. -1: go on; else the exit status. */
@@ -397,30 +315,27 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
 {
     struct run_options options = {.given = {.repeat = take_repeated, .ctx = &options}};
     struct options *given = &options.given;
+    struct err err = {0};
     int n = 1;
 
     /* What follows "--" is the skill's, so getopt never sees it. */
     while (n < argc && strcmp(argv[n], "--") != 0)
         n++;
-    char **args = argv + n + 1;
-    int n_args = n < argc ? argc - n - 1 : 0;
+    options.args = argv + n + 1;
+    options.n_args = n < argc ? argc - n - 1 : 0;
 
     int status = options_parse(globals, "run", verbs_find(commands, "run"), n, argv, given);
     if (status < 0)
         status = check_options(given);
-    if (status >= 0)
-        goto out;
-    options.skill = given->args[0];
-    if (add_args(&options, args, n_args)) {
-        cli_say("out of memory");
-        status = CLI_FAILED;
-        goto out;
+    if (status < 0) {
+        cli_catch_interrupts();
+        status = run_skill(globals, &options, &err);
+        if (err.code)
+            cli_say("%s", err.message);
+        if (cli_interrupted())
+            status = 128 + cli_interrupted();
     }
-    cli_catch_interrupts();
-    status = run_skill(globals, &options);
-out:
     run_files_finish(&options.files, NULL);
     cJSON_Delete(options.env);
-    cJSON_Delete(options.args);
     return status;
 }

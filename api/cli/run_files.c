@@ -49,48 +49,43 @@ int run_files_add(struct run_files *files, const char *argument, struct err *err
     return 0;
 }
 
-int run_files_upload(struct run_files *files, const struct cli *cli, struct err *err)
+/* Uploads one and notes what it is called there. 0 or -errno with err. */
+static int upload(struct run_file *file, const struct cli *cli, struct err *err)
 {
-    for (size_t i = 0; i < files->n; i++) {
-        struct run_file *file = &files->items[i];
-        struct skillvm_error error;
-        char *text = NULL;
-        cJSON *json;
+    struct skillvm_error error;
+    char *text = NULL;
+    cJSON *json;
 
-        if (skillvm_upload(cli->client, file->fd, last_part(file->name), &text, &error) < 0)
-            return remote_explain(cli, &error, err);
-        json = cJSON_Parse(text);
-        skillvm_free(text);
-        if (verbs_text(json, "id"))
-            (void)snprintf(file->id, sizeof(file->id), "%s", verbs_text(json, "id"));
-        cJSON_Delete(json);
-        if (!file->id[0])
-            return err_set(err, EPROTO, "the daemon's answer to an upload cannot be read");
-    }
-    return 0;
+    if (skillvm_upload(cli->client, file->fd, last_part(file->name), &text, &error) < 0)
+        return remote_explain(cli, &error, err);
+    json = cJSON_Parse(text);
+    skillvm_free(text);
+    if (verbs_text(json, "id"))
+        (void)snprintf(file->id, sizeof(file->id), "%s", verbs_text(json, "id"));
+    cJSON_Delete(json);
+    return file->id[0]
+               ? 0
+               : err_set(err, EPROTO, "the daemon's answer to an upload cannot be read");
 }
 
-int run_files_put(const struct run_files *files, struct buf *request)
+int run_files_upload(struct run_files *files, const struct cli *cli, cJSON *request,
+                     struct err *err)
 {
-    cJSON *array = cJSON_CreateArray();
-    char *text = NULL;
-    int result = 0;
+    cJSON *array = files->n > 0 ? cJSON_AddArrayToObject(request, "files") : NULL;
 
     for (size_t i = 0; i < files->n; i++) {
+        struct run_file *file = &files->items[i];
         cJSON *item = cJSON_CreateObject();
+        int result = upload(file, cli, err);
 
-        cJSON_AddStringToObject(item, "id", files->items[i].id);
-        cJSON_AddStringToObject(item, "path", files->items[i].name);
-        cJSON_AddItemToArray(array, item);
+        (void)cJSON_AddItemToArray(array, item);
+        if (result < 0)
+            return result;
+        if (!array || !cJSON_AddStringToObject(item, "id", file->id) ||
+            !cJSON_AddStringToObject(item, "path", file->name))
+            return err_set(err, ENOMEM, "out of memory");
     }
-    if (files->n > 0) {
-        text = cJSON_PrintUnformatted(array);
-        result = text ? buf_printf(request, "%s\"files\":%s", request->len > 1 ? "," : "", text)
-                      : -ENOMEM;
-    }
-    cJSON_free(text);
-    cJSON_Delete(array);
-    return result;
+    return 0;
 }
 
 void run_files_finish(struct run_files *files, const struct cli *cli)

@@ -7,10 +7,11 @@
 #define SKILLVM_API_CLI_RUN_FILES_H
 
 #include "api/cli/cli.h"
-#include "base/buf.h"
 #include "base/err.h"
 
 #include <stddef.h>
+
+struct cJSON;
 
 struct run_file {
     int fd;      /* owned */
@@ -28,10 +29,9 @@ struct run_files {
  * err.
  */
 int run_files_add(struct run_files *files, const char *argument, struct err *err);
-/* Uploads them. 0 or -errno with err. */
-int run_files_upload(struct run_files *files, const struct cli *cli, struct err *err);
-/* Adds ,"files":[…] to a JSON object that is still open, where there are any. 0 or of buf.h. */
-int run_files_put(const struct run_files *files, struct buf *request);
+/* Uploads them and names them as "files" of the request. 0 or -errno with err. */
+int run_files_upload(struct run_files *files, const struct cli *cli, struct cJSON *request,
+                     struct err *err);
 /* Removes them from the daemon (cli NULL: none) as far as it can, and closes them. */
 void run_files_finish(struct run_files *files, const struct cli *cli);
 

@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/run_result.h"
 
-#include "api/cli/cli.h"
+#include "api/cli/verbs.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const cJSON *get(const cJSON *json, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(json, key);
-}
-
-/* *ret stays NULL where there is no text. */
-static int copy_text(const cJSON *item, char **ret)
-{
-    const char *text = cJSON_GetStringValue(item);
-
-    if (!text)
-        return 0;
-    *ret = strdup(text);
-    return *ret ? 0 : -ENOMEM;
-}
 
 static int parse_status(const char *text, enum run_result_status *ret)
 {
@@ -38,48 +21,29 @@ static int parse_status(const char *text, enum run_result_status *ret)
     return -EPROTO;
 }
 
-static int fill(const cJSON *json, struct run_result *out, struct err *err)
-{
-    const cJSON *code = get(json, "exit_code"), *sig = get(json, "signal");
-    const cJSON *files = get(json, "files_list");
-
-    if (parse_status(cJSON_GetStringValue(get(json, "status")), &out->status))
-        return err_set(err, EPROTO, "the daemon's result has no status that is known");
-    if (copy_text(get(json, "execution_id"), &out->execution_id) ||
-        copy_text(get(json, "error"), &out->error) ||
-        copy_text(get(get(json, "skill"), "name"), &out->skill_name))
-        return err_set(err, ENOMEM, "out of memory");
-    if (cJSON_IsNumber(code)) {
-        out->has_exit_code = true;
-        out->exit_code = code->valueint;
-    }
-    if (cJSON_IsNumber(sig) && sig->valueint > 0 && sig->valueint < NSIG)
-        out->signal = sig->valueint;
-    if (cJSON_IsArray(files))
-        out->n_files = (size_t)cJSON_GetArraySize(files);
-    const cJSON *warning;
-    cJSON_ArrayForEach(warning, get(json, "warnings"))
-    {
-        const char *text = cJSON_GetStringValue(warning);
-        if (text && skill_strings_add(&out->warnings, "%s", text))
-            return err_set(err, ENOMEM, "out of memory");
-    }
-    return 0;
-}
-
 int run_result_parse(const char *json, size_t len, struct run_result *ret, struct err *err)
 {
-    struct run_result out = {0};
     cJSON *root = cJSON_ParseWithLength(json, len);
+    const cJSON *code = verbs_member(root, "exit_code"), *sig = verbs_member(root, "signal");
+    struct run_result out = {
+        .json = root,
+        .execution_id = verbs_text(root, "execution_id"),
+        .error = verbs_text(root, "error"),
+        .skill_name = verbs_text(verbs_member(root, "skill"), "name"),
+        .exit_code = cJSON_IsNumber(code) ? code->valueint : 0,
+        .n_files = (size_t)cJSON_GetArraySize(verbs_member(root, "files_list")),
+        .warnings = verbs_member(root, "warnings"),
+    };
+    int result = 0;
 
-    if (!cJSON_IsObject(root)) {
-        cJSON_Delete(root);
-        return err_set(err, EPROTO, "the daemon's result is no JSON object");
-    }
-    int result = fill(root, &out, err);
-    cJSON_Delete(root);
+    if (cJSON_IsNumber(sig) && sig->valueint > 0 && sig->valueint < NSIG)
+        out.signal = sig->valueint;
+    if (!cJSON_IsObject(root))
+        result = err_set(err, EPROTO, "the daemon's result is no JSON object");
+    else if (parse_status(verbs_text(root, "status"), &out.status))
+        result = err_set(err, EPROTO, "the daemon's result has no status that is known");
     if (result < 0)
-        run_result_finish(&out);
+        cJSON_Delete(root);
     else
         *ret = out;
     return result;
@@ -87,10 +51,7 @@ int run_result_parse(const char *json, size_t len, struct run_result *ret, struc
 
 void run_result_finish(struct run_result *result)
 {
-    free(result->execution_id);
-    free(result->error);
-    free(result->skill_name);
-    skill_strings_finish(&result->warnings);
+    cJSON_Delete(result->json);
     *result = (struct run_result){0};
 }
 
@@ -108,7 +69,7 @@ int run_result_exit_status(const struct run_result *result)
     }
     if (result->signal)
         return 128 + result->signal;
-    if (result->has_exit_code && result->exit_code > 0 && result->exit_code < 256)
+    if (result->exit_code > 0 && result->exit_code < 256)
         return result->exit_code;
     /* Nothing that the skill did: its machine failed, or its result could not be kept. */
     return CLI_FAILED;

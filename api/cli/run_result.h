@@ -5,11 +5,11 @@
 #ifndef SKILLVM_API_CLI_RUN_RESULT_H
 #define SKILLVM_API_CLI_RUN_RESULT_H
 
-#include "api/skill/skill.h"
 #include "base/err.h"
 
-#include <stdbool.h>
 #include <stddef.h>
+
+struct cJSON;
 
 enum run_result_status {
     RUN_RESULT_SUCCESS,
@@ -20,17 +20,18 @@ enum run_result_status {
 
 struct run_result {
     enum run_result_status status;
-    bool has_exit_code;
-    int exit_code;
-    int signal;         /* 0: none */
-    char *execution_id; /* owned */
-    char *error;        /* owned, or NULL */
-    char *skill_name;   /* owned, or NULL */
+    int exit_code; /* 0: success, or none */
+    int signal;    /* 0: none */
+    /* Of json, each of them NULL where there is none: */
+    const char *execution_id;
+    const char *error;
+    const char *skill_name;
+    const struct cJSON *warnings; /* texts */
     size_t n_files;
-    struct skill_strings warnings;
+    struct cJSON *json; /* owned */
 };
 
-/* Parses a result. 0, -EPROTO with err, or -ENOMEM. The caller finishes *ret on success. */
+/* Parses a result. 0, or -EPROTO with err. The caller finishes *ret on success. */
 int run_result_parse(const char *json, size_t len, struct run_result *ret, struct err *err);
 void run_result_finish(struct run_result *result);
 

@@ -6,15 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value && *value ? value : NULL;
-}
 
 /* The server's URL and what named it; NULL where a daemon of this machine is meant. */
 static const char *find_server(const struct cli_globals *globals, const char **ret_from)
@@ -24,12 +16,12 @@ static const char *find_server(const struct cli_globals *globals, const char **r
     *ret_from = "--server";
     if (globals->server)
         return globals->server;
-    if (globals->socket_path || globals->data_dir || variable("SKILLVM_SOCKET"))
+    if (globals->socket_path || globals->data_dir || cli_variable("SKILLVM_SOCKET"))
         return NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         *ret_from = names[i];
-        if (variable(names[i]))
-            return variable(names[i]);
+        if (cli_variable(names[i]))
+            return cli_variable(names[i]);
     }
     return NULL;
 }
@@ -72,11 +64,11 @@ static int find_key(struct cli *cli, const struct cli_globals *globals, struct e
                 "--key @FILE or SKILLVM_API_KEY");
         return copy_key(cli, globals->key, "--key", err);
     }
-    if (variable("SKILLVM_API_KEY"))
-        return copy_key(cli, variable("SKILLVM_API_KEY"), "SKILLVM_API_KEY", err);
+    if (cli_variable("SKILLVM_API_KEY"))
+        return copy_key(cli, cli_variable("SKILLVM_API_KEY"), "SKILLVM_API_KEY", err);
     /* The key of another service's client is not for a daemon of this machine. */
-    if (cli->server[0] && variable("SKILLBOX_API_KEY"))
-        return copy_key(cli, variable("SKILLBOX_API_KEY"), "SKILLBOX_API_KEY", err);
+    if (cli->server[0] && cli_variable("SKILLBOX_API_KEY"))
+        return copy_key(cli, cli_variable("SKILLBOX_API_KEY"), "SKILLBOX_API_KEY", err);
     return 0;
 }
 

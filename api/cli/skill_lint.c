@@ -43,10 +43,8 @@ static int print_json(const struct skill *skill, const struct skill_strings *err
     cJSON *json = cJSON_CreateObject();
 
     cJSON_AddBoolToObject(json, "valid", errors->len == 0);
-    if (skill->name)
-        cJSON_AddStringToObject(json, "name", skill->name);
-    if (skill->version)
-        cJSON_AddStringToObject(json, "version", skill->version);
+    (void)verbs_add_text(json, "name", skill->name);
+    (void)verbs_add_text(json, "version", skill->version);
     add_strings(json, "warnings", &skill->warnings);
     add_strings(json, "errors", errors);
     return verbs_print_tree(json);
@@ -67,9 +65,9 @@ static void print_text(const struct skill *skill, const struct skill_strings *er
 
 int skill_lint(const struct cli *cli, const struct options *options)
 {
-    struct skill_archive archive = {0};
-    struct skill skill = {0};
-    struct skill_strings errors = {0};
+    __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
+    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_skill_strings_ struct skill_strings errors = {0};
     struct err err = {0};
     int result = skill_load(options->args[0], -1, &archive, &skill, &err), status = CLI_OK;
 
@@ -79,18 +77,11 @@ int skill_lint(const struct cli *cli, const struct options *options)
     else if (options->strict)
         result = specification_check(archive.skill_md, archive.skill_md_len, archive.folder,
                                      &errors);
-    if (result < 0) {
-        cli_say("out of memory");
-        status = CLI_FAILED;
-    } else if (options->json) {
+    if (result < 0)
+        status = verbs_no_memory();
+    else if (options->json)
         status = print_json(&skill, &errors);
-    } else {
+    else
         print_text(&skill, &errors);
-    }
-    if (status == CLI_OK && errors.len > 0)
-        status = CLI_NO;
-    skill_strings_finish(&errors);
-    skill_archive_finish(&archive);
-    skill_finish(&skill);
-    return status;
+    return status == CLI_OK && errors.len > 0 ? CLI_NO : status;
 }

@@ -3,11 +3,13 @@
 #include "api/cli/skill_verbs.h"
 
 #include "api/cli/zip.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +27,7 @@ const struct verb skill_verbs[] = {
                 "other content needs another version.",
         .examples = "skill push examples/word-counter\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_push,
     },
     {
@@ -46,8 +47,7 @@ const struct verb skill_verbs[] = {
                 "the one registered last.",
         .examples = "skill show word-counter@1.0.0\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_show,
     },
     {
@@ -58,8 +58,7 @@ const struct verb skill_verbs[] = {
             "Removes a version of a skill from the daemon; VERSION may be latest. What runs "
             "it goes on.",
         .examples = "skill rm word-counter@1.0.0\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_rm,
     },
     {
@@ -73,8 +72,7 @@ const struct verb skill_verbs[] = {
                 "too. Names may be of any script and are compared in NFKC.",
         .examples = "skill lint my-skill --strict\n",
         .options = OPTION_FORMAT | OPTION_STRICT | OPTION_OFFLINE,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_lint,
     },
     {
@@ -85,8 +83,7 @@ const struct verb skill_verbs[] = {
                 "skill always gives the same zip.",
         .examples = "skill package examples/word-counter\n",
         .options = OPTION_DIR | OPTION_FORMAT | OPTION_OFFLINE,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_package,
     },
     {
@@ -96,8 +93,7 @@ const struct verb skill_verbs[] = {
         .text = "Makes the folder NAME with a SKILL.md and a main.py to begin with.",
         .examples = "skill init my-skill && skillvm run ./my-skill\n",
         .options = OPTION_FORMAT | OPTION_OFFLINE,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = skill_init,
     },
     {.name = NULL},
@@ -155,40 +151,27 @@ static int package(const struct options *options, struct skill *skill, char **re
 
 int skill_package(const struct cli *cli, const struct options *options)
 {
-    struct skill skill = {0};
+    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_free_ char *name = NULL;
     struct err err = {0};
-    char *name = NULL;
 
     (void)cli;
-    int status = package(options, &skill, &name, &err) < 0 ? verbs_failed(&err)
-                                                           : print_paths(options, &name, 1);
-    free(name);
-    skill_finish(&skill);
-    return status;
+    return package(options, &skill, &name, &err) < 0 ? verbs_failed(&err)
+                                                     : print_paths(options, &name, 1);
 }
 
-/* %s in the text stands for the name. */
-static int write_filled(int fd, const char *text, const char *skill_name)
-{
-    for (const char *mark; (mark = strstr(text, "%s")); text = mark + 2) {
-        int r = fd_write_full(fd, text, (size_t)(mark - text));
+static int write_file(int dir_fd, const char *name, struct err *err, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-        if (r < 0)
-            return r;
-        r = fd_write_full(fd, skill_name, strlen(skill_name));
-        if (r < 0)
-            return r;
-    }
-    return fd_write_full(fd, text, strlen(text));
-}
-
-static int write_file(int dir_fd, const char *name, const char *text, const char *skill_name,
-                      struct err *err)
+static int write_file(int dir_fd, const char *name, struct err *err, const char *format, ...)
 {
     _cleanup_fd_ int fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-    int r = fd < 0 ? -errno : write_filled(fd, text, skill_name);
+    va_list args;
 
-    return r < 0 ? err_set_errno(err, -r, "cannot write %s", name) : 0;
+    va_start(args, format);
+    int n = fd < 0 ? -1 : vdprintf(fd, format, args);
+    va_end(args);
+    return n < 0 ? err_set_errno(err, errno, "cannot write %s", name) : 0;
 }
 
 /* The specification's name: lower-case letters, digits and single hyphens. */
@@ -234,8 +217,8 @@ int skill_init(const struct cli *cli, const struct options *options)
                                 "single hyphens between them");
     if (mkdir(name, 0755) < 0 || (dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         (void)err_set_errno(&err, errno, "cannot make the folder %s", name);
-    else if (write_file(dir, "SKILL.md", skill_md, name, &err) == 0)
-        (void)write_file(dir, "main.py", main_py, name, &err);
+    else if (write_file(dir, "SKILL.md", &err, skill_md, name, name) == 0)
+        (void)write_file(dir, "main.py", &err, "%s", main_py);
     if (err.code)
         return verbs_failed(&err);
     if (options->json) {

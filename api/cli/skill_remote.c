@@ -4,18 +4,18 @@
 #include "api/cli/show.h"
 #include "api/cli/skill_verbs.h"
 #include "api/cli/table.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void print_warnings(const cJSON *json)
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "warnings"))
+    cJSON_ArrayForEach(item, verbs_member(json, "warnings"))
     {
         if (cJSON_IsString(item))
             cli_say("warning: %s", item->valuestring);
@@ -25,14 +25,13 @@ static void print_warnings(const cJSON *json)
 static void print_pushed(const cJSON *json)
 {
     const char *digest = verbs_text(json, "digest");
-
-    const char *name = verbs_text(json, "name"), *version = verbs_text(json, "version");
-    char line[512];
+    char skill[VERBS_SKILL_SIZE];
 
     print_warnings(json);
-    (void)snprintf(line, sizeof(line), "%s@%s  %.12s\n", name ? name : "",
-                   version ? version : "", digest ? digest : "");
-    show_text(stdout, line);
+    show_text(stdout, verbs_skill(json, skill));
+    show_text(stdout, "  ");
+    (void)snprintf(skill, sizeof(skill), "%.12s\n", digest ? digest : "");
+    show_text(stdout, skill);
 }
 
 int skill_push(const struct cli *cli, const struct options *options)
@@ -80,13 +79,15 @@ int skill_list(const struct cli *cli, const struct options *options)
     return verbs_print(cli, options, result, &error, json, print_list);
 }
 
-/* NAME[@VERSION]: the name, which the caller frees; *ret_version is borrowed, or NULL. */
+/* NAME[@VERSION]: the name, which the caller frees, and the version behind it, or NULL. */
 static char *split_name(const char *text, const char **ret_version)
 {
-    const char *at = strchr(text, '@');
+    char *name = strdup(text), *at = name ? strchr(name, '@') : NULL;
 
     *ret_version = at && at[1] ? at + 1 : NULL;
-    return at ? strndup(text, (size_t)(at - text)) : strdup(text);
+    if (at)
+        *at = '\0';
+    return name;
 }
 
 static void print_skill(const cJSON *json)
@@ -94,7 +95,7 @@ static void print_skill(const cJSON *json)
     static const char *const keys[] = {
         "name", "version",       "description", "digest",  "created_at",   "license",
         "lang", "compatibility", "entry_point", "timeout", "allowed_tools"};
-    const cJSON *files = cJSON_GetObjectItemCaseSensitive(json, "files"), *item;
+    const cJSON *files = verbs_member(json, "files"), *item;
     const char *instructions = verbs_text(json, "instructions");
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -116,15 +117,13 @@ int skill_show(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     const char *version;
-    char *json = NULL, *name = split_name(options->args[0], &version);
+    _cleanup_free_ char *name = split_name(options->args[0], &version);
+    char *json = NULL;
     int result;
 
-    if (!name) {
-        cli_say("out of memory");
-        return CLI_FAILED;
-    }
+    if (!name)
+        return verbs_no_memory();
     result = skillvm_get_skill(cli->client, name, version, &json, &error);
-    free(name);
     return verbs_print(cli, options, result, &error, json, print_skill);
 }
 
@@ -132,19 +131,14 @@ int skill_rm(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     const char *version;
-    char *name = split_name(options->args[0], &version);
-    int result;
+    _cleanup_free_ char *name = split_name(options->args[0], &version);
 
-    if (name && !version) {
-        free(name);
+    if (!name)
+        return verbs_no_memory();
+    if (!version)
         return help_usage_error("skill", "say which version: %s@VERSION, or %s@latest",
                                 options->args[0], options->args[0]);
-    }
-    if (!name) {
-        cli_say("out of memory");
-        return CLI_FAILED;
-    }
-    result = skillvm_remove_skill(cli->client, name, version, &error);
-    free(name);
-    return result < 0 ? remote_failed(cli, &error) : CLI_OK;
+    if (skillvm_remove_skill(cli->client, name, version, &error) < 0)
+        return remote_failed(cli, &error);
+    return CLI_OK;
 }

@@ -2,15 +2,12 @@
 /* `skillvm status`: what is known about the daemon and its host, without changing anything. */
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
-#include "api/cli/remote.h"
+#include "api/cli/mark.h"
 #include "api/cli/verbs.h"
+#include "api/client/skillvm.h"
 #include "api/host/host.h"
-#include "base/clock.h"
-#include "base/fd.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,25 +25,14 @@ struct status {
     double machines, parked_fresh, parked_used;
 };
 
-/* Seconds since a process started: field 22 of /proc/PID/stat against CLOCK_BOOTTIME. */
+/* Seconds since a process started. */
 static double process_age_s(pid_t pid)
 {
-    char path[64], text[1024];
+    double started = (double)mark_start_time(pid) / (double)sysconf(_SC_CLK_TCK);
     struct timespec now;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, sizeof(text) - 1);
-    if (n <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+    if (started <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
         return 0;
-    text[n] = '\0';
-    /* The name, in parentheses, may hold anything: count from behind it. */
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at)
-        return 0;
-    double started = (double)strtoull(at, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
     double age = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - started;
     return age > 0 ? age : 0;
 }
@@ -76,7 +62,6 @@ static void read_machines(struct skillvm *client, struct status *s)
 static int read_status(const struct cli *cli, struct status *s, struct err *err)
 {
     struct skillvm_error why = {0};
-    struct skillvm *client;
     int result = daemon_find(cli, &s->daemon, err);
 
     if (result < 0)
@@ -87,12 +72,8 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
     if (!s->daemon.up)
         return 0;
     s->uptime_s = process_age_s(s->daemon.pid);
-    result = remote_open(cli, &client, err);
-    if (result < 0)
-        return result;
-    s->ready = skillvm_ready(client, &why) == 0;
-    read_machines(client, s);
-    skillvm_close(client);
+    s->ready = skillvm_ready(cli->client, &why) == 0;
+    read_machines(cli->client, s);
     if (!s->ready)
         snprintf(s->detail, sizeof(s->detail), "%s", why.message);
     return 0;
@@ -106,18 +87,14 @@ static const char *host_name(const struct status *s)
 static int print_json(const struct cli *cli, const struct status *s)
 {
     cJSON *json = cJSON_CreateObject();
-    bool up = s->daemon.up;
+    bool up = s->daemon.up, soft = s->host.state != HOST_STOPPED;
 
     cJSON_AddBoolToObject(json, "up", up);
     cJSON_AddBoolToObject(json, "ready", s->ready);
-    if (up || s->host.state != HOST_STOPPED)
-        cJSON_AddStringToObject(json, "host", host_name(s));
-    else
-        cJSON_AddNullToObject(json, "host");
-    if (up)
-        cJSON_AddNumberToObject(json, "pid", s->daemon.pid);
-    else
-        cJSON_AddNullToObject(json, "pid");
+    cJSON_AddItemToObject(json, "host",
+                          up || soft ? cJSON_CreateString(host_name(s)) : cJSON_CreateNull());
+    cJSON_AddItemToObject(json, "pid",
+                          up ? cJSON_CreateNumber(s->daemon.pid) : cJSON_CreateNull());
     cJSON_AddNumberToObject(json, "uptime_seconds", (double)(int64_t)s->uptime_s);
     if (s->detail[0])
         cJSON_AddStringToObject(json, "detail", s->detail);
@@ -130,16 +107,16 @@ static int print_json(const struct cli *cli, const struct status *s)
     cJSON_AddStringToObject(json, "socket", cli->socket_path);
     cJSON_AddStringToObject(json, "data", cli->data_dir);
     cJSON_AddStringToObject(json, "version", SKILLVM_VERSION);
-    if (s->host.state != HOST_STOPPED) {
-        cJSON *soft = cJSON_AddObjectToObject(json, "software_host");
-        cJSON_AddStringToObject(soft, "state", host_state_name(s->host.state));
-        cJSON_AddNumberToObject(soft, "supervisor_pid", s->host.supervisor_pid);
-        cJSON_AddNumberToObject(soft, "qemu_pid", s->host.qemu_pid);
-        cJSON_AddNumberToObject(soft, "restarts", s->host.restarts);
-        cJSON_AddNumberToObject(soft, "boot_ms", (double)s->host.boot_ms);
-        cJSON_AddNumberToObject(soft, "memory_mib", s->host.memory_mib);
-        cJSON_AddStringToObject(soft, "last_restart_reason", s->host.last_reason);
-        cJSON_AddStringToObject(soft, "log", s->host.log_path);
+    if (soft) {
+        cJSON *host = cJSON_AddObjectToObject(json, "software_host");
+        cJSON_AddStringToObject(host, "state", host_state_name(s->host.state));
+        cJSON_AddNumberToObject(host, "supervisor_pid", s->host.supervisor_pid);
+        cJSON_AddNumberToObject(host, "qemu_pid", s->host.qemu_pid);
+        cJSON_AddNumberToObject(host, "restarts", s->host.restarts);
+        cJSON_AddNumberToObject(host, "boot_ms", (double)s->host.boot_ms);
+        cJSON_AddNumberToObject(host, "memory_mib", s->host.memory_mib);
+        cJSON_AddStringToObject(host, "last_restart_reason", s->host.last_reason);
+        cJSON_AddStringToObject(host, "log", s->host.log_path);
     }
     int status = verbs_print_tree(json);
 
@@ -179,15 +156,10 @@ static int print_text(const struct cli *cli, const struct status *s)
 static int server_status(const struct cli *cli, bool json)
 {
     struct skillvm_error error = {0};
-    struct skillvm *client;
-    struct err err = {0};
+    bool ready = skillvm_ready(cli->client, &error) == 0;
+    bool up = ready || error.http_status > 0;
     cJSON *tree;
 
-    if (remote_open(cli, &client, &err) < 0)
-        return verbs_failed(&err);
-    bool ready = skillvm_ready(client, &error) == 0;
-    bool up = ready || error.http_status > 0;
-    skillvm_close(client);
     if (json) {
         tree = cJSON_CreateObject();
         cJSON_AddBoolToObject(tree, "up", up);
@@ -203,21 +175,14 @@ static int server_status(const struct cli *cli, bool json)
     return up ? CLI_OK : CLI_NO;
 }
 
-int cmd_status(struct cli_globals *globals, int argc, char **argv)
+int cmd_status(const struct cli *cli, const struct options *options)
 {
-    struct options options = {0};
     struct status s = {0};
-    struct cli cli = {0};
     struct err err = {0};
-    int status = options_parse_simple(globals, "status", argc, argv, &options);
 
-    if (status >= 0)
-        return status;
-    if (cli_find_daemon(&cli, globals, &err) < 0)
+    if (cli->server[0])
+        return server_status(cli, options->json);
+    if (read_status(cli, &s, &err) < 0)
         return verbs_failed(&err);
-    if (cli.server[0])
-        return server_status(&cli, options.json);
-    if (read_status(&cli, &s, &err) < 0)
-        return verbs_failed(&err);
-    return options.json ? print_json(&cli, &s) : print_text(&cli, &s);
+    return options->json ? print_json(cli, &s) : print_text(cli, &s);
 }

@@ -4,6 +4,7 @@
 #include "api/cli/show.h"
 #include "api/cli/table.h"
 #include "api/skill/duration.h"
+#include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -21,19 +22,16 @@ static const struct limit {
     enum amount amount;
     size_t offset;
 } limits[] = {
-    {"weight", "weight", "weight", AMOUNT_COUNT, offsetof(struct options, weight)},
-    {"max-running", "max_running", "max running", AMOUNT_COUNT,
-     offsetof(struct options, max_running)},
-    {"max-queued", "max_queued", "max queued", AMOUNT_COUNT,
-     offsetof(struct options, max_queued)},
-    {"rate", "rate_per_minute", "per minute", AMOUNT_COUNT, offsetof(struct options, rate)},
-    {"cpu-per-day", "cpu_ms_per_day", "CPU per day", AMOUNT_TIME,
-     offsetof(struct options, cpu_per_day)},
-    {"storage", "storage_bytes", "storage", AMOUNT_SIZE, offsetof(struct options, storage)},
-    {"max-timeout", "max_timeout_ms", "max timeout", AMOUNT_TIME,
-     offsetof(struct options, max_timeout)},
-    {"max-memory", "max_memory_bytes", "max memory", AMOUNT_SIZE,
-     offsetof(struct options, max_memory)},
+#define MEMBER(member) offsetof(struct options, member)
+    {"weight", "weight", "weight", AMOUNT_COUNT, MEMBER(weight)},
+    {"max-running", "max_running", "max running", AMOUNT_COUNT, MEMBER(max_running)},
+    {"max-queued", "max_queued", "max queued", AMOUNT_COUNT, MEMBER(max_queued)},
+    {"rate", "rate_per_minute", "per minute", AMOUNT_COUNT, MEMBER(rate)},
+    {"cpu-per-day", "cpu_ms_per_day", "CPU per day", AMOUNT_TIME, MEMBER(cpu_per_day)},
+    {"storage", "storage_bytes", "storage", AMOUNT_SIZE, MEMBER(storage)},
+    {"max-timeout", "max_timeout_ms", "max timeout", AMOUNT_TIME, MEMBER(max_timeout)},
+    {"max-memory", "max_memory_bytes", "max memory", AMOUNT_SIZE, MEMBER(max_memory)},
+#undef MEMBER
 };
 
 #define N_LIMITS (sizeof(limits) / sizeof(limits[0]))
@@ -59,20 +57,6 @@ static int parse_amount(enum amount amount, const char *text, double *ret)
     }
     *ret = (double)value;
     return result;
-}
-
-/* The one limit that is a word. False: it is none that there is. */
-static bool add_reuse(const char *text, cJSON *object)
-{
-    static const char *const words[] = {"none", "skill", "tenant", "never"};
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(text, words[i]) == 0) {
-            cJSON_AddStringToObject(object, "reuse", i == 0 ? "" : words[i]);
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Adds what was given as "limits". -1: go on; else the exit status. */
@@ -101,9 +85,9 @@ static int add_limits(const struct options *options, cJSON *body)
     }
     if (options->reuse && !object)
         object = cJSON_AddObjectToObject(body, "limits");
-    if (options->reuse && !add_reuse(options->reuse, object))
-        return help_usage_error("tenant", "--reuse %s: use skill, tenant or never, or none",
-                                options->reuse);
+    if (options->reuse)
+        cJSON_AddStringToObject(object, "reuse",
+                                strcmp(options->reuse, "none") == 0 ? "" : options->reuse);
     return -1;
 }
 
@@ -119,14 +103,13 @@ static const char *show_amount(enum amount amount, double value, char out[SHOW_S
 
 static const char *state_of(const cJSON *json)
 {
-    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "disabled")) ? "disabled"
-                                                                            : "active";
+    return cJSON_IsTrue(verbs_member(json, "disabled")) ? "disabled" : "active";
 }
 
 static void print_tenant(const cJSON *json)
 {
-    const cJSON *given = cJSON_GetObjectItemCaseSensitive(json, "limits");
-    const cJSON *usage = cJSON_GetObjectItemCaseSensitive(json, "usage");
+    const cJSON *given = verbs_member(json, "limits");
+    const cJSON *usage = verbs_member(json, "usage");
     const char *reuse = verbs_text(given, "reuse");
     char text[SHOW_SIZE];
 
@@ -155,8 +138,8 @@ static void print_tenants(const cJSON *json)
 
     cJSON_ArrayForEach(item, json)
     {
-        const cJSON *given = cJSON_GetObjectItemCaseSensitive(item, "limits");
-        const cJSON *usage = cJSON_GetObjectItemCaseSensitive(item, "usage");
+        const cJSON *given = verbs_member(item, "limits");
+        const cJSON *usage = verbs_member(item, "usage");
         char weight[SHOW_SIZE], stored[SHOW_SIZE], cpu[SHOW_SIZE], age[SHOW_SIZE];
 
         (void)snprintf(weight, sizeof(weight), "%.0f", verbs_number(given, "weight"));
@@ -193,11 +176,9 @@ static int tenant_list(const struct cli *cli, const struct options *options)
 static int tenant_one(const struct cli *cli, const struct options *options, const char *method,
                       cJSON *body)
 {
-    char *path = admin_path("tenants", options->args[0]);
-    int status = admin_send(cli, options, method, path, body, print_tenant);
+    _cleanup_free_ char *path = admin_path("tenants", options->args[0]);
 
-    free(path);
-    return status;
+    return admin_send(cli, options, method, path, body, print_tenant);
 }
 
 static int tenant_show(const struct cli *cli, const struct options *options)
@@ -213,8 +194,7 @@ static int tenant_set(const struct cli *cli, const struct options *options)
     if (options->enable && options->disable)
         return help_usage_error("tenant", "give --enable or --disable, not both");
     body = cJSON_CreateObject();
-    if (options->name)
-        cJSON_AddStringToObject(body, "name", options->name);
+    (void)verbs_add_text(body, "name", options->name);
     if (options->enable || options->disable)
         cJSON_AddBoolToObject(body, "disabled", options->disable);
     status = add_limits(options, body);
@@ -242,8 +222,7 @@ const struct verb tenant_verbs[] = {
                 "given is none of its own.",
         .examples = "tenant create acme --max-running 4 --storage 5Gi\n",
         .options = OPTION_FORMAT | OPTION_LIMITS,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_create,
     },
     {
@@ -262,8 +241,7 @@ const struct verb tenant_verbs[] = {
         .text = "Shows a tenant, its limits and what it uses. TENANT is an id or a name.",
         .examples = "tenant show acme\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_show,
     },
     {
@@ -274,8 +252,7 @@ const struct verb tenant_verbs[] = {
                 "tenant's keys are refused; what it has stays.",
         .examples = "tenant set acme --max-running 8 --storage none\n",
         .options = OPTION_FORMAT | OPTION_LIMITS | OPTION_NAME | OPTION_SWITCH,
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_set,
     },
     {
@@ -285,8 +262,7 @@ const struct verb tenant_verbs[] = {
         .text = "Removes a tenant with its keys, skills, executions and files. None of its "
                 "executions may wait or run.",
         .examples = "tenant rm acme\n",
-        .min_args = 1,
-        .max_args = 1,
+        .n_args = 1,
         .run = tenant_rm,
     },
     {.name = NULL},

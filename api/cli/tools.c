@@ -26,7 +26,7 @@ static bool is_required(const cJSON *schema, const char *name)
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(schema, "required"))
+    cJSON_ArrayForEach(item, verbs_member(schema, "required"))
     {
         if (cJSON_IsString(item) && strcmp(item->valuestring, name) == 0)
             return true;
@@ -40,12 +40,12 @@ static const char *show_arguments(const cJSON *schema, struct buf *out)
     const cJSON *item;
 
     buf_clear(out);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(schema, "properties"))
+    cJSON_ArrayForEach(item, verbs_member(schema, "properties"))
     {
         (void)buf_printf(out, is_required(schema, item->string) ? "%s%s" : "%s[%s]",
                          out->len ? " " : "", item->string);
     }
-    if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(schema, "additionalProperties")))
+    if (!cJSON_IsFalse(verbs_member(schema, "additionalProperties")))
         (void)buf_printf(out, "%s…", out->len ? " " : "");
     return buf_cstr(out);
 }
@@ -53,25 +53,23 @@ static const char *show_arguments(const cJSON *schema, struct buf *out)
 static void print_list(const cJSON *json)
 {
     static const char *const header[] = {"TOOL", "ARGUMENTS", "DESCRIPTION"};
-    struct buf arguments = buf_init(ARGUMENTS_SHOWN);
+    _cleanup_buf_ struct buf arguments = buf_init(ARGUMENTS_SHOWN);
     struct table table = table_begin(header, 3);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "tools"))
+    cJSON_ArrayForEach(item, verbs_member(json, "tools"))
     {
         const char *text = verbs_text(item, "description");
         char line[256];
 
         (void)snprintf(line, sizeof(line), "%.*s", (int)strcspn(text ? text : "", "\n"),
                        text ? text : "");
-        table_add(&table, (const char *const[]){verbs_text(item, "name"),
-                                                show_arguments(cJSON_GetObjectItemCaseSensitive(
-                                                                   item, "inputSchema"),
-                                                               &arguments),
-                                                line});
+        table_add(&table,
+                  (const char *const[]){
+                      verbs_text(item, "name"),
+                      show_arguments(verbs_member(item, "inputSchema"), &arguments), line});
     }
     (void)table_end(&table, 0);
-    buf_finish(&arguments);
 }
 
 static int tools_list(const struct cli *cli, const struct options *options)
@@ -151,7 +149,7 @@ static int finish_call(const struct call *call, const char *json)
 
 static int tools_call(const struct cli *cli, const struct options *options)
 {
-    struct buf arguments = buf_init(FILES_INPUT_MAX);
+    _cleanup_buf_ struct buf arguments = buf_init(FILES_INPUT_MAX);
     struct call call = {.json = options->json};
     const struct skillvm_events events = {.on_status = on_status,
                                           .on_stderr = on_stderr,
@@ -162,10 +160,8 @@ static int tools_call(const struct cli *cli, const struct options *options)
     char *json = NULL;
     int result, status;
 
-    if (options->n_args == 2 && files_read_input(options->args[1], &arguments, &err)) {
-        buf_finish(&arguments);
+    if (options->n_args == 2 && files_read_input(options->args[1], &arguments, &err))
         return verbs_failed(&err);
-    }
     cli_catch_interrupts();
     result =
         skillvm_call_tool(cli->client, options->args[0],
@@ -177,9 +173,7 @@ static int tools_call(const struct cli *cli, const struct options *options)
     } else {
         status = result < 0 ? remote_failed(cli, &error) : finish_call(&call, json);
     }
-    if (result == 0)
-        skillvm_free(json);
-    buf_finish(&arguments);
+    skillvm_free(json);
     return status;
 }
 
@@ -193,7 +187,7 @@ const struct verb tools_verbs[] = {
                 "printed as JSON in its shape.",
         .examples = "tools list\ntools list openai > tools.json\n",
         .options = OPTION_FORMAT,
-        .max_args = 1,
+        .n_more = 1,
         .run = tools_list,
     },
     {
@@ -206,8 +200,8 @@ const struct verb tools_verbs[] = {
                 "`skillvm run`.",
         .examples = "tools call word-counter '{\"text\": \"to be or not to be\"}'\n",
         .options = OPTION_FORMAT,
-        .min_args = 1,
-        .max_args = 2,
+        .n_args = 1,
+        .n_more = 1,
         .run = tools_call,
     },
     {.name = NULL},

@@ -1,45 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/upstream.h"
 
-#include "api/cli/remote.h"
 #include "base/clock.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* A daemon that could not be started is not tried again for each request. */
 #define RETRY_NS 10000000000ull
 
-struct upstream {
-    const struct cli *cli;
-    struct skillvm *client;
-    enum daemon_host host;
-    pthread_mutex_t lock; /* of all below; held while a daemon is being started */
-    bool using;
-    struct daemon_use use;
-    unsigned uses; /* how many were begun: which daemon a request went to */
-    struct err failure;
-    uint64_t failed_ns;
-};
-
-int upstream_open(const struct cli *cli, enum daemon_host host, struct upstream **ret_upstream,
-                  struct err *err)
+void upstream_init(struct upstream *u, const struct cli *cli, const char *host)
 {
-    struct upstream *u = calloc(1, sizeof(*u));
-
-    if (!u)
-        return err_set(err, ENOMEM, "out of memory");
     *u = (struct upstream){.cli = cli, .host = host};
-    int r = remote_open(cli, &u->client, err);
-    if (r < 0) {
-        free(u);
-        return r;
-    }
     pthread_mutex_init(&u->lock, NULL);
-    *ret_upstream = u;
-    return 0;
 }
 
 /* Under the lock. */
@@ -60,20 +33,6 @@ static int begin_use(struct upstream *u)
     return -u->failure.code;
 }
 
-/* Makes sure that a daemon is there. *ret_use says which one it is. */
-static int ensure(struct upstream *u, unsigned *ret_use, struct skillvm_error *error)
-{
-    pthread_mutex_lock(&u->lock);
-    int r = begin_use(u);
-    *ret_use = u->uses;
-    if (r < 0) {
-        error->code = -r;
-        snprintf(error->message, sizeof(error->message), "%s", u->failure.message);
-    }
-    pthread_mutex_unlock(&u->lock);
-    return r;
-}
-
 /* The daemon of that use is gone: the next request looks for another one. */
 static void forget(struct upstream *u, unsigned use)
 {
@@ -85,12 +44,19 @@ static void forget(struct upstream *u, unsigned use)
     pthread_mutex_unlock(&u->lock);
 }
 
+/* Makes sure that a daemon is there; *ret_use says which one it is. */
 static int perform_once(struct upstream *u, const struct skillvm_request *request,
                         unsigned *ret_use, struct skillvm_error *error)
 {
-    int r = ensure(u, ret_use, error);
-
-    return r < 0 ? r : skillvm_perform(u->client, request, NULL, error);
+    pthread_mutex_lock(&u->lock);
+    int r = begin_use(u);
+    *ret_use = u->uses;
+    if (r < 0) {
+        error->code = -r;
+        snprintf(error->message, sizeof(error->message), "%s", u->failure.message);
+    }
+    pthread_mutex_unlock(&u->lock);
+    return r < 0 ? r : skillvm_perform(u->cli->client, request, NULL, error);
 }
 
 int upstream_perform(struct upstream *u, const struct skillvm_request *request,
@@ -100,7 +66,7 @@ int upstream_perform(struct upstream *u, const struct skillvm_request *request,
     int r;
 
     if (u->cli->server[0])
-        return skillvm_perform(u->client, request, NULL, error);
+        return skillvm_perform(u->cli->client, request, NULL, error);
     /* Nobody listened, so nothing was sent, and it can be sent again. */
     for (int tries = 0; tries < 2; tries++) {
         r = perform_once(u, request, &use, error);
@@ -111,13 +77,9 @@ int upstream_perform(struct upstream *u, const struct skillvm_request *request,
     return r;
 }
 
-void upstream_close(struct upstream *u)
+void upstream_finish(struct upstream *u)
 {
-    if (!u)
-        return;
     if (u->using)
         daemon_use_end(u->cli, &u->use);
-    skillvm_close(u->client);
     pthread_mutex_destroy(&u->lock);
-    free(u);
 }

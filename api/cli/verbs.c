@@ -9,11 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static int refuse_count(const char *command, const struct verb *verb, int n)
+static int refuse_count(const char *command, const struct verb *verb,
+                        const struct options *options)
 {
-    bool few = n < verb->min_args;
-    int bound = few ? verb->min_args : verb->max_args;
+    bool few = options->n_args < verb->n_args;
+    int bound = verb->n_args + (few ? 0 : verb->n_more);
 
+    if (verbs_find(commands, command) == verb)
+        return help_usage_error(command, "\"%s\" is one argument too many",
+                                options->args[bound]);
     return help_usage_error(command, "`skillvm %s %s` takes %s than %d argument%s", command,
                             verb->name, few ? "no fewer" : "no more", bound,
                             bound == 1 ? "" : "s");
@@ -26,6 +30,20 @@ const struct verb *verbs_find(const struct verb *verbs, const char *name)
     return verbs->name ? verbs : NULL;
 }
 
+/* Fills in cli as far as the verb has it. 0, or -errno with err. */
+static int find(struct cli *cli, const struct cli_globals *globals, const struct verb *verb,
+                struct err *err)
+{
+    int result;
+
+    if (verb->options & OPTION_OFFLINE)
+        return verb->here ? cli_find_programs(cli, err) : 0;
+    if (verb->here)
+        return cli_find_places(cli, globals->data_dir, globals->socket_path, err);
+    result = cli_find_daemon(cli, globals, err);
+    return result < 0 ? result : remote_open(cli, &cli->client, err);
+}
+
 static int run_verb(struct cli_globals *globals, const char *command, const struct verb *verb,
                     int argc, char **argv)
 {
@@ -36,10 +54,13 @@ static int run_verb(struct cli_globals *globals, const char *command, const stru
 
     if (status >= 0)
         return status;
-    if (options.n_args < verb->min_args || options.n_args > verb->max_args)
-        return refuse_count(command, verb, options.n_args);
-    if (!(verb->options & OPTION_OFFLINE) &&
-        (cli_find_daemon(&cli, globals, &err) < 0 || remote_open(&cli, &cli.client, &err) < 0))
+    if (options.n_args < verb->n_args || options.n_args > verb->n_args + verb->n_more)
+        return refuse_count(command, verb, &options);
+    if (verb->here)
+        status = cli_refuse_server(globals, command, verb->here);
+    if (status >= 0)
+        return status;
+    if (find(&cli, globals, verb, &err) < 0)
         return verbs_failed(&err);
     status = verb->run(&cli, &options);
     skillvm_close(cli.client);
@@ -54,6 +75,8 @@ int verbs_main(struct cli_globals *globals, const struct verb *command, int argc
     argv[0] = program;
     if (command->start)
         return command->start(globals, argc, argv);
+    if (command->run)
+        return run_verb(globals, command->name, command, argc, argv);
     if (argc < 2)
         return help_usage_error(command->name, "say what to do");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
@@ -69,6 +92,12 @@ int verbs_main(struct cli_globals *globals, const struct verb *command, int argc
 int verbs_failed(const struct err *err)
 {
     cli_say("%s", err->message);
+    return CLI_FAILED;
+}
+
+int verbs_no_memory(void)
+{
+    cli_say("out of memory");
     return CLI_FAILED;
 }
 
@@ -109,14 +138,32 @@ int verbs_print(const struct cli *cli, const struct options *options, int result
     return status;
 }
 
+const struct cJSON *verbs_member(const struct cJSON *json, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(json, key);
+}
+
 const char *verbs_text(const struct cJSON *json, const char *key)
 {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+    return cJSON_GetStringValue(verbs_member(json, key));
+}
+
+const char *verbs_skill(const struct cJSON *json, char *out)
+{
+    const char *name = verbs_text(json, "name"), *version = verbs_text(json, "version");
+
+    (void)snprintf(out, VERBS_SKILL_SIZE, "%s@%s", name ? name : "", version ? version : "");
+    return out;
+}
+
+bool verbs_add_text(struct cJSON *json, const char *key, const char *text)
+{
+    return !text || cJSON_AddStringToObject(json, key, text);
 }
 
 double verbs_number(const struct cJSON *json, const char *key)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+    const cJSON *item = verbs_member(json, key);
 
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
@@ -124,12 +171,8 @@ double verbs_number(const struct cJSON *json, const char *key)
 int verbs_print_tree(struct cJSON *json)
 {
     char *text = cJSON_PrintUnformatted(json);
-    int status = CLI_FAILED;
+    int status = text ? verbs_print_json(text) : verbs_no_memory();
 
-    if (text)
-        status = verbs_print_json(text);
-    else
-        cli_say("out of memory");
     cJSON_free(text);
     cJSON_Delete(json);
     return status;

@@ -10,6 +10,8 @@
 #include "api/cli/options.h"
 #include "base/err.h"
 
+#define VERBS_SKILL_SIZE 512u
+
 struct cJSON;
 struct skillvm_error;
 
@@ -25,15 +27,15 @@ struct verb {
     const char *examples;     /* lines without "skillvm" */
     const struct verb *verbs; /* of a command that has some: ends with one without a name */
     unsigned options;         /* of enum option_kind */
-    /* Of a command without verbs: runs it, with argv[0] for what getopt says. Returns the exit
-     * status. */
-    int (*start)(struct cli_globals *globals, int argc, char **argv);
-    /* Of a verb: */
-    int min_args;
-    int max_args;
-    /* Speaks with the daemon by cli->client; with OPTION_OFFLINE cli is all zero. Returns the
-     * exit status. */
+    int n_args;               /* that it must have */
+    int n_more;               /* that it may have behind them */
+    const char *here; /* what it does on this machine, whose daemon's places cli then has and no
+                       * client; NULL: it may as well be a server's daemon */
+    /* Speaks with the daemon by cli->client. With OPTION_OFFLINE cli is all zero, but where
+     * here is set it says where programs are. Returns the exit status. */
     int (*run)(const struct cli *cli, const struct options *options);
+    /* In its place: reads its options by itself, with argv[0] for what getopt says. */
+    int (*start)(struct cli_globals *globals, int argc, char **argv);
 };
 
 /* All commands, in commands.c; ends with one without a name. */
@@ -49,6 +51,8 @@ int verbs_main(struct cli_globals *globals, const struct verb *command, int argc
 
 /* Says it and gives the exit status for what failed on this side. */
 int verbs_failed(const struct err *err);
+/* The same for a lack of memory. */
+int verbs_no_memory(void);
 
 /*
  * Ends a call of libskillvm: what failed is said; else the JSON that it gave, which is freed,
@@ -61,8 +65,13 @@ int verbs_print(const struct cli *cli, const struct options *options, int result
 int verbs_print_json(const char *json);
 /* Prints a tree as JSON and deletes it. NULL: there was no memory. Returns the exit status. */
 int verbs_print_tree(struct cJSON *json);
-/* The string member of a JSON object, or NULL. */
+/* The member of a JSON object, or NULL; as a string, or NULL. */
+const struct cJSON *verbs_member(const struct cJSON *json, const char *key);
 const char *verbs_text(const struct cJSON *json, const char *key);
+/* "NAME@VERSION" of a JSON object, in out (VERBS_SKILL_SIZE bytes). Returns out. */
+const char *verbs_skill(const struct cJSON *json, char *out);
+/* Adds a string member where text is not NULL. False without memory. */
+bool verbs_add_text(struct cJSON *json, const char *key, const char *text);
 /* The number member of a JSON object, or 0. */
 double verbs_number(const struct cJSON *json, const char *key);
 

@@ -81,22 +81,16 @@ int skillvm_open(const char *where, const char *key, struct skillvm **ret_client
     client = calloc(1, sizeof(*client));
     if (!client)
         return client_fail(error, ENOMEM, "out of memory");
-    if (is_url(where)) {
-        client->url = strdup(where);
-        for (size_t n = client->url ? strlen(client->url) : 0; n && client->url[n - 1] == '/';)
-            client->url[--n] = '\0';
-    } else {
-        client->url = strdup("http://localhost");
+    pthread_mutex_init(&client->lock, NULL);
+    client->url = strdup(is_url(where) ? where : "http://localhost");
+    for (size_t n = client->url ? strlen(client->url) : 0; n && client->url[n - 1] == '/';)
+        client->url[--n] = '\0';
+    if (!is_url(where))
         client->socket_path = strdup(where);
-    }
     if (key && asprintf(&client->auth, "Authorization: Bearer %s", key) < 0)
         client->auth = NULL;
-    if (!client->url || (!is_url(where) && !client->socket_path) || (key && !client->auth) ||
-        pthread_mutex_init(&client->lock, NULL)) {
-        free(client->url);
-        free(client->socket_path);
-        free(client->auth);
-        free(client);
+    if (!client->url || (!is_url(where) && !client->socket_path) || (key && !client->auth)) {
+        skillvm_close(client);
         return client_fail(error, ENOMEM, "out of memory");
     }
     *ret_client = client;
@@ -138,32 +132,9 @@ void skillvm_free(void *text)
 
 char *skillvm_escape(const char *text)
 {
-    struct buf out = buf_init(SIZE_MAX / 2);
-    int result = percent_append(&out, text, strlen(text), false);
-    char *given = result == 0 ? client_steal_text(&out) : NULL;
+    _cleanup_buf_ struct buf out = buf_init(SIZE_MAX / 2);
 
-    buf_finish(&out);
-    return given;
-}
-
-int client_path(struct buf *path, const char *format, ...)
-{
-    int result = 0;
-    va_list args;
-
-    va_start(args, format);
-    for (const char *at = format; result == 0 && *at; at++) {
-        if (*at != '%') {
-            result = buf_append(path, at, 1);
-        } else {
-            const char *text = va_arg(args, const char *);
-
-            at++;
-            result = percent_append(path, text, strlen(text), *at == 'S');
-        }
-    }
-    va_end(args);
-    return result;
+    return percent_append(&out, text, strlen(text), false) < 0 ? NULL : client_steal_text(&out);
 }
 
 char *client_steal_text(struct buf *body)
@@ -184,7 +155,7 @@ static int keep_body(void *ctx, const char *type, const void *data, size_t len)
 int client_fetch(struct skillvm *client, const struct skillvm_request *request, char **ret_body,
                  size_t *ret_len, struct skillvm_error *error)
 {
-    struct buf body = buf_init(CLIENT_ANSWER_MAX);
+    _cleanup_buf_ struct buf body = buf_init(CLIENT_ANSWER_MAX);
     struct skillvm_request with_body = *request;
     int result;
 
@@ -192,17 +163,16 @@ int client_fetch(struct skillvm *client, const struct skillvm_request *request, 
     with_body.ctx = &body;
     result = skillvm_perform(client, &with_body, NULL, error);
     if (result == -E2BIG || result == -ENOMEM)
-        result = client_fail_buf(error, result);
-    if (result == 0 && !buf_cstr(&body))
-        result = client_fail_buf(error, -ENOMEM);
-    if (result == 0) {
-        if (ret_len)
-            *ret_len = body.len;
-        if (ret_body)
-            *ret_body = client_steal_text(&body);
-    }
-    buf_finish(&body);
-    return result;
+        return client_fail_buf(error, result);
+    if (result < 0)
+        return result;
+    if (!buf_cstr(&body))
+        return client_fail_buf(error, -ENOMEM);
+    if (ret_len)
+        *ret_len = body.len;
+    if (ret_body)
+        *ret_body = client_steal_text(&body);
+    return 0;
 }
 
 int skillvm_request(struct skillvm *client, const char *method, const char *path,

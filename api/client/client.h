@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #define CLIENT_ANSWER_MAX    (128u << 20) /* bytes of an answer or event that is kept */
+#define CLIENT_PATH_MAX      16384u
 #define CLIENT_SHORT_WAIT_MS 60000u
 #define CLIENT_LONG_WAIT_MS  300000u /* of what sends or prepares a skill */
 
@@ -33,12 +34,6 @@ int client_fail_buf(struct skillvm_error *error, int result);
 
 /* Ends an idle transfer. NULL is fine. */
 void perform_end_idle(void *idle);
-
-/*
- * Appends the format's text with each %s replaced by the next argument, percent-encoded, and
- * each %S by one whose slashes stay. 0 or of base/buf.h.
- */
-int client_path(struct buf *path, const char *format, ...);
 
 /* Leaves the buffer's text to the caller and an empty buffer behind; NULL without memory. */
 char *client_steal_text(struct buf *body);

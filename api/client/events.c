@@ -2,13 +2,13 @@
 /* Executions and tools whose events are passed on as they come. */
 #include "api/client/client.h"
 #include "api/client/sse.h"
+#include "api/json/json_text.h"
+#include "base/percent.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PATH_TEXT_MAX 16384u
 
 static const struct skillvm_events no_events;
 
@@ -144,35 +144,27 @@ int skillvm_follow(struct skillvm *client, const char *execution_id,
                    const struct skillvm_events *events, char **ret_result,
                    struct skillvm_error *error)
 {
-    struct buf path = buf_init(PATH_TEXT_MAX);
+    _cleanup_buf_ struct buf path = buf_init(CLIENT_PATH_MAX);
     struct skillvm_request r = {0};
-    int result = client_path(&path, "/v1/executions/%s/events", execution_id);
+    int result = percent_printf(&path, "/v1/executions/%s/events", execution_id);
 
-    r.path = result == 0 ? buf_cstr(&path) : NULL;
-    result = r.path ? stream(client, &r, events, ret_result, error)
-                    : client_fail(error, ENAMETOOLONG, "the id is too long");
-    buf_finish(&path);
-    return result;
+    r.path = result < 0 ? NULL : buf_cstr(&path);
+    return r.path ? stream(client, &r, events, ret_result, error)
+                  : client_fail(error, ENAMETOOLONG, "the id is too long");
 }
 
 int skillvm_call_tool(struct skillvm *client, const char *name, const char *arguments,
                       const struct skillvm_events *events, char **ret_result,
                       struct skillvm_error *error)
 {
-    struct buf json = buf_init(CLIENT_ANSWER_MAX);
-    cJSON *text = cJSON_CreateString(name);
-    char *quoted = text ? cJSON_PrintUnformatted(text) : NULL;
+    _cleanup_buf_ struct buf json = buf_init(CLIENT_ANSWER_MAX);
     struct skillvm_request r = {.path = "/v1/tools/call"};
-    /* The arguments go in as they are: no number of them is rounded here. */
-    int result = quoted ? buf_printf(&json, "{\"name\":%s,\"arguments\":%s}", quoted,
-                                     arguments ? arguments : "{}")
-                        : -ENOMEM;
 
-    r.json = result == 0 ? buf_cstr(&json) : NULL;
-    result = r.json ? stream(client, &r, events, ret_result, error)
-                    : client_fail_buf(error, result ? result : -ENOMEM);
-    cJSON_free(quoted);
-    cJSON_Delete(text);
-    buf_finish(&json);
-    return result;
+    /* The arguments go in as they are: no number of them is rounded here. */
+    (void)buf_printf(&json, "{\"name\":");
+    (void)json_append_cstr(&json, name);
+    (void)buf_printf(&json, ",\"arguments\":%s}", arguments ? arguments : "{}");
+    r.json = buf_cstr(&json);
+    return json.error ? client_fail_buf(error, json.error)
+                      : stream(client, &r, events, ret_result, error);
 }

@@ -35,13 +35,6 @@ struct transfer {
     char detail[CURL_ERROR_SIZE];
 };
 
-static int on_event(void *ctx, const char *name, const char *data, size_t len)
-{
-    const struct transfer *t = ctx;
-
-    return t->request->on_event(t->request->ctx, name, data, len);
-}
-
 static size_t on_write(char *data, size_t size, size_t n, void *user)
 {
     struct transfer *t = user;
@@ -101,25 +94,26 @@ static int on_seek(void *user, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-static int add_header(struct transfer *t, const char *line)
+static void add_header(struct transfer *t, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(t->headers, line);
 
-    if (!longer)
-        return -ENOMEM;
-    t->headers = longer;
-    return 0;
+    if (longer)
+        t->headers = longer;
+    else if (t->result == 0)
+        t->result = -ENOMEM;
 }
 
 /* A media type of the caller's must not become another header. */
-static int add_typed(struct transfer *t, const char *name, const char *type)
+static void add_typed(struct transfer *t, const char *name, const char *type)
 {
     char line[TYPE_MAX];
+    int n = snprintf(line, sizeof(line), "%s: %s", name, type);
 
-    if (strpbrk(type, "\r\n") ||
-        (size_t)snprintf(line, sizeof(line), "%s: %s", name, type) >= sizeof(line))
-        return -EINVAL;
-    return add_header(t, line);
+    if (!strpbrk(type, "\r\n") && n < (int)sizeof(line))
+        add_header(t, line);
+    else if (t->result == 0)
+        t->result = -EINVAL;
 }
 
 static const char *upload_type(const struct skillvm_upload *upload)
@@ -152,7 +146,6 @@ static int set_upload(struct transfer *t)
 {
     const struct skillvm_upload *upload = t->request->upload;
     struct stat st;
-    int result;
 
     if (fstat(upload->fd, &st) < 0)
         return -errno;
@@ -171,12 +164,10 @@ static int set_upload(struct transfer *t)
     curl_easy_setopt(t->curl, CURLOPT_SEEKDATA, t);
     curl_easy_setopt(t->curl, CURLOPT_POSTFIELDSIZE_LARGE,
                      t->is_regular ? (curl_off_t)t->upload_len : (curl_off_t)-1);
-    result = add_typed(t, "Content-Type", upload_type(upload));
-    if (result < 0)
-        return result;
+    add_typed(t, "Content-Type", upload_type(upload));
     if (!t->is_regular)
-        result = add_header(t, "Transfer-Encoding: chunked");
-    return result;
+        add_header(t, "Transfer-Encoding: chunked");
+    return 0;
 }
 
 static int set_body(struct transfer *t)
@@ -189,36 +180,30 @@ static int set_body(struct transfer *t)
         return 0;
     curl_easy_setopt(t->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(request->json));
     curl_easy_setopt(t->curl, CURLOPT_POSTFIELDS, request->json);
-    return add_header(t, "Content-Type: application/json");
+    add_header(t, "Content-Type: application/json");
+    return 0;
 }
 
 static int set_options(struct transfer *t, const struct skillvm *client)
 {
     const struct skillvm_request *request = t->request;
     CURL *curl = t->curl;
-    int result = buf_printf(&t->url, "%s%s", client->url, request->path);
+    int result;
 
-    if (result < 0)
-        return result;
-    result = add_typed(t, "Accept", request->accept ? request->accept : "*/*");
-    if (result < 0)
-        return result;
+    t->result = buf_printf(&t->url, "%s%s", client->url, request->path);
+    add_typed(t, "Accept", request->accept ? request->accept : "*/*");
     if (client->auth)
-        result = add_header(t, client->auth);
-    if (result < 0)
-        return result;
+        add_header(t, client->auth);
     if (client->tenant)
-        result = add_header(t, client->tenant);
-    if (result < 0)
-        return result;
+        add_header(t, client->tenant);
     result = set_body(t);
     if (result < 0)
         return result;
     /* A round trip before a body only where it is large: then a refusal costs no sending. */
     if (!(request->upload && t->is_regular && t->upload_len >= EXPECT_MIN))
-        result = add_header(t, "Expect:");
-    if (result < 0)
-        return result;
+        add_header(t, "Expect:");
+    if (t->result < 0)
+        return t->result;
     if (!buf_cstr(&t->url) || curl_easy_setopt(curl, CURLOPT_URL, t->url.data) ||
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, t->headers) ||
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https"))
@@ -421,7 +406,7 @@ int skillvm_perform(struct skillvm *client, const struct skillvm_request *reques
     t.curl = take_curl(client);
     if (!t.curl)
         return client_fail(error, ENOMEM, "out of memory");
-    sse_init(&t.sse, CLIENT_ANSWER_MAX, on_event, &t);
+    sse_init(&t.sse, CLIENT_ANSWER_MAX, request->on_event, request->ctx);
     result = perform(client, &t, ret_status, error);
     give_back(client, t.curl);
     curl_mime_free(t.mime);

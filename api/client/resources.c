@@ -5,22 +5,42 @@
 #include "base/percent.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
-#define PATH_TEXT_MAX 16384u
+static const struct skillvm_request get = {.timeout_ms = CLIENT_SHORT_WAIT_MS};
+static const struct skillvm_request get_long = {.timeout_ms = CLIENT_LONG_WAIT_MS};
+static const struct skillvm_request delete = {.method = "DELETE",
+                                              .timeout_ms = CLIENT_SHORT_WAIT_MS};
+static const struct skillvm_request delete_long = {.method = "DELETE",
+                                                   .timeout_ms = CLIENT_LONG_WAIT_MS};
 
-/* Makes the request at the path, which it takes over. result is that of building it. */
-static int fetch_at(struct skillvm *client, struct skillvm_request *request, struct buf *path,
-                    int result, char **ret_body, size_t *ret_len, struct skillvm_error *error)
+/* client_fetch() at a path. */
+static int fetch_path(struct skillvm *client, const struct skillvm_request *request,
+                      struct buf *path, char **ret_body, size_t *ret_len,
+                      struct skillvm_error *error)
 {
-    request->path = result == 0 ? buf_cstr(path) : NULL;
-    if (request->path)
-        result = client_fetch(client, request, ret_body, ret_len, error);
-    else
-        result = client_fail(error, result == -ENOMEM ? ENOMEM : ENAMETOOLONG,
-                             "the name is too long");
-    buf_finish(path);
-    return result;
+    struct skillvm_request at = *request;
+
+    at.path = path->error ? NULL : buf_cstr(path);
+    if (!at.path)
+        return client_fail(error, path->error == -ENOMEM ? ENOMEM : ENAMETOOLONG,
+                           "the name is too long");
+    return client_fetch(client, &at, ret_body, ret_len, error);
+}
+
+/* The same with the path of percent_printf(). */
+static int fetch_at(struct skillvm *client, const struct skillvm_request *request,
+                    char **ret_body, size_t *ret_len, struct skillvm_error *error,
+                    const char *format, ...)
+{
+    _cleanup_buf_ struct buf path = buf_init(CLIENT_PATH_MAX);
+    va_list args;
+
+    va_start(args, format);
+    (void)percent_vprintf(&path, format, args);
+    va_end(args);
+    return fetch_path(client, request, &path, ret_body, ret_len, error);
 }
 
 int skillvm_push_skill(struct skillvm *client, int fd, char **ret_json,
@@ -41,41 +61,26 @@ int skillvm_list_skills(struct skillvm *client, char **ret_json, struct skillvm_
 int skillvm_get_skill(struct skillvm *client, const char *name, const char *version,
                       char **ret_json, struct skillvm_error *error)
 {
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    struct skillvm_request request = {.timeout_ms = CLIENT_SHORT_WAIT_MS};
-    int result = client_path(&path, "/v1/skills/%s/%s", name, version ? version : "latest");
-
-    return fetch_at(client, &request, &path, result, ret_json, NULL, error);
+    return fetch_at(client, &get, ret_json, NULL, error, "/v1/skills/%s/%s", name,
+                    version ? version : "latest");
 }
 
 int skillvm_remove_skill(struct skillvm *client, const char *name, const char *version,
                          struct skillvm_error *error)
 {
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    struct skillvm_request request = {.method = "DELETE", .timeout_ms = CLIENT_LONG_WAIT_MS};
-    int result = client_path(&path, "/v1/skills/%s/%s", name, version);
-
-    return fetch_at(client, &request, &path, result, NULL, NULL, error);
+    return fetch_at(client, &delete_long, NULL, NULL, error, "/v1/skills/%s/%s", name, version);
 }
 
 int skillvm_cancel(struct skillvm *client, const char *execution_id,
                    struct skillvm_error *error)
 {
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    struct skillvm_request request = {.method = "DELETE", .timeout_ms = CLIENT_SHORT_WAIT_MS};
-    int result = client_path(&path, "/v1/executions/%s", execution_id);
-
-    return fetch_at(client, &request, &path, result, NULL, NULL, error);
+    return fetch_at(client, &delete, NULL, NULL, error, "/v1/executions/%s", execution_id);
 }
 
 int skillvm_get_execution(struct skillvm *client, const char *execution_id, char **ret_json,
                           struct skillvm_error *error)
 {
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    struct skillvm_request request = {.timeout_ms = CLIENT_SHORT_WAIT_MS};
-    int result = client_path(&path, "/v1/executions/%s", execution_id);
-
-    return fetch_at(client, &request, &path, result, ret_json, NULL, error);
+    return fetch_at(client, &get, ret_json, NULL, error, "/v1/executions/%s", execution_id);
 }
 
 int skillvm_list_executions(struct skillvm *client, const struct skillvm_filter *filter,
@@ -83,36 +88,32 @@ int skillvm_list_executions(struct skillvm *client, const struct skillvm_filter 
 {
     static const struct skillvm_filter all;
     const struct skillvm_filter *f = filter ? filter : &all;
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    struct skillvm_request request = {.timeout_ms = CLIENT_SHORT_WAIT_MS};
-    int result = client_path(&path, "/v1/executions");
+    const struct {
+        const char *format, *value;
+    } parts[] = {{"skill=%s", f->skill}, {"status=%s", f->status}, {"cursor=%s", f->cursor}};
+    _cleanup_buf_ struct buf path = buf_init(CLIENT_PATH_MAX);
     const char *separator = "?";
 
-    if (result == 0 && f->limit) {
+    (void)buf_printf(&path, "/v1/executions");
+    if (f->limit) {
         (void)buf_printf(&path, "?limit=%u", f->limit);
         separator = "&";
     }
-    const char *const keys[] = {"skill", "status", "cursor"};
-    const char *const values[] = {f->skill, f->status, f->cursor};
-    for (size_t i = 0; result == 0 && i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!values[i])
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (!parts[i].value)
             continue;
-        (void)buf_printf(&path, "%s%s=", separator, keys[i]);
-        (void)percent_append(&path, values[i], strlen(values[i]), false);
+        (void)buf_append(&path, separator, 1);
+        (void)percent_printf(&path, parts[i].format, parts[i].value);
         separator = "&";
     }
-    return fetch_at(client, &request, &path, result < 0 ? result : path.error, ret_json, NULL,
-                    error);
+    return fetch_path(client, &get, &path, ret_json, NULL, error);
 }
 
 int skillvm_get_logs(struct skillvm *client, const char *execution_id, char **ret_text,
                      size_t *ret_len, struct skillvm_error *error)
 {
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    struct skillvm_request request = {.timeout_ms = CLIENT_LONG_WAIT_MS};
-    int result = client_path(&path, "/v1/executions/%s/logs", execution_id);
-
-    return fetch_at(client, &request, &path, result, ret_text, ret_len, error);
+    return fetch_at(client, &get_long, ret_text, ret_len, error, "/v1/executions/%s/logs",
+                    execution_id);
 }
 
 struct download {
@@ -138,9 +139,10 @@ int skillvm_download(struct skillvm *client, const char *execution_id, const cha
 {
     struct download d = {.fd = fd, .left = max_bytes ? max_bytes : UINT64_MAX};
     struct skillvm_request request = {.on_body = write_body, .ctx = &d};
-    struct buf url = buf_init(PATH_TEXT_MAX);
-    int result = path ? client_path(&url, "/v1/executions/%s/files/%S", execution_id, path)
-                      : client_path(&url, "/v1/executions/%s/files", execution_id);
+    _cleanup_buf_ struct buf url = buf_init(CLIENT_PATH_MAX);
+    int result =
+        percent_printf(&url, path ? "/v1/executions/%s/files/%S" : "/v1/executions/%s/files",
+                       execution_id, path);
 
     request.path = result == 0 ? buf_cstr(&url) : NULL;
     result = request.path ? skillvm_perform(client, &request, NULL, error)
@@ -148,7 +150,6 @@ int skillvm_download(struct skillvm *client, const char *execution_id, const cha
     if (d.failed)
         result = client_fail(error, -d.failed, "cannot write what is downloaded: %s",
                              strerror(-d.failed));
-    buf_finish(&url);
     return result;
 }
 
@@ -156,21 +157,15 @@ int skillvm_upload(struct skillvm *client, int fd, const char *name, char **ret_
                    struct skillvm_error *error)
 {
     const struct skillvm_upload upload = {.fd = fd};
-    struct skillvm_request request = {.upload = &upload};
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    int result = client_path(&path, "/v1/files?name=%s", name);
+    const struct skillvm_request request = {.upload = &upload};
 
-    return fetch_at(client, &request, &path, result, ret_json, NULL, error);
+    return fetch_at(client, &request, ret_json, NULL, error, "/v1/files?name=%s", name);
 }
 
 int skillvm_list_tools(struct skillvm *client, const char *format, char **ret_json,
                        struct skillvm_error *error)
 {
-    struct buf path = buf_init(PATH_TEXT_MAX);
-    struct skillvm_request request = {.timeout_ms = CLIENT_LONG_WAIT_MS};
-    int result = client_path(&path, "/v1/tools?format=%s", format);
-
-    return fetch_at(client, &request, &path, result, ret_json, NULL, error);
+    return fetch_at(client, &get_long, ret_json, NULL, error, "/v1/tools?format=%s", format);
 }
 
 int skillvm_ready(struct skillvm *client, struct skillvm_error *error)

@@ -40,11 +40,6 @@ static int dispatch(struct sse *s)
     return result;
 }
 
-static bool is_field(const char *field, size_t len, const char *name)
-{
-    return len == strlen(name) && memcmp(field, name, len) == 0;
-}
-
 static int take_line(struct sse *s)
 {
     const char *line = (const char *)s->line.data;
@@ -59,19 +54,19 @@ static int take_line(struct sse *s)
         return dispatch(s);
 
     const char *colon = memchr(line, ':', len);
-    size_t field_len = colon ? (size_t)(colon - line) : len;
+    struct json_slice field = {line, colon ? (size_t)(colon - line) : len};
     const char *value = colon ? colon + 1 : line + len;
     size_t value_len = (size_t)(line + len - value);
     if (value_len && value[0] == ' ') {
         value++;
         value_len--;
     }
-    if (is_field(line, field_len, "data")) {
+    if (json_slice_is(field, "data")) {
         int result = s->has_data ? buf_append(&s->data, "\n", 1) : 0;
         s->has_data = true;
         return result ? result : buf_append(&s->data, value, value_len);
     }
-    if (is_field(line, field_len, "event"))
+    if (json_slice_is(field, "event"))
         snprintf(s->name, sizeof(s->name), "%.*s",
                  (int)(value_len < SSE_NAME_MAX ? value_len : SSE_NAME_MAX), value);
     return 0;

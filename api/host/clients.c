@@ -20,11 +20,6 @@ static const char clients_sorry[] =
     "{\"error\":\"unavailable\",\"message\":\"the software host did not answer; see its "
     "log\"}\r\n";
 
-void clients_init(struct clients *c)
-{
-    *c = (struct clients){.n = 0};
-}
-
 bool clients_full(const struct clients *c)
 {
     return c->n >= CLIENTS_MAX;

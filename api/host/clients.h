@@ -28,13 +28,13 @@ struct client {
     struct pump pump; /* once joined */
 };
 
+/* Zero it. */
 struct clients {
     struct client slot[CLIENTS_MAX];
     unsigned n;
     unsigned n_joined;
 };
 
-void clients_init(struct clients *c);
 bool clients_full(const struct clients *c);
 /* True while a client waits to be joined: the loop then has to turn often. */
 bool clients_waiting(const struct clients *c);

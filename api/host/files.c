@@ -24,6 +24,16 @@ int files_path(const char *data_dir, const char *name, char *out, struct err *er
     return 0;
 }
 
+int files_open(const char *data_dir, const char *name, int flags, char *path, struct err *err)
+{
+    int fd, r = files_path(data_dir, name, path, err);
+
+    if (r < 0)
+        return r;
+    fd = open(path, flags | O_CLOEXEC, 0600);
+    return fd < 0 ? err_set_errno(err, errno, "cannot open %s", path) : fd;
+}
+
 int files_make_dir(const char *data_dir, struct err *err)
 {
     char path[FILES_PATH_MAX];
@@ -31,13 +41,8 @@ int files_make_dir(const char *data_dir, struct err *err)
 
     if (r < 0)
         return r;
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
-            return err_set_errno(err, errno, "cannot make %s", path);
-        *slash = '/';
-    }
-    return 0;
+    r = fd_make_folders(path, 0700, 0700);
+    return r < 0 ? err_set_errno(err, -r, "cannot make %s", path) : 0;
 }
 
 /*
@@ -53,14 +58,10 @@ int files_lock(const char *data_dir, int *ret_fd, struct err *err)
 {
     char path[FILES_PATH_MAX];
     struct flock lock = files_whole(F_WRLCK);
-    _cleanup_fd_ int fd = -1;
-    int r = files_path(data_dir, "lock", path, err);
+    _cleanup_fd_ int fd = files_open(data_dir, "lock", O_RDWR | O_CREAT, path, err);
 
-    if (r < 0)
-        return r;
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_set_errno(err, errno, "cannot open %s", path);
+        return fd;
     if (fcntl(fd, F_SETLK, &lock) < 0) {
         if (errno == EAGAIN || errno == EACCES)
             return err_set(err, EALREADY, "a software host already runs on %s", data_dir);
@@ -74,14 +75,10 @@ pid_t files_lock_holder(const char *data_dir)
 {
     char path[FILES_PATH_MAX];
     struct flock lock = files_whole(F_WRLCK);
-    _cleanup_fd_ int fd = -1;
-    int r = files_path(data_dir, "lock", path, NULL);
+    _cleanup_fd_ int fd = files_open(data_dir, "lock", O_RDWR, path, NULL);
 
-    if (r < 0)
-        return r;
-    fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+        return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
     if (fcntl(fd, F_GETLK, &lock) < 0)
         return -errno;
     return lock.l_type == F_UNLCK ? 0 : lock.l_pid;
@@ -90,15 +87,11 @@ pid_t files_lock_holder(const char *data_dir)
 int files_make_disk(const char *data_dir, uint64_t size_bytes, struct err *err)
 {
     char path[FILES_PATH_MAX];
-    _cleanup_fd_ int fd = -1;
+    _cleanup_fd_ int fd = files_open(data_dir, "disk.img", O_RDWR | O_CREAT, path, err);
     struct stat st;
-    int r = files_path(data_dir, "disk.img", path, err);
 
-    if (r < 0)
-        return r;
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_set_errno(err, errno, "cannot open %s", path);
+        return fd;
     if (fstat(fd, &st) < 0 || (st.st_size == 0 && ftruncate(fd, (off_t)size_bytes) < 0))
         return err_set_errno(err, errno, "cannot make %s", path);
     return 0;
@@ -130,12 +123,10 @@ int files_make_token(const char *data_dir, uint8_t *ret_token, struct err *err)
 int files_write_status(const char *data_dir, const struct host_status *status)
 {
     char path[FILES_PATH_MAX], temporary[FILES_PATH_MAX], text[1024], reason[HOST_REASON_MAX];
-    _cleanup_fd_ int fd = -1;
-    int n, r = files_path(data_dir, "status", path, NULL);
+    _cleanup_fd_ int fd =
+        files_open(data_dir, "status.new", O_WRONLY | O_CREAT | O_TRUNC, temporary, NULL);
+    int n, r = fd < 0 ? fd : files_path(data_dir, "status", path, NULL);
 
-    if (r < 0)
-        return r;
-    r = files_path(data_dir, "status.new", temporary, NULL);
     if (r < 0)
         return r;
     snprintf(reason, sizeof(reason), "%s", status->last_reason);
@@ -144,14 +135,10 @@ int files_write_status(const char *data_dir, const struct host_status *status)
             *c = ' ';
     }
     n = snprintf(text, sizeof(text),
-                 "state=%d\nqemu_pid=%d\nrestarts=%u\nstarted_ns=%llu\nboot_ms=%llu\n"
-                 "counting=%d\nmemory_mib=%u\nlast_reason=%s\n",
+                 "state=%d\nqemu_pid=%d\nrestarts=%u\nboot_ms=%llu\n"
+                 "memory_mib=%u\nlast_reason=%s\n",
                  (int)status->state, (int)status->qemu_pid, status->restarts,
-                 (unsigned long long)status->started_ns, (unsigned long long)status->boot_ms,
-                 status->counting, status->memory_mib, reason);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
+                 (unsigned long long)status->boot_ms, status->memory_mib, reason);
     r = fd_write_full(fd, text, (size_t)n);
     if (r < 0)
         return r;
@@ -162,7 +149,7 @@ int files_open_log(const char *data_dir, uint64_t max_bytes)
 {
     char path[FILES_PATH_MAX], old[FILES_PATH_MAX];
     struct stat st;
-    int fd, r = files_path(data_dir, "log", path, NULL);
+    int r = files_path(data_dir, "log", path, NULL);
 
     if (r < 0)
         return r;
@@ -171,6 +158,5 @@ int files_open_log(const char *data_dir, uint64_t max_bytes)
         return r;
     if (stat(path, &st) == 0 && (uint64_t)st.st_size > max_bytes)
         rename(path, old);
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    return fd < 0 ? -errno : fd;
+    return files_open(data_dir, "log", O_WRONLY | O_CREAT | O_APPEND, path, NULL);
 }

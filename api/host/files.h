@@ -25,6 +25,12 @@ int files_make_dir(const char *data_dir, struct err *err);
 int files_path(const char *data_dir, const char *name, char *out, struct err *err);
 
 /*
+ * Opens one of the files (O_CLOEXEC; a new one is 0600), and writes its path to path as
+ * files_path() does. The descriptor or -errno.
+ */
+int files_open(const char *data_dir, const char *name, int flags, char *path, struct err *err);
+
+/*
  * Takes the lock. 0 with the descriptor (owned, O_CLOEXEC; closing it releases) in *ret_fd;
  * -EALREADY when another process holds it.
  */

@@ -33,6 +33,13 @@ struct host_options {
 /* The value of counting that the environment asks for (SKILLVM_SOFT_COUNTING=1). */
 bool host_counting_from_env(void);
 
+/* Finds QEMU on the PATH; its own path goes to out (PATH_MAX bytes). */
+bool host_find_qemu(char *out);
+/* What it needs below the share directory; ends with NULL. */
+extern const char *const host_images[];
+/* The first of these names that cannot be read below dir, with errno, or NULL. */
+const char *host_missing_file(const char *dir, const char *const *names);
+
 /*
  * Starts the supervisor in the background (this executable, subcommand host-soft) and waits
  * until the daemon inside answers GET /health, at most 200 s. progress (may be NULL) is called
@@ -42,6 +49,12 @@ bool host_counting_from_env(void);
  */
 int host_start(const struct host_options *options,
                void (*progress)(void *arg, const char *text), void *arg, struct err *err);
+
+/*
+ * Runs the supervisor in this process until a signal ends it, with its log on standard error.
+ * ready_fd is told how it goes (supervisor.h); -1: nobody is. Returns the exit status.
+ */
+int host_run(const struct host_options *options, int ready_fd);
 
 /*
  * Asks a running supervisor to end: the inner host syncs, powers off and only then the
@@ -56,9 +69,7 @@ struct host_status {
     pid_t supervisor_pid;
     pid_t qemu_pid; /* 0 between two boots */
     uint32_t restarts;
-    uint64_t started_ns;               /* CLOCK_REALTIME of the supervisor's start */
     uint64_t boot_ms;                  /* start of QEMU to the first answer; 0 while booting */
-    bool counting;                     /* as in host_options */
     uint32_t memory_mib;               /* as given to QEMU */
     char last_reason[HOST_REASON_MAX]; /* why it was restarted last; "" when never */
     char log_path[4096];               /* console and supervisor lines */

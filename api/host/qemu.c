@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -47,43 +48,41 @@
     "random.trust_cpu=on audit=0 kvm.tdp_mmu=0"
 
 struct qemu_args {
-    const char *argv[QEMU_ARGS_MAX + 1];
-    char *owned[QEMU_ARGS_MAX];
+    char *argv[QEMU_ARGS_MAX + 1]; /* owned; ends with NULL */
     size_t n;
-    size_t n_owned;
     bool failed;
 };
 
-static void args_add(struct qemu_args *args, const char *word)
+/* Takes the word over. */
+static void args_add(struct qemu_args *args, char *word)
 {
-    if (args->n >= QEMU_ARGS_MAX) {
+    if (word && args->n < QEMU_ARGS_MAX) {
+        args->argv[args->n++] = word;
+    } else {
+        free(word);
         args->failed = true;
-        return;
     }
-    args->argv[args->n++] = word;
-    args->argv[args->n] = NULL;
 }
 
-__attribute__((format(printf, 2, 3))) static void args_printf(struct qemu_args *args,
-                                                              const char *format, ...)
+/* An option with what it takes. */
+__attribute__((format(printf, 3, 4))) static void
+args_option(struct qemu_args *args, const char *option, const char *format, ...)
 {
     char *text = NULL;
     va_list ap;
 
     va_start(ap, format);
-    if (args->n_owned >= QEMU_ARGS_MAX || vasprintf(&text, format, ap) < 0)
-        args->failed = true;
-    else
-        args->owned[args->n_owned++] = text;
+    if (vasprintf(&text, format, ap) < 0)
+        text = NULL;
     va_end(ap);
-    if (text)
-        args_add(args, text);
+    args_add(args, strdup(option));
+    args_add(args, text);
 }
 
 static void args_finish(struct qemu_args *args)
 {
-    for (size_t i = 0; i < args->n_owned; i++)
-        free(args->owned[i]);
+    for (size_t i = 0; i < args->n; i++)
+        free(args->argv[i]);
 }
 
 /* QEMU splits options at commas; a doubled one stands for itself. -ENAMETOOLONG or 0. */
@@ -102,71 +101,59 @@ static int args_escape(const char *path, char *out, size_t size)
     return 0;
 }
 
+static void args_add_machine(struct qemu_args *args)
+{
+    static const struct {
+        const char *option, *value;
+    } fixed[] = {
+        {"-display", "none"},
+        {"-monitor", "none"},
+        {"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"},
+        {"-machine", "pc,usb=off,vmport=off"},
+        {"-accel", "tcg,tb-size=256"},
+        {"-cpu", QEMU_CPU},
+        {"-smp", "1"},
+        {"-rtc", "base=utc"},
+        {"-serial", "stdio"},
+        {"-device", "virtio-rng-pci"},
+        {"-append", QEMU_KERNEL_ARGS},
+    };
+
+    args_add(args, strdup(QEMU_PROGRAM));
+    args_add(args, strdup("-nodefaults"));
+    args_add(args, strdup("-no-user-config"));
+    args_add(args, strdup("-no-reboot"));
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        args_option(args, fixed[i].option, "%s", fixed[i].value);
+}
+
 static int args_build(struct qemu_args *args, const struct host_options *options, uint16_t port)
 {
     char share[FILES_PATH_MAX], data[FILES_PATH_MAX];
-    uint32_t memory_mib = options->memory_mib ? options->memory_mib : qemu_default_memory_mib();
 
     if (args_escape(options->share_dir, share, sizeof(share)) < 0 ||
         args_escape(options->data_dir, data, sizeof(data)) < 0)
         return -ENAMETOOLONG;
-    for (const char *const *word =
-             (const char *const[]){
-                 QEMU_PROGRAM,
-                 "-nodefaults",
-                 "-no-user-config",
-                 "-display",
-                 "none",
-                 "-monitor",
-                 "none",
-                 "-sandbox",
-                 "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-                 "-no-reboot",
-                 "-machine",
-                 "pc,usb=off,vmport=off",
-                 "-accel",
-                 "tcg,tb-size=256",
-                 "-cpu",
-                 QEMU_CPU,
-                 "-smp",
-                 "1",
-                 "-rtc",
-                 "base=utc",
-                 "-serial",
-                 "stdio",
-                 "-device",
-                 "virtio-rng-pci",
-                 "-append",
-                 QEMU_KERNEL_ARGS,
-                 NULL};
-         *word; word++)
-        args_add(args, *word);
-    if (options->counting) {
-        args_add(args, "-icount");
-        args_add(args, "shift=0,sleep=off");
-    }
-    args_add(args, "-m");
-    args_printf(args, "%u", memory_mib);
-    args_add(args, "-kernel");
-    args_printf(args, "%s/softhost/vmlinuz", options->share_dir);
-    args_add(args, "-initrd");
-    args_printf(args, "%s/softhost/initrd.img", options->share_dir);
-    args_add(args, "-drive");
-    args_printf(args, "file=%s/softhost/root.erofs,format=raw,if=virtio,readonly=on", share);
-    args_add(args, "-drive");
-    args_printf(args, "file=%s/softhost/payload.erofs,format=raw,if=virtio,readonly=on", share);
-    args_add(args, "-drive");
-    args_printf(args,
+    args_add_machine(args);
+    if (options->counting)
+        args_option(args, "-icount", "shift=0,sleep=off");
+    args_option(args, "-m", "%u",
+                options->memory_mib ? options->memory_mib : qemu_default_memory_mib());
+    args_option(args, "-kernel", "%s/softhost/vmlinuz", options->share_dir);
+    args_option(args, "-initrd", "%s/softhost/initrd.img", options->share_dir);
+    args_option(args, "-drive", "file=%s/softhost/root.erofs,format=raw,if=virtio,readonly=on",
+                share);
+    args_option(args, "-drive",
+                "file=%s/softhost/payload.erofs,format=raw,if=virtio,readonly=on", share);
+    args_option(args, "-drive",
                 "file=%s/softhost/disk.img,format=raw,if=virtio,cache=writeback,aio=threads,"
                 "discard=unmap,detect-zeroes=unmap",
                 data);
-    args_add(args, "-fw_cfg");
-    args_printf(args, "name=opt/skillvm/token,file=%s/softhost/token", data);
-    args_add(args, "-netdev");
-    args_printf(
-        args, "user,id=net,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:%u-10.0.2.15:1024", port);
-    args_add(args, "-device");
-    args_add(args, "virtio-net-pci,netdev=net,romfile=");
+    args_option(args, "-fw_cfg", "name=opt/skillvm/token,file=%s/softhost/token", data);
+    args_option(args, "-netdev",
+                "user,id=net,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:%u-10.0.2.15:1024",
+                port);
+    args_option(args, "-device", "virtio-net-pci,netdev=net,romfile=");
     return args->failed ? -ENOMEM : 0;
 }
 
@@ -180,46 +167,51 @@ uint32_t qemu_default_memory_mib(void)
     return half_mib > QEMU_MEMORY_MOST ? QEMU_MEMORY_MOST : (uint32_t)half_mib;
 }
 
-static bool qemu_installed(void)
+bool host_find_qemu(char *out)
 {
     const char *path = getenv("PATH");
-    char dir[FILES_PATH_MAX];
 
-    if (!path)
-        path = "/usr/local/bin:/usr/bin:/bin";
+    path = path ? path : "/usr/local/bin:/usr/bin:/bin";
     while (*path) {
         size_t len = strcspn(path, ":");
 
-        if (len + sizeof("/" QEMU_PROGRAM) <= sizeof(dir)) {
-            snprintf(dir, sizeof(dir), "%.*s/%s", (int)len, path, QEMU_PROGRAM);
-            if (access(dir, X_OK) == 0)
-                return true;
-        }
+        if (snprintf(out, PATH_MAX, "%.*s/%s", (int)len, path, QEMU_PROGRAM) < PATH_MAX &&
+            access(out, X_OK) == 0)
+            return true;
         path += len + (path[len] == ':');
     }
     return false;
 }
 
+const char *const host_images[] = {"softhost/vmlinuz", "softhost/initrd.img",
+                                   "softhost/root.erofs", "softhost/payload.erofs", NULL};
+
+const char *host_missing_file(const char *dir, const char *const *names)
+{
+    char path[PATH_MAX + 64];
+
+    while (*names) {
+        snprintf(path, sizeof(path), "%s/%s", dir, *names);
+        if (access(path, R_OK) < 0)
+            break;
+        names++;
+    }
+    return *names;
+}
+
 int qemu_check(const struct host_options *options, struct err *err)
 {
-    static const char *const images[] = {"vmlinuz", "initrd.img", "root.erofs",
-                                         "payload.erofs"};
-    char path[FILES_PATH_MAX];
+    char path[PATH_MAX];
 
-    if (!qemu_installed())
+    if (!host_find_qemu(path))
         return err_set(err, ENOENT,
                        "the software host needs %s, which is not installed (Debian package "
                        "qemu-system-x86)",
                        QEMU_PROGRAM);
-    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++) {
-        if (snprintf(path, sizeof(path), "%s/softhost/%s", options->share_dir, images[i]) >=
-            (int)sizeof(path))
-            return err_set(err, ENAMETOOLONG, "the path of the share directory is too long");
-        if (access(path, R_OK) < 0)
-            return err_set_errno(err, errno, "the software host's image %s cannot be read",
-                                 path);
-    }
-    return 0;
+    const char *missing = host_missing_file(options->share_dir, host_images);
+    return missing ? err_set_errno(err, errno, "the software host's image %s/%s cannot be read",
+                                   options->share_dir, missing)
+                   : 0;
 }
 
 static int qemu_free_port(uint16_t *ret_port)
@@ -251,7 +243,7 @@ static _Noreturn void qemu_child(const struct qemu_args *args, int output_fd, pi
     signal(SIGPIPE, SIG_DFL);
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(output_fd, 1) < 0 || dup2(output_fd, 2) < 0)
         _exit(127);
-    execvp(args->argv[0], (char *const *)(uintptr_t)args->argv);
+    execvp(args->argv[0], args->argv);
     _exit(127);
 }
 
@@ -365,9 +357,7 @@ bool qemu_owns_port(const struct qemu *q)
 
 bool qemu_alive(const struct qemu *q)
 {
-    struct pollfd pollfd = {.fd = q->pidfd, .events = POLLIN};
-
-    return q->pid > 0 && poll(&pollfd, 1, 0) == 0;
+    return q->pid > 0 && !fd_is_readable(q->pidfd);
 }
 
 int qemu_finish(struct qemu *q)

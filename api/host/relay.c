@@ -67,11 +67,9 @@ static void relay_drop(struct relay *relay, struct relay_conn *conn)
 
 static void relay_answer(int fd, char byte)
 {
-    ssize_t n = send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-
     /* A fresh connection always has room for one byte; a dead one is noticed by the next poll.
      */
-    (void)n;
+    (void)send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void relay_set_clock(uint64_t realtime_ns)
@@ -293,26 +291,21 @@ static int relay_listen(uint16_t port)
 
 int host_relay_main(int argc, char **argv)
 {
-    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
-                                            {"socket", required_argument, NULL, 's'},
-                                            {"token-file", required_argument, NULL, 't'},
+    static const struct option options[] = {{"port", required_argument, NULL, 0},
+                                            {"socket", required_argument, NULL, 0},
+                                            {"token-file", required_argument, NULL, 0},
                                             {0}};
     static struct relay relay = {.refused = {.per_second = 1, .burst = 5}};
-    const char *token_path = NULL;
-    long port = 0;
-    int c, r;
+    const char *token_path = NULL, *port_text = "0";
+    const char **const values[] = {&port_text, &relay.socket_path, &token_path};
+    int c, at, r;
 
     optind = 1;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c == 'p')
-            port = strtol(optarg, NULL, 10);
-        else if (c == 's')
-            relay.socket_path = optarg;
-        else if (c == 't')
-            token_path = optarg;
-        else
-            return 2;
-    }
+    while ((c = getopt_long(argc, argv, "", options, &at)) == 0)
+        *values[at] = optarg;
+    if (c != -1)
+        return 2;
+    long port = strtol(port_text, NULL, 10);
     if (port < 1 || port > 65535 || !relay.socket_path || !token_path) {
         fprintf(stderr, "usage: skillvm relay --port N --socket PATH --token-file FILE\n");
         return 2;

@@ -36,8 +36,23 @@ bool host_counting_from_env(void)
 static _Noreturn void start_child(const struct host_options *options, int ready_fd)
 {
     char memory[16], ready[16], silence[16];
-    const char *argv[20];
-    int n = 0, null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const char *const argv[] = {"skillvm",
+                                "host-soft",
+                                "--data",
+                                options->data_dir,
+                                "--socket",
+                                options->socket_path,
+                                "--share",
+                                options->share_dir,
+                                "--memory-mib",
+                                memory,
+                                "--ready-fd",
+                                ready,
+                                "--silence-ms",
+                                silence,
+                                options->counting ? "--counting" : NULL,
+                                NULL};
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     setsid();
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(null_fd, 2) < 0 ||
@@ -46,23 +61,6 @@ static _Noreturn void start_child(const struct host_options *options, int ready_
     snprintf(memory, sizeof(memory), "%u", options->memory_mib);
     snprintf(silence, sizeof(silence), "%u", options->silence_ms);
     snprintf(ready, sizeof(ready), "%d", ready_fd);
-    argv[n++] = "skillvm";
-    argv[n++] = "host-soft";
-    argv[n++] = "--data";
-    argv[n++] = options->data_dir;
-    argv[n++] = "--socket";
-    argv[n++] = options->socket_path;
-    argv[n++] = "--share";
-    argv[n++] = options->share_dir;
-    argv[n++] = "--memory-mib";
-    argv[n++] = memory;
-    argv[n++] = "--ready-fd";
-    argv[n++] = ready;
-    argv[n++] = "--silence-ms";
-    argv[n++] = silence;
-    if (options->counting)
-        argv[n++] = "--counting";
-    argv[n] = NULL;
     execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
     _exit(127);
 }
@@ -167,50 +165,47 @@ int host_stop(const char *data_dir, struct err *err)
     return 0;
 }
 
+int host_run(const struct host_options *options, int ready_fd)
+{
+    struct err err = {0};
+    int r = supervisor_run(options, ready_fd, &err);
+
+    if (r < 0)
+        log_error("host", "event=failed error=\"%s\"", err.message);
+    return r < 0 ? 1 : 0;
+}
+
 int host_soft_main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"data", required_argument, NULL, 'd'},
-        {"socket", required_argument, NULL, 's'},
-        {"share", required_argument, NULL, 'h'},
-        {"memory-mib", required_argument, NULL, 'm'},
-        {"ready-fd", required_argument, NULL, 'r'},
-        {"silence-ms", required_argument, NULL, 'q'},
-        {"counting", no_argument, NULL, 'c'},
-        {0},
-    };
     struct host_options host = {.counting = host_counting_from_env()};
-    struct err err = {0};
-    int c, r, ready_fd = -1;
+    const char *memory = "0", *silence = "0", *ready = "-1";
+    int c, at, ready_fd, counting = 0;
+    const struct option options[] = {
+        {"data", required_argument, NULL, 0},       {"socket", required_argument, NULL, 0},
+        {"share", required_argument, NULL, 0},      {"memory-mib", required_argument, NULL, 0},
+        {"silence-ms", required_argument, NULL, 0}, {"ready-fd", required_argument, NULL, 0},
+        {"counting", no_argument, &counting, 1},    {0},
+    };
+    const char **const values[] = {&host.data_dir, &host.socket_path, &host.share_dir,
+                                   &memory,        &silence,          &ready};
 
     optind = 1;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c == 'd')
-            host.data_dir = optarg;
-        else if (c == 's')
-            host.socket_path = optarg;
-        else if (c == 'h')
-            host.share_dir = optarg;
-        else if (c == 'm')
-            host.memory_mib = (uint32_t)strtoul(optarg, NULL, 10);
-        else if (c == 'r')
-            ready_fd = (int)strtol(optarg, NULL, 10);
-        else if (c == 'q')
-            host.silence_ms = (uint32_t)strtoul(optarg, NULL, 10);
-        else if (c == 'c')
-            host.counting = true;
-        else
-            return 2;
+    while ((c = getopt_long(argc, argv, "", options, &at)) == 0) {
+        if (optarg)
+            *values[at] = optarg;
     }
+    if (c != -1)
+        return 2;
     if (!host.data_dir || !host.socket_path || !host.share_dir) {
         fprintf(stderr, "usage: skillvm host-soft --data DIR --socket PATH --share DIR "
                         "[--memory-mib N] [--silence-ms N] [--counting]\n");
         return 2;
     }
+    host.memory_mib = (uint32_t)strtoul(memory, NULL, 10);
+    host.silence_ms = (uint32_t)strtoul(silence, NULL, 10);
+    host.counting = host.counting || counting;
+    ready_fd = (int)strtol(ready, NULL, 10);
     if (ready_fd >= 0)
         fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
-    r = supervisor_run(&host, ready_fd, &err);
-    if (r < 0)
-        log_error("host", "event=failed error=\"%s\"", err.message);
-    return r < 0 ? 1 : 0;
+    return host_run(&host, ready_fd);
 }

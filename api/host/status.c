@@ -37,12 +37,8 @@ static void status_take(struct host_status *status, const char *key, const char 
         status->qemu_pid = (pid_t)number;
     else if (strcmp(key, "restarts") == 0)
         status->restarts = (uint32_t)number;
-    else if (strcmp(key, "started_ns") == 0)
-        status->started_ns = number;
     else if (strcmp(key, "boot_ms") == 0)
         status->boot_ms = number;
-    else if (strcmp(key, "counting") == 0)
-        status->counting = number != 0;
     else if (strcmp(key, "memory_mib") == 0)
         status->memory_mib = (uint32_t)number;
     else if (strcmp(key, "last_reason") == 0)
@@ -65,11 +61,8 @@ int host_status_read(const char *data_dir, struct host_status *ret_status, struc
     if (holder > 0) {
         status.state = HOST_BOOTING;
         status.supervisor_pid = holder;
-        r = files_path(data_dir, "status", path, err);
-        if (r < 0)
-            return r;
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? -errno : fd_read_full(fd, text, sizeof(text) - 1);
+        fd = files_open(data_dir, "status", O_RDONLY, path, NULL);
+        n = fd < 0 ? fd : fd_read_full(fd, text, sizeof(text) - 1);
         if (n < 0 && n != -ENOENT)
             return err_set_errno(err, (int)-n, "cannot read %s", path);
         text[n > 0 ? n : 0] = '\0';

@@ -315,11 +315,6 @@ static bool supervisor_reachable(struct supervisor *s)
     return s->port_owned && qemu_alive(&s->qemu);
 }
 
-static int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 static int supervisor_loop(struct supervisor *s)
 {
     struct pollfd fds[SLOT_CLIENTS + 2 * CLIENTS_MAX];
@@ -330,7 +325,9 @@ static int supervisor_loop(struct supervisor *s)
         int r, timeout_ms = 200;
 
         if (s->status.state == HOST_READY && !clients_waiting(&s->clients))
-            timeout_ms = min_int(watch_timeout_ms(&s->watch), SUPERVISOR_LOOP_MS);
+            timeout_ms = watch_timeout_ms(&s->watch);
+        if (timeout_ms > SUPERVISOR_LOOP_MS)
+            timeout_ms = SUPERVISOR_LOOP_MS;
         fds[SLOT_SIGNAL] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
         fds[SLOT_LISTEN] = (struct pollfd){.fd = clients_full(&s->clients) ? -1 : s->listen_fd,
                                            .events = POLLIN};
@@ -405,7 +402,7 @@ static int supervisor_signals(struct err *err)
     return fd < 0 ? err_set_errno(err, errno, "signalfd failed") : fd;
 }
 
-static int supervisor_start(struct supervisor *s)
+static int supervisor_work(struct supervisor *s)
 {
     const struct host_options *options = s->options;
     mode_t mask;
@@ -438,13 +435,7 @@ static int supervisor_start(struct supervisor *s)
              "speed differs\" memory_mib=%u counting=%d",
              s->status.memory_mib, options->counting);
     s->loop_ns = clock_monotonic_ns();
-    return supervisor_boot(s, s->loop_ns);
-}
-
-static int supervisor_work(struct supervisor *s)
-{
-    int r = supervisor_start(s);
-
+    r = supervisor_boot(s, s->loop_ns);
     return r < 0 ? r : supervisor_loop(s);
 }
 
@@ -466,12 +457,9 @@ int supervisor_run(const struct host_options *options, int ready_fd, struct err 
         .watch = WATCH_NONE,
         .command = DIAL_IDLE,
         .status = {.state = HOST_BOOTING,
-                   .started_ns = clock_realtime_ns(),
-                   .counting = options->counting,
                    .memory_mib =
                        options->memory_mib ? options->memory_mib : qemu_default_memory_mib()},
     };
-    clients_init(&s.clients);
     r = supervisor_work(&s);
     if (r < 0) {
         for (char *c = local.message; *c; c++) {

@@ -23,7 +23,7 @@ int mcp_answer_daemon(struct mcp_answer *answer, const struct skillvm_error *err
 }
 
 struct get {
-    struct mcp_call *call;
+    const atomic_bool *stop;
     struct buf *body;
     char *type;
 };
@@ -41,17 +41,16 @@ static int should_stop(void *ctx)
 {
     const struct get *get = ctx;
 
-    return mcp_call_cancelled(get->call);
+    return *get->stop;
 }
 
-int mcp_call_get(struct mcp_call *call, const char *path, struct buf *body, char *type,
-                 struct skillvm_error *error)
+int mcp_get(const struct mcp_config *config, const atomic_bool *stop, const char *path,
+            uint64_t timeout_ms, struct buf *body, char *type, struct skillvm_error *error)
 {
-    const struct mcp_config *config = mcp_call_config(call);
-    struct get get = {call, body, type};
-    struct skillvm_request request = {
+    struct get get = {stop, body, type};
+    const struct skillvm_request request = {
         .path = path,
-        .timeout_ms = 300000,
+        .timeout_ms = timeout_ms,
         .on_body = on_body,
         .should_stop = should_stop,
         .ctx = &get,
@@ -64,4 +63,10 @@ int mcp_call_get(struct mcp_call *call, const char *path, struct buf *body, char
         snprintf(error->message, sizeof(error->message), "%s",
                  r == -E2BIG ? "the daemon's answer is too large" : strerror(-r));
     return r;
+}
+
+int mcp_call_get(struct mcp_call *call, const char *path, struct buf *body, char *type,
+                 struct skillvm_error *error)
+{
+    return mcp_get(call->config, &call->cancelled, path, 300000, body, type, error);
 }

@@ -8,49 +8,19 @@
 
 #define HELD_MAX (64u << 20) /* bytes of messages whose answers are not out yet */
 
-struct json_slice mcp_call_params(const struct mcp_call *call)
-{
-    return call->message.params;
-}
-
-const struct mcp_config *mcp_call_config(const struct mcp_call *call)
-{
-    return &call->server->config;
-}
-
-bool mcp_call_cancelled(const struct mcp_call *call)
-{
-    return call->cancelled;
-}
-
 bool mcp_call_speaks(const struct mcp_call *call, const char *version)
 {
     return strcmp(call->version, version) >= 0;
 }
 
-struct json_slice mcp_call_id(const struct mcp_call *call)
-{
-    return call->message.id;
-}
-
-unsigned long mcp_call_changes(const struct mcp_call *call)
+bool mcp_call_wait_change(struct mcp_call *call)
 {
     struct mcp_server *s = call->server;
 
     pthread_mutex_lock(&s->lock);
-    unsigned long changes = s->changes;
-    pthread_mutex_unlock(&s->lock);
-    return changes;
-}
-
-bool mcp_call_wait_change(struct mcp_call *call, unsigned long *seen)
-{
-    struct mcp_server *s = call->server;
-
-    pthread_mutex_lock(&s->lock);
-    while (!call->cancelled && s->changes == *seen)
+    while (!call->cancelled && s->changes == call->seen)
         pthread_cond_wait(&s->changed, &s->lock);
-    *seen = s->changes;
+    call->seen = s->changes;
     pthread_mutex_unlock(&s->lock);
     return !call->cancelled;
 }
@@ -84,7 +54,7 @@ static void complete_result(const struct mcp_call *call, struct json_writer *w)
     w->out.len--;
     json_write_string(w, "resultType", "complete");
     if (call->method->cached) {
-        json_write_number(w, "ttlMs", call->server->config.watch_ms);
+        json_write_number(w, "ttlMs", call->config->watch_ms);
         json_write_string(w, "cacheScope", "private");
     }
     if (!call->method->has_meta) {
@@ -141,6 +111,7 @@ static const char *begin_call(struct mcp_server *s, struct mcp_call *call)
     /* It cannot look for itself in the list before the lock is free. */
     if (pthread_create(&call->thread, NULL, run_call, call))
         return "no thread could be started for it";
+    call->seen = s->changes;
     call->next = s->calls;
     s->calls = call;
     s->n_calls++;
@@ -174,7 +145,8 @@ void calls_start(struct mcp_server *s, struct batch *batch, struct json_slice va
 
     calls_reap(s);
     if (call) {
-        *call = (struct mcp_call){.server = s,
+        *call = (struct mcp_call){.config = &s->config,
+                                  .server = s,
                                   .batch = batch,
                                   .method = method,
                                   .version = version,

@@ -3,10 +3,13 @@
 #include "api/json/json_walk.h"
 #include "api/mcp/call.h"
 
-struct wanted {
-    bool tools;
-    bool resources;
+static const struct {
+    const char *filter, *method;
+} lists[] = {
+    {"toolsListChanged", "notifications/tools/list_changed"},
+    {"resourcesListChanged", "notifications/resources/list_changed"},
 };
+#define N_LISTS (sizeof(lists) / sizeof(lists[0]))
 
 static bool asks_for(struct json_slice filter, const char *name)
 {
@@ -22,7 +25,7 @@ static struct json_writer begin(struct mcp_call *call)
 
     json_write_open(&w, NULL, '{');
     json_write_open(&w, "_meta", '{');
-    json_write_value(&w, "io.modelcontextprotocol/subscriptionId", mcp_call_id(call));
+    json_write_value(&w, "io.modelcontextprotocol/subscriptionId", call->message.id);
     json_write_close(&w, '}');
     return w;
 }
@@ -35,15 +38,15 @@ static void send(struct mcp_call *call, const char *method, struct json_writer *
     buf_finish(&w->out);
 }
 
-static void acknowledge(struct mcp_call *call, const struct wanted *wanted)
+static void acknowledge(struct mcp_call *call, const bool wanted[N_LISTS])
 {
     struct json_writer w = begin(call);
 
     json_write_open(&w, "notifications", '{');
-    if (wanted->tools)
-        json_write_bool(&w, "toolsListChanged", true);
-    if (wanted->resources)
-        json_write_bool(&w, "resourcesListChanged", true);
+    for (size_t i = 0; i < N_LISTS; i++) {
+        if (wanted[i])
+            json_write_bool(&w, lists[i].filter, true);
+    }
     json_write_close(&w, '}');
     send(call, "notifications/subscriptions/acknowledged", &w);
 }
@@ -57,22 +60,20 @@ static void tell(struct mcp_call *call, const char *method)
 
 int mcp_listen(struct mcp_call *call, struct mcp_answer *answer)
 {
-    bool watched = mcp_call_config(call)->watch_ms > 0;
-    unsigned long seen = mcp_call_changes(call);
-    struct wanted wanted = {0};
+    bool wanted[N_LISTS];
     struct json_slice filter;
 
-    if (!json_find(mcp_call_params(call), "notifications", &filter) || !json_is_object(filter))
+    if (!json_find(call->message.params, "notifications", &filter) || !json_is_object(filter))
         return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
                                "\"notifications\" must be an object");
-    wanted.tools = watched && asks_for(filter, "toolsListChanged");
-    wanted.resources = watched && asks_for(filter, "resourcesListChanged");
-    acknowledge(call, &wanted);
-    while (mcp_call_wait_change(call, &seen)) {
-        if (wanted.tools)
-            tell(call, "notifications/tools/list_changed");
-        if (wanted.resources)
-            tell(call, "notifications/resources/list_changed");
+    for (size_t i = 0; i < N_LISTS; i++)
+        wanted[i] = call->config->watch_ms > 0 && asks_for(filter, lists[i].filter);
+    acknowledge(call, wanted);
+    while (mcp_call_wait_change(call)) {
+        for (size_t i = 0; i < N_LISTS; i++) {
+            if (wanted[i])
+                tell(call, lists[i].method);
+        }
     }
     /* It was cancelled: nobody is answered. */
     return 0;

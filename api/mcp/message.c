@@ -2,10 +2,10 @@
 #include "api/mcp/message.h"
 
 #include "api/json/json_walk.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A string, or a number without a fraction or an exponent. */
@@ -50,9 +50,8 @@ int message_parse(struct json_slice value, struct message *ret, struct err *err)
             return err_set(err, EINVAL, "\"params\" must be an object");
         ret->params = params;
     }
-    char *name = json_strdup(method, sizeof(ret->method) - 1);
+    _cleanup_free_ char *name = json_strdup(method, sizeof(ret->method) - 1);
     snprintf(ret->method, sizeof(ret->method), "%s", name ? name : "");
-    free(name);
     return 0;
 }
 
@@ -63,70 +62,50 @@ bool message_same_id(struct json_slice a, struct json_slice b)
     if (!json_is_string(a) || !json_is_string(b))
         return false;
 
-    struct buf left = buf_init(MESSAGE_ID_MAX), right = buf_init(MESSAGE_ID_MAX);
-    bool same = json_append_decoded(&left, a) == 0 && json_append_decoded(&right, b) == 0 &&
-                left.len == right.len &&
-                (left.len == 0 || memcmp(left.data, right.data, left.len) == 0);
-    buf_finish(&left);
-    buf_finish(&right);
-    return same;
+    _cleanup_buf_ struct buf left = buf_init(MESSAGE_ID_MAX), right = buf_init(MESSAGE_ID_MAX);
+    return json_append_decoded(&left, a) == 0 && json_append_decoded(&right, b) == 0 &&
+           left.len == right.len &&
+           (left.len == 0 || memcmp(left.data, right.data, left.len) == 0);
 }
 
-static int begin(struct buf *out, struct json_slice id)
+/* Writes what comes before a result or an error. */
+static void begin(struct buf *out, struct json_slice id)
 {
-    int r = buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    (void)buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    if (id.len > 0)
+        (void)json_append_compact(out, id);
+    else
+        (void)buf_printf(out, "null");
+}
 
-    if (r < 0)
-        return r;
-    return id.len > 0 ? json_append_compact(out, id) : buf_append(out, "null", 4);
+/* Ends it with a member of this key where there is one, and braces. 0 or the first failure. */
+static int end(struct buf *out, const char *key, const struct buf *value, const char *braces)
+{
+    if (value && value->len > 0) {
+        (void)buf_printf(out, ",\"%s\":", key);
+        (void)buf_append(out, value->data, value->len);
+    }
+    (void)buf_printf(out, "%s", braces);
+    return out->error;
 }
 
 int message_append_result(struct buf *out, struct json_slice id, const struct buf *result)
 {
-    int r = begin(out, id);
-
-    if (r < 0)
-        return r;
-    r = buf_printf(out, ",\"result\":");
-    if (r < 0)
-        return r;
-    r = buf_append(out, result->data, result->len);
-    return r < 0 ? r : buf_append(out, "}", 1);
+    begin(out, id);
+    return end(out, "result", result, "}");
 }
 
 int message_append_error(struct buf *out, struct json_slice id, int code, const char *text,
                          const struct buf *data)
 {
-    int r = begin(out, id);
-
-    if (r < 0)
-        return r;
-    r = buf_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
-    if (r < 0)
-        return r;
-    r = json_append_cstr(out, text);
-    if (r < 0)
-        return r;
-    if (data) {
-        r = buf_printf(out, ",\"data\":");
-        if (r < 0)
-            return r;
-        r = buf_append(out, data->data, data->len);
-    }
-    return r < 0 ? r : buf_append(out, "}}", 2);
+    begin(out, id);
+    (void)buf_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
+    (void)json_append_cstr(out, text);
+    return end(out, "data", data, "}}");
 }
 
 int message_append_notification(struct buf *out, const char *method, const struct buf *params)
 {
-    int r = buf_printf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\"", method);
-
-    if (r < 0)
-        return r;
-    if (params && params->len > 0) {
-        r = buf_printf(out, ",\"params\":");
-        if (r < 0)
-            return r;
-        r = buf_append(out, params->data, params->len);
-    }
-    return r < 0 ? r : buf_append(out, "}", 1);
+    (void)buf_printf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\"", method);
+    return end(out, "params", params, "}");
 }

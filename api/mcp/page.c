@@ -2,19 +2,20 @@
 #include "api/mcp/page.h"
 
 #include "api/json/json_walk.h"
+#include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define CURSOR_MAX 2048u
 
-int mcp_page_write(const struct mcp_page *page, struct json_slice array,
-                   struct json_slice params, struct mcp_answer *answer)
+static int write_page(const struct mcp_page *page, struct json_slice array,
+                      struct json_slice params, struct mcp_answer *answer)
 {
     struct json_writer *w = &answer->result;
     struct json_items items = {.array = array};
     struct json_slice item, given;
-    char *cursor = NULL, *last = NULL, *key;
+    _cleanup_free_ char *cursor = NULL, *last = NULL;
     size_t n = 0;
     bool found = true, more = false;
 
@@ -25,27 +26,41 @@ int mcp_page_write(const struct mcp_page *page, struct json_slice array,
     json_write_open(w, NULL, '{');
     json_write_open(w, page->name, '[');
     while (!more && json_items_next(&items, &item)) {
-        key = page->key(item);
-        if (!key) {
+        _cleanup_free_ char *key = page->key(item);
+
+        if (!key)
             continue;
-        } else if (!found) {
+        if (!found) {
             found = cursor && strcmp(key, cursor) == 0;
-            free(key);
         } else if (n == MCP_PAGE_MAX) {
             more = true;
-            free(key);
         } else {
             page->write(w, item);
             n++;
             free(last);
-            last = key;
+            last = steal_ptr(&key);
         }
     }
     json_write_close(w, ']');
     if (more)
         json_write_string(w, "nextCursor", last);
     json_write_close(w, '}');
-    free(cursor);
-    free(last);
     return found ? 0 : mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS, "there is no such page");
+}
+
+int mcp_page_answer(const struct mcp_page *page, struct mcp_call *call,
+                    struct mcp_answer *answer)
+{
+    _cleanup_buf_ struct buf body = buf_init(MCP_DAEMON_MAX);
+    struct skillvm_error error = {0};
+    struct json_slice json, list;
+
+    if (mcp_call_get(call, page->path, &body, NULL, &error) < 0)
+        return mcp_answer_daemon(answer, &error);
+    if (json_text_check((const char *)body.data, body.len, &json, NULL) < 0)
+        return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
+                               "the daemon's list of %s cannot be read", page->what);
+    if (!json_find(json, page->what, &list))
+        list = json;
+    return write_page(page, list, call->message.params, answer);
 }

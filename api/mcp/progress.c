@@ -15,7 +15,7 @@ void mcp_progress_init(struct mcp_progress *p, struct mcp_call *call)
 
     *p = (struct mcp_progress){.call = call, .output = buf_init(MCP_PROGRESS_TEXT_MAX)};
     p->began_ns = p->last_ns = clock_monotonic_ns();
-    if (!json_find(mcp_call_params(call), "_meta", &meta) ||
+    if (!json_find(call->message.params, "_meta", &meta) ||
         !json_find(meta, "progressToken", &token) || token.len > MESSAGE_ID_MAX)
         return;
     if (json_is_string(token) || strchr("-0123456789", token.data[0]))
@@ -56,7 +56,7 @@ static size_t whole_lines(const struct mcp_progress *p)
 
 static void tell_output(struct mcp_progress *p, size_t len)
 {
-    struct buf text = buf_init(MCP_PROGRESS_TEXT_MAX + sizeof(mark));
+    _cleanup_buf_ struct buf text = buf_init(MCP_PROGRESS_TEXT_MAX + sizeof(mark));
 
     if (len == 0)
         return;
@@ -66,7 +66,6 @@ static void tell_output(struct mcp_progress *p, size_t len)
     if (text.len > 0 && text.data[text.len - 1] == '\n')
         text.len--;
     tell(p, text.data, text.len);
-    buf_finish(&text);
     buf_consume(&p->output, len);
     p->shortened = false;
 }
@@ -85,7 +84,7 @@ void mcp_progress_tick(struct mcp_progress *p)
 
     if (p->token.len == 0)
         return;
-    if (silent_ms >= mcp_call_config(p->call)->progress_ms)
+    if (silent_ms >= p->call->config->progress_ms)
         tell_output(p, whole_lines(p));
     if (silent_ms >= MCP_PROGRESS_BEAT_MS && now > p->last_ns) {
         snprintf(text, sizeof(text), "it has taken %u s so far",

@@ -5,11 +5,11 @@
 #include "api/mcp/hello.h"
 #include "api/mcp/page.h"
 #include "api/mcp/uri.h"
+#include "base/cleanup.h"
 #include "base/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FILE_MAX  (8u << 20) /* bytes of a file that is read as a resource */
@@ -18,19 +18,18 @@
 static char *skill_uri(struct json_slice skill)
 {
     struct json_slice value;
-    char *name = json_find(skill, "name", &value) ? json_strdup(value, FIELD_MAX) : NULL;
-    char *version = json_find(skill, "version", &value) ? json_strdup(value, FIELD_MAX) : NULL;
-    char *uri = name && version ? uri_for_skill(name, version) : NULL;
+    _cleanup_free_ char *name =
+        json_find(skill, "name", &value) ? json_strdup(value, FIELD_MAX) : NULL;
+    _cleanup_free_ char *version =
+        json_find(skill, "version", &value) ? json_strdup(value, FIELD_MAX) : NULL;
 
-    free(name);
-    free(version);
-    return uri;
+    return name && version ? uri_for_skill(name, version) : NULL;
 }
 
 static void write_skill(struct json_writer *w, struct json_slice skill)
 {
     struct json_slice value;
-    char *uri = skill_uri(skill);
+    _cleanup_free_ char *uri = skill_uri(skill);
 
     json_write_open(w, NULL, '{');
     json_write_string(w, "uri", uri);
@@ -40,26 +39,14 @@ static void write_skill(struct json_writer *w, struct json_slice skill)
         json_write_value(w, "description", value);
     json_write_string(w, "mimeType", "text/markdown");
     json_write_close(w, '}');
-    free(uri);
 }
 
 int mcp_resources_list(struct mcp_call *call, struct mcp_answer *answer)
 {
-    struct buf body = buf_init(MCP_DAEMON_MAX);
-    struct skillvm_error error = {0};
-    const struct mcp_page page = {"resources", skill_uri, write_skill};
-    struct json_slice skills;
-    int r;
+    static const struct mcp_page page = {"resources", "/v1/skills", "skills", skill_uri,
+                                         write_skill};
 
-    if (mcp_call_get(call, "/v1/skills", &body, NULL, &error) < 0)
-        r = mcp_answer_daemon(answer, &error);
-    else if (json_text_check((const char *)body.data, body.len, &skills, NULL) < 0)
-        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
-                            "the daemon's list of skills cannot be read");
-    else
-        r = mcp_page_write(&page, skills, mcp_call_params(call), answer);
-    buf_finish(&body);
-    return r;
+    return mcp_page_answer(&page, call, answer);
 }
 
 int mcp_resources_templates(struct mcp_call *call, struct mcp_answer *answer)
@@ -114,7 +101,7 @@ static int append_base64(struct buf *out, const uint8_t *data, size_t len)
 static void write_contents(struct json_writer *w, const char *uri, const char *type,
                            const struct buf *body)
 {
-    struct buf blob = buf_init(2 * FILE_MAX);
+    _cleanup_buf_ struct buf blob = buf_init(2 * FILE_MAX);
     bool is_text = utf8_valid(body->data, body->len) &&
                    !(body->len > 0 && memchr(body->data, '\0', body->len));
 
@@ -134,25 +121,21 @@ static void write_contents(struct json_writer *w, const char *uri, const char *t
     json_write_close(w, '}');
     json_write_close(w, ']');
     json_write_close(w, '}');
-    buf_finish(&blob);
 }
 
 /* The daemon gives a skill's front matter and body apart; here they are one text again. */
 static int join_skill(struct json_slice skill, struct buf *out)
 {
-    static const char *const keys[][2] = {
-        {"name", "name"},       {"description", "description"},
-        {"version", "version"}, {"license", "license"},
-        {"lang", "lang"},       {"compatibility", "compatibility"},
-    };
+    static const char *const keys[] = {"name",    "description", "version",
+                                       "license", "lang",        "compatibility"};
     struct json_slice value;
 
     (void)buf_printf(out, "---\n");
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!json_find(skill, keys[i][0], &value) || !json_is_string(value) || value.len == 2)
+        if (!json_find(skill, keys[i], &value) || !json_is_string(value) || value.len == 2)
             continue;
         /* A JSON string is a YAML one too. */
-        (void)buf_printf(out, "%s: ", keys[i][1]);
+        (void)buf_printf(out, "%s: ", keys[i]);
         (void)json_append_compact(out, value);
         (void)buf_append(out, "\n", 1);
     }
@@ -164,17 +147,14 @@ static int join_skill(struct json_slice skill, struct buf *out)
 
 static int read_skill(struct mcp_answer *answer, const char *uri, const struct buf *body)
 {
-    struct buf text = buf_init(4 * FILE_MAX);
+    _cleanup_buf_ struct buf text = buf_init(4 * FILE_MAX);
     struct json_slice skill;
-    int r = 0;
 
     if (json_text_check((const char *)body->data, body->len, &skill, NULL) < 0 ||
         join_skill(skill, &text) < 0)
-        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "the skill cannot be read");
-    else
-        write_contents(&answer->result, uri, "text/markdown", &text);
-    buf_finish(&text);
-    return r;
+        return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "the skill cannot be read");
+    write_contents(&answer->result, uri, "text/markdown", &text);
+    return 0;
 }
 
 static int not_found(const struct mcp_call *call)
@@ -186,7 +166,7 @@ static int not_found(const struct mcp_call *call)
 static int read_resource(struct mcp_call *call, const char *uri, struct mcp_answer *answer)
 {
     char path[URI_MAX], type[64];
-    struct buf body = buf_init(FILE_MAX);
+    _cleanup_buf_ struct buf body = buf_init(FILE_MAX);
     struct skillvm_error error = {0};
     enum uri_kind kind;
     int r;
@@ -197,33 +177,28 @@ static int read_resource(struct mcp_call *call, const char *uri, struct mcp_answ
     r = mcp_call_get(call, path, &body, type, &error);
     type[strcspn(type, "; ")] = '\0';
     if (r == -E2BIG)
-        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
-                            "it has more than %u MiB; `skillvm exec files` fetches it",
-                            FILE_MAX >> 20);
-    else if (r < 0)
-        r = mcp_answer_fail(answer,
-                            error.http_status == 404 || error.http_status == 400
-                                ? not_found(call)
-                                : MESSAGE_INTERNAL_ERROR,
-                            "%s", error.message);
-    else if (kind == URI_SKILL)
-        r = read_skill(answer, uri, &body);
-    else
-        write_contents(&answer->result, uri, type[0] ? type : "application/octet-stream",
-                       &body);
-    buf_finish(&body);
-    return r;
+        return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
+                               "it has more than %u MiB; `skillvm exec files` fetches it",
+                               FILE_MAX >> 20);
+    if (r < 0)
+        return mcp_answer_fail(answer,
+                               error.http_status == 404 || error.http_status == 400
+                                   ? not_found(call)
+                                   : MESSAGE_INTERNAL_ERROR,
+                               "%s", error.message);
+    if (kind == URI_SKILL)
+        return read_skill(answer, uri, &body);
+    write_contents(&answer->result, uri, type[0] ? type : "application/octet-stream", &body);
+    return 0;
 }
 
 int mcp_resources_read(struct mcp_call *call, struct mcp_answer *answer)
 {
     struct json_slice value;
-    char *uri =
-        json_find(mcp_call_params(call), "uri", &value) ? json_strdup(value, URI_MAX) : NULL;
-    int r = uri ? read_resource(call, uri, answer)
-                : mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
-                                  "\"uri\" must be a string of %u bytes at most", URI_MAX);
+    _cleanup_free_ char *uri =
+        json_find(call->message.params, "uri", &value) ? json_strdup(value, URI_MAX) : NULL;
 
-    free(uri);
-    return r;
+    return uri ? read_resource(call, uri, answer)
+               : mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
+                                 "\"uri\" must be a string of %u bytes at most", URI_MAX);
 }

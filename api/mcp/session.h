@@ -19,21 +19,6 @@ struct batch {
     struct buf text;
 };
 
-struct method;
-
-struct mcp_call {
-    struct mcp_server *server;
-    struct mcp_call *next;
-    pthread_t thread;
-    struct batch *batch; /* NULL: a message of its own */
-    const char *version;
-    const struct method *method;
-    atomic_bool cancelled;
-    struct message message; /* points into text */
-    size_t len;
-    char text[];
-};
-
 struct mcp_server {
     struct mcp_config config;
     pthread_mutex_t send_lock;

@@ -4,8 +4,8 @@
 #include "api/json/json_walk.h"
 #include "api/mcp/hello.h"
 #include "api/mcp/uri.h"
+#include "base/cleanup.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void write_text(struct json_writer *w, const void *text, size_t len)
@@ -45,25 +45,23 @@ static int append_tail(struct buf *out, const char *title, const struct buf *tex
 
 static void write_failure(struct json_writer *w, struct json_slice result)
 {
-    struct buf error = get_text(result, "error"), status = get_text(result, "status");
-    struct buf out = get_text(result, "stdout"), err = get_text(result, "stderr");
-    struct buf text = buf_init(MCP_TEXT_MAX);
+    _cleanup_buf_ struct buf error = get_text(result, "error");
+    _cleanup_buf_ struct buf status = get_text(result, "status");
+    _cleanup_buf_ struct buf out = get_text(result, "stdout");
+    _cleanup_buf_ struct buf err = get_text(result, "stderr");
+    _cleanup_buf_ struct buf text = buf_init(MCP_TEXT_MAX);
     const struct buf *why = error.len > 0 ? &error : &status;
 
     (void)buf_append(&text, why->data, why->len);
     (void)append_tail(&text, "standard error", &err, MCP_TAIL_MAX);
     (void)append_tail(&text, "standard output", &out, MCP_TAIL_MAX);
     write_text(w, text.data, text.len);
-    buf_finish(&text);
-    buf_finish(&error);
-    buf_finish(&status);
-    buf_finish(&out);
-    buf_finish(&err);
 }
 
 static void write_printed(struct json_writer *w, struct json_slice result)
 {
-    struct buf out = get_text(result, "stdout"), text = buf_init(MCP_TEXT_MAX + 64);
+    _cleanup_buf_ struct buf out = get_text(result, "stdout");
+    _cleanup_buf_ struct buf text = buf_init(MCP_TEXT_MAX + 64);
 
     if (out.len > MCP_TEXT_MAX)
         (void)append_tail(&text, "standard output", &out, MCP_TEXT_MAX - 64);
@@ -72,14 +70,12 @@ static void write_printed(struct json_writer *w, struct json_slice result)
     if (text.len == 0)
         (void)buf_printf(&text, "(no output)");
     write_text(w, text.data, text.len);
-    buf_finish(&out);
-    buf_finish(&text);
 }
 
 /* The output as text: JSON on one line. */
 static void write_output(struct json_writer *w, struct json_slice output)
 {
-    struct buf text = buf_init(MCP_RESULT_MAX);
+    _cleanup_buf_ struct buf text = buf_init(MCP_RESULT_MAX);
 
     if (output.len <= MCP_TEXT_MAX && json_append_compact(&text, output) == 0) {
         write_text(w, text.data, text.len);
@@ -88,7 +84,6 @@ static void write_output(struct json_writer *w, struct json_slice output)
                                    "`skillvm exec show` prints it.";
         write_text(w, note, sizeof(note) - 1);
     }
-    buf_finish(&text);
 }
 
 /* Before 2025-06-18 there were no links, only text. */
@@ -102,10 +97,10 @@ static void write_files(const struct mcp_call *call, struct json_writer *w,
     if (!json_find(result, "execution_id", &id) || !json_find(result, "files_list", &list))
         return;
     struct json_items items = {.array = list};
-    char *execution = json_strdup(id, 64);
+    _cleanup_free_ char *execution = json_strdup(id, 64);
     while (execution && n < MCP_LINKS_MAX && json_items_next(&items, &path)) {
-        char *name = json_strdup(path, 4096);
-        char *uri = name ? uri_for_file(execution, name) : NULL;
+        _cleanup_free_ char *name = json_strdup(path, 4096);
+        _cleanup_free_ char *uri = name ? uri_for_file(execution, name) : NULL;
 
         if (uri && links) {
             json_write_open(w, NULL, '{');
@@ -117,10 +112,7 @@ static void write_files(const struct mcp_call *call, struct json_writer *w,
             write_text(w, uri, strlen(uri));
         }
         n += uri != NULL;
-        free(uri);
-        free(name);
     }
-    free(execution);
 }
 
 static void write_meta(const struct mcp_call *call, struct json_writer *w,
@@ -142,8 +134,8 @@ static void write_meta(const struct mcp_call *call, struct json_writer *w,
     json_write_close(w, '}');
 }
 
-int mcp_result_write(const struct mcp_call *call, struct json_slice result,
-                     struct json_writer *w)
+void mcp_result_write(const struct mcp_call *call, struct json_slice result,
+                      struct json_writer *w)
 {
     struct json_slice status, output = {0};
     bool ok = json_find(result, "status", &status) && json_slice_is(status, "\"success\"");
@@ -166,7 +158,6 @@ int mcp_result_write(const struct mcp_call *call, struct json_slice result,
     json_write_bool(w, "isError", !ok);
     write_meta(call, w, result);
     json_write_close(w, '}');
-    return 0;
 }
 
 void mcp_result_write_refusal(struct json_writer *w, const char *text)

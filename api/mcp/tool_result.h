@@ -16,10 +16,10 @@
 /*
  * Writes it: the output, or what was printed, as text; an output that is an object as
  * structured content too; a link for each file; a failure with its reason and the end of
- * standard error. 0; what failed in writing stays in w.
+ * standard error. What failed in writing stays in w.
  */
-int mcp_result_write(const struct mcp_call *call, struct json_slice result,
-                     struct json_writer *w);
+void mcp_result_write(const struct mcp_call *call, struct json_slice result,
+                      struct json_writer *w);
 
 /* The result of a call that the daemon did not take, for the model to read. */
 void mcp_result_write_refusal(struct json_writer *w, const char *text);

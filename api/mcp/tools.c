@@ -5,6 +5,7 @@
 #include "api/mcp/page.h"
 #include "api/mcp/progress.h"
 #include "api/mcp/tool_result.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,23 +39,10 @@ static void write_tool(struct json_writer *w, struct json_slice tool)
 
 int mcp_tools_list(struct mcp_call *call, struct mcp_answer *answer)
 {
-    struct buf body = buf_init(MCP_DAEMON_MAX);
-    struct skillvm_error error = {0};
-    struct json_slice json, tools;
-    const struct mcp_page page = {"tools", tool_name, write_tool};
-    int r;
+    static const struct mcp_page page = {"tools", "/v1/tools?format=mcp", "tools", tool_name,
+                                         write_tool};
 
-    if (mcp_call_get(call, "/v1/tools?format=mcp", &body, NULL, &error) < 0) {
-        r = mcp_answer_daemon(answer, &error);
-    } else if (json_text_check((const char *)body.data, body.len, &json, NULL) < 0 ||
-               !json_find(json, "tools", &tools)) {
-        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR,
-                            "the daemon's list of tools cannot be read");
-    } else {
-        r = mcp_page_write(&page, tools, mcp_call_params(call), answer);
-    }
-    buf_finish(&body);
-    return r;
+    return mcp_page_answer(&page, call, answer);
 }
 
 /* Becomes part of a path. */
@@ -68,19 +56,18 @@ static bool is_execution_id(const char *text)
 static void take_status(struct tool_run *run, struct json_slice event)
 {
     struct json_slice value;
-    char *id, *status;
+    _cleanup_free_ char *id = NULL, *status = NULL;
 
-    id = json_find(event, "execution_id", &value) ? json_strdup(value, 64) : NULL;
-    status =
-        json_find(event, "status", &value) ? json_strdup(value, sizeof(run->status) - 1) : NULL;
+    if (json_find(event, "execution_id", &value))
+        id = json_strdup(value, 64);
+    if (json_find(event, "status", &value))
+        status = json_strdup(value, sizeof(run->status) - 1);
     if (is_execution_id(id))
         snprintf(run->path, sizeof(run->path), "/v1/executions/%s", id);
     if (status && strcmp(status, run->status) != 0) {
         snprintf(run->status, sizeof(run->status), "%s", status);
         mcp_progress_say(&run->progress, status);
     }
-    free(id);
-    free(status);
 }
 
 static int take_output(struct tool_run *run, struct json_slice event)
@@ -127,13 +114,13 @@ static int should_stop(void *ctx)
     struct tool_run *run = ctx;
 
     mcp_progress_tick(&run->progress);
-    return mcp_call_cancelled(run->call) && run->path[0];
+    return run->call->cancelled && run->path[0];
 }
 
 static void cancel(const struct tool_run *run)
 {
-    const struct mcp_config *config = mcp_call_config(run->call);
-    struct skillvm_request request = {
+    const struct mcp_config *config = run->call->config;
+    const struct skillvm_request request = {
         .method = "DELETE", .path = run->path, .timeout_ms = CANCEL_WAIT_MS};
     struct skillvm_error error = {0};
 
@@ -168,24 +155,23 @@ static int refuse(struct mcp_answer *answer, const char *name,
 static int write_result(struct tool_run *run, struct mcp_answer *answer)
 {
     struct json_slice result, message;
-    char *text = NULL;
-    int r;
+    _cleanup_free_ char *text = NULL;
 
-    if (json_text_check((const char *)run->result.data, run->result.len, &result, NULL) == 0)
-        return mcp_result_write(run->call, result, &answer->result);
+    if (json_text_check((const char *)run->result.data, run->result.len, &result, NULL) == 0) {
+        mcp_result_write(run->call, result, &answer->result);
+        return 0;
+    }
     if (json_text_check((const char *)run->lost.data, run->lost.len, &result, NULL) == 0 &&
         json_find(result, "message", &message))
         text = json_strdup(message, SKILLVM_MESSAGE_MAX);
-    r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "%s",
-                        text ? text : "the daemon ended the connection without a result");
-    free(text);
-    return r;
+    return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "%s",
+                           text ? text : "the daemon ended the connection without a result");
 }
 
 static int perform(struct tool_run *run, const char *name, const char *json,
                    struct mcp_answer *answer)
 {
-    const struct mcp_config *config = mcp_call_config(run->call);
+    const struct mcp_config *config = run->call->config;
     struct skillvm_request request = {
         .path = "/v1/tools/call",
         .accept = "text/event-stream",
@@ -199,7 +185,7 @@ static int perform(struct tool_run *run, const char *name, const char *json,
     int r = config->perform(config->ctx, &request, &error);
 
     mcp_progress_end(&run->progress);
-    if (mcp_call_cancelled(run->call)) {
+    if (run->call->cancelled) {
         if (run->result.len == 0)
             cancel(run);
         return 0;
@@ -209,41 +195,43 @@ static int perform(struct tool_run *run, const char *name, const char *json,
     return r < 0 ? refuse(answer, name, &error) : write_result(run, answer);
 }
 
-int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer)
+static int run_tool(struct mcp_call *call, const char *name, const char *json,
+                    struct mcp_answer *answer)
 {
-    struct json_slice params = mcp_call_params(call), name, arguments = {"{}", 2};
-    struct json_writer w = json_writer_init(MCP_LINE_MAX + 1024);
-    struct buf json = {0};
-    char *tool = NULL;
+    struct tool_run run = {.call = call,
+                           .result = buf_init(MCP_DAEMON_MAX),
+                           .lost = buf_init(65536),
+                           .text = buf_init(MCP_DAEMON_MAX)};
     int r;
 
-    if (!json_find(params, "name", &name) || !(tool = json_strdup(name, NAME_MAX_BYTES)))
+    mcp_progress_init(&run.progress, call);
+    r = perform(&run, name, json, answer);
+    mcp_progress_finish(&run.progress);
+    buf_finish(&run.result);
+    buf_finish(&run.lost);
+    buf_finish(&run.text);
+    return r;
+}
+
+int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer)
+{
+    struct json_slice params = call->message.params, name, arguments = {"{}", 2};
+    struct json_writer w = json_writer_init(MCP_LINE_MAX + 1024);
+    _cleanup_buf_ struct buf json = {0};
+    _cleanup_free_ char *tool =
+        json_find(params, "name", &name) ? json_strdup(name, NAME_MAX_BYTES) : NULL;
+
+    if (!tool)
         return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS, "\"name\" must be a string");
-    if (json_find(params, "arguments", &arguments) && !json_is_object(arguments)) {
-        free(tool);
+    if (json_find(params, "arguments", &arguments) && !json_is_object(arguments))
         return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
                                "\"arguments\" must be an object");
-    }
     /* The arguments go on as they are: no number of them is rounded here. */
     json_write_open(&w, NULL, '{');
     json_write_value(&w, "name", name);
     json_write_value(&w, "arguments", arguments);
     json_write_close(&w, '}');
-    if (json_writer_end(&w, &json) < 0 || !buf_cstr(&json)) {
-        r = mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "out of memory");
-    } else {
-        struct tool_run run = {.call = call,
-                               .result = buf_init(MCP_DAEMON_MAX),
-                               .lost = buf_init(65536),
-                               .text = buf_init(MCP_DAEMON_MAX)};
-        mcp_progress_init(&run.progress, call);
-        r = perform(&run, tool, buf_cstr(&json), answer);
-        mcp_progress_finish(&run.progress);
-        buf_finish(&run.result);
-        buf_finish(&run.lost);
-        buf_finish(&run.text);
-    }
-    buf_finish(&json);
-    free(tool);
-    return r;
+    if (json_writer_end(&w, &json) < 0 || !buf_cstr(&json))
+        return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "out of memory");
+    return run_tool(call, tool, buf_cstr(&json), answer);
 }

@@ -27,11 +27,7 @@ char *uri_for_skill(const char *name, const char *version)
 {
     struct buf out = buf_init(4 * URI_MAX);
 
-    (void)buf_printf(&out, SKILL_SCHEME);
-    (void)percent_append(&out, name, strlen(name), false);
-    (void)buf_append(&out, "/", 1);
-    (void)percent_append(&out, version, strlen(version), false);
-    (void)buf_printf(&out, SKILL_END);
+    (void)percent_printf(&out, SKILL_SCHEME "%s/%s" SKILL_END, name, version);
     return finish(&out);
 }
 
@@ -39,10 +35,7 @@ char *uri_for_file(const char *execution_id, const char *path)
 {
     struct buf out = buf_init(4 * URI_MAX);
 
-    (void)buf_printf(&out, FILE_SCHEME);
-    (void)percent_append(&out, execution_id, strlen(execution_id), false);
-    (void)buf_printf(&out, FILE_MIDDLE);
-    (void)percent_append(&out, path, strlen(path), true);
+    (void)percent_printf(&out, FILE_SCHEME "%s" FILE_MIDDLE "%S", execution_id, path);
     return finish(&out);
 }
 
@@ -81,46 +74,42 @@ static int copy_path(struct buf *out, char path[URI_MAX])
     return 0;
 }
 
-static int skill_to_path(const char *rest, char path[URI_MAX])
+/* scheme FIRST middle SECOND end, and the daemon's path of the same: there, with no end. */
+static const struct form {
+    const char *scheme, *middle, *end;
+    const char *path;
+    bool slashes; /* may be in the second part */
+} forms[] = {
+    [URI_SKILL] = {SKILL_SCHEME, "/", SKILL_END, "/v1/skills/", false},
+    [URI_FILE] = {FILE_SCHEME, FILE_MIDDLE, "", "/v1/executions/", true},
+};
+
+static int to_path(const struct form *form, const char *first, char path[URI_MAX])
 {
     _cleanup_buf_ struct buf out = buf_init(URI_MAX);
-    const char *slash = strchr(rest, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
+    size_t first_len = strcspn(first, "/"), middle_len = strlen(form->middle);
 
-    if (!end || strcmp(end, SKILL_END) != 0)
+    if (strncmp(first + first_len, form->middle, middle_len) != 0)
         return -EINVAL;
-    (void)buf_printf(&out, "/v1/skills/");
-    append_recoded(&out, rest, (size_t)(slash - rest), false);
-    (void)buf_append(&out, "/", 1);
-    append_recoded(&out, slash + 1, (size_t)(end - slash - 1), false);
-    return copy_path(&out, path);
-}
-
-static int file_to_path(const char *rest, char path[URI_MAX])
-{
-    _cleanup_buf_ struct buf out = buf_init(URI_MAX);
-    const char *slash = strchr(rest, '/');
-
-    if (!slash || strncmp(slash, FILE_MIDDLE, sizeof(FILE_MIDDLE) - 1) != 0)
+    const char *second = first + first_len + middle_len;
+    size_t second_len = form->slashes ? strlen(second) : strcspn(second, "/");
+    if (strcmp(second + second_len, form->end) != 0)
         return -EINVAL;
-    (void)buf_printf(&out, "/v1/executions/");
-    append_recoded(&out, rest, (size_t)(slash - rest), false);
-    (void)buf_printf(&out, FILE_MIDDLE);
-    rest = slash + sizeof(FILE_MIDDLE) - 1;
-    append_recoded(&out, rest, strlen(rest), true);
+    (void)buf_printf(&out, "%s", form->path);
+    append_recoded(&out, first, first_len, false);
+    (void)buf_printf(&out, "%s", form->middle);
+    append_recoded(&out, second, second_len, form->slashes);
     return copy_path(&out, path);
 }
 
 int uri_to_path(const char *uri, enum uri_kind *ret_kind, char path[URI_MAX])
 {
-    size_t skill = sizeof(SKILL_SCHEME) - 1, file = sizeof(FILE_SCHEME) - 1;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        size_t len = strlen(forms[i].scheme);
 
-    if (strncmp(uri, SKILL_SCHEME, skill) == 0) {
-        *ret_kind = URI_SKILL;
-        return skill_to_path(uri + skill, path);
-    }
-    if (strncmp(uri, FILE_SCHEME, file) == 0) {
-        *ret_kind = URI_FILE;
-        return file_to_path(uri + file, path);
+        *ret_kind = (enum uri_kind)i;
+        if (strncmp(uri, forms[i].scheme, len) == 0)
+            return to_path(&forms[i], uri + len, path);
     }
     return -EINVAL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/mcp/watch.h"
 
+#include "api/mcp/call.h"
 #include "api/skill/sha256.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -26,42 +27,18 @@ struct mcp_watch {
     char digest[SHA256_HEX_SIZE]; /* of the list as it was last seen; "" before */
 };
 
-static int on_body(void *ctx, const char *type, const void *data, size_t len)
-{
-    (void)type;
-    return buf_append(ctx, data, len);
-}
-
-struct look {
-    struct buf list; /* first: on_body takes it for its context */
-    struct mcp_watch *watch;
-};
-
-static int should_stop(void *ctx)
-{
-    const struct look *look = ctx;
-
-    return look->watch->abandon;
-}
-
 static void look(struct mcp_watch *w)
 {
-    struct look look = {buf_init(LIST_MAX), w};
-    struct skillvm_request request = {.path = "/v1/skills",
-                                      .timeout_ms = 30000,
-                                      .on_body = on_body,
-                                      .should_stop = should_stop,
-                                      .ctx = &look};
+    _cleanup_buf_ struct buf list = buf_init(LIST_MAX);
     struct skillvm_error error = {0};
     char digest[SHA256_HEX_SIZE];
 
-    if (w->config->perform(w->config->ctx, &request, &error) == 0 &&
-        sha256_of(look.list.data, look.list.len, digest) == 0) {
-        if (w->digest[0] && strcmp(digest, w->digest) != 0)
-            w->on_change(w->ctx);
-        memcpy(w->digest, digest, sizeof(digest));
-    }
-    buf_finish(&look.list);
+    if (mcp_get(w->config, &w->abandon, "/v1/skills", 30000, &list, NULL, &error) < 0 ||
+        sha256_of(list.data, list.len, digest) < 0)
+        return;
+    if (w->digest[0] && strcmp(digest, w->digest) != 0)
+        w->on_change(w->ctx);
+    memcpy(w->digest, digest, sizeof(digest));
 }
 
 static void *run(void *ctx)

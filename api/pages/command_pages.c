@@ -38,7 +38,7 @@ static void put_options(unsigned kinds)
 /* A command, or a verb behind its command, with its options in a list as far as it has some. */
 static void put_described(const char *before, const struct verb *verb)
 {
-    unsigned kinds = verb->options & ~(unsigned)(OPTION_OFFLINE | OPTION_HERE);
+    unsigned kinds = verb->options & ~(unsigned)OPTION_OFFLINE;
 
     printf(".It Ic %s%s%s%s", before, *before ? " " : "", verb->name,
            *verb->args ? " Ar " : "");

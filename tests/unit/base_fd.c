@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
@@ -241,6 +243,31 @@ static void test_long_message_is_refused(void **state)
     fd_close(&pair[1]);
 }
 
+static void test_folders_on_the_way(void **state)
+{
+    char top[] = "/tmp/skillvm-fd.XXXXXX", path[64];
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    for (int again = 0; again < 2; again++) {
+        snprintf(path, sizeof(path), "%s/above/last", top);
+        assert_int_equal(fd_make_folders(path, 0755, 0700), 0);
+    }
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    assert_int_equal(rmdir(path), 0);
+    snprintf(path, sizeof(path), "%s/above", top);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0755);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(top), 0);
+
+    snprintf(path, sizeof(path), "/dev/null/last/one");
+    assert_int_equal(fd_make_folders(path, 0755, 0700), -ENOTDIR);
+    assert_string_equal(path, "/dev/null/last");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_write_to_closed_socket_is_no_signal),
         cmocka_unit_test(test_at_offsets),
         cmocka_unit_test(test_nonblock),
+        cmocka_unit_test(test_folders_on_the_way),
         cmocka_unit_test(test_descriptors_travel),
         cmocka_unit_test(test_too_many_descriptors_are_all_closed),
         cmocka_unit_test(test_control_overflow_is_refused),

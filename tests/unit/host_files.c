@@ -71,9 +71,8 @@ static int ask_status(void)
 
     return host_status_read(data_dir, &s, NULL) == 0 && s.state == HOST_READY &&
            s.supervisor_pid == getppid() && s.qemu_pid == 42 && s.restarts == 3 &&
-           s.started_ns == 1234567890123456789u && s.boot_ms == 4321 && s.counting &&
-           s.memory_mib == 2048 && strcmp(s.last_reason, "it = hung up") == 0 &&
-           strstr(s.log_path, "/softhost/log");
+           s.boot_ms == 4321 && s.memory_mib == 2048 &&
+           strcmp(s.last_reason, "it = hung up") == 0 && strstr(s.log_path, "/softhost/log");
 }
 
 static void test_one_holder(void **state)
@@ -95,9 +94,7 @@ static void test_status_round_trip(void **state)
     struct host_status s = {.state = HOST_READY,
                             .qemu_pid = 42,
                             .restarts = 3,
-                            .started_ns = 1234567890123456789u,
                             .boot_ms = 4321,
-                            .counting = true,
                             .memory_mib = 2048,
                             .last_reason = "it = hung\nup"};
     struct host_status none;

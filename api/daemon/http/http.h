@@ -132,6 +132,9 @@ typedef enum http_place http_hold_fn(void *ctx, const char *tenant, enum http_he
 typedef void http_release_fn(void *ctx, const char *tenant, enum http_held what,
                              uint64_t bytes);
 
+/* Answers a request, whose body it may not have read yet. */
+typedef void http_handle_fn(void *ctx, struct http_request *request, struct http_reply *reply);
+
 struct http_part_rule {
     const char *name; /* NULL ends the list */
     uint64_t max_bytes;
@@ -140,7 +143,7 @@ struct http_part_rule {
 struct http_route {
     const char *method;
     const char *path; /* ":" stands for a segment, "*" at the end for all that follows */
-    void (*handle)(void *ctx, struct http_request *request, struct http_reply *reply);
+    http_handle_fn *handle;
     enum http_access access;
     enum http_body body;
     uint64_t max_bytes;

@@ -6,7 +6,7 @@
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/terms/limits.h"
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -16,7 +16,6 @@
 #include <string.h>
 
 #define LIST_BYTES_MAX (2 * LIMIT_MIB)
-#define MEMBERS_MAX    32u /* of a result */
 
 enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_SKILL, QUERY_STATUS };
 
@@ -172,15 +171,12 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
 /* The text of a string member of a stored result. 0 or -errno. */
 static int read_member(const char *result, const char *key, struct buf *out)
 {
-    struct json_member members[MEMBERS_MAX];
-    size_t n = 0;
-    int r = json_text_members(result, strlen(result), members, MEMBERS_MAX, &n, NULL);
+    struct json_slice object, value;
+    int r = json_text_check(result, strlen(result), &object, NULL);
 
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        if (json_slice_is(members[i].key, key))
-            return json_append_decoded(out, members[i].value);
-    }
-    return r < 0 ? r : -ENOENT;
+    if (r < 0)
+        return r;
+    return json_find(object, key, &value) ? json_append_decoded(out, value) : -ENOENT;
 }
 
 static int copy_log(struct execution *e, struct buf *out)

@@ -190,7 +190,7 @@ static enum http_place refuse_body(struct http_reply *reply,
 static enum http_place hold_body(struct held *held, const char *id, enum http_held what,
                                  uint64_t bytes, struct http_reply *reply)
 {
-    struct registry_tenant tenant;
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     enum http_place place = HTTP_PLACE_DISK;
     struct err err = {0};
     uint64_t max = UINT64_MAX, before = 0;
@@ -209,7 +209,6 @@ static enum http_place hold_body(struct held *held, const char *id, enum http_he
     r = held_add(held, id, HELD_BODY, bytes, max, &before);
     if (r == -EDQUOT)
         place = refuse_body(reply, &tenant, what, bytes, before);
-    registry_tenant_finish(&tenant);
     if (r == 0 || r == -EDQUOT)
         return place;
     http_reply_error(reply, 500, "internal_error", "out of memory");

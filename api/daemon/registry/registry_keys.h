@@ -21,6 +21,7 @@ struct registry_key {
 };
 
 void registry_key_finish(struct registry_key *key);
+#define _cleanup_registry_key_ __attribute__((cleanup(registry_key_finish)))
 
 /* A key on its way into the registry. Strings are borrowed. */
 struct registry_new_key {

@@ -63,25 +63,22 @@ int registry_skill_get(struct registry *registry, const char *tenant, const char
                        const char *version, struct registry_skill *ret, bool *ret_name_known,
                        struct err *err)
 {
-    struct registry_skill other;
+    _cleanup_registry_skill_ struct registry_skill other = {0};
     int r = find_skill(registry, tenant, name, version, ret, err);
 
     *ret_name_known = r == 0;
     if (r != -ENOENT || !version)
         return r;
     r = find_skill(registry, tenant, name, NULL, &other, err);
-    if (r < 0)
-        return r;
-    registry_skill_finish(&other);
-    *ret_name_known = true;
-    return -ENOENT;
+    *ret_name_known = r == 0;
+    return r < 0 ? r : -ENOENT;
 }
 
 int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_registration *registration, char **ret_existing,
                        struct err *err)
 {
-    struct registry_skill existing;
+    _cleanup_registry_skill_ struct registry_skill existing = {0};
     int r =
         registry_run(registry, REGISTRY_SKILLS, INSERT,
                      REGISTRY_VALUES(registry_text(tenant), registry_text(registration->name),
@@ -99,12 +96,10 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     r = find_skill(registry, tenant, registration->name, registration->version, &existing, err);
     if (r < 0)
         return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
-    if (strcmp(existing.digest, registration->digest) != 0) {
-        *ret_existing = steal_ptr(&existing.digest);
-        r = -EEXIST;
-    }
-    registry_skill_finish(&existing);
-    return r;
+    if (strcmp(existing.digest, registration->digest) == 0)
+        return 0;
+    *ret_existing = steal_ptr(&existing.digest);
+    return -EEXIST;
 }
 
 /* Reads what follows a name and a place. *ret_n rows are the caller's. */

@@ -130,7 +130,7 @@ int registry_tenant_list(struct registry *registry, uint64_t after_ns, const cha
 int registry_tenant_check_room(struct registry *registry, const char *id, uint64_t bytes,
                                struct err *err)
 {
-    struct registry_tenant row;
+    _cleanup_registry_tenant_ struct registry_tenant row = {0};
     uint64_t limit, left;
     int r = registry_tenant_get(registry, id, &row, err);
 
@@ -139,12 +139,11 @@ int registry_tenant_check_room(struct registry *registry, const char *id, uint64
     limit = row.limits.storage_bytes;
     left = row.stored_bytes < limit ? limit - row.stored_bytes : 0;
     if (limit > 0 && bytes > left)
-        r = err_set(err, EDQUOT,
+        return err_set(err, EDQUOT,
                     "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit",
                     (unsigned long long)row.stored_bytes, (unsigned long long)limit,
                     (unsigned long long)bytes);
-    registry_tenant_finish(&row);
-    return r;
+    return 0;
 }
 
 int registry_tenant_update(struct registry *registry, const char *id, const char *name,
@@ -184,12 +183,11 @@ static int delete_rows(struct registry *registry, const char *id, struct err *er
 
 int registry_tenant_delete(struct registry *registry, const char *id, struct err *err)
 {
-    struct registry_tenant tenant = {0};
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     int r = registry_tenant_get(registry, id, &tenant, err);
 
     if (r < 0)
         return r;
-    registry_tenant_finish(&tenant);
     r = registry_transaction_begin(registry, err);
     return r < 0 ? r : registry_transaction_end(registry, delete_rows(registry, id, err), err);
 }

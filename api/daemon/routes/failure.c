@@ -31,6 +31,14 @@ void failure_reply(struct http_reply *reply, int result, const struct err *err)
     reply->retry_after_s = meaning.retry_after_s;
 }
 
+void failure_of(struct http_reply *reply, int result, const char *thing, const char *id,
+                struct err *err)
+{
+    if (result == -ENOENT)
+        (void)err_set(err, ENOENT, "there is no %s %.64s", thing, id);
+    failure_reply(reply, result, err);
+}
+
 bool failure_or_json(struct http_reply *reply, unsigned status, struct json_writer *w,
                      int result, const struct err *err)
 {

@@ -17,6 +17,9 @@
  * what the errno is called. What the table does not have is our fault, a 500.
  */
 void failure_reply(struct http_reply *reply, int result, const struct err *err);
+/* The same for a thing that a caller knows by its id: of -ENOENT it says that there is none. */
+void failure_of(struct http_reply *reply, int result, const char *thing, const char *id,
+                struct err *err);
 
 /*
  * Ends what was written, and replies with it unless result or the writing is a failure. True

@@ -8,6 +8,7 @@
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/uploads.h"
 #include "api/skill/sha256.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -115,7 +116,6 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
     if (c->e->job.skill.fd >= 0)
         return 0;
     c->e->job.skill.fd = -1;
-    registry_skill_finish(ret);
     return -EIO;
 }
 
@@ -123,10 +123,9 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
 static bool load_registered(struct creation *c, struct http_reply *reply)
 {
     const struct request *q = &c->request;
-    struct registry_skill found;
+    _cleanup_registry_skill_ struct registry_skill found = {0};
     struct err err = {0};
     bool name_known = false;
-    bool ok;
     int r = open_registered(c, &found, &name_known, &err);
 
     if (r == -ENOENT && !q->version) {
@@ -148,10 +147,8 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         return step(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
-    ok = step(reply, r < 0 ? -EIO : 0, &err) &&
-         set_skill(c->e, found.name, found.version, found.digest, reply);
-    registry_skill_finish(&found);
-    return ok;
+    return step(reply, r < 0 ? -EIO : 0, &err) &&
+           set_skill(c->e, found.name, found.version, found.digest, reply);
 }
 
 /* The digest of all that the request says: its JSON and its archive, byte for byte. */
@@ -174,18 +171,16 @@ static int digest_request(const char *text, size_t len, struct spool *upload,
 static bool find_repeated(struct creation *c, struct http_reply *reply)
 {
     struct err err = {0};
-    char *id = NULL, *digest = NULL;
+    _cleanup_free_ char *digest = NULL;
     bool same;
     int r = registry_execution_by_key(c->daemon->registry, c->tenant,
-                                      c->request.idempotency_key, &id, &digest, &err);
+                                      c->request.idempotency_key, &c->repeated, &digest, &err);
 
     if (r == -ENOENT)
         return true;
     if (r < 0)
         return step(reply, -EIO, &err);
-    c->repeated = id;
     same = strcmp(digest, c->request_digest) == 0;
-    free(digest);
     if (!same)
         http_reply_error(reply, 409, "conflict",
                          "the idempotency key belongs to %s, which another request began",
@@ -286,7 +281,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
 static void reply_result(struct daemon *d, const struct http_request *http,
                          struct http_reply *reply, struct execution *e)
 {
-    struct buf body = buf_init(SIZE_MAX / 2);
+    _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
 
     if (e->lost[0]) {
         http_reply_error(reply, 500, "internal_error",
@@ -296,7 +291,6 @@ static void reply_result(struct daemon *d, const struct http_request *http,
     }
     if (buf_reserve(&body, e->result_len) < 0 ||
         execution_read_result(e, 0, body.data, e->result_len) < 0) {
-        buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", e->id);
         return;
     }
@@ -320,12 +314,17 @@ static bool submit(struct creation *c, struct http_reply *reply)
     return check_admission(reply, r, &refusal, &err);
 }
 
-static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
+static void reply_status(struct http_reply *reply, const char *id, const char *status)
 {
     struct buf body = buf_init(256);
 
     (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id, status);
     http_reply_json(reply, 202, &body);
+}
+
+static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
+{
+    reply_status(reply, id, status);
     (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
 }
 
@@ -334,7 +333,7 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
                          struct http_reply *reply, const struct registry_execution *row,
                          bool is_async)
 {
-    struct buf body = buf_init(SIZE_MAX / 2);
+    _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
 
     if (is_async)
         reply_accepted(reply, row->id, row->status);
@@ -346,7 +345,6 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
         daemon_reply_result(d, http, reply, &body);
-    buf_finish(&body);
 }
 
 /* Answers with an execution in the way that was asked for; takes the reference over. */
@@ -370,7 +368,7 @@ void execution_answer(struct daemon *d, struct http_request *http, const char *s
                       size_t said_len, struct http_reply *reply)
 {
     struct creation c = {.daemon = d, .said = said, .said_len = said_len};
-    struct registry_execution row = {0};
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e = NULL;
     bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, reply));
     bool is_async = c.request.is_async;
@@ -380,14 +378,10 @@ void execution_answer(struct daemon *d, struct http_request *http, const char *s
     else if (accepted)
         e = execution_ref(c.e);
     creation_finish(&c);
-    if (!accepted)
-        return;
-    if (e) {
+    if (accepted && e)
         reply_execution(d, http, reply, e, is_async);
-        return;
-    }
-    reply_stored(d, http, reply, &row, is_async);
-    registry_execution_finish(&row);
+    else if (accepted)
+        reply_stored(d, http, reply, &row, is_async);
 }
 
 void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
@@ -400,18 +394,14 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
-    struct registry_execution row;
-    struct buf body = buf_init(256);
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     bool ended = false;
 
     if (!lookup_row(d, request->caller.tenant, id, &row, reply))
         return;
-    registry_execution_finish(&row);
     if (engine_cancel(d->engine, request->caller.tenant, id, &ended) < 0) {
         http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
         return;
     }
-    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id,
-                     ended ? "cancelled" : "cancelling");
-    http_reply_json(reply, 202, &body);
+    reply_status(reply, id, ended ? "cancelled" : "cancelling");
 }

@@ -82,33 +82,25 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     const char *wanted = request->query[QUERY_STATUS];
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     struct registry_page page = {0};
-    struct registry_execution *rows;
+    struct registry_execution rows[PAGE_ROWS_MAX];
     struct page place;
     struct err err = {0};
-    char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
     int r;
 
     if (!parse_query(request, &page, &place, reply))
         return;
-    rows = calloc(page.max, sizeof(*rows));
-    r = rows ? registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n,
-                                       &err)
-             : err_set(&err, ENOMEM, "out of memory");
-    json_write_open(&w, NULL, '{');
-    json_write_open(&w, "executions", '[');
+    r = registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n, &err);
+    page_open(&w, "executions");
     for (size_t i = 0; i < n; i++) {
         const char *status = status_of(d, &rows[i]);
 
         if (!wanted || strcmp(status, wanted) == 0)
             write_row(&w, &rows[i], status);
-    }
-    if (n == page.max)
-        page_cursor(cursor, rows[n - 1].accepted_ns, rows[n - 1].id);
-    for (size_t i = 0; i < n; i++)
+        page_count(&place, rows[i].accepted_ns, rows[i].id);
         registry_execution_finish(&rows[i]);
-    free(rows);
-    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
+    }
+    page_reply(reply, &w, &place, r, &err);
 }
 
 /* The shape of a result, for an execution that has none. live: it is queued or runs. */
@@ -139,7 +131,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
-    struct registry_execution row;
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e;
     enum execution_state state = EXECUTION_ACCEPTED;
     struct buf body = buf_init(SIZE_MAX / 2);
@@ -165,7 +157,6 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     } else {
         reply_unfinished(reply, &row, live, state);
     }
-    registry_execution_finish(&row);
 }
 
 /* The text of a string member of a stored result. 0 or -errno. */
@@ -191,7 +182,7 @@ static int copy_log(struct execution *e, struct buf *out)
 void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_execution row;
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e;
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
@@ -203,7 +194,6 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
         execution_unref(e);
     } else {
         r = row.result ? read_member(row.result, "logs", &text) : 0;
-        registry_execution_finish(&row);
     }
     if (r < 0) {
         buf_finish(&text);
@@ -218,15 +208,13 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
 void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_execution row;
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e;
 
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
-    if (e) {
+    if (e)
         event_stream_reply(e, d->held, reply);
-        return;
-    }
-    event_stream_reply_stored(&row, reply);
-    registry_execution_finish(&row);
+    else
+        event_stream_reply_stored(&row, reply);
 }

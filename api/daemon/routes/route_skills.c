@@ -144,7 +144,7 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(SHOW_MAX);
     struct skill_archive archive;
-    struct registry_skill row;
+    _cleanup_registry_skill_ struct registry_skill row = {0};
     struct skill skill;
     struct err err = {0};
     int fd, r;
@@ -162,7 +162,6 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
         skill_archive_finish(&archive);
         skill_finish(&skill);
     }
-    registry_skill_finish(&row);
 }
 
 /*
@@ -181,7 +180,7 @@ static int delete_skill(struct daemon *d, const char *tenant, const struct regis
 void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_skill row;
+    _cleanup_registry_skill_ struct registry_skill row = {0};
     struct err err = {0};
     int r;
 
@@ -200,5 +199,4 @@ void route_skill_delete(void *ctx, struct http_request *request, struct http_rep
                    row.version, row.digest);
         http_reply_empty(reply, 204);
     }
-    registry_skill_finish(&row);
 }

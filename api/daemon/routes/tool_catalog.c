@@ -233,7 +233,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
                       struct err *err)
 {
     struct tool_catalog tools = {0};
-    struct registry_skill row;
+    _cleanup_registry_skill_ struct registry_skill row = {0};
     char clean[TOOL_NAME_SIZE];
     bool known;
     int r = registry_skill_get(d->registry, tenant, name, NULL, &row, &known, err);
@@ -241,7 +241,6 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
     if (r < 0)
         return r;
     r = add_skill(d, &row, &tools);
-    registry_skill_finish(&row);
     if (r == 0 && (tools.n != 1 || tools.items[0].script))
         r = -ENOENT;
     if (r == 0) {

@@ -195,28 +195,6 @@ static int authorize(void *ctx, const struct http_origin *origin, const char *be
     return auth_authorize(&auth, origin, bearer, ret);
 }
 
-static bool has_room(void *ctx, struct http_reply *reply)
-{
-    const struct daemon *d = ctx;
-
-    return held_admit(d->held, 0, reply);
-}
-
-static enum http_place hold(void *ctx, const char *tenant, enum http_held what, uint64_t bytes,
-                            struct http_reply *reply)
-{
-    const struct daemon *d = ctx;
-
-    return held_for_http(d->held, tenant, what, bytes, reply);
-}
-
-static void release(void *ctx, const char *tenant, enum http_held what, uint64_t bytes)
-{
-    const struct daemon *d = ctx;
-
-    held_release_http(d->held, tenant, what, bytes);
-}
-
 static int start_http(struct daemon *d, const struct serve *serve,
                       const struct http_route *routes, struct http_server **ret,
                       struct err *err)
@@ -227,10 +205,8 @@ static int start_http(struct daemon *d, const struct serve *serve,
         .routes = routes,
         .authorize = authorize,
         .unauthorized = count_unauthorized,
-        .room = has_room,
-        .hold = hold,
-        .release = release,
         .ctx = d,
+        .keeper = {held_has_room, held_for_http, held_remove, d->held},
     };
 
     add_listeners(serve, &http);

@@ -135,6 +135,19 @@ typedef void http_release_fn(void *ctx, const char *tenant, enum http_held what,
 /* Answers a request, whose body it may not have read yet. */
 typedef void http_handle_fn(void *ctx, struct http_request *request, struct http_reply *reply);
 
+/*
+ * Asked now and then while a large body comes whether there is room for more; false with a
+ * reply where there is not. By several threads at once.
+ */
+typedef bool http_room_fn(void *ctx, struct http_reply *reply);
+/* Who knows where there is room; all of it may be NULL. */
+struct http_keeper {
+    http_room_fn *room;
+    http_hold_fn *hold;
+    http_release_fn *release;
+    void *ctx; /* of these */
+};
+
 struct http_part_rule {
     const char *name; /* NULL ends the list */
     uint64_t max_bytes;
@@ -182,14 +195,8 @@ struct http_config {
     http_authorize_fn *authorize;
     /* Told of every 401; by several threads at once. May be NULL. */
     void (*unauthorized)(void *ctx, enum http_unauthorized why);
-    /*
-     * Asked now and then while a large body comes whether there is room for more; false with a
-     * reply where there is not. By several threads at once. May be NULL.
-     */
-    bool (*room)(void *ctx, struct http_reply *reply);
-    http_hold_fn *hold; /* both may be NULL */
-    http_release_fn *release;
     void *ctx; /* of the handlers and of all above */
+    struct http_keeper keeper;
 };
 
 struct http_server;

@@ -56,6 +56,24 @@ static void reply_too_large(struct http_exchange *x, uint64_t limit)
                      (unsigned long long)(limit / (1024 * 1024)));
 }
 
+enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes)
+{
+    const struct http_keeper *keeper = &x->config->keeper;
+
+    if (!keeper->hold)
+        return HTTP_PLACE_DISK;
+    return keeper->hold(keeper->ctx, x->request.caller.tenant, what, bytes, &x->reply);
+}
+
+void http_release(struct http_exchange *x, enum http_held what, uint64_t *bytes)
+{
+    const struct http_keeper *keeper = &x->config->keeper;
+
+    if (*bytes > 0 && keeper->release)
+        keeper->release(keeper->ctx, x->request.caller.tenant, what, *bytes);
+    *bytes = 0;
+}
+
 static enum http_held held_as(const struct http_exchange *x)
 {
     return x->route->body == HTTP_BODY_FILE ? HTTP_HELD_FILE : HTTP_HELD_BODY;
@@ -64,20 +82,10 @@ static enum http_held held_as(const struct http_exchange *x)
 /* Asks whether so many bytes of the body may be held. False: there is a reply. */
 static bool hold(struct http_exchange *x, uint64_t bytes)
 {
-    const struct http_config *config = x->config;
-
-    if (config->hold && config->hold(config->ctx, x->request.caller.tenant, held_as(x), bytes,
-                                     &x->reply) == HTTP_PLACE_NONE)
+    if (http_hold(x, held_as(x), bytes) == HTTP_PLACE_NONE)
         return false;
     x->held += bytes;
     return true;
-}
-
-static void release(struct http_exchange *x)
-{
-    if (x->held > 0 && x->config->release)
-        x->config->release(x->config->ctx, x->request.caller.tenant, held_as(x), x->held);
-    x->held = 0;
 }
 
 static struct http_exchange *exchange_of(struct http_request *request)
@@ -87,12 +95,15 @@ static struct http_exchange *exchange_of(struct http_request *request)
 
 void http_request_stored(struct http_request *request)
 {
-    release(exchange_of(request));
+    struct http_exchange *x = exchange_of(request);
+
+    http_release(x, held_as(x), &x->held);
 }
 
 /* Adds bytes to what is kept of the body. False: there is a reply. */
 static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
 {
+    const struct http_keeper *keeper = &x->config->keeper;
     const uint64_t steps = spool->size / ROOM_STEP;
     int r;
 
@@ -109,8 +120,8 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
     if (r < 0)
         http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
                          strerror(-r));
-    return r == 0 && (spool->size / ROOM_STEP == steps || !x->config->room ||
-                      x->config->room(x->config->ctx, &x->reply));
+    return r == 0 && (spool->size / ROOM_STEP == steps || !keeper->room ||
+                      keeper->room(keeper->ctx, &x->reply));
 }
 
 /* Copies a text, once. False without memory. */
@@ -356,7 +367,8 @@ void http_body_drain(struct http_exchange *x)
 void http_body_finish(struct http_exchange *x)
 {
     http_form_destroy(x->form);
-    release(x);
+    if (x->route)
+        http_release(x, held_as(x), &x->held);
     spool_finish(&x->request.body);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         spool_finish(&x->request.parts[i].content);

@@ -62,7 +62,7 @@ static bool hold_result(struct event_stream *s)
 
     if (s->e->result_fd < 0)
         return true;
-    if (held_add(s->held, s->e->tenant, HELD_ANSWER, s->e->result_len, LIMIT_ANSWERS_BYTES,
+    if (held_add(s->held, s->e->tenant, HTTP_HELD_ANSWER, s->e->result_len, LIMIT_ANSWERS_BYTES,
                  &before) < 0)
         return false;
     s->held_bytes = s->e->result_len;
@@ -174,7 +174,7 @@ static void release(void *ctx)
     struct event_stream *s = ctx;
 
     if (s->held_bytes > 0)
-        held_remove(s->held, s->e->tenant, HELD_ANSWER, s->held_bytes);
+        held_remove(s->held, s->e->tenant, HTTP_HELD_ANSWER, s->held_bytes);
     execution_unref(s->e);
     buf_finish(&s->pending);
     free(s);

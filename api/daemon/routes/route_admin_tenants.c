@@ -155,8 +155,7 @@ void route_admin_tenant_list(void *ctx, struct http_request *request, struct htt
                              page.max, rows, &n, &err);
     page_open(&w, "tenants");
     for (size_t i = 0; i < n; i++) {
-        if (r == 0)
-            r = write_tenant(d, &w, &rows[i], &err);
+        r = r < 0 ? r : write_tenant(d, &w, &rows[i], &err);
         page_count(&page, rows[i].created_ns, rows[i].id);
         registry_tenant_finish(&rows[i]);
     }

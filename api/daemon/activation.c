@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/activation.h"
 
+#include "api/daemon/http/listener.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -37,22 +38,13 @@ static long read_number(const char *name)
     return errno == 0 && *end == '\0' ? value : -1;
 }
 
-static int get_option(int fd, int option)
-{
-    int value = -1;
-    socklen_t len = sizeof(value);
-
-    return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -1 : value;
-}
-
 /* Puts a descriptor where it belongs. It stays the caller's to close on failure. */
 static int take(struct activation *a, int fd, struct err *err)
 {
-    int family = get_option(fd, SO_DOMAIN);
+    int family = listener_family(fd);
     int *slot = family == AF_UNIX ? &a->unix_fd : &a->tcp_fd;
 
-    if (get_option(fd, SO_TYPE) != SOCK_STREAM || get_option(fd, SO_ACCEPTCONN) != 1 ||
-        (family != AF_UNIX && family != AF_INET && family != AF_INET6))
+    if (family < 0)
         return err_set(err, EINVAL, "descriptor %d of $LISTEN_FDS is no listening socket", fd);
     if (*slot >= 0)
         return err_set(err, EINVAL, "$LISTEN_FDS has two %s sockets, one is possible",

@@ -233,8 +233,9 @@ void http_request_stored(struct http_request *request);
 void http_reply_empty(struct http_reply *reply, unsigned status);
 /* Fills a reply with JSON text that is formatted. */
 void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body);
-/* Fills a reply with {"error":code,"message":…}. */
-void http_reply_error(struct http_reply *reply, unsigned status, const char *code,
+/* Fills a reply with {"error":code,"message":…}. False, for who says by that: there is a reply.
+ */
+bool http_reply_error(struct http_reply *reply, unsigned status, const char *code,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -50,10 +50,10 @@ static bool type_fits(enum http_body body, const char *type)
     return false;
 }
 
-static void reply_too_large(struct http_exchange *x, uint64_t limit)
+static bool refuse_size(struct http_exchange *x, uint64_t limit)
 {
-    http_reply_error(&x->reply, 413, "too_large", "the body is larger than %llu MiB",
-                     (unsigned long long)(limit / (1024 * 1024)));
+    return http_reply_error(&x->reply, 413, "too_large", "the body is larger than %llu MiB",
+                            (unsigned long long)(limit / (1024 * 1024)));
 }
 
 enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes)
@@ -107,10 +107,8 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
     const uint64_t steps = spool->size / ROOM_STEP;
     int r;
 
-    if (size > spool->max - spool->size) {
-        reply_too_large(x, spool->max);
-        return false;
-    }
+    if (size > spool->max - spool->size)
+        return refuse_size(x, spool->max);
     /* What was not asked for yet; few bytes stay in memory. */
     x->kept += size;
     if (x->kept > x->held && spool->size + size > SPOOL_MEMORY_MAX &&
@@ -118,10 +116,10 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
         return false;
     r = spool_append(spool, data, size);
     if (r < 0)
-        http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
-                         strerror(-r));
-    return r == 0 && (spool->size / ROOM_STEP == steps || !keeper->room ||
-                      keeper->room(keeper->ctx, &x->reply));
+        return http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
+                                strerror(-r));
+    return spool->size / ROOM_STEP == steps || !keeper->room ||
+           keeper->room(keeper->ctx, &x->reply);
 }
 
 /* Copies a text, once. False without memory. */
@@ -142,16 +140,15 @@ static bool begin_part(void *ctx, const char *name, const char *file_name, const
             x->part = &x->request.parts[i];
     }
     if (!x->part)
-        http_reply_error(&x->reply, 400, "bad_request", "unknown part \"%.64s\"",
-                         name ? name : "");
-    else if (x->part->seen)
-        http_reply_error(&x->reply, 400, "bad_request", "the part \"%s\" comes twice", name);
-    else if (!keep_text(&x->part->file_name, file_name) ||
-             !keep_text(&x->part->content_type, type))
-        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
-    else
-        x->part->seen = true;
-    return x->reply.status == 0;
+        return http_reply_error(&x->reply, 400, "bad_request", "unknown part \"%.64s\"",
+                                name ? name : "");
+    if (x->part->seen)
+        return http_reply_error(&x->reply, 400, "bad_request", "the part \"%s\" comes twice",
+                                name);
+    if (!keep_text(&x->part->file_name, file_name) || !keep_text(&x->part->content_type, type))
+        return http_reply_error(&x->reply, 500, "internal_error", "out of memory");
+    x->part->seen = true;
+    return true;
 }
 
 static bool keep_part(void *ctx, const char *data, size_t len)
@@ -182,18 +179,16 @@ static bool check_type(struct http_exchange *x)
     if (type && is_type(type, "multipart/form-data")) {
         x->request.is_multipart = true;
         x->form = http_form_create(type, &events);
-        if (!x->form)
-            http_reply_error(&x->reply, 400, "bad_request",
-                             "multipart/form-data without a usable boundary");
-    } else if (!type_fits(x->route->body, type)) {
-        http_reply_error(&x->reply, 415, "unsupported_type", "%.100s is not taken here: %s",
-                         type ? type : "a body without Content-Type",
-                         x->route->body == HTTP_BODY_JSON
-                             ? "application/json or multipart/form-data"
-                             : "application/zip, application/octet-stream or "
-                               "multipart/form-data");
+        return x->form || http_reply_error(&x->reply, 400, "bad_request",
+                                           "multipart/form-data without a usable boundary");
     }
-    return x->reply.status == 0;
+    return type_fits(x->route->body, type) ||
+           http_reply_error(&x->reply, 415, "unsupported_type", "%.100s is not taken here: %s",
+                            type ? type : "a body without Content-Type",
+                            x->route->body == HTTP_BODY_JSON
+                                ? "application/json or multipart/form-data"
+                                : "application/zip, application/octet-stream or "
+                                  "multipart/form-data");
 }
 
 /*
@@ -204,10 +199,8 @@ static bool hold_declared(struct http_exchange *x)
 {
     uint64_t bytes = x->head->length;
 
-    if (bytes > body_limit(x)) {
-        reply_too_large(x, body_limit(x));
-        return false;
-    }
+    if (bytes > body_limit(x))
+        return refuse_size(x, body_limit(x));
     if (x->form)
         bytes = bytes > HTTP_FORM_BUFFER ? bytes - HTTP_FORM_BUFFER : 0;
     return bytes <= SPOOL_MEMORY_MAX || hold(x, bytes);
@@ -228,10 +221,8 @@ bool http_body_begin(struct http_exchange *x)
         x->request.parts[i].content = spool_init(x->config->tmp_fd, route->parts[i].max_bytes);
     }
     if (route->body == HTTP_BODY_FILE &&
-        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0)) {
-        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
-        return false;
-    }
+        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0))
+        return http_reply_error(&x->reply, 500, "internal_error", "out of memory");
     return check_type(x) && hold_declared(x);
 }
 

@@ -49,7 +49,7 @@ void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body
     *body = buf_init(0);
 }
 
-void http_reply_error(struct http_reply *reply, unsigned status, const char *code,
+bool http_reply_error(struct http_reply *reply, unsigned status, const char *code,
                       const char *format, ...)
 {
     struct buf body = buf_init(ERROR_BODY_MAX);
@@ -63,6 +63,7 @@ void http_reply_error(struct http_reply *reply, unsigned status, const char *cod
         json_append_cstr(&body, message) < 0 || buf_append(&body, "}\n", 2) < 0)
         buf_clear(&body);
     http_reply_json(reply, status, &body);
+    return false;
 }
 
 /* Asks where a large body may wait for its reader. */

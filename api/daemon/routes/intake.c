@@ -70,13 +70,12 @@ int intake_archive(struct fair_gate *gate, const char *tenant,
     return r;
 }
 
-void intake_reply_refused(struct http_reply *reply, int result, const struct err *err)
+bool intake_reply_refused(struct http_reply *reply, int result, const struct err *err)
 {
-    if (result == -EINVAL)
-        http_reply_error(reply, 400, "invalid_skill", "%s",
-                         err->code ? err->message : strerror(EINVAL));
-    else
-        failure_reply(reply, result, err);
+    if (result != -EINVAL)
+        return failure_reply(reply, result, err);
+    return http_reply_error(reply, 400, "invalid_skill", "%s",
+                            err->code ? err->message : strerror(EINVAL));
 }
 
 /* How much of the body of SKILL.md fits an environment variable. */

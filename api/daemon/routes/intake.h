@@ -24,8 +24,8 @@ int intake_archive(struct fair_gate *gate, const char *tenant,
                    const struct archive_limits *limits, struct spool *upload, int tar_fd,
                    struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err);
 
-/* The HTTP answer for what intake_archive or skill_archive_load refused. */
-void intake_reply_refused(struct http_reply *reply, int result, const struct err *err);
+/* The HTTP answer for what intake_archive or skill_archive_load refused. False. */
+bool intake_reply_refused(struct http_reply *reply, int result, const struct err *err);
 
 /*
  * Completes the job of a draft whose skill is set: entry point, limits, environment, what RUN

@@ -16,9 +16,7 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
     /* What cannot be an id is no different from one that nobody has. */
     r = ids_valid(ID_EXECUTION, id) ? registry_execution_get(d->registry, tenant, id, ret, &err)
                                     : -ENOENT;
-    if (r < 0)
-        failure_of(reply, r, "execution", id, &err);
-    return r == 0;
+    return r == 0 || failure_of(reply, r, "execution", id, &err);
 }
 
 bool lookup_execution(struct daemon *d, const char *tenant, const char *id,

@@ -33,11 +33,9 @@ bool page_number(const char *name, const char *text, size_t min, size_t max, siz
     if (!text)
         return true;
     value = strtoul(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || value < min || value > max) {
-        http_reply_error(reply, 400, "bad_request", "%s must be from %zu to %zu", name, min,
-                         max);
-        return false;
-    }
+    if (text[0] < '0' || text[0] > '9' || *end || value < min || value > max)
+        return http_reply_error(reply, 400, "bad_request", "%s must be from %zu to %zu", name,
+                                min, max);
     *ret = value;
     return true;
 }
@@ -48,10 +46,8 @@ bool page_parse(const char *limit, const char *cursor, struct page *ret,
     *ret = (struct page){.max = ROWS_DEFAULT};
     if (!page_number("limit", limit, 1, PAGE_ROWS_MAX, &ret->max, reply))
         return false;
-    if (cursor && !parse_cursor(cursor, ret)) {
-        http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");
-        return false;
-    }
+    if (cursor && !parse_cursor(cursor, ret))
+        return http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");
     return true;
 }
 

@@ -25,9 +25,9 @@
 enum { QUERY_LIMIT, QUERY_CURSOR };
 
 /* id is as the caller has it. What is in the way of a change is a conflict, and no load. */
-static void reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
+static bool reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
 {
-    failure_of(reply, result == -EBUSY ? -EEXIST : result, "tenant", id, err);
+    return failure_of(reply, result == -EBUSY ? -EEXIST : result, "tenant", id, err);
 }
 
 /* Finds the tenant of the path by id or name. False when *reply says why not. */
@@ -37,9 +37,7 @@ static bool find_tenant(struct daemon *d, const struct http_request *request,
     struct err err = {0};
     int r = registry_tenant_find(d->registry, request->params[0], ret, &err);
 
-    if (r < 0)
-        reply_failed(reply, r, request->params[0], &err);
-    return r == 0;
+    return r == 0 || reply_failed(reply, r, request->params[0], &err);
 }
 
 static void write_limits(struct json_writer *w, const struct tenant_limits *limits)
@@ -154,8 +152,9 @@ void route_admin_tenant_list(void *ctx, struct http_request *request, struct htt
     r = registry_tenant_list(d->registry, page.after, page.has_place ? page.after_id : NULL,
                              page.max, rows, &n, &err);
     page_open(&w, "tenants");
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = write_tenant(d, &w, &rows[i], &err);
     for (size_t i = 0; i < n; i++) {
-        r = r < 0 ? r : write_tenant(d, &w, &rows[i], &err);
         page_count(&page, rows[i].created_ns, rows[i].id);
         registry_tenant_finish(&rows[i]);
     }

@@ -44,9 +44,7 @@ static void creation_finish(struct creation *c)
 /* The replies of a step that failed; true when it did not. */
 static bool step(struct http_reply *reply, int result, const struct err *err)
 {
-    if (result < 0)
-        failure_reply(reply, result, err);
-    return result == 0;
+    return result == 0 || failure_reply(reply, result, err);
 }
 
 /* The replies of what the engine does not accept; true when it did. */
@@ -59,11 +57,9 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
         reply->retry_after_s = refusal->retry_after_s;
         return false;
     case -ENOENT:
-        http_reply_error(reply, 401, "unauthorized", "%s", err->message);
-        return false;
+        return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -ESHUTDOWN:
-        http_reply_error(reply, 503, "stopping", "%s", err->message);
-        return false;
+        return http_reply_error(reply, 503, "stopping", "%s", err->message);
     default:
         return step(reply, result < 0 ? -EIO : 0, err);
     }
@@ -91,10 +87,8 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     }
     r = intake_archive(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
                        c->e->job.skill.fd, &c->archive, &c->skill, &err);
-    if (r < 0) {
-        intake_reply_refused(reply, r, &err);
-        return false;
-    }
+    if (r < 0)
+        return intake_reply_refused(reply, r, &err);
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
         r = skill_strings_add(&c->e->warnings, "%s", c->skill.warnings.items[i]);
@@ -128,10 +122,9 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     bool name_known = false;
     int r = open_registered(c, &found, &name_known, &err);
 
-    if (r == -ENOENT && !q->version) {
-        http_reply_error(reply, 404, "not_found", "there is no skill named %s", q->skill);
-        return false;
-    }
+    if (r == -ENOENT && !q->version)
+        return http_reply_error(reply, 404, "not_found", "there is no skill named %s",
+                                q->skill);
     /* Skillbox accepts what names a version, and so does its example suite. */
     if (r == -ENOENT) {
         if (asprintf(&c->refusal,
@@ -172,7 +165,6 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
 {
     struct err err = {0};
     _cleanup_free_ char *digest = NULL;
-    bool same;
     int r = registry_execution_by_key(c->daemon->registry, c->tenant,
                                       c->request.idempotency_key, &c->repeated, &digest, &err);
 
@@ -180,12 +172,10 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
         return true;
     if (r < 0)
         return step(reply, -EIO, &err);
-    same = strcmp(digest, c->request_digest) == 0;
-    if (!same)
-        http_reply_error(reply, 409, "conflict",
-                         "the idempotency key belongs to %s, which another request began",
-                         c->repeated);
-    return same;
+    return strcmp(digest, c->request_digest) == 0 ||
+           http_reply_error(reply, 409, "conflict",
+                            "the idempotency key belongs to %s, which another request began",
+                            c->repeated);
 }
 
 /* What the key of a request means, if it has one. False when *reply says why not. */

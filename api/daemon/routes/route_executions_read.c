@@ -35,10 +35,8 @@ static bool parse_query(const struct http_request *request, struct registry_page
     page->after_id = place->has_place ? place->after_id : NULL;
     while (status && i < n && strcmp(status, words[i]) != 0)
         i++;
-    if (i == n) {
-        http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
-        return false;
-    }
+    if (i == n)
+        return http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
     /* The registry does not tell what waits from what runs. */
     page->status = status && strcmp(status, "running") == 0 ? "accepted" : status;
     page->skill = request->query[QUERY_SKILL];

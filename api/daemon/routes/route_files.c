@@ -69,10 +69,8 @@ static bool find_upload(struct http_request *request, struct spool **ret, const 
         *ret_type = request->content_type;
         return true;
     }
-    if (!part->seen) {
-        http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
-        return false;
-    }
+    if (!part->seen)
+        return http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
     *ret = &part->content;
     *ret_type = part->content_type;
     if (!*ret_name)

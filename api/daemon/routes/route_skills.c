@@ -62,21 +62,17 @@ static bool find_row(struct daemon *d, const struct http_request *request,
     int r;
 
     if (!request_name_valid(name, LIMIT_NAME_BYTES) ||
-        !request_name_valid(version, LIMIT_VERSION_BYTES)) {
-        http_reply_error(reply, 400, "bad_request", "%.64s %.64s is no skill name and version",
-                         name, version);
-        return false;
-    }
+        !request_name_valid(version, LIMIT_VERSION_BYTES))
+        return http_reply_error(reply, 400, "bad_request",
+                                "%.64s %.64s is no skill name and version", name, version);
     r = registry_skill_get(d->registry, request->caller.tenant, name,
                            strcmp(version, "latest") == 0 ? NULL : version, ret, &name_known,
                            &err);
     if (r == -ENOENT && name_known)
-        http_reply_error(reply, 404, "not_found", "skill %s has no version %s", name, version);
+        (void)err_set(&err, ENOENT, "skill %s has no version %s", name, version);
     else if (r == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "there is no skill named %s", name);
-    else if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-    return r == 0;
+        (void)err_set(&err, ENOENT, "there is no skill named %s", name);
+    return r == 0 || failure_reply(reply, r, &err);
 }
 
 static void write_resources(struct json_writer *w, const struct skill *skill)

@@ -59,31 +59,24 @@ static int execute(struct registry *registry, const char *sql, struct err *err)
     return 0;
 }
 
-static int read_number(struct registry *registry, const char *pragma, int *ret, struct err *err)
-{
-    sqlite3_stmt *s;
-    int r;
-
-    if (sqlite3_prepare_v2(registry->db, pragma, -1, &s, NULL) != SQLITE_OK)
-        return registry_error(registry, err, "read its version");
-    r = sqlite3_step(s) == SQLITE_ROW ? 0 : registry_error(registry, err, "read its version");
-    if (r == 0)
-        *ret = sqlite3_column_int(s, 0);
-    sqlite3_finalize(s);
-    return r;
-}
-
 /* A database of before the first release has a version of its own, and nobody's mark. */
 static int read_version(struct registry *registry, int *ret, struct err *err)
 {
-    int version = 0, application = 0;
-    int r = read_number(registry, "PRAGMA user_version", &version, err);
+    static const char sql[] =
+        "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id";
+    int version, application;
+    sqlite3_stmt *s;
 
-    if (r < 0)
-        return r;
-    r = read_number(registry, "PRAGMA application_id", &application, err);
-    if (r < 0)
-        return r;
+    if (sqlite3_prepare_v2(registry->db, sql, -1, &s, NULL) != SQLITE_OK)
+        return registry_error(registry, err, "read its version");
+    if (sqlite3_step(s) != SQLITE_ROW) {
+        (void)registry_error(registry, err, "read its version");
+        sqlite3_finalize(s);
+        return -EIO;
+    }
+    version = sqlite3_column_int(s, 0);
+    application = sqlite3_column_int(s, 1);
+    sqlite3_finalize(s);
     if (version > 0 && application != REGISTRY_APPLICATION_ID)
         return err_set(err, EPROTO,
                        "the database is not of a released skillvm and cannot be taken over:"

@@ -35,17 +35,9 @@ static int check_names(struct skill *skill, struct err *err)
 static int load(int fd, const struct archive_limits *limits, int tar_fd,
                 struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
 {
-    int r;
+    int r = skill_archive_load(fd, limits, tar_fd, ret_archive, ret_skill, err);
 
-    r = skill_archive_load(fd, limits, tar_fd, ret_archive, ret_skill, err);
-    if (r < 0)
-        return r;
-    r = check_names(ret_skill, err);
-    if (r < 0) {
-        skill_archive_finish(ret_archive);
-        skill_finish(ret_skill);
-    }
-    return r;
+    return r < 0 ? r : check_names(ret_skill, err);
 }
 
 int intake_archive(struct fair_gate *gate, const char *tenant,
@@ -99,10 +91,10 @@ static int write_run(const struct skill *skill, const struct skill_entry *entry,
         .lang = entry->lang,
         .mode = entry->mode,
         .entry = entry->entry,
-        .args = (const char *const *)request->args,
-        .n_args = request->n_args,
-        .env = (const char *const *)request->env,
-        .n_env = request->n_env,
+        .args = (const char *const *)request->args.items,
+        .n_args = request->args.len,
+        .env = (const char *const *)request->env.items,
+        .n_env = request->env.len,
         .pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS,
         .instructions = skill->instructions ? skill->instructions : "",
         .instructions_len = instructions_len(skill),

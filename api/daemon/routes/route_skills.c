@@ -139,24 +139,22 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
 {
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(SHOW_MAX);
-    struct skill_archive archive;
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_registry_skill_ struct registry_skill row = {0};
-    struct skill skill;
+    _cleanup_skill_ struct skill skill = {0};
     struct err err = {0};
-    int fd, r;
+    _cleanup_fd_ int fd = -1;
+    int r;
 
     if (!find_row(d, request, &row, reply))
         return;
     fd = store_get(d->store, row.digest, &err);
     r = fd < 0 ? fd : skill_archive_reload(fd, row.digest, &archive, &skill, &err);
-    fd_close(&fd);
     if (r < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     } else {
         write_skill(&w, &row, &skill, &archive);
         (void)failure_or_json(reply, 200, &w, 0, &err);
-        skill_archive_finish(&archive);
-        skill_finish(&skill);
     }
 }
 

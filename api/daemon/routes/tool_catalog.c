@@ -11,17 +11,12 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* How long a list waits for its turn. */
 #define GATE_NS 10000000000ull
-
-/* The latest version of each skill. */
-struct rows {
-    struct registry_skill *items;
-    size_t n;
-};
 
 static int no_memory(struct err *err)
 {
@@ -32,37 +27,6 @@ static bool copy(char **ret, const char *text)
 {
     *ret = text ? strdup(text) : NULL;
     return *ret || !text;
-}
-
-static bool copy_row(const struct registry_skill *from, struct registry_skill *to)
-{
-    *to = (struct registry_skill){0};
-    return copy(&to->name, from->name) && copy(&to->version, from->version) &&
-           copy(&to->digest, from->digest) && copy(&to->description, from->description);
-}
-
-/* Rows come by name, the one registered last first. */
-static int keep_latest(void *ctx, const struct registry_skill *row)
-{
-    struct rows *rows = ctx;
-    struct registry_skill *items;
-
-    if (rows->n > 0 && strcmp(rows->items[rows->n - 1].name, row->name) == 0)
-        return 0;
-    if (rows->n == LIMIT_TOOLS)
-        return 0;
-    items = reallocarray(rows->items, rows->n + 1, sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    rows->items = items;
-    return copy_row(row, &items[rows->n++]) ? 0 : -ENOMEM;
-}
-
-static void rows_finish(struct rows *rows)
-{
-    for (size_t i = 0; i < rows->n; i++)
-        registry_skill_finish(&rows->items[i]);
-    free(rows->items);
 }
 
 void tool_finish(struct tool *tool)
@@ -160,8 +124,8 @@ static int add_skill(struct daemon *d, const struct registry_skill *row,
                      struct tool_catalog *tools)
 {
     struct adding adding = {.tools = tools, .row = row};
-    struct skill_archive archive;
-    struct skill skill;
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
     struct err ignored = {0};
     _cleanup_fd_ int fd = store_get(d->store, row->digest, &ignored);
     int r;
@@ -172,10 +136,7 @@ static int add_skill(struct daemon *d, const struct registry_skill *row,
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     adding.skill = &skill;
-    r = each_script(&skill, &archive, add_script, &adding);
-    skill_archive_finish(&archive);
-    skill_finish(&skill);
-    return r;
+    return each_script(&skill, &archive, add_script, &adding);
 }
 
 static int assign_names(struct tool_catalog *tools)
@@ -194,14 +155,31 @@ static int assign_names(struct tool_catalog *tools)
     return r;
 }
 
-static int add_all(struct daemon *d, const char *tenant, struct rows *rows,
-                   struct tool_catalog *tools, struct err *err)
-{
-    int r = registry_skill_each(d->registry, tenant, keep_latest, rows, err);
+/* A list on its way. */
+struct listing {
+    struct daemon *d;
+    struct tool_catalog *tools;
+    char name[LIMIT_NAME_BYTES + 1]; /* of the last skill */
+    unsigned n;                      /* skills so far */
+};
 
-    for (size_t i = 0; r == 0 && i < rows->n; i++)
-        r = add_skill(d, &rows->items[i], tools);
-    return r < 0 ? r : assign_names(tools);
+/* Rows come by name, the one registered last first. */
+static int add_latest(void *ctx, const struct registry_skill *row)
+{
+    struct listing *l = ctx;
+
+    if (strcmp(l->name, row->name) == 0 || l->n == LIMIT_TOOLS)
+        return 0;
+    (void)snprintf(l->name, sizeof(l->name), "%s", row->name);
+    l->n++;
+    return add_skill(l->d, row, l->tools);
+}
+
+static int add_all(struct listing *l, const char *tenant, struct err *err)
+{
+    int r = registry_skill_each(l->d->registry, tenant, add_latest, l, err);
+
+    return r < 0 ? r : assign_names(l->tools);
 }
 
 int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
@@ -209,7 +187,7 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct tool_catalog tools = {0};
-    struct rows rows = {0};
+    struct listing listing = {.d = d, .tools = &tools};
     struct fair_entry entry;
     int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
 
@@ -217,9 +195,8 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
     if (r < 0)
         return r == -EBUSY ? err_set(err, EBUSY, "too many archives are being read already")
                            : r;
-    r = add_all(d, tenant, &rows, &tools, err);
+    r = add_all(&listing, tenant, err);
     fair_gate_leave(d->ingest_gate, &entry);
-    rows_finish(&rows);
     if (r < 0) {
         tool_catalog_finish(&tools);
         return r == -EIO ? r : no_memory(err);

@@ -195,14 +195,14 @@ static int authorize(void *ctx, const struct http_origin *origin, const char *be
     return auth_authorize(&auth, origin, bearer, ret);
 }
 
-static int start_http(struct daemon *d, const struct serve *serve,
-                      const struct http_route *routes, struct http_server **ret,
+static int start_http(struct daemon *d, const struct serve *serve, struct http_server **ret,
                       struct err *err)
 {
     struct http_config http = {
         .max_connections = (unsigned)serve->config->max_connections,
         .tmp_fd = d->tmp_fd,
-        .routes = routes,
+        .routes = daemon_routes,
+        .archive_bytes = serve->config->archive_bytes,
         .authorize = authorize,
         .unauthorized = count_unauthorized,
         .ctx = d,
@@ -221,8 +221,7 @@ static void warn_of_plain_http(const char *address)
                  address);
 }
 
-static int serve_requests(struct daemon *d, const struct serve *serve,
-                          const struct http_route *routes, struct err *err)
+static int serve_requests(struct daemon *d, const struct serve *serve, struct err *err)
 {
     struct lifecycle lifecycle = {.daemon = d,
                                   .sources = serve->sources,
@@ -230,7 +229,7 @@ static int serve_requests(struct daemon *d, const struct serve *serve,
                                   .notify = serve->notify,
                                   .signals = serve->signals};
     bool has_unix = serve->sockets->unix_fd >= 0, has_tcp = serve->sockets->tcp_fd >= 0;
-    int r = start_http(d, serve, routes, &lifecycle.http, err);
+    int r = start_http(d, serve, &lifecycle.http, err);
 
     if (r < 0)
         return r;
@@ -244,16 +243,6 @@ static int serve_requests(struct daemon *d, const struct serve *serve,
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;
-}
-
-static int start(struct daemon *d, const struct serve *serve, struct err *err)
-{
-    struct http_route *routes = daemon_routes_for(serve->config->archive_bytes);
-    int r =
-        routes ? serve_requests(d, serve, routes, err) : err_set(err, ENOMEM, "out of memory");
-
-    free(routes);
-    return r;
 }
 
 /* Makes everything in the order in which one needs the other, and serves. */
@@ -317,7 +306,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = start_engine(d, config, err);
     if (r < 0)
         return r;
-    r = start(d, serve, err);
+    r = serve_requests(d, serve, err);
     /* Where serving never began the workers still wait. */
     if (r < 0)
         engine_stop(d->engine, 0);

@@ -148,6 +148,9 @@ struct http_keeper {
     void *ctx; /* of these */
 };
 
+/* As many bytes as the settings allow an archive. */
+#define HTTP_BYTES_ARCHIVE UINT64_MAX
+
 struct http_part_rule {
     const char *name; /* NULL ends the list */
     uint64_t max_bytes;
@@ -190,6 +193,7 @@ struct http_config {
      */
     unsigned max_connections;
     struct http_deadlines deadlines;
+    uint64_t archive_bytes;          /* what HTTP_BYTES_ARCHIVE stands for */
     int tmp_fd;                      /* directory of spools; borrowed */
     const struct http_route *routes; /* ended by a NULL method; borrowed */
     http_authorize_fn *authorize;

@@ -158,15 +158,23 @@ static bool keep_part(void *ctx, const char *data, size_t len)
     return keep(x, &x->part->content, data, len);
 }
 
+/* What a rule's max_bytes stands for. */
+static uint64_t limit_of(const struct http_exchange *x, uint64_t max_bytes)
+{
+    return max_bytes == HTTP_BYTES_ARCHIVE ? x->config->archive_bytes : max_bytes;
+}
+
 static uint64_t body_limit(const struct http_exchange *x)
 {
     uint64_t limit;
 
     if (!x->route)
         return 0;
-    limit = x->route->max_bytes;
-    for (size_t i = 0; x->request.is_multipart && i < HTTP_PARTS_MAX; i++)
-        limit += x->route->parts[i].name ? x->route->parts[i].max_bytes + HTTP_FORM_BUFFER : 0;
+    limit = limit_of(x, x->route->max_bytes);
+    for (size_t i = 0; x->request.is_multipart && i < HTTP_PARTS_MAX; i++) {
+        if (x->route->parts[i].name)
+            limit += limit_of(x, x->route->parts[i].max_bytes) + HTTP_FORM_BUFFER;
+    }
     return limit;
 }
 
@@ -215,10 +223,11 @@ bool http_body_begin(struct http_exchange *x)
         return x->reply.status == 0;
     }
     x->request.content_type = http_head_find(x->head, "Content-Type", NULL);
-    x->request.body = spool_init(x->config->tmp_fd, route->max_bytes);
+    x->request.body = spool_init(x->config->tmp_fd, limit_of(x, route->max_bytes));
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         x->request.parts[i].name = route->parts[i].name;
-        x->request.parts[i].content = spool_init(x->config->tmp_fd, route->parts[i].max_bytes);
+        x->request.parts[i].content =
+            spool_init(x->config->tmp_fd, limit_of(x, route->parts[i].max_bytes));
     }
     if (route->body == HTTP_BODY_FILE &&
         (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0))

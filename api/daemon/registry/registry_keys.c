@@ -41,14 +41,14 @@ void registry_key_finish(struct registry_key *key)
     registry_row_finish(&kind, key);
 }
 
-int registry_key_create(struct registry *registry, const char *tenant,
-                        const struct registry_new_key *key, struct err *err)
+int registry_key_create(struct registry *registry, const struct registry_key *key,
+                        const char *digest, struct err *err)
 {
     return registry_run_on_row(
         registry, REGISTRY_KEYS, INSERT,
-        REGISTRY_VALUES(registry_text(key->id), registry_text(key->digest),
-                        registry_text(key->name), registry_number(key->is_operator),
-                        registry_number(key->created_ns), registry_text(tenant)),
+        REGISTRY_VALUES(registry_text(key->id), registry_text(digest), registry_text(key->name),
+                        registry_number(key->is_operator), registry_number(key->created_ns),
+                        registry_text(key->tenant)),
         "store a key", err);
 }
 

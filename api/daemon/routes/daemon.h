@@ -44,11 +44,6 @@ struct daemon {
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
 extern const struct http_route daemon_routes[];
 /*
- * A copy of them that takes archives of so many bytes; the caller frees it. NULL: no memory.
- */
-struct http_route *daemon_routes_for(uint64_t archive_bytes);
-
-/*
  * Replies with a result (taken over), in which files_url is an address that needs no key where
  * the request came over TCP.
  */

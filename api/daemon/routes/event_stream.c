@@ -21,8 +21,7 @@ struct event_stream {
     struct execution_cursor cursor;
     struct utf8_tail tails[2]; /* by enum guest_stream */
     struct buf pending;        /* an event on its way out */
-    size_t pending_at;
-    size_t result_at; /* bytes of the result already given */
+    size_t result_at;          /* bytes of the result already given */
     bool greeted;
     bool result_begun;
     bool finished;
@@ -122,16 +121,6 @@ static int next_event(struct event_stream *s)
     return 0;
 }
 
-static size_t copy_out(char *data, size_t size, const void *from, size_t len, size_t *at)
-{
-    size_t n = len - *at < size ? len - *at : size;
-
-    if (n > 0)
-        memcpy(data, (const char *)from + *at, n);
-    *at += n;
-    return n;
-}
-
 /* Bytes of the result, which is longer than what was given of it. */
 static ssize_t read_result(struct event_stream *s, char *data, size_t size)
 {
@@ -148,11 +137,14 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
     struct event_stream *s = ctx;
 
     for (;;) {
-        if (s->pending_at < s->pending.len)
-            return (ssize_t)copy_out(data, size, s->pending.data, s->pending.len,
-                                     &s->pending_at);
+        if (s->pending.len > 0) {
+            size_t n = s->pending.len < size ? s->pending.len : size;
+
+            memcpy(data, s->pending.data, n);
+            buf_consume(&s->pending, n);
+            return (ssize_t)n;
+        }
         buf_clear(&s->pending);
-        s->pending_at = 0;
         if (s->finished)
             return -1;
         if (!s->result_begun) {

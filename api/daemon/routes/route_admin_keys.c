@@ -61,19 +61,12 @@ static int store_key(struct daemon *d, struct registry_key *key, char text[AUTH_
                      struct err *err)
 {
     char digest[SHA256_HEX_SIZE];
-    struct registry_new_key row = {.digest = digest,
-                                   .name = key->name,
-                                   .is_operator = key->is_operator,
-                                   .created_ns = key->created_ns};
     int r = auth_make_key(text, digest);
 
     if (r < 0)
         return r;
     r = ids_make(ID_KEY, key->id, sizeof(key->id));
-    if (r < 0)
-        return r;
-    row.id = key->id;
-    return registry_key_create(d->registry, key->tenant, &row, err);
+    return r < 0 ? r : registry_key_create(d->registry, key, digest, err);
 }
 
 /* Stores a key and answers with it: this once. */

@@ -4,23 +4,21 @@
 #include "api/json/json_text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const struct http_route daemon_routes[] = {
     {"GET", "/health", route_health, .access = HTTP_ACCESS_OPEN},
     {"GET", "/ready", route_ready, .access = HTTP_ACCESS_OPEN},
     {"GET", "/metrics", route_metrics, .access = HTTP_ACCESS_OPERATOR},
     {"POST", "/v1/skills", route_skill_push, .access = HTTP_ACCESS_TENANT,
-     .body = HTTP_BODY_ARCHIVE, .max_bytes = LIMIT_ARCHIVE_BYTES,
+     .body = HTTP_BODY_ARCHIVE, .max_bytes = HTTP_BYTES_ARCHIVE,
      /* SKILL.md says name and version; clients of other runners send them as well. */
-     .parts = {{"file", LIMIT_ARCHIVE_BYTES},
+     .parts = {{"file", HTTP_BYTES_ARCHIVE},
                {"name", LIMIT_NAME_BYTES},
                {"version", LIMIT_VERSION_BYTES}}},
     {"GET", "/v1/skills", route_skill_list, .access = HTTP_ACCESS_TENANT},
     {"POST", "/v1/skills/validate", route_skill_validate, .access = HTTP_ACCESS_TENANT,
-     .body = HTTP_BODY_ARCHIVE, .max_bytes = LIMIT_ARCHIVE_BYTES,
-     .parts = {{"file", LIMIT_ARCHIVE_BYTES}}},
+     .body = HTTP_BODY_ARCHIVE, .max_bytes = HTTP_BYTES_ARCHIVE,
+     .parts = {{"file", HTTP_BYTES_ARCHIVE}}},
     {"GET", "/v1/skills/:/:", route_skill_get, .access = HTTP_ACCESS_TENANT},
     {"DELETE", "/v1/skills/:/:", route_skill_delete, .access = HTTP_ACCESS_TENANT},
     {"POST", "/v1/files", route_file_upload, .access = HTTP_ACCESS_TENANT,
@@ -33,7 +31,7 @@ const struct http_route daemon_routes[] = {
     {"GET", "/v1/files/:/download", route_file_download, .access = HTTP_ACCESS_TENANT},
     {"POST", "/v1/executions", route_execution_create, .access = HTTP_ACCESS_TENANT,
      .body = HTTP_BODY_JSON, .max_bytes = LIMIT_REQUEST_BYTES,
-     .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", LIMIT_ARCHIVE_BYTES}}},
+     .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", HTTP_BYTES_ARCHIVE}}},
     {"GET", "/v1/executions", route_execution_list, .access = HTTP_ACCESS_TENANT,
      .query = {"limit", "cursor", "skill", "status"}},
     {"GET", "/v1/executions/:", route_execution_get, .access = HTTP_ACCESS_TENANT},
@@ -64,27 +62,6 @@ const struct http_route daemon_routes[] = {
      .body = HTTP_BODY_JSON, .max_bytes = LIMIT_REQUEST_BYTES},
     {.method = NULL},
 };
-
-struct http_route *daemon_routes_for(uint64_t archive_bytes)
-{
-    struct http_route *routes = malloc(sizeof(daemon_routes));
-
-    if (!routes)
-        return NULL;
-    memcpy(routes, daemon_routes, sizeof(daemon_routes));
-    for (struct http_route *route = routes; route->method; route++) {
-        if (route->body == HTTP_BODY_ARCHIVE)
-            route->max_bytes = archive_bytes;
-        for (size_t i = 0; i < HTTP_PARTS_MAX && route->parts[i].name; i++) {
-            const char *name = route->parts[i].name;
-
-            if (strcmp(name, "skill_archive") == 0 ||
-                (route->body == HTTP_BODY_ARCHIVE && strcmp(name, "file") == 0))
-                route->parts[i].max_bytes = archive_bytes;
-        }
-    }
-    return routes;
-}
 
 void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
 {

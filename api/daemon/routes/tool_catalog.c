@@ -72,11 +72,9 @@ static int add(struct tool_catalog *tools, const struct registry_skill *row,
                : -ENOMEM;
 }
 
-/* Calls visit for the entry of a skill, or for each of its scripts where it has none. */
-static int each_script(const struct skill *skill, const struct skill_archive *archive,
-                       int (*visit)(void *ctx, const struct skill_entry *entry,
-                                    const char *script),
-                       void *ctx)
+/* Adds the entry of a skill, or each of its scripts where it has none. */
+static int add_scripts(struct tool_catalog *tools, const struct registry_skill *row,
+                       const struct skill *skill, const struct skill_archive *archive)
 {
     struct skill_entry entry;
     struct err ignored = {0};
@@ -84,46 +82,31 @@ static int each_script(const struct skill *skill, const struct skill_archive *ar
     unsigned n = 0;
 
     if (r == 0) {
-        int visited = visit(ctx, &entry, NULL);
+        int added = add(tools, row, skill, &entry, NULL);
 
         skill_entry_finish(&entry);
-        return visited;
+        return added;
     }
     if (r == -ENOMEM)
         return r;
     for (size_t i = 0; i < archive->n_entries && n < LIMIT_TOOL_SCRIPTS; i++) {
-        const char *path = archive->entries[i].path;
+        char *path = archive->entries[i].path;
 
-        entry =
-            (struct skill_entry){.mode = PROTO_MODE_SCRIPT, .entry = archive->entries[i].path};
+        entry = (struct skill_entry){.mode = PROTO_MODE_SCRIPT, .entry = path};
         if (!skill_entry_is_script(&archive->entries[i], &entry.lang))
             continue;
         n++;
-        r = visit(ctx, &entry, path);
+        r = add(tools, row, skill, &entry, path);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-struct adding {
-    struct tool_catalog *tools;
-    const struct registry_skill *row;
-    const struct skill *skill;
-};
-
-static int add_script(void *ctx, const struct skill_entry *entry, const char *script)
-{
-    const struct adding *a = ctx;
-
-    return add(a->tools, a->row, a->skill, entry, script);
-}
-
 /* The tools of one skill. One that was deleted meanwhile, or is damaged, has none. */
 static int add_skill(struct daemon *d, const struct registry_skill *row,
                      struct tool_catalog *tools)
 {
-    struct adding adding = {.tools = tools, .row = row};
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct err ignored = {0};
@@ -135,8 +118,7 @@ static int add_skill(struct daemon *d, const struct registry_skill *row,
     r = skill_archive_reload(fd, row->digest, &archive, &skill, &ignored);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
-    adding.skill = &skill;
-    return each_script(&skill, &archive, add_script, &adding);
+    return add_scripts(tools, row, &skill, &archive);
 }
 
 static int assign_names(struct tool_catalog *tools)
@@ -323,45 +305,19 @@ bool tool_takes_argv(const struct tool *tool)
     return !tool->schema && tool->about.has_parser && tool->about.parser.n_actions > 0;
 }
 
-struct preparing {
-    struct daemon *d;
-    const char *tenant;
-    const char *digest;
-    bool has_schema; /* for the entry */
-    int tar_fd;
-};
-
-static int prepare_script(void *ctx, const struct skill_entry *entry, const char *script)
-{
-    const struct preparing *p = ctx;
-    const struct tool_script look = {
-        .digest = p->digest, .path = entry->entry, .mode = entry->mode};
-    struct err ignored = {0};
-    bool promising = false;
-    char *known = NULL;
-
-    if ((!script && p->has_schema) || strcmp(entry->lang, "python") != 0 ||
-        tool_probe_promises(p->tar_fd, entry->entry, &promising, &ignored) < 0 || !promising)
-        return 0;
-    if (registry_tool_schema_get(p->d->registry, p->digest, script ? script : "", &known,
-                                 &ignored) == -ENOENT)
-        (void)prober_ask(p->d->prober, p->tenant, &look, script ? script : "");
-    free(known);
-    return 0;
-}
-
 void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
                           const struct skill_archive *archive)
 {
+    const struct registry_skill row = {.name = skill->name,
+                                       .version = skill->version,
+                                       .digest = (char *)(uintptr_t)archive->digest,
+                                       .description = skill->description};
+    struct tool_catalog tools = {0};
     struct err ignored = {0};
-    _cleanup_fd_ int fd = store_get(d->store, archive->digest, &ignored);
-    struct preparing p = {.d = d,
-                          .tenant = tenant,
-                          .digest = archive->digest,
-                          .has_schema = skill->input_schema != NULL,
-                          .tar_fd = fd};
 
     /* What fails here is tried again when somebody asks for it. */
-    if (fd >= 0)
-        (void)each_script(skill, archive, prepare_script, &p);
+    (void)add_scripts(&tools, &row, skill, archive);
+    for (size_t i = 0; i < tools.n; i++)
+        (void)tool_catalog_describe(d, tenant, &tools.items[i], 0, &ignored);
+    tool_catalog_finish(&tools);
 }

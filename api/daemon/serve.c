@@ -77,7 +77,7 @@ static int read_profiles(struct daemon *d, const struct places *places, struct e
     if (r < 0)
         return err_set(err, -r, "%s: %s", places->modules, why.message);
     d->profiles = profiles_create(&modules);
-    return d->profiles ? 0 : err_set(err, ENOMEM, "out of memory");
+    return d->profiles ? 0 : err_no_memory(err);
 }
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
@@ -278,13 +278,13 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     d->ingest_gate = fair_gate_create(DAEMON_INGESTS);
     d->metrics = metrics_create();
     if (!d->audit || !d->ingest_gate || !d->metrics)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     r = watermarks_create(folder->dir_fd, &config->watermarks, &d->watermarks, err);
     if (r < 0)
         return r;
     d->held = held_create(d->registry, d->watermarks);
     if (!d->held)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     r = read_profiles(d, places, err);
     if (r < 0)
         return r;

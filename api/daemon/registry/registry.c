@@ -47,11 +47,6 @@ int registry_error(struct registry *registry, struct err *err, const char *what)
                    sqlite3_errmsg(read ? registry->reader : registry->db));
 }
 
-int registry_no_memory(struct err *err)
-{
-    return err_set(err, ENOMEM, "out of memory");
-}
-
 static int execute(struct registry *registry, const char *sql, struct err *err)
 {
     if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
@@ -119,7 +114,7 @@ static int prepare(struct registry *registry, enum registry_part part, struct er
 
     registry->statements[part] = calloc(n, sizeof(sqlite3_stmt *));
     if (!registry->statements[part])
-        return registry_no_memory(err);
+        return err_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const char *text = parts[part]->text[i];
         sqlite3_stmt **s = &registry->statements[part][i];
@@ -179,7 +174,7 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
     int r;
 
     if (!registry)
-        return registry_no_memory(err);
+        return err_no_memory(err);
     (void)pthread_mutex_init(&registry->lock, NULL);
     (void)pthread_mutex_init(&registry->reader_lock, NULL);
     r = open_both(registry, path, err);
@@ -376,7 +371,7 @@ int registry_read_rows(struct registry *registry, enum registry_part part, unsig
 
     while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
         if (!read_row(s, kind, at + n++ * kind->size))
-            r = registry_no_memory(err);
+            r = err_no_memory(err);
     }
     if (r == 0 && n < max && step != SQLITE_DONE)
         r = registry_error(registry, err, what);

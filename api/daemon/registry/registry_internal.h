@@ -139,6 +139,5 @@ int registry_execute(struct registry *registry, const char *sql, const char *wha
 
 /* -EIO with SQLite's words. */
 int registry_error(struct registry *registry, struct err *err, const char *what);
-int registry_no_memory(struct err *err);
 
 #endif

@@ -121,7 +121,7 @@ int registry_skill_each(struct registry *registry, const char *tenant,
     char *after = strdup("");
     uint64_t place = INT64_MAX;
     size_t n = PAGE_ROWS;
-    int r = after ? 0 : registry_no_memory(err);
+    int r = after ? 0 : err_no_memory(err);
 
     /* In pages: whoever has many must not keep the lock from others. */
     while (r == 0 && n == PAGE_ROWS) {

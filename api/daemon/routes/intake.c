@@ -24,7 +24,7 @@ static int check_names(struct skill *skill, struct err *err)
     if (!skill->version)
         skill->version = strdup(VERSION_NONE);
     if (!skill->version)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     if (!request_name_valid(skill->version, LIMIT_VERSION_BYTES) ||
         strcmp(skill->version, "latest") == 0)
         return err_set(err, EINVAL, "\"%.64s\" cannot be the version of a skill",

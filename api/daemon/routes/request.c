@@ -48,11 +48,6 @@ int request_file_name(const char *raw, char ret_name[REQUEST_FILE_NAME_SIZE], st
     return 0;
 }
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ENOMEM, "out of memory");
-}
-
 static int take_string(const cJSON *json, const char *key, size_t max, char **ret,
                        struct err *err)
 {
@@ -61,7 +56,7 @@ static int take_string(const cJSON *json, const char *key, size_t max, char **re
     if (strlen(json->valuestring) > max)
         return err_set(err, EINVAL, "\"%s\" is longer than %zu bytes", key, max);
     *ret = strdup(json->valuestring);
-    return *ret ? 0 : no_memory(err);
+    return *ret ? 0 : err_no_memory(err);
 }
 
 static int take_name(const cJSON *json, const char *key, size_t max, char **ret,
@@ -141,7 +136,7 @@ static int take_env(const cJSON *json, struct request *q, struct err *err)
         if (bytes > LIMIT_ENV_BYTES)
             return err_set(err, EFBIG, "\"env\" is larger than %u bytes", LIMIT_ENV_BYTES);
         if (skill_strings_add(&q->env, "%s=%s", name, item->valuestring) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
     }
     return 0;
 }
@@ -162,7 +157,7 @@ static int take_args(const cJSON *json, struct request *q, struct err *err)
             return err_set(err, EFBIG, "\"args\" is larger than %u bytes or %u entries",
                            LIMIT_ARGS_BYTES, LIMIT_ARGS_COUNT);
         if (skill_strings_add(&q->args, "%s", item->valuestring) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
     }
     return 0;
 }
@@ -199,7 +194,7 @@ static int take_file(const cJSON *json, struct request_file *ret, struct err *er
         ret->path = strdup(clean);
     }
     ret->id = strdup(id->valuestring);
-    return ret->id && (ret->path || !path) ? 0 : no_memory(err);
+    return ret->id && (ret->path || !path) ? 0 : err_no_memory(err);
 }
 
 static int take_files(const cJSON *json, struct request *q, struct err *err)
@@ -215,7 +210,7 @@ static int take_files(const cJSON *json, struct request *q, struct err *err)
         return err_set(err, EFBIG, "\"files\" has more than %u entries", LIMIT_INPUT_FILES);
     q->files = calloc((size_t)n + 1, sizeof(*q->files));
     if (!q->files)
-        return no_memory(err);
+        return err_no_memory(err);
     cJSON_ArrayForEach(item, json)
     {
         r = take_file(item, &q->files[q->n_files++], err);

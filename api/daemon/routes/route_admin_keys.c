@@ -110,7 +110,7 @@ static int read_wanted(struct daemon *d, struct http_request *request, struct ad
         return err_set(err, EINVAL, "a key of the operator belongs to the default tenant");
     key->is_operator = wanted->is_operator;
     key->name = wanted->name ? steal_ptr(&wanted->name) : strdup("");
-    return key->name ? 0 : err_set(err, ENOMEM, "out of memory");
+    return key->name ? 0 : err_no_memory(err);
 }
 
 void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply)

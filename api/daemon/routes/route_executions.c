@@ -71,7 +71,7 @@ static bool set_skill(struct execution *e, const char *name, const char *version
     struct err err = {0};
     int r = execution_set_skill(e, name, version, digest);
 
-    return step(reply, r < 0 ? err_set(&err, ENOMEM, "out of memory") : 0, &err);
+    return step(reply, r < 0 ? err_no_memory(&err) : 0, &err);
 }
 
 /* The skill that came with the request: checked, kept in a nameless file, never registered. */
@@ -132,7 +132,7 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
                                 : "there is no skill named %s, nor its version %s",
                      q->skill, q->version) < 0) {
             c->refusal = NULL;
-            return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+            return step(reply, err_no_memory(&err), &err);
         }
         return set_skill(c->e, q->skill, q->version, "", reply);
     }
@@ -206,7 +206,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
         c->e->idempotency_key = strdup(key);
         c->e->request_digest = strdup(c->request_digest);
         if (!c->e->idempotency_key || !c->e->request_digest)
-            return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+            return step(reply, err_no_memory(&err), &err);
     }
     return check_admission(reply, engine_admit(c->daemon->engine, c->e, &refusal, &err),
                            &refusal, &err);

@@ -23,19 +23,17 @@ enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_SKILL, QUERY_STATUS };
 static bool parse_query(const struct http_request *request, struct registry_page *page,
                         struct page *place, struct http_reply *reply)
 {
-    static const char *const words[] = {"success",   "failed",   "timeout",
-                                        "cancelled", "accepted", "running"};
     const char *status = request->query[QUERY_STATUS];
-    size_t n = sizeof(words) / sizeof(words[0]), i = 0;
+    enum result_status i = RESULT_SUCCESS;
 
     if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], place, reply))
         return false;
     page->max = place->max;
     page->after_ns = place->after;
     page->after_id = place->has_place ? place->after_id : NULL;
-    while (status && i < n && strcmp(status, words[i]) != 0)
+    while (status && i <= RESULT_RUNNING && strcmp(status, result_status_name(i)) != 0)
         i++;
-    if (i == n)
+    if (i > RESULT_RUNNING)
         return http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
     /* The registry does not tell what waits from what runs. */
     page->status = status && strcmp(status, "running") == 0 ? "accepted" : status;

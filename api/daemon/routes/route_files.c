@@ -57,25 +57,16 @@ static char *copy_type(const char *type)
     return strndup(type, len);
 }
 
-/* What was uploaded, under which name and type. False when *reply says what is wrong. */
-static bool find_upload(struct http_request *request, struct spool **ret, const char **ret_name,
-                        const char **ret_type, struct http_reply *reply)
+/* The name and the type it was uploaded under; NULL where they were not said. */
+static void find_names(const struct http_request *request, const char **ret_name,
+                       const char **ret_type)
 {
-    struct http_part *part = &request->parts[0];
+    const struct http_part *part = &request->parts[0];
 
     *ret_name = request->query[UPLOAD_NAME];
-    if (!request->is_multipart) {
-        *ret = &request->body;
-        *ret_type = request->content_type;
-        return true;
-    }
-    if (!part->seen)
-        return http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
-    *ret = &part->content;
-    *ret_type = part->content_type;
-    if (!*ret_name)
+    if (!*ret_name && request->is_multipart)
         *ret_name = part->file_name;
-    return true;
+    *ret_type = request->is_multipart ? part->content_type : request->content_type;
 }
 
 void route_file_upload(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -84,14 +75,17 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     _cleanup_registry_file_ struct registry_file row = {0};
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     char clean[REQUEST_FILE_NAME_SIZE] = "file";
-    const char *name = NULL, *type = NULL;
+    const char *name, *type;
     struct spool *upload;
     struct err err = {0};
     int r;
 
-    if (!held_admit(d->held, 0, reply) || !http_request_receive(request) ||
-        !find_upload(request, &upload, &name, &type, reply))
+    if (!held_admit(d->held, 0, reply) || !http_request_receive(request))
         return;
+    upload = uploads_of(request, reply);
+    if (!upload)
+        return;
+    find_names(request, &name, &type);
     if (name && request_file_name(name, clean, &err) < 0) {
         http_reply_error(reply, 400, "bad_request", "%s", err.message);
         return;
@@ -99,7 +93,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     row.name = strdup(clean);
     row.content_type = copy_type(type);
     r = row.name && row.content_type ? uploads_store(d, request, upload, &row, &err)
-                                     : err_set(&err, ENOMEM, "out of memory");
+                                     : err_no_memory(&err);
     (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
     if (r == -ENOENT) {
         http_reply_error(reply, 401, "unauthorized", "the tenant was deleted");
@@ -129,7 +123,7 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     rows = calloc(limit, sizeof(*rows));
     r = rows ? registry_file_list(d->registry, request->caller.tenant, clock_realtime_ns(),
                                   offset, limit, rows, &n, &err)
-             : err_set(&err, ENOMEM, "out of memory");
+             : err_no_memory(&err);
     json_write_open(&w, NULL, '[');
     for (size_t i = 0; i < n; i++) {
         write_file(&w, &rows[i]);

@@ -7,6 +7,7 @@
 #include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/tool_catalog.h"
+#include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
@@ -72,10 +73,6 @@ static int store_skill(struct daemon *d, const char *tenant, int fd,
     int r = registry_skill_get(d->registry, tenant, registration->name, registration->version,
                                &known, &name_known, err);
 
-    if (r == 0 && strcmp(known.digest, registration->digest) != 0) {
-        *ret_existing = steal_ptr(&known.digest);
-        return -EEXIST;
-    }
     *ret_new = r == -ENOENT;
     if (r < 0 && r != -ENOENT)
         return r;
@@ -129,14 +126,7 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
 /* The archive of a request, or NULL with *reply set. */
 static struct spool *receive_upload(struct http_request *request, struct http_reply *reply)
 {
-    if (!http_request_receive(request))
-        return NULL;
-    if (!request->is_multipart)
-        return &request->body;
-    if (request->parts[0].seen)
-        return &request->parts[0].content;
-    http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
-    return NULL;
+    return http_request_receive(request) ? uploads_of(request, reply) : NULL;
 }
 
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)

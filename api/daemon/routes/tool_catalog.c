@@ -18,11 +18,6 @@
 /* How long a list waits for its turn. */
 #define GATE_NS 10000000000ull
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ENOMEM, "out of memory");
-}
-
 static bool copy(char **ret, const char *text)
 {
     *ret = text ? strdup(text) : NULL;
@@ -181,7 +176,7 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
     fair_gate_leave(d->ingest_gate, &entry);
     if (r < 0) {
         tool_catalog_finish(&tools);
-        return r == -EIO ? r : no_memory(err);
+        return r == -EIO ? r : err_no_memory(err);
     }
     *ret = tools;
     return 0;
@@ -208,7 +203,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
         tools.items[0] = (struct tool){0};
     }
     tool_catalog_finish(&tools);
-    return r == -ENOMEM ? no_memory(err) : r;
+    return r == -ENOMEM ? err_no_memory(err) : r;
 }
 
 int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
@@ -255,7 +250,7 @@ static int take_known(struct daemon *d, struct tool *tool, struct err *err)
 
     /* One that an older skillvm took and this one does not is the same as none. */
     if (r == 0 && text && parser_read(text, strlen(text), &tool->about, &ignored) == -ENOMEM)
-        r = no_memory(err);
+        r = err_no_memory(err);
     free(text);
     return r;
 }

@@ -14,6 +14,16 @@
 #include <string.h>
 #include <unistd.h>
 
+struct spool *uploads_of(struct http_request *request, struct http_reply *reply)
+{
+    if (!request->is_multipart)
+        return &request->body;
+    if (request->parts[0].seen)
+        return &request->parts[0].content;
+    http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
+    return NULL;
+}
+
 static int check_room(struct daemon *d, const char *tenant, uint64_t bytes, struct err *err)
 {
     uint64_t n = 0;
@@ -61,7 +71,7 @@ int uploads_store(struct daemon *d, struct http_request *request, struct spool *
         return err_set_errno(err, -fd, "cannot keep the file");
     row->digest = malloc(SHA256_HEX_SIZE);
     if (!row->digest)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     spool_digest(upload, row->digest);
     row->bytes = upload->size;
     row->created_ns = clock_realtime_ns();
@@ -140,7 +150,7 @@ static int open_input(struct daemon *d, const char *tenant, const struct request
                        LIMIT_INFILE_BYTES / LIMIT_MIB);
     path = strdup(wanted->path ? wanted->path : row.name);
     if (!path || input_files_add(files, path, fd_steal(&fd), row.bytes) < 0)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     return 0;
 }
 

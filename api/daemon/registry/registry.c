@@ -268,17 +268,7 @@ void registry_end(struct registry *registry, sqlite3_stmt *s)
 /* Under the lock. */
 static int step(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
 {
-    if (sqlite3_step(s) == SQLITE_DONE)
-        return 0;
-    switch (sqlite3_extended_errcode(registry->db)) {
-    case SQLITE_CONSTRAINT_UNIQUE:
-    case SQLITE_CONSTRAINT_PRIMARYKEY:
-        return -EEXIST;
-    case SQLITE_CONSTRAINT_FOREIGNKEY:
-        return -ENOENT;
-    default:
-        return registry_error(registry, err, what);
-    }
+    return sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
 }
 
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
@@ -299,6 +289,34 @@ int registry_run_on_row(struct registry *registry, enum registry_part part, unsi
 
     if (r == 0 && registry_changes(registry) == 0)
         r = -ENOENT;
+    registry_end(registry, s);
+    return r;
+}
+
+/* What was wrong with a row, under the lock. */
+static int refusal(struct registry *registry, const char *what, struct err *err)
+{
+    switch (sqlite3_extended_errcode(registry->db)) {
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+        return -EEXIST;
+    case SQLITE_CONSTRAINT_FOREIGNKEY:
+        return -ENOENT;
+    default:
+        return registry_error(registry, err, what);
+    }
+}
+
+int registry_put(struct registry *registry, enum registry_part part, unsigned which,
+                 const struct registry_value *values, const char *what, struct err *err)
+{
+    sqlite3_stmt *s = registry_begin(registry, part, which, values);
+    int r;
+
+    if (sqlite3_step(s) != SQLITE_DONE)
+        r = refusal(registry, what, err);
+    else
+        r = registry_changes(registry) == 0 ? -ENOENT : 0;
     registry_end(registry, s);
     return r;
 }

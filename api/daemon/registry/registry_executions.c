@@ -89,7 +89,7 @@ void registry_execution_finish(struct registry_execution *execution)
 int registry_execution_accept(struct registry *registry, const char *tenant,
                               const struct registry_acceptance *acceptance, struct err *err)
 {
-    int r = registry_run_on_row(
+    int r = registry_put(
         registry, REGISTRY_EXECUTIONS, INSERT,
         REGISTRY_VALUES(registry_text(acceptance->id), registry_text(acceptance->skill_name),
                         registry_text(acceptance->skill_version),
@@ -100,8 +100,10 @@ int registry_execution_accept(struct registry *registry, const char *tenant,
         "store an execution", err);
 
     /* An id of 128 random bits is never there already: it is the key. */
-    if (r == -EEXIST)
+    if (r == -EEXIST && acceptance->idempotency_key)
         return err_set(err, EEXIST, "the idempotency key is in use");
+    if (r == -EEXIST)
+        return err_set(err, EIO, "database: cannot store an execution: its id is in use");
     return r == -ENOENT ? err_set(err, ENOENT, "the tenant was deleted") : r;
 }
 

@@ -73,15 +73,17 @@ struct sqlite3_stmt *registry_begin(struct registry *registry, enum registry_par
                                     unsigned which, const struct registry_value *values);
 /* Gives the statement and the lock back. */
 void registry_end(struct registry *registry, struct sqlite3_stmt *s);
-/*
- * Runs a statement that gives no rows. 0; without a message -EEXIST for what
- * breaks a uniqueness and -ENOENT for what names a tenant that is not there; -EIO.
- */
+/* Runs a statement that gives no rows. 0 or -EIO. */
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err);
 /* The same where a row must change: -ENOENT when none did. */
 int registry_run_on_row(struct registry *registry, enum registry_part part, unsigned which,
                         const struct registry_value *values, const char *what, struct err *err);
+
+/* The same, without a message also -EEXIST for what breaks a uniqueness, and -ENOENT for what
+ * names a tenant that is not there. */
+int registry_put(struct registry *registry, enum registry_part part, unsigned which,
+                 const struct registry_value *values, const char *what, struct err *err);
 
 /* A column of a row, and the member it is read to. Strings are the row's; no text is NULL. */
 struct registry_column {

@@ -80,7 +80,7 @@ int registry_skill_put(struct registry *registry, const char *tenant,
 {
     _cleanup_registry_skill_ struct registry_skill existing = {0};
     int r =
-        registry_run(registry, REGISTRY_SKILLS, INSERT,
+        registry_put(registry, REGISTRY_SKILLS, INSERT,
                      REGISTRY_VALUES(registry_text(tenant), registry_text(registration->name),
                                      registry_text(registration->version),
                                      registry_text(registration->digest),

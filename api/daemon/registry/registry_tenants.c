@@ -84,7 +84,7 @@ static int store(struct registry *registry, enum statement which, const char *id
         REGISTRY_VALUES(registry_text(id), registry_text(name), registry_number(third),
                         TENANT_LIMITS_EACH(LIMIT) registry_number(limits->reuse));
 #undef LIMIT
-    int r = registry_run_on_row(registry, REGISTRY_TENANTS, which, values, what, err);
+    int r = registry_put(registry, REGISTRY_TENANTS, which, values, what, err);
 
     return r == -EEXIST ? err_set(err, EEXIST, "there is a tenant named %s already", name) : r;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #undef err_set
 #undef err_set_errno
+#undef err_no_memory
 
 __attribute__((format(printf, 3, 0))) static int set(struct err *err, int code,
                                                      const char *format, va_list args)
@@ -26,6 +28,11 @@ int err_set(struct err *err, int code, const char *format, ...)
     set(err, code, format, args);
     va_end(args);
     return -code;
+}
+
+int err_no_memory(struct err *err)
+{
+    return err_set(err, ENOMEM, "out of memory");
 }
 
 int err_set_errno(struct err *err, int code, const char *format, ...)

@@ -22,6 +22,9 @@ struct err {
 int err_set(struct err *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* err_set for memory that ran out. */
+int err_no_memory(struct err *err);
+
 /* err_set with ": strerror(code)" appended. code is a positive errno. */
 int err_set_errno(struct err *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -30,12 +33,14 @@ int err_set_errno(struct err *err, int code, const char *format, ...)
 void err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * clang's analyzer sees one file at a time: this tells it that both return a negative number,
- * so that it does not follow the path on which a failed function went on as if it had not.
+ * clang's analyzer sees one file at a time: this tells it that all three return a negative
+ * number, so that it does not follow the path on which a failed function went on as if it had
+ * not.
  */
 #ifdef __clang_analyzer__
 #define err_set(err, code, ...)       ((void)err_set(err, code, __VA_ARGS__), -1)
 #define err_set_errno(err, code, ...) ((void)err_set_errno(err, code, __VA_ARGS__), -1)
+#define err_no_memory(err)            ((void)err_no_memory(err), -1)
 #endif
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/activation.h"
 
+#include "api/daemon/http/listener.h"
+#include "api/daemon/notify.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -24,35 +26,13 @@ void activation_finish(struct activation *a)
     fd_close(&a->tcp_fd);
 }
 
-static long read_number(const char *name)
-{
-    const char *text = getenv(name);
-    char *end;
-    long value;
-
-    if (!text || *text < '0' || *text > '9')
-        return -1;
-    errno = 0;
-    value = strtol(text, &end, 10);
-    return errno == 0 && *end == '\0' ? value : -1;
-}
-
-static int get_option(int fd, int option)
-{
-    int value = -1;
-    socklen_t len = sizeof(value);
-
-    return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -1 : value;
-}
-
 /* Puts a descriptor where it belongs. It stays the caller's to close on failure. */
 static int take(struct activation *a, int fd, struct err *err)
 {
-    int family = get_option(fd, SO_DOMAIN);
+    int family = listener_family(fd);
     int *slot = family == AF_UNIX ? &a->unix_fd : &a->tcp_fd;
 
-    if (get_option(fd, SO_TYPE) != SOCK_STREAM || get_option(fd, SO_ACCEPTCONN) != 1 ||
-        (family != AF_UNIX && family != AF_INET && family != AF_INET6))
+    if (family < 0)
         return err_set(err, EINVAL, "descriptor %d of $LISTEN_FDS is no listening socket", fd);
     if (*slot >= 0)
         return err_set(err, EINVAL, "$LISTEN_FDS has two %s sockets, one is possible",
@@ -66,16 +46,16 @@ static int take(struct activation *a, int fd, struct err *err)
 int activation_take(struct activation *ret, struct err *err)
 {
     struct activation a = activation_init();
-    long n = read_number("LISTEN_FDS");
+    uint64_t n = notify_number("LISTEN_FDS");
     int fd = FIRST_FD, r = 0;
 
-    if (read_number("LISTEN_PID") != (long)getpid() || n < 0)
+    if (notify_number("LISTEN_PID") != (uint64_t)getpid())
         n = 0;
     (void)unsetenv("LISTEN_PID");
     (void)unsetenv("LISTEN_FDS");
     (void)unsetenv("LISTEN_FDNAMES");
     if (n > FDS_MAX)
-        return err_set(err, EINVAL, "$LISTEN_FDS is %ld", n);
+        return err_set(err, EINVAL, "$LISTEN_FDS is %llu", (unsigned long long)n);
     for (; r == 0 && fd < FIRST_FD + (int)n; fd++)
         r = take(&a, fd, err);
     if (r < 0) {

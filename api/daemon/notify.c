@@ -13,7 +13,7 @@
 
 #define MESSAGE_MAX 1024u
 
-static uint64_t read_number(const char *name)
+uint64_t notify_number(const char *name)
 {
     const char *text = getenv(name);
     char *end;
@@ -31,7 +31,7 @@ struct notify notify_open(void)
     struct notify n = {.fd = -1, .address = {.sun_family = AF_UNIX}};
     const char *path = getenv("NOTIFY_SOCKET");
     size_t len = path ? strlen(path) : 0;
-    uint64_t pid = read_number("WATCHDOG_PID");
+    uint64_t pid = notify_number("WATCHDOG_PID");
 
     /* A path, or a name that begins with '@' for a NUL. */
     if (len > 1 && len < sizeof(n.address.sun_path) && (*path == '/' || *path == '@')) {
@@ -42,7 +42,7 @@ struct notify notify_open(void)
         n.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     }
     if (n.fd >= 0 && (pid == 0 || pid == (uint64_t)getpid()))
-        n.watchdog_ms = read_number("WATCHDOG_USEC") / 1000;
+        n.watchdog_ms = notify_number("WATCHDOG_USEC") / 1000;
     (void)unsetenv("NOTIFY_SOCKET");
     (void)unsetenv("WATCHDOG_USEC");
     (void)unsetenv("WATCHDOG_PID");

@@ -17,6 +17,8 @@ struct notify {
     uint64_t watchdog_ms; /* it wants to hear of us that often; 0: it does not */
 };
 
+/* A number that a manager put in the environment; 0 where there is none. */
+uint64_t notify_number(const char *name);
 /* Reads the environment, and clears it so that no child takes it for its own. */
 struct notify notify_open(void);
 /* Sends lines such as "READY=1\nSTATUS=…". What cannot be sent is lost. */

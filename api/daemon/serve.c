@@ -77,7 +77,7 @@ static int read_profiles(struct daemon *d, const struct places *places, struct e
     if (r < 0)
         return err_set(err, -r, "%s: %s", places->modules, why.message);
     d->profiles = profiles_create(&modules);
-    return d->profiles ? 0 : err_set(err, ENOMEM, "out of memory");
+    return d->profiles ? 0 : err_no_memory(err);
 }
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
@@ -195,42 +195,18 @@ static int authorize(void *ctx, const struct http_origin *origin, const char *be
     return auth_authorize(&auth, origin, bearer, ret);
 }
 
-static bool has_room(void *ctx, struct http_reply *reply)
-{
-    const struct daemon *d = ctx;
-
-    return held_admit(d->held, 0, reply);
-}
-
-static enum http_place hold(void *ctx, const char *tenant, enum http_held what, uint64_t bytes,
-                            struct http_reply *reply)
-{
-    const struct daemon *d = ctx;
-
-    return held_for_http(d->held, tenant, what, bytes, reply);
-}
-
-static void release(void *ctx, const char *tenant, enum http_held what, uint64_t bytes)
-{
-    const struct daemon *d = ctx;
-
-    held_release_http(d->held, tenant, what, bytes);
-}
-
-static int start_http(struct daemon *d, const struct serve *serve,
-                      const struct http_route *routes, struct http_server **ret,
+static int start_http(struct daemon *d, const struct serve *serve, struct http_server **ret,
                       struct err *err)
 {
     struct http_config http = {
         .max_connections = (unsigned)serve->config->max_connections,
         .tmp_fd = d->tmp_fd,
-        .routes = routes,
+        .routes = daemon_routes,
+        .archive_bytes = serve->config->archive_bytes,
         .authorize = authorize,
         .unauthorized = count_unauthorized,
-        .room = has_room,
-        .hold = hold,
-        .release = release,
         .ctx = d,
+        .keeper = {held_has_room, held_for_http, held_remove, d->held},
     };
 
     add_listeners(serve, &http);
@@ -245,8 +221,7 @@ static void warn_of_plain_http(const char *address)
                  address);
 }
 
-static int serve_requests(struct daemon *d, const struct serve *serve,
-                          const struct http_route *routes, struct err *err)
+static int serve_requests(struct daemon *d, const struct serve *serve, struct err *err)
 {
     struct lifecycle lifecycle = {.daemon = d,
                                   .sources = serve->sources,
@@ -254,7 +229,7 @@ static int serve_requests(struct daemon *d, const struct serve *serve,
                                   .notify = serve->notify,
                                   .signals = serve->signals};
     bool has_unix = serve->sockets->unix_fd >= 0, has_tcp = serve->sockets->tcp_fd >= 0;
-    int r = start_http(d, serve, routes, &lifecycle.http, err);
+    int r = start_http(d, serve, &lifecycle.http, err);
 
     if (r < 0)
         return r;
@@ -268,16 +243,6 @@ static int serve_requests(struct daemon *d, const struct serve *serve,
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;
-}
-
-static int start(struct daemon *d, const struct serve *serve, struct err *err)
-{
-    struct http_route *routes = daemon_routes_for(serve->config->archive_bytes);
-    int r =
-        routes ? serve_requests(d, serve, routes, err) : err_set(err, ENOMEM, "out of memory");
-
-    free(routes);
-    return r;
 }
 
 /* Makes everything in the order in which one needs the other, and serves. */
@@ -313,13 +278,13 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     d->ingest_gate = fair_gate_create(DAEMON_INGESTS);
     d->metrics = metrics_create();
     if (!d->audit || !d->ingest_gate || !d->metrics)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     r = watermarks_create(folder->dir_fd, &config->watermarks, &d->watermarks, err);
     if (r < 0)
         return r;
     d->held = held_create(d->registry, d->watermarks);
     if (!d->held)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     r = read_profiles(d, places, err);
     if (r < 0)
         return r;
@@ -341,7 +306,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = start_engine(d, config, err);
     if (r < 0)
         return r;
-    r = start(d, serve, err);
+    r = serve_requests(d, serve, err);
     /* Where serving never began the workers still wait. */
     if (r < 0)
         engine_stop(d->engine, 0);

@@ -95,5 +95,6 @@ const struct archive_entry_info *skill_archive_find(const struct skill_archive *
 
 /* Frees everything and zeroes it; safe on a zeroed or finished one. */
 void skill_archive_finish(struct skill_archive *archive);
+#define _cleanup_skill_archive_ __attribute__((cleanup(skill_archive_finish)))
 
 #endif

@@ -63,5 +63,6 @@ struct skill {
 
 /* Frees everything and zeroes it; safe on a zeroed or finished skill. */
 void skill_finish(struct skill *skill);
+#define _cleanup_skill_ __attribute__((cleanup(skill_finish)))
 
 #endif

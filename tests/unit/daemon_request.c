@@ -29,10 +29,10 @@ static void takes_everything(void **state)
     assert_null(q.module);
     assert_true(q.has_input);
     assert_memory_equal(body + q.input_at, "{\"n\": 9007199254740993}", q.input_bytes);
-    assert_int_equal(q.n_env, 2);
-    assert_string_equal(q.env[1], "_b2==x=");
-    assert_int_equal(q.n_args, 3);
-    assert_string_equal(q.args[1], "");
+    assert_int_equal(q.env.len, 2);
+    assert_string_equal(q.env.items[1], "_b2==x=");
+    assert_int_equal(q.args.len, 3);
+    assert_string_equal(q.args.items[1], "");
     assert_int_equal(q.timeout_ms, 90000);
     assert_int_equal(q.memory_bytes, 64 * LIMIT_MIB);
     assert_int_equal(q.pids, 12);

@@ -217,10 +217,12 @@ static void stored_bytes_are_counted(void **state)
 static int put_key(struct registry *registry, const char *tenant, const char *id,
                    const char *digest, bool is_operator)
 {
-    const struct registry_new_key key = {
-        .id = id, .digest = digest, .name = "n", .is_operator = is_operator, .created_ns = 6};
+    char name[] = "n";
+    struct registry_key key = {.name = name, .is_operator = is_operator, .created_ns = 6};
 
-    return registry_key_create(registry, tenant, &key, NULL);
+    (void)snprintf(key.id, sizeof(key.id), "%s", id);
+    (void)snprintf(key.tenant, sizeof(key.tenant), "%s", tenant);
+    return registry_key_create(registry, &key, digest, NULL);
 }
 
 static void keys_name_their_tenant(void **state)

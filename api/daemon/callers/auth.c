@@ -80,31 +80,28 @@ static void touch(const struct auth *auth, const struct registry_key *key)
 static int take_key(const struct auth *auth, const char *from, const char *bearer,
                     struct caller *ret)
 {
-    struct registry_key key = {0};
+    _cleanup_registry_key_ struct registry_key key = {0};
     int r = is_key(bearer) ? find_key(auth, bearer, &key) : -ENOENT;
 
     if (r == -ENOENT)
         return refuse(auth, from, "a key nobody has");
     if (r < 0)
         return r;
-    if (key.revoked_ns) {
-        r = refuse(auth, key.id, "a revoked key");
-    } else if (key.tenant_disabled) {
-        r = refuse(auth, key.id, "a key of a disabled tenant");
-    } else {
-        touch(auth, &key);
-        *ret = (struct caller){.is_operator = key.is_operator};
-        memcpy(ret->tenant, key.tenant, sizeof(ret->tenant));
-        memcpy(ret->actor, key.id, sizeof(key.id));
-    }
-    registry_key_finish(&key);
-    return r;
+    if (key.revoked_ns)
+        return refuse(auth, key.id, "a revoked key");
+    if (key.tenant_disabled)
+        return refuse(auth, key.id, "a key of a disabled tenant");
+    touch(auth, &key);
+    *ret = (struct caller){.is_operator = key.is_operator};
+    memcpy(ret->tenant, key.tenant, sizeof(ret->tenant));
+    memcpy(ret->actor, key.id, sizeof(key.id));
+    return 0;
 }
 
 /* What the header X-Tenant-ID changes. */
 static int choose_tenant(const struct auth *auth, const char *wanted, struct caller *caller)
 {
-    struct registry_tenant tenant;
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     struct err err = {0};
     int r;
 
@@ -115,19 +112,12 @@ static int choose_tenant(const struct auth *auth, const char *wanted, struct cal
         log_error("auth", "tenant=\"cannot be looked up\" reason=\"%s\"", err.message);
         return -EIO;
     }
-    if (!caller->is_operator) {
-        /* To another tenant, one that is there and one that is not are the same. */
-        bool own = r == 0 && strcmp(tenant.id, caller->tenant) == 0;
-
-        if (r == 0)
-            registry_tenant_finish(&tenant);
-        return own ? 0 : -EPERM;
-    }
-    if (r < 0)
-        return r;
-    memcpy(caller->tenant, tenant.id, sizeof(caller->tenant));
-    registry_tenant_finish(&tenant);
-    return 0;
+    /* To another tenant, one that is there and one that is not are the same. */
+    if (!caller->is_operator)
+        return r == 0 && strcmp(tenant.id, caller->tenant) == 0 ? 0 : -EPERM;
+    if (r == 0)
+        memcpy(caller->tenant, tenant.id, sizeof(caller->tenant));
+    return r;
 }
 
 int auth_authorize(const struct auth *auth, const struct http_origin *origin,

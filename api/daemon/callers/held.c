@@ -16,7 +16,7 @@
 struct holder {
     struct holder *next;
     char tenant[TENANT_ID_SIZE];
-    uint64_t bytes[HELD_KINDS];
+    uint64_t bodies, answers; /* bytes */
 };
 
 struct held {
@@ -80,13 +80,18 @@ static void forget(struct held *held, const char *tenant)
 {
     struct holder **at = find(held, tenant), *h = *at;
 
-    if (!h || h->bytes[HELD_BODY] + h->bytes[HELD_ANSWER] > 0)
+    if (!h || h->bodies + h->answers > 0)
         return;
     *at = h->next;
     free(h);
 }
 
-int held_add(struct held *held, const char *tenant, enum held_kind kind, uint64_t bytes,
+static uint64_t *count_of(struct holder *h, enum http_held what)
+{
+    return what == HTTP_HELD_ANSWER ? &h->answers : &h->bodies;
+}
+
+int held_add(struct held *held, const char *tenant, enum http_held what, uint64_t bytes,
              uint64_t max, uint64_t *ret_held)
 {
     struct holder *h;
@@ -96,27 +101,28 @@ int held_add(struct held *held, const char *tenant, enum held_kind kind, uint64_
     (void)pthread_mutex_lock(&held->lock);
     h = find_or_make(held, tenant);
     if (h) {
-        used = h->bytes[HELD_ANSWER] + (kind == HELD_BODY ? h->bytes[HELD_BODY] : 0);
+        used = h->answers + (what == HTTP_HELD_ANSWER ? 0 : h->bodies);
         *ret_held = used;
         r = used <= max && bytes <= max - used ? 0 : -EDQUOT;
-        if (kind == HELD_ANSWER && used == 0)
+        if (what == HTTP_HELD_ANSWER && used == 0)
             r = 0;
         if (r == 0)
-            h->bytes[kind] += bytes;
+            *count_of(h, what) += bytes;
         forget(held, tenant);
     }
     (void)pthread_mutex_unlock(&held->lock);
     return r;
 }
 
-void held_remove(struct held *held, const char *tenant, enum held_kind kind, uint64_t bytes)
+void held_remove(void *ctx, const char *tenant, enum http_held what, uint64_t bytes)
 {
+    struct held *held = ctx;
     struct holder *h;
 
     (void)pthread_mutex_lock(&held->lock);
     h = *find(held, tenant);
     if (h)
-        h->bytes[kind] -= bytes < h->bytes[kind] ? bytes : h->bytes[kind];
+        *count_of(h, what) -= bytes < *count_of(h, what) ? bytes : *count_of(h, what);
     forget(held, tenant);
     (void)pthread_mutex_unlock(&held->lock);
 }
@@ -147,7 +153,7 @@ static enum http_place hold_answer(struct held *held, const char *tenant, uint64
     struct watermarks_state state;
     struct err err = {0};
     uint64_t before;
-    int r = held_add(held, tenant, HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before);
+    int r = held_add(held, tenant, HTTP_HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before);
 
     if (r == -EDQUOT)
         return refuse_later(reply, "answers that were not read yet are as large as they may "
@@ -158,7 +164,7 @@ static enum http_place hold_answer(struct held *held, const char *tenant, uint64
     if (r == 0 && !state.memory.low)
         return HTTP_PLACE_MEMORY;
     if (r == 0)
-        held_remove(held, tenant, HELD_ANSWER, bytes);
+        held_remove(held, tenant, HTTP_HELD_ANSWER, bytes);
     http_reply_error(reply, 503, "overloaded", "there is no room for the answer now: %s",
                      r < 0 ? "out of memory" : err.message);
     reply->retry_after_s = RETRY_TAKEN_S;
@@ -190,7 +196,7 @@ static enum http_place refuse_body(struct http_reply *reply,
 static enum http_place hold_body(struct held *held, const char *id, enum http_held what,
                                  uint64_t bytes, struct http_reply *reply)
 {
-    struct registry_tenant tenant;
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     enum http_place place = HTTP_PLACE_DISK;
     struct err err = {0};
     uint64_t max = UINT64_MAX, before = 0;
@@ -206,27 +212,27 @@ static enum http_place hold_body(struct held *held, const char *id, enum http_he
         max = tenant.limits.storage_bytes;
     if (tenant.limits.storage_bytes > 0 && what == HTTP_HELD_FILE)
         max -= tenant.stored_bytes < max ? tenant.stored_bytes : max;
-    r = held_add(held, id, HELD_BODY, bytes, max, &before);
+    r = held_add(held, id, what, bytes, max, &before);
     if (r == -EDQUOT)
         place = refuse_body(reply, &tenant, what, bytes, before);
-    registry_tenant_finish(&tenant);
     if (r == 0 || r == -EDQUOT)
         return place;
     http_reply_error(reply, 500, "internal_error", "out of memory");
     return HTTP_PLACE_NONE;
 }
 
-enum http_place held_for_http(struct held *held, const char *tenant, enum http_held what,
+bool held_has_room(void *ctx, struct http_reply *reply)
+{
+    return held_admit(ctx, 0, reply);
+}
+
+enum http_place held_for_http(void *ctx, const char *tenant, enum http_held what,
                               uint64_t bytes, struct http_reply *reply)
 {
+    struct held *held = ctx;
+
     if (what == HTTP_HELD_ANSWER)
         return hold_answer(held, tenant, bytes, reply);
     return held_admit(held, bytes, reply) ? hold_body(held, tenant, what, bytes, reply)
                                           : HTTP_PLACE_NONE;
-}
-
-void held_release_http(struct held *held, const char *tenant, enum http_held what,
-                       uint64_t bytes)
-{
-    held_remove(held, tenant, what == HTTP_HELD_ANSWER ? HELD_ANSWER : HELD_BODY, bytes);
 }

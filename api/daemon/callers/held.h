@@ -15,12 +15,6 @@
 
 struct held;
 
-enum held_kind {
-    HELD_BODY,
-    HELD_ANSWER, /* counts for bodies too, and has a bound of its own */
-};
-#define HELD_KINDS (HELD_ANSWER + 1)
-
 #define HELD_RETRY_S 5u /* where disk or memory is short */
 
 /* NULL without memory. Borrows what it asks for tenants and for room. */
@@ -29,14 +23,15 @@ struct held *held_create(struct registry *registry, struct watermarks *watermark
 void held_destroy(struct held *held);
 
 /*
- * Counts so many bytes more as held for a tenant. 0; -EDQUOT where that would be more than max
+ * Counts so many bytes more as held for a tenant; answers count for bodies too, and have a
+ * bound of their own. 0; -EDQUOT where that would be more than max
  * of bodies and answers, or of answers, of which one is always held; -ENOMEM. *ret_held is what
  * was held before. Safe from any thread.
  */
-int held_add(struct held *held, const char *tenant, enum held_kind kind, uint64_t bytes,
+int held_add(struct held *held, const char *tenant, enum http_held what, uint64_t bytes,
              uint64_t max, uint64_t *ret_held);
-/* Gives back what was added. */
-void held_remove(struct held *held, const char *tenant, enum held_kind kind, uint64_t bytes);
+/* Gives back what was added. ctx is a struct held. */
+http_release_fn held_remove;
 
 /*
  * Whether something new may be accepted that takes so many bytes of disk, 0 where that is not
@@ -45,10 +40,8 @@ void held_remove(struct held *held, const char *tenant, enum held_kind kind, uin
  */
 bool held_admit(struct held *held, uint64_t bytes, struct http_reply *reply);
 
-/* What an http_hold_fn and an http_release_fn do. */
-enum http_place held_for_http(struct held *held, const char *tenant, enum http_held what,
-                              uint64_t bytes, struct http_reply *reply);
-void held_release_http(struct held *held, const char *tenant, enum http_held what,
-                       uint64_t bytes);
+/* For the server, with a struct held as ctx: the same for a body that comes, and to hold it. */
+http_room_fn held_has_room;
+http_hold_fn held_for_http;
 
 #endif

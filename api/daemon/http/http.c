@@ -139,7 +139,7 @@ int http_start(const struct http_config *config, struct http_server **ret, struc
     int r;
 
     if (!server)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     server->config = *config;
     http_conns_init(&server->conns, &server->config);
     r = http_loop_start(&server->loop, &server->conns, err);

@@ -132,6 +132,25 @@ typedef enum http_place http_hold_fn(void *ctx, const char *tenant, enum http_he
 typedef void http_release_fn(void *ctx, const char *tenant, enum http_held what,
                              uint64_t bytes);
 
+/* Answers a request, whose body it may not have read yet. */
+typedef void http_handle_fn(void *ctx, struct http_request *request, struct http_reply *reply);
+
+/*
+ * Asked now and then while a large body comes whether there is room for more; false with a
+ * reply where there is not. By several threads at once.
+ */
+typedef bool http_room_fn(void *ctx, struct http_reply *reply);
+/* Who knows where there is room; all of it may be NULL. */
+struct http_keeper {
+    http_room_fn *room;
+    http_hold_fn *hold;
+    http_release_fn *release;
+    void *ctx; /* of these */
+};
+
+/* As many bytes as the settings allow an archive. */
+#define HTTP_BYTES_ARCHIVE UINT64_MAX
+
 struct http_part_rule {
     const char *name; /* NULL ends the list */
     uint64_t max_bytes;
@@ -140,7 +159,7 @@ struct http_part_rule {
 struct http_route {
     const char *method;
     const char *path; /* ":" stands for a segment, "*" at the end for all that follows */
-    void (*handle)(void *ctx, struct http_request *request, struct http_reply *reply);
+    http_handle_fn *handle;
     enum http_access access;
     enum http_body body;
     uint64_t max_bytes;
@@ -174,19 +193,14 @@ struct http_config {
      */
     unsigned max_connections;
     struct http_deadlines deadlines;
+    uint64_t archive_bytes;          /* what HTTP_BYTES_ARCHIVE stands for */
     int tmp_fd;                      /* directory of spools; borrowed */
     const struct http_route *routes; /* ended by a NULL method; borrowed */
     http_authorize_fn *authorize;
     /* Told of every 401; by several threads at once. May be NULL. */
     void (*unauthorized)(void *ctx, enum http_unauthorized why);
-    /*
-     * Asked now and then while a large body comes whether there is room for more; false with a
-     * reply where there is not. By several threads at once. May be NULL.
-     */
-    bool (*room)(void *ctx, struct http_reply *reply);
-    http_hold_fn *hold; /* both may be NULL */
-    http_release_fn *release;
     void *ctx; /* of the handlers and of all above */
+    struct http_keeper keeper;
 };
 
 struct http_server;
@@ -223,8 +237,9 @@ void http_request_stored(struct http_request *request);
 void http_reply_empty(struct http_reply *reply, unsigned status);
 /* Fills a reply with JSON text that is formatted. */
 void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body);
-/* Fills a reply with {"error":code,"message":…}. */
-void http_reply_error(struct http_reply *reply, unsigned status, const char *code,
+/* Fills a reply with {"error":code,"message":…}. False, for who says by that: there is a reply.
+ */
+bool http_reply_error(struct http_reply *reply, unsigned status, const char *code,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -23,11 +23,11 @@ void http_auth_bearer(const char *value, char ret[HTTP_BEARER_MAX + 1])
     ret[len] = '\0';
 }
 
-static void refuse(struct http_exchange *x, enum http_unauthorized why, const char *text)
+static bool refuse(struct http_exchange *x, enum http_unauthorized why, const char *text)
 {
     if (x->config->unauthorized)
         x->config->unauthorized(x->config->ctx, why);
-    http_reply_error(&x->reply, 401, "unauthorized", "%s", text);
+    return http_reply_error(&x->reply, 401, "unauthorized", "%s", text);
 }
 
 bool http_auth_check(struct http_exchange *x)
@@ -50,23 +50,24 @@ bool http_auth_check(struct http_exchange *x)
         http_auth_bearer(value, key);
     r = x->config->authorize(x->config->ctx, &origin, value ? key : NULL, caller);
     explicit_bzero(key, sizeof(key));
-    if (r == -EPERM) {
-        http_reply_error(&x->reply, 403, "forbidden", "X-Tenant-ID names another tenant");
-    } else if (r == -ENOENT) {
-        http_reply_error(&x->reply, 404, "not_found", "X-Tenant-ID names no tenant");
-    } else if (r < 0 && r != -EACCES) {
-        http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
-    } else if (r < 0) {
-        refuse(x, value ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
-               "this needs a key: Authorization: Bearer sk-…");
-    } else if (x->route->access == HTTP_ACCESS_OPERATOR && !caller->is_operator) {
-        refuse(x, HTTP_UNAUTHORIZED_ROLE, "this is the operator's");
-    } else if (!caller->is_operator && !http_conn_claim(x->conn, caller->tenant)) {
+    if (r == -EPERM)
+        return http_reply_error(&x->reply, 403, "forbidden",
+                                "X-Tenant-ID names another tenant");
+    if (r == -ENOENT)
+        return http_reply_error(&x->reply, 404, "not_found", "X-Tenant-ID names no tenant");
+    if (r == -EACCES)
+        return refuse(x, value ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
+                      "this needs a key: Authorization: Bearer sk-…");
+    if (r < 0)
+        return http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
+    if (x->route->access == HTTP_ACCESS_OPERATOR && !caller->is_operator)
+        return refuse(x, HTTP_UNAUTHORIZED_ROLE, "this is the operator's");
+    if (!caller->is_operator && !http_conn_claim(x->conn, caller->tenant)) {
         http_reply_error(&x->reply, 429, "overloaded",
                          "too many requests of this tenant are at work");
         x->reply.retry_after_s = 1;
-    } else {
-        x->is_known = true;
+        return false;
     }
-    return x->is_known;
+    x->is_known = true;
+    return true;
 }

@@ -50,10 +50,28 @@ static bool type_fits(enum http_body body, const char *type)
     return false;
 }
 
-static void reply_too_large(struct http_exchange *x, uint64_t limit)
+static bool refuse_size(struct http_exchange *x, uint64_t limit)
 {
-    http_reply_error(&x->reply, 413, "too_large", "the body is larger than %llu MiB",
-                     (unsigned long long)(limit / (1024 * 1024)));
+    return http_reply_error(&x->reply, 413, "too_large", "the body is larger than %llu MiB",
+                            (unsigned long long)(limit / (1024 * 1024)));
+}
+
+enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes)
+{
+    const struct http_keeper *keeper = &x->config->keeper;
+
+    if (!keeper->hold)
+        return HTTP_PLACE_DISK;
+    return keeper->hold(keeper->ctx, x->request.caller.tenant, what, bytes, &x->reply);
+}
+
+void http_release(struct http_exchange *x, enum http_held what, uint64_t *bytes)
+{
+    const struct http_keeper *keeper = &x->config->keeper;
+
+    if (*bytes > 0 && keeper->release)
+        keeper->release(keeper->ctx, x->request.caller.tenant, what, *bytes);
+    *bytes = 0;
 }
 
 static enum http_held held_as(const struct http_exchange *x)
@@ -64,20 +82,10 @@ static enum http_held held_as(const struct http_exchange *x)
 /* Asks whether so many bytes of the body may be held. False: there is a reply. */
 static bool hold(struct http_exchange *x, uint64_t bytes)
 {
-    const struct http_config *config = x->config;
-
-    if (config->hold && config->hold(config->ctx, x->request.caller.tenant, held_as(x), bytes,
-                                     &x->reply) == HTTP_PLACE_NONE)
+    if (http_hold(x, held_as(x), bytes) == HTTP_PLACE_NONE)
         return false;
     x->held += bytes;
     return true;
-}
-
-static void release(struct http_exchange *x)
-{
-    if (x->held > 0 && x->config->release)
-        x->config->release(x->config->ctx, x->request.caller.tenant, held_as(x), x->held);
-    x->held = 0;
 }
 
 static struct http_exchange *exchange_of(struct http_request *request)
@@ -87,19 +95,20 @@ static struct http_exchange *exchange_of(struct http_request *request)
 
 void http_request_stored(struct http_request *request)
 {
-    release(exchange_of(request));
+    struct http_exchange *x = exchange_of(request);
+
+    http_release(x, held_as(x), &x->held);
 }
 
 /* Adds bytes to what is kept of the body. False: there is a reply. */
 static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
 {
+    const struct http_keeper *keeper = &x->config->keeper;
     const uint64_t steps = spool->size / ROOM_STEP;
     int r;
 
-    if (size > spool->max - spool->size) {
-        reply_too_large(x, spool->max);
-        return false;
-    }
+    if (size > spool->max - spool->size)
+        return refuse_size(x, spool->max);
     /* What was not asked for yet; few bytes stay in memory. */
     x->kept += size;
     if (x->kept > x->held && spool->size + size > SPOOL_MEMORY_MAX &&
@@ -107,10 +116,10 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
         return false;
     r = spool_append(spool, data, size);
     if (r < 0)
-        http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
-                         strerror(-r));
-    return r == 0 && (spool->size / ROOM_STEP == steps || !x->config->room ||
-                      x->config->room(x->config->ctx, &x->reply));
+        return http_reply_error(&x->reply, 500, "internal_error", "cannot keep the body: %s",
+                                strerror(-r));
+    return spool->size / ROOM_STEP == steps || !keeper->room ||
+           keeper->room(keeper->ctx, &x->reply);
 }
 
 /* Copies a text, once. False without memory. */
@@ -131,16 +140,15 @@ static bool begin_part(void *ctx, const char *name, const char *file_name, const
             x->part = &x->request.parts[i];
     }
     if (!x->part)
-        http_reply_error(&x->reply, 400, "bad_request", "unknown part \"%.64s\"",
-                         name ? name : "");
-    else if (x->part->seen)
-        http_reply_error(&x->reply, 400, "bad_request", "the part \"%s\" comes twice", name);
-    else if (!keep_text(&x->part->file_name, file_name) ||
-             !keep_text(&x->part->content_type, type))
-        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
-    else
-        x->part->seen = true;
-    return x->reply.status == 0;
+        return http_reply_error(&x->reply, 400, "bad_request", "unknown part \"%.64s\"",
+                                name ? name : "");
+    if (x->part->seen)
+        return http_reply_error(&x->reply, 400, "bad_request", "the part \"%s\" comes twice",
+                                name);
+    if (!keep_text(&x->part->file_name, file_name) || !keep_text(&x->part->content_type, type))
+        return http_reply_error(&x->reply, 500, "internal_error", "out of memory");
+    x->part->seen = true;
+    return true;
 }
 
 static bool keep_part(void *ctx, const char *data, size_t len)
@@ -150,15 +158,23 @@ static bool keep_part(void *ctx, const char *data, size_t len)
     return keep(x, &x->part->content, data, len);
 }
 
+/* What a rule's max_bytes stands for. */
+static uint64_t limit_of(const struct http_exchange *x, uint64_t max_bytes)
+{
+    return max_bytes == HTTP_BYTES_ARCHIVE ? x->config->archive_bytes : max_bytes;
+}
+
 static uint64_t body_limit(const struct http_exchange *x)
 {
     uint64_t limit;
 
     if (!x->route)
         return 0;
-    limit = x->route->max_bytes;
-    for (size_t i = 0; x->request.is_multipart && i < HTTP_PARTS_MAX; i++)
-        limit += x->route->parts[i].name ? x->route->parts[i].max_bytes + HTTP_FORM_BUFFER : 0;
+    limit = limit_of(x, x->route->max_bytes);
+    for (size_t i = 0; x->request.is_multipart && i < HTTP_PARTS_MAX; i++) {
+        if (x->route->parts[i].name)
+            limit += limit_of(x, x->route->parts[i].max_bytes) + HTTP_FORM_BUFFER;
+    }
     return limit;
 }
 
@@ -171,18 +187,16 @@ static bool check_type(struct http_exchange *x)
     if (type && is_type(type, "multipart/form-data")) {
         x->request.is_multipart = true;
         x->form = http_form_create(type, &events);
-        if (!x->form)
-            http_reply_error(&x->reply, 400, "bad_request",
-                             "multipart/form-data without a usable boundary");
-    } else if (!type_fits(x->route->body, type)) {
-        http_reply_error(&x->reply, 415, "unsupported_type", "%.100s is not taken here: %s",
-                         type ? type : "a body without Content-Type",
-                         x->route->body == HTTP_BODY_JSON
-                             ? "application/json or multipart/form-data"
-                             : "application/zip, application/octet-stream or "
-                               "multipart/form-data");
+        return x->form || http_reply_error(&x->reply, 400, "bad_request",
+                                           "multipart/form-data without a usable boundary");
     }
-    return x->reply.status == 0;
+    return type_fits(x->route->body, type) ||
+           http_reply_error(&x->reply, 415, "unsupported_type", "%.100s is not taken here: %s",
+                            type ? type : "a body without Content-Type",
+                            x->route->body == HTTP_BODY_JSON
+                                ? "application/json or multipart/form-data"
+                                : "application/zip, application/octet-stream or "
+                                  "multipart/form-data");
 }
 
 /*
@@ -193,10 +207,8 @@ static bool hold_declared(struct http_exchange *x)
 {
     uint64_t bytes = x->head->length;
 
-    if (bytes > body_limit(x)) {
-        reply_too_large(x, body_limit(x));
-        return false;
-    }
+    if (bytes > body_limit(x))
+        return refuse_size(x, body_limit(x));
     if (x->form)
         bytes = bytes > HTTP_FORM_BUFFER ? bytes - HTTP_FORM_BUFFER : 0;
     return bytes <= SPOOL_MEMORY_MAX || hold(x, bytes);
@@ -211,16 +223,15 @@ bool http_body_begin(struct http_exchange *x)
         return x->reply.status == 0;
     }
     x->request.content_type = http_head_find(x->head, "Content-Type", NULL);
-    x->request.body = spool_init(x->config->tmp_fd, route->max_bytes);
+    x->request.body = spool_init(x->config->tmp_fd, limit_of(x, route->max_bytes));
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         x->request.parts[i].name = route->parts[i].name;
-        x->request.parts[i].content = spool_init(x->config->tmp_fd, route->parts[i].max_bytes);
+        x->request.parts[i].content =
+            spool_init(x->config->tmp_fd, limit_of(x, route->parts[i].max_bytes));
     }
     if (route->body == HTTP_BODY_FILE &&
-        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0)) {
-        http_reply_error(&x->reply, 500, "internal_error", "out of memory");
-        return false;
-    }
+        (spool_hash(&x->request.body) < 0 || spool_hash(&x->request.parts[0].content) < 0))
+        return http_reply_error(&x->reply, 500, "internal_error", "out of memory");
     return check_type(x) && hold_declared(x);
 }
 
@@ -356,7 +367,8 @@ void http_body_drain(struct http_exchange *x)
 void http_body_finish(struct http_exchange *x)
 {
     http_form_destroy(x->form);
-    release(x);
+    if (x->route)
+        http_release(x, held_as(x), &x->held);
     spool_finish(&x->request.body);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         spool_finish(&x->request.parts[i].content);

@@ -47,6 +47,11 @@ bool http_auth_check(struct http_exchange *x);
 void http_auth_bearer(const char *value, char ret[HTTP_BEARER_MAX + 1]);
 
 /* http_body.c */
+/* Asks where so many bytes more may be held: on disk where nobody cares. NONE: there is a
+ * reply. */
+enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes);
+/* They are held no longer; none are then. */
+void http_release(struct http_exchange *x, enum http_held what, uint64_t *bytes);
 /* So many bytes came of a body that has body_ms for each HTTP_BODY_RATE bytes a second. */
 void http_pace_add(struct http_pace *pace, unsigned body_ms, size_t bytes, uint64_t now_ns);
 /* Looks at the headers: which body comes, and may it? */

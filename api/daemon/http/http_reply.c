@@ -49,7 +49,7 @@ void http_reply_json(struct http_reply *reply, unsigned status, struct buf *body
     *body = buf_init(0);
 }
 
-void http_reply_error(struct http_reply *reply, unsigned status, const char *code,
+bool http_reply_error(struct http_reply *reply, unsigned status, const char *code,
                       const char *format, ...)
 {
     struct buf body = buf_init(ERROR_BODY_MAX);
@@ -63,19 +63,15 @@ void http_reply_error(struct http_reply *reply, unsigned status, const char *cod
         json_append_cstr(&body, message) < 0 || buf_append(&body, "}\n", 2) < 0)
         buf_clear(&body);
     http_reply_json(reply, status, &body);
+    return false;
 }
 
-/* Asks where a large body may wait for its reader; on disk where nobody cares. */
+/* Asks where a large body may wait for its reader. */
 static enum http_place hold(struct http_exchange *x)
 {
-    const struct http_config *config = x->config;
     const uint64_t bytes = x->reply.body.len;
-    enum http_place place;
+    enum http_place place = http_hold(x, HTTP_HELD_ANSWER, bytes);
 
-    if (!config->hold)
-        return HTTP_PLACE_DISK;
-    place =
-        config->hold(config->ctx, x->request.caller.tenant, HTTP_HELD_ANSWER, bytes, &x->reply);
     if (place != HTTP_PLACE_NONE)
         x->held_answer = bytes;
     return place;
@@ -101,39 +97,46 @@ static void set_aside(struct http_exchange *x)
     buf_finish(&reply->body);
 }
 
-static const char *reason_of(unsigned status)
-{
-    static const struct {
-        unsigned status;
-        const char *reason;
-    } reasons[] = {
-        {200, "OK"},
-        {201, "Created"},
-        {202, "Accepted"},
-        {204, "No Content"},
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {404, "Not Found"},
-        {405, "Method Not Allowed"},
-        {408, "Request Timeout"},
-        {409, "Conflict"},
-        {413, "Content Too Large"},
-        {414, "URI Too Long"},
-        {415, "Unsupported Media Type"},
-        {422, "Unprocessable Content"},
-        {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"},
-        {500, "Internal Server Error"},
-        {503, "Service Unavailable"},
-        {505, "HTTP Version Not Supported"},
-    };
+/* What statuses are called, and what is said of those with which what is no request is refused.
+ */
+static const struct status {
+    unsigned status;
+    const char *reason, *code, *message;
+} statuses[] = {
+    {200, "OK", NULL, NULL},
+    {201, "Created", NULL, NULL},
+    {202, "Accepted", NULL, NULL},
+    {204, "No Content", NULL, NULL},
+    {400, "Bad Request", "bad_request",
+     "this is no HTTP/1.1 request, or it can be read in two ways, or it has no Host"},
+    {401, "Unauthorized", NULL, NULL},
+    {403, "Forbidden", NULL, NULL},
+    {404, "Not Found", NULL, NULL},
+    {405, "Method Not Allowed", NULL, NULL},
+    {408, "Request Timeout", "timeout", "the request did not come in time"},
+    {409, "Conflict", NULL, NULL},
+    {413, "Content Too Large", "too_large", "the body is larger than anything that is taken"},
+    {414, "URI Too Long", "uri_too_long", "the path and query are too long"},
+    {415, "Unsupported Media Type", NULL, NULL},
+    {422, "Unprocessable Content", NULL, NULL},
+    {429, "Too Many Requests", NULL, NULL},
+    {431, "Request Header Fields Too Large", "headers_too_large",
+     "the headers are more than 16 KiB or more than 100"},
+    {500, "Internal Server Error", NULL, NULL},
+    {503, "Service Unavailable", "overloaded", "too many connections are at work; come again"},
+    {505, "HTTP Version Not Supported", "version_not_supported",
+     "only HTTP/1.x is spoken here"},
+};
 
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-        if (reasons[i].status == status)
-            return reasons[i].reason;
+static const struct status *find_status(unsigned status)
+{
+    static const struct status unknown = {0, "Unknown", "internal_error", "an error"};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        if (statuses[i].status == status)
+            return &statuses[i];
     }
-    return "Unknown";
+    return &unknown;
 }
 
 /* Status line and headers, but for those that say where the answer ends. */
@@ -147,7 +150,7 @@ static void write_head(struct buf *out, const struct http_reply *reply, const ch
     if (gmtime_r(&now, &utc))
         (void)strftime(date, sizeof(date), "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &utc);
     (void)buf_printf(out, "HTTP/1.1 %u %s\r\n%sX-Content-Type-Options: nosniff\r\n",
-                     reply->status, reason_of(reply->status), date);
+                     reply->status, find_status(reply->status)->reason, date);
     if (type)
         (void)buf_printf(out, "Content-Type: %s\r\n", type);
     if (reply->location[0])
@@ -270,34 +273,17 @@ bool http_reply_send(struct http_exchange *x)
     memcpy(x->reply.location, location, sizeof(location));
     sent = send_reply(x);
     finish(&x->reply);
-    if (x->held_answer > 0 && x->config->release)
-        x->config->release(x->config->ctx, x->request.caller.tenant, HTTP_HELD_ANSWER,
-                           x->held_answer);
+    http_release(x, HTTP_HELD_ANSWER, &x->held_answer);
     return sent;
 }
 
 void http_refusal_send(int fd, unsigned status)
 {
-    static const struct {
-        unsigned status;
-        const char *code, *message;
-    } refusals[] = {
-        {400, "bad_request",
-         "this is no HTTP/1.1 request, or it can be read in two ways, or it has no Host"},
-        {408, "timeout", "the request did not come in time"},
-        {413, "too_large", "the body is larger than anything that is taken"},
-        {414, "uri_too_long", "the path and query are too long"},
-        {431, "headers_too_large", "the headers are more than 16 KiB or more than 100"},
-        {503, "overloaded", "too many connections are at work; come again"},
-        {505, "version_not_supported", "only HTTP/1.x is spoken here"},
-    };
+    const struct status *why = find_status(status);
     struct http_reply reply = http_reply_init();
     struct buf out = buf_init(HEAD_MAX + ERROR_BODY_MAX);
-    size_t i = 0;
 
-    while (refusals[i].status != status)
-        i++;
-    http_reply_error(&reply, status, refusals[i].code, "%s", refusals[i].message);
+    http_reply_error(&reply, status, why->code, "%s", why->message);
     reply.retry_after_s = status == 503;
     write_head(&out, &reply, "");
     (void)buf_printf(&out, "Content-Length: %zu\r\nConnection: close\r\n\r\n", reply.body.len);

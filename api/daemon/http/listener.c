@@ -127,19 +127,33 @@ int listener_open_tcp(struct listener *l, const char *address, struct err *err)
     return 0;
 }
 
+static int get_option(int fd, int option)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -1 : value;
+}
+
+int listener_family(int fd)
+{
+    const int family = get_option(fd, SO_DOMAIN);
+
+    if (get_option(fd, SO_TYPE) != SOCK_STREAM || get_option(fd, SO_ACCEPTCONN) != 1 ||
+        (family != AF_UNIX && family != AF_INET && family != AF_INET6))
+        return -EINVAL;
+    return family;
+}
+
 int listener_adopt(struct listener *l, int fd, struct err *err)
 {
-    int listens = 0, type = 0, domain = 0;
-    socklen_t size = sizeof(int);
+    const int family = listener_family(fd);
     int r;
 
     l->fd = fd;
-    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens ||
-        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM ||
-        getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 ||
-        (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6))
+    if (family < 0)
         return err_set(err, EINVAL, "descriptor %d is not a stream socket that listens", fd);
-    l->is_unix = domain == AF_UNIX;
+    l->is_unix = family == AF_UNIX;
     r = fd_set_nonblock(fd, true);
     if (r == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
         r = -errno;

@@ -21,6 +21,9 @@ struct listener {
     struct stat made; /* the name as we made it; st_ino 0: none */
 };
 
+/* The family of a stream socket that listens, unix or TCP; -EINVAL for any other descriptor. */
+int listener_family(int fd);
+
 /* The empty listener. */
 struct listener listener_init(void);
 /*

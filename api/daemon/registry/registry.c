@@ -5,6 +5,7 @@
 #include "api/daemon/registry/registry_schema.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -46,11 +47,6 @@ int registry_error(struct registry *registry, struct err *err, const char *what)
                    sqlite3_errmsg(read ? registry->reader : registry->db));
 }
 
-int registry_no_memory(struct err *err)
-{
-    return err_set(err, ENOMEM, "out of memory");
-}
-
 static int execute(struct registry *registry, const char *sql, struct err *err)
 {
     if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
@@ -58,31 +54,24 @@ static int execute(struct registry *registry, const char *sql, struct err *err)
     return 0;
 }
 
-static int read_number(struct registry *registry, const char *pragma, int *ret, struct err *err)
-{
-    sqlite3_stmt *s;
-    int r;
-
-    if (sqlite3_prepare_v2(registry->db, pragma, -1, &s, NULL) != SQLITE_OK)
-        return registry_error(registry, err, "read its version");
-    r = sqlite3_step(s) == SQLITE_ROW ? 0 : registry_error(registry, err, "read its version");
-    if (r == 0)
-        *ret = sqlite3_column_int(s, 0);
-    sqlite3_finalize(s);
-    return r;
-}
-
 /* A database of before the first release has a version of its own, and nobody's mark. */
 static int read_version(struct registry *registry, int *ret, struct err *err)
 {
-    int version = 0, application = 0;
-    int r = read_number(registry, "PRAGMA user_version", &version, err);
+    static const char sql[] =
+        "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id";
+    int version, application;
+    sqlite3_stmt *s;
 
-    if (r < 0)
-        return r;
-    r = read_number(registry, "PRAGMA application_id", &application, err);
-    if (r < 0)
-        return r;
+    if (sqlite3_prepare_v2(registry->db, sql, -1, &s, NULL) != SQLITE_OK)
+        return registry_error(registry, err, "read its version");
+    if (sqlite3_step(s) != SQLITE_ROW) {
+        (void)registry_error(registry, err, "read its version");
+        sqlite3_finalize(s);
+        return -EIO;
+    }
+    version = sqlite3_column_int(s, 0);
+    application = sqlite3_column_int(s, 1);
+    sqlite3_finalize(s);
     if (version > 0 && application != REGISTRY_APPLICATION_ID)
         return err_set(err, EPROTO,
                        "the database is not of a released skillvm and cannot be taken over:"
@@ -125,7 +114,7 @@ static int prepare(struct registry *registry, enum registry_part part, struct er
 
     registry->statements[part] = calloc(n, sizeof(sqlite3_stmt *));
     if (!registry->statements[part])
-        return registry_no_memory(err);
+        return err_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const char *text = parts[part]->text[i];
         sqlite3_stmt **s = &registry->statements[part][i];
@@ -185,7 +174,7 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
     int r;
 
     if (!registry)
-        return registry_no_memory(err);
+        return err_no_memory(err);
     (void)pthread_mutex_init(&registry->lock, NULL);
     (void)pthread_mutex_init(&registry->reader_lock, NULL);
     r = open_both(registry, path, err);
@@ -217,96 +206,221 @@ static pthread_mutex_t *lock_of(struct registry *registry, sqlite3_stmt *s)
     return sqlite3_db_handle(s) == registry->reader ? &registry->reader_lock : &registry->lock;
 }
 
-sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part, unsigned which)
+static void bind(sqlite3_stmt *s, const struct registry_value *value)
+{
+    for (int at = 1; at <= sqlite3_bind_parameter_count(s) && value->type; at++, value++) {
+        if (value->type == REGISTRY_TEXT)
+            (void)sqlite3_bind_text64(s, at, value->text, value->number, SQLITE_STATIC,
+                                      SQLITE_UTF8);
+        else
+            (void)sqlite3_bind_int64(
+                s, at, value->number > INT64_MAX ? INT64_MAX : (sqlite3_int64)value->number);
+    }
+}
+
+struct registry_value registry_bytes(const char *text, size_t len)
+{
+    return (struct registry_value){REGISTRY_TEXT, text, len};
+}
+
+struct registry_value registry_text(const char *text)
+{
+    return registry_bytes(text, text ? strlen(text) : 0);
+}
+
+struct registry_value registry_number(uint64_t number)
+{
+    return (struct registry_value){REGISTRY_NUMBER, NULL, number};
+}
+
+struct registry_value registry_after(uint64_t after_ns, const char *after_id)
+{
+    return registry_number(after_id ? after_ns : INT64_MAX);
+}
+
+struct registry_value registry_after_id(const char *after_id)
+{
+    return registry_text(after_id ? after_id : "");
+}
+
+sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part, unsigned which,
+                             const struct registry_value *values)
 {
     sqlite3_stmt *s = registry->statements[part][which];
 
     (void)pthread_mutex_lock(lock_of(registry, s));
+    bind(s, values);
     return s;
+}
+
+static void reset(sqlite3_stmt *s)
+{
+    (void)sqlite3_reset(s);
+    (void)sqlite3_clear_bindings(s);
 }
 
 void registry_end(struct registry *registry, sqlite3_stmt *s)
 {
-    (void)sqlite3_reset(s);
-    (void)sqlite3_clear_bindings(s);
+    reset(s);
     (void)pthread_mutex_unlock(lock_of(registry, s));
 }
 
-int registry_run(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
+/* Under the lock. */
+static int step(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
 {
-    int r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
+    return sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
+}
+
+int registry_run(struct registry *registry, enum registry_part part, unsigned which,
+                 const struct registry_value *values, const char *what, struct err *err)
+{
+    sqlite3_stmt *s = registry_begin(registry, part, which, values);
+    int r = step(registry, s, what, err);
 
     registry_end(registry, s);
     return r;
 }
 
-int registry_run_on_row(struct registry *registry, sqlite3_stmt *s, const char *what,
-                        struct err *err)
+int registry_run_on_row(struct registry *registry, enum registry_part part, unsigned which,
+                        const struct registry_value *values, const char *what, struct err *err)
 {
-    int r = 0;
+    sqlite3_stmt *s = registry_begin(registry, part, which, values);
+    int r = step(registry, s, what, err);
 
-    if (sqlite3_step(s) != SQLITE_DONE)
-        r = registry_error(registry, err, what);
-    else if (registry_changes(registry) == 0)
+    if (r == 0 && registry_changes(registry) == 0)
         r = -ENOENT;
     registry_end(registry, s);
     return r;
 }
 
-int registry_fetch(struct registry *registry, sqlite3_stmt *s, const char *what,
-                   struct err *err)
+/* What was wrong with a row, under the lock. */
+static int refusal(struct registry *registry, const char *what, struct err *err)
 {
-    switch (sqlite3_step(s)) {
-    case SQLITE_ROW:
-        return 0;
-    case SQLITE_DONE:
+    switch (sqlite3_extended_errcode(registry->db)) {
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+        return -EEXIST;
+    case SQLITE_CONSTRAINT_FOREIGNKEY:
         return -ENOENT;
     default:
         return registry_error(registry, err, what);
     }
 }
 
-int registry_read_rows(struct registry *registry, sqlite3_stmt *s,
-                       const struct registry_rows *kind, size_t max, void *rows, size_t *ret_n,
-                       const char *what, struct err *err)
+int registry_put(struct registry *registry, enum registry_part part, unsigned which,
+                 const struct registry_value *values, const char *what, struct err *err)
 {
+    sqlite3_stmt *s = registry_begin(registry, part, which, values);
+    int r;
+
+    if (sqlite3_step(s) != SQLITE_DONE)
+        r = refusal(registry, what, err);
+    else
+        r = registry_changes(registry) == 0 ? -ENOENT : 0;
+    registry_end(registry, s);
+    return r;
+}
+
+/* A copy of a text column. False without memory, and for a NULL. */
+static bool copy_text(sqlite3_stmt *s, int i, char **ret)
+{
+    const unsigned char *text = sqlite3_column_text(s, i);
+
+    *ret = text ? strdup((const char *)text) : NULL;
+    return *ret != NULL;
+}
+
+static bool read_column(sqlite3_stmt *s, int i, const struct registry_column *column, void *ret)
+{
+    uint64_t number;
+
+    if (column->type == REGISTRY_TEXT_OR_NULL && sqlite3_column_type(s, i) == SQLITE_NULL)
+        return true;
+    if (column->type == REGISTRY_TEXT || column->type == REGISTRY_TEXT_OR_NULL)
+        return copy_text(s, i, ret);
+    if (column->type == REGISTRY_ID) {
+        const unsigned char *text = sqlite3_column_text(s, i);
+
+        (void)snprintf(ret, column->size, "%s", text ? (const char *)text : "");
+        return true;
+    }
+    number = (uint64_t)sqlite3_column_int64(s, i);
+    if (column->type == REGISTRY_BOOL)
+        *(bool *)ret = number != 0;
+    else if (column->type == REGISTRY_ENUM)
+        *(unsigned *)ret = number < UINT_MAX ? (unsigned)number : UINT_MAX;
+    else
+        *(uint64_t *)ret = number;
+    return true;
+}
+
+/* Reads the row a statement stands on. False without memory. */
+static bool read_row(sqlite3_stmt *s, const struct registry_rows *kind, char *row)
+{
+    bool ok = true;
+
+    memset(row, 0, kind->size);
+    for (size_t i = 0; ok && i < kind->n && (int)i < sqlite3_column_count(s); i++)
+        ok = read_column(s, (int)i, &kind->columns[i], row + kind->columns[i].at);
+    if (ok && kind->mend)
+        kind->mend(row);
+    return ok;
+}
+
+void registry_row_finish(const struct registry_rows *kind, void *row)
+{
+    for (size_t i = 0; i < kind->n; i++) {
+        const struct registry_column *column = &kind->columns[i];
+
+        if (column->type == REGISTRY_TEXT || column->type == REGISTRY_TEXT_OR_NULL)
+            free(*(char **)(void *)((char *)row + column->at));
+    }
+    memset(row, 0, kind->size);
+}
+
+int registry_read_rows(struct registry *registry, enum registry_part part, unsigned which,
+                       const struct registry_value *values, const struct registry_rows *kind,
+                       size_t max, void *rows, size_t *ret_n, const char *what, struct err *err)
+{
+    sqlite3_stmt *s = registry_begin(registry, part, which, values);
     int step = SQLITE_DONE, r = 0;
     size_t n = 0;
     char *at = rows;
 
     while (r == 0 && n < max && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        memset(at + n * kind->size, 0, kind->size);
-        if (!kind->read(s, at + n++ * kind->size))
-            r = registry_no_memory(err);
+        if (!read_row(s, kind, at + n++ * kind->size))
+            r = err_no_memory(err);
     }
     if (r == 0 && n < max && step != SQLITE_DONE)
         r = registry_error(registry, err, what);
     registry_end(registry, s);
     while (r < 0 && n > 0)
-        kind->finish(at + --n * kind->size);
+        registry_row_finish(kind, at + --n * kind->size);
     if (r < 0)
         return r;
     *ret_n = n;
     return 0;
 }
 
-int registry_read_row(struct registry *registry, sqlite3_stmt *s,
-                      const struct registry_rows *kind, void *ret, const char *what,
-                      struct err *err)
+int registry_read_row(struct registry *registry, enum registry_part part, unsigned which,
+                      const struct registry_value *values, const struct registry_rows *kind,
+                      void *ret, const char *what, struct err *err)
 {
     size_t n = 0;
-    int r = registry_read_rows(registry, s, kind, 1, ret, &n, what, err);
+    int r = registry_read_rows(registry, part, which, values, kind, 1, ret, &n, what, err);
 
     return r == 0 && n == 0 ? -ENOENT : r;
 }
 
-int registry_read_number(struct registry *registry, sqlite3_stmt *s, const char *what,
-                         uint64_t *ret, struct err *err)
+int registry_read_number(struct registry *registry, enum registry_part part, unsigned which,
+                         const struct registry_value *values, const char *what, uint64_t *ret,
+                         struct err *err)
 {
+    sqlite3_stmt *s = registry_begin(registry, part, which, values);
     int r = 0;
 
     if (sqlite3_step(s) == SQLITE_ROW)
-        *ret = registry_column_u64(s, 0);
+        *ret = (uint64_t)sqlite3_column_int64(s, 0);
     else
         r = registry_error(registry, err, what);
     registry_end(registry, s);
@@ -333,28 +447,16 @@ int registry_transaction_end(struct registry *registry, int result, struct err *
     return result;
 }
 
-sqlite3_stmt *registry_statement(struct registry *registry, enum registry_part part,
-                                 unsigned which)
+int registry_step(struct registry *registry, enum registry_part part, unsigned which,
+                  const struct registry_value *values, const char *what, struct err *err)
 {
-    return registry->statements[part][which];
-}
+    sqlite3_stmt *s = registry->statements[part][which];
+    int r;
 
-int registry_step(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
-{
-    int r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
-
-    (void)sqlite3_reset(s);
-    (void)sqlite3_clear_bindings(s);
+    bind(s, values);
+    r = step(registry, s, what, err);
+    reset(s);
     return r;
-}
-
-int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
-                      const char *text, const char *what, struct err *err)
-{
-    sqlite3_stmt *s = registry_statement(registry, part, which);
-
-    registry_bind_text(s, 1, text);
-    return registry_step(registry, s, what, err);
 }
 
 int registry_execute(struct registry *registry, const char *sql, const char *what,
@@ -375,58 +477,4 @@ int registry_execute(struct registry *registry, const char *sql, const char *wha
 int registry_changes(struct registry *registry)
 {
     return sqlite3_changes(registry->db);
-}
-
-bool registry_is_duplicate(struct registry *registry)
-{
-    int code = sqlite3_extended_errcode(registry->db);
-
-    return code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY;
-}
-
-bool registry_is_orphan(struct registry *registry)
-{
-    return sqlite3_extended_errcode(registry->db) == SQLITE_CONSTRAINT_FOREIGNKEY;
-}
-
-void registry_bind_text(sqlite3_stmt *s, int at, const char *text)
-{
-    (void)sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
-}
-
-void registry_bind_u64(sqlite3_stmt *s, int at, uint64_t value)
-{
-    (void)sqlite3_bind_int64(s, at, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
-}
-
-uint64_t registry_column_u64(sqlite3_stmt *s, int at)
-{
-    return (uint64_t)sqlite3_column_int64(s, at);
-}
-
-bool registry_column(sqlite3_stmt *s, int at, char **ret)
-{
-    const unsigned char *text = sqlite3_column_text(s, at);
-
-    *ret = text ? strdup((const char *)text) : NULL;
-    return *ret != NULL;
-}
-
-bool registry_column_or_null(sqlite3_stmt *s, int at, char **ret)
-{
-    *ret = NULL;
-    return sqlite3_column_type(s, at) == SQLITE_NULL || registry_column(s, at, ret);
-}
-
-void registry_column_copy(sqlite3_stmt *s, int at, char *ret, size_t size)
-{
-    const unsigned char *text = sqlite3_column_text(s, at);
-
-    (void)snprintf(ret, size, "%s", text ? (const char *)text : "");
-}
-
-void registry_bind_place(sqlite3_stmt *s, uint64_t after_ns, const char *after_id)
-{
-    registry_bind_u64(s, 1, after_id ? after_ns : INT64_MAX);
-    registry_bind_text(s, 2, after_id ? after_id : "");
 }

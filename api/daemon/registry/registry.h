@@ -30,6 +30,7 @@ struct registry_skill {
 };
 
 void registry_skill_finish(struct registry_skill *skill);
+#define _cleanup_registry_skill_ __attribute__((cleanup(registry_skill_finish)))
 
 /* An execution. Strings are owned; result is NULL until it finished. */
 struct registry_execution {
@@ -47,6 +48,7 @@ struct registry_execution {
 };
 
 void registry_execution_finish(struct registry_execution *execution);
+#define _cleanup_registry_execution_ __attribute__((cleanup(registry_execution_finish)))
 
 /*
  * Opens or creates the database file. 0; -EPROTO when the file is of a newer skillvm or no

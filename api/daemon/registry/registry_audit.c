@@ -4,7 +4,6 @@
 #include "api/daemon/registry/registry_internal.h"
 
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #define SELECT "SELECT id, at_ns, tenant_id, actor, action, target, detail FROM audit WHERE "
 
@@ -22,74 +21,58 @@ static const char *const text[N_STATEMENTS] = {
 
 const struct registry_statements registry_audit_statements = {text, N_STATEMENTS};
 
+static const struct registry_column columns[] = {
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_audit, id),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_audit, at_ns),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_audit, tenant),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_audit, actor),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_audit, action),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_audit, target),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_audit, detail),
+};
+static const struct registry_rows kind = REGISTRY_ROWS(registry_audit, columns);
+
 void registry_audit_finish(struct registry_audit *row)
 {
-    free(row->tenant);
-    free(row->actor);
-    free(row->action);
-    free(row->target);
-    free(row->detail);
-    *row = (struct registry_audit){0};
+    registry_row_finish(&kind, row);
+}
+
+static struct registry_value text_or_empty(const char *value)
+{
+    return registry_text(value ? value : "");
 }
 
 int registry_audit_append(struct registry *registry, const struct registry_deed *deed,
                           struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, REGISTRY_AUDIT, INSERT);
-
-    registry_bind_u64(s, 1, deed->at_ns);
-    registry_bind_text(s, 2, deed->tenant ? deed->tenant : "");
-    registry_bind_text(s, 3, deed->actor ? deed->actor : "");
-    registry_bind_text(s, 4, deed->action);
-    registry_bind_text(s, 5, deed->target ? deed->target : "");
-    registry_bind_text(s, 6, deed->detail ? deed->detail : "");
-    return registry_run(registry, s, "store an audit row", err);
+    return registry_run(
+        registry, REGISTRY_AUDIT, INSERT,
+        REGISTRY_VALUES(registry_number(deed->at_ns), text_or_empty(deed->tenant),
+                        text_or_empty(deed->actor), registry_text(deed->action),
+                        text_or_empty(deed->target), text_or_empty(deed->detail)),
+        "store an audit row", err);
 }
-
-static bool read_row(sqlite3_stmt *s, void *row)
-{
-    struct registry_audit *ret = row;
-
-    *ret = (struct registry_audit){.id = registry_column_u64(s, 0),
-                                   .at_ns = registry_column_u64(s, 1)};
-    return registry_column(s, 2, &ret->tenant) && registry_column(s, 3, &ret->actor) &&
-           registry_column(s, 4, &ret->action) && registry_column(s, 5, &ret->target) &&
-           registry_column(s, 6, &ret->detail);
-}
-
-static void finish_row(void *row)
-{
-    registry_audit_finish(row);
-}
-
-static const struct registry_rows kind = {sizeof(struct registry_audit), read_row, finish_row};
 
 int registry_audit_list(struct registry *registry, const char *tenant, uint64_t before_id,
                         size_t max, struct registry_audit *rows, size_t *ret_n, struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, REGISTRY_AUDIT, tenant ? LIST_TENANT : LIST);
-
-    registry_bind_u64(s, 1, before_id ? before_id : INT64_MAX);
-    registry_bind_u64(s, 2, max);
-    if (tenant)
-        registry_bind_text(s, 3, tenant);
-    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list the audit", err);
+    return registry_read_rows(
+        registry, REGISTRY_AUDIT, tenant ? LIST_TENANT : LIST,
+        REGISTRY_VALUES(registry_number(before_id ? before_id : INT64_MAX),
+                        registry_number(max), registry_text(tenant)),
+        &kind, max, rows, ret_n, "list the audit", err);
 }
 
 int registry_audit_prune(struct registry *registry, uint64_t keep, struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, REGISTRY_AUDIT, PRUNE);
-
-    registry_bind_u64(s, 1, keep);
-    return registry_run(registry, s, "prune the audit", err);
+    return registry_run(registry, REGISTRY_AUDIT, PRUNE, REGISTRY_VALUES(registry_number(keep)),
+                        "prune the audit", err);
 }
 
 int registry_audit_prune_tenant(struct registry *registry, const char *tenant, uint64_t keep,
                                 struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, REGISTRY_AUDIT, PRUNE_TENANT);
-
-    registry_bind_text(s, 1, tenant);
-    registry_bind_u64(s, 2, keep);
-    return registry_run(registry, s, "prune the audit of a tenant", err);
+    return registry_run(registry, REGISTRY_AUDIT, PRUNE_TENANT,
+                        REGISTRY_VALUES(registry_text(tenant), registry_number(keep)),
+                        "prune the audit of a tenant", err);
 }

@@ -7,14 +7,11 @@
 
 #include <errno.h>
 #include <sqlite3.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* An execution as read_row wants it; the result comes after, where it is wanted. */
+/* An execution; the result comes after, where it is wanted. */
 #define COLUMNS                                                                                \
     "id, tenant_id, status, skill_name, skill_version, skill_digest, accepted_ns,"             \
     " finished_ns, artifact_digest, artifact_bytes"
-#define RESULT_COLUMN 10
 /* A page of a list: newest first, from a place on. */
 #define PAGE                                                                                   \
     " tenant_id = ?4 AND (accepted_ns, id) < (?1, ?2)"                                         \
@@ -58,147 +55,115 @@ static const char *const text[N_STATEMENTS] = {
 
 const struct registry_statements registry_execution_statements = {text, N_STATEMENTS};
 
-static sqlite3_stmt *begin(struct registry *registry, enum statement which)
-{
-    return registry_begin(registry, REGISTRY_EXECUTIONS, which);
-}
+static const struct registry_column columns[] = {
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_execution, id),
+    REGISTRY_COLUMN(REGISTRY_ID, registry_execution, tenant),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_execution, status),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_execution, skill_name),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_execution, skill_version),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_execution, skill_digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_execution, accepted_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_execution, finished_ns),
+    REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_execution, artifact_digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_execution, artifact_bytes),
+    REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_execution, result),
+};
+static const struct registry_rows kind = REGISTRY_ROWS(registry_execution, columns);
+
+/* What a key began. */
+struct begun {
+    char *id;
+    char *request_digest;
+};
+static const struct registry_column begun_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_TEXT, begun, id),
+    REGISTRY_COLUMN(REGISTRY_TEXT, begun, request_digest),
+};
+static const struct registry_rows begun_kind = REGISTRY_ROWS(begun, begun_columns);
 
 void registry_execution_finish(struct registry_execution *execution)
 {
-    free(execution->id);
-    free(execution->status);
-    free(execution->skill_name);
-    free(execution->skill_version);
-    free(execution->skill_digest);
-    free(execution->result);
-    free(execution->artifact_digest);
-    *execution = (struct registry_execution){0};
+    registry_row_finish(&kind, execution);
 }
 
 int registry_execution_accept(struct registry *registry, const char *tenant,
                               const struct registry_acceptance *acceptance, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, INSERT);
-    int r = 0;
+    int r = registry_put(
+        registry, REGISTRY_EXECUTIONS, INSERT,
+        REGISTRY_VALUES(registry_text(acceptance->id), registry_text(acceptance->skill_name),
+                        registry_text(acceptance->skill_version),
+                        registry_text(acceptance->skill_digest),
+                        registry_number(acceptance->accepted_ns),
+                        registry_text(acceptance->idempotency_key),
+                        registry_text(acceptance->request_digest), registry_text(tenant)),
+        "store an execution", err);
 
-    registry_bind_text(s, 1, acceptance->id);
-    registry_bind_text(s, 2, acceptance->skill_name);
-    registry_bind_text(s, 3, acceptance->skill_version);
-    registry_bind_text(s, 4, acceptance->skill_digest);
-    registry_bind_u64(s, 5, acceptance->accepted_ns);
-    registry_bind_text(s, 6, acceptance->idempotency_key);
-    registry_bind_text(s, 7, acceptance->request_digest);
-    registry_bind_text(s, 8, tenant);
-    if (sqlite3_step(s) != SQLITE_DONE)
-        /* An id of 128 random bits is never there already: it is the key. */
-        r = acceptance->idempotency_key && registry_is_duplicate(registry)
-                ? err_set(err, EEXIST, "the idempotency key is in use")
-                : registry_error(registry, err, "store an execution");
-    else if (registry_changes(registry) == 0)
-        r = err_set(err, ENOENT, "the tenant was deleted");
-    registry_end(registry, s);
-    return r;
+    /* An id of 128 random bits is never there already: it is the key. */
+    if (r == -EEXIST && acceptance->idempotency_key)
+        return err_set(err, EEXIST, "the idempotency key is in use");
+    if (r == -EEXIST)
+        return err_set(err, EIO, "database: cannot store an execution: its id is in use");
+    return r == -ENOENT ? err_set(err, ENOENT, "the tenant was deleted") : r;
 }
 
 int registry_execution_by_key(struct registry *registry, const char *tenant, const char *key,
                               char **ret_id, char **ret_request_digest, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, BY_KEY);
-    char *id = NULL, *digest = NULL;
-    int r;
+    struct begun begun;
+    int r = registry_read_row(registry, REGISTRY_EXECUTIONS, BY_KEY,
+                              REGISTRY_VALUES(registry_text(tenant), registry_text(key)),
+                              &begun_kind, &begun, "look up an idempotency key", err);
 
-    registry_bind_text(s, 1, tenant);
-    registry_bind_text(s, 2, key);
-    r = registry_fetch(registry, s, "look up an idempotency key", err);
-    if (r == 0 && (!registry_column(s, 0, &id) || !registry_column(s, 1, &digest)))
-        r = registry_no_memory(err);
-    registry_end(registry, s);
-    if (r < 0) {
-        free(id);
-        free(digest);
+    if (r < 0)
         return r;
-    }
-    *ret_id = id;
-    *ret_request_digest = digest;
+    *ret_id = begun.id;
+    *ret_request_digest = begun.request_digest;
     return 0;
+}
+
+static int end_row(struct registry *registry, const char *id,
+                   const struct registry_ending *ending, struct err *err)
+{
+    return registry_step(registry, REGISTRY_EXECUTIONS, END,
+                         REGISTRY_VALUES(registry_text(id), registry_text(ending->status),
+                                         registry_bytes(ending->result, ending->result_len),
+                                         registry_number(ending->finished_ns),
+                                         registry_text(ending->artifact_digest),
+                                         registry_number(ending->artifact_bytes),
+                                         registry_number(ending->result_len)),
+                         "store a result", err);
 }
 
 int registry_execution_end(struct registry *registry, const char *id,
                            const struct registry_ending *ending, struct err *err)
 {
-    sqlite3_stmt *s;
+    const uint64_t day = registry_usage_day(ending->finished_ns);
     int r = registry_transaction_begin(registry, err);
 
     if (r < 0)
         return r;
-    s = registry_statement(registry, REGISTRY_EXECUTIONS, END);
-    registry_bind_text(s, 1, id);
-    registry_bind_text(s, 2, ending->status);
-    (void)sqlite3_bind_text64(s, 3, ending->result, ending->result_len, SQLITE_STATIC,
-                              SQLITE_UTF8);
-    registry_bind_u64(s, 4, ending->finished_ns);
-    registry_bind_text(s, 5, ending->artifact_digest);
-    registry_bind_u64(s, 6, ending->artifact_bytes);
-    registry_bind_u64(s, 7, ending->result_len);
-    r = registry_step(registry, s, "store a result", err);
-    if (r == 0 && ending->cpu_ms > 0) {
-        s = registry_statement(registry, REGISTRY_EXECUTIONS, CHARGE);
-        registry_bind_text(s, 1, id);
-        registry_bind_u64(s, 2, registry_usage_day(ending->finished_ns));
-        registry_bind_u64(s, 3, ending->cpu_ms);
-        r = registry_step(registry, s, "store usage", err);
-    }
+    r = end_row(registry, id, ending, err);
+    if (r == 0 && ending->cpu_ms > 0)
+        r = registry_step(registry, REGISTRY_EXECUTIONS, CHARGE,
+                          REGISTRY_VALUES(registry_text(id), registry_number(day),
+                                          registry_number(ending->cpu_ms)),
+                          "store usage", err);
     return registry_transaction_end(registry, r, err);
 }
-
-/* Copies the row a statement stands on. False without memory. */
-static bool read_row(sqlite3_stmt *s, void *row)
-{
-    struct registry_execution *ret = row;
-    registry_column_copy(s, 1, ret->tenant, sizeof(ret->tenant));
-    ret->accepted_ns = registry_column_u64(s, 6);
-    ret->finished_ns = registry_column_u64(s, 7);
-    ret->artifact_bytes = registry_column_u64(s, 9);
-    return registry_column(s, 0, &ret->id) && registry_column(s, 2, &ret->status) &&
-           registry_column(s, 3, &ret->skill_name) &&
-           registry_column(s, 4, &ret->skill_version) &&
-           registry_column(s, 5, &ret->skill_digest) &&
-           registry_column_or_null(s, 8, &ret->artifact_digest);
-}
-
-static void finish_row(void *row)
-{
-    registry_execution_finish(row);
-}
-
-static const struct registry_rows kind = {sizeof(struct registry_execution), read_row,
-                                          finish_row};
-
-/* With its result. */
-static bool read_whole(sqlite3_stmt *s, void *row)
-{
-    struct registry_execution *ret = row;
-
-    return read_row(s, ret) && registry_column_or_null(s, RESULT_COLUMN, &ret->result);
-}
-
-static const struct registry_rows whole = {sizeof(struct registry_execution), read_whole,
-                                           finish_row};
 
 int registry_execution_get(struct registry *registry, const char *tenant, const char *id,
                            struct registry_execution *ret, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, BY_ID);
-
-    registry_bind_text(s, 1, id);
-    registry_bind_text(s, 2, tenant);
-    return registry_read_row(registry, s, &whole, ret, "look up an execution", err);
+    return registry_read_row(registry, REGISTRY_EXECUTIONS, BY_ID,
+                             REGISTRY_VALUES(registry_text(id), registry_text(tenant)), &kind,
+                             ret, "look up an execution", err);
 }
 
 int registry_execution_unfinished(struct registry *registry, struct registry_execution *ret,
                                   struct err *err)
 {
-    return registry_read_row(registry, begin(registry, UNFINISHED), &whole, ret,
+    return registry_read_row(registry, REGISTRY_EXECUTIONS, UNFINISHED, NULL, &kind, ret,
                              "look up an execution", err);
 }
 
@@ -208,15 +173,11 @@ int registry_execution_list(struct registry *registry, const char *tenant,
 {
     enum statement which =
         (enum statement)(LIST + (page->skill ? 1 : 0) + (page->status ? 2 : 0));
-    sqlite3_stmt *s = begin(registry, which);
-
-    registry_bind_place(s, page->after_ns, page->after_id);
-    registry_bind_u64(s, 3, page->max);
-    registry_bind_text(s, 4, tenant);
-    if (page->skill)
-        registry_bind_text(s, 5, page->skill);
-    if (page->status)
-        registry_bind_text(s, 6, page->status);
-    return registry_read_rows(registry, s, &kind, page->max, rows, ret_n, "list executions",
-                              err);
+    return registry_read_rows(registry, REGISTRY_EXECUTIONS, which,
+                              REGISTRY_VALUES(registry_after(page->after_ns, page->after_id),
+                                              registry_after_id(page->after_id),
+                                              registry_number(page->max), registry_text(tenant),
+                                              registry_text(page->skill),
+                                              registry_text(page->status)),
+                              &kind, page->max, rows, ret_n, "list executions", err);
 }

@@ -3,9 +3,7 @@
 
 #include "api/daemon/registry/registry_internal.h"
 
-#include <errno.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #define SELECT                                                                                 \
     "SELECT id, tenant_id, name, digest, bytes, created_ns, expires_ns, content_type FROM "    \
@@ -28,103 +26,73 @@ static const char *const text[N_STATEMENTS] = {
 
 const struct registry_statements registry_file_statements = {text, N_STATEMENTS};
 
-static sqlite3_stmt *begin(struct registry *registry, enum statement which)
-{
-    return registry_begin(registry, REGISTRY_FILES, which);
-}
+static const struct registry_column columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, registry_file, id),
+    REGISTRY_COLUMN(REGISTRY_ID, registry_file, tenant),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_file, name),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_file, digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_file, bytes),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_file, created_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_file, expires_ns),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_file, content_type),
+};
+static const struct registry_rows kind = REGISTRY_ROWS(registry_file, columns);
 
 void registry_file_finish(struct registry_file *file)
 {
-    free(file->name);
-    free(file->content_type);
-    free(file->digest);
-    *file = (struct registry_file){0};
+    registry_row_finish(&kind, file);
 }
-
-static bool read_row(sqlite3_stmt *s, void *row)
-{
-    struct registry_file *ret = row;
-
-    registry_column_copy(s, 0, ret->id, sizeof(ret->id));
-    registry_column_copy(s, 1, ret->tenant, sizeof(ret->tenant));
-    ret->bytes = registry_column_u64(s, 4);
-    ret->created_ns = registry_column_u64(s, 5);
-    ret->expires_ns = registry_column_u64(s, 6);
-    return registry_column(s, 2, &ret->name) && registry_column(s, 3, &ret->digest) &&
-           registry_column(s, 7, &ret->content_type);
-}
-
-static void finish_row(void *row)
-{
-    registry_file_finish(row);
-}
-
-static const struct registry_rows kind = {sizeof(struct registry_file), read_row, finish_row};
 
 int registry_file_create(struct registry *registry, const char *tenant,
                          const struct registry_file *file, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, INSERT);
-
-    registry_bind_text(s, 1, file->id);
-    registry_bind_text(s, 2, file->name);
-    registry_bind_text(s, 3, file->digest);
-    registry_bind_u64(s, 4, file->bytes);
-    registry_bind_u64(s, 5, file->created_ns);
-    registry_bind_u64(s, 6, file->expires_ns);
-    registry_bind_text(s, 7, tenant);
-    registry_bind_text(s, 8, file->content_type);
-    return registry_run_on_row(registry, s, "store a file", err);
+    return registry_run_on_row(
+        registry, REGISTRY_FILES, INSERT,
+        REGISTRY_VALUES(registry_text(file->id), registry_text(file->name),
+                        registry_text(file->digest), registry_number(file->bytes),
+                        registry_number(file->created_ns), registry_number(file->expires_ns),
+                        registry_text(tenant), registry_text(file->content_type)),
+        "store a file", err);
 }
 
 int registry_file_get(struct registry *registry, const char *tenant, const char *id,
                       struct registry_file *ret, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, BY_ID);
-
-    registry_bind_text(s, 1, id);
-    registry_bind_text(s, 2, tenant);
-    return registry_read_row(registry, s, &kind, ret, "look up a file", err);
+    return registry_read_row(registry, REGISTRY_FILES, BY_ID,
+                             REGISTRY_VALUES(registry_text(id), registry_text(tenant)), &kind,
+                             ret, "look up a file", err);
 }
 
 int registry_file_list(struct registry *registry, const char *tenant, uint64_t now_ns,
                        size_t offset, size_t max, struct registry_file *rows, size_t *ret_n,
                        struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, LIST);
-
-    registry_bind_text(s, 1, tenant);
-    registry_bind_u64(s, 2, now_ns);
-    registry_bind_u64(s, 3, max);
-    registry_bind_u64(s, 4, offset);
-    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list files", err);
+    return registry_read_rows(registry, REGISTRY_FILES, LIST,
+                              REGISTRY_VALUES(registry_text(tenant), registry_number(now_ns),
+                                              registry_number(max), registry_number(offset)),
+                              &kind, max, rows, ret_n, "list files", err);
 }
 
 int registry_file_delete(struct registry *registry, const char *tenant, const char *id,
                          struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, DELETE);
-
-    registry_bind_text(s, 1, id);
-    registry_bind_text(s, 2, tenant);
-    return registry_run_on_row(registry, s, "delete a file", err);
+    return registry_run_on_row(registry, REGISTRY_FILES, DELETE,
+                               REGISTRY_VALUES(registry_text(id), registry_text(tenant)),
+                               "delete a file", err);
 }
 
 int registry_file_expired(struct registry *registry, uint64_t now_ns, size_t max,
                           struct registry_file *rows, size_t *ret_n, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, EXPIRED);
-
-    registry_bind_u64(s, 1, now_ns);
-    registry_bind_u64(s, 2, max);
-    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list files", err);
+    return registry_read_rows(registry, REGISTRY_FILES, EXPIRED,
+                              REGISTRY_VALUES(registry_number(now_ns), registry_number(max)),
+                              &kind, max, rows, ret_n, "list files", err);
 }
 
 int registry_file_count(struct registry *registry, const char *tenant, uint64_t *ret,
                         struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, COUNT);
-
-    registry_bind_text(s, 1, tenant);
-    return registry_read_number(registry, s, "count files", ret, err);
+    return registry_read_number(registry, REGISTRY_FILES, COUNT,
+                                REGISTRY_VALUES(registry_text(tenant)), "count files", ret,
+                                err);
 }

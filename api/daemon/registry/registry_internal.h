@@ -39,58 +39,101 @@ extern const struct registry_statements registry_audit_statements;
 extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
 
+/* What is bound to a statement's places, in turn; a list ends with REGISTRY_NONE. */
+enum registry_type {
+    REGISTRY_NONE,
+    REGISTRY_TEXT,
+    REGISTRY_NUMBER,
+    /* Only of columns. */
+    REGISTRY_TEXT_OR_NULL,
+    REGISTRY_ID, /* text in a place of fixed size */
+    REGISTRY_BOOL,
+    REGISTRY_ENUM,
+};
+struct registry_value {
+    enum registry_type type;
+    const char *text; /* borrowed; NULL is NULL */
+    uint64_t number;  /* of a text: how many bytes */
+};
+#define REGISTRY_VALUES(...)                                                                   \
+    ((const struct registry_value[]){__VA_ARGS__, {.type = REGISTRY_NONE}})
+struct registry_value registry_text(const char *text);
+struct registry_value registry_bytes(const char *text, size_t len);
+struct registry_value registry_number(uint64_t number);
+/* The two of a page "(time, id) < (?, ?)": from after a place, or the beginning for NULL. */
+struct registry_value registry_after(uint64_t after_ns, const char *after_id);
+struct registry_value registry_after_id(const char *after_id);
+
 /*
- * Takes the lock of its connection and gives a statement ready to bind. One that only reads has
- * a connection of its own: it sees what was committed, never what a transaction is about.
+ * Takes the lock of its connection and gives a statement with values bound, as many of them as
+ * it has places. One that only reads has a connection of its own: it sees what was committed,
+ * never what a transaction is about.
  */
 struct sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
-                                    unsigned which);
+                                    unsigned which, const struct registry_value *values);
 /* Gives the statement and the lock back. */
 void registry_end(struct registry *registry, struct sqlite3_stmt *s);
-/* Runs a bound statement that gives no rows, and ends it. */
-int registry_run(struct registry *registry, struct sqlite3_stmt *s, const char *what,
-                 struct err *err);
+/* Runs a statement that gives no rows. 0 or -EIO. */
+int registry_run(struct registry *registry, enum registry_part part, unsigned which,
+                 const struct registry_value *values, const char *what, struct err *err);
 /* The same where a row must change: -ENOENT when none did. */
-int registry_run_on_row(struct registry *registry, struct sqlite3_stmt *s, const char *what,
-                        struct err *err);
+int registry_run_on_row(struct registry *registry, enum registry_part part, unsigned which,
+                        const struct registry_value *values, const char *what, struct err *err);
 
-/* Steps a bound statement to its next row. 0, -ENOENT when there is none, -EIO; not ended. */
-int registry_fetch(struct registry *registry, struct sqlite3_stmt *s, const char *what,
-                   struct err *err);
+/* The same, without a message also -EEXIST for what breaks a uniqueness, and -ENOENT for what
+ * names a tenant that is not there. */
+int registry_put(struct registry *registry, enum registry_part part, unsigned which,
+                 const struct registry_value *values, const char *what, struct err *err);
 
-/* A kind of row: how large it is, how it is read (false without memory) and freed. */
+/* A column of a row, and the member it is read to. Strings are the row's; no text is NULL. */
+struct registry_column {
+    enum registry_type type;
+    size_t at;
+    size_t size;
+};
+#define REGISTRY_COLUMN(type, row, member)                                                     \
+    {                                                                                          \
+        type, offsetof(struct row, member), sizeof(((struct row *)0)->member)                  \
+    }
+/* A kind of row, its columns in the order of its statements, which may leave the last ones out.
+ */
 struct registry_rows {
     size_t size;
-    bool (*read)(struct sqlite3_stmt *s, void *ret); /* into zeros */
-    void (*finish)(void *row);
+    const struct registry_column *columns;
+    size_t n;
+    void (*mend)(void *row); /* after it was read; or NULL */
 };
+#define REGISTRY_ROWS(row, columns)                                                            \
+    {                                                                                          \
+        sizeof(struct row), columns, sizeof(columns) / sizeof((columns)[0]), NULL              \
+    }
+/* Frees the strings of a row and zeroes it. */
+void registry_row_finish(const struct registry_rows *kind, void *row);
 /*
- * Reads up to max rows of a bound statement, and ends it. *ret_n are the caller's to finish. 0,
- * -ENOMEM or -EIO.
+ * Reads up to max rows of a statement. *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
  */
-int registry_read_rows(struct registry *registry, struct sqlite3_stmt *s,
-                       const struct registry_rows *kind, size_t max, void *rows, size_t *ret_n,
-                       const char *what, struct err *err);
+int registry_read_rows(struct registry *registry, enum registry_part part, unsigned which,
+                       const struct registry_value *values, const struct registry_rows *kind,
+                       size_t max, void *rows, size_t *ret_n, const char *what,
+                       struct err *err);
 /* The same for one: -ENOENT where there is none. */
-int registry_read_row(struct registry *registry, struct sqlite3_stmt *s,
-                      const struct registry_rows *kind, void *ret, const char *what,
-                      struct err *err);
-/* Reads the one number of a bound statement, and ends it. */
-int registry_read_number(struct registry *registry, struct sqlite3_stmt *s, const char *what,
-                         uint64_t *ret, struct err *err);
+int registry_read_row(struct registry *registry, enum registry_part part, unsigned which,
+                      const struct registry_value *values, const struct registry_rows *kind,
+                      void *ret, const char *what, struct err *err);
+/* Reads the one number of a statement. */
+int registry_read_number(struct registry *registry, enum registry_part part, unsigned which,
+                         const struct registry_value *values, const char *what, uint64_t *ret,
+                         struct err *err);
 
 /* Takes the lock and opens a transaction. On failure the lock is not held. */
 int registry_transaction_begin(struct registry *registry, struct err *err);
 /* Commits where result is 0, else undoes; gives the lock back. result, or -EIO. */
 int registry_transaction_end(struct registry *registry, int result, struct err *err);
-/* Within a transaction: a statement ready to bind; runs one that gives no rows. */
-struct sqlite3_stmt *registry_statement(struct registry *registry, enum registry_part part,
-                                        unsigned which);
-int registry_step(struct registry *registry, struct sqlite3_stmt *s, const char *what,
-                  struct err *err);
-/* Both, with this text bound to ?1. */
-int registry_step_for(struct registry *registry, enum registry_part part, unsigned which,
-                      const char *text, const char *what, struct err *err);
+/* Within a transaction: runs a statement that gives no rows. */
+int registry_step(struct registry *registry, enum registry_part part, unsigned which,
+                  const struct registry_value *values, const char *what, struct err *err);
+/* Of the last statement there: how many rows it changed. */
+int registry_changes(struct registry *registry);
 
 /* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
 int registry_execute(struct registry *registry, const char *sql, const char *what,
@@ -98,23 +141,5 @@ int registry_execute(struct registry *registry, const char *sql, const char *wha
 
 /* -EIO with SQLite's words. */
 int registry_error(struct registry *registry, struct err *err, const char *what);
-int registry_no_memory(struct err *err);
-/* Of the last statement, under the lock: how many rows it changed, whether it broke a
- * uniqueness, whether it named a tenant that is not there. */
-int registry_changes(struct registry *registry);
-bool registry_is_duplicate(struct registry *registry);
-bool registry_is_orphan(struct registry *registry);
-
-void registry_bind_text(struct sqlite3_stmt *s, int at, const char *text);
-void registry_bind_u64(struct sqlite3_stmt *s, int at, uint64_t value);
-uint64_t registry_column_u64(struct sqlite3_stmt *s, int at);
-/* A copy of a text column that is never NULL. False without memory. */
-bool registry_column(struct sqlite3_stmt *s, int at, char **ret);
-/* The same; NULL for NULL. */
-bool registry_column_or_null(struct sqlite3_stmt *s, int at, char **ret);
-/* Copies a text column to a place of fixed size. */
-void registry_column_copy(struct sqlite3_stmt *s, int at, char *ret, size_t size);
-/* Binds ?1 and ?2 of a page "(time, id) < (?1, ?2)": from after a place, or the beginning. */
-void registry_bind_place(struct sqlite3_stmt *s, uint64_t after_ns, const char *after_id);
 
 #endif

@@ -21,19 +21,14 @@ struct registry_key {
 };
 
 void registry_key_finish(struct registry_key *key);
+#define _cleanup_registry_key_ __attribute__((cleanup(registry_key_finish)))
 
-/* A key on its way into the registry. Strings are borrowed. */
-struct registry_new_key {
-    const char *id;
-    const char *digest; /* SHA-256 of the key, in hexadecimal */
-    const char *name;
-    bool is_operator;
-    uint64_t created_ns;
-};
-
-/* Durable on return. 0; -ENOENT when there is no such tenant; -EIO. */
-int registry_key_create(struct registry *registry, const char *tenant,
-                        const struct registry_new_key *key, struct err *err);
+/*
+ * Stores a key; digest is its SHA-256 in hexadecimal. Durable on return. 0; -ENOENT when there
+ * is no such tenant; -EIO.
+ */
+int registry_key_create(struct registry *registry, const struct registry_key *key,
+                        const char *digest, struct err *err);
 /* Finds a key, also one that was revoked. 0, -ENOENT, -ENOMEM or -EIO. */
 int registry_key_by_digest(struct registry *registry, const char *digest,
                            struct registry_key *ret, struct err *err);

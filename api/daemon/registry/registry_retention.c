@@ -4,7 +4,6 @@
 #include "api/daemon/registry/registry_internal.h"
 
 #include <sqlite3.h>
-#include <stdlib.h>
 
 enum statement { SPENT, SPENT_OF, SUM_BYTES, OVER, DELETE, FREE_PAGES, N_STATEMENTS };
 
@@ -28,76 +27,47 @@ static const char *const text[N_STATEMENTS] = {
 
 const struct registry_statements registry_retention_statements = {text, N_STATEMENTS};
 
-static sqlite3_stmt *begin(struct registry *registry, enum statement which)
-{
-    return registry_begin(registry, REGISTRY_RETENTION, which);
-}
+static const struct registry_column spent_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_spent, id),
+    REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_spent, artifact_digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_spent, bytes),
+};
+static const struct registry_rows spent_kind = REGISTRY_ROWS(registry_spent, spent_columns);
+
+static const struct registry_column excess_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, registry_excess, tenant),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_excess, bytes),
+};
+static const struct registry_rows excess_kind = REGISTRY_ROWS(registry_excess, excess_columns);
 
 void registry_spent_finish(struct registry_spent *spent)
 {
-    free(spent->id);
-    free(spent->artifact_digest);
-    *spent = (struct registry_spent){0};
-}
-
-static bool read_spent(sqlite3_stmt *s, void *row)
-{
-    struct registry_spent *ret = row;
-
-    ret->bytes = registry_column_u64(s, 2);
-    return registry_column(s, 0, &ret->id) &&
-           registry_column_or_null(s, 1, &ret->artifact_digest);
-}
-
-static void finish_spent(void *row)
-{
-    registry_spent_finish(row);
+    registry_row_finish(&spent_kind, spent);
 }
 
 int registry_execution_spent(struct registry *registry, const char *tenant, uint64_t before_ns,
                              size_t max, struct registry_spent *rows, size_t *ret_n,
                              struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, tenant ? SPENT_OF : SPENT);
-    const struct registry_rows kind = {sizeof(*rows), read_spent, finish_spent};
-
-    registry_bind_u64(s, 1, before_ns);
-    registry_bind_u64(s, 2, max);
-    if (tenant)
-        registry_bind_text(s, 3, tenant);
-    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list old executions", err);
+    return registry_read_rows(registry, REGISTRY_RETENTION, tenant ? SPENT_OF : SPENT,
+                              REGISTRY_VALUES(registry_number(before_ns), registry_number(max),
+                                              registry_text(tenant)),
+                              &spent_kind, max, rows, ret_n, "list old executions", err);
 }
 
 int registry_execution_bytes(struct registry *registry, uint64_t *ret, struct err *err)
 {
-    return registry_read_number(registry, begin(registry, SUM_BYTES),
+    return registry_read_number(registry, REGISTRY_RETENTION, SUM_BYTES, NULL,
                                 "add up what executions take", ret, err);
-}
-
-static bool read_excess(sqlite3_stmt *s, void *row)
-{
-    struct registry_excess *ret = row;
-
-    registry_column_copy(s, 0, ret->tenant, sizeof(ret->tenant));
-    ret->bytes = registry_column_u64(s, 1);
-    return true;
-}
-
-static void finish_excess(void *row)
-{
-    (void)row;
 }
 
 int registry_tenants_over(struct registry *registry, const char *after, size_t max,
                           struct registry_excess *rows, size_t *ret_n, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, OVER);
-    const struct registry_rows kind = {sizeof(*rows), read_excess, finish_excess};
-
-    registry_bind_text(s, 1, after);
-    registry_bind_u64(s, 2, max);
-    return registry_read_rows(registry, s, &kind, max, rows, ret_n,
-                              "find tenants over their storage", err);
+    return registry_read_rows(registry, REGISTRY_RETENTION, OVER,
+                              REGISTRY_VALUES(registry_text(after), registry_number(max)),
+                              &excess_kind, max, rows, ret_n, "find tenants over their storage",
+                              err);
 }
 
 int registry_executions_delete(struct registry *registry, const struct registry_spent *rows,
@@ -108,15 +78,16 @@ int registry_executions_delete(struct registry *registry, const struct registry_
     if (r < 0)
         return r;
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = registry_step_for(registry, REGISTRY_RETENTION, DELETE, rows[i].id,
-                              "delete an execution", err);
+        r = registry_step(registry, REGISTRY_RETENTION, DELETE,
+                          REGISTRY_VALUES(registry_text(rows[i].id)), "delete an execution",
+                          err);
     return registry_transaction_end(registry, r, err);
 }
 
 int registry_free_pages(struct registry *registry, uint64_t *ret, struct err *err)
 {
-    return registry_read_number(registry, begin(registry, FREE_PAGES), "count its free pages",
-                                ret, err);
+    return registry_read_number(registry, REGISTRY_RETENTION, FREE_PAGES, NULL,
+                                "count its free pages", ret, err);
 }
 
 int registry_vacuum(struct registry *registry, unsigned pages, uint64_t *ret_left,

@@ -3,6 +3,7 @@
 #include "api/daemon/registry/registry.h"
 
 #include "api/daemon/registry/registry_internal.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -33,103 +34,72 @@ static const char *const text[N_STATEMENTS] = {
 
 const struct registry_statements registry_skill_statements = {text, N_STATEMENTS};
 
-static sqlite3_stmt *begin(struct registry *registry, enum statement which, const char *first)
-{
-    sqlite3_stmt *s = registry_begin(registry, REGISTRY_SKILLS, which);
-
-    registry_bind_text(s, 1, first);
-    return s;
-}
+static const struct registry_column columns[] = {
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_skill, name),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_skill, version),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_skill, digest),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_skill, description),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, created_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, bytes),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, place),
+};
+static const struct registry_rows kind = REGISTRY_ROWS(registry_skill, columns);
 
 void registry_skill_finish(struct registry_skill *skill)
 {
-    free(skill->name);
-    free(skill->version);
-    free(skill->digest);
-    free(skill->description);
-    *skill = (struct registry_skill){0};
+    registry_row_finish(&kind, skill);
 }
-
-static bool read_row(sqlite3_stmt *s, void *row)
-{
-    struct registry_skill *ret = row;
-
-    ret->created_ns = registry_column_u64(s, 4);
-    ret->bytes = registry_column_u64(s, 5);
-    ret->place = registry_column_u64(s, 6);
-    return registry_column(s, 0, &ret->name) && registry_column(s, 1, &ret->version) &&
-           registry_column(s, 2, &ret->digest) && registry_column(s, 3, &ret->description);
-}
-
-static void finish_row(void *row)
-{
-    registry_skill_finish(row);
-}
-
-static const struct registry_rows kind = {sizeof(struct registry_skill), read_row, finish_row};
 
 static int find_skill(struct registry *registry, const char *tenant, const char *name,
                       const char *version, struct registry_skill *ret, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, version ? BY_VERSION : LATEST, tenant);
-
-    registry_bind_text(s, 2, name);
-    if (version)
-        registry_bind_text(s, 3, version);
-    return registry_read_row(registry, s, &kind, ret, "look up a skill", err);
+    return registry_read_row(
+        registry, REGISTRY_SKILLS, version ? BY_VERSION : LATEST,
+        REGISTRY_VALUES(registry_text(tenant), registry_text(name), registry_text(version)),
+        &kind, ret, "look up a skill", err);
 }
 
 int registry_skill_get(struct registry *registry, const char *tenant, const char *name,
                        const char *version, struct registry_skill *ret, bool *ret_name_known,
                        struct err *err)
 {
-    struct registry_skill other;
+    _cleanup_registry_skill_ struct registry_skill other = {0};
     int r = find_skill(registry, tenant, name, version, ret, err);
 
     *ret_name_known = r == 0;
     if (r != -ENOENT || !version)
         return r;
     r = find_skill(registry, tenant, name, NULL, &other, err);
-    if (r < 0)
-        return r;
-    registry_skill_finish(&other);
-    *ret_name_known = true;
-    return -ENOENT;
+    *ret_name_known = r == 0;
+    return r < 0 ? r : -ENOENT;
 }
 
 int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_registration *registration, char **ret_existing,
                        struct err *err)
 {
-    struct registry_skill existing;
-    sqlite3_stmt *s = begin(registry, INSERT, tenant);
-    bool duplicate;
-    int r = 0;
+    _cleanup_registry_skill_ struct registry_skill existing = {0};
+    int r =
+        registry_put(registry, REGISTRY_SKILLS, INSERT,
+                     REGISTRY_VALUES(registry_text(tenant), registry_text(registration->name),
+                                     registry_text(registration->version),
+                                     registry_text(registration->digest),
+                                     registry_text(registration->description),
+                                     registry_number(clock_realtime_ns()),
+                                     registry_number(registration->bytes)),
+                     "register a skill", err);
 
-    registry_bind_text(s, 2, registration->name);
-    registry_bind_text(s, 3, registration->version);
-    registry_bind_text(s, 4, registration->digest);
-    registry_bind_text(s, 5, registration->description);
-    registry_bind_u64(s, 6, clock_realtime_ns());
-    registry_bind_u64(s, 7, registration->bytes);
-    duplicate = sqlite3_step(s) != SQLITE_DONE;
-    if (duplicate && registry_is_orphan(registry))
-        r = err_set(err, ENOENT, "the tenant was deleted");
-    else if (duplicate && !registry_is_duplicate(registry))
-        r = registry_error(registry, err, "register a skill");
-    registry_end(registry, s);
-    if (r < 0 || !duplicate)
+    if (r == -ENOENT)
+        return err_set(err, ENOENT, "the tenant was deleted");
+    if (r != -EEXIST)
         return r;
     r = find_skill(registry, tenant, registration->name, registration->version, &existing, err);
     if (r < 0)
         return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
-    if (existing.digest && strcmp(existing.digest, registration->digest) != 0) {
-        *ret_existing = existing.digest;
-        existing.digest = NULL;
-        r = -EEXIST;
-    }
-    registry_skill_finish(&existing);
-    return r;
+    if (strcmp(existing.digest, registration->digest) == 0)
+        return 0;
+    *ret_existing = steal_ptr(&existing.digest);
+    return -EEXIST;
 }
 
 /* Reads what follows a name and a place. *ret_n rows are the caller's. */
@@ -137,13 +107,11 @@ static int read_page(struct registry *registry, const char *tenant, const char *
                      uint64_t place, struct registry_skill *rows, size_t *ret_n,
                      struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, PAGE, tenant);
-
-    registry_bind_text(s, 2, name);
-    registry_bind_u64(s, 3, place);
-    registry_bind_u64(s, 4, PAGE_ROWS);
-    return registry_read_rows(registry, s, &kind, PAGE_ROWS, rows, ret_n, "list the skills",
-                              err);
+    return registry_read_rows(registry, REGISTRY_SKILLS, PAGE,
+                              REGISTRY_VALUES(registry_text(tenant), registry_text(name),
+                                              registry_number(place),
+                                              registry_number(PAGE_ROWS)),
+                              &kind, PAGE_ROWS, rows, ret_n, "list the skills", err);
 }
 
 int registry_skill_each(struct registry *registry, const char *tenant,
@@ -153,7 +121,7 @@ int registry_skill_each(struct registry *registry, const char *tenant,
     char *after = strdup("");
     uint64_t place = INT64_MAX;
     size_t n = PAGE_ROWS;
-    int r = after ? 0 : registry_no_memory(err);
+    int r = after ? 0 : err_no_memory(err);
 
     /* In pages: whoever has many must not keep the lock from others. */
     while (r == 0 && n == PAGE_ROWS) {
@@ -165,8 +133,7 @@ int registry_skill_each(struct registry *registry, const char *tenant,
         if (r == 0 && n == PAGE_ROWS) {
             free(after);
             place = rows[n - 1].place;
-            after = rows[n - 1].name;
-            rows[n - 1].name = NULL;
+            after = steal_ptr(&rows[n - 1].name);
         }
         for (size_t i = 0; i < n; i++)
             registry_skill_finish(&rows[i]);
@@ -178,19 +145,19 @@ int registry_skill_each(struct registry *registry, const char *tenant,
 int registry_skill_delete(struct registry *registry, const char *tenant, const char *name,
                           const char *version, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, DELETE, tenant);
-
-    registry_bind_text(s, 2, name);
-    registry_bind_text(s, 3, version);
-    return registry_run_on_row(registry, s, "delete a skill", err);
+    return registry_run_on_row(
+        registry, REGISTRY_SKILLS, DELETE,
+        REGISTRY_VALUES(registry_text(tenant), registry_text(name), registry_text(version)),
+        "delete a skill", err);
 }
 
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
                          struct err *err)
 {
     uint64_t used = 1;
-    int r = registry_read_number(registry, begin(registry, DIGEST_USED, digest),
-                                 "look up a digest", &used, err);
+    int r = registry_read_number(registry, REGISTRY_SKILLS, DIGEST_USED,
+                                 REGISTRY_VALUES(registry_text(digest)), "look up a digest",
+                                 &used, err);
 
     if (r < 0)
         return r;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #define LIMIT_COLUMN(name, unset, max) #name ", "
 #define LIMIT_PLACE(name, unset, max)  "?, "
@@ -47,80 +46,62 @@ static const char *const text[N_STATEMENTS] = {
 
 const struct registry_statements registry_tenant_statements = {text, N_STATEMENTS};
 
-static sqlite3_stmt *begin(struct registry *registry, enum statement which)
+#define LIMIT(name, unset, max) REGISTRY_COLUMN(REGISTRY_NUMBER, registry_tenant, limits.name),
+static const struct registry_column columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, registry_tenant, id),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_tenant, name),
+    REGISTRY_COLUMN(REGISTRY_BOOL, registry_tenant, is_disabled),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_tenant, created_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_tenant, stored_bytes),
+    TENANT_LIMITS_EACH(LIMIT) REGISTRY_COLUMN(REGISTRY_ENUM, registry_tenant, limits.reuse),
+};
+#undef LIMIT
+
+static void mend(void *row)
 {
-    return registry_begin(registry, REGISTRY_TENANTS, which);
+    struct registry_tenant *tenant = row;
+
+    /* One that nobody knows is none at all. */
+    if (tenant->limits.reuse >= TENANT_REUSES)
+        tenant->limits.reuse = TENANT_REUSE_NEVER;
 }
+
+static const struct registry_rows kind = {sizeof(struct registry_tenant), columns,
+                                          sizeof(columns) / sizeof(columns[0]), mend};
 
 void registry_tenant_finish(struct registry_tenant *tenant)
 {
-    free(tenant->name);
-    *tenant = (struct registry_tenant){0};
+    registry_row_finish(&kind, tenant);
 }
 
-/* Binds LIMIT_PLACES, from ?4 on. */
-static void bind_limits(sqlite3_stmt *s, const struct tenant_limits *limits)
+/* Stores a tenant whole; its third value is a time or whether it is disabled. */
+static int store(struct registry *registry, enum statement which, const char *id,
+                 const char *name, uint64_t third, const struct tenant_limits *limits,
+                 const char *what, struct err *err)
 {
-    int at = 4;
-
-#define LIMIT(name, unset, max) registry_bind_u64(s, at++, limits->name);
-    TENANT_LIMITS_EACH(LIMIT)
+#define LIMIT(name, unset, max) registry_number(limits->name),
+    const struct registry_value *values =
+        REGISTRY_VALUES(registry_text(id), registry_text(name), registry_number(third),
+                        TENANT_LIMITS_EACH(LIMIT) registry_number(limits->reuse));
 #undef LIMIT
-    registry_bind_u64(s, at, limits->reuse);
+    int r = registry_put(registry, REGISTRY_TENANTS, which, values, what, err);
+
+    return r == -EEXIST ? err_set(err, EEXIST, "there is a tenant named %s already", name) : r;
 }
-
-static bool read_row(sqlite3_stmt *s, void *row)
-{
-    struct registry_tenant *ret = row;
-    uint64_t reuse;
-    int at = 5;
-
-    registry_column_copy(s, 0, ret->id, sizeof(ret->id));
-    ret->is_disabled = sqlite3_column_int(s, 2) != 0;
-    ret->created_ns = registry_column_u64(s, 3);
-    ret->stored_bytes = registry_column_u64(s, 4);
-#define LIMIT(name, unset, max) ret->limits.name = registry_column_u64(s, at++);
-    TENANT_LIMITS_EACH(LIMIT)
-#undef LIMIT
-    reuse = registry_column_u64(s, at);
-    /* One that nobody knows is none at all. */
-    ret->limits.reuse = reuse < TENANT_REUSES ? (enum tenant_reuse)reuse : TENANT_REUSE_NEVER;
-    return registry_column(s, 1, &ret->name);
-}
-
-static void finish_row(void *row)
-{
-    registry_tenant_finish(row);
-}
-
-static const struct registry_rows kind = {sizeof(struct registry_tenant), read_row, finish_row};
 
 int registry_tenant_create(struct registry *registry, const char *id, const char *name,
                            const struct tenant_limits *limits, uint64_t created_ns,
                            struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, INSERT);
-    int r = 0;
-
-    registry_bind_text(s, 1, id);
-    registry_bind_text(s, 2, name);
-    registry_bind_u64(s, 3, created_ns);
-    bind_limits(s, limits);
-    if (sqlite3_step(s) != SQLITE_DONE)
-        r = registry_is_duplicate(registry)
-                ? err_set(err, EEXIST, "there is a tenant named %s already", name)
-                : registry_error(registry, err, "create a tenant");
-    registry_end(registry, s);
-    return r;
+    return store(registry, INSERT, id, name, created_ns, limits, "create a tenant", err);
 }
 
 static int find(struct registry *registry, enum statement which, const char *id,
                 struct registry_tenant *ret, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, which);
-
-    registry_bind_text(s, 1, id);
-    return registry_read_row(registry, s, &kind, ret, "look up a tenant", err);
+    return registry_read_row(registry, REGISTRY_TENANTS, which,
+                             REGISTRY_VALUES(registry_text(id)), &kind, ret, "look up a tenant",
+                             err);
 }
 
 int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
@@ -139,17 +120,17 @@ int registry_tenant_list(struct registry *registry, uint64_t after_ns, const cha
                          size_t max, struct registry_tenant *rows, size_t *ret_n,
                          struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, LIST);
-
-    registry_bind_place(s, after_ns, after_id);
-    registry_bind_u64(s, 3, max);
-    return registry_read_rows(registry, s, &kind, max, rows, ret_n, "list the tenants", err);
+    return registry_read_rows(registry, REGISTRY_TENANTS, LIST,
+                              REGISTRY_VALUES(registry_after(after_ns, after_id),
+                                              registry_after_id(after_id),
+                                              registry_number(max)),
+                              &kind, max, rows, ret_n, "list the tenants", err);
 }
 
 int registry_tenant_check_room(struct registry *registry, const char *id, uint64_t bytes,
                                struct err *err)
 {
-    struct registry_tenant row;
+    _cleanup_registry_tenant_ struct registry_tenant row = {0};
     uint64_t limit, left;
     int r = registry_tenant_get(registry, id, &row, err);
 
@@ -158,42 +139,27 @@ int registry_tenant_check_room(struct registry *registry, const char *id, uint64
     limit = row.limits.storage_bytes;
     left = row.stored_bytes < limit ? limit - row.stored_bytes : 0;
     if (limit > 0 && bytes > left)
-        r = err_set(err, EDQUOT,
-                    "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit",
-                    (unsigned long long)row.stored_bytes, (unsigned long long)limit,
-                    (unsigned long long)bytes);
-    registry_tenant_finish(&row);
-    return r;
+        return err_set(err, EDQUOT,
+                       "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit",
+                       (unsigned long long)row.stored_bytes, (unsigned long long)limit,
+                       (unsigned long long)bytes);
+    return 0;
 }
 
 int registry_tenant_update(struct registry *registry, const char *id, const char *name,
                            bool is_disabled, const struct tenant_limits *limits,
                            struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, UPDATE);
-    int r = 0;
-
-    registry_bind_text(s, 1, id);
-    registry_bind_text(s, 2, name);
-    registry_bind_u64(s, 3, is_disabled);
-    bind_limits(s, limits);
-    if (sqlite3_step(s) != SQLITE_DONE)
-        r = registry_is_duplicate(registry)
-                ? err_set(err, EEXIST, "there is a tenant named %s already", name)
-                : registry_error(registry, err, "change a tenant");
-    else if (registry_changes(registry) == 0)
-        r = -ENOENT;
-    registry_end(registry, s);
-    return r;
+    return store(registry, UPDATE, id, name, is_disabled, limits, "change a tenant", err);
 }
 
 int registry_tenant_digests(struct registry *registry, const char *id,
                             registry_digest_visit *visit, void *ctx, struct err *err)
 {
-    sqlite3_stmt *s = begin(registry, DIGESTS);
+    sqlite3_stmt *s =
+        registry_begin(registry, REGISTRY_TENANTS, DIGESTS, REGISTRY_VALUES(registry_text(id)));
     int step = SQLITE_DONE, r = 0;
 
-    registry_bind_text(s, 1, id);
     while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
         r = visit(ctx, (const char *)sqlite3_column_text(s, 0));
     if (r == 0 && step != SQLITE_DONE)
@@ -204,24 +170,24 @@ int registry_tenant_digests(struct registry *registry, const char *id,
 
 static int delete_rows(struct registry *registry, const char *id, struct err *err)
 {
-    int r = registry_step_for(registry, REGISTRY_TENANTS, DELETE, id, "delete a tenant", err);
+    const struct registry_value *values = REGISTRY_VALUES(registry_text(id));
+    int r = registry_step(registry, REGISTRY_TENANTS, DELETE, values, "delete a tenant", err);
 
     if (r < 0)
         return r;
     if (registry_changes(registry) == 0)
         return err_set(err, EBUSY, "executions of this tenant wait or run");
-    return registry_step_for(registry, REGISTRY_TENANTS, DELETE_EXECUTIONS, id,
-                             "delete a tenant's executions", err);
+    return registry_step(registry, REGISTRY_TENANTS, DELETE_EXECUTIONS, values,
+                         "delete a tenant's executions", err);
 }
 
 int registry_tenant_delete(struct registry *registry, const char *id, struct err *err)
 {
-    struct registry_tenant tenant = {0};
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     int r = registry_tenant_get(registry, id, &tenant, err);
 
     if (r < 0)
         return r;
-    registry_tenant_finish(&tenant);
     r = registry_transaction_begin(registry, err);
     return r < 0 ? r : registry_transaction_end(registry, delete_rows(registry, id, err), err);
 }

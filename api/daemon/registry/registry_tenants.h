@@ -17,6 +17,7 @@ struct registry_tenant {
 };
 
 void registry_tenant_finish(struct registry_tenant *tenant);
+#define _cleanup_registry_tenant_ __attribute__((cleanup(registry_tenant_finish)))
 
 /* Creates a tenant; durable on return. 0; -EEXIST when the name is taken; -EIO. */
 int registry_tenant_create(struct registry *registry, const char *id, const char *name,

@@ -3,7 +3,6 @@
 
 #include "api/daemon/registry/registry_internal.h"
 
-#include <errno.h>
 #include <sqlite3.h>
 
 enum statement { PUT, GET, N_STATEMENTS };
@@ -19,25 +18,19 @@ const struct registry_statements registry_tool_statements = {text, N_STATEMENTS}
 int registry_tool_schema_put(struct registry *registry, const char *skill_digest,
                              const char *script, const char *schema, struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, REGISTRY_TOOLS, PUT);
-
-    registry_bind_text(s, 1, skill_digest);
-    registry_bind_text(s, 2, script);
-    registry_bind_text(s, 3, schema);
-    return registry_run(registry, s, "store a tool's schema", err);
+    return registry_run(registry, REGISTRY_TOOLS, PUT,
+                        REGISTRY_VALUES(registry_text(skill_digest), registry_text(script),
+                                        registry_text(schema)),
+                        "store a tool's schema", err);
 }
 
 int registry_tool_schema_get(struct registry *registry, const char *skill_digest,
                              const char *script, char **ret, struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, REGISTRY_TOOLS, GET);
-    int r;
-
-    registry_bind_text(s, 1, skill_digest);
-    registry_bind_text(s, 2, script);
-    r = registry_fetch(registry, s, "look up a tool's schema", err);
-    if (r == 0 && !registry_column_or_null(s, 0, ret))
-        r = registry_no_memory(err);
-    registry_end(registry, s);
-    return r;
+    static const struct registry_column schema = {REGISTRY_TEXT_OR_NULL, 0, sizeof(*ret)};
+    static const struct registry_rows kind = {sizeof(*ret), &schema, 1, NULL};
+    return registry_read_row(
+        registry, REGISTRY_TOOLS, GET,
+        REGISTRY_VALUES(registry_text(skill_digest), registry_text(script)), &kind, ret,
+        "look up a tool's schema", err);
 }

@@ -38,7 +38,7 @@ static int take_text(const struct json_member *m, size_t max, char **ret, struct
         return refuse_member(m, "must be a string", err);
     if (r == -E2BIG)
         return refuse_member(m, "is too long", err);
-    return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+    return r < 0 ? err_no_memory(err) : 0;
 }
 
 static int take_bool(const struct json_member *m, bool *ret, struct err *err)

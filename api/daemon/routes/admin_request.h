@@ -26,6 +26,7 @@ struct admin_tenant {
 int admin_tenant_parse(const char *body, size_t len, struct admin_tenant *ret,
                        struct tenant_limits *limits, struct err *err);
 void admin_tenant_finish(struct admin_tenant *tenant);
+#define _cleanup_admin_tenant_ __attribute__((cleanup(admin_tenant_finish)))
 
 /* A key to make. Strings are owned. */
 struct admin_key {
@@ -37,5 +38,6 @@ struct admin_key {
 /* Parses {tenant?, name?, role?}. As above. */
 int admin_key_parse(const char *body, size_t len, struct admin_key *ret, struct err *err);
 void admin_key_finish(struct admin_key *key);
+#define _cleanup_admin_key_ __attribute__((cleanup(admin_key_finish)))
 
 #endif

@@ -44,11 +44,6 @@ struct daemon {
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
 extern const struct http_route daemon_routes[];
 /*
- * A copy of them that takes archives of so many bytes; the caller frees it. NULL: no memory.
- */
-struct http_route *daemon_routes_for(uint64_t archive_bytes);
-
-/*
  * Replies with a result (taken over), in which files_url is an address that needs no key where
  * the request came over TCP.
  */
@@ -62,41 +57,19 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
 void execution_answer(struct daemon *d, struct http_request *request, const char *said,
                       size_t said_len, struct http_reply *reply);
 
-void route_health(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_ready(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_admin_tenant_create(void *ctx, struct http_request *request,
-                               struct http_reply *reply);
-void route_admin_tenant_list(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_admin_tenant_update(void *ctx, struct http_request *request,
-                               struct http_reply *reply);
-void route_admin_tenant_delete(void *ctx, struct http_request *request,
-                               struct http_reply *reply);
-void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_admin_key_revoke(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_admin_audit(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_file_upload(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_file_list(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_file_delete(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_create(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_tool_call(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_download(void *ctx, struct http_request *request, struct http_reply *reply);
-void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply);
+http_handle_fn route_health, route_ready, route_metrics;
+http_handle_fn route_admin_tenant_create, route_admin_tenant_list, route_admin_tenant_get,
+    route_admin_tenant_update, route_admin_tenant_delete;
+http_handle_fn route_admin_key_create, route_admin_key_list, route_admin_key_revoke,
+    route_admin_audit;
+http_handle_fn route_skill_push, route_skill_validate, route_skill_list, route_skill_get,
+    route_skill_delete;
+http_handle_fn route_file_upload, route_file_list, route_file_get, route_file_download,
+    route_file_delete;
+http_handle_fn route_execution_create, route_execution_list, route_execution_get,
+    route_execution_cancel;
+http_handle_fn route_execution_logs, route_execution_events, route_execution_files,
+    route_execution_file, route_download;
+http_handle_fn route_tool_list, route_tool_call;
 
 #endif

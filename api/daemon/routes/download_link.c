@@ -2,7 +2,7 @@
 #include "api/daemon/routes/download_link.h"
 
 #include "api/daemon/terms/ids.h"
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "api/skill/sha256.h"
 
 #include <errno.h>
@@ -17,7 +17,6 @@
 #define TIME_DIGITS 10u
 #define TENANT_AT   (ID_DIGITS + 1 + TIME_DIGITS + 1)
 #define MAC_DIGITS  (SHA256_HEX_SIZE - 1)
-#define MEMBERS_MAX 32u /* of a result */
 
 _Static_assert(TENANT_AT + TENANT_ID_SIZE + SHA256_HEX_SIZE <= DOWNLOAD_LINK_NAME_SIZE,
                "a name fits");
@@ -79,24 +78,18 @@ int download_links_present(const struct download_links *links, const char *base,
                            const char *tenant, const char *result, size_t len, uint64_t now_s,
                            struct buf *out)
 {
-    struct json_member members[MEMBERS_MAX];
-    struct json_slice url = {result + len, 0}; /* nothing to replace */
+    struct json_slice object, id, url;
     struct download_link link = {.id = ""};
     char name[DOWNLOAD_LINK_NAME_SIZE];
-    size_t n = 0;
-    int r = json_text_members(result, len, members, MEMBERS_MAX, &n, NULL);
+    int r = json_text_check(result, len, &object, NULL);
 
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        if (json_slice_is(members[i].key, "files_url") &&
-            !json_slice_is(members[i].value, "null"))
-            url = members[i].value;
-        else if (json_slice_is(members[i].key, "execution_id") && members[i].value.len > 2)
-            (void)snprintf(link.id, sizeof(link.id), "%.*s", (int)members[i].value.len - 2,
-                           members[i].value.data + 1);
-    }
-    (void)snprintf(link.tenant, sizeof(link.tenant), "%s", tenant);
     if (r < 0)
         return r;
+    if (json_find(object, "execution_id", &id) && id.len > 2)
+        (void)snprintf(link.id, sizeof(link.id), "%.*s", (int)id.len - 2, id.data + 1);
+    if (!json_find(object, "files_url", &url) || json_slice_is(url, "null"))
+        url = (struct json_slice){result + len, 0}; /* nothing to replace */
+    (void)snprintf(link.tenant, sizeof(link.tenant), "%s", tenant);
     if (!ids_valid(ID_EXECUTION, link.id))
         return -EINVAL;
     r = buf_append(out, result, (size_t)(url.data - result));

@@ -2,7 +2,7 @@
 #include "api/daemon/routes/event_stream.h"
 
 #include "api/daemon/terms/limits.h"
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -14,8 +14,6 @@
 #define HEARTBEAT_NS 15000000000ull
 #define EVENT_MAX    (8u * LOG_CHUNK)
 
-#define STORED_MEMBERS_MAX 32u /* of a result */
-
 struct event_stream {
     struct execution *e;
     struct held *held;
@@ -23,18 +21,22 @@ struct event_stream {
     struct execution_cursor cursor;
     struct utf8_tail tails[2]; /* by enum guest_stream */
     struct buf pending;        /* an event on its way out */
-    size_t pending_at;
-    size_t result_at; /* bytes of the result already given */
+    size_t result_at;          /* bytes of the result already given */
     bool greeted;
     bool result_begun;
     bool finished;
 };
 
-static int add_status(struct event_stream *s, const char *status)
+static int add_status(struct buf *out, const char *id, const char *status)
 {
-    return buf_printf(&s->pending,
+    return buf_printf(out,
                       "event: status\ndata: {\"execution_id\":\"%s\",\"status\":\"%s\"}\n\n",
-                      s->e->id, status);
+                      id, status);
+}
+
+static const char *name_of(enum guest_stream stream)
+{
+    return stream == GUEST_STDERR ? "stderr" : "stdout";
 }
 
 /* Adds an event with bytes of a stream; nothing when they only begin a character. */
@@ -46,12 +48,10 @@ static int add_log(struct event_stream *s, enum guest_stream stream, const void 
 
     if (r < 0 || text.len == 0)
         return r;
-    r = buf_printf(&s->pending,
-                   "event: %s\ndata: {\"data\":", stream == GUEST_STDERR ? "stderr" : "stdout");
-    if (r < 0)
-        return r;
-    r = json_append_string(&s->pending, text.data, text.len);
-    return r < 0 ? r : buf_append(&s->pending, "}\n\n", 3);
+    (void)buf_printf(&s->pending, "event: %s\ndata: {\"data\":", name_of(stream));
+    (void)json_append_string(&s->pending, text.data, text.len);
+    (void)buf_append(&s->pending, "}\n\n", 3);
+    return s->pending.error;
 }
 
 /* A large result takes room until its reader has it. False where that is too much. */
@@ -61,7 +61,7 @@ static bool hold_result(struct event_stream *s)
 
     if (s->e->result_fd < 0)
         return true;
-    if (held_add(s->held, s->e->tenant, HELD_ANSWER, s->e->result_len, LIMIT_ANSWERS_BYTES,
+    if (held_add(s->held, s->e->tenant, HTTP_HELD_ANSWER, s->e->result_len, LIMIT_ANSWERS_BYTES,
                  &before) < 0)
         return false;
     s->held_bytes = s->e->result_len;
@@ -81,10 +81,8 @@ static int begin_result(struct event_stream *s)
     int r = end_logs(s);
 
     s->result_begun = true;
-    if (r < 0) {
-        s->finished = true;
+    if (r < 0)
         return r;
-    }
     if (!*why && hold_result(s))
         return buf_printf(&s->pending, "event: result\ndata: ");
     if (!*why) {
@@ -92,11 +90,10 @@ static int begin_result(struct event_stream *s)
         why = "the result is kept: read the answers that wait, then ask for it";
     }
     s->finished = true;
-    r = buf_printf(&s->pending, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
-    if (r < 0)
-        return r;
-    r = json_append_cstr(&s->pending, why);
-    return r < 0 ? r : buf_append(&s->pending, "}\n\n", 3);
+    (void)buf_printf(&s->pending, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
+    (void)json_append_cstr(&s->pending, why);
+    (void)buf_append(&s->pending, "}\n\n", 3);
+    return s->pending.error;
 }
 
 /* Puts the next event into pending; the result itself is read from where it is. */
@@ -108,30 +105,20 @@ static int next_event(struct event_stream *s)
 
     if (!s->greeted) {
         s->greeted = true;
-        return add_status(s, "accepted");
+        return add_status(&s->pending, s->e->id, "accepted");
     }
     switch (execution_next(s->e, &s->cursor, clock_monotonic_ns() + HEARTBEAT_NS, &stream, data,
                            sizeof(data), &len)) {
     case EXECUTION_NOTHING:
         return buf_append(&s->pending, ":\n\n", 3);
     case EXECUTION_STATE:
-        return add_status(s, "running");
+        return add_status(&s->pending, s->e->id, "running");
     case EXECUTION_LOG:
         return add_log(s, stream, data, len, false);
     case EXECUTION_RESULT:
         return begin_result(s);
     }
     return 0;
-}
-
-static size_t copy_out(char *data, size_t size, const void *from, size_t len, size_t *at)
-{
-    size_t n = len - *at < size ? len - *at : size;
-
-    if (n > 0)
-        memcpy(data, (const char *)from + *at, n);
-    *at += n;
-    return n;
 }
 
 /* Bytes of the result, which is longer than what was given of it. */
@@ -150,11 +137,14 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
     struct event_stream *s = ctx;
 
     for (;;) {
-        if (s->pending_at < s->pending.len)
-            return (ssize_t)copy_out(data, size, s->pending.data, s->pending.len,
-                                     &s->pending_at);
+        if (s->pending.len > 0) {
+            size_t n = s->pending.len < size ? s->pending.len : size;
+
+            memcpy(data, s->pending.data, n);
+            buf_consume(&s->pending, n);
+            return (ssize_t)n;
+        }
         buf_clear(&s->pending);
-        s->pending_at = 0;
         if (s->finished)
             return -1;
         if (!s->result_begun) {
@@ -176,7 +166,7 @@ static void release(void *ctx)
     struct event_stream *s = ctx;
 
     if (s->held_bytes > 0)
-        held_remove(s->held, s->e->tenant, HELD_ANSWER, s->held_bytes);
+        held_remove(s->held, s->e->tenant, HTTP_HELD_ANSWER, s->held_bytes);
     execution_unref(s->e);
     buf_finish(&s->pending);
     free(s);
@@ -202,35 +192,29 @@ void event_stream_reply(struct execution *e, struct held *held, struct http_repl
 }
 
 /* Adds a stream as one event; nothing for an empty one. */
-static void add_stored_log(struct buf *out, const char *name, struct json_slice text)
+static void add_stored_log(struct buf *out, struct json_slice result, enum guest_stream stream)
 {
-    if (json_slice_is(text, "\"\""))
+    struct json_slice text;
+
+    if (!json_find(result, name_of(stream), &text) || json_slice_is(text, "\"\""))
         return;
-    (void)buf_printf(out, "event: %s\ndata: {\"data\":", name);
+    (void)buf_printf(out, "event: %s\ndata: {\"data\":", name_of(stream));
     (void)buf_append(out, text.data, text.len);
     (void)buf_append(out, "}\n\n", 3);
 }
 
 static int add_stored(struct buf *out, const struct registry_execution *row)
 {
-    struct json_member members[STORED_MEMBERS_MAX];
-    size_t len = strcspn(row->result, "\n"), n = 0;
-    int r = json_text_members(row->result, len, members, STORED_MEMBERS_MAX, &n, NULL);
+    struct json_slice result;
+    int r = json_text_check(row->result, strcspn(row->result, "\n"), &result, NULL);
 
     if (r < 0)
         return r;
-    (void)buf_printf(out,
-                     "event: status\ndata: {\"execution_id\":\"%s\",\"status\":"
-                     "\"accepted\"}\n\n",
-                     row->id);
-    for (size_t i = 0; i < n; i++) {
-        if (json_slice_is(members[i].key, "stdout"))
-            add_stored_log(out, "stdout", members[i].value);
-        else if (json_slice_is(members[i].key, "stderr"))
-            add_stored_log(out, "stderr", members[i].value);
-    }
+    (void)add_status(out, row->id, "accepted");
+    add_stored_log(out, result, GUEST_STDOUT);
+    add_stored_log(out, result, GUEST_STDERR);
     (void)buf_printf(out, "event: result\ndata: ");
-    (void)buf_append(out, row->result, len);
+    (void)buf_append(out, result.data, result.len);
     (void)buf_append(out, "\n\n", 2);
     return out->error;
 }

@@ -18,7 +18,7 @@ static const struct meaning meanings[] = {
     {EBUSY, 429, "overloaded", 1},
 };
 
-void failure_reply(struct http_reply *reply, int result, const struct err *err)
+bool failure_reply(struct http_reply *reply, int result, const struct err *err)
 {
     struct meaning meaning = {-result, 500, "internal_error", 0};
 
@@ -29,6 +29,15 @@ void failure_reply(struct http_reply *reply, int result, const struct err *err)
     http_reply_error(reply, meaning.status, meaning.word, "%s",
                      err->code ? err->message : strerror(-result));
     reply->retry_after_s = meaning.retry_after_s;
+    return false;
+}
+
+bool failure_of(struct http_reply *reply, int result, const char *thing, const char *id,
+                struct err *err)
+{
+    if (result == -ENOENT)
+        (void)err_set(err, ENOENT, "there is no %s %.64s", thing, id);
+    return failure_reply(reply, result, err);
 }
 
 bool failure_or_json(struct http_reply *reply, unsigned status, struct json_writer *w,
@@ -42,6 +51,5 @@ bool failure_or_json(struct http_reply *reply, unsigned status, struct json_writ
         return true;
     }
     buf_finish(&body);
-    failure_reply(reply, result < 0 ? result : -ENOMEM, err);
-    return false;
+    return failure_reply(reply, result < 0 ? result : -ENOMEM, err);
 }

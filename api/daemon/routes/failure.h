@@ -14,9 +14,13 @@
 
 /*
  * Fills the reply to what failed with result (-errno): err's message, or where it is not set
- * what the errno is called. What the table does not have is our fault, a 500.
+ * what the errno is called. What the table does not have is our fault, a 500. False, as
+ * http_reply_error.
  */
-void failure_reply(struct http_reply *reply, int result, const struct err *err);
+bool failure_reply(struct http_reply *reply, int result, const struct err *err);
+/* The same for a thing that a caller knows by its id: of -ENOENT it says that there is none. */
+bool failure_of(struct http_reply *reply, int result, const char *thing, const char *id,
+                struct err *err);
 
 /*
  * Ends what was written, and replies with it unless result or the writing is a failure. True

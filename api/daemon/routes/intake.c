@@ -24,7 +24,7 @@ static int check_names(struct skill *skill, struct err *err)
     if (!skill->version)
         skill->version = strdup(VERSION_NONE);
     if (!skill->version)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     if (!request_name_valid(skill->version, LIMIT_VERSION_BYTES) ||
         strcmp(skill->version, "latest") == 0)
         return err_set(err, EINVAL, "\"%.64s\" cannot be the version of a skill",
@@ -35,17 +35,9 @@ static int check_names(struct skill *skill, struct err *err)
 static int load(int fd, const struct archive_limits *limits, int tar_fd,
                 struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
 {
-    int r;
+    int r = skill_archive_load(fd, limits, tar_fd, ret_archive, ret_skill, err);
 
-    r = skill_archive_load(fd, limits, tar_fd, ret_archive, ret_skill, err);
-    if (r < 0)
-        return r;
-    r = check_names(ret_skill, err);
-    if (r < 0) {
-        skill_archive_finish(ret_archive);
-        skill_finish(ret_skill);
-    }
-    return r;
+    return r < 0 ? r : check_names(ret_skill, err);
 }
 
 int intake_archive(struct fair_gate *gate, const char *tenant,
@@ -70,13 +62,12 @@ int intake_archive(struct fair_gate *gate, const char *tenant,
     return r;
 }
 
-void intake_reply_refused(struct http_reply *reply, int result, const struct err *err)
+bool intake_reply_refused(struct http_reply *reply, int result, const struct err *err)
 {
-    if (result == -EINVAL)
-        http_reply_error(reply, 400, "invalid_skill", "%s",
-                         err->code ? err->message : strerror(EINVAL));
-    else
-        failure_reply(reply, result, err);
+    if (result != -EINVAL)
+        return failure_reply(reply, result, err);
+    return http_reply_error(reply, 400, "invalid_skill", "%s",
+                            err->code ? err->message : strerror(EINVAL));
 }
 
 /* How much of the body of SKILL.md fits an environment variable. */
@@ -100,10 +91,10 @@ static int write_run(const struct skill *skill, const struct skill_entry *entry,
         .lang = entry->lang,
         .mode = entry->mode,
         .entry = entry->entry,
-        .args = (const char *const *)request->args,
-        .n_args = request->n_args,
-        .env = (const char *const *)request->env,
-        .n_env = request->n_env,
+        .args = (const char *const *)request->args.items,
+        .n_args = request->args.len,
+        .env = (const char *const *)request->env.items,
+        .n_env = request->env.len,
         .pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS,
         .instructions = skill->instructions ? skill->instructions : "",
         .instructions_len = instructions_len(skill),

@@ -18,14 +18,15 @@
  * Checks an uploaded archive against limits and writes its canonical tar to tar_fd. On success
  * name and version of the skill are set and may be stored. gate bounds how many do so at once,
  * for each takes memory and time of its own, and lets tenants in by turns. Errors as of
- * skill_archive_load, and -EBUSY when the gate did not open in time.
+ * skill_archive_load, and -EBUSY when the gate did not open in time. What *ret_archive and
+ * *ret_skill get, in any case, is the caller's to finish; they are zeroed before.
  */
 int intake_archive(struct fair_gate *gate, const char *tenant,
                    const struct archive_limits *limits, struct spool *upload, int tar_fd,
                    struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err);
 
-/* The HTTP answer for what intake_archive or skill_archive_load refused. */
-void intake_reply_refused(struct http_reply *reply, int result, const struct err *err);
+/* The HTTP answer for what intake_archive or skill_archive_load refused. False. */
+bool intake_reply_refused(struct http_reply *reply, int result, const struct err *err);
 
 /*
  * Completes the job of a draft whose skill is set: entry point, limits, environment, what RUN

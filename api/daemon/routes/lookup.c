@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/lookup.h"
 
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/terms/ids.h"
 #include "base/clock.h"
 
@@ -15,11 +16,7 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
     /* What cannot be an id is no different from one that nobody has. */
     r = ids_valid(ID_EXECUTION, id) ? registry_execution_get(d->registry, tenant, id, ret, &err)
                                     : -ENOENT;
-    if (r == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "there is no execution %.64s", id);
-    else if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-    return r == 0;
+    return r == 0 || failure_of(reply, r, "execution", id, &err);
 }
 
 bool lookup_execution(struct daemon *d, const char *tenant, const char *id,

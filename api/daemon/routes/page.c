@@ -24,25 +24,30 @@ static bool parse_cursor(const char *text, struct page *ret)
     return ret->after <= INT64_MAX;
 }
 
+bool page_number(const char *name, const char *text, size_t min, size_t max, size_t *ret,
+                 struct http_reply *reply)
+{
+    char *end;
+    unsigned long value;
+
+    if (!text)
+        return true;
+    value = strtoul(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || value < min || value > max)
+        return http_reply_error(reply, 400, "bad_request", "%s must be from %zu to %zu", name,
+                                min, max);
+    *ret = value;
+    return true;
+}
+
 bool page_parse(const char *limit, const char *cursor, struct page *ret,
                 struct http_reply *reply)
 {
     *ret = (struct page){.max = ROWS_DEFAULT};
-    if (limit) {
-        char *end;
-        unsigned long value = strtoul(limit, &end, 10);
-
-        if (limit[0] < '0' || limit[0] > '9' || *end || value < 1 || value > PAGE_ROWS_MAX) {
-            http_reply_error(reply, 400, "bad_request", "limit must be from 1 to %u",
-                             PAGE_ROWS_MAX);
-            return false;
-        }
-        ret->max = value;
-    }
-    if (cursor && !parse_cursor(cursor, ret)) {
-        http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");
+    if (!page_number("limit", limit, 1, PAGE_ROWS_MAX, &ret->max, reply))
         return false;
-    }
+    if (cursor && !parse_cursor(cursor, ret))
+        return http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");
     return true;
 }
 
@@ -51,11 +56,27 @@ void page_cursor(char ret[PAGE_CURSOR_SIZE], uint64_t after, const char *after_i
     (void)snprintf(ret, PAGE_CURSOR_SIZE, "%016" PRIx64 "%s", after, after_id);
 }
 
-void page_reply(struct http_reply *reply, struct json_writer *w, const char *cursor, int result,
-                const struct err *err)
+void page_open(struct json_writer *w, const char *key)
 {
+    json_write_open(w, NULL, '{');
+    json_write_open(w, key, '[');
+}
+
+void page_count(struct page *page, uint64_t at, const char *id)
+{
+    page->n++;
+    page->last = at;
+    (void)snprintf(page->last_id, sizeof(page->last_id), "%s", id);
+}
+
+void page_reply(struct http_reply *reply, struct json_writer *w, const struct page *page,
+                int result, const struct err *err)
+{
+    char cursor[PAGE_CURSOR_SIZE];
+
+    page_cursor(cursor, page->last, page->last_id);
     json_write_close(w, ']');
-    json_write_string(w, "next_cursor", cursor);
+    json_write_string(w, "next_cursor", page->n == page->max ? cursor : NULL);
     json_write_close(w, '}');
     (void)failure_or_json(reply, 200, w, result, err);
 }

@@ -23,19 +23,30 @@ struct page {
     bool has_place; /* false on the first page */
     uint64_t after;
     char after_id[PAGE_ID_SIZE];
+    size_t n; /* rows that were written, the last of them at this place: */
+    uint64_t last;
+    char last_id[PAGE_ID_SIZE];
 };
 
+/*
+ * Reads a number of the query, which stays what it is where text is NULL. False when *reply
+ * says what is wrong with it.
+ */
+bool page_number(const char *name, const char *text, size_t min, size_t max, size_t *ret,
+                 struct http_reply *reply);
 /* Reads limit and cursor (NULL where absent). False when *reply says what is wrong. */
 bool page_parse(const char *limit, const char *cursor, struct page *ret,
                 struct http_reply *reply);
+
 /* The cursor of the page after this row. */
 void page_cursor(char ret[PAGE_CURSOR_SIZE], uint64_t after, const char *after_id);
 
-/*
- * Ends a list in an object with the cursor of the page after it, NULL where this was the last,
- * and replies as failure_or_json.
- */
-void page_reply(struct http_reply *reply, struct json_writer *w, const char *cursor, int result,
-                const struct err *err);
+/* Begins a list in an object. */
+void page_open(struct json_writer *w, const char *key);
+/* One more row was written. */
+void page_count(struct page *page, uint64_t at, const char *id);
+/* Ends both with the cursor of the page after it, if there is one; as failure_or_json. */
+void page_reply(struct http_reply *reply, struct json_writer *w, const struct page *page,
+                int result, const struct err *err);
 
 #endif

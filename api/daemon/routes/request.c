@@ -48,11 +48,6 @@ int request_file_name(const char *raw, char ret_name[REQUEST_FILE_NAME_SIZE], st
     return 0;
 }
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ENOMEM, "out of memory");
-}
-
 static int take_string(const cJSON *json, const char *key, size_t max, char **ret,
                        struct err *err)
 {
@@ -61,7 +56,7 @@ static int take_string(const cJSON *json, const char *key, size_t max, char **re
     if (strlen(json->valuestring) > max)
         return err_set(err, EINVAL, "\"%s\" is longer than %zu bytes", key, max);
     *ret = strdup(json->valuestring);
-    return *ret ? 0 : no_memory(err);
+    return *ret ? 0 : err_no_memory(err);
 }
 
 static int take_name(const cJSON *json, const char *key, size_t max, char **ret,
@@ -118,14 +113,11 @@ static int take_env(const cJSON *json, struct request *q, struct err *err)
 
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "\"env\" must be an object of strings");
-    q->env = calloc((size_t)cJSON_GetArraySize(json) + 1, sizeof(*q->env));
-    if (!q->env)
-        return no_memory(err);
     cJSON_ArrayForEach(item, json)
     {
         const char *name = item->string;
 
-        if (q->n_env == LIMIT_ENV_COUNT)
+        if (q->env.len == LIMIT_ENV_COUNT)
             return err_set(err, EFBIG, "\"env\" has more than %u entries", LIMIT_ENV_COUNT);
         if (!is_env_name(name))
             return err_set(err, EINVAL, "\"%.64s\" is no name for an environment variable",
@@ -135,18 +127,16 @@ static int take_env(const cJSON *json, struct request *q, struct err *err)
         if (!cJSON_IsString(item))
             return err_set(err, EINVAL, "the environment variable %.64s must be a string",
                            name);
-        for (size_t i = 0; i < q->n_env; i++) {
-            if (strncmp(q->env[i], name, strlen(name)) == 0 && q->env[i][strlen(name)] == '=')
+        for (size_t i = 0; i < q->env.len; i++) {
+            if (strncmp(q->env.items[i], name, strlen(name)) == 0 &&
+                q->env.items[i][strlen(name)] == '=')
                 return err_set(err, EINVAL, "the environment variable %.64s comes twice", name);
         }
         bytes += strlen(name) + strlen(item->valuestring) + 2;
         if (bytes > LIMIT_ENV_BYTES)
             return err_set(err, EFBIG, "\"env\" is larger than %u bytes", LIMIT_ENV_BYTES);
-        if (asprintf(&q->env[q->n_env], "%s=%s", name, item->valuestring) < 0) {
-            q->env[q->n_env] = NULL;
-            return no_memory(err);
-        }
-        q->n_env++;
+        if (skill_strings_add(&q->env, "%s=%s", name, item->valuestring) < 0)
+            return err_no_memory(err);
     }
     return 0;
 }
@@ -158,21 +148,16 @@ static int take_args(const cJSON *json, struct request *q, struct err *err)
 
     if (!cJSON_IsArray(json))
         return err_set(err, EINVAL, "\"args\" must be an array of strings");
-    q->args = calloc((size_t)cJSON_GetArraySize(json) + 1, sizeof(*q->args));
-    if (!q->args)
-        return no_memory(err);
     cJSON_ArrayForEach(item, json)
     {
         if (!cJSON_IsString(item))
             return err_set(err, EINVAL, "\"args\" must be an array of strings");
         bytes += strlen(item->valuestring) + 1;
-        if (q->n_args == LIMIT_ARGS_COUNT || bytes > LIMIT_ARGS_BYTES)
+        if (q->args.len == LIMIT_ARGS_COUNT || bytes > LIMIT_ARGS_BYTES)
             return err_set(err, EFBIG, "\"args\" is larger than %u bytes or %u entries",
                            LIMIT_ARGS_BYTES, LIMIT_ARGS_COUNT);
-        q->args[q->n_args] = strdup(item->valuestring);
-        if (!q->args[q->n_args])
-            return no_memory(err);
-        q->n_args++;
+        if (skill_strings_add(&q->args, "%s", item->valuestring) < 0)
+            return err_no_memory(err);
     }
     return 0;
 }
@@ -209,7 +194,7 @@ static int take_file(const cJSON *json, struct request_file *ret, struct err *er
         ret->path = strdup(clean);
     }
     ret->id = strdup(id->valuestring);
-    return ret->id && (ret->path || !path) ? 0 : no_memory(err);
+    return ret->id && (ret->path || !path) ? 0 : err_no_memory(err);
 }
 
 static int take_files(const cJSON *json, struct request *q, struct err *err)
@@ -225,7 +210,7 @@ static int take_files(const cJSON *json, struct request *q, struct err *err)
         return err_set(err, EFBIG, "\"files\" has more than %u entries", LIMIT_INPUT_FILES);
     q->files = calloc((size_t)n + 1, sizeof(*q->files));
     if (!q->files)
-        return no_memory(err);
+        return err_no_memory(err);
     cJSON_ArrayForEach(item, json)
     {
         r = take_file(item, &q->files[q->n_files++], err);
@@ -437,12 +422,8 @@ void request_finish(struct request *q)
     free(q->script);
     free(q->module);
     free(q->idempotency_key);
-    for (size_t i = 0; i < q->n_env; i++)
-        free(q->env[i]);
-    free(q->env);
-    for (size_t i = 0; i < q->n_args; i++)
-        free(q->args[i]);
-    free(q->args);
+    skill_strings_finish(&q->env);
+    skill_strings_finish(&q->args);
     for (size_t i = 0; i < q->n_files; i++) {
         free(q->files[i].id);
         free(q->files[i].path);

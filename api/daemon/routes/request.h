@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_REQUEST_H
 #define SKILLVM_API_DAEMON_ROUTES_REQUEST_H
 
+#include "api/skill/skill.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -26,10 +27,8 @@ struct request {
     char *version; /* NULL also for "latest" */
     char *script;
     char *module;
-    char **env; /* "NAME=value" */
-    size_t n_env;
-    char **args;
-    size_t n_args;
+    struct skill_strings env; /* "NAME=value" */
+    struct skill_strings args;
     bool has_input;
     uint64_t input_at; /* the input's place in the body */
     uint64_t input_bytes;

@@ -29,7 +29,7 @@ enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_TENANT };
 static int find_tenant(struct daemon *d, const char *wanted, char ret[TENANT_ID_SIZE],
                        struct err *err)
 {
-    struct registry_tenant tenant;
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     int r = registry_tenant_find(d->registry, wanted, &tenant, err);
 
     if (r == -ENOENT)
@@ -37,7 +37,6 @@ static int find_tenant(struct daemon *d, const char *wanted, char ret[TENANT_ID_
     if (r < 0)
         return r;
     memcpy(ret, tenant.id, TENANT_ID_SIZE);
-    registry_tenant_finish(&tenant);
     return 0;
 }
 
@@ -62,19 +61,12 @@ static int store_key(struct daemon *d, struct registry_key *key, char text[AUTH_
                      struct err *err)
 {
     char digest[SHA256_HEX_SIZE];
-    struct registry_new_key row = {.digest = digest,
-                                   .name = key->name,
-                                   .is_operator = key->is_operator,
-                                   .created_ns = key->created_ns};
     int r = auth_make_key(text, digest);
 
     if (r < 0)
         return r;
     r = ids_make(ID_KEY, key->id, sizeof(key->id));
-    if (r < 0)
-        return r;
-    row.id = key->id;
-    return registry_key_create(d->registry, key->tenant, &row, err);
+    return r < 0 ? r : registry_key_create(d->registry, key, digest, err);
 }
 
 /* Stores a key and answers with it: this once. */
@@ -118,14 +110,14 @@ static int read_wanted(struct daemon *d, struct http_request *request, struct ad
         return err_set(err, EINVAL, "a key of the operator belongs to the default tenant");
     key->is_operator = wanted->is_operator;
     key->name = wanted->name ? steal_ptr(&wanted->name) : strdup("");
-    return key->name ? 0 : err_set(err, ENOMEM, "out of memory");
+    return key->name ? 0 : err_no_memory(err);
 }
 
 void route_admin_key_create(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_key key = {.created_ns = clock_realtime_ns()};
-    struct admin_key wanted = {0};
+    _cleanup_registry_key_ struct registry_key key = {.created_ns = clock_realtime_ns()};
+    _cleanup_admin_key_ struct admin_key wanted = {0};
     struct err err = {0};
     int r;
 
@@ -136,8 +128,6 @@ void route_admin_key_create(void *ctx, struct http_request *request, struct http
         failure_reply(reply, r, &err);
     else
         create_key(d, request, &key, reply);
-    registry_key_finish(&key);
-    admin_key_finish(&wanted);
 }
 
 /* The page and the tenant of a list. False when *reply says what is wrong. */
@@ -158,39 +148,31 @@ static bool parse_query(struct daemon *d, const struct http_request *request,
         (void)snprintf(ret_tenant, TENANT_ID_SIZE, "%s", tenant);
         r = 0;
     }
-    if (r < 0)
-        failure_reply(reply, r, &err);
-    return r == 0;
+    return r == 0 || failure_reply(reply, r, &err);
 }
 
 void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(LIST_JSON_MAX);
-    struct registry_key *rows;
+    struct registry_key rows[PAGE_ROWS_MAX];
     struct page page;
     struct err err = {0};
-    char tenant[TENANT_ID_SIZE], cursor[PAGE_CURSOR_SIZE];
+    char tenant[TENANT_ID_SIZE];
     size_t n = 0;
     int r;
 
     if (!parse_query(d, request, &page, tenant, reply))
         return;
-    rows = calloc(page.max, sizeof(*rows));
-    r = !rows ? err_set(&err, ENOMEM, "out of memory")
-              : registry_key_list(d->registry, tenant[0] ? tenant : NULL, page.after,
-                                  page.has_place ? page.after_id : NULL, page.max, rows, &n,
-                                  &err);
-    json_write_open(&w, NULL, '{');
-    json_write_open(&w, "keys", '[');
-    for (size_t i = 0; i < n; i++)
+    r = registry_key_list(d->registry, tenant[0] ? tenant : NULL, page.after,
+                          page.has_place ? page.after_id : NULL, page.max, rows, &n, &err);
+    page_open(&w, "keys");
+    for (size_t i = 0; i < n; i++) {
         write_key(&w, &rows[i], NULL);
-    if (n == page.max)
-        page_cursor(cursor, rows[n - 1].created_ns, rows[n - 1].id);
-    for (size_t i = 0; i < n; i++)
+        page_count(&page, rows[i].created_ns, rows[i].id);
         registry_key_finish(&rows[i]);
-    free(rows);
-    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
+    }
+    page_reply(reply, &w, &page, r, &err);
 }
 
 void route_admin_key_revoke(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -200,50 +182,47 @@ void route_admin_key_revoke(void *ctx, struct http_request *request, struct http
     struct err err = {0};
     int r = registry_key_revoke(d->registry, id, clock_realtime_ns(), &err);
 
-    if (r == -ENOENT)
-        (void)err_set(&err, ENOENT, "there is no key %.64s", id);
     if (r < 0) {
-        failure_reply(reply, r, &err);
+        failure_of(reply, r, "key", id, &err);
     } else {
         audit_note(d->audit, &request->caller, "key.revoke", id, "%s", "");
         http_reply_empty(reply, 204);
     }
 }
 
+static void write_entry(struct json_writer *w, const struct registry_audit *row)
+{
+    json_write_open(w, NULL, '{');
+    json_write_number(w, "id", row->id);
+    json_write_time(w, "at", row->at_ns);
+    json_write_string(w, "tenant_id", row->tenant[0] ? row->tenant : NULL);
+    json_write_string(w, "actor", row->actor);
+    json_write_string(w, "action", row->action);
+    json_write_string(w, "target", row->target);
+    json_write_string(w, "detail", row->detail);
+    json_write_close(w, '}');
+}
+
 void route_admin_audit(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(LIST_JSON_MAX);
-    struct registry_audit *rows;
+    struct registry_audit rows[PAGE_ROWS_MAX];
     struct page page;
     struct err err = {0};
-    char tenant[TENANT_ID_SIZE], cursor[PAGE_CURSOR_SIZE];
+    char tenant[TENANT_ID_SIZE];
     size_t n = 0;
     int r;
 
     if (!parse_query(d, request, &page, tenant, reply))
         return;
-    rows = calloc(page.max, sizeof(*rows));
-    r = !rows ? err_set(&err, ENOMEM, "out of memory")
-              : registry_audit_list(d->registry, tenant[0] ? tenant : NULL,
-                                    page.has_place ? page.after : 0, page.max, rows, &n, &err);
-    json_write_open(&w, NULL, '{');
-    json_write_open(&w, "entries", '[');
+    r = registry_audit_list(d->registry, tenant[0] ? tenant : NULL,
+                            page.has_place ? page.after : 0, page.max, rows, &n, &err);
+    page_open(&w, "entries");
     for (size_t i = 0; i < n; i++) {
-        json_write_open(&w, NULL, '{');
-        json_write_number(&w, "id", rows[i].id);
-        json_write_time(&w, "at", rows[i].at_ns);
-        json_write_string(&w, "tenant_id", rows[i].tenant[0] ? rows[i].tenant : NULL);
-        json_write_string(&w, "actor", rows[i].actor);
-        json_write_string(&w, "action", rows[i].action);
-        json_write_string(&w, "target", rows[i].target);
-        json_write_string(&w, "detail", rows[i].detail);
-        json_write_close(&w, '}');
-    }
-    if (n == page.max)
-        page_cursor(cursor, rows[n - 1].id, "");
-    for (size_t i = 0; i < n; i++)
+        write_entry(&w, &rows[i]);
+        page_count(&page, rows[i].id, "");
         registry_audit_finish(&rows[i]);
-    free(rows);
-    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
+    }
+    page_reply(reply, &w, &page, r, &err);
 }

@@ -25,11 +25,9 @@
 enum { QUERY_LIMIT, QUERY_CURSOR };
 
 /* id is as the caller has it. What is in the way of a change is a conflict, and no load. */
-static void reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
+static bool reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
 {
-    if (result == -ENOENT)
-        (void)err_set(err, ENOENT, "there is no tenant %.64s", id);
-    failure_reply(reply, result == -EBUSY ? -EEXIST : result, err);
+    return failure_of(reply, result == -EBUSY ? -EEXIST : result, "tenant", id, err);
 }
 
 /* Finds the tenant of the path by id or name. False when *reply says why not. */
@@ -39,9 +37,7 @@ static bool find_tenant(struct daemon *d, const struct http_request *request,
     struct err err = {0};
     int r = registry_tenant_find(d->registry, request->params[0], ret, &err);
 
-    if (r < 0)
-        reply_failed(reply, r, request->params[0], &err);
-    return r == 0;
+    return r == 0 || reply_failed(reply, r, request->params[0], &err);
 }
 
 static void write_limits(struct json_writer *w, const struct tenant_limits *limits)
@@ -77,14 +73,10 @@ static int write_tenant(struct daemon *d, struct json_writer *w,
 
 static int read_tenant(struct daemon *d, const char *id, struct json_writer *w, struct err *err)
 {
-    struct registry_tenant tenant;
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     int r = registry_tenant_get(d->registry, id, &tenant, err);
 
-    if (r < 0)
-        return r;
-    r = write_tenant(d, w, &tenant, err);
-    registry_tenant_finish(&tenant);
-    return r;
+    return r < 0 ? r : write_tenant(d, w, &tenant, err);
 }
 
 static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned status,
@@ -129,7 +121,7 @@ void route_admin_tenant_create(void *ctx, struct http_request *request,
                                struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct admin_tenant wanted = {0};
+    _cleanup_admin_tenant_ struct admin_tenant wanted = {0};
     char id[TENANT_ID_SIZE];
     struct err err = {0};
     int r;
@@ -143,47 +135,38 @@ void route_admin_tenant_create(void *ctx, struct http_request *request,
         audit_note(d->audit, &request->caller, "tenant.create", id, "name %s", wanted.name);
         reply_tenant(d, reply, 201, id);
     }
-    admin_tenant_finish(&wanted);
 }
 
 void route_admin_tenant_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(LIST_JSON_MAX);
-    struct registry_tenant *rows;
+    struct registry_tenant rows[PAGE_ROWS_MAX];
     struct page page;
     struct err err = {0};
-    char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
     int r;
 
     if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], &page, reply))
         return;
-    rows = calloc(page.max, sizeof(*rows));
-    r = !rows ? err_set(&err, ENOMEM, "out of memory")
-              : registry_tenant_list(d->registry, page.after,
-                                     page.has_place ? page.after_id : NULL, page.max, rows, &n,
-                                     &err);
-    json_write_open(&w, NULL, '{');
-    json_write_open(&w, "tenants", '[');
+    r = registry_tenant_list(d->registry, page.after, page.has_place ? page.after_id : NULL,
+                             page.max, rows, &n, &err);
+    page_open(&w, "tenants");
     for (size_t i = 0; r == 0 && i < n; i++)
         r = write_tenant(d, &w, &rows[i], &err);
-    if (n == page.max)
-        page_cursor(cursor, rows[n - 1].created_ns, rows[n - 1].id);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        page_count(&page, rows[i].created_ns, rows[i].id);
         registry_tenant_finish(&rows[i]);
-    free(rows);
-    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
+    }
+    page_reply(reply, &w, &page, r, &err);
 }
 
 void route_admin_tenant_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
-    struct registry_tenant tenant;
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
 
-    if (!find_tenant(ctx, request, &tenant, reply))
-        return;
-    reply_tenant(ctx, reply, 200, tenant.id);
-    registry_tenant_finish(&tenant);
+    if (find_tenant(ctx, request, &tenant, reply))
+        reply_tenant(ctx, reply, 200, tenant.id);
 }
 
 /* What cannot be done to the tenant that everything without a key belongs to. */
@@ -224,8 +207,8 @@ void route_admin_tenant_update(void *ctx, struct http_request *request,
                                struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct admin_tenant wanted = {0};
-    struct registry_tenant tenant;
+    _cleanup_admin_tenant_ struct admin_tenant wanted = {0};
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     struct err err = {0};
     const char *text;
     int r;
@@ -241,8 +224,6 @@ void route_admin_tenant_update(void *ctx, struct http_request *request,
                    (int)(request->body.size < 300 ? request->body.size : 300), text);
         reply_tenant(d, reply, 200, tenant.id);
     }
-    admin_tenant_finish(&wanted);
-    registry_tenant_finish(&tenant);
 }
 
 static int note_digest(void *ctx, const char *digest)
@@ -272,7 +253,7 @@ void route_admin_tenant_delete(void *ctx, struct http_request *request,
                                struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_tenant tenant;
+    _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     struct err err = {0};
     int r;
 
@@ -288,5 +269,4 @@ void route_admin_tenant_delete(void *ctx, struct http_request *request,
                    tenant.name);
         http_reply_empty(reply, 204);
     }
-    registry_tenant_finish(&tenant);
 }

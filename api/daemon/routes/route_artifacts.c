@@ -51,7 +51,7 @@ static int open_files(struct daemon *d, const char *tenant, const char *id,
                       struct http_reply *reply)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    struct registry_execution row;
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct err err = {0};
     int fd = -ENOENT;
 
@@ -65,7 +65,6 @@ static int open_files(struct daemon *d, const char *tenant, const char *id,
         http_reply_error(
             reply, 404, "not_found",
             row.result ? "execution %s left no files" : "execution %s has not ended yet", id);
-    registry_execution_finish(&row);
     return fd < 0 ? -1 : fd;
 }
 

@@ -8,6 +8,7 @@
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/uploads.h"
 #include "api/skill/sha256.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,9 +44,7 @@ static void creation_finish(struct creation *c)
 /* The replies of a step that failed; true when it did not. */
 static bool step(struct http_reply *reply, int result, const struct err *err)
 {
-    if (result < 0)
-        failure_reply(reply, result, err);
-    return result == 0;
+    return result == 0 || failure_reply(reply, result, err);
 }
 
 /* The replies of what the engine does not accept; true when it did. */
@@ -58,11 +57,9 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
         reply->retry_after_s = refusal->retry_after_s;
         return false;
     case -ENOENT:
-        http_reply_error(reply, 401, "unauthorized", "%s", err->message);
-        return false;
+        return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -ESHUTDOWN:
-        http_reply_error(reply, 503, "stopping", "%s", err->message);
-        return false;
+        return http_reply_error(reply, 503, "stopping", "%s", err->message);
     default:
         return step(reply, result < 0 ? -EIO : 0, err);
     }
@@ -74,7 +71,7 @@ static bool set_skill(struct execution *e, const char *name, const char *version
     struct err err = {0};
     int r = execution_set_skill(e, name, version, digest);
 
-    return step(reply, r < 0 ? err_set(&err, ENOMEM, "out of memory") : 0, &err);
+    return step(reply, r < 0 ? err_no_memory(&err) : 0, &err);
 }
 
 /* The skill that came with the request: checked, kept in a nameless file, never registered. */
@@ -90,10 +87,8 @@ static bool load_inline(struct creation *c, struct spool *upload, struct http_re
     }
     r = intake_archive(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
                        c->e->job.skill.fd, &c->archive, &c->skill, &err);
-    if (r < 0) {
-        intake_reply_refused(reply, r, &err);
-        return false;
-    }
+    if (r < 0)
+        return intake_reply_refused(reply, r, &err);
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
         r = skill_strings_add(&c->e->warnings, "%s", c->skill.warnings.items[i]);
@@ -115,7 +110,6 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
     if (c->e->job.skill.fd >= 0)
         return 0;
     c->e->job.skill.fd = -1;
-    registry_skill_finish(ret);
     return -EIO;
 }
 
@@ -123,16 +117,14 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
 static bool load_registered(struct creation *c, struct http_reply *reply)
 {
     const struct request *q = &c->request;
-    struct registry_skill found;
+    _cleanup_registry_skill_ struct registry_skill found = {0};
     struct err err = {0};
     bool name_known = false;
-    bool ok;
     int r = open_registered(c, &found, &name_known, &err);
 
-    if (r == -ENOENT && !q->version) {
-        http_reply_error(reply, 404, "not_found", "there is no skill named %s", q->skill);
-        return false;
-    }
+    if (r == -ENOENT && !q->version)
+        return http_reply_error(reply, 404, "not_found", "there is no skill named %s",
+                                q->skill);
     /* Skillbox accepts what names a version, and so does its example suite. */
     if (r == -ENOENT) {
         if (asprintf(&c->refusal,
@@ -140,7 +132,7 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
                                 : "there is no skill named %s, nor its version %s",
                      q->skill, q->version) < 0) {
             c->refusal = NULL;
-            return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+            return step(reply, err_no_memory(&err), &err);
         }
         return set_skill(c->e, q->skill, q->version, "", reply);
     }
@@ -148,10 +140,8 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         return step(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
-    ok = step(reply, r < 0 ? -EIO : 0, &err) &&
-         set_skill(c->e, found.name, found.version, found.digest, reply);
-    registry_skill_finish(&found);
-    return ok;
+    return step(reply, r < 0 ? -EIO : 0, &err) &&
+           set_skill(c->e, found.name, found.version, found.digest, reply);
 }
 
 /* The digest of all that the request says: its JSON and its archive, byte for byte. */
@@ -174,23 +164,18 @@ static int digest_request(const char *text, size_t len, struct spool *upload,
 static bool find_repeated(struct creation *c, struct http_reply *reply)
 {
     struct err err = {0};
-    char *id = NULL, *digest = NULL;
-    bool same;
+    _cleanup_free_ char *digest = NULL;
     int r = registry_execution_by_key(c->daemon->registry, c->tenant,
-                                      c->request.idempotency_key, &id, &digest, &err);
+                                      c->request.idempotency_key, &c->repeated, &digest, &err);
 
     if (r == -ENOENT)
         return true;
     if (r < 0)
         return step(reply, -EIO, &err);
-    c->repeated = id;
-    same = strcmp(digest, c->request_digest) == 0;
-    free(digest);
-    if (!same)
-        http_reply_error(reply, 409, "conflict",
-                         "the idempotency key belongs to %s, which another request began",
-                         c->repeated);
-    return same;
+    return strcmp(digest, c->request_digest) == 0 ||
+           http_reply_error(reply, 409, "conflict",
+                            "the idempotency key belongs to %s, which another request began",
+                            c->repeated);
 }
 
 /* What the key of a request means, if it has one. False when *reply says why not. */
@@ -221,7 +206,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
         c->e->idempotency_key = strdup(key);
         c->e->request_digest = strdup(c->request_digest);
         if (!c->e->idempotency_key || !c->e->request_digest)
-            return step(reply, err_set(&err, ENOMEM, "out of memory"), &err);
+            return step(reply, err_no_memory(&err), &err);
     }
     return check_admission(reply, engine_admit(c->daemon->engine, c->e, &refusal, &err),
                            &refusal, &err);
@@ -286,7 +271,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
 static void reply_result(struct daemon *d, const struct http_request *http,
                          struct http_reply *reply, struct execution *e)
 {
-    struct buf body = buf_init(SIZE_MAX / 2);
+    _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
 
     if (e->lost[0]) {
         http_reply_error(reply, 500, "internal_error",
@@ -296,7 +281,6 @@ static void reply_result(struct daemon *d, const struct http_request *http,
     }
     if (buf_reserve(&body, e->result_len) < 0 ||
         execution_read_result(e, 0, body.data, e->result_len) < 0) {
-        buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", e->id);
         return;
     }
@@ -320,12 +304,17 @@ static bool submit(struct creation *c, struct http_reply *reply)
     return check_admission(reply, r, &refusal, &err);
 }
 
-static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
+static void reply_status(struct http_reply *reply, const char *id, const char *status)
 {
     struct buf body = buf_init(256);
 
     (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id, status);
     http_reply_json(reply, 202, &body);
+}
+
+static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
+{
+    reply_status(reply, id, status);
     (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
 }
 
@@ -334,7 +323,7 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
                          struct http_reply *reply, const struct registry_execution *row,
                          bool is_async)
 {
-    struct buf body = buf_init(SIZE_MAX / 2);
+    _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
 
     if (is_async)
         reply_accepted(reply, row->id, row->status);
@@ -346,7 +335,6 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
         http_reply_error(reply, 500, "internal_error", "out of memory");
     else
         daemon_reply_result(d, http, reply, &body);
-    buf_finish(&body);
 }
 
 /* Answers with an execution in the way that was asked for; takes the reference over. */
@@ -370,7 +358,7 @@ void execution_answer(struct daemon *d, struct http_request *http, const char *s
                       size_t said_len, struct http_reply *reply)
 {
     struct creation c = {.daemon = d, .said = said, .said_len = said_len};
-    struct registry_execution row = {0};
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e = NULL;
     bool accepted = prepare(&c, http, reply) && (c.repeated || submit(&c, reply));
     bool is_async = c.request.is_async;
@@ -380,14 +368,10 @@ void execution_answer(struct daemon *d, struct http_request *http, const char *s
     else if (accepted)
         e = execution_ref(c.e);
     creation_finish(&c);
-    if (!accepted)
-        return;
-    if (e) {
+    if (accepted && e)
         reply_execution(d, http, reply, e, is_async);
-        return;
-    }
-    reply_stored(d, http, reply, &row, is_async);
-    registry_execution_finish(&row);
+    else if (accepted)
+        reply_stored(d, http, reply, &row, is_async);
 }
 
 void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
@@ -400,18 +384,14 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
-    struct registry_execution row;
-    struct buf body = buf_init(256);
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     bool ended = false;
 
     if (!lookup_row(d, request->caller.tenant, id, &row, reply))
         return;
-    registry_execution_finish(&row);
     if (engine_cancel(d->engine, request->caller.tenant, id, &ended) < 0) {
         http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
         return;
     }
-    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id,
-                     ended ? "cancelled" : "cancelling");
-    http_reply_json(reply, 202, &body);
+    reply_status(reply, id, ended ? "cancelled" : "cancelling");
 }

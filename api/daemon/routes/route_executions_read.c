@@ -6,7 +6,7 @@
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/terms/limits.h"
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "api/json/json_write.h"
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -16,7 +16,6 @@
 #include <string.h>
 
 #define LIST_BYTES_MAX (2 * LIMIT_MIB)
-#define MEMBERS_MAX    32u /* of a result */
 
 enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_SKILL, QUERY_STATUS };
 
@@ -24,22 +23,18 @@ enum { QUERY_LIMIT, QUERY_CURSOR, QUERY_SKILL, QUERY_STATUS };
 static bool parse_query(const struct http_request *request, struct registry_page *page,
                         struct page *place, struct http_reply *reply)
 {
-    static const char *const words[] = {"success",   "failed",   "timeout",
-                                        "cancelled", "accepted", "running"};
     const char *status = request->query[QUERY_STATUS];
-    size_t n = sizeof(words) / sizeof(words[0]), i = 0;
+    enum result_status i = RESULT_SUCCESS;
 
     if (!page_parse(request->query[QUERY_LIMIT], request->query[QUERY_CURSOR], place, reply))
         return false;
     page->max = place->max;
     page->after_ns = place->after;
     page->after_id = place->has_place ? place->after_id : NULL;
-    while (status && i < n && strcmp(status, words[i]) != 0)
+    while (status && i <= RESULT_RUNNING && strcmp(status, result_status_name(i)) != 0)
         i++;
-    if (i == n) {
-        http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
-        return false;
-    }
+    if (i > RESULT_RUNNING)
+        return http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
     /* The registry does not tell what waits from what runs. */
     page->status = status && strcmp(status, "running") == 0 ? "accepted" : status;
     page->skill = request->query[QUERY_SKILL];
@@ -83,33 +78,25 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     const char *wanted = request->query[QUERY_STATUS];
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     struct registry_page page = {0};
-    struct registry_execution *rows;
+    struct registry_execution rows[PAGE_ROWS_MAX];
     struct page place;
     struct err err = {0};
-    char cursor[PAGE_CURSOR_SIZE];
     size_t n = 0;
     int r;
 
     if (!parse_query(request, &page, &place, reply))
         return;
-    rows = calloc(page.max, sizeof(*rows));
-    r = rows ? registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n,
-                                       &err)
-             : err_set(&err, ENOMEM, "out of memory");
-    json_write_open(&w, NULL, '{');
-    json_write_open(&w, "executions", '[');
+    r = registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n, &err);
+    page_open(&w, "executions");
     for (size_t i = 0; i < n; i++) {
         const char *status = status_of(d, &rows[i]);
 
         if (!wanted || strcmp(status, wanted) == 0)
             write_row(&w, &rows[i], status);
-    }
-    if (n == page.max)
-        page_cursor(cursor, rows[n - 1].accepted_ns, rows[n - 1].id);
-    for (size_t i = 0; i < n; i++)
+        page_count(&place, rows[i].accepted_ns, rows[i].id);
         registry_execution_finish(&rows[i]);
-    free(rows);
-    page_reply(reply, &w, n == page.max ? cursor : NULL, r, &err);
+    }
+    page_reply(reply, &w, &place, r, &err);
 }
 
 /* The shape of a result, for an execution that has none. live: it is queued or runs. */
@@ -140,7 +127,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
-    struct registry_execution row;
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e;
     enum execution_state state = EXECUTION_ACCEPTED;
     struct buf body = buf_init(SIZE_MAX / 2);
@@ -166,21 +153,17 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     } else {
         reply_unfinished(reply, &row, live, state);
     }
-    registry_execution_finish(&row);
 }
 
 /* The text of a string member of a stored result. 0 or -errno. */
 static int read_member(const char *result, const char *key, struct buf *out)
 {
-    struct json_member members[MEMBERS_MAX];
-    size_t n = 0;
-    int r = json_text_members(result, strlen(result), members, MEMBERS_MAX, &n, NULL);
+    struct json_slice object, value;
+    int r = json_text_check(result, strlen(result), &object, NULL);
 
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        if (json_slice_is(members[i].key, key))
-            return json_append_decoded(out, members[i].value);
-    }
-    return r < 0 ? r : -ENOENT;
+    if (r < 0)
+        return r;
+    return json_find(object, key, &value) ? json_append_decoded(out, value) : -ENOENT;
 }
 
 static int copy_log(struct execution *e, struct buf *out)
@@ -195,7 +178,7 @@ static int copy_log(struct execution *e, struct buf *out)
 void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_execution row;
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e;
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
@@ -207,7 +190,6 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
         execution_unref(e);
     } else {
         r = row.result ? read_member(row.result, "logs", &text) : 0;
-        registry_execution_finish(&row);
     }
     if (r < 0) {
         buf_finish(&text);
@@ -222,15 +204,13 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
 void route_execution_events(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_execution row;
+    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e;
 
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
-    if (e) {
+    if (e)
         event_stream_reply(e, d->held, reply);
-        return;
-    }
-    event_stream_reply_stored(&row, reply);
-    registry_execution_finish(&row);
+    else
+        event_stream_reply_stored(&row, reply);
 }

@@ -3,6 +3,7 @@
 #include "api/daemon/callers/held.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/page.h"
 #include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -41,13 +42,6 @@ static void write_file(struct json_writer *w, const struct registry_file *file)
     json_write_close(w, '}');
 }
 
-static void reply_failed(struct http_reply *reply, int result, const char *id, struct err *err)
-{
-    if (result == -ENOENT)
-        (void)err_set(err, ENOENT, "there is no file %.64s", id);
-    failure_reply(reply, result, err);
-}
-
 /* The media type as it came, if it looks like one; parameters are left out. */
 static char *copy_type(const char *type)
 {
@@ -63,43 +57,35 @@ static char *copy_type(const char *type)
     return strndup(type, len);
 }
 
-/* What was uploaded, under which name and type. False when *reply says what is wrong. */
-static bool find_upload(struct http_request *request, struct spool **ret, const char **ret_name,
-                        const char **ret_type, struct http_reply *reply)
+/* The name and the type it was uploaded under; NULL where they were not said. */
+static void find_names(const struct http_request *request, const char **ret_name,
+                       const char **ret_type)
 {
-    struct http_part *part = &request->parts[0];
+    const struct http_part *part = &request->parts[0];
 
     *ret_name = request->query[UPLOAD_NAME];
-    if (!request->is_multipart) {
-        *ret = &request->body;
-        *ret_type = request->content_type;
-        return true;
-    }
-    if (!part->seen) {
-        http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
-        return false;
-    }
-    *ret = &part->content;
-    *ret_type = part->content_type;
-    if (!*ret_name)
+    if (!*ret_name && request->is_multipart)
         *ret_name = part->file_name;
-    return true;
+    *ret_type = request->is_multipart ? part->content_type : request->content_type;
 }
 
 void route_file_upload(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_file row = {0};
+    _cleanup_registry_file_ struct registry_file row = {0};
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     char clean[REQUEST_FILE_NAME_SIZE] = "file";
-    const char *name = NULL, *type = NULL;
+    const char *name, *type;
     struct spool *upload;
     struct err err = {0};
     int r;
 
-    if (!held_admit(d->held, 0, reply) || !http_request_receive(request) ||
-        !find_upload(request, &upload, &name, &type, reply))
+    if (!held_admit(d->held, 0, reply) || !http_request_receive(request))
         return;
+    upload = uploads_of(request, reply);
+    if (!upload)
+        return;
+    find_names(request, &name, &type);
     if (name && request_file_name(name, clean, &err) < 0) {
         http_reply_error(reply, 400, "bad_request", "%s", err.message);
         return;
@@ -107,7 +93,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     row.name = strdup(clean);
     row.content_type = copy_type(type);
     r = row.name && row.content_type ? uploads_store(d, request, upload, &row, &err)
-                                     : err_set(&err, ENOMEM, "out of memory");
+                                     : err_no_memory(&err);
     (void)snprintf(row.tenant, sizeof(row.tenant), "%s", request->caller.tenant);
     if (r == -ENOENT) {
         http_reply_error(reply, 401, "unauthorized", "the tenant was deleted");
@@ -120,26 +106,6 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
         log_info("files", "stored id=%s bytes=%llu digest=%.12s", row.id,
                  (unsigned long long)row.bytes, row.digest);
     }
-    registry_file_finish(&row);
-}
-
-/* A number of the query. False when *reply says what is wrong with it. */
-static bool parse_number(const char *name, const char *text, unsigned long min,
-                         unsigned long max, size_t *ret, struct http_reply *reply)
-{
-    char *end;
-    unsigned long value;
-
-    if (!text)
-        return true;
-    value = strtoul(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || value < min || value > max) {
-        http_reply_error(reply, 400, "bad_request", "%s must be from %lu to %lu", name, min,
-                         max);
-        return false;
-    }
-    *ret = value;
-    return true;
 }
 
 void route_file_list(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -151,13 +117,13 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     size_t limit = LIST_DEFAULT, offset = 0, n = 0;
     int r;
 
-    if (!parse_number("limit", request->query[LIST_LIMIT], 1, LIST_MAX, &limit, reply) ||
-        !parse_number("offset", request->query[LIST_OFFSET], 0, OFFSET_MAX, &offset, reply))
+    if (!page_number("limit", request->query[LIST_LIMIT], 1, LIST_MAX, &limit, reply) ||
+        !page_number("offset", request->query[LIST_OFFSET], 0, OFFSET_MAX, &offset, reply))
         return;
     rows = calloc(limit, sizeof(*rows));
     r = rows ? registry_file_list(d->registry, request->caller.tenant, clock_realtime_ns(),
                                   offset, limit, rows, &n, &err)
-             : err_set(&err, ENOMEM, "out of memory");
+             : err_no_memory(&err);
     json_write_open(&w, NULL, '[');
     for (size_t i = 0; i < n; i++) {
         write_file(&w, &rows[i]);
@@ -173,31 +139,30 @@ void route_file_get(void *ctx, struct http_request *request, struct http_reply *
     struct daemon *d = ctx;
     const char *id = request->params[0];
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
-    struct registry_file row;
+    _cleanup_registry_file_ struct registry_file row = {0};
     struct err err = {0};
     _cleanup_fd_ int fd = -1;
     int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
     if (r < 0) {
-        reply_failed(reply, r, id, &err);
+        failure_of(reply, r, "file", id, &err);
         return;
     }
     write_file(&w, &row);
     (void)failure_or_json(reply, 200, &w, 0, &err);
-    registry_file_finish(&row);
 }
 
 void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
-    struct registry_file row;
+    _cleanup_registry_file_ struct registry_file row = {0};
     struct err err = {0};
     _cleanup_fd_ int fd = -1;
     int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
     if (r < 0) {
-        reply_failed(reply, r, id, &err);
+        failure_of(reply, r, "file", id, &err);
         return;
     }
     http_reply_empty(reply, 200);
@@ -206,7 +171,6 @@ void route_file_download(void *ctx, struct http_request *request, struct http_re
     reply->file_name = "";
     reply->file_bytes = row.bytes;
     reply->file_fd = fd_steal(&fd);
-    registry_file_finish(&row);
 }
 
 void route_file_delete(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -216,7 +180,7 @@ void route_file_delete(void *ctx, struct http_request *request, struct http_repl
     int r = uploads_delete(ctx, request->caller.tenant, id, &err);
 
     if (r < 0) {
-        reply_failed(reply, r, id, &err);
+        failure_of(reply, r, "file", id, &err);
         return;
     }
     log_info("files", "deleted id=%s", id);

@@ -7,9 +7,11 @@
 #include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/tool_catalog.h"
+#include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -66,19 +68,12 @@ static int store_skill(struct daemon *d, const char *tenant, int fd,
                        char **ret_existing, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    struct registry_skill known;
+    _cleanup_registry_skill_ struct registry_skill known = {0};
     bool name_known;
     int r = registry_skill_get(d->registry, tenant, registration->name, registration->version,
                                &known, &name_known, err);
 
-    if (r == 0 && strcmp(known.digest, registration->digest) != 0) {
-        *ret_existing = known.digest;
-        known.digest = NULL;
-        r = -EEXIST;
-    }
     *ret_new = r == -ENOENT;
-    if (r == 0 || r == -EEXIST)
-        registry_skill_finish(&known);
     if (r < 0 && r != -ENOENT)
         return r;
     /* What is there already takes nothing more. */
@@ -97,7 +92,7 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
                            struct http_reply *reply)
 {
     struct err err = {0};
-    char *existing = NULL;
+    _cleanup_free_ char *existing = NULL;
     bool is_new = false;
     struct stat tar = {0};
     const struct registry_registration registration = {
@@ -126,28 +121,20 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
     if (r == 0 && is_new)
         audit_note(d->audit, caller, "skill.push", skill->name, "version %s digest %s",
                    skill->version, archive->digest);
-    free(existing);
 }
 
 /* The archive of a request, or NULL with *reply set. */
 static struct spool *receive_upload(struct http_request *request, struct http_reply *reply)
 {
-    if (!http_request_receive(request))
-        return NULL;
-    if (!request->is_multipart)
-        return &request->body;
-    if (request->parts[0].seen)
-        return &request->parts[0].content;
-    http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
-    return NULL;
+    return http_request_receive(request) ? uploads_of(request, reply) : NULL;
 }
 
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     _cleanup_fd_ int fd = -1;
-    struct skill_archive archive;
-    struct skill skill;
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
     struct spool *body;
     struct err err = {0};
     int r;
@@ -165,21 +152,18 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     }
     r = intake_archive(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, fd,
                        &archive, &skill, &err);
-    if (r < 0) {
+    if (r < 0)
         intake_reply_refused(reply, r, &err);
-    } else {
+    else
         register_skill(d, &request->caller, fd, &skill, &archive, reply);
-        skill_archive_finish(&archive);
-        skill_finish(&skill);
-    }
 }
 
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct spool *body = receive_upload(request, reply);
-    struct skill_archive archive;
-    struct skill skill;
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
     struct err err = {0};
     int r;
 
@@ -187,11 +171,8 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
         return;
     r = intake_archive(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, -1,
                        &archive, &skill, &err);
-    if (r < 0) {
+    if (r < 0)
         intake_reply_refused(reply, r, &err);
-        return;
-    }
-    reply_accepted(reply, 200, &skill, &archive);
-    skill_archive_finish(&archive);
-    skill_finish(&skill);
+    else
+        reply_accepted(reply, 200, &skill, &archive);
 }

@@ -62,21 +62,17 @@ static bool find_row(struct daemon *d, const struct http_request *request,
     int r;
 
     if (!request_name_valid(name, LIMIT_NAME_BYTES) ||
-        !request_name_valid(version, LIMIT_VERSION_BYTES)) {
-        http_reply_error(reply, 400, "bad_request", "%.64s %.64s is no skill name and version",
-                         name, version);
-        return false;
-    }
+        !request_name_valid(version, LIMIT_VERSION_BYTES))
+        return http_reply_error(reply, 400, "bad_request",
+                                "%.64s %.64s is no skill name and version", name, version);
     r = registry_skill_get(d->registry, request->caller.tenant, name,
                            strcmp(version, "latest") == 0 ? NULL : version, ret, &name_known,
                            &err);
     if (r == -ENOENT && name_known)
-        http_reply_error(reply, 404, "not_found", "skill %s has no version %s", name, version);
+        (void)err_set(&err, ENOENT, "skill %s has no version %s", name, version);
     else if (r == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "there is no skill named %s", name);
-    else if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-    return r == 0;
+        (void)err_set(&err, ENOENT, "there is no skill named %s", name);
+    return r == 0 || failure_reply(reply, r, &err);
 }
 
 static void write_resources(struct json_writer *w, const struct skill *skill)
@@ -143,26 +139,23 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
 {
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(SHOW_MAX);
-    struct skill_archive archive;
-    struct registry_skill row;
-    struct skill skill;
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_registry_skill_ struct registry_skill row = {0};
+    _cleanup_skill_ struct skill skill = {0};
     struct err err = {0};
-    int fd, r;
+    _cleanup_fd_ int fd = -1;
+    int r;
 
     if (!find_row(d, request, &row, reply))
         return;
     fd = store_get(d->store, row.digest, &err);
     r = fd < 0 ? fd : skill_archive_reload(fd, row.digest, &archive, &skill, &err);
-    fd_close(&fd);
     if (r < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     } else {
         write_skill(&w, &row, &skill, &archive);
         (void)failure_or_json(reply, 200, &w, 0, &err);
-        skill_archive_finish(&archive);
-        skill_finish(&skill);
     }
-    registry_skill_finish(&row);
 }
 
 /*
@@ -181,7 +174,7 @@ static int delete_skill(struct daemon *d, const char *tenant, const struct regis
 void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct registry_skill row;
+    _cleanup_registry_skill_ struct registry_skill row = {0};
     struct err err = {0};
     int r;
 
@@ -200,5 +193,4 @@ void route_skill_delete(void *ctx, struct http_request *request, struct http_rep
                    row.version, row.digest);
         http_reply_empty(reply, 204);
     }
-    registry_skill_finish(&row);
 }

@@ -11,58 +11,17 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* How long a list waits for its turn. */
 #define GATE_NS 10000000000ull
 
-/* The latest version of each skill. */
-struct rows {
-    struct registry_skill *items;
-    size_t n;
-};
-
-static int no_memory(struct err *err)
-{
-    return err_set(err, ENOMEM, "out of memory");
-}
-
 static bool copy(char **ret, const char *text)
 {
     *ret = text ? strdup(text) : NULL;
     return *ret || !text;
-}
-
-static bool copy_row(const struct registry_skill *from, struct registry_skill *to)
-{
-    *to = (struct registry_skill){0};
-    return copy(&to->name, from->name) && copy(&to->version, from->version) &&
-           copy(&to->digest, from->digest) && copy(&to->description, from->description);
-}
-
-/* Rows come by name, the one registered last first. */
-static int keep_latest(void *ctx, const struct registry_skill *row)
-{
-    struct rows *rows = ctx;
-    struct registry_skill *items;
-
-    if (rows->n > 0 && strcmp(rows->items[rows->n - 1].name, row->name) == 0)
-        return 0;
-    if (rows->n == LIMIT_TOOLS)
-        return 0;
-    items = reallocarray(rows->items, rows->n + 1, sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    rows->items = items;
-    return copy_row(row, &items[rows->n++]) ? 0 : -ENOMEM;
-}
-
-static void rows_finish(struct rows *rows)
-{
-    for (size_t i = 0; i < rows->n; i++)
-        registry_skill_finish(&rows->items[i]);
-    free(rows->items);
 }
 
 void tool_finish(struct tool *tool)
@@ -108,11 +67,9 @@ static int add(struct tool_catalog *tools, const struct registry_skill *row,
                : -ENOMEM;
 }
 
-/* Calls visit for the entry of a skill, or for each of its scripts where it has none. */
-static int each_script(const struct skill *skill, const struct skill_archive *archive,
-                       int (*visit)(void *ctx, const struct skill_entry *entry,
-                                    const char *script),
-                       void *ctx)
+/* Adds the entry of a skill, or each of its scripts where it has none. */
+static int add_scripts(struct tool_catalog *tools, const struct registry_skill *row,
+                       const struct skill *skill, const struct skill_archive *archive)
 {
     struct skill_entry entry;
     struct err ignored = {0};
@@ -120,48 +77,33 @@ static int each_script(const struct skill *skill, const struct skill_archive *ar
     unsigned n = 0;
 
     if (r == 0) {
-        int visited = visit(ctx, &entry, NULL);
+        int added = add(tools, row, skill, &entry, NULL);
 
         skill_entry_finish(&entry);
-        return visited;
+        return added;
     }
     if (r == -ENOMEM)
         return r;
     for (size_t i = 0; i < archive->n_entries && n < LIMIT_TOOL_SCRIPTS; i++) {
-        const char *path = archive->entries[i].path;
+        char *path = archive->entries[i].path;
 
-        entry =
-            (struct skill_entry){.mode = PROTO_MODE_SCRIPT, .entry = archive->entries[i].path};
+        entry = (struct skill_entry){.mode = PROTO_MODE_SCRIPT, .entry = path};
         if (!skill_entry_is_script(&archive->entries[i], &entry.lang))
             continue;
         n++;
-        r = visit(ctx, &entry, path);
+        r = add(tools, row, skill, &entry, path);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-struct adding {
-    struct tool_catalog *tools;
-    const struct registry_skill *row;
-    const struct skill *skill;
-};
-
-static int add_script(void *ctx, const struct skill_entry *entry, const char *script)
-{
-    const struct adding *a = ctx;
-
-    return add(a->tools, a->row, a->skill, entry, script);
-}
-
 /* The tools of one skill. One that was deleted meanwhile, or is damaged, has none. */
 static int add_skill(struct daemon *d, const struct registry_skill *row,
                      struct tool_catalog *tools)
 {
-    struct adding adding = {.tools = tools, .row = row};
-    struct skill_archive archive;
-    struct skill skill;
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
     struct err ignored = {0};
     _cleanup_fd_ int fd = store_get(d->store, row->digest, &ignored);
     int r;
@@ -171,11 +113,7 @@ static int add_skill(struct daemon *d, const struct registry_skill *row,
     r = skill_archive_reload(fd, row->digest, &archive, &skill, &ignored);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
-    adding.skill = &skill;
-    r = each_script(&skill, &archive, add_script, &adding);
-    skill_archive_finish(&archive);
-    skill_finish(&skill);
-    return r;
+    return add_scripts(tools, row, &skill, &archive);
 }
 
 static int assign_names(struct tool_catalog *tools)
@@ -194,14 +132,31 @@ static int assign_names(struct tool_catalog *tools)
     return r;
 }
 
-static int add_all(struct daemon *d, const char *tenant, struct rows *rows,
-                   struct tool_catalog *tools, struct err *err)
-{
-    int r = registry_skill_each(d->registry, tenant, keep_latest, rows, err);
+/* A list on its way. */
+struct listing {
+    struct daemon *d;
+    struct tool_catalog *tools;
+    char name[LIMIT_NAME_BYTES + 1]; /* of the last skill */
+    unsigned n;                      /* skills so far */
+};
 
-    for (size_t i = 0; r == 0 && i < rows->n; i++)
-        r = add_skill(d, &rows->items[i], tools);
-    return r < 0 ? r : assign_names(tools);
+/* Rows come by name, the one registered last first. */
+static int add_latest(void *ctx, const struct registry_skill *row)
+{
+    struct listing *l = ctx;
+
+    if (strcmp(l->name, row->name) == 0 || l->n == LIMIT_TOOLS)
+        return 0;
+    (void)snprintf(l->name, sizeof(l->name), "%s", row->name);
+    l->n++;
+    return add_skill(l->d, row, l->tools);
+}
+
+static int add_all(struct listing *l, const char *tenant, struct err *err)
+{
+    int r = registry_skill_each(l->d->registry, tenant, add_latest, l, err);
+
+    return r < 0 ? r : assign_names(l->tools);
 }
 
 int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
@@ -209,7 +164,7 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct tool_catalog tools = {0};
-    struct rows rows = {0};
+    struct listing listing = {.d = d, .tools = &tools};
     struct fair_entry entry;
     int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
 
@@ -217,12 +172,11 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
     if (r < 0)
         return r == -EBUSY ? err_set(err, EBUSY, "too many archives are being read already")
                            : r;
-    r = add_all(d, tenant, &rows, &tools, err);
+    r = add_all(&listing, tenant, err);
     fair_gate_leave(d->ingest_gate, &entry);
-    rows_finish(&rows);
     if (r < 0) {
         tool_catalog_finish(&tools);
-        return r == -EIO ? r : no_memory(err);
+        return r == -EIO ? r : err_no_memory(err);
     }
     *ret = tools;
     return 0;
@@ -233,7 +187,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
                       struct err *err)
 {
     struct tool_catalog tools = {0};
-    struct registry_skill row;
+    _cleanup_registry_skill_ struct registry_skill row = {0};
     char clean[TOOL_NAME_SIZE];
     bool known;
     int r = registry_skill_get(d->registry, tenant, name, NULL, &row, &known, err);
@@ -241,7 +195,6 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
     if (r < 0)
         return r;
     r = add_skill(d, &row, &tools);
-    registry_skill_finish(&row);
     if (r == 0 && (tools.n != 1 || tools.items[0].script))
         r = -ENOENT;
     if (r == 0) {
@@ -250,7 +203,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
         tools.items[0] = (struct tool){0};
     }
     tool_catalog_finish(&tools);
-    return r == -ENOMEM ? no_memory(err) : r;
+    return r == -ENOMEM ? err_no_memory(err) : r;
 }
 
 int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
@@ -297,7 +250,7 @@ static int take_known(struct daemon *d, struct tool *tool, struct err *err)
 
     /* One that an older skillvm took and this one does not is the same as none. */
     if (r == 0 && text && parser_read(text, strlen(text), &tool->about, &ignored) == -ENOMEM)
-        r = no_memory(err);
+        r = err_no_memory(err);
     free(text);
     return r;
 }
@@ -347,45 +300,19 @@ bool tool_takes_argv(const struct tool *tool)
     return !tool->schema && tool->about.has_parser && tool->about.parser.n_actions > 0;
 }
 
-struct preparing {
-    struct daemon *d;
-    const char *tenant;
-    const char *digest;
-    bool has_schema; /* for the entry */
-    int tar_fd;
-};
-
-static int prepare_script(void *ctx, const struct skill_entry *entry, const char *script)
-{
-    const struct preparing *p = ctx;
-    const struct tool_script look = {
-        .digest = p->digest, .path = entry->entry, .mode = entry->mode};
-    struct err ignored = {0};
-    bool promising = false;
-    char *known = NULL;
-
-    if ((!script && p->has_schema) || strcmp(entry->lang, "python") != 0 ||
-        tool_probe_promises(p->tar_fd, entry->entry, &promising, &ignored) < 0 || !promising)
-        return 0;
-    if (registry_tool_schema_get(p->d->registry, p->digest, script ? script : "", &known,
-                                 &ignored) == -ENOENT)
-        (void)prober_ask(p->d->prober, p->tenant, &look, script ? script : "");
-    free(known);
-    return 0;
-}
-
 void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
                           const struct skill_archive *archive)
 {
+    const struct registry_skill row = {.name = skill->name,
+                                       .version = skill->version,
+                                       .digest = (char *)(uintptr_t)archive->digest,
+                                       .description = skill->description};
+    struct tool_catalog tools = {0};
     struct err ignored = {0};
-    _cleanup_fd_ int fd = store_get(d->store, archive->digest, &ignored);
-    struct preparing p = {.d = d,
-                          .tenant = tenant,
-                          .digest = archive->digest,
-                          .has_schema = skill->input_schema != NULL,
-                          .tar_fd = fd};
 
     /* What fails here is tried again when somebody asks for it. */
-    if (fd >= 0)
-        (void)each_script(skill, archive, prepare_script, &p);
+    (void)add_scripts(&tools, &row, skill, archive);
+    for (size_t i = 0; i < tools.n; i++)
+        (void)tool_catalog_describe(d, tenant, &tools.items[i], 0, &ignored);
+    tool_catalog_finish(&tools);
 }

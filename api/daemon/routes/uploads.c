@@ -14,6 +14,16 @@
 #include <string.h>
 #include <unistd.h>
 
+struct spool *uploads_of(struct http_request *request, struct http_reply *reply)
+{
+    if (!request->is_multipart)
+        return &request->body;
+    if (request->parts[0].seen)
+        return &request->parts[0].content;
+    http_reply_error(reply, 400, "bad_request", "the part \"file\" is missing");
+    return NULL;
+}
+
 static int check_room(struct daemon *d, const char *tenant, uint64_t bytes, struct err *err)
 {
     uint64_t n = 0;
@@ -61,7 +71,7 @@ int uploads_store(struct daemon *d, struct http_request *request, struct spool *
         return err_set_errno(err, -fd, "cannot keep the file");
     row->digest = malloc(SHA256_HEX_SIZE);
     if (!row->digest)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     spool_digest(upload, row->digest);
     row->bytes = upload->size;
     row->created_ns = clock_realtime_ns();
@@ -91,22 +101,20 @@ static int find_file(struct daemon *d, const char *tenant, const char *id,
 int uploads_open(struct daemon *d, const char *tenant, const char *id,
                  struct registry_file *ret, int *ret_fd, struct err *err)
 {
-    struct registry_file row;
-    int fd = -1, r;
+    _cleanup_registry_file_ struct registry_file row = {0};
+    _cleanup_fd_ int fd = -1;
+    int r;
 
     if (!ids_valid(ID_FILE, id))
         return -ENOENT;
     r = find_file(d, tenant, id, &row, &fd, err);
     if (r < 0)
         return r;
-    if (fd < 0 || row.expires_ns <= clock_realtime_ns()) {
-        r = fd < 0 ? -EIO : -ENOENT;
-        fd_close(&fd);
-        registry_file_finish(&row);
-        return r;
-    }
+    if (fd < 0 || row.expires_ns <= clock_realtime_ns())
+        return fd < 0 ? -EIO : -ENOENT;
     *ret = row;
-    *ret_fd = fd;
+    row = (struct registry_file){0};
+    *ret_fd = fd_steal(&fd);
     return 0;
 }
 
@@ -127,9 +135,9 @@ int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct 
 static int open_input(struct daemon *d, const char *tenant, const struct request_file *wanted,
                       struct input_files *files, uint64_t *bytes, struct err *err)
 {
-    struct registry_file row;
-    char *path = NULL;
-    int fd = -1;
+    _cleanup_registry_file_ struct registry_file row = {0};
+    _cleanup_fd_ int fd = -1;
+    char *path;
     int r = uploads_open(d, tenant, wanted->id, &row, &fd, err);
 
     if (r == -ENOENT)
@@ -137,18 +145,13 @@ static int open_input(struct daemon *d, const char *tenant, const struct request
     if (r < 0)
         return r;
     *bytes += row.bytes;
-    if (*bytes > LIMIT_INFILE_BYTES) {
-        r = err_set(err, EFBIG, "\"files\" are larger than %llu MiB together",
-                    LIMIT_INFILE_BYTES / LIMIT_MIB);
-    } else {
-        path = strdup(wanted->path ? wanted->path : row.name);
-        r = path ? 0 : err_set(err, ENOMEM, "out of memory");
-    }
-    if (r == 0 && input_files_add(files, path, fd_steal(&fd), row.bytes) < 0)
-        r = err_set(err, ENOMEM, "out of memory");
-    fd_close(&fd);
-    registry_file_finish(&row);
-    return r;
+    if (*bytes > LIMIT_INFILE_BYTES)
+        return err_set(err, EFBIG, "\"files\" are larger than %llu MiB together",
+                       LIMIT_INFILE_BYTES / LIMIT_MIB);
+    path = strdup(wanted->path ? wanted->path : row.name);
+    if (!path || input_files_add(files, path, fd_steal(&fd), row.bytes) < 0)
+        return err_no_memory(err);
+    return 0;
 }
 
 static int open_all(struct daemon *d, const char *tenant, const struct request *request,

@@ -12,6 +12,9 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/request.h"
 
+/* What a request brings: its body, or the part "file". NULL: there is a reply. */
+struct spool *uploads_of(struct http_request *request, struct http_reply *reply);
+
 /*
  * Stores what a spool that was hashed holds, of a request's body, for its caller. row has name
  * and content type; id, digest, bytes and times are filled in, digest is then row's. 0; -EDQUOT

@@ -36,7 +36,7 @@ int store_create(const struct data_folder *folder, store_named_fn *is_named, voi
         return err_set_errno(err, errno, "cannot write the folder of objects to disk");
     store = calloc(1, sizeof(*store));
     if (!store)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     store->objects_fd = folder->objects_fd;
     store->tmp_fd = folder->tmp_fd;
     store->is_named = is_named;

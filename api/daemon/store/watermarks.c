@@ -29,7 +29,7 @@ int watermarks_create(int dir_fd, const struct config_watermarks *settings,
     struct watermarks *s = calloc(1, sizeof(*s));
 
     if (!s)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     s->dir_fd = dir_fd;
     s->settings = *settings;
     (void)pthread_mutex_init(&s->lock, NULL);

@@ -126,6 +126,8 @@ static void reading_takes_no_disk(void **state)
     take_id(run_as(&w, &w.a,
                    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"bulk\",\"FAKE_DATA\":\"16\"}}"),
             id);
+    /* What the execution itself held goes behind its answer. */
+    wait_released();
     snprintf(path, sizeof(path), "/v1/executions/%s/files/bulk.bin", id);
     for (int i = 0; i < READERS; i++)
         fds[i] = ask("GET", path, "");

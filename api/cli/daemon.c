@@ -93,12 +93,12 @@ static void show_log_tail(const char *path)
     if (!log)
         return;
     /* What it begins with may be the end of a line. */
-    if (fseek(log, -LOG_TAIL_BYTES, SEEK_END) == 0)
-        (void)fgets(line, sizeof(line), log);
-    for (bool first = true; fgets(line, sizeof(line), log); first = false) {
-        if (first)
+    const unsigned first = fseek(log, -LOG_TAIL_BYTES, SEEK_END) == 0;
+    for (unsigned n = 0; fgets(line, sizeof(line), log); n++) {
+        if (n == first)
             cli_say("the end of %s:", path);
-        fputs(line, stderr);
+        if (n >= first)
+            fputs(line, stderr);
     }
     (void)fclose(log);
 }

@@ -284,7 +284,7 @@ static int check_link(const struct skill_archive *archive,
             continue;
         if (++steps > LINK_STEPS_MAX || strlen(entry->target) + strlen(rest) + 2 > sizeof(next))
             return refuse_link(link, "leads in a circle or through too many links", err);
-        (void)snprintf(next, sizeof(next), "%s/%s", entry->target, rest);
+        strcpy(stpcpy(stpcpy(next, entry->target), "/"), rest);
         at[at_len] = '\0';
         rest = strcpy(todo, next);
     }

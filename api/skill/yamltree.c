@@ -132,7 +132,7 @@ static int build(struct builder *b, const yaml_event_t *event, unsigned depth,
     enum yamltree_kind kind = is_scalar                                 ? YAMLTREE_SCALAR
                               : event->type == YAML_MAPPING_START_EVENT ? YAMLTREE_MAP
                                                                         : YAMLTREE_LIST;
-    struct yamltree *node;
+    struct yamltree *node = NULL;
     int result;
 
     if (event->type == YAML_ALIAS_EVENT)

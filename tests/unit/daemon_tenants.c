@@ -234,7 +234,7 @@ static void keys_name_their_tenant(void **state)
 
     assert_int_equal(put_key(registry, ONE, KEY_1, DIGEST_A, false), 0);
     assert_int_equal(put_key(registry, TENANT_DEFAULT, KEY_2, DIGEST_B, true), 0);
-    assert_int_equal(put_key(registry, "ten_none", FILE_1, DIGEST_C, true), -ENOENT);
+    assert_int_equal(put_key(registry, "ten_none", "key_none", DIGEST_C, true), -ENOENT);
     assert_int_equal(registry_key_by_digest(registry, DIGEST_C, &key, NULL), -ENOENT);
     assert_int_equal(registry_key_by_digest(registry, DIGEST_A, &key, NULL), 0);
     assert_string_equal(key.tenant, ONE);

@@ -18,8 +18,10 @@ static bool is_control(uint32_t code)
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
+struct names_shown names_shown(const char *name)
 {
+    struct names_shown shown;
+    char *out = shown.text;
     const size_t room = NAMES_SHOWN_MAX - 4;
     size_t len = strlen(name);
     size_t used = 0;
@@ -45,14 +47,6 @@ const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
         at += bytes;
     }
     out[used] = '\0';
-    return out;
-}
-
-struct names_shown names_shown(const char *name)
-{
-    struct names_shown shown;
-
-    names_show(name, shown.text);
     return shown;
 }
 

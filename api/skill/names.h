@@ -13,17 +13,16 @@
 #define NAMES_DEPTH_MAX     32u   /* components */
 
 #define NAMES_SHOWN_MAX 128u
-/*
- * The name as a person may see it: control and non-UTF-8 bytes as \xNN, a long one cut with
- * "...". Returns out.
- */
-const char *names_show(const char *name, char out[NAMES_SHOWN_MAX]);
-
-/* The same as a value, for a message: names_shown(name).text. */
 struct names_shown {
     char text[NAMES_SHOWN_MAX];
 };
+
+/*
+ * The name as a person may see it: control and non-UTF-8 bytes as \xNN, a long one cut with
+ * "...". A value, for a message: names_shown(name).text.
+ */
 struct names_shown names_shown(const char *name);
+
 /* err_set() with 'entry "name": ' before the message. */
 int names_refuse(struct err *err, int code, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

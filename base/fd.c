@@ -29,13 +29,15 @@ int fd_steal(int *fd)
     return taken;
 }
 
-ssize_t fd_read_full(int fd, void *data, size_t len)
+/* From an offset on, or where the descriptor stands: -1. */
+static ssize_t read_full(int fd, void *data, size_t len, off_t offset)
 {
     uint8_t *p = data;
     size_t done = 0;
 
     while (done < len) {
-        ssize_t n = read(fd, p + done, len - done);
+        ssize_t n = offset < 0 ? read(fd, p + done, len - done)
+                               : pread(fd, p + done, len - done, offset + (off_t)done);
 
         if (n == 0)
             break;
@@ -48,23 +50,14 @@ ssize_t fd_read_full(int fd, void *data, size_t len)
     return (ssize_t)done;
 }
 
+ssize_t fd_read_full(int fd, void *data, size_t len)
+{
+    return read_full(fd, data, len, -1);
+}
+
 ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset)
 {
-    uint8_t *p = data;
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = pread(fd, p + done, len - done, (off_t)(offset + done));
-
-        if (n == 0)
-            break;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        done += (size_t)n;
-    }
-    return (ssize_t)done;
+    return offset > INT64_MAX ? -EINVAL : read_full(fd, data, len, (off_t)offset);
 }
 
 ssize_t fd_read_text(const char *path, char *out, size_t size)

@@ -18,11 +18,8 @@
 
 static char *skill_uri(struct json_slice skill)
 {
-    struct json_slice value;
-    _cleanup_free_ char *name =
-        json_find(skill, "name", &value) ? json_strdup(value, FIELD_MAX) : NULL;
-    _cleanup_free_ char *version =
-        json_find(skill, "version", &value) ? json_strdup(value, FIELD_MAX) : NULL;
+    _cleanup_free_ char *name = json_strdup_member(skill, "name", FIELD_MAX);
+    _cleanup_free_ char *version = json_strdup_member(skill, "version", FIELD_MAX);
 
     return name && version ? uri_for_skill(name, version) : NULL;
 }
@@ -186,9 +183,7 @@ static int read_resource(struct mcp_call *call, const char *uri, struct mcp_answ
 
 int mcp_resources_read(struct mcp_call *call, struct mcp_answer *answer)
 {
-    struct json_slice value;
-    _cleanup_free_ char *uri =
-        json_find(call->message.params, "uri", &value) ? json_strdup(value, URI_MAX) : NULL;
+    _cleanup_free_ char *uri = json_strdup_member(call->message.params, "uri", URI_MAX);
 
     return uri ? read_resource(call, uri, answer)
                : mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define FDS_MAX 8u
@@ -150,6 +151,21 @@ bool fd_is_readable(int fd)
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
     return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+int fd_connect_unix(const char *path, int flags)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+
+    if (fd < 0)
+        return -errno;
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    return fd_steal(&fd);
 }
 
 int fd_set_nonblock(int fd, bool on)

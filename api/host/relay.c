@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,36 +90,20 @@ static void relay_set_clock(uint64_t realtime_ns)
  * Connects as a user: the daemon judges by what the kernel says of its peer. Files are still
  * reached as before, for who may open the socket was decided outside.
  */
-static int relay_connect_as(int fd, const struct sockaddr_un *addr, uid_t uid)
+static int relay_dial(const char *path, uid_t uid)
 {
     const uid_t own = geteuid();
-    int r;
+    int fd;
 
     if (uid != own && seteuid(uid) < 0)
         return -errno;
     (void)setfsuid(own);
-    r = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
+    fd = fd_connect_unix(path, SOCK_NONBLOCK);
     if (uid != own && seteuid(own) < 0) {
         log_error("relay", "event=user error=%s", strerror(errno));
         _exit(1);
     }
-    return r;
-}
-
-static int relay_dial(const char *path, uid_t uid)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    _cleanup_fd_ int fd = -1;
-    int r;
-
-    if (strlen(path) >= sizeof(addr.sun_path))
-        return -ENAMETOOLONG;
-    strcpy(addr.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    r = relay_connect_as(fd, &addr, uid);
-    return r < 0 ? r : fd_steal(&fd);
+    return fd;
 }
 
 static void relay_power_off(void)

@@ -369,15 +369,12 @@ static int supervisor_listen(const char *path, struct err *err)
         return err_set(err, ENAMETOOLONG, "the socket path %s is longer than %zu bytes", path,
                        sizeof(addr.sun_path) - 1);
     strcpy(addr.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_set_errno(err, errno, "cannot make a socket");
+    fd = fd_connect_unix(path, SOCK_NONBLOCK);
     /* EAGAIN: somebody is there and too busy to accept. */
-    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN)
+    if (fd >= 0 || fd == -EAGAIN)
         return err_set(err, EALREADY, "somebody already listens on %s", path);
-    if (errno != ECONNREFUSED && errno != ENOENT)
-        return err_set_errno(err, errno, "cannot tell whether somebody listens on %s", path);
-    fd_close(&fd);
+    if (fd != -ECONNREFUSED && fd != -ENOENT)
+        return err_set_errno(err, -fd, "cannot tell whether somebody listens on %s", path);
     if (unlink(path) < 0 && errno != ENOENT)
         return err_set_errno(err, errno, "cannot replace %s", path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

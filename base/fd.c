@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define FDS_MAX 8u
@@ -29,13 +30,15 @@ int fd_steal(int *fd)
     return taken;
 }
 
-ssize_t fd_read_full(int fd, void *data, size_t len)
+/* From an offset on, or where the descriptor stands: -1. */
+static ssize_t read_full(int fd, void *data, size_t len, off_t offset)
 {
     uint8_t *p = data;
     size_t done = 0;
 
     while (done < len) {
-        ssize_t n = read(fd, p + done, len - done);
+        ssize_t n = offset < 0 ? read(fd, p + done, len - done)
+                               : pread(fd, p + done, len - done, offset + (off_t)done);
 
         if (n == 0)
             break;
@@ -48,23 +51,14 @@ ssize_t fd_read_full(int fd, void *data, size_t len)
     return (ssize_t)done;
 }
 
+ssize_t fd_read_full(int fd, void *data, size_t len)
+{
+    return read_full(fd, data, len, -1);
+}
+
 ssize_t fd_pread_full(int fd, void *data, size_t len, uint64_t offset)
 {
-    uint8_t *p = data;
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = pread(fd, p + done, len - done, (off_t)(offset + done));
-
-        if (n == 0)
-            break;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        done += (size_t)n;
-    }
-    return (ssize_t)done;
+    return offset > INT64_MAX ? -EINVAL : read_full(fd, data, len, (off_t)offset);
 }
 
 ssize_t fd_read_text(const char *path, char *out, size_t size)
@@ -157,6 +151,21 @@ bool fd_is_readable(int fd)
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
     return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+int fd_connect_unix(const char *path, int flags)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+
+    if (fd < 0)
+        return -errno;
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    return fd_steal(&fd);
 }
 
 int fd_set_nonblock(int fd, bool on)

@@ -43,6 +43,12 @@ void fd_remove_folder(int parent_fd, const char *name);
 int fd_make_folders(char *path, mode_t above, mode_t last);
 /* Whether reading or accepting would not wait: there is something, an end or an error. */
 bool fd_is_readable(int fd);
+/*
+ * Connects to a unix socket by its path. flags: SOCK_NONBLOCK or 0. The socket, or -errno;
+ * -ENAMETOOLONG where the path has no room in an address.
+ */
+int fd_connect_unix(const char *path, int flags);
+
 /* Sets or clears O_NONBLOCK. 0 or -errno. */
 int fd_set_nonblock(int fd, bool on);
 /*

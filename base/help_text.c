@@ -7,7 +7,7 @@
 #define WIDTH  92u
 #define INDENT 30u /* of what a pair's left side does */
 
-void help_text_fill(const char *text, size_t len, size_t column)
+void help_text_fill(const char *text, size_t len, size_t column, const char *margin)
 {
     size_t indent = column;
     const char *end = text + len;
@@ -17,7 +17,7 @@ void help_text_fill(const char *text, size_t len, size_t column)
 
         n = n < (size_t)(end - text) ? n : (size_t)(end - text);
         if (column > indent && column + 1 + n > WIDTH)
-            column = (size_t)printf("\n%*s", (int)indent, "") - 1;
+            column = (size_t)printf("\n%*s", (int)indent, margin) - 1;
         else if (column > indent)
             column += (size_t)printf(" ");
         column += (size_t)printf("%.*s", (int)n, text);
@@ -33,5 +33,5 @@ void help_text_pair(const char *left, const char *help)
     if (n + 2 > (int)INDENT)
         n = printf("\n") - 1;
     printf("%*s", (int)INDENT - n, "");
-    help_text_fill(help, strlen(help), INDENT);
+    help_text_fill(help, strlen(help), INDENT, "");
 }

@@ -8,8 +8,9 @@
 
 #include <stddef.h>
 
-/* Words from column on, further lines behind as many blanks, and a line end. */
-void help_text_fill(const char *text, size_t len, size_t column);
+/* Words from column on, further lines behind as many blanks, and a line end. The margin, "" for
+   none, takes the place of the last of these blanks. */
+void help_text_fill(const char *text, size_t len, size_t column, const char *margin);
 /* "  left   help", with help on a line of its own where left is long. */
 void help_text_pair(const char *left, const char *help);
 

@@ -23,8 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NS_PER_S       1000000000ull
-#define READY_WAIT_NS  (600 * NS_PER_S)
+#define READY_WAIT_NS  (600 * NS_PER_SECOND)
 #define STOP_WAIT_MS   20000
 #define KILL_WAIT_MS   10000
 #define READY_EVERY_MS 100

@@ -18,7 +18,7 @@ static void print_text(const char *text)
         if (*text == ' ')
             printf("%.*s\n", (int)len, text);
         else
-            help_text_fill(text, len, 0);
+            help_text_fill(text, len, 0, "");
         text += len + (text[len] == '\n');
     }
 }

@@ -18,7 +18,7 @@
 
 #define PROBE_TEXT_MAX (64u * 1024u)
 /* The probe ends by itself after two seconds; this is for one that hangs in the kernel. */
-#define PROBE_PATIENCE_NS (10ull * 1000000000ull)
+#define PROBE_PATIENCE_NS (10 * NS_PER_SECOND)
 
 void kvm_probe_parse(struct kvm_probe *probe, char *text)
 {

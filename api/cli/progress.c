@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define NS_PER_S      1000000000ull
-#define QUIET_NS      (2 * NS_PER_S)
-#define LINE_EVERY_NS (5 * NS_PER_S)
-#define TTY_EVERY_NS  (NS_PER_S / 5)
+#define QUIET_NS      (2 * NS_PER_SECOND)
+#define LINE_EVERY_NS (5 * NS_PER_SECOND)
+#define TTY_EVERY_NS  (NS_PER_SECOND / 5)
 
 void progress_begin(struct progress *p)
 {
@@ -30,7 +29,7 @@ void progress_tick(struct progress *p, const char *text)
     p->shown_ns = now;
     fprintf(stderr, "%sskillvm: ", p->terminal ? "\r" : "");
     show_text(stderr, text);
-    fprintf(stderr, ", %llu s%s", (unsigned long long)((now - p->began_ns) / NS_PER_S),
+    fprintf(stderr, ", %llu s%s", (unsigned long long)((now - p->began_ns) / NS_PER_SECOND),
             p->terminal ? "\033[K" : "\n");
     fflush(stderr);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/remote.h"
 
+#include "api/cli/verbs.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +56,5 @@ int remote_failed(const struct cli *cli, const struct skillvm_error *error)
     struct err err = {0};
 
     (void)remote_explain(cli, error, &err);
-    cli_say("%s", err.message);
-    return CLI_FAILED;
+    return verbs_failed(&err);
 }

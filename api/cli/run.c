@@ -145,8 +145,9 @@ static int fetch_artifacts(const struct cli *cli, const struct run_result *resul
 /* For people: what the exit status alone would not say. */
 static void print_summary(const struct run_options *options, const struct run_result *result)
 {
-    char shown[NAMES_SHOWN_MAX];
-    const char *name = names_show(result->skill_name ? result->skill_name : "the skill", shown);
+    const struct names_shown shown =
+        names_shown(result->skill_name ? result->skill_name : "the skill");
+    const char *name = shown.text;
     const cJSON *warning;
 
     cJSON_ArrayForEach(warning, result->warnings)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* A daemon that could not be started is not tried again for each request. */
-#define RETRY_NS 10000000000ull
+#define RETRY_NS (10 * NS_PER_SECOND)
 
 void upstream_init(struct upstream *u, const struct cli *cli, const char *host)
 {

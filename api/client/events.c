@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions and tools whose events are passed on as they come. */
+#include "api/client/events.h"
+
 #include "api/client/client.h"
 #include "api/client/sse.h"
 #include "api/json/json_text.h"
@@ -10,16 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOST_MAX 65536u /* bytes of why there is no result */
+
 static const struct skillvm_events no_events;
 
-struct stream {
-    const struct skillvm_events *events;
-    struct buf text;   /* a piece of output, decoded */
-    struct buf result; /* the result's JSON */
-};
-
-static int give_output(struct stream *s, int (*give)(void *ctx, const char *data, size_t len),
-                       const char *data, size_t len)
+static int give_output(struct event_stream *s,
+                       int (*give)(void *ctx, const char *data, size_t len), const char *data,
+                       size_t len)
 {
     int result;
 
@@ -34,7 +33,7 @@ static int give_output(struct stream *s, int (*give)(void *ctx, const char *data
     return result ? result : give(s->events->ctx, (const char *)s->text.data, s->text.len);
 }
 
-static int give_status(const struct stream *s, const char *data, size_t len)
+static int give_status(const struct event_stream *s, const char *data, size_t len)
 {
     cJSON *json = cJSON_ParseWithLength(data, len);
     const char *id =
@@ -50,7 +49,7 @@ static int give_status(const struct stream *s, const char *data, size_t len)
 
 static int on_event(void *ctx, const char *name, const char *data, size_t len)
 {
-    struct stream *s = ctx;
+    struct event_stream *s = ctx;
 
     if (strcmp(name, "stdout") == 0)
         return give_output(s, s->events->on_stdout, data, len);
@@ -62,12 +61,14 @@ static int on_event(void *ctx, const char *name, const char *data, size_t len)
         buf_clear(&s->result);
         return buf_append(&s->result, data, len);
     }
+    if (strcmp(name, "error") == 0)
+        (void)buf_append_clipped(&s->lost, data, len);
     return 0;
 }
 
 static int on_body(void *ctx, const char *type, const void *data, size_t len)
 {
-    struct stream *s = ctx;
+    struct event_stream *s = ctx;
 
     (void)type;
     return buf_append(&s->result, data, len);
@@ -75,12 +76,12 @@ static int on_body(void *ctx, const char *type, const void *data, size_t len)
 
 static int should_stop(void *ctx)
 {
-    const struct stream *s = ctx;
+    const struct event_stream *s = ctx;
 
     return s->events->should_stop && s->events->should_stop(s->events->ctx);
 }
 
-static int give_result(struct stream *s, char **ret_result, struct skillvm_error *error)
+static int give_result(struct event_stream *s, char **ret_result, struct skillvm_error *error)
 {
     int result = 0;
 
@@ -98,31 +99,39 @@ static int give_result(struct stream *s, char **ret_result, struct skillvm_error
     return 0;
 }
 
-static void stream_finish(struct stream *s)
+void event_stream_begin(struct event_stream *s, const struct skillvm_events *events,
+                        size_t max_bytes, struct skillvm_request *request)
+{
+    *s = (struct event_stream){
+        .events = events ? events : &no_events,
+        .text = buf_init(max_bytes),
+        .result = buf_init(max_bytes),
+        .lost = buf_init(LOST_MAX),
+    };
+    request->accept = "text/event-stream";
+    request->on_event = on_event;
+    request->on_body = on_body;
+    request->should_stop = should_stop;
+    request->ctx = s;
+}
+
+void event_stream_finish(struct event_stream *s)
 {
     buf_finish(&s->text);
     buf_finish(&s->result);
+    buf_finish(&s->lost);
 }
 
 /* Makes the request with its answer as events. */
-static int stream(struct skillvm *client, const struct skillvm_request *request,
+static int stream(struct skillvm *client, struct skillvm_request *request,
                   const struct skillvm_events *events, char **ret_result,
                   struct skillvm_error *error)
 {
-    __attribute__((cleanup(stream_finish))) struct stream s = {
-        .events = events ? events : &no_events,
-        .text = buf_init(CLIENT_ANSWER_MAX),
-        .result = buf_init(CLIENT_ANSWER_MAX),
-    };
-    struct skillvm_request r = *request;
+    _cleanup_event_stream_ struct event_stream s;
     int result;
 
-    r.accept = "text/event-stream";
-    r.on_event = on_event;
-    r.on_body = on_body;
-    r.should_stop = should_stop;
-    r.ctx = &s;
-    result = skillvm_perform(client, &r, NULL, error);
+    event_stream_begin(&s, events, CLIENT_ANSWER_MAX, request);
+    result = skillvm_perform(client, request, NULL, error);
     return result < 0 ? result : give_result(&s, ret_result, error);
 }
 
@@ -131,7 +140,7 @@ int skillvm_run(struct skillvm *client, const char *request, int archive_fd,
                 struct skillvm_error *error)
 {
     const struct skillvm_upload archive = {.fd = archive_fd, .part = "skill_archive"};
-    const struct skillvm_request r = {
+    struct skillvm_request r = {
         .path = "/v1/executions",
         .json = request,
         .upload = archive_fd >= 0 ? &archive : NULL,

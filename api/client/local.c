@@ -15,17 +15,15 @@
 static int pack(const char *path, int *ret_fd, struct skillvm_error *error)
 {
     struct err err = {0};
-    int fd = memfd_create("skill", MFD_CLOEXEC);
+    _cleanup_fd_ int fd = memfd_create("skill", MFD_CLOEXEC);
     int result;
 
     if (fd < 0)
         return client_fail(error, errno, "cannot make an anonymous file: %s", strerror(errno));
     result = pack_folder(path, &archive_limits_default, fd, &err);
-    if (result < 0) {
-        fd_close(&fd);
+    if (result < 0)
         return client_fail(error, result == -ENOENT ? EIO : -result, "%s", err.message);
-    }
-    *ret_fd = fd;
+    *ret_fd = fd_steal(&fd);
     return 0;
 }
 

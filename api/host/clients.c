@@ -5,6 +5,7 @@
  */
 #include "api/host/clients.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ bool clients_waiting(const struct clients *c)
     return c->n > c->n_joined;
 }
 
+/* The last one takes its place: who drops while going through them goes backwards. */
 static void clients_drop(struct clients *c, struct client *client)
 {
     if (client->joined) {
@@ -39,9 +41,7 @@ static void clients_drop(struct clients *c, struct client *client)
         dial_finish(&client->dial);
         fd_close(&client->fd);
     }
-    client->used = false;
-    client->joined = false;
-    c->n--;
+    *client = c->list[--c->n];
 }
 
 /* As whom the daemon inside shall see a peer, by what the kernel says of it. 0 or -errno. */
@@ -63,41 +63,30 @@ void clients_accept(struct clients *c, int listen_fd, uint64_t now_ns)
 
     if (fd < 0)
         return;
-    if (clients_identify(fd, &uid) < 0) {
+    if (clients_full(c) || clients_identify(fd, &uid) < 0) {
         close(fd);
         return;
     }
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        struct client *client = &c->slot[i];
-
-        if (client->used)
-            continue;
-        *client = (struct client){.used = true,
-                                  .uid = uid,
-                                  .fd = fd,
-                                  .dial = DIAL_IDLE,
-                                  .retry_ns = now_ns,
-                                  .deadline_ns = now_ns + CLIENTS_PATIENCE_MS * 1000000ull};
-        c->n++;
-        return;
-    }
-    close(fd);
+    c->list[c->n++] = (struct client){.uid = uid,
+                                      .fd = fd,
+                                      .dial = DIAL_IDLE,
+                                      .retry_ns = now_ns,
+                                      .deadline_ns = now_ns + CLIENTS_PATIENCE_MS * NS_PER_MS};
 }
 
-void clients_poll(struct clients *c, struct pollfd *ret_pollfds)
+size_t clients_poll(struct clients *c, struct pollfd *ret_pollfds)
 {
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        struct client *client = &c->slot[i];
+    for (size_t i = 0; i < c->n; i++) {
+        struct client *client = &c->list[i];
         struct pollfd *pair = &ret_pollfds[2 * i];
 
         pair[0] = pair[1] = (struct pollfd){.fd = -1};
-        if (!client->used)
-            continue;
         if (client->joined)
             pump_poll(&client->pump, pair);
         else
             pair[0] = dial_poll(&client->dial);
     }
+    return 2 * c->n;
 }
 
 static bool clients_hung_up(int fd)
@@ -130,7 +119,7 @@ static bool clients_join(struct clients *c, struct client *client, uint16_t port
         return pump_run(&client->pump);
     }
     if (r != -EINPROGRESS)
-        client->retry_ns = now_ns + CLIENTS_RETRY_MS * 1000000ull;
+        client->retry_ns = now_ns + CLIENTS_RETRY_MS * NS_PER_MS;
     if (now_ns < client->deadline_ns)
         return true;
     send(client->fd, clients_sorry, sizeof(clients_sorry) - 1, MSG_NOSIGNAL);
@@ -139,12 +128,10 @@ static bool clients_join(struct clients *c, struct client *client, uint16_t port
 
 void clients_run(struct clients *c, uint16_t port, const uint8_t *token, uint64_t now_ns)
 {
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        struct client *client = &c->slot[i];
+    for (size_t i = c->n; i-- > 0;) {
+        struct client *client = &c->list[i];
         bool alive;
 
-        if (!client->used)
-            continue;
         if (!client->joined && port == 0)
             dial_finish(&client->dial);
         alive = client->joined ? pump_run(&client->pump)
@@ -156,16 +143,14 @@ void clients_run(struct clients *c, uint16_t port, const uint8_t *token, uint64_
 
 void clients_drop_joined(struct clients *c)
 {
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        if (c->slot[i].used && c->slot[i].joined)
-            clients_drop(c, &c->slot[i]);
+    for (size_t i = c->n; i-- > 0;) {
+        if (c->list[i].joined)
+            clients_drop(c, &c->list[i]);
     }
 }
 
 void clients_finish(struct clients *c)
 {
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        if (c->slot[i].used)
-            clients_drop(c, &c->slot[i]);
-    }
+    while (c->n > 0)
+        clients_drop(c, c->list);
 }

@@ -18,7 +18,6 @@
 #define CLIENTS_PATIENCE_MS 120000u
 
 struct client {
-    bool used;
     bool joined;
     uid_t uid;        /* as whom it is known inside */
     int fd;           /* until joined */
@@ -30,7 +29,7 @@ struct client {
 
 /* Zero it. */
 struct clients {
-    struct client slot[CLIENTS_MAX];
+    struct client list[CLIENTS_MAX]; /* the first n */
     unsigned n;
     unsigned n_joined;
 };
@@ -40,8 +39,8 @@ bool clients_full(const struct clients *c);
 bool clients_waiting(const struct clients *c);
 /* Takes one connection from the listening socket; does nothing when there is none. */
 void clients_accept(struct clients *c, int listen_fd, uint64_t now_ns);
-/* Fills 2 * CLIENTS_MAX entries for poll(2). */
-void clients_poll(struct clients *c, struct pollfd *ret_pollfds);
+/* Fills entries for poll(2), 2 * CLIENTS_MAX at most. How many. */
+size_t clients_poll(struct clients *c, struct pollfd *ret_pollfds);
 /* Goes on with every client. port 0: there is no host to reach now. */
 void clients_run(struct clients *c, uint16_t port, const uint8_t *token, uint64_t now_ns);
 /* The host is gone: ends what was joined to it. */

@@ -31,7 +31,7 @@ int dial_start(struct dial *d, uint16_t port, enum wire_op op, uid_t uid, const 
     if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno != EINPROGRESS)
         return -errno;
     wire_encode(d->preamble, &request, token);
-    d->deadline_ns = clock_monotonic_ns() + timeout_ms * 1000000ull;
+    d->deadline_ns = clock_monotonic_ns() + timeout_ms * NS_PER_MS;
     d->fd = fd_steal(&fd);
     return 0;
 }

@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,7 +34,6 @@
 #define RELAY_CLOCK_STEP_MS   50
 
 struct relay_conn {
-    bool used;
     bool joined; /* pump holds the descriptors; otherwise fd waits for the preamble */
     int fd;
     uint8_t preamble[WIRE_PREAMBLE_SIZE];
@@ -48,12 +46,13 @@ struct relay {
     int listen_fd;
     const char *socket_path;
     uint8_t token[WIRE_TOKEN_SIZE];
-    struct relay_conn conns[RELAY_CONNECTIONS_MAX];
+    struct relay_conn conns[RELAY_CONNECTIONS_MAX]; /* the first n_conns */
     size_t n_conns;
     size_t n_joined;
     struct log_limit refused;
 };
 
+/* The last one takes its place: who drops while going through them goes backwards. */
 static void relay_drop(struct relay *relay, struct relay_conn *conn)
 {
     if (conn->joined) {
@@ -61,8 +60,7 @@ static void relay_drop(struct relay *relay, struct relay_conn *conn)
         relay->n_joined--;
     }
     fd_close(&conn->fd);
-    conn->used = false;
-    relay->n_conns--;
+    *conn = relay->conns[--relay->n_conns];
 }
 
 static void relay_answer(int fd, char byte)
@@ -76,10 +74,10 @@ static void relay_set_clock(uint64_t realtime_ns)
 {
     uint64_t now_ns = clock_realtime_ns();
     uint64_t off_ns = now_ns > realtime_ns ? now_ns - realtime_ns : realtime_ns - now_ns;
-    struct timespec ts = {.tv_sec = (time_t)(realtime_ns / 1000000000u),
-                          .tv_nsec = (long)(realtime_ns % 1000000000u)};
+    struct timespec ts = {.tv_sec = (time_t)(realtime_ns / NS_PER_SECOND),
+                          .tv_nsec = (long)(realtime_ns % NS_PER_SECOND)};
 
-    if (off_ns < RELAY_CLOCK_STEP_MS * 1000000ull)
+    if (off_ns < RELAY_CLOCK_STEP_MS * NS_PER_MS)
         return;
     if (clock_settime(CLOCK_REALTIME, &ts) < 0)
         log_warn("relay", "event=clock error=%s", strerror(errno));
@@ -92,36 +90,20 @@ static void relay_set_clock(uint64_t realtime_ns)
  * Connects as a user: the daemon judges by what the kernel says of its peer. Files are still
  * reached as before, for who may open the socket was decided outside.
  */
-static int relay_connect_as(int fd, const struct sockaddr_un *addr, uid_t uid)
+static int relay_dial(const char *path, uid_t uid)
 {
     const uid_t own = geteuid();
-    int r;
+    int fd;
 
     if (uid != own && seteuid(uid) < 0)
         return -errno;
     (void)setfsuid(own);
-    r = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
+    fd = fd_connect_unix(path, SOCK_NONBLOCK);
     if (uid != own && seteuid(own) < 0) {
         log_error("relay", "event=user error=%s", strerror(errno));
         _exit(1);
     }
-    return r;
-}
-
-static int relay_dial(const char *path, uid_t uid)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    _cleanup_fd_ int fd = -1;
-    int r;
-
-    if (strlen(path) >= sizeof(addr.sun_path))
-        return -ENAMETOOLONG;
-    strcpy(addr.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    r = relay_connect_as(fd, &addr, uid);
-    return r < 0 ? r : fd_steal(&fd);
+    return fd;
 }
 
 static void relay_power_off(void)
@@ -191,10 +173,10 @@ static void relay_drop_oldest_stranger(struct relay *relay)
 {
     struct relay_conn *oldest = NULL;
 
-    for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+    for (size_t i = 0; i < relay->n_conns; i++) {
         struct relay_conn *conn = &relay->conns[i];
 
-        if (conn->used && !conn->joined && (!oldest || conn->deadline_ns < oldest->deadline_ns))
+        if (!conn->joined && (!oldest || conn->deadline_ns < oldest->deadline_ns))
             oldest = conn;
     }
     if (oldest)
@@ -210,19 +192,9 @@ static void relay_accept(struct relay *relay)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (relay->n_conns - relay->n_joined >= RELAY_STRANGERS_MAX)
         relay_drop_oldest_stranger(relay);
-    for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
-        struct relay_conn *conn = &relay->conns[i];
-
-        if (conn->used)
-            continue;
-        *conn = (struct relay_conn){.used = true,
-                                    .fd = fd,
-                                    .deadline_ns =
-                                        clock_monotonic_ns() + RELAY_PREAMBLE_MS * 1000000ull};
-        relay->n_conns++;
-        return;
-    }
-    close(fd);
+    /* There is room: the loop accepts only while fewer than RELAY_JOINED_MAX are joined. */
+    relay->conns[relay->n_conns++] = (struct relay_conn){
+        .fd = fd, .deadline_ns = clock_monotonic_ns() + RELAY_PREAMBLE_MS * NS_PER_MS};
 }
 
 static int relay_loop(struct relay *relay)
@@ -234,13 +206,11 @@ static int relay_loop(struct relay *relay)
 
         fds[0] = (struct pollfd){
             .fd = relay->n_joined < RELAY_JOINED_MAX ? relay->listen_fd : -1, .events = POLLIN};
-        for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+        for (size_t i = 0; i < relay->n_conns; i++) {
             struct relay_conn *conn = &relay->conns[i];
             struct pollfd *pair = &fds[1 + 2 * i];
 
             pair[0] = pair[1] = (struct pollfd){.fd = -1};
-            if (!conn->used)
-                continue;
             if (conn->joined) {
                 pump_poll(&conn->pump, pair);
                 continue;
@@ -249,19 +219,17 @@ static int relay_loop(struct relay *relay)
             if (conn->deadline_ns < next_ns)
                 next_ns = conn->deadline_ns;
         }
-        if (poll(fds, 1 + 2 * RELAY_CONNECTIONS_MAX,
+        if (poll(fds, 1 + 2 * relay->n_conns,
                  next_ns == UINT64_MAX ? -1 : clock_timeout_ms(next_ns)) < 0) {
             if (errno == EINTR)
                 continue;
             return -errno;
         }
         now_ns = clock_monotonic_ns();
-        for (size_t i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+        for (size_t i = relay->n_conns; i-- > 0;) {
             struct relay_conn *conn = &relay->conns[i];
             bool alive = true;
 
-            if (!conn->used)
-                continue;
             if (fds[1 + 2 * i].revents || fds[2 + 2 * i].revents)
                 alive = conn->joined ? pump_run(&conn->pump) : relay_read_preamble(relay, conn);
             else if (!conn->joined && now_ns >= conn->deadline_ns)

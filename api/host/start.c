@@ -82,7 +82,7 @@ static int start_line(char *line, void (*progress)(void *arg, const char *text),
 static int start_wait(int fd, void (*progress)(void *arg, const char *text), void *arg,
                       struct err *err)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + START_PATIENCE_MS * 1000000ull;
+    uint64_t deadline_ns = clock_monotonic_ns() + START_PATIENCE_MS * NS_PER_MS;
     char text[2048], *end;
     size_t len = 0;
     int r = 0;

@@ -36,7 +36,6 @@
 #define SUPERVISOR_BOOT_LEAST_MS 1000u /* an end before that is a wrong command line */
 #define SUPERVISOR_PORT_TRIES    5u
 #define SUPERVISOR_LOOP_MS       1000
-#define SUPERVISOR_SECOND_NS     1000000000ull
 
 /* Entries of poll(2): these, then two for each client. */
 enum {
@@ -163,7 +162,7 @@ static bool supervisor_hopeless(struct supervisor *s, bool port_taken, uint64_t 
         return false;
     if (port_taken)
         return ++s->port_tries >= SUPERVISOR_PORT_TRIES;
-    return now_ns - s->boot_ns < SUPERVISOR_BOOT_LEAST_MS * 1000000ull ||
+    return now_ns - s->boot_ns < SUPERVISOR_BOOT_LEAST_MS * NS_PER_MS ||
            s->failures + 1 >= SUPERVISOR_BOOT_TRIES;
 }
 
@@ -198,7 +197,7 @@ static int supervisor_lost(struct supervisor *s, const char *reason, uint64_t no
                  s->status.restarts, pause_ms);
     }
     s->status.state = HOST_BOOTING;
-    s->start_again_ns = now_ns + pause_ms * 1000000ull;
+    s->start_again_ns = now_ns + pause_ms * NS_PER_MS;
     supervisor_publish(s);
     return 0;
 }
@@ -206,7 +205,7 @@ static int supervisor_lost(struct supervisor *s, const char *reason, uint64_t no
 static void supervisor_ready(struct supervisor *s, uint64_t now_ns)
 {
     s->status.state = HOST_READY;
-    s->status.boot_ms = (now_ns - s->boot_ns) / 1000000;
+    s->status.boot_ms = (now_ns - s->boot_ns) / NS_PER_MS;
     s->failures = 0;
     log_info("host", "event=ready boot_ms=%llu restarts=%u",
              (unsigned long long)s->status.boot_ms, s->status.restarts);
@@ -224,7 +223,7 @@ static void supervisor_stop(struct supervisor *s, uint64_t now_ns)
     }
     log_info("host", "event=stop");
     s->status.state = HOST_STOPPING;
-    s->stop_deadline_ns = now_ns + SUPERVISOR_STOP_MS * 1000000ull;
+    s->stop_deadline_ns = now_ns + SUPERVISOR_STOP_MS * NS_PER_MS;
     watch_finish(&s->watch);
     fd_close(&s->listen_fd);
     unlink(s->options->socket_path);
@@ -263,7 +262,7 @@ static bool supervisor_stopped(struct supervisor *s, bool reachable, uint64_t no
 
 static void supervisor_progress(struct supervisor *s, uint64_t now_ns)
 {
-    uint64_t seconds = (now_ns - s->boot_ns) / SUPERVISOR_SECOND_NS;
+    uint64_t seconds = (now_ns - s->boot_ns) / NS_PER_SECOND;
     char line[64];
 
     if (s->ready_fd < 0 || s->qemu.pid == 0 || seconds == s->progress_s)
@@ -322,6 +321,7 @@ static int supervisor_loop(struct supervisor *s)
     for (;;) {
         bool stopping = s->status.state == HOST_STOPPING, reachable;
         uint64_t now_ns;
+        nfds_t n;
         int r, timeout_ms = 200;
 
         if (s->status.state == HOST_READY && !clients_waiting(&s->clients))
@@ -335,13 +335,13 @@ static int supervisor_loop(struct supervisor *s)
         fds[SLOT_OUTPUT] = (struct pollfd){.fd = s->qemu.output_fd, .events = POLLIN};
         fds[SLOT_WATCH] = watch_poll(&s->watch);
         fds[SLOT_COMMAND] = dial_poll(&s->command);
-        clients_poll(&s->clients, &fds[SLOT_CLIENTS]);
-        if (poll(fds, SLOT_CLIENTS + 2 * CLIENTS_MAX, timeout_ms) < 0 && errno != EINTR)
+        n = SLOT_CLIENTS + clients_poll(&s->clients, &fds[SLOT_CLIENTS]);
+        if (poll(fds, n, timeout_ms) < 0 && errno != EINTR)
             return err_set_errno(s->err, errno, "poll failed");
 
         now_ns = clock_monotonic_ns();
         /* A machine that stood still for a while says nothing about the host inside. */
-        if (now_ns - s->loop_ns > 5 * SUPERVISOR_SECOND_NS)
+        if (now_ns - s->loop_ns > 5 * NS_PER_SECOND)
             watch_excuse(&s->watch, now_ns - s->loop_ns);
         s->loop_ns = now_ns;
         if (fds[SLOT_SIGNAL].revents)
@@ -369,15 +369,12 @@ static int supervisor_listen(const char *path, struct err *err)
         return err_set(err, ENAMETOOLONG, "the socket path %s is longer than %zu bytes", path,
                        sizeof(addr.sun_path) - 1);
     strcpy(addr.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_set_errno(err, errno, "cannot make a socket");
+    fd = fd_connect_unix(path, SOCK_NONBLOCK);
     /* EAGAIN: somebody is there and too busy to accept. */
-    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN)
+    if (fd >= 0 || fd == -EAGAIN)
         return err_set(err, EALREADY, "somebody already listens on %s", path);
-    if (errno != ECONNREFUSED && errno != ENOENT)
-        return err_set_errno(err, errno, "cannot tell whether somebody listens on %s", path);
-    fd_close(&fd);
+    if (fd != -ECONNREFUSED && fd != -ENOENT)
+        return err_set_errno(err, -fd, "cannot tell whether somebody listens on %s", path);
     if (unlink(path) < 0 && errno != ENOENT)
         return err_set_errno(err, errno, "cannot replace %s", path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

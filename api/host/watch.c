@@ -27,7 +27,7 @@ void watch_boot(struct watch *w, uint32_t silence_ms, uint64_t now_ns)
     w->on = true;
     w->silence_ms = silence_ms ? silence_ms : WATCH_SILENCE_MS;
     w->heard_ns = now_ns;
-    w->next_ns = now_ns + WATCH_RETRY_MS * 1000000ull;
+    w->next_ns = now_ns + WATCH_RETRY_MS * NS_PER_MS;
     w->next_clock_ns = now_ns;
 }
 
@@ -63,7 +63,7 @@ static void watch_again(struct watch *w, uint64_t now_ns, uint32_t pause_ms)
 {
     fd_close(&w->fd);
     w->setting_clock = false;
-    w->next_ns = now_ns + pause_ms * 1000000ull;
+    w->next_ns = now_ns + pause_ms * NS_PER_MS;
 }
 
 static void watch_ask(struct watch *w, uint16_t port, const uint8_t *token, uint64_t now_ns)
@@ -82,7 +82,7 @@ static void watch_dialled(struct watch *w, uint64_t now_ns)
     if (r == -EINPROGRESS)
         return;
     if (r == 0 && w->setting_clock) {
-        w->next_clock_ns = now_ns + WATCH_CLOCK_MS * 1000000ull;
+        w->next_clock_ns = now_ns + WATCH_CLOCK_MS * NS_PER_MS;
         watch_again(w, now_ns, WATCH_RETRY_MS);
         return;
     }
@@ -93,7 +93,7 @@ static void watch_dialled(struct watch *w, uint64_t now_ns)
         return;
     }
     w->answer_len = 0;
-    w->probe_deadline_ns = now_ns + WATCH_PROBE_MS * 1000000ull;
+    w->probe_deadline_ns = now_ns + WATCH_PROBE_MS * NS_PER_MS;
 }
 
 /* True when the answer is whole and good. */
@@ -130,7 +130,7 @@ enum watch_result watch_run(struct watch *w, uint16_t port, const uint8_t *token
         w->heard_ns = now_ns;
         return WATCH_ANSWERED;
     }
-    if (now_ns > w->heard_ns && now_ns - w->heard_ns > watch_patience_ms(w) * 1000000ull)
+    if (now_ns > w->heard_ns && now_ns - w->heard_ns > watch_patience_ms(w) * NS_PER_MS)
         return WATCH_EXPIRED;
     return WATCH_WAITING;
 }

@@ -8,7 +8,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 static const uint8_t wire_magic[4] = {'s', 'v', 'r', '2'};
@@ -50,13 +49,9 @@ int wire_decode(const uint8_t *preamble, const uint8_t *token, struct wire_reque
 
 int wire_token_read(const char *path, uint8_t *ret_token)
 {
-    uint8_t token[WIRE_TOKEN_SIZE + 1];
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
+    char token[WIRE_TOKEN_SIZE + 2]; /* one byte too many is noticed */
+    ssize_t n = fd_read_text(path, token, sizeof(token));
 
-    if (fd < 0)
-        return -errno;
-    n = fd_read_full(fd, token, sizeof(token));
     if (n < 0)
         return (int)n;
     if (n != WIRE_TOKEN_SIZE)

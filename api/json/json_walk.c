@@ -65,3 +65,10 @@ char *json_strdup(struct json_slice value, size_t max)
     }
     return (char *)text.data;
 }
+
+char *json_strdup_member(struct json_slice object, const char *key, size_t max)
+{
+    struct json_slice value;
+
+    return json_find(object, key, &value) ? json_strdup(value, max) : NULL;
+}

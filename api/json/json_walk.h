@@ -36,5 +36,7 @@ bool json_is_string(struct json_slice value);
  * string, is longer, holds U+0000, or memory ran out.
  */
 char *json_strdup(struct json_slice value, size_t max);
+/* The same for a member of an object; NULL when there is none too. */
+char *json_strdup_member(struct json_slice object, const char *key, size_t max);
 
 #endif

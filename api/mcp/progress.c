@@ -79,7 +79,7 @@ void mcp_progress_say(struct mcp_progress *p, const char *text)
 void mcp_progress_tick(struct mcp_progress *p)
 {
     uint64_t now = clock_monotonic_ns();
-    uint64_t silent_ms = (now - p->last_ns) / 1000000;
+    uint64_t silent_ms = (now - p->last_ns) / NS_PER_MS;
     char text[64];
 
     if (p->token.len == 0)
@@ -88,7 +88,7 @@ void mcp_progress_tick(struct mcp_progress *p)
         tell_output(p, whole_lines(p));
     if (silent_ms >= MCP_PROGRESS_BEAT_MS && now > p->last_ns) {
         snprintf(text, sizeof(text), "it has taken %u s so far",
-                 (unsigned)((now - p->began_ns) / 1000000000));
+                 (unsigned)((now - p->began_ns) / NS_PER_SECOND));
         mcp_progress_say(p, text);
     }
 }

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,11 +18,8 @@
 
 static char *skill_uri(struct json_slice skill)
 {
-    struct json_slice value;
-    _cleanup_free_ char *name =
-        json_find(skill, "name", &value) ? json_strdup(value, FIELD_MAX) : NULL;
-    _cleanup_free_ char *version =
-        json_find(skill, "version", &value) ? json_strdup(value, FIELD_MAX) : NULL;
+    _cleanup_free_ char *name = json_strdup_member(skill, "name", FIELD_MAX);
+    _cleanup_free_ char *version = json_strdup_member(skill, "version", FIELD_MAX);
 
     return name && version ? uri_for_skill(name, version) : NULL;
 }
@@ -80,21 +78,12 @@ int mcp_resources_templates(struct mcp_call *call, struct mcp_answer *answer)
     return 0;
 }
 
-/* Three bytes become four characters. */
 static int append_base64(struct buf *out, const uint8_t *data, size_t len)
 {
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    int r = buf_reserve(out, (len + 2) / 3 * 4);
+    int r = buf_reserve(out, (len + 2) / 3 * 4 + 1);
 
-    for (size_t i = 0; r == 0 && i < len; i += 3) {
-        size_t n = len - i < 3 ? len - i : 3;
-        uint32_t v = (uint32_t)data[i] << 16 | (n > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
-                     (n > 2 ? data[i + 2] : 0);
-        const char four[4] = {digits[v >> 18], digits[v >> 12 & 63],
-                              n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '='};
-        r = buf_append(out, four, sizeof(four));
-    }
+    if (r == 0)
+        out->len += (size_t)EVP_EncodeBlock(out->data + out->len, data, (int)len);
     return r;
 }
 
@@ -194,9 +183,7 @@ static int read_resource(struct mcp_call *call, const char *uri, struct mcp_answ
 
 int mcp_resources_read(struct mcp_call *call, struct mcp_answer *answer)
 {
-    struct json_slice value;
-    _cleanup_free_ char *uri =
-        json_find(call->message.params, "uri", &value) ? json_strdup(value, URI_MAX) : NULL;
+    _cleanup_free_ char *uri = json_strdup_member(call->message.params, "uri", URI_MAX);
 
     return uri ? read_resource(call, uri, answer)
                : mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,

@@ -261,7 +261,7 @@ void mcp_server_take(struct mcp_server *s, const char *line, size_t len)
 
 bool mcp_server_stop(struct mcp_server *s)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + s->config.cancel_end_ms * UINT64_C(1000000);
+    uint64_t deadline_ns = clock_monotonic_ns() + s->config.cancel_end_ms * NS_PER_MS;
     bool stopped;
 
     s->stopping = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's tools: listing them, and running one with its progress. */
+#include "api/client/events.h"
 #include "api/json/json_walk.h"
 #include "api/mcp/call.h"
 #include "api/mcp/page.h"
@@ -12,24 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 512u
-#define CANCEL_WAIT_MS 5000u
+#define NAME_MAX_BYTES   512u
+#define CANCEL_WAIT_MS   5000u
+#define EXECUTION_ID_MAX 64u
 
 struct tool_run {
     struct mcp_call *call;
     struct mcp_progress progress;
     char path[128]; /* "/v1/executions/ID" once the daemon has said it, else "" */
     char status[32];
-    struct buf result; /* its JSON */
-    struct buf lost;   /* the JSON of why there will be no result */
-    struct buf text;   /* a piece of output, decoded */
+    struct event_stream stream;
 };
 
 static char *tool_name(struct json_slice tool)
 {
-    struct json_slice name;
-
-    return json_find(tool, "name", &name) ? json_strdup(name, NAME_MAX_BYTES) : NULL;
+    return json_strdup_member(tool, "name", NAME_MAX_BYTES);
 }
 
 static void write_tool(struct json_writer *w, struct json_slice tool)
@@ -48,64 +46,30 @@ int mcp_tools_list(struct mcp_call *call, struct mcp_answer *answer)
 /* Becomes part of a path. */
 static bool is_execution_id(const char *text)
 {
-    return text && *text &&
+    return *text && strlen(text) <= EXECUTION_ID_MAX &&
            !text[strspn(text,
                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")];
 }
 
-static void take_status(struct tool_run *run, struct json_slice event)
+static int on_status(void *ctx, const char *id, const char *status)
 {
-    struct json_slice value;
-    _cleanup_free_ char *id = NULL, *status = NULL;
+    struct tool_run *run = ctx;
 
-    if (json_find(event, "execution_id", &value))
-        id = json_strdup(value, 64);
-    if (json_find(event, "status", &value))
-        status = json_strdup(value, sizeof(run->status) - 1);
     if (is_execution_id(id))
         snprintf(run->path, sizeof(run->path), "/v1/executions/%s", id);
-    if (status && strcmp(status, run->status) != 0) {
+    if (strlen(status) < sizeof(run->status) && strcmp(status, run->status) != 0) {
         snprintf(run->status, sizeof(run->status), "%s", status);
         mcp_progress_say(&run->progress, status);
     }
-}
-
-static int take_output(struct tool_run *run, struct json_slice event)
-{
-    struct json_slice data;
-
-    buf_clear(&run->text);
-    if (!json_find(event, "data", &data) || json_append_decoded(&run->text, data) < 0)
-        return -EPROTO;
-    mcp_progress_output(&run->progress, run->text.data, run->text.len);
     return 0;
 }
 
-static int on_event(void *ctx, const char *name, const char *data, size_t len)
+static int on_output(void *ctx, const char *data, size_t len)
 {
     struct tool_run *run = ctx;
-    struct json_slice event;
 
-    if (strcmp(name, "result") == 0)
-        return buf_append(&run->result, data, len);
-    if (strcmp(name, "error") == 0)
-        return buf_append(&run->lost, data, len);
-    if (json_text_check(data, len, &event, NULL) < 0)
-        return -EPROTO;
-    if (strcmp(name, "status") == 0)
-        take_status(run, event);
-    else if (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0)
-        return take_output(run, event);
+    mcp_progress_output(&run->progress, data, len);
     return 0;
-}
-
-/* A daemon that gives no events gives the result alone. */
-static int on_body(void *ctx, const char *type, const void *data, size_t len)
-{
-    struct tool_run *run = ctx;
-
-    (void)type;
-    return buf_append(&run->result, data, len);
 }
 
 /* The execution goes on without its caller, so a cancelled call waits until it has a name. */
@@ -154,16 +118,16 @@ static int refuse(struct mcp_answer *answer, const char *name,
 
 static int write_result(struct tool_run *run, struct mcp_answer *answer)
 {
-    struct json_slice result, message;
+    const struct buf *given = &run->stream.result, *lost = &run->stream.lost;
+    struct json_slice result;
     _cleanup_free_ char *text = NULL;
 
-    if (json_text_check((const char *)run->result.data, run->result.len, &result, NULL) == 0) {
+    if (json_text_check((const char *)given->data, given->len, &result, NULL) == 0) {
         mcp_result_write(run->call, result, &answer->result);
         return 0;
     }
-    if (json_text_check((const char *)run->lost.data, run->lost.len, &result, NULL) == 0 &&
-        json_find(result, "message", &message))
-        text = json_strdup(message, SKILLVM_MESSAGE_MAX);
+    if (json_text_check((const char *)lost->data, lost->len, &result, NULL) == 0)
+        text = json_strdup_member(result, "message", SKILLVM_MESSAGE_MAX);
     return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "%s",
                            text ? text : "the daemon ended the connection without a result");
 }
@@ -172,21 +136,21 @@ static int perform(struct tool_run *run, const char *name, const char *json,
                    struct mcp_answer *answer)
 {
     const struct mcp_config *config = run->call->config;
-    struct skillvm_request request = {
-        .path = "/v1/tools/call",
-        .accept = "text/event-stream",
-        .json = json,
-        .on_body = on_body,
-        .on_event = on_event,
-        .should_stop = should_stop,
-        .ctx = run,
-    };
+    const struct skillvm_events events = {.on_status = on_status,
+                                          .on_stdout = on_output,
+                                          .on_stderr = on_output,
+                                          .should_stop = should_stop,
+                                          .ctx = run};
+    struct skillvm_request request = {.path = "/v1/tools/call", .json = json};
     struct skillvm_error error = {0};
-    int r = config->perform(config->ctx, &request, &error);
+    int r;
+
+    event_stream_begin(&run->stream, &events, MCP_DAEMON_MAX, &request);
+    r = config->perform(config->ctx, &request, &error);
 
     mcp_progress_end(&run->progress);
     if (run->call->cancelled) {
-        if (run->result.len == 0)
+        if (run->stream.result.len == 0)
             cancel(run);
         return 0;
     }
@@ -198,18 +162,13 @@ static int perform(struct tool_run *run, const char *name, const char *json,
 static int run_tool(struct mcp_call *call, const char *name, const char *json,
                     struct mcp_answer *answer)
 {
-    struct tool_run run = {.call = call,
-                           .result = buf_init(MCP_DAEMON_MAX),
-                           .lost = buf_init(65536),
-                           .text = buf_init(MCP_DAEMON_MAX)};
+    struct tool_run run = {.call = call};
     int r;
 
     mcp_progress_init(&run.progress, call);
     r = perform(&run, name, json, answer);
     mcp_progress_finish(&run.progress);
-    buf_finish(&run.result);
-    buf_finish(&run.lost);
-    buf_finish(&run.text);
+    event_stream_finish(&run.stream);
     return r;
 }
 

@@ -50,7 +50,7 @@ static void *run(void *ctx)
     while (!w->stopping) {
         pthread_mutex_unlock(&w->lock);
         look(w);
-        next_ns = clock_monotonic_ns() + w->config->watch_ms * UINT64_C(1000000);
+        next_ns = clock_monotonic_ns() + w->config->watch_ms * NS_PER_MS;
         pthread_mutex_lock(&w->lock);
         while (!w->stopping && cond_wait_until(&w->wake, &w->lock, next_ns))
             ;

@@ -4,13 +4,12 @@
 
 #include "api/daemon/config/config_keys.h"
 #include "api/daemon/config/config_options.h"
+#include "base/help_text.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SAMPLE_WIDTH 92u
 
 /* Its text and its range, and more that belongs to that. */
 static void say(const struct config_key *key, const char *more, char *text, size_t size)
@@ -100,17 +99,9 @@ void pages_settings(void)
 /* A comment in lines of a bounded width. */
 static void put_comment(const char *text, int indent)
 {
-    size_t column = (size_t)printf("%*s#", indent, "");
+    int column = printf("%*s# ", indent, "");
 
-    while (*text) {
-        size_t len = strcspn(text, " ");
-
-        if (column + 1 + len > SAMPLE_WIDTH)
-            column = (size_t)printf("\n%*s#", indent, "") - 1;
-        column += (size_t)printf(" %.*s", (int)len, text);
-        text += len + (text[len] == ' ');
-    }
-    putchar('\n');
+    help_text_fill(text, strlen(text), (size_t)column, "# ");
 }
 
 static void put_value(const struct config_key *key, const struct config *config)

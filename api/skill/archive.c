@@ -100,6 +100,15 @@ static void take_off(char *path, const char *folder)
         memmove(path, path + n + 1, strlen(path + n + 1) + 1);
 }
 
+static bool has_path(const struct skill_archive *archive, const char *path)
+{
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        if (strcmp(archive->entries[i].path, path) == 0)
+            return true;
+    }
+    return false;
+}
+
 /*
  * Finds the skill's root: SKILL.md at the top, or in the one folder that holds everything,
  * which is then taken off every name.
@@ -110,10 +119,8 @@ static int find_root(struct ingest *in, struct err *err)
     const char *nested = find_nested(archive);
     size_t n;
 
-    for (size_t i = 0; i < archive->n_entries; i++) {
-        if (strcmp(archive->entries[i].path, "SKILL.md") == 0)
-            return 0;
-    }
+    if (has_path(archive, "SKILL.md"))
+        return 0;
     if (!nested)
         return err_set(err, EINVAL, "there is no SKILL.md in the archive");
     n = strcspn(nested, "/");
@@ -138,15 +145,6 @@ static int find_root(struct ingest *in, struct err *err)
         i++;
     }
     return 0;
-}
-
-static bool has_path(const struct skill_archive *archive, const char *path)
-{
-    for (size_t i = 0; i < archive->n_entries; i++) {
-        if (strcmp(archive->entries[i].path, path) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* Folders that entries imply are entries too, so that the tar does not depend on the packer. */

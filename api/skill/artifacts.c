@@ -9,7 +9,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,9 +19,8 @@ struct artifacts {
     struct artifacts_limits limits;
     struct tar_reader *reader;
     struct archive *out;
-    locale_t utf8; /* libarchive converts names by the thread's locale */
-    int spool_fd;  /* begins with the current file: written out only once it is whole */
-    bool keeping;  /* the current entry is a file that is kept */
+    int spool_fd; /* begins with the current file: written out only once it is whole */
+    bool keeping; /* the current entry is a file that is kept */
     bool executable;
     uint64_t current_size;
     uint64_t current_mtime;
@@ -186,7 +184,6 @@ struct artifacts *artifacts_create(int out_fd, int spool_fd,
     a->limits = *limits;
     a->spool_fd = spool_fd;
     a->names = name_tree_init(limits->folders, limits->names_bytes);
-    a->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     a->reader = tar_reader_create(&tar_ops, a);
     a->out = archive_write_new();
     if (!a->reader || !a->out)
@@ -206,13 +203,12 @@ no_memory:
 
 int artifacts_push(struct artifacts *a, const void *data, size_t len, struct err *err)
 {
-    locale_t before = a->utf8 ? uselocale(a->utf8) : (locale_t)0;
+    locale_t before = uselocale(names_locale());
 
     a->err = err;
     int result = tar_reader_push(a->reader, data, len, err);
     a->err = NULL;
-    if (a->utf8)
-        uselocale(before);
+    uselocale(before);
     if (result == -ENOMEM)
         return err_set(err, ENOMEM, "out of memory for the artifacts");
     return result;
@@ -268,7 +264,5 @@ void artifacts_destroy(struct artifacts *a)
     free(a->list);
     name_tree_finish(&a->names);
     skill_strings_finish(&a->warnings);
-    if (a->utf8)
-        freelocale(a->utf8);
     free(a);
 }

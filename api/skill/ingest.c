@@ -11,7 +11,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -299,14 +298,10 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
                        (unsigned long long)limits->archive_bytes);
 
     /* Names are UTF-8 whatever locale the process has: libarchive converts by the thread's. */
-    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+    locale_t before = uselocale(names_locale());
     int result = read_archive(&in, in_fd, limits, err);
 
-    if (utf8) {
-        uselocale(before);
-        freelocale(utf8);
-    }
+    uselocale(before);
     if (result < 0) {
         skill_archive_finish(&in.archive);
         fd_close(&in.spool_fd);

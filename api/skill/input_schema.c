@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/input_schema.h"
 
+#include "api/json/json_text.h"
+
 #include <cjson/cJSON.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,27 +18,8 @@ static const cJSON *member(const cJSON *json, const char *key)
 /* True for a number as JSON writes it. */
 static bool is_json_number(const char *text)
 {
-    size_t n;
-
-    text += *text == '-';
-    n = strspn(text, "0123456789");
-    if (n == 0 || (n > 1 && text[0] == '0'))
-        return false;
-    text += n;
-    if (*text == '.') {
-        n = strspn(text + 1, "0123456789");
-        if (n == 0)
-            return false;
-        text += n + 1;
-    }
-    if (*text == 'e' || *text == 'E') {
-        text += 1 + (text[1] == '+' || text[1] == '-');
-        n = strspn(text, "0123456789");
-        if (n == 0)
-            return false;
-        text += n;
-    }
-    return *text == '\0';
+    return (*text == '-' || isdigit((unsigned char)*text)) &&
+           json_text_check(text, strlen(text), NULL, NULL) == 0;
 }
 
 static bool is_one_of(const char *text, const char *a, const char *b, const char *c)

@@ -18,8 +18,10 @@ static bool is_control(uint32_t code)
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
+struct names_shown names_shown(const char *name)
 {
+    struct names_shown shown;
+    char *out = shown.text;
     const size_t room = NAMES_SHOWN_MAX - 4;
     size_t len = strlen(name);
     size_t used = 0;
@@ -45,14 +47,6 @@ const char *names_show(const char *name, char out[NAMES_SHOWN_MAX])
         at += bytes;
     }
     out[used] = '\0';
-    return out;
-}
-
-struct names_shown names_shown(const char *name)
-{
-    struct names_shown shown;
-
-    names_show(name, shown.text);
     return shown;
 }
 
@@ -123,26 +117,33 @@ int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *
     return 0;
 }
 
-static locale_t fold_locale;
+static locale_t utf8_locale;
 
-static void make_fold_locale(void)
+static void make_locale(void)
 {
-    fold_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    utf8_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+}
+
+locale_t names_locale(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_locale);
+    return utf8_locale;
 }
 
 static uint32_t fold(uint32_t code)
 {
     if (code < 0x80)
         return code >= 'A' && code <= 'Z' ? code + 32 : code;
-    return fold_locale ? (uint32_t)towlower_l((wint_t)code, fold_locale) : code;
+    return utf8_locale ? (uint32_t)towlower_l((wint_t)code, utf8_locale) : code;
 }
 
 int names_case_compare(const char *a, const char *b)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     size_t a_len = strlen(a), b_len = strlen(b);
 
-    pthread_once(&once, make_fold_locale);
+    (void)names_locale();
     while (a_len && b_len) {
         uint32_t x, y;
         size_t a_n = utf8_decode(a, a_len, &x);

@@ -8,22 +8,23 @@
 
 #include "base/err.h"
 
+#include <locale.h>
+
 #define NAMES_PATH_MAX      1024u /* bytes of a whole name */
 #define NAMES_COMPONENT_MAX 255u  /* bytes between two slashes */
 #define NAMES_DEPTH_MAX     32u   /* components */
 
 #define NAMES_SHOWN_MAX 128u
-/*
- * The name as a person may see it: control and non-UTF-8 bytes as \xNN, a long one cut with
- * "...". Returns out.
- */
-const char *names_show(const char *name, char out[NAMES_SHOWN_MAX]);
-
-/* The same as a value, for a message: names_shown(name).text. */
 struct names_shown {
     char text[NAMES_SHOWN_MAX];
 };
+
+/*
+ * The name as a person may see it: control and non-UTF-8 bytes as \xNN, a long one cut with
+ * "...". A value, for a message: names_shown(name).text.
+ */
 struct names_shown names_shown(const char *name);
+
 /* err_set() with 'entry "name": ' before the message. */
 int names_refuse(struct err *err, int code, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -34,6 +35,12 @@ int names_refuse(struct err *err, int code, const char *name, const char *format
  * backslash, control byte, not UTF-8, or over one of the limits above.
  */
 int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *err);
+
+/*
+ * The C.UTF-8 locale, made once, for uselocale(3): libarchive converts names by the thread's. 0
+ * where there is none, with which uselocale changes nothing.
+ */
+locale_t names_locale(void);
 
 /*
  * Compares two valid UTF-8 names without regard to case (simple case folding by code point, in

@@ -95,16 +95,17 @@ static void refused_names(void **state)
 
 static void shown_names(void **state)
 {
-    char out[NAMES_SHOWN_MAX], big[600];
+    struct names_shown shown;
+    char big[600];
     (void)state;
 
-    assert_string_equal(names_show("plain \xc3\xa9", out), "plain \xc3\xa9");
-    assert_string_equal(names_show("a\x1b[2J\n\xff", out), "a\\x1b[2J\\x0a\\xff");
+    assert_string_equal(names_shown("plain \xc3\xa9").text, "plain \xc3\xa9");
+    assert_string_equal(names_shown("a\x1b[2J\n\xff").text, "a\\x1b[2J\\x0a\\xff");
     memset(big, '\x01', sizeof(big) - 1);
     big[sizeof(big) - 1] = '\0';
-    names_show(big, out);
-    assert_true(strlen(out) < NAMES_SHOWN_MAX);
-    assert_non_null(strstr(out, "..."));
+    shown = names_shown(big);
+    assert_true(strlen(shown.text) < NAMES_SHOWN_MAX);
+    assert_non_null(strstr(shown.text, "..."));
 }
 
 static void case_compare(void **state)

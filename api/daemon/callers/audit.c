@@ -4,6 +4,7 @@
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <pthread.h>
@@ -91,14 +92,13 @@ static void write_refusals(struct audit *audit, uint64_t now_ns)
 void audit_refused(struct audit *audit, const char *actor, const char *why)
 {
     uint64_t now_ns = clock_monotonic_ns();
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&audit->lock);
 
-    (void)pthread_mutex_lock(&audit->lock);
     audit->refusals++;
     (void)snprintf(audit->actor, sizeof(audit->actor), "%s", actor);
     (void)snprintf(audit->why, sizeof(audit->why), "%s", why);
     if (audit->refused_ns == 0 || now_ns - audit->refused_ns >= LIMIT_AUDIT_REFUSALS_NS)
         write_refusals(audit, now_ns);
-    (void)pthread_mutex_unlock(&audit->lock);
 }
 
 void audit_destroy(struct audit *audit)

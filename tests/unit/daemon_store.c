@@ -30,7 +30,13 @@
 static int accept_row(struct registry *registry, const char *id, const char *skill,
                       const char *digest, uint64_t ns, const char *key)
 {
-    const struct registry_acceptance a = {id, skill, "1", digest, ns, key, key ? digest : NULL};
+    const struct registry_execution a = {.id = id,
+                                         .skill_name = skill,
+                                         .skill_version = "1",
+                                         .skill_digest = digest,
+                                         .accepted_ns = ns,
+                                         .idempotency_key = key,
+                                         .request_digest = key ? digest : NULL};
 
     return registry_execution_accept(registry, TENANT_DEFAULT, &a, NULL);
 }
@@ -38,7 +44,8 @@ static int accept_row(struct registry *registry, const char *id, const char *ski
 static int put_skill(struct registry *registry, const char *version, const char *digest,
                      char **ret_existing)
 {
-    const struct registry_registration r = {"x", version, digest, "d", 100};
+    const struct registry_skill r = {
+        .name = "x", .version = version, .digest = digest, .description = "d", .bytes = 100};
 
     return registry_skill_put(registry, TENANT_DEFAULT, &r, ret_existing, NULL);
 }

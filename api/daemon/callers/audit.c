@@ -38,7 +38,7 @@ struct audit *audit_create(struct registry *registry)
     return audit;
 }
 
-static void append(struct audit *audit, const struct registry_deed *deed)
+static void append(struct audit *audit, const struct registry_audit *deed)
 {
     struct err err = {0};
     uint8_t chance = 0;
@@ -56,12 +56,12 @@ void audit_note(struct audit *audit, const struct caller *caller, const char *ac
                 const char *target, const char *format, ...)
 {
     char clipped[TEXT_MAX], detail[TEXT_MAX];
-    struct registry_deed deed = {.at_ns = clock_realtime_ns(),
-                                 .tenant = caller->tenant,
-                                 .actor = caller->actor,
-                                 .action = action,
-                                 .target = clipped,
-                                 .detail = detail};
+    struct registry_audit deed = {.at_ns = clock_realtime_ns(),
+                                  .tenant = caller->tenant,
+                                  .actor = caller->actor,
+                                  .action = action,
+                                  .target = clipped,
+                                  .detail = detail};
     va_list args;
 
     (void)snprintf(clipped, sizeof(clipped), "%s", target);
@@ -75,12 +75,12 @@ void audit_note(struct audit *audit, const struct caller *caller, const char *ac
 static void write_refusals(struct audit *audit, uint64_t now_ns)
 {
     char detail[TEXT_MAX];
-    const struct registry_deed deed = {.at_ns = clock_realtime_ns(),
-                                       .tenant = "",
-                                       .actor = audit->actor,
-                                       .action = "auth.refused",
-                                       .target = "",
-                                       .detail = detail};
+    const struct registry_audit deed = {.at_ns = clock_realtime_ns(),
+                                        .tenant = "",
+                                        .actor = audit->actor,
+                                        .action = "auth.refused",
+                                        .target = "",
+                                        .detail = detail};
 
     (void)snprintf(detail, sizeof(detail), "%llu refused, the last one: %s",
                    (unsigned long long)audit->refusals, audit->why);

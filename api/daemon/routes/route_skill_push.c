@@ -51,8 +51,7 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
 }
 
 static int put(struct daemon *d, struct store *store, const char *tenant, int fd,
-               const struct registry_registration *registration, char **ret_existing,
-               struct err *err)
+               const struct registry_skill *registration, char **ret_existing, struct err *err)
 {
     int r = store_put(store, fd, registration->digest, err);
 
@@ -64,7 +63,7 @@ static int put(struct daemon *d, struct store *store, const char *tenant, int fd
  * lock: what is refused leaves nothing. As of registry_skill_put.
  */
 static int store_skill(struct daemon *d, const char *tenant, int fd,
-                       const struct registry_registration *registration, bool *ret_new,
+                       const struct registry_skill *registration, bool *ret_new,
                        char **ret_existing, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
@@ -95,7 +94,7 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
     _cleanup_free_ char *existing = NULL;
     bool is_new = false;
     struct stat tar = {0};
-    const struct registry_registration registration = {
+    const struct registry_skill registration = {
         .name = skill->name,
         .version = skill->version,
         .digest = archive->digest,

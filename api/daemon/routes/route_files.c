@@ -80,9 +80,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     struct err err = {0};
     int r;
 
-    if (!held_admit(d->held, 0, reply) || !http_request_receive(request))
-        return;
-    upload = uploads_of(request, reply);
+    upload = held_admit(d->held, 0, reply) ? uploads_receive(request, reply) : NULL;
     if (!upload)
         return;
     find_names(request, &name, &type);

@@ -122,12 +122,6 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
                    skill->version, archive->digest);
 }
 
-/* The archive of a request, or NULL with *reply set. */
-static struct spool *receive_upload(struct http_request *request, struct http_reply *reply)
-{
-    return http_request_receive(request) ? uploads_of(request, reply) : NULL;
-}
-
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -138,9 +132,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     struct err err = {0};
     int r;
 
-    if (!held_admit(d->held, 0, reply))
-        return;
-    body = receive_upload(request, reply);
+    body = held_admit(d->held, 0, reply) ? uploads_receive(request, reply) : NULL;
     if (!body)
         return;
     fd = store_temporary(d->store);
@@ -160,7 +152,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct spool *body = receive_upload(request, reply);
+    struct spool *body = uploads_receive(request, reply);
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct err err = {0};

@@ -53,7 +53,7 @@ static void tell_status(const struct lifecycle *l, const struct err *refused)
                     refused->code ? "; settings not reloaded: " : "", refused->message);
 }
 
-static void warn(void *ctx, const char *text)
+void lifecycle_warn(void *ctx, const char *text)
 {
     (void)ctx;
     log_warn("config", "%s", text);
@@ -101,7 +101,7 @@ static void reload(const struct lifecycle *l, struct err *refused)
     notify_send(l->notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
                 (unsigned long long)(clock_monotonic_ns() / 1000));
     *refused = (struct err){0};
-    if (config_read(l->sources, warn, NULL, &fresh, refused) < 0) {
+    if (config_read(l->sources, lifecycle_warn, NULL, &fresh, refused) < 0) {
         log_warn("config", "reload=refused reason=\"%s\"", refused->message);
         notify_send(l->notify, "READY=1");
         return;

@@ -28,6 +28,9 @@ struct pool_limits lifecycle_pool_limits(const struct config *config);
 /* And when the snapshot is made anew. */
 struct snapshots_limits lifecycle_snapshots_limits(const struct config *config);
 
+/* Puts what the settings are warned of into the log. */
+void lifecycle_warn(void *ctx, const char *text);
+
 /*
  * Returns after SIGTERM or SIGINT, when nothing new is accepted any more and every execution
  * has ended: what waits is ended at once with the reason, what runs has the stop timeout and is

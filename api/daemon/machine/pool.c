@@ -386,7 +386,7 @@ void machine_describe(const struct machine *m, char *text, size_t size)
         (void)snprintf(text, size, "alive");
 }
 
-void pool_set(struct pool *pool, const struct pool_limits *limits)
+void pool_set(struct pool *pool, const struct config_machines *limits)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
 

@@ -38,7 +38,7 @@ struct pool {
     pthread_mutex_t lock;   /* for all below */
     pthread_cond_t work;    /* for keepers; monotonic */
     pthread_cond_t changed; /* for who waits for a reset; monotonic */
-    struct pool_limits limits;
+    struct config_machines limits;
     struct machine *parked;    /* the newest first */
     struct machine *resetting; /* the oldest first; those in a keeper's hands too */
     struct machine *ending;    /* the oldest first */

@@ -125,7 +125,7 @@ int listener_adopt(struct listener *l, int fd, struct err *err)
     return r < 0 ? err_set_errno(err, -r, "cannot use descriptor %d", fd) : 0;
 }
 
-void listener_unlink(struct listener *l)
+void listener_close(struct listener *l)
 {
     struct stat now;
 
@@ -133,10 +133,5 @@ void listener_unlink(struct listener *l)
         now.st_dev == l->made.st_dev)
         (void)unlink(l->path);
     l->made.st_ino = 0;
-}
-
-void listener_close(struct listener *l)
-{
-    listener_unlink(l);
     fd_close(&l->fd);
 }

@@ -53,39 +53,21 @@ static void tell_status(const struct lifecycle *l, const struct err *refused)
                     refused->code ? "; settings not reloaded: " : "", refused->message);
 }
 
-static void warn(void *ctx, const char *text)
+void lifecycle_warn(void *ctx, const char *text)
 {
     (void)ctx;
     log_warn("config", "%s", text);
 }
 
-struct pool_limits lifecycle_pool_limits(const struct config *config)
-{
-    return (struct pool_limits){.parked = (unsigned)config->machines.parked,
-                                .memory_bytes = config->machines.memory_bytes,
-                                .idle_ms = config->machines.idle_ms,
-                                .max_uses = (unsigned)config->machines.max_uses};
-}
-
 _Static_assert(SNAPSHOTS_KEPT_MAX == 64, "snapshots.kept goes so far");
-
-struct snapshots_limits lifecycle_snapshots_limits(const struct config *config)
-{
-    return (struct snapshots_limits){
-        .renewal = {.age_ms = config->snapshots.renew_ms, .uses = config->snapshots.max_uses},
-        .kept = (unsigned)config->snapshots.kept,
-        .kept_bytes = config->snapshots.kept_bytes};
-}
 
 /* Puts what may change into force. */
 static void apply(const struct lifecycle *l)
 {
     const struct config *config = l->config;
-    const struct pool_limits machines = lifecycle_pool_limits(config);
-    const struct snapshots_limits snapshots = lifecycle_snapshots_limits(config);
 
-    pool_set(l->daemon->pool, &machines);
-    snapshots_set(l->daemon->snapshots, &snapshots);
+    pool_set(l->daemon->pool, &config->machines);
+    snapshots_set(l->daemon->snapshots, &config->snapshots);
     log_set_level((enum log_level)config->log_level);
     engine_set_max_queued(l->daemon->engine, (unsigned)config->max_queued);
     watermarks_set(l->daemon->watermarks, &config->watermarks);
@@ -101,7 +83,7 @@ static void reload(const struct lifecycle *l, struct err *refused)
     notify_send(l->notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
                 (unsigned long long)(clock_monotonic_ns() / 1000));
     *refused = (struct err){0};
-    if (config_read(l->sources, warn, NULL, &fresh, refused) < 0) {
+    if (config_read(l->sources, lifecycle_warn, NULL, &fresh, refused) < 0) {
         log_warn("config", "reload=refused reason=\"%s\"", refused->message);
         notify_send(l->notify, "READY=1");
         return;

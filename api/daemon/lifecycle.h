@@ -23,10 +23,8 @@ struct lifecycle {
     const sigset_t *signals; /* SIGTERM, SIGINT, SIGHUP; blocked in every thread */
 };
 
-/* The settings of machines that wait, as the pool takes them. */
-struct pool_limits lifecycle_pool_limits(const struct config *config);
-/* And when the snapshot is made anew. */
-struct snapshots_limits lifecycle_snapshots_limits(const struct config *config);
+/* Puts what the settings are warned of into the log. */
+void lifecycle_warn(void *ctx, const char *text);
 
 /*
  * Returns after SIGTERM or SIGINT, when nothing new is accepted any more and every execution

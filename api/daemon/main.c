@@ -4,6 +4,7 @@
  */
 #include "api/daemon/activation.h"
 #include "api/daemon/config/config_options.h"
+#include "api/daemon/lifecycle.h"
 #include "api/daemon/notify.h"
 #include "api/daemon/serve.h"
 #include "base/fd.h"
@@ -68,12 +69,6 @@ static void block_signals(sigset_t *ret)
     (void)pthread_sigmask(SIG_BLOCK, ret, NULL);
 }
 
-static void warn(void *ctx, const char *text)
-{
-    (void)ctx;
-    log_warn("config", "%s", text);
-}
-
 /* What no single value can be wrong about. */
 static int check_whole(const struct config *config, const struct activation *sockets,
                        struct err *err)
@@ -130,7 +125,7 @@ static int read_settings(const struct config_options *options,
                          const struct config_sources *sources, const struct activation *sockets,
                          struct config *ret, struct err *err)
 {
-    int r = config_read(sources, warn, NULL, ret, err);
+    int r = config_read(sources, lifecycle_warn, NULL, ret, err);
 
     return r < 0 || options->action != OPTIONS_SERVE ? r : check_whole(ret, sockets, err);
 }

@@ -116,7 +116,7 @@ static int start_pool(struct daemon *d, const struct config *config,
     const struct pool_config pool = {.snapshots = d->snapshots,
                                      .vmm_program = places->vmm,
                                      .grace_ms = config->grace_ms,
-                                     .limits = lifecycle_pool_limits(config),
+                                     .limits = config->machines,
                                      .is_short = is_memory_short,
                                      .ctx = d->watermarks};
 
@@ -255,7 +255,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
                                              config->grace_ms / 1000 * BOOT_TIMEOUT_PER_GRACE,
                                          .grace_ms = config->grace_ms,
                                          .retry_ms = SNAPSHOT_RETRY_MS,
-                                         .limits = lifecycle_snapshots_limits(config),
+                                         .limits = config->snapshots,
                                          .vmm_program = places->vmm,
                                          .kernel_path = places->kernel,
                                          .image_path = places->image,

@@ -19,7 +19,7 @@
 /* Has the snapshot made anew, by more uses than one may have. */
 static void renew(const struct fixture *f)
 {
-    const struct snapshots_limits limits = {.renewal = {.uses = 1000}};
+    const struct config_snapshots limits = {.max_uses = 1000};
     struct snapshot *old = snapshots_current(f->snapshots, 0);
 
     snapshots_set(f->snapshots, &limits);
@@ -70,7 +70,7 @@ static void who_runs_meanwhile_keeps_its_snapshot(void **state)
 
 static void so_many_executions_renew_it(void **state)
 {
-    const struct snapshots_limits limits = {.renewal = {.uses = 3}};
+    const struct config_snapshots limits = {.max_uses = 3};
     struct fixture *f = *state;
     struct snapshot *old = snapshots_current(f->snapshots, 0);
     struct who who;
@@ -117,7 +117,7 @@ static void uses_are_of_one_snapshot(void **state)
 
 static void time_renews_it(void **state)
 {
-    const struct snapshots_limits limits = {.renewal = {.age_ms = 1}};
+    const struct config_snapshots limits = {.renew_ms = 1};
     struct fixture *f = *state;
     struct snapshot *old = snapshots_current(f->snapshots, 0);
 
@@ -165,7 +165,7 @@ static void age_manifest(const struct fixture *f, const char *key)
 
 static void its_time_on_disk_counts(void **state)
 {
-    const struct snapshots_limits limits = {.renewal = {.age_ms = 3600000}};
+    const struct config_snapshots limits = {.renew_ms = 3600000};
     struct fixture *f = *state;
     struct snapshot *first = snapshots_current(f->snapshots, 0);
 
@@ -175,12 +175,12 @@ static void its_time_on_disk_counts(void **state)
     /* Young enough it is used as it is. */
     f->snapshots = start_snapshots(f, limits);
     assert_int_equal(measure_snapshots(f).made, 0);
-    assert_true(measure_snapshots(f).age_ns < limits.renewal.age_ms * 1000000u);
+    assert_true(measure_snapshots(f).age_ns < limits.renew_ms * 1000000u);
     snapshots_destroy(f->snapshots);
     age_manifest(f, first->key);
     f->snapshots = start_snapshots(f, limits);
     WAIT_FOR(measure_snapshots(f).made == 1);
-    WAIT_FOR(measure_snapshots(f).age_ns < limits.renewal.age_ms * 1000000u);
+    WAIT_FOR(measure_snapshots(f).age_ns < limits.renew_ms * 1000000u);
     snapshot_unref(first);
 }
 
@@ -281,7 +281,7 @@ static void short_of_memory_nothing_waits(void **state)
 /* New limits hold for what waits already. */
 static void limits_may_shrink(void **state)
 {
-    struct pool_limits limits = {
+    struct config_machines limits = {
         .parked = 1, .memory_bytes = 1ull << 40, .idle_ms = 60000, .max_uses = 100};
     struct fixture *f = *state;
     struct who who;

@@ -44,8 +44,8 @@ static unsigned count_folders(const struct fixture *f)
 
 static void set_limits(struct fixture *f, unsigned kept, uint64_t bytes, uint64_t age_ms)
 {
-    const struct snapshots_limits limits = {
-        .renewal = {.age_ms = age_ms}, .kept = kept, .kept_bytes = bytes};
+    const struct config_snapshots limits = {
+        .renew_ms = age_ms, .kept = kept, .kept_bytes = bytes};
 
     snapshots_set(f->snapshots, &limits);
 }

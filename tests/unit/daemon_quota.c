@@ -57,11 +57,11 @@ static void use(struct fixture *f, const char *tenant, uint64_t cpu_ms, uint64_t
 {
     static unsigned n;
     char id[40];
-    const struct registry_acceptance acceptance = {.id = id,
-                                                   .skill_name = "x",
-                                                   .skill_version = "1",
-                                                   .skill_digest = "",
-                                                   .accepted_ns = at_ns - S};
+    const struct registry_execution acceptance = {.id = id,
+                                                  .skill_name = "x",
+                                                  .skill_version = "1",
+                                                  .skill_digest = "",
+                                                  .accepted_ns = at_ns - S};
     const struct registry_ending ending = {.status = "success",
                                            .result = "{}",
                                            .result_len = 2,

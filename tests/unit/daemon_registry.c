@@ -22,7 +22,8 @@
 static int put_skill(struct registry *registry, const char *name, const char *version,
                      const char *digest)
 {
-    const struct registry_registration r = {name, version, digest, "d", 100};
+    const struct registry_skill r = {
+        .name = name, .version = version, .digest = digest, .description = "d", .bytes = 100};
     char *existing = NULL;
 
     return registry_skill_put(registry, TENANT_DEFAULT, &r, &existing, NULL);
@@ -31,7 +32,13 @@ static int put_skill(struct registry *registry, const char *name, const char *ve
 static int accept(struct registry *registry, const char *id, const char *skill, uint64_t ns,
                   const char *key)
 {
-    const struct registry_acceptance a = {id, skill, "1", DIGEST_A, ns, key, DIGEST_B};
+    const struct registry_execution a = {.id = id,
+                                         .skill_name = skill,
+                                         .skill_version = "1",
+                                         .skill_digest = DIGEST_A,
+                                         .accepted_ns = ns,
+                                         .idempotency_key = key,
+                                         .request_digest = DIGEST_B};
 
     return registry_execution_accept(registry, TENANT_DEFAULT, &a, NULL);
 }

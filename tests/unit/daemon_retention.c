@@ -78,11 +78,11 @@ static void add_execution(struct fixture *f, unsigned number, uint64_t end_ns,
                           const char *digest, uint64_t bytes)
 {
     char id[38];
-    const struct registry_acceptance a = {.id = id,
-                                          .skill_name = "x",
-                                          .skill_version = "1",
-                                          .skill_digest = DIGEST_A,
-                                          .accepted_ns = end_ns ? end_ns - 1 : 1};
+    const struct registry_execution a = {.id = id,
+                                         .skill_name = "x",
+                                         .skill_version = "1",
+                                         .skill_digest = DIGEST_A,
+                                         .accepted_ns = end_ns ? end_ns - 1 : 1};
     const struct registry_ending e = {.status = "success",
                                       .result = "{}",
                                       .result_len = 2,

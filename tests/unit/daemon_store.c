@@ -30,7 +30,13 @@
 static int accept_row(struct registry *registry, const char *id, const char *skill,
                       const char *digest, uint64_t ns, const char *key)
 {
-    const struct registry_acceptance a = {id, skill, "1", digest, ns, key, key ? digest : NULL};
+    const struct registry_execution a = {.id = id,
+                                         .skill_name = skill,
+                                         .skill_version = "1",
+                                         .skill_digest = digest,
+                                         .accepted_ns = ns,
+                                         .idempotency_key = key,
+                                         .request_digest = key ? digest : NULL};
 
     return registry_execution_accept(registry, TENANT_DEFAULT, &a, NULL);
 }
@@ -38,7 +44,8 @@ static int accept_row(struct registry *registry, const char *id, const char *ski
 static int put_skill(struct registry *registry, const char *version, const char *digest,
                      char **ret_existing)
 {
-    const struct registry_registration r = {"x", version, digest, "d", 100};
+    const struct registry_skill r = {
+        .name = "x", .version = version, .digest = digest, .description = "d", .bytes = 100};
 
     return registry_skill_put(registry, TENANT_DEFAULT, &r, ret_existing, NULL);
 }
@@ -365,7 +372,6 @@ static void spools_move_to_disk(void **state)
 {
     int dir = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char block[50000];
-    char back[100];
     const char *view;
     struct spool s = spool_init(dir, 120000);
 
@@ -377,11 +383,9 @@ static void spools_move_to_disk(void **state)
     assert_true(s.fd >= 0);
     assert_int_equal(spool_append(&s, block, sizeof(block)), -EFBIG);
     assert_int_equal(s.size, 100000);
-    assert_int_equal(spool_read(&s, 49950, back, 100), 0);
-    assert_int_equal(back[49], 'a');
-    assert_int_equal(back[50], 'b');
-    assert_int_equal(spool_read(&s, 99950, back, 51), -EIO);
     assert_int_equal(spool_view(&s, &view), 0);
+    assert_int_equal(view[49999], 'a');
+    assert_int_equal(view[50000], 'b');
     assert_int_equal(view[99999], 'b');
     spool_finish(&s);
     s = spool_init(dir, 10);

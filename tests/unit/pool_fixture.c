@@ -36,7 +36,7 @@ static bool is_short(void *ctx)
     return __atomic_load_n(&f->is_short, __ATOMIC_RELAXED);
 }
 
-struct snapshots *start_snapshots(struct fixture *f, struct snapshots_limits limits)
+struct snapshots *start_snapshots(struct fixture *f, struct config_snapshots limits)
 {
     const struct snapshots_config config = {.vmm_program = FAKE_VMM,
                                             .kernel_path = f->kernel,

@@ -28,7 +28,7 @@ struct who {
 };
 
 /* Nothing is due, and there is room for a few. */
-#define ROOMY ((struct snapshots_limits){.kept = 8, .kept_bytes = 1ull << 40})
+#define ROOMY ((struct config_snapshots){.kept = 8, .kept_bytes = 1ull << 40})
 
 #define WAIT_FOR(condition)                                                                    \
     do {                                                                                       \
@@ -43,7 +43,7 @@ int teardown_pool(void **state);
 
 void write_file(const char *path, const char *text);
 /* Snapshots in the fixture's folders, once the plain one is there. */
-struct snapshots *start_snapshots(struct fixture *f, struct snapshots_limits limits);
+struct snapshots *start_snapshots(struct fixture *f, struct config_snapshots limits);
 void start_pool(struct fixture *f);
 struct pool_measure measure(struct fixture *f);
 struct snapshots_measure measure_snapshots(const struct fixture *f);

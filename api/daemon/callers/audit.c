@@ -4,6 +4,7 @@
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <pthread.h>
@@ -37,7 +38,7 @@ struct audit *audit_create(struct registry *registry)
     return audit;
 }
 
-static void append(struct audit *audit, const struct registry_deed *deed)
+static void append(struct audit *audit, const struct registry_audit *deed)
 {
     struct err err = {0};
     uint8_t chance = 0;
@@ -55,12 +56,12 @@ void audit_note(struct audit *audit, const struct caller *caller, const char *ac
                 const char *target, const char *format, ...)
 {
     char clipped[TEXT_MAX], detail[TEXT_MAX];
-    struct registry_deed deed = {.at_ns = clock_realtime_ns(),
-                                 .tenant = caller->tenant,
-                                 .actor = caller->actor,
-                                 .action = action,
-                                 .target = clipped,
-                                 .detail = detail};
+    struct registry_audit deed = {.at_ns = clock_realtime_ns(),
+                                  .tenant = caller->tenant,
+                                  .actor = caller->actor,
+                                  .action = action,
+                                  .target = clipped,
+                                  .detail = detail};
     va_list args;
 
     (void)snprintf(clipped, sizeof(clipped), "%s", target);
@@ -74,12 +75,12 @@ void audit_note(struct audit *audit, const struct caller *caller, const char *ac
 static void write_refusals(struct audit *audit, uint64_t now_ns)
 {
     char detail[TEXT_MAX];
-    const struct registry_deed deed = {.at_ns = clock_realtime_ns(),
-                                       .tenant = "",
-                                       .actor = audit->actor,
-                                       .action = "auth.refused",
-                                       .target = "",
-                                       .detail = detail};
+    const struct registry_audit deed = {.at_ns = clock_realtime_ns(),
+                                        .tenant = "",
+                                        .actor = audit->actor,
+                                        .action = "auth.refused",
+                                        .target = "",
+                                        .detail = detail};
 
     (void)snprintf(detail, sizeof(detail), "%llu refused, the last one: %s",
                    (unsigned long long)audit->refusals, audit->why);
@@ -91,14 +92,13 @@ static void write_refusals(struct audit *audit, uint64_t now_ns)
 void audit_refused(struct audit *audit, const char *actor, const char *why)
 {
     uint64_t now_ns = clock_monotonic_ns();
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&audit->lock);
 
-    (void)pthread_mutex_lock(&audit->lock);
     audit->refusals++;
     (void)snprintf(audit->actor, sizeof(audit->actor), "%s", actor);
     (void)snprintf(audit->why, sizeof(audit->why), "%s", why);
     if (audit->refused_ns == 0 || now_ns - audit->refused_ns >= LIMIT_AUDIT_REFUSALS_NS)
         write_refusals(audit, now_ns);
-    (void)pthread_mutex_unlock(&audit->lock);
 }
 
 void audit_destroy(struct audit *audit)

@@ -3,6 +3,7 @@
 
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/terms/limits.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -94,37 +95,32 @@ static uint64_t *count_of(struct holder *h, enum http_held what)
 int held_add(struct held *held, const char *tenant, enum http_held what, uint64_t bytes,
              uint64_t max, uint64_t *ret_held)
 {
-    struct holder *h;
+    _cleanup_lock_ pthread_mutex_t *locked = lock_hold(&held->lock);
+    struct holder *h = find_or_make(held, tenant);
     uint64_t used;
-    int r = -ENOMEM;
+    bool fits;
 
-    (void)pthread_mutex_lock(&held->lock);
-    h = find_or_make(held, tenant);
-    if (h) {
-        used = h->answers + (what == HTTP_HELD_ANSWER ? 0 : h->bodies);
-        *ret_held = used;
-        r = used <= max && bytes <= max - used ? 0 : -EDQUOT;
-        if (what == HTTP_HELD_ANSWER && used == 0)
-            r = 0;
-        if (r == 0)
-            *count_of(h, what) += bytes;
-        forget(held, tenant);
-    }
-    (void)pthread_mutex_unlock(&held->lock);
-    return r;
+    if (!h)
+        return -ENOMEM;
+    used = h->answers + (what == HTTP_HELD_ANSWER ? 0 : h->bodies);
+    *ret_held = used;
+    fits = used <= max && bytes <= max - used;
+    fits |= what == HTTP_HELD_ANSWER && used == 0;
+    if (fits)
+        *count_of(h, what) += bytes;
+    forget(held, tenant);
+    return fits ? 0 : -EDQUOT;
 }
 
 void held_remove(void *ctx, const char *tenant, enum http_held what, uint64_t bytes)
 {
     struct held *held = ctx;
-    struct holder *h;
+    _cleanup_lock_ pthread_mutex_t *locked = lock_hold(&held->lock);
+    struct holder *h = *find(held, tenant);
 
-    (void)pthread_mutex_lock(&held->lock);
-    h = *find(held, tenant);
     if (h)
         *count_of(h, what) -= bytes < *count_of(h, what) ? bytes : *count_of(h, what);
     forget(held, tenant);
-    (void)pthread_mutex_unlock(&held->lock);
 }
 
 bool held_admit(struct held *held, uint64_t bytes, struct http_reply *reply)

@@ -36,20 +36,20 @@ struct config_watermarks {
 
 /* Machines that wait for executions, and who may have them. */
 struct config_machines {
-    uint64_t reuse; /* an enum tenant_reuse, and never UNSET */
-    uint64_t max_uses;
-    uint64_t parked;
-    uint64_t memory_bytes;
-    uint64_t idle_ms;
+    uint64_t reuse;        /* an enum tenant_reuse, and never UNSET */
+    uint64_t max_uses;     /* jobs that one machine runs */
+    uint64_t parked;       /* machines that wait; 0: none ever does */
+    uint64_t memory_bytes; /* of their own that they may have together */
+    uint64_t idle_ms;      /* after which one that waits goes */
 };
 
 /* The snapshots that executions begin from. */
 struct config_snapshots {
-    uint64_t scope;    /* 0: tenants share them; 1: each has its own */
-    uint64_t renew_ms; /* when one is made anew; 0: never for this reason */
-    uint64_t max_uses;
-    uint64_t kept; /* beside the common plain one */
-    uint64_t kept_bytes;
+    uint64_t scope;      /* 0: tenants share them; 1: each has its own */
+    uint64_t renew_ms;   /* when one is made anew; 0: never for this reason */
+    uint64_t max_uses;   /* the same; 0: never */
+    uint64_t kept;       /* beside the common plain one */
+    uint64_t kept_bytes; /* of disk that those may have together */
 };
 
 /* Texts are owned and never NULL; "" means not set. */

@@ -4,19 +4,18 @@
 #include "api/daemon/terms/tenant.h"
 #include "api/json/json_text.h"
 #include "api/skill/duration.h"
+#include "base/ip_address.h"
 #include "base/log.h"
 #include "base/utf8.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX    4000u /* a path of the system, less what is added to some */
-#define URL_MAX     256u
-#define ADDRESS_MAX 64u
-#define DAY_MS      86400000ull
+#define TEXT_MAX 4000u /* a path of the system, less what is added to some */
+#define URL_MAX  256u
+#define DAY_MS   86400000ull
 
 /* The word for a value of a type whose values are words; NULL past the last one. */
 static const char *word(enum config_type type, uint64_t value)
@@ -127,29 +126,9 @@ static int check_url(const char *text)
 /* A numeric host, since a name could mean another one tomorrow, and a port. */
 static int check_address(const char *text)
 {
-    const char *colon = strrchr(text, ':');
-    char host[ADDRESS_MAX];
-    unsigned char raw[sizeof(struct in6_addr)];
-    uint64_t port;
-    size_t len;
-    int family = AF_INET;
+    union ip_address address;
 
-    if (!*text)
-        return 0;
-    len = colon ? (size_t)(colon - text) : 0;
-    if (!colon || len == 0 || len >= sizeof(host) ||
-        parse_number(colon + 1, 10, "", &port) < 0 || port > 65535)
-        return -EINVAL;
-    if (text[0] == '[') {
-        if (len < 3 || text[len - 1] != ']')
-            return -EINVAL;
-        family = AF_INET6;
-        text++;
-        len -= 2;
-    }
-    memcpy(host, text, len);
-    host[len] = '\0';
-    return inet_pton(family, host, raw) == 1 ? 0 : -EINVAL;
+    return !*text || ip_address_parse(text, &address) > 0 ? 0 : -EINVAL;
 }
 
 /*

@@ -285,17 +285,17 @@ static void give_back(struct engine *engine, struct fair_tenant *place)
 /* Writes the durable row of an execution. */
 static int accept_execution(struct engine *engine, struct execution *e, struct err *err)
 {
-    struct registry_acceptance acceptance;
+    struct registry_execution acceptance;
 
     e->accepted_ns = clock_realtime_ns();
     e->queued_ns = clock_monotonic_ns();
-    acceptance = (struct registry_acceptance){.id = e->id,
-                                              .skill_name = e->skill_name,
-                                              .skill_version = e->skill_version,
-                                              .skill_digest = e->skill_digest,
-                                              .accepted_ns = e->accepted_ns,
-                                              .idempotency_key = e->idempotency_key,
-                                              .request_digest = e->request_digest};
+    acceptance = (struct registry_execution){.id = e->id,
+                                             .skill_name = e->skill_name,
+                                             .skill_version = e->skill_version,
+                                             .skill_digest = e->skill_digest,
+                                             .accepted_ns = e->accepted_ns,
+                                             .idempotency_key = e->idempotency_key,
+                                             .request_digest = e->request_digest};
     return registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
 }
 

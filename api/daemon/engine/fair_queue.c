@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/fair_queue.h"
 
+#include "api/daemon/terms/tenant.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* Weighted time: microseconds of a slot, times this, through the weight. */
-#define SCALE       FAIR_WEIGHT_MAX
+#define SCALE       TENANT_WEIGHT_MAX
 #define MEAN_WEIGHT 8u /* the newest is an eighth of the average */
 
 struct fair_tenant {
@@ -122,9 +124,9 @@ static void set_limits(struct fair_tenant *t, const struct fair_limits *limits)
 {
     t->limits = *limits;
     if (t->limits.weight == 0)
-        t->limits.weight = FAIR_WEIGHT_DEFAULT;
-    if (t->limits.weight > FAIR_WEIGHT_MAX)
-        t->limits.weight = FAIR_WEIGHT_MAX;
+        t->limits.weight = TENANT_WEIGHT_DEFAULT;
+    if (t->limits.weight > TENANT_WEIGHT_MAX)
+        t->limits.weight = TENANT_WEIGHT_MAX;
 }
 
 static struct fair_tenant *add(struct fair_queue *q, const char *id)

@@ -27,16 +27,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FAIR_WEIGHT_DEFAULT 10u
-#define FAIR_WEIGHT_MAX     100u
-#define FAIR_COST_MIN_US    1000u
+#define FAIR_COST_MIN_US 1000u
 
 struct fair_queue;
 struct fair_tenant;
 
 /* What a tenant may have. */
 struct fair_limits {
-    unsigned weight;      /* 1..FAIR_WEIGHT_MAX; 0: FAIR_WEIGHT_DEFAULT */
+    unsigned weight;      /* 1..TENANT_WEIGHT_MAX; 0: TENANT_WEIGHT_DEFAULT */
     unsigned max_running; /* at the same time; 0: as many as there are slots */
 };
 

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define NS_PER_MS 1000000ull
 #define ROOM_STEP (4ull * 1024 * 1024)
 /* A body over its limit is read to its end, up to here, so that its sender hears why. */
 #define DRAIN_MAX (64ull * 1024 * 1024)

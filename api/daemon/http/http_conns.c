@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,8 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-
-#define NS_PER_MS 1000000ull
 
 #define IDLE_MS   60000u
 #define HEAD_MS   20000u
@@ -163,17 +162,16 @@ void http_conns_add(struct http_conns *conns, int fd, bool is_tcp)
 void http_conn_close(struct http_conn *c)
 {
     struct http_conns *conns = c->conns;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
 
-    (void)pthread_mutex_lock(&conns->lock);
     destroy(c);
-    (void)pthread_mutex_unlock(&conns->lock);
 }
 
 void http_conn_enter(struct http_conn *c, enum http_phase phase)
 {
     struct http_conns *conns = c->conns;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
 
-    (void)pthread_mutex_lock(&conns->lock);
     if (c->phase != phase)
         c->since_ns = clock_monotonic_ns();
     c->phase = phase;
@@ -182,17 +180,13 @@ void http_conn_enter(struct http_conn *c, enum http_phase phase)
         (void)pthread_cond_broadcast(&conns->quiet);
         (void)watch(c, EPOLL_CTL_MOD); /* from here on it may be gone */
     }
-    (void)pthread_mutex_unlock(&conns->lock);
 }
 
 enum http_phase http_conn_phase(struct http_conn *c)
 {
-    enum http_phase phase;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->conns->lock);
 
-    (void)pthread_mutex_lock(&c->conns->lock);
-    phase = c->phase;
-    (void)pthread_mutex_unlock(&c->conns->lock);
-    return phase;
+    return c->phase;
 }
 
 ssize_t http_conn_receive(struct http_conn *c)
@@ -216,12 +210,11 @@ bool http_conn_claim(struct http_conn *c, const char *tenant)
 {
     struct http_conns *conns = c->conns;
     unsigned used = 0;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
 
-    (void)pthread_mutex_lock(&conns->lock);
     (void)snprintf(c->tenant, sizeof(c->tenant), "%s", tenant);
     for (const struct http_conn *other = conns->first; other; other = other->next)
         used += strcmp(other->tenant, tenant) == 0;
-    (void)pthread_mutex_unlock(&conns->lock);
     return used <= conns->max / 2;
 }
 
@@ -244,12 +237,11 @@ static uint64_t allowed_ns(const struct http_conn *c)
 
 struct http_conn *http_conns_expired(struct http_conns *conns, uint64_t now_ns)
 {
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
     struct http_conn *c;
 
-    (void)pthread_mutex_lock(&conns->lock);
     for (c = conns->first; c && now_ns < c->since_ns + allowed_ns(c); c = c->next)
         ;
-    (void)pthread_mutex_unlock(&conns->lock);
     return c;
 }
 
@@ -310,26 +302,24 @@ static enum http_room evict(struct http_conns *conns, bool is_tcp, uint64_t wait
 enum http_room http_conns_make_room(struct http_conns *conns, bool is_tcp, uint64_t waited_ns,
                                     uint64_t now_ns)
 {
-    enum http_room room = HTTP_ROOM_MADE;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
     unsigned used = 0, used_tcp = 0, ended = 0;
 
-    (void)pthread_mutex_lock(&conns->lock);
     for (const struct http_conn *c = conns->first; c; c = c->next) {
         used += !c->ended;
         used_tcp += !c->ended && c->is_tcp;
         ended += c->ended;
     }
     if (used + ended >= conns->max + OVERFLOW) /* the latter make it in a moment */
-        room = HTTP_ROOM_SOON;
-    else if (used >= conns->max || (is_tcp && used_tcp >= conns->max - conns->max / RESERVE))
-        room = evict(conns, is_tcp, waited_ns, now_ns);
-    (void)pthread_mutex_unlock(&conns->lock);
-    return room;
+        return HTTP_ROOM_SOON;
+    if (used >= conns->max || (is_tcp && used_tcp >= conns->max - conns->max / RESERVE))
+        return evict(conns, is_tcp, waited_ns, now_ns);
+    return HTTP_ROOM_MADE;
 }
 
 void http_conns_shed(struct http_conns *conns, uint64_t now_ns)
 {
-    (void)pthread_mutex_lock(&conns->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
+
     (void)evict(conns, false, 0, now_ns);
-    (void)pthread_mutex_unlock(&conns->lock);
 }

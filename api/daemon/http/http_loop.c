@@ -4,6 +4,7 @@
 #include "api/daemon/http/http_internal.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -154,8 +155,8 @@ static int accept_one(struct http_loop *l, size_t which, uint64_t now_ns)
 static void accept_all(struct http_loop *l, uint64_t now_ns)
 {
     bool put_off = false;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&l->lock);
 
-    (void)pthread_mutex_lock(&l->lock);
     for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++) {
         int r = 1;
 
@@ -167,7 +168,6 @@ static void accept_all(struct http_loop *l, uint64_t now_ns)
     for (size_t i = 0; i < HTTP_LISTENERS_MAX && put_off != (l->resume_ns > 0); i++)
         (void)watch(l, EPOLL_CTL_MOD, l->listeners[i].fd, put_off ? 0 : EPOLLIN, NULL);
     l->resume_ns = put_off ? now_ns + PAUSE_NS : 0;
-    (void)pthread_mutex_unlock(&l->lock);
 }
 
 static void *run(void *ctx)
@@ -273,13 +273,13 @@ int http_loop_start(struct http_loop *l, struct http_conns *conns, struct err *e
 
 void http_loop_quiesce(struct http_loop *l)
 {
-    (void)pthread_mutex_lock(&l->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&l->lock);
+
     for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++) {
         /* Closing is not enough: who gave us a descriptor has it open too. */
         (void)watch(l, EPOLL_CTL_DEL, l->listeners[i].fd, 0, NULL);
         listener_close(&l->listeners[i]);
     }
-    (void)pthread_mutex_unlock(&l->lock);
 }
 
 void http_loop_stop(struct http_loop *l)

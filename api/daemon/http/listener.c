@@ -3,12 +3,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/ip_address.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -65,40 +63,7 @@ int listener_open(struct listener *l, const char *path, mode_t mode, struct err 
     return r < 0 ? err_set_errno(err, -r, "cannot listen on %s", path) : 0;
 }
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in ipv4;
-    struct sockaddr_in6 ipv6;
-};
-
-/* The address of "ADDRESS:PORT"; ret is all zero. Its size, or 0 for another form. */
-static socklen_t parse_address(const char *text, union address *ret)
-{
-    const char *colon = strrchr(text, ':');
-    size_t len = colon ? (size_t)(colon - text) : 0;
-    const bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
-    char host[INET6_ADDRSTRLEN + 2] = "";
-    unsigned long port;
-    char *end;
-
-    if (len == 0 || len >= sizeof(host) || colon[1] < '0' || colon[1] > '9')
-        return 0;
-    port = strtoul(colon + 1, &end, 10);
-    if (*end || port > 65535)
-        return 0;
-    memcpy(host, text, len);
-    if (bracketed) {
-        host[len - 1] = '\0';
-        ret->ipv6.sin6_family = AF_INET6;
-        ret->ipv6.sin6_port = htons((uint16_t)port);
-        return inet_pton(AF_INET6, host + 1, &ret->ipv6.sin6_addr) == 1 ? sizeof(ret->ipv6) : 0;
-    }
-    ret->ipv4.sin_family = AF_INET;
-    ret->ipv4.sin_port = htons((uint16_t)port);
-    return inet_pton(AF_INET, host, &ret->ipv4.sin_addr) == 1 ? sizeof(ret->ipv4) : 0;
-}
-
-static int bind_to_port(int fd, const union address *at, socklen_t len)
+static int bind_to_port(int fd, const union ip_address *at, socklen_t len)
 {
     unsigned tries = 0;
 
@@ -111,8 +76,8 @@ static int bind_to_port(int fd, const union address *at, socklen_t len)
 
 int listener_open_tcp(struct listener *l, const char *address, struct err *err)
 {
-    union address at = {.ipv6 = {0}};
-    const socklen_t len = parse_address(address, &at);
+    union ip_address at;
+    const socklen_t len = ip_address_parse(address, &at);
     const int on = 1, off = 0;
 
     if (len == 0)
@@ -160,7 +125,7 @@ int listener_adopt(struct listener *l, int fd, struct err *err)
     return r < 0 ? err_set_errno(err, -r, "cannot use descriptor %d", fd) : 0;
 }
 
-void listener_unlink(struct listener *l)
+void listener_close(struct listener *l)
 {
     struct stat now;
 
@@ -168,10 +133,5 @@ void listener_unlink(struct listener *l)
         now.st_dev == l->made.st_dev)
         (void)unlink(l->path);
     l->made.st_ino = 0;
-}
-
-void listener_close(struct listener *l)
-{
-    listener_unlink(l);
     fd_close(&l->fd);
 }

@@ -41,9 +41,8 @@ int listener_open_tcp(struct listener *l, const char *address, struct err *err);
  * -EINVAL for any other descriptor.
  */
 int listener_adopt(struct listener *l, int fd, struct err *err);
-/* Removes the name, unless another daemon has put its own there since. */
-void listener_unlink(struct listener *listener);
-/* Removes the name and closes. Safe on an empty one. */
+/* Removes the name, unless another daemon has put its own there since, and closes. Safe on an
+ * empty one. */
 void listener_close(struct listener *listener);
 
 #endif

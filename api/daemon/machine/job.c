@@ -34,15 +34,6 @@ void job_finish(struct job *job)
     *job = job_init();
 }
 
-struct job_bytes job_bytes_of_fd(int fd, uint64_t len)
-{
-    struct job_bytes bytes = no_bytes();
-
-    bytes.fd = fd;
-    bytes.len = len;
-    return bytes;
-}
-
 int job_bytes_read(const struct job_bytes *bytes, uint64_t offset, void *data, size_t len)
 {
     uint64_t at = bytes->at + offset;

@@ -52,9 +52,6 @@ struct job job_init(void);
 void job_finish(struct job *job);
 #define _cleanup_job_ __attribute__((cleanup(job_finish)))
 
-/* Takes a file over, from its beginning. */
-struct job_bytes job_bytes_of_fd(int fd, uint64_t len);
-
 /* Writes RUN from the orders and the job's own limits. 0, -E2BIG or -ENOMEM. */
 int job_encode(struct job *job, const struct job_orders *orders);
 

@@ -98,7 +98,7 @@ static unsigned fresh_wanted(const struct pool *pool, unsigned place)
 /* And of all: no more than half of those parked, unless the others' places are empty. */
 static unsigned fresh_room(const struct pool *pool)
 {
-    unsigned parked = pool->limits.parked;
+    unsigned parked = (unsigned)pool->limits.parked;
     unsigned room = parked > pool->n_used ? parked - pool->n_used : 0;
 
     return room < parked / 2 ? parked / 2 : room;

@@ -39,14 +39,25 @@ struct machine *machine_start(struct pool *pool, const char *program, struct sna
     return m;
 }
 
+/* Drops what is known to have come with READY. False where there is anything else. */
+static bool settle(struct machine *m)
+{
+    struct vmm_event event;
+    struct err err = {0};
+    int r;
+
+    while ((r = vm_next_event(&m->vm, &event, &err)) == 0 &&
+           (event.type == VMM_EVENT_RESUMED || event.type == VMM_EVENT_CONNECTED))
+        ;
+    return r == -EAGAIN && machine_is_quiet(m);
+}
+
 /* READY came, and nothing else did. */
 static int wait_only_ready(struct machine *m, uint64_t deadline_ns, struct err *err)
 {
     int r = guest_wait_ready(m->guest, deadline_ns, err);
 
-    return r < 0 || machine_settle(m)
-               ? r
-               : err_set(err, EPROTO, "the microVM said more than READY");
+    return r < 0 || settle(m) ? r : err_set(err, EPROTO, "the microVM said more than READY");
 }
 
 int machine_wait_ready(struct machine *m, uint64_t grace_ms, struct err *err)
@@ -67,18 +78,6 @@ int machine_reset(struct machine *m, uint64_t grace_ms, struct err *err)
         return err_set(err, ENOMEM, "out of memory");
     r = vm_reset(&m->vm, deadline_ns, err);
     return r < 0 ? r : wait_only_ready(m, deadline_ns, err);
-}
-
-bool machine_settle(struct machine *m)
-{
-    struct vmm_event event;
-    struct err err = {0};
-    int r;
-
-    while ((r = vm_next_event(&m->vm, &event, &err)) == 0 &&
-           (event.type == VMM_EVENT_RESUMED || event.type == VMM_EVENT_CONNECTED))
-        ;
-    return r == -EAGAIN && machine_is_quiet(m);
 }
 
 bool machine_is_quiet(const struct machine *m)

@@ -57,8 +57,6 @@ int machine_reset(struct machine *m, uint64_t grace_ms, struct err *err);
 /* True when nothing has come from its process since its guest was ready; may be under a lock.
  */
 bool machine_is_quiet(const struct machine *m);
-/* Drops what is known to have come with READY. False where there is anything else. */
-bool machine_settle(struct machine *m);
 /* Reaps its process and closes everything but m itself. */
 void machine_end(struct machine *m);
 

@@ -115,7 +115,8 @@ static struct machine *choose(const struct pool *pool, bool fresh)
     return victim;
 }
 
-void pool_make_room(struct pool *pool)
+/* Discards what is too much by the limits. */
+static void make_room(struct pool *pool)
 {
     while (pool->parked && (pool->n_fresh + pool->n_used > pool->limits.parked ||
                             pool->parked_bytes > pool->limits.memory_bytes)) {
@@ -132,7 +133,7 @@ void pool_park(struct pool *pool, struct machine *m)
     pool->parked = m;
     *(m->owner[0] ? &pool->n_used : &pool->n_fresh) += 1;
     pool->parked_bytes += m->private_bytes;
-    pool_make_room(pool);
+    make_room(pool);
 }
 
 /* Takes a parked one of this owner that is still good. Under the lock. */
@@ -226,13 +227,19 @@ static int find(struct pool *pool, const char *owner, const struct snapshot *sna
     return 0;
 }
 
+static bool may_park(struct pool *pool)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
+
+    return pool->limits.parked > 0 && !pool->stopping;
+}
+
 /* Starts one for this owner; takes the reference over. */
 static struct machine *start(struct pool *pool, const char *owner, struct snapshot *snapshot,
                              struct err *err)
 {
-    struct machine *m =
-        machine_start(pool, pool->config.vmm_program, snapshot, pool->config.grace_ms,
-                      owner[0] && pool_may_park(pool), err);
+    struct machine *m = machine_start(pool, pool->config.vmm_program, snapshot,
+                                      pool->config.grace_ms, owner[0] && may_park(pool), err);
 
     if (!m) {
         starts_note(&pool->starts, clock_monotonic_ns(), err);
@@ -266,13 +273,6 @@ int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_
     }
     *ret = m;
     return r;
-}
-
-bool pool_may_park(struct pool *pool)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
-
-    return pool->limits.parked > 0 && !pool->stopping;
 }
 
 /* Why no other job may have it; POOL_ENDS: one may. */
@@ -386,12 +386,12 @@ void machine_describe(const struct machine *m, char *text, size_t size)
         (void)snprintf(text, size, "alive");
 }
 
-void pool_set(struct pool *pool, const struct pool_limits *limits)
+void pool_set(struct pool *pool, const struct config_machines *limits)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->lock);
 
     pool->limits = *limits;
-    pool_make_room(pool);
+    make_room(pool);
     (void)pthread_cond_signal(&pool->work);
 }
 

@@ -13,6 +13,7 @@
 #ifndef SKILLVM_API_DAEMON_MACHINE_POOL_H
 #define SKILLVM_API_DAEMON_MACHINE_POOL_H
 
+#include "api/daemon/config/config.h"
 #include "api/daemon/machine/guest.h"
 #include "api/daemon/machine/job.h"
 #include "api/daemon/machine/snapshots.h"
@@ -23,7 +24,6 @@
 #include <stdint.h>
 
 #define POOL_OWNER_SIZE 128u
-#define POOL_PARKED_MAX 256u
 
 struct pool;
 struct machine;
@@ -38,20 +38,12 @@ struct machine_wish {
     struct snapshot_name snapshot;
 };
 
-/* What may change while it runs. */
-struct pool_limits {
-    unsigned parked;       /* machines that wait, at most POOL_PARKED_MAX; 0: none ever does */
-    uint64_t memory_bytes; /* of their own that they may have together */
-    uint64_t idle_ms;      /* after which one that waits goes */
-    unsigned max_uses;     /* jobs that one machine runs */
-};
-
 /* Borrowed for the life of the pool. */
 struct pool_config {
     struct snapshots *snapshots;
     const char *vmm_program;
     uint64_t grace_ms;
-    struct pool_limits limits;
+    struct config_machines limits; /* may change while it runs */
     /* True while memory is short, so that nothing shall wait; NULL: it never is. */
     bool (*is_short)(void *ctx);
     void *ctx;
@@ -129,7 +121,7 @@ void machine_release(struct machine *machine);
 void machine_describe(const struct machine *machine, char *text, size_t size);
 
 /* New limits: they hold from now on, and what is too much goes. */
-void pool_set(struct pool *pool, const struct pool_limits *limits);
+void pool_set(struct pool *pool, const struct config_machines *limits);
 /* 0, or -EIO with a sentence while machines do not start. */
 int pool_check_starts(struct pool *pool, struct err *err);
 void pool_measure(struct pool *pool, struct pool_measure *ret);

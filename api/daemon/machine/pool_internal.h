@@ -38,7 +38,7 @@ struct pool {
     pthread_mutex_t lock;   /* for all below */
     pthread_cond_t work;    /* for keepers; monotonic */
     pthread_cond_t changed; /* for who waits for a reset; monotonic */
-    struct pool_limits limits;
+    struct config_machines limits;
     struct machine *parked;    /* the newest first */
     struct machine *resetting; /* the oldest first; those in a keeper's hands too */
     struct machine *ending;    /* the oldest first */
@@ -64,14 +64,11 @@ void pool_park(struct pool *pool, struct machine *m);
 void pool_discard(struct pool *pool, struct machine *m, enum pool_end why);
 /* Has one of those parked ended. */
 void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why);
-/* Discards what is too much by the limits. */
-void pool_make_room(struct pool *pool);
 /* A reset is over: parks the machine (POOL_ENDS), gives it to who waits for it, or discards it.
  */
 void pool_was_reset(struct pool *pool, struct machine *m, enum pool_end why);
 
 /* These without the lock. */
-bool pool_may_park(struct pool *pool);
 void pool_census_add(struct machine *m);
 void pool_end_machine(struct machine *m);
 

@@ -255,7 +255,8 @@ int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_i
     return r < 0 ? r : check_parsed(json, key, inputs, ret, err);
 }
 
-int snapshot_manifest_name(int dir_fd, struct snapshot_name *ret, struct err *err)
+/* Which name the snapshot of a manifest has. */
+static int read_name(int dir_fd, struct snapshot_name *ret, struct err *err)
 {
     _cleanup_(cJSON_Delete) cJSON *json = NULL;
     int r = read_manifest(dir_fd, &json, err);
@@ -414,8 +415,7 @@ static bool is_kept(int parent_fd, const char *key,
     _cleanup_fd_ int dir = openat(parent_fd, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct snapshot_name name;
 
-    return dir >= 0 && snapshot_manifest_name(dir, &name, NULL) == 0 &&
-           is_wanted(ctx, key, &name);
+    return dir >= 0 && read_name(dir, &name, NULL) == 0 && is_wanted(ctx, key, &name);
 }
 
 void snapshot_remove_others(int parent_fd,

@@ -52,8 +52,6 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
  */
 int snapshot_manifest_check(int dir_fd, const char *key, const struct snapshot_inputs *inputs,
                             struct snapshot_contents *ret, struct err *err);
-/* Reads from manifest.json which name its snapshot has. 0, -EINVAL or -errno. */
-int snapshot_manifest_name(int dir_fd, struct snapshot_name *ret, struct err *err);
 
 extern const struct vm_files snapshot_no_files; /* all are -1 */
 

@@ -56,8 +56,8 @@ struct snapshot_place *snapshots_take(struct snapshots *s, const struct snapshot
     }
     if (n >= s->limits.kept)
         return NULL;
-    *free_one = (struct snapshot_place){.is_taken = true, .name = *name};
-    free_one->renewal.limits = s->limits.renewal;
+    *free_one = (struct snapshot_place){
+        .is_taken = true, .name = *name, .renewal = {.limits = free_one->renewal.limits}};
     return free_one;
 }
 
@@ -75,6 +75,14 @@ struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns)
     return found;
 }
 
+static void set_limits(struct snapshots *s, const struct config_snapshots *limits)
+{
+    s->limits = *limits;
+    for (unsigned i = 0; i < SNAPSHOTS_PLACES_MAX; i++)
+        s->places[i].renewal.limits =
+            (struct renewal_limits){.age_ms = limits->renew_ms, .uses = limits->max_uses};
+}
+
 int snapshots_create(const struct snapshots_config *config, struct snapshots **ret,
                      struct err *err)
 {
@@ -84,9 +92,8 @@ int snapshots_create(const struct snapshots_config *config, struct snapshots **r
     if (!s)
         return err_set(err, ENOMEM, "out of memory");
     s->config = *config;
-    s->limits = config->limits;
     s->places[0].is_taken = true;
-    s->places[0].renewal.limits = config->limits.renewal;
+    set_limits(s, &config->limits);
     snapshot_maker_init(&s->maker, &s->config);
     (void)pthread_mutex_init(&s->lock, NULL);
     cond_init(&s->changed);
@@ -246,13 +253,11 @@ int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int ca
     return *ret ? 0 : wait_plain(s, &plain, cancel_fd, ret, err);
 }
 
-void snapshots_set(struct snapshots *s, const struct snapshots_limits *limits)
+void snapshots_set(struct snapshots *s, const struct config_snapshots *limits)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    s->limits = *limits;
-    for (unsigned i = 0; i < SNAPSHOTS_PLACES_MAX; i++)
-        s->places[i].renewal.limits = limits->renewal;
+    set_limits(s, limits);
     (void)pthread_cond_broadcast(&s->changed);
 }
 

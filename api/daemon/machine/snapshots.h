@@ -13,6 +13,7 @@
 #ifndef SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 
+#include "api/daemon/config/config.h"
 #include "api/daemon/machine/renewal.h"
 #include "api/daemon/machine/vm.h"
 #include "api/skill/profile.h"
@@ -35,13 +36,6 @@ struct snapshot_name {
     char profile[PROFILE_NAME_SIZE]; /* the modules that it holds; "": the image's own */
 };
 
-/* What may change while the daemon runs. */
-struct snapshots_limits {
-    struct renewal_limits renewal;
-    unsigned kept;       /* beside the common plain one, at most SNAPSHOTS_KEPT_MAX */
-    uint64_t kept_bytes; /* of disk that those may have together */
-};
-
 /* Borrowed for the life of the snapshots. */
 struct snapshots_config {
     const char *vmm_program;
@@ -53,7 +47,7 @@ struct snapshots_config {
     uint64_t boot_timeout_ms;
     uint64_t grace_ms; /* of the run that shows which pages a run uses */
     uint64_t retry_ms; /* after a failure; doubled with each, where there is a snapshot */
-    struct snapshots_limits limits;
+    struct config_snapshots limits; /* may change while the daemon runs */
 };
 
 /* A snapshot that was checked: what a restore needs. Counted references; constant otherwise. */
@@ -105,7 +99,7 @@ struct snapshot *snapshots_current(struct snapshots *s, unsigned place);
  * again, later each time. Of those but the common plain one, one that is due and that nobody
  * asked for since it was made goes instead.
  */
-void snapshots_set(struct snapshots *s, const struct snapshots_limits *limits);
+void snapshots_set(struct snapshots *s, const struct config_snapshots *limits);
 /* Counts an execution that begins from a snapshot, which may no longer be the current one. */
 void snapshots_count_use(struct snapshots *s, const struct snapshot *snapshot);
 

@@ -39,7 +39,7 @@ struct snapshots {
     pthread_cond_t changed;
     enum snapshots_state state; /* of the first */
     char text[ERR_MESSAGE_MAX];
-    struct snapshots_limits limits;
+    struct config_snapshots limits;
     struct snapshot_place places[SNAPSHOTS_PLACES_MAX];
     struct snapshot_place *busy; /* which the thread works on; it stays what it is */
     uint64_t rest_ns;            /* none that nobody waits for is made before */

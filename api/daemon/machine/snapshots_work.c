@@ -298,7 +298,7 @@ static void drop(struct snapshots *s, struct snapshot_place *p)
         .name = p->name,
         .waiters = p->waiters,
         .asked_ns = p->asked_ns,
-        .renewal = {.limits = s->limits.renewal, .is_wanted = p->waiters > 0}};
+        .renewal = {.limits = p->renewal.limits, .is_wanted = p->waiters > 0}};
     s->dropped++;
     (void)pthread_cond_broadcast(&s->changed);
     (void)pthread_mutex_unlock(&s->lock);

@@ -3,6 +3,7 @@
 
 #include "api/daemon/registry/registry_internal.h"
 #include "api/daemon/registry/registry_schema.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -429,11 +430,11 @@ int registry_read_number(struct registry *registry, enum registry_part part, uns
 
 int registry_transaction_begin(struct registry *registry, struct err *err)
 {
-    (void)pthread_mutex_lock(&registry->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
+
     if (sqlite3_exec(registry->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK)
         return 0;
     (void)registry_error(registry, err, "begin a change");
-    (void)pthread_mutex_unlock(&registry->lock);
     return -EIO;
 }
 
@@ -462,16 +463,13 @@ int registry_step(struct registry *registry, enum registry_part part, unsigned w
 int registry_execute(struct registry *registry, const char *sql, const char *what,
                      struct err *err)
 {
-    int r = 0;
-
-    (void)pthread_mutex_lock(&registry->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
     /* Writing back the log has to wait for readers, so there shall be none. */
-    (void)pthread_mutex_lock(&registry->reader_lock);
-    if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        r = registry_error(registry, err, what);
-    (void)pthread_mutex_unlock(&registry->reader_lock);
-    (void)pthread_mutex_unlock(&registry->lock);
-    return r;
+    _cleanup_lock_ pthread_mutex_t *readers = lock_hold(&registry->reader_lock);
+
+    return sqlite3_exec(registry->db, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : registry_error(registry, err, what);
 }
 
 int registry_changes(struct registry *registry)

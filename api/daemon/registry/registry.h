@@ -20,10 +20,10 @@ struct registry;
 
 /* A registered skill. Strings are owned. */
 struct registry_skill {
-    char *name;
-    char *version;
-    char *digest;
-    char *description;
+    const char *name;
+    const char *version;
+    const char *digest;
+    const char *description;
     uint64_t created_ns; /* realtime */
     uint64_t bytes;      /* of its object; 0 where an older skillvm stored it */
     uint64_t place;      /* among the versions of its name: a newer one has a larger one */
@@ -34,17 +34,19 @@ void registry_skill_finish(struct registry_skill *skill);
 
 /* An execution. Strings are owned; result is NULL until it finished. */
 struct registry_execution {
-    char *id;
+    const char *id;
     char tenant[TENANT_ID_SIZE];
-    char *status;
-    char *skill_name;
-    char *skill_version;
-    char *skill_digest;
-    char *result;          /* the result JSON; NULL also in lists */
-    char *artifact_digest; /* of the archive of its files; NULL: none, or not an object */
+    const char *status;
+    const char *skill_name;
+    const char *skill_version;
+    const char *skill_digest;
+    char *result;                /* the result JSON; NULL also in lists */
+    const char *artifact_digest; /* of the archive of its files; NULL: none, or not an object */
     uint64_t artifact_bytes;
-    uint64_t accepted_ns; /* realtime */
-    uint64_t finished_ns; /* 0 until it finished */
+    uint64_t accepted_ns;        /* realtime */
+    uint64_t finished_ns;        /* 0 until it finished */
+    const char *idempotency_key; /* written, not read; NULL: none */
+    const char *request_digest;  /* of the request that brought the key; not read either */
 };
 
 void registry_execution_finish(struct registry_execution *execution);
@@ -58,22 +60,13 @@ int registry_open(const char *path, struct registry **ret, struct err *err);
 /* NULL is fine. */
 void registry_close(struct registry *registry);
 
-/* A skill on its way into the registry. Strings are borrowed. */
-struct registry_registration {
-    const char *name;
-    const char *version;
-    const char *digest;
-    const char *description;
-    uint64_t bytes; /* of its object */
-};
-
 /*
- * Registers a skill; durable on return. 0 also when it is there with the same digest; -EEXIST
- * when it is there with another one, which *ret_existing gets (caller frees); -ENOENT when
- * there is no such tenant any more; -EIO.
+ * Registers a skill, now; durable on return. 0 also when it is there with the same digest;
+ * -EEXIST when it is there with another one, which *ret_existing gets (caller frees); -ENOENT
+ * when there is no such tenant any more; -EIO.
  */
 int registry_skill_put(struct registry *registry, const char *tenant,
-                       const struct registry_registration *registration, char **ret_existing,
+                       const struct registry_skill *skill, char **ret_existing,
                        struct err *err);
 /*
  * Finds a skill; version NULL means the one registered last. 0; -ENOENT with *ret_name_known
@@ -98,23 +91,12 @@ int registry_skill_delete(struct registry *registry, const char *tenant, const c
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
                          struct err *err);
 
-/* The row of an accepted execution. */
-struct registry_acceptance {
-    const char *id;
-    const char *skill_name;
-    const char *skill_version;
-    const char *skill_digest;
-    uint64_t accepted_ns;
-    const char *idempotency_key; /* NULL: none */
-    const char *request_digest;  /* of the request that brought the key */
-};
-
 /*
- * Writes it; durable on return. 0; -EEXIST when the tenant uses the key already; -ENOENT when
- * there is no such tenant any more; -EIO.
+ * Writes the row of an accepted one; durable on return. 0; -EEXIST when the tenant uses the key
+ * already; -ENOENT when there is no such tenant any more; -EIO.
  */
 int registry_execution_accept(struct registry *registry, const char *tenant,
-                              const struct registry_acceptance *acceptance, struct err *err);
+                              const struct registry_execution *execution, struct err *err);
 /* The execution that a tenant began under a key. 0 (both strings are the caller's), -ENOENT or
  * -EIO. */
 int registry_execution_by_key(struct registry *registry, const char *tenant, const char *key,

@@ -42,15 +42,14 @@ static struct registry_value text_or_empty(const char *value)
     return registry_text(value ? value : "");
 }
 
-int registry_audit_append(struct registry *registry, const struct registry_deed *deed,
+int registry_audit_append(struct registry *registry, const struct registry_audit *row,
                           struct err *err)
 {
-    return registry_run(
-        registry, REGISTRY_AUDIT, INSERT,
-        REGISTRY_VALUES(registry_number(deed->at_ns), text_or_empty(deed->tenant),
-                        text_or_empty(deed->actor), registry_text(deed->action),
-                        text_or_empty(deed->target), text_or_empty(deed->detail)),
-        "store an audit row", err);
+    return registry_run(registry, REGISTRY_AUDIT, INSERT,
+                        REGISTRY_VALUES(registry_number(row->at_ns), text_or_empty(row->tenant),
+                                        text_or_empty(row->actor), registry_text(row->action),
+                                        text_or_empty(row->target), text_or_empty(row->detail)),
+                        "store an audit row", err);
 }
 
 int registry_audit_list(struct registry *registry, const char *tenant, uint64_t before_id,

@@ -9,27 +9,17 @@
 struct registry_audit {
     uint64_t id; /* grows */
     uint64_t at_ns;
-    char *tenant; /* for whom the actor spoke; "" where nobody knows */
-    char *actor;  /* the id of a key, "uid:N", or an address */
-    char *action; /* "skill.push" */
-    char *target; /* what it was done to */
-    char *detail;
-};
-
-/* A row to add. Strings are borrowed; NULL is "". */
-struct registry_deed {
-    uint64_t at_ns;
-    const char *tenant;
-    const char *actor;
-    const char *action;
-    const char *target;
+    const char *tenant; /* for whom the actor spoke; "" where nobody knows */
+    const char *actor;  /* the id of a key, "uid:N", or an address */
+    const char *action; /* "skill.push" */
+    const char *target; /* what it was done to */
     const char *detail;
 };
 
 void registry_audit_finish(struct registry_audit *row);
 
-/* Durable on return. 0 or -EIO. */
-int registry_audit_append(struct registry *registry, const struct registry_deed *deed,
+/* Durable on return. Its id does not count, and NULL is "". 0 or -EIO. */
+int registry_audit_append(struct registry *registry, const struct registry_audit *row,
                           struct err *err);
 /*
  * Reads up to max rows of a tenant (NULL: all), the newest first, with ids below before_id (0:

@@ -87,20 +87,19 @@ void registry_execution_finish(struct registry_execution *execution)
 }
 
 int registry_execution_accept(struct registry *registry, const char *tenant,
-                              const struct registry_acceptance *acceptance, struct err *err)
+                              const struct registry_execution *execution, struct err *err)
 {
     int r = registry_put(
         registry, REGISTRY_EXECUTIONS, INSERT,
-        REGISTRY_VALUES(registry_text(acceptance->id), registry_text(acceptance->skill_name),
-                        registry_text(acceptance->skill_version),
-                        registry_text(acceptance->skill_digest),
-                        registry_number(acceptance->accepted_ns),
-                        registry_text(acceptance->idempotency_key),
-                        registry_text(acceptance->request_digest), registry_text(tenant)),
+        REGISTRY_VALUES(
+            registry_text(execution->id), registry_text(execution->skill_name),
+            registry_text(execution->skill_version), registry_text(execution->skill_digest),
+            registry_number(execution->accepted_ns), registry_text(execution->idempotency_key),
+            registry_text(execution->request_digest), registry_text(tenant)),
         "store an execution", err);
 
     /* An id of 128 random bits is never there already: it is the key. */
-    if (r == -EEXIST && acceptance->idempotency_key)
+    if (r == -EEXIST && execution->idempotency_key)
         return err_set(err, EEXIST, "the idempotency key is in use");
     if (r == -EEXIST)
         return err_set(err, EIO, "database: cannot store an execution: its id is in use");

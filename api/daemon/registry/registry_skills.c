@@ -75,70 +75,63 @@ int registry_skill_get(struct registry *registry, const char *tenant, const char
 }
 
 int registry_skill_put(struct registry *registry, const char *tenant,
-                       const struct registry_registration *registration, char **ret_existing,
-                       struct err *err)
+                       const struct registry_skill *skill, char **ret_existing, struct err *err)
 {
     _cleanup_registry_skill_ struct registry_skill existing = {0};
-    int r =
-        registry_put(registry, REGISTRY_SKILLS, INSERT,
-                     REGISTRY_VALUES(registry_text(tenant), registry_text(registration->name),
-                                     registry_text(registration->version),
-                                     registry_text(registration->digest),
-                                     registry_text(registration->description),
-                                     registry_number(clock_realtime_ns()),
-                                     registry_number(registration->bytes)),
-                     "register a skill", err);
+    int r = registry_put(
+        registry, REGISTRY_SKILLS, INSERT,
+        REGISTRY_VALUES(registry_text(tenant), registry_text(skill->name),
+                        registry_text(skill->version), registry_text(skill->digest),
+                        registry_text(skill->description), registry_number(clock_realtime_ns()),
+                        registry_number(skill->bytes)),
+        "register a skill", err);
 
     if (r == -ENOENT)
         return err_set(err, ENOENT, "the tenant was deleted");
     if (r != -EEXIST)
         return r;
-    r = find_skill(registry, tenant, registration->name, registration->version, &existing, err);
+    r = find_skill(registry, tenant, skill->name, skill->version, &existing, err);
     if (r < 0)
         return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
-    if (strcmp(existing.digest, registration->digest) == 0)
+    if (strcmp(existing.digest, skill->digest) == 0)
         return 0;
-    *ret_existing = steal_ptr(&existing.digest);
-    return -EEXIST;
+    *ret_existing = strdup(existing.digest);
+    return *ret_existing ? -EEXIST : err_no_memory(err);
 }
 
 /* Reads what follows a name and a place. *ret_n rows are the caller's. */
-static int read_page(struct registry *registry, const char *tenant, const char *name,
-                     uint64_t place, struct registry_skill *rows, size_t *ret_n,
-                     struct err *err)
+/* The skills after one. */
+static int read_page(struct registry *registry, const char *tenant,
+                     const struct registry_skill *last, struct registry_skill *rows,
+                     size_t *ret_n, struct err *err)
 {
-    return registry_read_rows(registry, REGISTRY_SKILLS, PAGE,
-                              REGISTRY_VALUES(registry_text(tenant), registry_text(name),
-                                              registry_number(place),
-                                              registry_number(PAGE_ROWS)),
-                              &kind, PAGE_ROWS, rows, ret_n, "list the skills", err);
+    return registry_read_rows(
+        registry, REGISTRY_SKILLS, PAGE,
+        REGISTRY_VALUES(registry_text(tenant), registry_text(last->name ? last->name : ""),
+                        registry_number(last->place), registry_number(PAGE_ROWS)),
+        &kind, PAGE_ROWS, rows, ret_n, "list the skills", err);
 }
 
 int registry_skill_each(struct registry *registry, const char *tenant,
                         registry_skill_visit *visit, void *ctx, struct err *err)
 {
+    _cleanup_registry_skill_ struct registry_skill last = {.place = INT64_MAX};
     struct registry_skill rows[PAGE_ROWS];
-    char *after = strdup("");
-    uint64_t place = INT64_MAX;
     size_t n = PAGE_ROWS;
-    int r = after ? 0 : err_no_memory(err);
+    int r = 0;
 
     /* In pages: whoever has many must not keep the lock from others. */
     while (r == 0 && n == PAGE_ROWS) {
-        r = read_page(registry, tenant, after, place, rows, &n, err);
+        r = read_page(registry, tenant, &last, rows, &n, err);
         if (r < 0)
             break;
         for (size_t i = 0; r == 0 && i < n; i++)
             r = visit(ctx, &rows[i]);
-        if (r == 0 && n == PAGE_ROWS) {
-            free(after);
-            place = rows[n - 1].place;
-            after = steal_ptr(&rows[n - 1].name);
+        for (size_t i = 0; i < n; i++) {
+            registry_skill_finish(&last);
+            last = rows[i];
         }
-        for (size_t i = 0; i < n; i++)
-            registry_skill_finish(&rows[i]);
     }
-    free(after);
     return r;
 }
 

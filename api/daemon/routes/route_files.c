@@ -80,9 +80,7 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     struct err err = {0};
     int r;
 
-    if (!held_admit(d->held, 0, reply) || !http_request_receive(request))
-        return;
-    upload = uploads_of(request, reply);
+    upload = held_admit(d->held, 0, reply) ? uploads_receive(request, reply) : NULL;
     if (!upload)
         return;
     find_names(request, &name, &type);
@@ -134,37 +132,37 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
+/* Finds the file of a path. false: there is a reply. */
+static bool open_file(struct daemon *d, const struct http_request *request,
+                      struct registry_file *ret, int *ret_fd, struct http_reply *reply)
+{
+    const char *id = request->params[0];
+    struct err err = {0};
+    int r = uploads_open(d, request->caller.tenant, id, ret, ret_fd, &err);
+
+    return r == 0 || failure_of(reply, r, "file", id, &err);
+}
+
 void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
-    struct daemon *d = ctx;
-    const char *id = request->params[0];
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     _cleanup_registry_file_ struct registry_file row = {0};
-    struct err err = {0};
+    const struct err err = {0};
     _cleanup_fd_ int fd = -1;
-    int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
-    if (r < 0) {
-        failure_of(reply, r, "file", id, &err);
+    if (!open_file(ctx, request, &row, &fd, reply))
         return;
-    }
     write_file(&w, &row);
     (void)failure_or_json(reply, 200, &w, 0, &err);
 }
 
 void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply)
 {
-    struct daemon *d = ctx;
-    const char *id = request->params[0];
     _cleanup_registry_file_ struct registry_file row = {0};
-    struct err err = {0};
     _cleanup_fd_ int fd = -1;
-    int r = uploads_open(d, request->caller.tenant, id, &row, &fd, &err);
 
-    if (r < 0) {
-        failure_of(reply, r, "file", id, &err);
+    if (!open_file(ctx, request, &row, &fd, reply))
         return;
-    }
     http_reply_empty(reply, 200);
     /* The type was the uploader's word: nothing here vouches for it. */
     reply->content_type = TYPE_UNKNOWN;

@@ -51,8 +51,7 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
 }
 
 static int put(struct daemon *d, struct store *store, const char *tenant, int fd,
-               const struct registry_registration *registration, char **ret_existing,
-               struct err *err)
+               const struct registry_skill *registration, char **ret_existing, struct err *err)
 {
     int r = store_put(store, fd, registration->digest, err);
 
@@ -64,7 +63,7 @@ static int put(struct daemon *d, struct store *store, const char *tenant, int fd
  * lock: what is refused leaves nothing. As of registry_skill_put.
  */
 static int store_skill(struct daemon *d, const char *tenant, int fd,
-                       const struct registry_registration *registration, bool *ret_new,
+                       const struct registry_skill *registration, bool *ret_new,
                        char **ret_existing, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
@@ -95,7 +94,7 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
     _cleanup_free_ char *existing = NULL;
     bool is_new = false;
     struct stat tar = {0};
-    const struct registry_registration registration = {
+    const struct registry_skill registration = {
         .name = skill->name,
         .version = skill->version,
         .digest = archive->digest,
@@ -123,12 +122,6 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
                    skill->version, archive->digest);
 }
 
-/* The archive of a request, or NULL with *reply set. */
-static struct spool *receive_upload(struct http_request *request, struct http_reply *reply)
-{
-    return http_request_receive(request) ? uploads_of(request, reply) : NULL;
-}
-
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -139,9 +132,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     struct err err = {0};
     int r;
 
-    if (!held_admit(d->held, 0, reply))
-        return;
-    body = receive_upload(request, reply);
+    body = held_admit(d->held, 0, reply) ? uploads_receive(request, reply) : NULL;
     if (!body)
         return;
     fd = store_temporary(d->store);
@@ -161,7 +152,7 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct spool *body = receive_upload(request, reply);
+    struct spool *body = uploads_receive(request, reply);
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct err err = {0};

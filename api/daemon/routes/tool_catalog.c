@@ -305,7 +305,7 @@ void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct ski
 {
     const struct registry_skill row = {.name = skill->name,
                                        .version = skill->version,
-                                       .digest = (char *)(uintptr_t)archive->digest,
+                                       .digest = archive->digest,
                                        .description = skill->description};
     struct tool_catalog tools = {0};
     struct err ignored = {0};

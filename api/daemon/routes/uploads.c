@@ -14,8 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-struct spool *uploads_of(struct http_request *request, struct http_reply *reply)
+struct spool *uploads_receive(struct http_request *request, struct http_reply *reply)
 {
+    if (!http_request_receive(request))
+        return NULL;
     if (!request->is_multipart)
         return &request->body;
     if (request->parts[0].seen)

@@ -12,8 +12,8 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/request.h"
 
-/* What a request brings: its body, or the part "file". NULL: there is a reply. */
-struct spool *uploads_of(struct http_request *request, struct http_reply *reply);
+/* Receives what a request brings: its body, or the part "file". NULL: there is a reply. */
+struct spool *uploads_receive(struct http_request *request, struct http_reply *reply);
 
 /*
  * Stores what a spool that was hashed holds, of a request's body, for its caller. row has name

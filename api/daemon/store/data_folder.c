@@ -21,20 +21,13 @@
 static int make_folders(const char *path, struct err *err)
 {
     char text[PATH_MAX];
+    int r;
 
     if (strlen(path) >= sizeof(text))
         return err_set(err, ENAMETOOLONG, "the path of the data folder is too long");
     memcpy(text, path, strlen(path) + 1);
-    for (char *p = text + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        (void)mkdir(text, 0755);
-        *p = '/';
-    }
-    if (mkdir(text, 0700) < 0 && errno != EEXIST)
-        return err_set_errno(err, errno, "cannot create the data folder %s", path);
-    return 0;
+    r = fd_make_folders(text, 0755, 0700);
+    return r < 0 ? err_set_errno(err, -r, "cannot create the data folder %s", path) : 0;
 }
 
 static int open_folder(struct data_folder *folder, const char *name, int *ret_fd,

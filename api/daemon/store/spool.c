@@ -116,23 +116,6 @@ int spool_view(struct spool *s, const char **ret_data)
     return 0;
 }
 
-int spool_read(const struct spool *s, uint64_t offset, void *data, size_t len)
-{
-    ssize_t n;
-
-    if (offset > s->size || len > s->size - offset)
-        return -EIO;
-    if (s->fd < 0) {
-        if (len > 0)
-            memcpy(data, s->memory.data + offset, len);
-        return 0;
-    }
-    n = fd_pread_full(s->fd, data, len, offset);
-    if (n < 0)
-        return (int)n;
-    return (size_t)n == len ? 0 : -EIO;
-}
-
 void spool_release(struct spool *s, int *ret_fd, struct buf *ret_memory)
 {
     *ret_fd = s->fd > 0 ? fd_steal(&s->fd) : -1;

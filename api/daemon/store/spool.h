@@ -43,8 +43,6 @@ int spool_append(struct spool *s, const void *data, size_t len);
 int spool_view(struct spool *s, const char **ret_data);
 /* Moves everything to a file. Its descriptor, borrowed, or -errno. */
 int spool_to_fd(struct spool *s);
-/* Reads len bytes at an offset, all of them. 0, or -errno (-EIO past the end). */
-int spool_read(const struct spool *s, uint64_t offset, void *data, size_t len);
 /* Gives all bytes away, in a file (caller's) or, where *ret_fd is -1, in memory. It is
  * finished. */
 void spool_release(struct spool *s, int *ret_fd, struct buf *ret_memory);

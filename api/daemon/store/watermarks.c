@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,24 +90,23 @@ static struct watermarks_level look_at_memory(const struct watermarks *s)
 
 void watermarks_set(struct watermarks *s, const struct config_watermarks *settings)
 {
-    (void)pthread_mutex_lock(&s->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
     s->settings = *settings;
     s->looked_ns = 0;
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 void watermarks_look(struct watermarks *s, struct watermarks_state *ret)
 {
     uint64_t now = clock_monotonic_ns();
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
 
-    (void)pthread_mutex_lock(&s->lock);
     if (s->looked_ns == 0 || now - s->looked_ns >= FRESH_NS) {
         s->state.disk = look_at_disk(s);
         s->state.memory = look_at_memory(s);
         s->looked_ns = now;
     }
     *ret = s->state;
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 static int complain(const struct watermarks_level *level, const char *what, struct err *err)

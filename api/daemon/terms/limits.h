@@ -7,7 +7,6 @@
 
 #define LIMIT_MIB (1024ull * 1024ull)
 
-#define LIMIT_ARCHIVE_BYTES     (50 * LIMIT_MIB)
 #define LIMIT_INPUT_BYTES       (16 * LIMIT_MIB)
 #define LIMIT_REQUEST_BYTES     (LIMIT_INPUT_BYTES + LIMIT_MIB) /* input and all around it */
 #define LIMIT_ENV_BYTES         (64u * 1024u)

@@ -6,6 +6,7 @@
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/store/store.h"
 #include "api/skill/sha256.h"
 #include "base/clock.h"
@@ -343,6 +344,29 @@ static void the_disk_gets_its_room_back(void **state)
 }
 
 /* The thread works by itself, and at once when it is told of other settings. */
+static uint64_t used_ms(struct fixture *f, uint64_t day)
+{
+    uint64_t ms = 0;
+
+    assert_int_equal(registry_usage_get(f->registry, TENANT_DEFAULT, day, &ms, NULL), 0);
+    return ms;
+}
+
+static void usage_of_days_that_are_over_goes(void **state)
+{
+    const struct config_retention settings = {.executions_age_ms = 10 * DAY_MS};
+    struct fixture f = open_all(*state, &settings);
+
+    for (uint64_t day = 17; day <= 20; day++)
+        assert_int_equal(registry_usage_add(f.registry, TENANT_DEFAULT, day, day, NULL), 0);
+    (void)pass(&f, 20 * DAY_NS);
+    assert_int_equal(used_ms(&f, 17), 0);
+    assert_int_equal(used_ms(&f, 18), 0);
+    assert_int_equal(used_ms(&f, 19), 19);
+    assert_int_equal(used_ms(&f, 20), 20);
+    close_all(&f);
+}
+
 static void the_thread_works(void **state)
 {
     struct config_retention settings = {.executions_bytes = 1ull << 30, .interval_ms = 3600000};
@@ -372,6 +396,7 @@ int main(void)
         IN_DIR(storage_has_a_limit),
         IN_DIR(tenants_keep_to_their_storage),
         IN_DIR(the_disk_gets_its_room_back),
+        IN_DIR(usage_of_days_that_are_over_goes),
         IN_DIR(the_thread_works),
     };
 

@@ -285,6 +285,9 @@ static void usage_is_added_up(void **state)
     assert_int_equal(registry_usage_add(registry, "ten_none", 3, 5, NULL), 0);
     assert_int_equal(registry_usage_get(registry, ONE, 3, &ms, NULL), 0);
     assert_int_equal(ms, 42);
+    assert_int_equal(registry_usage_prune(registry, 4, NULL), 0);
+    assert_int_equal(registry_usage_get(registry, ONE, 3, &ms, NULL), 0);
+    assert_int_equal(ms, 0);
     assert_int_equal(registry_usage_get(registry, ONE, 4, &ms, NULL), 0);
     assert_int_equal(ms, 1);
     registry_close(registry);

@@ -4,6 +4,7 @@
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
+#include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 #include "base/cond.h"
@@ -267,6 +268,12 @@ static int shrink(struct retention *r, struct pass *pass, struct err *err)
     return result;
 }
 
+/* Only today's usage is asked for; a day of grace for a clock that is put back. */
+static int usage(struct retention *r, struct pass *pass, struct err *err)
+{
+    return registry_usage_prune(r->env.registry, registry_usage_day(pass->now_ns) - 1, err);
+}
+
 static int checkpoint(struct retention *r, struct pass *pass, struct err *err)
 {
     (void)pass;
@@ -277,7 +284,7 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
                    struct err *err)
 {
     static int (*const steps[])(struct retention *, struct pass *, struct err *) = {
-        by_age, by_tenant, by_size, files, audit, objects, shrink, checkpoint};
+        by_age, by_tenant, by_size, files, audit, usage, objects, shrink, checkpoint};
     struct pass pass = {.settings = get_settings(r), .now_ns = now_ns};
     int result = 0;
 

@@ -13,5 +13,7 @@ int registry_usage_add(struct registry *registry, const char *tenant, uint64_t d
 /* CPU milliseconds of a tenant on a day; 0 when there are none. 0 or -EIO. */
 int registry_usage_get(struct registry *registry, const char *tenant, uint64_t day,
                        uint64_t *ret_cpu_ms, struct err *err);
+/* Forgets the days before one. 0 or -EIO. */
+int registry_usage_prune(struct registry *registry, uint64_t before_day, struct err *err);
 
 #endif

@@ -17,6 +17,7 @@ static inline void lock_release(pthread_mutex_t **held)
 {
     (void)pthread_mutex_unlock(*held);
 }
-#define _cleanup_lock_ __attribute__((cleanup(lock_release)))
+/* Most who hold one never name it again, which clang would say of each. */
+#define _cleanup_lock_ __attribute__((cleanup(lock_release), unused))
 
 #endif

@@ -354,13 +354,13 @@ class Daemon:
         """What it has used so far, and when that was."""
         return self.pid, time.monotonic(), self.cpu_seconds(), self.rss_kib()
 
-    def check_cost(self, before):
+    def check_cost(self, before, share=0.5):
         """It neither spun nor kept memory since; in words. Nothing of one that was restarted."""
         after = self.cost()
         if after[0] != before[0]:
             return ""
         seconds, cpu, kept = (after[i] - before[i] for i in (1, 2, 3))
-        check(cpu <= 2 + seconds / 2, f"the daemon used {cpu:.1f} s of {seconds:.1f} s")
+        check(cpu <= 2 + seconds * share, f"the daemon used {cpu:.1f} s of {seconds:.1f} s")
         check(kept <= KEPT_KIB_MAX, f"the daemon keeps {kept} KiB")
         return f"; the daemon {cpu:.1f} s, {kept:+d} KiB"
 

@@ -5,7 +5,8 @@
 
 #include <pthread.h>
 
-/* Waits for the mutex. To be kept in a _cleanup_lock_ variable. */
+/* Waits for the mutex. To be kept in a _cleanup_lock_ variable, not where the lock outlives the
+ * call. */
 static inline pthread_mutex_t *lock_hold(pthread_mutex_t *mutex)
 {
     (void)pthread_mutex_lock(mutex);

@@ -26,7 +26,8 @@ static void check_request(const char *body, size_t len, bool with_archive)
     if (q.has_input && (q.input_at > len || q.input_bytes > len - q.input_at ||
                         json_text_check(body + q.input_at, q.input_bytes, NULL, NULL) < 0))
         abort();
-    if (q.timeout_ms > 3600000000u || q.env.len > LIMIT_ENV_COUNT || q.args.len > LIMIT_ARGS_COUNT)
+    if (q.timeout_ms > 3600000000u || q.env.len > LIMIT_ENV_COUNT ||
+        q.args.len > LIMIT_ARGS_COUNT)
         abort();
     for (size_t i = 0; i < q.n_files; i++) {
         const char *path = q.files[i].path;

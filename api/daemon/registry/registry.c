@@ -430,11 +430,12 @@ int registry_read_number(struct registry *registry, enum registry_part part, uns
 
 int registry_transaction_begin(struct registry *registry, struct err *err)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
-
+    /* Held until the transaction ends. */
+    (void)pthread_mutex_lock(&registry->lock);
     if (sqlite3_exec(registry->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK)
         return 0;
     (void)registry_error(registry, err, "begin a change");
+    (void)pthread_mutex_unlock(&registry->lock);
     return -EIO;
 }
 

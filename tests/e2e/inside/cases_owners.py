@@ -11,7 +11,7 @@ import random
 import re
 
 from cases_isolation import TRACES
-from harness import case, check, check_equal, python_skill, shorten, wait_until
+from harness import case, check, check_equal, check_success, python_skill, shorten, wait_until
 
 RUNS = int(os.environ.get("OWNER_RUNS") or 10)
 JSON = {"Content-Type": "application/json"}
@@ -36,9 +36,7 @@ class Owner:
             "POST", "/v1/executions", json.dumps({"skill": self.skill}), {**self.headers, **JSON}
         )
         check_equal(answer.status, 200, f"{self.name}: {shorten(answer.body)}")
-        result = answer.json
-        check_equal(result["status"], "success", f"{self.name}: {shorten(result['stderr'])}")
-        return result
+        return check_success(answer.json, f"{self.name}: ")
 
 
 def make_owners(client):

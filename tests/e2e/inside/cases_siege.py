@@ -11,7 +11,17 @@ import threading
 import time
 
 from cases_network import TcpClient, check_health, free_port
-from harness import Skipped, case, check, check_equal, check_in, python_skill, shorten, wait_until
+from harness import (
+    Skipped,
+    case,
+    check,
+    check_equal,
+    check_in,
+    check_success,
+    python_skill,
+    shorten,
+    wait_until,
+)
 
 SECONDS = int(os.environ.get("SIEGE_S") or 5)
 PROBES = 1000 if SECONDS > 60 else 300
@@ -120,9 +130,7 @@ def run(client, skill):
         "POST", "/v1/executions", json.dumps({"skill": skill}), **JSON
     )
     check_equal(status, 200, f"an execution of {skill}: {shorten(body.decode())}")
-    result = json.loads(body)
-    check_equal(result["status"], "success", shorten(result["stderr"]))
-    return result
+    return check_success(json.loads(body))
 
 
 def ways(key, result):

@@ -52,6 +52,15 @@ def check_equal(got, want, what):
         raise Failed(f"{what}: got {shorten(got)}, expected {shorten(want)}")
 
 
+def check_success(result, who=""):
+    if result["status"] != "success":
+        raise Failed(
+            f"{who}status {result['status']}, error {result['error']}, "
+            f"stderr {shorten(result['stderr'], 800)}"
+        )
+    return result
+
+
 def check_in(part, whole, what):
     if part not in (whole or ""):
         raise Failed(f"{what}: no {part!r} in {shorten(whole)}")
@@ -173,13 +182,7 @@ class Client:
         return answer.json
 
     def run_ok(self, archive=None, **fields):
-        result = self.run(archive, **fields)
-        if result["status"] != "success":
-            raise Failed(
-                f"status {result['status']}, error {result['error']}, "
-                f"stderr {shorten(result['stderr'], 800)}"
-            )
-        return result
+        return check_success(self.run(archive, **fields))
 
     @contextlib.contextmanager
     def events(self, archive=None, **fields):
@@ -378,10 +381,19 @@ class World:
     def __init__(self, bin_dir, share, scratch):
         self.bin_dir, self.share = bin_dir, share
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="skillvm-e2e.", dir=scratch))
+        self.daemons = []
         self.daemon = self.new_daemon("main", ["--max-running", "4"])
 
     def new_daemon(self, name, options=(), kept=0):
-        return Daemon(self.bin_dir, self.share, self.root / name, options, kept)
+        daemon = Daemon(self.bin_dir, self.share, self.root / name, options, kept)
+        self.daemons.append(daemon)
+        return daemon
+
+    def print_logs(self, since):
+        """The ends of the logs of the first daemon and of those that a case made."""
+        for daemon in self.daemons[:1] + self.daemons[since:]:
+            tail = daemon.log_tail()
+            print(f"log of the daemon {daemon.data.name}: {tail}", file=sys.stderr, flush=True)
 
     def copy_of_snapshots(self, name, options=(), kept=0):
         """A daemon whose data directory begins with the main daemon's snapshots."""
@@ -416,6 +428,7 @@ def run_cases(world, wanted, out):
         if wanted and not any(re.fullmatch(pattern, name) for pattern in wanted):
             continue
         start = time.monotonic()
+        since = len(world.daemons)
         cost = ""
         try:
             if world.daemon.process is None or world.daemon.process.poll() is not None:
@@ -438,5 +451,5 @@ def run_cases(world, wanted, out):
         line = f"{verdict[0]} {name}{verdict[1]} ({seconds:.1f} s{cost})"
         print(line.replace("\n", " "), file=out, flush=True)
         if verdict[0] == "FAIL":
-            print(f"log of the daemon: {world.daemon.log_tail()}", file=sys.stderr, flush=True)
+            world.print_logs(since)
     return failures

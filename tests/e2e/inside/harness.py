@@ -402,6 +402,14 @@ class World:
         copy_sparse(self.daemon.data / "snapshots", daemon.data)
         return daemon
 
+    def end_daemons(self, since):
+        """Ends what a case made, with its data: where /data is memory, the next case needs it."""
+        for daemon in self.daemons[since:]:
+            daemon.kill()
+            if daemon.data != self.daemon.data:
+                shutil.rmtree(daemon.data, ignore_errors=True)
+        del self.daemons[since:]
+
     @property
     def client(self):
         return self.daemon.client
@@ -452,4 +460,5 @@ def run_cases(world, wanted, out):
         print(line.replace("\n", " "), file=out, flush=True)
         if verdict[0] == "FAIL":
             world.print_logs(since)
+        world.end_daemons(since)
     return failures

@@ -10,7 +10,8 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent / "hostile")]
+FOLDERS = (HERE, HERE.parent.parent / "hostile")
+sys.path[:0] = map(str, FOLDERS)
 sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
@@ -42,6 +43,9 @@ def main():
     parser.add_argument("--only", action="append", help="run the cases whose name matches")
     options = parser.parse_args()
 
+    files = {path.stem for folder in FOLDERS for path in folder.glob("cases_*.py")}
+    if files != {module for modules in SUITES.values() for module in modules}:
+        sys.exit(f"the cases of SUITES are not those of the folders: {sorted(files)}")
     for suite, modules in SUITES.items():
         if options.suite in (suite, "all"):
             for module in modules:

@@ -9,10 +9,10 @@
 # Cases in cases/*.sh use the command line and curl on a daemon started by `skillvm up`; cases
 # in inside/*.py need to see the daemon's own machine and run in a one-shot software host, or
 # here when KVM is usable here; those of tests/hostile are like these. With software hosts the three
-# run beside each other; here, where each would see the others' machines, one after the other. --kernel and
-# --vmx choose the kind of software host (images/softhost/run.sh), and then cases/ does not run. One
-# line per case: `ok NAME (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals
-# at the end.
+# run beside each other; here, where each would see the others' machines, one after the other.
+# --kernel and --vmx choose the kind of software host (images/softhost/run.sh), and then only the
+# cases of the machine run, unless others are asked for by name. One line per case: `ok NAME
+# (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals at the end.
 #
 # Exit status: 0 all passed, 1 some failed, 77 nothing could run, 2 wrong usage or no such case.
 
@@ -201,6 +201,8 @@ run_inside() { # e2e or hostile
         for pattern in "${only[@]}"; do
             pass+=(--only "${pattern//\*/.*}")
         done
+    elif ((${#kind[@]})); then
+        pass+=(--machine)
     fi
     if [[ $host == native ]]; then
         command=(python3 "$extra/tests/e2e/inside/main.py" --bin "$build/bin"

@@ -389,11 +389,17 @@ class World:
         self.daemons.append(daemon)
         return daemon
 
-    def print_logs(self, since):
-        """The ends of the logs of the first daemon and of those that a case made."""
+    def print_state(self, since):
+        """What room is left, and the ends of the logs of the first daemon and of a case's own."""
+        disk = os.statvfs(self.root)
+        memory = re.search(r"MemAvailable: *(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]
+        lines = [
+            f"{disk.f_bavail * disk.f_frsize >> 20} MiB of disk are free, "
+            f"{int(memory) >> 10} MiB of memory"
+        ]
         for daemon in self.daemons[:1] + self.daemons[since:]:
-            tail = daemon.log_tail()
-            print(f"log of the daemon {daemon.data.name}: {tail}", file=sys.stderr, flush=True)
+            lines.append(f"log of the daemon {daemon.data.name}: {daemon.log_tail()}")
+        print("\n".join(lines), file=sys.stderr, flush=True)
 
     def copy_of_snapshots(self, name, options=(), kept=0):
         """A daemon whose data directory begins with the main daemon's snapshots."""
@@ -459,6 +465,6 @@ def run_cases(world, wanted, out):
         line = f"{verdict[0]} {name}{verdict[1]} ({seconds:.1f} s{cost})"
         print(line.replace("\n", " "), file=out, flush=True)
         if verdict[0] == "FAIL":
-            world.print_logs(since)
+            world.print_state(since)
         world.end_daemons(since)
     return failures

@@ -3,7 +3,7 @@
 #
 # Builds the software host and links it into a share directory:
 #   images/softhost/build.sh --build DIR --share DIR [--kernel VERSION] [--vmx]
-#                            [--packages FILE]
+#                            [--packages FILE] [--no-payload]
 #
 #   --build DIR       the CMake build directory: its bin/ goes into the payload, unmodified
 #   --share DIR       holds vmlinux, python.erofs and python.modules (all go into the payload); gets
@@ -14,6 +14,7 @@
 #   --vmx             also for Bochs, whose processor has VMX: gets softhost/vmx/boot.iso, or
 #                     with --kernel softhost/VERSION/vmx/boot.iso (needs isolinux and xorriso)
 #   --packages FILE   more packages for the root image, in the form of ./packages
+#   --no-payload      only what is made of Debian's packages: nothing has to be built yet
 #
 # Everything is made from Debian packages of the machine's own apt sources, without root and
 # without installing them, and kept under ${XDG_CACHE_HOME:-~/.cache}/skillvm/softhost/: the
@@ -25,10 +26,10 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 usage() {
     echo "usage: build.sh --build DIR --share DIR [--kernel VERSION] [--vmx]" \
-        "[--packages FILE]" >&2
+        "[--packages FILE] [--no-payload]" >&2
     exit 2
 }
-build='' share='' version='' vmx='' more=''
+build='' share='' version='' vmx='' more='' payload=1
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=${2-} && shift ;;
@@ -36,6 +37,7 @@ while [ $# -gt 0 ]; do
     --kernel) version=${2-} && shift ;;
     --vmx) vmx=1 ;;
     --packages) more=${2-} && shift ;;
+    --no-payload) payload='' ;;
     *) usage ;;
     esac
     [ $# -gt 0 ] || usage
@@ -232,35 +234,38 @@ add_kernel() { # version vmx
     fi
 }
 
+# The payload: the build's programs and what they run, as they are.
+make_payload() {
+    programs=''
+    for p in skillvm skillvmd skillvm-vmm; do
+        [ -x "$build/bin/$p" ] || fail "$build/bin/$p is missing; build first"
+        programs="$programs $build/bin/$p"
+    done
+    guest='vmlinux python.erofs python.modules'
+    for f in $guest; do
+        [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
+    done
+    # shellcheck disable=SC2086
+    hash=$({ cat $programs && cd "$share" && cat $guest; } | digest build.sh)
+    if [ ! -e "$cache/payload-$hash" ]; then
+        mkdir -p "$work/p/bin" "$work/p/share/skillvm" "$work/payload.out"
+        # shellcheck disable=SC2086
+        cp -L $programs "$work/p/bin/"
+        # shellcheck disable=SC2086
+        (cd "$share" && cp -L $guest "$work/p/share/skillvm/")
+        make_erofs "$work/payload.out/payload.erofs" "$work/p" "$hash"
+        publish "$work/payload.out" "$cache/payload-$hash"
+    fi
+    link "$cache/payload-$hash" '' payload.erofs
+}
+
 hash=$(digest build.sh packages root <"$work/debs")
 [ -e "$cache/root-$hash" ] || make_root "$hash"
 link "$cache/root-$hash" '' root.erofs root.packages
 add_kernel '' ''
 if [ -n "$version" ]; then add_kernel "$version" ''; fi
 if [ -n "$vmx" ]; then add_kernel "$version" 1; fi
-
-# The payload: the build's programs and what they run, as they are.
-programs=''
-for p in skillvm skillvmd skillvm-vmm; do
-    [ -x "$build/bin/$p" ] || fail "$build/bin/$p is missing; build first"
-    programs="$programs $build/bin/$p"
-done
-guest='vmlinux python.erofs python.modules'
-for f in $guest; do
-    [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
-done
-# shellcheck disable=SC2086
-hash=$({ cat $programs && cd "$share" && cat $guest; } | digest build.sh)
-if [ ! -e "$cache/payload-$hash" ]; then
-    mkdir -p "$work/p/bin" "$work/p/share/skillvm" "$work/payload.out"
-    # shellcheck disable=SC2086
-    cp -L $programs "$work/p/bin/"
-    # shellcheck disable=SC2086
-    (cd "$share" && cp -L $guest "$work/p/share/skillvm/")
-    make_erofs "$work/payload.out/payload.erofs" "$work/p" "$hash"
-    publish "$work/payload.out" "$cache/payload-$hash"
-fi
-link "$cache/payload-$hash" '' payload.erofs
+if [ -n "$payload" ]; then make_payload; fi
 
 # Older ones are of builds that are gone.
 prune() { # pattern how-many-stay

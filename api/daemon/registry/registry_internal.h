@@ -76,12 +76,10 @@ void registry_end(struct registry *registry, struct sqlite3_stmt *s);
 /* Runs a statement that gives no rows. 0 or -EIO. */
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err);
-/* The same where a row must change: -ENOENT when none did. */
-int registry_run_on_row(struct registry *registry, enum registry_part part, unsigned which,
-                        const struct registry_value *values, const char *what, struct err *err);
-
-/* The same, without a message also -EEXIST for what breaks a uniqueness, and -ENOENT for what
- * names a tenant that is not there. */
+/*
+ * The same where a row must change; without a message also -ENOENT when none did or it names a
+ * tenant that is not there, and -EEXIST for what breaks a uniqueness.
+ */
 int registry_put(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err);
 

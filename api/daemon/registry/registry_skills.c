@@ -138,7 +138,7 @@ int registry_skill_each(struct registry *registry, const char *tenant,
 int registry_skill_delete(struct registry *registry, const char *tenant, const char *name,
                           const char *version, struct err *err)
 {
-    return registry_run_on_row(
+    return registry_put(
         registry, REGISTRY_SKILLS, DELETE,
         REGISTRY_VALUES(registry_text(tenant), registry_text(name), registry_text(version)),
         "delete a skill", err);

@@ -115,7 +115,7 @@ int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     if (!buf_cstr(&out))
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     kvm_probe_parse(ret_probe, (char *)steal_ptr(&out.data));
     return 0;
 }

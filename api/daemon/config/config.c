@@ -46,7 +46,7 @@ int config_set(struct config *config, const char *name, const char *text, const 
         return err_set(err, EINVAL, "%s: %s does not take \"%.64s\": it takes %s", origin, name,
                        text, allowed);
     }
-    return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+    return r < 0 ? err_no_memory(err) : 0;
 }
 
 int config_defaults(struct config *ret, struct err *err)
@@ -73,7 +73,7 @@ static int read_file(struct config *config, const char *path, struct err *err)
         return err_set_errno(err, errno, "cannot open %s", path);
     text = malloc(FILE_MAX + 1);
     if (!text)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     n = fd_read_full(fd, text, FILE_MAX + 1);
     if (n < 0)
         return err_set_errno(err, (int)-n, "cannot read %s", path);

@@ -128,7 +128,7 @@ static int explain(const struct reader *r, int result, const struct err *why)
     int skipped = 0;
 
     if (result == -ENOMEM)
-        return err_set(r->err, ENOMEM, "out of memory");
+        return err_no_memory(r->err);
     if (sscanf(why->message, "line %u: %n", &line, &skipped) == 1 && skipped > 0)
         return err_set(r->err, EINVAL, "%s:%u: %s", r->file, line, why->message + skipped);
     return err_set(r->err, EINVAL, "%s: %s", r->file,

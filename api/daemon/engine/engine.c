@@ -153,7 +153,7 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
     struct engine *engine = calloc(1, sizeof(*engine));
 
     if (!engine)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     engine->config = *config;
     (void)pthread_mutex_init(&engine->lock, NULL);
     (void)pthread_cond_init(&engine->work, NULL);
@@ -163,7 +163,7 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
     engine->rate = rate_create();
     if (!engine->workers || !engine->queue || !engine->rate) {
         engine_destroy(engine);
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     }
     for (; engine->n_workers < config->max_running; engine->n_workers++) {
         int r = pthread_create(&engine->workers[engine->n_workers], NULL, worker, engine);
@@ -271,7 +271,7 @@ static int reserve(struct engine *engine, const struct execution *e, struct fair
         return refused(engine, e->tenant, ret_refusal);
     if (r < 0)
         return r;
-    return *ret ? 0 : err_set(err, ENOMEM, "out of memory");
+    return *ret ? 0 : err_no_memory(err);
 }
 
 static void give_back(struct engine *engine, struct fair_tenant *place)

@@ -223,7 +223,7 @@ int prober_create(const struct prober_config *config, struct prober **ret, struc
     struct prober *p = calloc(1, sizeof(*p));
 
     if (!p)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     p->config = *config;
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->work, NULL);

@@ -68,7 +68,7 @@ int quota_take_rate(struct rate *rate, const char *tenant, const struct tenant_l
     if (wait_ns == 0)
         return 0;
     if (wait_ns < 0)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     *ret =
         (struct refusal){.code = "rate_limited", .retry_after_s = seconds((uint64_t)wait_ns)};
     return err_set(

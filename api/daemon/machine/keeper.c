@@ -275,7 +275,7 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
     int r;
 
     if (!pool)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     pool->config = *config;
     pool->limits = config->limits;
     pool->starts = STARTS_INIT;

@@ -36,8 +36,9 @@ static int fill(struct job *job)
     job->memory_bytes = DEFAULT_MEMORY_BYTES;
     job->skill.memory = buf_init(8 * TAR_BLOCK);
     r = tar_put_file(&job->skill.memory, "main.py", script, strlen(script));
-    if (r == 0)
-        r = buf_append(&job->skill.memory, trailer, sizeof(trailer));
+    if (r < 0)
+        return r;
+    r = buf_append(&job->skill.memory, trailer, sizeof(trailer));
     job->skill.len = job->skill.memory.len;
     return r < 0 ? r : job_encode(job, &orders);
 }

@@ -417,8 +417,8 @@ int registry_transaction_begin(struct registry *registry, struct err *err)
 
 int registry_transaction_end(struct registry *registry, int result, struct err *err)
 {
-    if (result == 0)
-        result = execute(registry, registry->db, "COMMIT", "store a change", err);
+    if (result == 0 && execute(registry, registry->db, "COMMIT", "store a change", err) < 0)
+        result = -EIO;
     if (result < 0)
         (void)sqlite3_exec(registry->db, "ROLLBACK", NULL, NULL, NULL);
     (void)pthread_mutex_unlock(&registry->lock);

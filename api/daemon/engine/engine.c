@@ -436,11 +436,9 @@ void engine_hurry(struct engine *engine)
 
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)
 {
-    struct fair_count count;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+    const struct fair_count count = fair_queue_count(engine->queue);
 
-    (void)pthread_mutex_lock(&engine->lock);
-    count = fair_queue_count(engine->queue);
-    (void)pthread_mutex_unlock(&engine->lock);
     *ret_queued = count.waiting;
     *ret_running = count.running;
 }

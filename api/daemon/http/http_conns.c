@@ -128,9 +128,8 @@ void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
 static uid_t find_peer(int fd)
 {
     struct ucred peer;
-    socklen_t len = sizeof(peer);
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.uid : (uid_t)-1;
+    return fd_peer(fd, &peer) == 0 ? peer.uid : (uid_t)-1;
 }
 
 void http_conns_add(struct http_conns *conns, int fd, bool is_tcp)

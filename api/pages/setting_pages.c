@@ -85,13 +85,11 @@ static void put_comment(const char *text, int indent)
 
 static void put_value(const struct config_key *key, const struct config *config)
 {
-    struct buf value = buf_init(8192);
-
+    _cleanup_buf_ struct buf value = buf_init(8192);
     if (config_value_write(key->type, config_key_look(key, config), &value) < 0 ||
         !buf_cstr(&value))
         abort();
     fputs(buf_cstr(&value), stdout);
-    buf_finish(&value);
 }
 
 void pages_sample(const struct config *sample)

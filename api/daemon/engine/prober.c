@@ -171,7 +171,7 @@ static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cp
 /* Looks at a script and writes down what there is. */
 static int look(struct prober *p, const struct inquiry *inquiry)
 {
-    struct buf text = buf_init(PARSER_BYTES_MAX + 1);
+    _cleanup_buf_ struct buf text = buf_init(PARSER_BYTES_MAX + 1);
     uint64_t start_ns = clock_monotonic_ns();
     struct err err = {0}, lost = {0};
     uint64_t cpu_us = 0;
@@ -193,7 +193,6 @@ static int look(struct prober *p, const struct inquiry *inquiry)
             r = stored;
         }
     }
-    buf_finish(&text);
     return r;
 }
 

@@ -12,7 +12,7 @@
 int quota_limits(struct registry *registry, const char *tenant, struct tenant_limits *ret,
                  struct err *err)
 {
-    struct registry_tenant row;
+    _cleanup_registry_tenant_ struct registry_tenant row = {0};
     int r = registry_tenant_get(registry, tenant, &row, err);
 
     if (r == -ENOENT)
@@ -20,7 +20,6 @@ int quota_limits(struct registry *registry, const char *tenant, struct tenant_li
     if (r < 0)
         return r;
     *ret = row.limits;
-    registry_tenant_finish(&row);
     return 0;
 }
 

@@ -38,10 +38,7 @@ static const struct registry_column columns[] = {
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_file, columns);
 
-void registry_file_finish(struct registry_file *file)
-{
-    registry_row_finish(&kind, file);
-}
+REGISTRY_FINISH(registry_file, kind)
 
 int registry_file_create(struct registry *registry, const char *tenant,
                          const struct registry_file *file, struct err *err)

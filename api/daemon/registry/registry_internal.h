@@ -107,6 +107,12 @@ struct registry_rows {
     }
 /* Frees the strings of a row and zeroes it. */
 void registry_row_finish(const struct registry_rows *kind, void *row);
+/* Defines the function that does so for a kind of row. */
+#define REGISTRY_FINISH(row, kind)                                                             \
+    void row##_finish(struct row *owned)                                                       \
+    {                                                                                          \
+        registry_row_finish(&(kind), owned);                                                   \
+    }
 /*
  * Reads up to max rows of a statement. *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
  */

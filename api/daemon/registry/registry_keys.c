@@ -36,10 +36,7 @@ static const struct registry_column columns[] = {
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_key, columns);
 
-void registry_key_finish(struct registry_key *key)
-{
-    registry_row_finish(&kind, key);
-}
+REGISTRY_FINISH(registry_key, kind)
 
 int registry_key_create(struct registry *registry, const struct registry_key *key,
                         const char *digest, struct err *err)

@@ -45,10 +45,7 @@ static const struct registry_column columns[] = {
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_skill, columns);
 
-void registry_skill_finish(struct registry_skill *skill)
-{
-    registry_row_finish(&kind, skill);
-}
+REGISTRY_FINISH(registry_skill, kind)
 
 static int find_skill(struct registry *registry, const char *tenant, const char *name,
                       const char *version, struct registry_skill *ret, struct err *err)

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-
+#include "base/process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -333,20 +333,11 @@ uint64_t vm_cpu_us(const struct vm *vm)
     return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000;
 }
 
-static int reap(pid_t pid)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return status;
-}
-
 void vm_finish(struct vm *vm)
 {
     vm_kill(vm);
     if (vm->pid > 0)
-        vm->status = reap(vm->pid);
+        vm->status = process_reap(vm->pid);
     vm->pid = -1;
     fd_close(&vm->control_fd);
     fd_close(&vm->vsock_fd);
@@ -414,7 +405,7 @@ int vm_query(const char *program, const char *arg, char *ret_line, size_t size, 
     ret_line[len] = '\0';
     ret_line[strcspn(ret_line, "\n")] = '\0';
     (void)kill(pid, SIGKILL);
-    (void)reap(pid);
+    (void)process_reap(pid);
     fd_close(&pipes[0]);
     if (ret_line[0] == '\0')
         return err_set(err, EREMOTEIO, "%s %s printed nothing", program, arg);

@@ -306,7 +306,7 @@ static void kill_all(struct pool *pool)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
 
     pool->is_killing = true;
-    for (const struct machine *m = pool->all; m; m = m->next_of_all)
+    for (const struct machine *m = LIST_FIRST(&pool->all); m; m = LIST_NEXT(m, of_all))
         (void)kill(m->vm.pid, SIGKILL);
 }
 
@@ -321,10 +321,10 @@ void pool_destroy(struct pool *pool)
     kill_all(pool);
     for (unsigned i = 0; i < pool->n_keepers; i++)
         (void)pthread_join(pool->keepers[i], NULL);
-    while (pool->all) {
-        struct machine *m = pool->all;
+    while (!LIST_EMPTY(&pool->all)) {
+        struct machine *m = LIST_FIRST(&pool->all);
 
-        pool->all = m->next_of_all;
+        LIST_REMOVE(m, of_all);
         machine_end(m);
         free(m);
     }

@@ -30,8 +30,7 @@ void pool_census_add(struct machine *m)
     struct pool *pool = m->pool;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
 
-    m->next_of_all = pool->all;
-    pool->all = m;
+    LIST_INSERT_HEAD(&pool->all, m, of_all);
     /* Too late to be found by who stops the pool. */
     if (pool->is_killing)
         (void)kill(m->vm.pid, SIGKILL);
@@ -41,15 +40,12 @@ void pool_census_add(struct machine *m)
 void pool_end_machine(struct machine *m)
 {
     struct pool *pool = m->pool;
-    struct machine **at = &pool->all;
 
     if (m->vm.pid < 0)
         return;
     vm_kill(&m->vm);
     (void)pthread_mutex_lock(&pool->census_lock);
-    while (*at != m)
-        at = &(*at)->next_of_all;
-    *at = m->next_of_all;
+    LIST_REMOVE(m, of_all);
     (void)pthread_mutex_unlock(&pool->census_lock);
     machine_end(m);
     (void)pthread_mutex_lock(&pool->lock);
@@ -410,7 +406,7 @@ void pool_measure(struct pool *pool, struct pool_measure *ret)
     ret->behind = pool->n_behind;
     (void)pthread_mutex_unlock(&pool->lock);
     (void)pthread_mutex_lock(&pool->census_lock);
-    for (const struct machine *m = pool->all; m; m = m->next_of_all) {
+    for (const struct machine *m = LIST_FIRST(&pool->all); m; m = LIST_NEXT(m, of_all)) {
         struct process_memory memory = process_memory(m->vm.pid);
 
         ret->machines++;

@@ -32,7 +32,7 @@ struct pool {
     unsigned n_keepers;
 
     pthread_mutex_t census_lock; /* for these; a process in the list is not reaped */
-    struct machine *all;
+    LIST_HEAD(, machine) all;
     bool is_killing;
 
     pthread_mutex_t lock;   /* for all below */

@@ -173,15 +173,9 @@ static void refill(struct pool *pool, unsigned place)
     pool->is_refilling = true;
     (void)pthread_mutex_unlock(&pool->lock);
     snapshot = snapshots_current(pool->config.snapshots, place);
-    if (snapshot) {
-        m = machine_start(pool, pool->config.vmm_program, snapshot, pool->config.grace_ms, true,
-                          &err);
-        if (!m)
-            starts_note(&pool->starts, clock_monotonic_ns(), &err);
-        r = m ? 0 : -EIO;
-    }
+    if (snapshot)
+        m = pool_start_machine(pool, snapshot, true, &err);
     if (m) {
-        pool_census_add(m);
         r = warm(pool, m, &err);
         take_stock(m);
     }

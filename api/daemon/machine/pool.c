@@ -25,9 +25,8 @@ const char *const pool_kind_names[POOL_KINDS] = {"started", "fresh", "reused"};
 const char *const pool_end_names[POOL_ENDS] = {
     "unwanted", "unclean", "uses", "reset", "broken", "idle", "room", "renewed", "stop"};
 
-void pool_census_add(struct machine *m)
+static void add_to_census(struct pool *pool, struct machine *m)
 {
-    struct pool *pool = m->pool;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
 
     LIST_INSERT_HEAD(&pool->all, m, of_all);
@@ -230,19 +229,18 @@ static bool may_park(struct pool *pool)
     return pool->limits.parked > 0 && !pool->stopping;
 }
 
-/* Starts one for this owner; takes the reference over. */
-static struct machine *start(struct pool *pool, const char *owner, struct snapshot *snapshot,
-                             struct err *err)
+struct machine *pool_start_machine(struct pool *pool, struct snapshot *snapshot, bool reusable,
+                                   struct err *err)
 {
     struct machine *m = machine_start(pool, pool->config.vmm_program, snapshot,
-                                      pool->config.grace_ms, owner[0] && may_park(pool), err);
+                                      pool->config.grace_ms, reusable, err);
 
     if (!m) {
         starts_note(&pool->starts, clock_monotonic_ns(), err);
         return NULL;
     }
     m->kind = POOL_STARTED;
-    pool_census_add(m);
+    add_to_census(pool, m);
     return m;
 }
 
@@ -257,7 +255,7 @@ int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_
         return r;
     r = find(pool, wish->owner, snapshot, cancel_fd, &m, err);
     if (r == 0 && !m) {
-        m = start(pool, wish->owner, snapshot, err);
+        m = pool_start_machine(pool, snapshot, wish->owner[0] && may_park(pool), err);
         if (!m)
             return -EIO;
     } else {

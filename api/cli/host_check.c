@@ -41,6 +41,7 @@ const char *host_check_level_name(enum host_check_level level)
 static struct host_check *add(struct host_check_report *report, const char *name,
                               enum host_check_level level, const char *advice,
                               const char *format, ...) __attribute__((format(printf, 5, 6)));
+
 static struct host_check *add(struct host_check_report *report, const char *name,
                               enum host_check_level level, const char *advice,
                               const char *format, ...)
@@ -56,6 +57,7 @@ static struct host_check *add(struct host_check_report *report, const char *name
     snprintf(check->advice, sizeof(check->advice), "%s", advice ? advice : "");
     return check;
 }
+
 /* Without line ends at its end. False when unreadable. */
 static bool read_text(const char *path, char *out, size_t size)
 {
@@ -173,6 +175,7 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     if (tests.len && buf_cstr(&tests))
         add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, NULL, "%s",
             buf_cstr(&tests));
+
     const char *instructions = kvm_probe_get(&probe, "instructions_per_second");
     const char *exits = kvm_probe_get(&probe, "exits_per_second");
     double ips = instructions ? strtod(instructions, NULL) : 0;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

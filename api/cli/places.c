@@ -4,6 +4,7 @@
 #include "api/cli/show.h"
 #include "base/fd.h"
 #include "base/process.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>

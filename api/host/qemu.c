@@ -8,6 +8,7 @@
 #include "api/host/files.h"
 #include "base/fd.h"
 #include "base/process.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -100,6 +100,7 @@ static void write_output(struct json_writer *w, const struct result *result)
     const struct buf *file = result->output_file;
     _cleanup_buf_ struct buf bytes = buf_init(LIMIT_LOG_BYTES);
     struct json_slice value = {"null", 4};
+
     if (file && file->len > 0 &&
         json_text_check((const char *)file->data, file->len, &value, NULL) == 0) {
         json_write_value(w, "output", value);

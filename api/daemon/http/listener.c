@@ -26,6 +26,7 @@ static bool is_alive(const char *path)
 
     return fd != -ECONNREFUSED && fd != -ENOENT;
 }
+
 static int bind_to(struct listener *l, const struct sockaddr_un *address, mode_t mode)
 {
     unsigned tries = 0;

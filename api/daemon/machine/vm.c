@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -42,6 +43,7 @@ static void add_argument(struct launch *l, const char *text)
     /* posix_spawn takes char *const[] and never writes through it. */
     l->argv[l->argc++] = (char *)(uintptr_t)text;
 }
+
 static struct launch launch_init(const char *program, const char *command)
 {
     struct launch l = {.program = program};

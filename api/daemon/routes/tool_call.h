@@ -33,6 +33,7 @@ int tool_call_parse(const char *body, size_t len, struct tool_call *ret, struct 
 /* Safe on a zeroed or finished one. */
 void tool_call_finish(struct tool_call *call);
 #define _cleanup_tool_call_ __attribute__((cleanup(tool_call_finish)))
+
 /*
  * Writes the request of the execution. The arguments become the input, checked against the
  * skill's own schema where it has one, or the command line of a script. 0; -EINVAL naming the

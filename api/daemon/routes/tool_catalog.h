@@ -74,4 +74,5 @@ void tool_finish(struct tool *tool);
 #define _cleanup_tool_ __attribute__((cleanup(tool_finish)))
 void tool_catalog_finish(struct tool_catalog *tools);
 #define _cleanup_tool_catalog_ __attribute__((cleanup(tool_catalog_finish)))
+
 #endif

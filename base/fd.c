@@ -168,6 +168,13 @@ int fd_connect_unix(const char *path, int flags)
     return fd_steal(&fd);
 }
 
+int fd_peer(int fd, struct ucred *ret)
+{
+    socklen_t len = sizeof(*ret);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &len) < 0 ? -errno : 0;
+}
+
 int fd_set_nonblock(int fd, bool on)
 {
     int flags = fcntl(fd, F_GETFL);

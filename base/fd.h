@@ -49,6 +49,9 @@ bool fd_is_readable(int fd);
  */
 int fd_connect_unix(const char *path, int flags);
 
+struct ucred;
+/* Whose process connected to, or listens at the other end of, a unix socket. 0 or -errno. */
+int fd_peer(int fd, struct ucred *ret);
 /* Sets or clears O_NONBLOCK. 0 or -errno. */
 int fd_set_nonblock(int fd, bool on);
 /*

@@ -31,11 +31,6 @@
 #define PID_FILE       "skillvmd.pid"
 #define ONE_SHOT_FILE  "one-shot" /* names a daemon that ends with its last user */
 
-static const char *in_data_dir(const struct cli *cli, const char *name, char *out)
-{
-    return cli_join(cli->data_dir, name, out);
-}
-
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err)
 {
     struct daemon_state state = {0};
@@ -116,14 +111,14 @@ static pid_t read_mark(const struct cli *cli, const char *name)
 {
     char path[PATH_MAX];
 
-    return mark_read(in_data_dir(cli, name, path));
+    return mark_read(cli_join(cli->data_dir, name, path));
 }
 
 /* A mark that is missing costs a daemon that stays: no reason to end it. */
 static void write_mark(const struct cli *cli, const char *name, pid_t pid)
 {
     char path[PATH_MAX];
-    int result = mark_write(in_data_dir(cli, name, path), pid);
+    int result = mark_write(cli_join(cli->data_dir, name, path), pid);
 
     /* It ended already, or another daemon has the directory: the start fails for itself. */
     if (result && result != -ESRCH && result != -EEXIST)
@@ -208,14 +203,14 @@ static void remove_leftovers(const struct cli *cli)
     if (peer_find(cli->socket_path, &pid) == -ECONNREFUSED)
         unlink(cli->socket_path);
     /* Another daemon may have the directory, on another socket. */
-    mark_remove_stale(in_data_dir(cli, PID_FILE, path));
-    mark_remove_stale(in_data_dir(cli, ONE_SHOT_FILE, path));
+    mark_remove_stale(cli_join(cli->data_dir, PID_FILE, path));
+    mark_remove_stale(cli_join(cli->data_dir, ONE_SHOT_FILE, path));
 }
 
 static int start_native(const struct cli *cli, bool one_shot, struct err *err)
 {
     char log_path[PATH_MAX];
-    pid_t pid = fork_daemon(cli, in_data_dir(cli, "skillvmd.log", log_path), err);
+    pid_t pid = fork_daemon(cli, cli_join(cli->data_dir, "skillvmd.log", log_path), err);
 
     if (pid < 0)
         return pid;
@@ -371,7 +366,8 @@ int daemon_stop(const struct cli *cli, struct err *err)
 int daemon_lock(const struct cli *cli, bool alone, struct err *err)
 {
     char path[PATH_MAX];
-    int fd = open(in_data_dir(cli, "cli.lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd =
+        open(cli_join(cli->data_dir, "cli.lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return err_set_errno(err, errno, "cannot open %s", path);
@@ -389,7 +385,7 @@ void daemon_keep(const struct cli *cli)
 {
     char path[PATH_MAX];
 
-    unlink(in_data_dir(cli, ONE_SHOT_FILE, path));
+    unlink(cli_join(cli->data_dir, ONE_SHOT_FILE, path));
 }
 
 static int start_unless_up(const struct cli *cli, const char *host, bool *ret_started,

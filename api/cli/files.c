@@ -31,7 +31,7 @@ static int read_all(int fd, const char *name, struct buf *out, struct err *err)
         if (result == -E2BIG)
             return err_set(err, EFBIG, "the input is over %u MiB", FILES_INPUT_MAX >> 20);
         if (result < 0)
-            return err_set(err, ENOMEM, "out of memory");
+            return err_no_memory(err);
     }
 }
 
@@ -152,7 +152,7 @@ int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char
     struct archive *in = archive_read_new(), *out = archive_write_disk_new();
     if (!in || !out || archive_read_support_format_tar(in) < ARCHIVE_WARN ||
         archive_read_support_filter_gzip(in) < ARCHIVE_WARN) {
-        result = err_set(err, ENOMEM, "out of memory");
+        result = err_no_memory(err);
     } else if (archive_read_open_fd(in, fd, 65536) != ARCHIVE_OK) {
         result = damaged(in, err);
     } else {

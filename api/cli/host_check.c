@@ -37,12 +37,14 @@ const char *host_check_level_name(enum host_check_level level)
     return names[level];
 }
 
+/* advice may be NULL. */
 static struct host_check *add(struct host_check_report *report, const char *name,
-                              enum host_check_level level, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+                              enum host_check_level level, const char *advice,
+                              const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 static struct host_check *add(struct host_check_report *report, const char *name,
-                              enum host_check_level level, const char *format, ...)
+                              enum host_check_level level, const char *advice,
+                              const char *format, ...)
 {
     size_t i = report->n < HOST_CHECKS_MAX ? report->n++ : HOST_CHECKS_MAX - 1;
     struct host_check *check = &report->checks[i];
@@ -52,12 +54,8 @@ static struct host_check *add(struct host_check_report *report, const char *name
     va_start(args, format);
     vsnprintf(check->found, sizeof(check->found), format, args);
     va_end(args);
+    snprintf(check->advice, sizeof(check->advice), "%s", advice ? advice : "");
     return check;
-}
-
-static void advise(struct host_check *check, const char *text)
-{
-    snprintf(check->advice, sizeof(check->advice), "%s", text);
 }
 
 /* Without line ends at its end. False when unreadable. */
@@ -115,26 +113,25 @@ static bool check_device(struct host_check_report *report, const struct cpu *cpu
     struct stat st;
 
     if (stat(KVM_DEVICE, &st) < 0 || !S_ISCHR(st.st_mode)) {
-        struct host_check *check =
-            add(report, "kvm device", HOST_CHECK_BAD, "%s does not exist", KVM_DEVICE);
+        const char *advice = "turn on VT-x or AMD-V in the firmware, or use the software host";
+
         if (cpu->vmx || cpu->svm)
-            advise(check, cpu->vmx ? LOAD_MODULE("kvm_intel") : LOAD_MODULE("kvm_amd"));
+            advice = cpu->vmx ? LOAD_MODULE("kvm_intel") : LOAD_MODULE("kvm_amd");
         else if (cpu->guest)
-            advise(check,
-                   "this is a virtual machine without nested virtualization: turn that on "
-                   "at its host, or use the software host");
-        else
-            advise(check, "turn on VT-x or AMD-V in the firmware, or use the software host");
+            advice = "this is a virtual machine without nested virtualization: turn that on "
+                     "at its host, or use the software host";
+        add(report, "kvm device", HOST_CHECK_BAD, advice, "%s does not exist", KVM_DEVICE);
         return false;
     }
-    add(report, "kvm device", HOST_CHECK_OK, "%s exists", KVM_DEVICE);
+    add(report, "kvm device", HOST_CHECK_OK, NULL, "%s exists", KVM_DEVICE);
     if (access(KVM_DEVICE, R_OK | W_OK) < 0) {
-        advise(add(report, "permissions", HOST_CHECK_BAD, "this user may not open %s: %s",
-                   KVM_DEVICE, strerror(errno)),
-               "add the user to its group: usermod -aG kvm USER, then log in again");
+        add(report, "permissions", HOST_CHECK_BAD,
+            "add the user to its group: usermod -aG kvm USER, then log in again",
+            "this user may not open %s: %s", KVM_DEVICE, strerror(errno));
         return false;
     }
-    add(report, "permissions", HOST_CHECK_OK, "this user may read and write %s", KVM_DEVICE);
+    add(report, "permissions", HOST_CHECK_OK, NULL, "this user may read and write %s",
+        KVM_DEVICE);
     return true;
 }
 
@@ -159,27 +156,24 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     _cleanup_buf_ struct buf tests = buf_init(TEXT_MAX);
 
     if (kvm_probe_run(cli, &probe, &err)) {
-        advise(add(report, "kvm probe", HOST_CHECK_BAD, "%s", err.message),
-               "skillvm-vmm must be next to skillvm; build or install it again");
+        add(report, "kvm probe", HOST_CHECK_BAD,
+            "skillvm-vmm must be next to skillvm; build or install it again", "%s",
+            err.message);
         return;
     }
     report->probed = true;
     report->kvm_usable = probe.usable;
-    if (probe.usable) {
-        add(report, "kvm probe", HOST_CHECK_OK, "a tiny guest ran");
-    } else {
-        struct host_check *check =
-            add(report, "kvm probe", HOST_CHECK_BAD, "%s", kvm_probe_reason(&probe));
-        if (device)
-            advise(check,
-                   "KVM opens but cannot run a guest here; `skillvm up` uses the software "
-                   "host. For KVM use another machine, or another host of this one");
-        else
-            advise(check, "see the device and permissions above");
-    }
+    if (probe.usable)
+        add(report, "kvm probe", HOST_CHECK_OK, NULL, "a tiny guest ran");
+    else
+        add(report, "kvm probe", HOST_CHECK_BAD,
+            device ? "KVM opens but cannot run a guest here; `skillvm up` uses the software "
+                     "host. For KVM use another machine, or another host of this one"
+                   : "see the device and permissions above",
+            "%s", kvm_probe_reason(&probe));
     list_tests(&probe, &tests);
     if (tests.len && buf_cstr(&tests))
-        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, "%s",
+        add(report, "guest tests", probe.usable ? HOST_CHECK_OK : HOST_CHECK_BAD, NULL, "%s",
             buf_cstr(&tests));
 
     const char *instructions = kvm_probe_get(&probe, "instructions_per_second");
@@ -188,13 +182,12 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     double eps = exits ? strtod(exits, NULL) : 0;
     if (ips > 0 && eps > 0) {
         bool slow = ips < SLOW_INSTRUCTIONS_PER_S || eps < SLOW_EXITS_PER_S;
-        struct host_check *check = add(
-            report, "guest speed", slow ? HOST_CHECK_NOTE : HOST_CHECK_OK,
+
+        add(report, "guest speed", slow ? HOST_CHECK_NOTE : HOST_CHECK_OK,
+            slow ? "this is far below hardware speed: KVM is probably emulated or nested; "
+                   "runs will be slow"
+                 : NULL,
             "%.0f million instructions and %.0f thousand exits a second", ips / 1e6, eps / 1e3);
-        if (slow)
-            advise(check,
-                   "this is far below hardware speed: KVM is probably emulated or nested; "
-                   "runs will be slow");
     }
     kvm_probe_finish(&probe);
 }
@@ -207,22 +200,21 @@ static void check_cpu(struct host_check_report *report, const struct cpu *cpu)
         "xsave",         "cx16",         "popcnt"};
     _cleanup_buf_ struct buf found = buf_init(TEXT_MAX);
     bool virtualization = cpu->vmx || cpu->svm;
+    const char *advice = cpu->guest ? "nested virtualization is off at this machine's host"
+                                    : "turn on VT-x or AMD-V in the firmware if it has it";
 
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         if (has_word(cpu->flags, wanted[i]))
             (void)buf_printf(&found, " %s", wanted[i]);
     }
-    struct host_check *check =
-        add(report, "processor", virtualization ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s; %s%s%s",
-            cpu->model[0] ? cpu->model : "unknown model",
-            cpu->vmx   ? "vmx"
-            : cpu->svm ? "svm"
-                       : "neither vmx nor svm",
-            buf_cstr(&found) ? buf_cstr(&found) : "",
-            cpu->guest ? "; itself a virtual machine" : "");
-    if (!virtualization)
-        advise(check, cpu->guest ? "nested virtualization is off at this machine's host"
-                                 : "turn on VT-x or AMD-V in the firmware if it has it");
+    add(report, "processor", virtualization ? HOST_CHECK_OK : HOST_CHECK_NOTE,
+        virtualization ? NULL : advice, "%s; %s%s%s",
+        cpu->model[0] ? cpu->model : "unknown model",
+        cpu->vmx   ? "vmx"
+        : cpu->svm ? "svm"
+                   : "neither vmx nor svm",
+        buf_cstr(&found) ? buf_cstr(&found) : "",
+        cpu->guest ? "; itself a virtual machine" : "");
 }
 
 void host_check_kernel_advice(unsigned major, unsigned minor, char *out, size_t size)
@@ -261,7 +253,7 @@ static void check_kernel(struct host_check_report *report)
         return;
     sscanf(name.release, "%u.%u", &major, &minor);
     bool old = major < 5 || (major == 5 && minor < 10);
-    struct host_check *check = add(report, "kernel", old ? HOST_CHECK_BAD : HOST_CHECK_OK,
+    struct host_check *check = add(report, "kernel", old ? HOST_CHECK_BAD : HOST_CHECK_OK, NULL,
                                    "%s %s", name.sysname, name.release);
     host_check_kernel_advice(major, minor, check->advice, sizeof(check->advice));
 }
@@ -287,26 +279,26 @@ static void check_cgroups(struct host_check_report *report)
     char controllers[256];
 
     if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
-        advise(add(report, "cgroups", HOST_CHECK_NOTE, "/sys/fs/cgroup is not cgroup v2"),
-               "boot with systemd.unified_cgroup_hierarchy=1; without it the host limits "
-               "no machine's memory, processes and CPU time");
+        add(report, "cgroups", HOST_CHECK_NOTE,
+            "boot with systemd.unified_cgroup_hierarchy=1; without it the host limits "
+            "no machine's memory, processes and CPU time",
+            "/sys/fs/cgroup is not cgroup v2");
         return;
     }
     read_text("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers));
     bool all = has_word(controllers, "memory") && has_word(controllers, "pids") &&
                has_word(controllers, "cpu");
-    struct host_check *check = add(report, "cgroups", all ? HOST_CHECK_OK : HOST_CHECK_NOTE,
-                                   "version 2 with: %s", controllers);
-    if (!all)
-        advise(check,
-               "memory, pids and cpu are wanted; ask who runs this machine to delegate them");
-
-    bool favor = favours_moves();
-    check = add(report, "favordynmods", favor ? HOST_CHECK_OK : HOST_CHECK_NOTE, "%s",
-                favor ? "on" : "off");
-    if (!favor)
-        advise(check, "moving a machine into its cgroup waits for an RCU grace period; since "
-                      "kernel 6.0: mount -o remount,favordynmods /sys/fs/cgroup");
+    add(report, "cgroups", all ? HOST_CHECK_OK : HOST_CHECK_NOTE,
+        all ? NULL
+            : "memory, pids and cpu are wanted; ask who runs this machine to delegate them",
+        "version 2 with: %s", controllers);
+    if (favours_moves())
+        add(report, "favordynmods", HOST_CHECK_OK, NULL, "on");
+    else
+        add(report, "favordynmods", HOST_CHECK_NOTE,
+            "moving a machine into its cgroup waits for an RCU grace period; since "
+            "kernel 6.0: mount -o remount,favordynmods /sys/fs/cgroup",
+            "off");
 }
 
 static void check_huge_pages(struct host_check_report *report)
@@ -318,17 +310,15 @@ static void check_huge_pages(struct host_check_report *report)
     read_text("/sys/devices/system/cpu/vulnerabilities/itlb_multihit", bug, sizeof(bug));
     bool costs = strcmp(value, "never") != 0;
     bool safe = strcmp(bug, "Not affected") == 0;
-    struct host_check *check =
-        add(report, "nx_huge_pages", costs ? HOST_CHECK_NOTE : HOST_CHECK_OK, "%s%s%s", value,
-            bug[0] ? "; iTLB multihit: " : "", bug);
+    const char *advice = NULL;
     if (costs && safe)
-        advise(check,
-               "each new machine starts a kernel thread for it, and this processor does not "
-               "need it: options kvm nx_huge_pages=never in /etc/modprobe.d");
+        advice = "each new machine starts a kernel thread for it, and this processor does not "
+                 "need it: options kvm nx_huge_pages=never in /etc/modprobe.d";
     else if (costs && strcmp(value, "N") != 0)
-        advise(check,
-               "it protects this processor from a guest that stops it (iTLB multihit): keep "
-               "it where guests are not trusted");
+        advice = "it protects this processor from a guest that stops it (iTLB multihit): keep "
+                 "it where guests are not trusted";
+    add(report, "nx_huge_pages", costs ? HOST_CHECK_NOTE : HOST_CHECK_OK, advice, "%s%s%s",
+        value, bug[0] ? "; iTLB multihit: " : "", bug);
 }
 
 static void check_soft_host(const struct cli *cli, struct host_check_report *report)
@@ -342,14 +332,14 @@ static void check_soft_host(const struct cli *cli, struct host_check_report *rep
                                   : report->kvm_usable ? HOST_CHECK_NOTE
                                                        : HOST_CHECK_BAD;
     if (!has_qemu)
-        advise(add(report, "software host", level, "qemu-system-x86_64 is not installed"),
-               "apt-get install qemu-system-x86");
+        add(report, "software host", level, "apt-get install qemu-system-x86",
+            "qemu-system-x86_64 is not installed");
     else if (missing)
-        advise(add(report, "software host", level, "%s, but %s is not in %s", qemu, missing,
-                   cli->share_dir),
-               "run `./dev build`, or set SKILLVM_SHARE to where its files are");
+        add(report, "software host", level,
+            "run `./dev build`, or set SKILLVM_SHARE to where its files are",
+            "%s, but %s is not in %s", qemu, missing, cli->share_dir);
     else
-        add(report, "software host", level, "%s and its images are there", qemu);
+        add(report, "software host", level, NULL, "%s and its images are there", qemu);
 }
 
 static void check_images(const struct cli *cli, struct host_check_report *report)
@@ -358,11 +348,11 @@ static void check_images(const struct cli *cli, struct host_check_report *report
     const char *missing = host_missing_file(cli->share_dir, images);
 
     if (missing)
-        advise(add(report, "guest images", HOST_CHECK_BAD, "%s is not in %s", missing,
-                   cli->share_dir),
-               "run `./dev build`, or set SKILLVM_SHARE to where they are");
+        add(report, "guest images", HOST_CHECK_BAD,
+            "run `./dev build`, or set SKILLVM_SHARE to where they are", "%s is not in %s",
+            missing, cli->share_dir);
     else
-        add(report, "guest images", HOST_CHECK_OK, "in %s", cli->share_dir);
+        add(report, "guest images", HOST_CHECK_OK, NULL, "in %s", cli->share_dir);
 }
 
 static void summarize(struct host_check_report *report, bool device)
@@ -373,6 +363,8 @@ static void summarize(struct host_check_report *report, bool device)
         if (strcmp(report->checks[i].name, "kvm probe") == 0)
             reason = report->checks[i].found;
     }
+    const char *soft = report->soft_usable ? "`skillvm up` will use the software host."
+                                           : "The software host is not usable either.";
     if (report->kvm_usable)
         snprintf(report->summary, sizeof(report->summary), "KVM is usable.");
     else if (!report->probed)
@@ -380,13 +372,9 @@ static void summarize(struct host_check_report *report, bool device)
                  "Whether KVM is usable is not known: the probe could not be run.");
     else if (device)
         snprintf(report->summary, sizeof(report->summary),
-                 "%s opens but cannot run a kernel: %.300s. %s", KVM_DEVICE, reason,
-                 report->soft_usable ? "`skillvm up` will use the software host."
-                                     : "The software host is not usable either.");
+                 "%s opens but cannot run a kernel: %.300s. %s", KVM_DEVICE, reason, soft);
     else
-        snprintf(report->summary, sizeof(report->summary), "KVM is not usable here. %s",
-                 report->soft_usable ? "`skillvm up` will use the software host."
-                                     : "The software host is not usable either.");
+        snprintf(report->summary, sizeof(report->summary), "KVM is not usable here. %s", soft);
 }
 
 void host_check_examine(const struct cli *cli, struct host_check_report *ret_report)

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PROBE_TEXT_MAX (64u * 1024u)
@@ -112,10 +112,9 @@ int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err
     }
     if (clock_timeout_ms(deadline) == 0)
         kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    (void)process_reap(pid);
     if (!buf_cstr(&out))
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     kvm_probe_parse(ret_probe, (char *)steal_ptr(&out.data));
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/show.h"
 #include "base/fd.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -117,16 +118,10 @@ static int make_data_dir(const char *path, struct err *err)
 
 int cli_find_programs(struct cli *cli, struct err *err)
 {
-    ssize_t n = readlink("/proc/self/exe", cli->bin_dir, sizeof(cli->bin_dir) - 1);
+    int result = process_folder(cli->bin_dir, sizeof(cli->bin_dir));
 
-    if (n < 0)
-        return err_set_errno(err, errno, "cannot read /proc/self/exe");
-    cli->bin_dir[n] = '\0';
-    char *slash = strrchr(cli->bin_dir, '/');
-    if (!slash)
-        return err_set(err, ENOENT, "cannot tell where this program is");
-    slash[slash == cli->bin_dir] = '\0';
-
+    if (result < 0)
+        return err_set_errno(err, -result, "cannot read /proc/self/exe");
     const char *share = cli_variable("SKILLVM_SHARE");
     if (share)
         return put(cli->share_dir, sizeof(cli->share_dir), "share directory", err, "%s", share);

@@ -109,7 +109,7 @@ static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err 
     bool ok = name && cJSON_AddStringToObject(request, "skill", name) &&
               (!at || cJSON_AddStringToObject(request, "version", at + 1));
     free(name);
-    return ok ? 0 : err_set(err, ENOMEM, "out of memory");
+    return ok ? 0 : err_no_memory(err);
 }
 
 /* All but the skill and the files. The input goes in as it is: no number of it is rounded. */
@@ -254,7 +254,7 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
 
     if ((given && files_read_input(given, &input, err)) ||
         take_skill(options->given.args[0], request, &archive_fd, err) ||
-        (!fill_request(request, options, &input) && err_set(err, ENOMEM, "out of memory")) ||
+        (!fill_request(request, options, &input) && err_no_memory(err)) ||
         cli_find_daemon(&cli, globals, err) || remote_open(&cli, &client, err))
         return CLI_FAILED;
     cli.client = client;

@@ -43,7 +43,7 @@ int run_files_add(struct run_files *files, const char *argument, struct err *err
     if (!more || !file.name) {
         free(file.name);
         fd_close(&file.fd);
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     }
     files->items[files->n++] = file;
     return 0;
@@ -83,7 +83,7 @@ int run_files_upload(struct run_files *files, const struct cli *cli, cJSON *requ
             return result;
         if (!array || !cJSON_AddStringToObject(item, "id", file->id) ||
             !cJSON_AddStringToObject(item, "path", file->name))
-            return err_set(err, ENOMEM, "out of memory");
+            return err_no_memory(err);
     }
     return 0;
 }

@@ -140,7 +140,7 @@ static int package(const struct options *options, struct skill *skill, char **re
         return err_set(err, EINVAL, "its name and version cannot be those of a file");
     *ret_name = zip_name(skill, options->output_dir);
     if (!*ret_name)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     zip = open(*ret_name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
     if (zip < 0)
         return err_set_errno(err, errno, "cannot write %s", *ret_name);

@@ -39,7 +39,7 @@ static int copy_entries(struct archive *in, const char *folder, struct archive *
         if (status < ARCHIVE_WARN)
             return err_set(err, EIO, "cannot read the skill: %s", archive_error_string(in));
         if (asprintf(&path, "%s/%s", folder, archive_entry_pathname(entry)) < 0)
-            return err_set(err, ENOMEM, "out of memory");
+            return err_no_memory(err);
         archive_entry_set_pathname(entry, path);
         free(path);
         archive_entry_set_mtime(entry, FIRST_DAY, 0);
@@ -58,7 +58,7 @@ int zip_write(int tar_fd, const char *folder, int zip_fd, struct err *err)
 
     if (!in || !out || archive_read_support_format_tar(in) < ARCHIVE_WARN ||
         archive_write_set_format_zip(out) < ARCHIVE_WARN)
-        r = err_set(err, ENOMEM, "out of memory");
+        r = err_no_memory(err);
     else if (archive_read_open_fd(in, tar_fd, BLOCK) != ARCHIVE_OK ||
              archive_write_open_fd(out, zip_fd) != ARCHIVE_OK)
         r = err_set(err, EIO, "cannot begin the zip");

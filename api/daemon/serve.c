@@ -13,10 +13,10 @@
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,16 +36,11 @@ struct places {
 
 static int find_places(const struct config *config, struct places *ret, struct err *err)
 {
-    char program[PATH_MAX];
-    char share[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    const char *folder;
-    int len;
+    char folder[PATH_MAX], share[PATH_MAX];
+    int len, r = process_folder(folder, sizeof(folder));
 
-    if (n < 0)
-        return err_set_errno(err, errno, "cannot find this program");
-    program[n] = '\0';
-    folder = dirname(program);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot find this program");
     if (*config->share_path)
         len = snprintf(share, sizeof(share), "%s", config->share_path);
     else

@@ -47,13 +47,11 @@ static void clients_drop(struct clients *c, struct client *client)
 /* As whom the daemon inside shall see a peer, by what the kernel says of it. 0 or -errno. */
 static int clients_identify(int fd, uid_t *ret)
 {
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
+    struct ucred peer = {0};
+    int r = fd_peer(fd, &peer);
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return -errno;
     *ret = peer.uid == geteuid() ? 0 : peer.uid;
-    return 0;
+    return r;
 }
 
 void clients_accept(struct clients *c, int listen_fd, uint64_t now_ns)

@@ -7,6 +7,7 @@
 
 #include "api/host/files.h"
 #include "base/fd.h"
+#include "base/process.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -366,8 +367,7 @@ int qemu_finish(struct qemu *q)
 
     if (q->pid > 0) {
         kill(q->pid, SIGKILL);
-        while (waitpid(q->pid, &status, 0) < 0 && errno == EINTR)
-            continue;
+        status = process_reap(q->pid);
     }
     fd_close(&q->pidfd);
     fd_close(&q->output_fd);

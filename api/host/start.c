@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,8 +136,7 @@ int host_start(const struct host_options *options,
     if (r < 0) {
         /* QEMU dies with its supervisor. */
         kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
+        (void)process_reap(pid);
     }
     return r;
 }

@@ -14,17 +14,14 @@
 
 const char *host_state_name(enum host_state state)
 {
-    switch (state) {
-    case HOST_BOOTING:
-        return "booting";
-    case HOST_READY:
-        return "ready";
-    case HOST_STOPPING:
-        return "stopping";
-    case HOST_STOPPED:
-        break;
-    }
-    return "stopped";
+    static const char *const names[] = {
+        [HOST_STOPPED] = "stopped",
+        [HOST_BOOTING] = "booting",
+        [HOST_READY] = "ready",
+        [HOST_STOPPING] = "stopping",
+    };
+
+    return names[state];
 }
 
 static void status_take(struct host_status *status, const char *key, const char *value)

@@ -29,7 +29,6 @@
 #define SUPERVISOR_DISK_BYTES    (32ull << 30)
 #define SUPERVISOR_LOG_MAX       (8ull << 20)
 #define SUPERVISOR_TAIL_MAX      1024u
-#define SUPERVISOR_RETRY_MS      250u
 #define SUPERVISOR_BACKOFF_MS    1000u
 #define SUPERVISOR_STOP_MS       30000u
 #define SUPERVISOR_BOOT_TRIES    3u

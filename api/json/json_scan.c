@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -40,16 +41,6 @@ void json_scan_space(struct json_scanner *s)
         s->at++;
 }
 
-static bool is_digit(int c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_hex(int c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static int scan_escape(struct json_scanner *s, struct err *err)
 {
     int c = peek(s);
@@ -60,7 +51,7 @@ static int scan_escape(struct json_scanner *s, struct err *err)
     if (c != 'u')
         return 0;
     for (int i = 0; i < 4; i++, s->at++) {
-        if (!is_hex(peek(s)))
+        if (!isxdigit(peek(s)))
             return json_scan_bad(s, err, "a hexadecimal digit");
     }
     return 0;
@@ -99,9 +90,9 @@ static int scan_string(struct json_scanner *s, struct err *err)
 
 static int scan_digits(struct json_scanner *s, struct err *err)
 {
-    if (!is_digit(peek(s)))
+    if (!isdigit(peek(s)))
         return json_scan_bad(s, err, "a digit");
-    while (is_digit(peek(s)))
+    while (isdigit(peek(s)))
         s->at++;
     return 0;
 }
@@ -132,7 +123,7 @@ static int scan_scalar(struct json_scanner *s, struct err *err)
 
     if (c == '"')
         return scan_string(s, err);
-    if (c == '-' || is_digit(c))
+    if (c == '-' || isdigit(c))
         return scan_number(s, err);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         size_t n = strlen(words[i]);

@@ -45,6 +45,14 @@ void json_write_string(struct json_writer *w, const char *key, const char *text)
     (void)json_append_cstr(&w->out, text);
 }
 
+void json_write_strings(struct json_writer *w, const char *key, char *const *texts, size_t n)
+{
+    json_write_open(w, key, '[');
+    for (size_t i = 0; i < n; i++)
+        json_write_string(w, NULL, texts[i]);
+    json_write_close(w, ']');
+}
+
 void json_write_text(struct json_writer *w, const char *key, const void *data, size_t len)
 {
     begin(w, key);

@@ -28,7 +28,9 @@ void json_write_open(struct json_writer *w, const char *key, char bracket);
 void json_write_close(struct json_writer *w, char bracket);
 /* A string, repaired where it is not UTF-8; null for NULL. */
 void json_write_string(struct json_writer *w, const char *key, const char *text);
-/* The same for bytes, which may hold NULs. */
+/* An array of such. */
+void json_write_strings(struct json_writer *w, const char *key, char *const *texts, size_t n);
+/* A string of bytes, which may hold NULs. */
 void json_write_text(struct json_writer *w, const char *key, const void *data, size_t len);
 /* JSON that was checked, without the white space between its tokens. */
 void json_write_value(struct json_writer *w, const char *key, struct json_slice value);

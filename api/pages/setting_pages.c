@@ -55,37 +55,16 @@ void pages_options(void)
     }
 }
 
-static size_t section_of(const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    return dot ? (size_t)(dot - name) : 0;
-}
-
-/* What the section of a key says, where the key is its first; else NULL. */
-static const char *begun_section(const struct config_key *key)
-{
-    size_t len = section_of(key->name);
-    const struct config_section *s = config_sections;
-
-    if (len == 0 || (key > config_keys && section_of(key[-1].name) == len &&
-                     strncmp(key[-1].name, key->name, len) == 0))
-        return NULL;
-    while (s->name && (strlen(s->name) != len || strncmp(s->name, key->name, len) != 0))
-        s++;
-    return s->name ? s->text : "";
-}
-
 void pages_settings(void)
 {
     char text[1024];
 
     for (const struct config_key *key = config_keys; key->name; key++) {
-        const char *section = begun_section(key);
+        const struct config_section *section = config_section_begun(key);
 
         if (section) {
-            printf(".It Cm %.*s\n", (int)section_of(key->name), key->name);
-            pages_roff(section, strlen(section));
+            printf(".It Cm %s\n", section->name);
+            pages_roff(section->text, strlen(section->text));
         }
         printf(".It Cm %s\n", key->name);
         say(key, "", text, sizeof(text));
@@ -106,13 +85,11 @@ static void put_comment(const char *text, int indent)
 
 static void put_value(const struct config_key *key, const struct config *config)
 {
-    struct buf value = buf_init(8192);
-
+    _cleanup_buf_ struct buf value = buf_init(8192);
     if (config_value_write(key->type, config_key_look(key, config), &value) < 0 ||
         !buf_cstr(&value))
         abort();
     fputs(buf_cstr(&value), stdout);
-    buf_finish(&value);
 }
 
 void pages_sample(const struct config *sample)
@@ -120,15 +97,15 @@ void pages_sample(const struct config *sample)
     char text[1024];
 
     for (const struct config_key *key = config_keys; key->name; key++) {
-        size_t len = section_of(key->name);
-        const char *section = begun_section(key);
+        size_t len = config_key_section(key);
+        const struct config_section *section = config_section_begun(key);
         int indent = len > 0 ? 2 : 0;
 
         if (section || len == 0)
             putchar('\n');
         if (section) {
-            put_comment(section, 0);
-            printf("%.*s:\n", (int)len, key->name);
+            put_comment(section->text, 0);
+            printf("%s:\n", section->name);
         }
         say(key, key->live ? "reload" : "", text, sizeof(text));
         put_comment(text, indent);

@@ -457,7 +457,7 @@ int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar
     else
         *ret = in.archive;
     fd_close(&in.spool_fd);
-    return result == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : result;
+    return result == -ENOMEM ? err_no_memory(err) : result;
 }
 
 static int check_name(const struct skill_archive *archive, struct skill *skill)
@@ -498,7 +498,7 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_f
     if (result < 0) {
         skill_finish(&skill);
         skill_archive_finish(&archive);
-        return result == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : result;
+        return result == -ENOMEM ? err_no_memory(err) : result;
     }
     *ret_archive = archive;
     *ret_skill = skill;

@@ -26,30 +26,26 @@ struct artifacts {
     uint64_t current_mtime;
     char current[NAMES_PATH_MAX + 1];
     struct err *err; /* of the call in progress */
-    uint32_t kept;
-    struct artifact *list; /* the first of them */
-    size_t n;
+    struct artifacts_kept kept;
     uint64_t list_bytes; /* that the names of all would take */
     uint64_t bytes;
     struct name_tree names;
-    bool truncated;
-    struct skill_strings warnings;
     size_t unsaid; /* warnings over WARNINGS_MAX */
 };
 
 static int leave_out(struct artifacts *a, const char *name, const char *reason)
 {
-    if (a->warnings.len >= WARNINGS_MAX - 1) {
+    if (a->kept.warnings.len >= WARNINGS_MAX - 1) {
         a->unsaid++;
         return 0;
     }
-    return skill_strings_add(&a->warnings, "\"%s\" was left out: %s", names_shown(name).text,
-                             reason);
+    return skill_strings_add(&a->kept.warnings, "\"%s\" was left out: %s",
+                             names_shown(name).text, reason);
 }
 
 static int leave_out_over(struct artifacts *a, const char *name, const char *reason)
 {
-    a->truncated = true;
+    a->kept.truncated = true;
     return leave_out(a, name, reason);
 }
 
@@ -57,7 +53,7 @@ static int begin_file(struct artifacts *a, const struct tar_header *header)
 {
     int result;
 
-    if (a->kept >= a->limits.files)
+    if (a->kept.files >= a->limits.files)
         return leave_out_over(a, header->path, "there are too many files");
     if (header->size > a->limits.file_bytes || header->size > a->limits.bytes - a->bytes)
         return leave_out_over(a, header->path, "the files are too large");
@@ -148,12 +144,12 @@ static int list_current(struct artifacts *a)
     a->list_bytes += strlen(a->current);
     if (a->list_bytes > a->limits.list_bytes)
         return 0;
-    list = reallocarray(a->list, a->n + 1, sizeof(*list));
+    list = reallocarray(a->kept.list, a->kept.n + 1, sizeof(*list));
     if (!list)
         return -ENOMEM;
-    a->list = list;
-    list[a->n] = (struct artifact){strdup(a->current), a->current_size};
-    return list[a->n++].path ? 0 : -ENOMEM;
+    a->kept.list = list;
+    list[a->kept.n] = (struct artifact){strdup(a->current), a->current_size};
+    return list[a->kept.n++].path ? 0 : -ENOMEM;
 }
 
 static int on_end(void *user)
@@ -166,7 +162,7 @@ static int on_end(void *user)
     int result = write_out(a);
     if (result < 0)
         return result;
-    a->kept++;
+    a->kept.files++;
     return list_current(a);
 }
 
@@ -219,37 +215,22 @@ int artifacts_end(struct artifacts *a, struct err *err)
     int result = 0;
 
     if (!tar_reader_complete(a->reader)) {
-        a->truncated = true;
+        a->kept.truncated = true;
         result = a->keeping ? leave_out(a, a->current, "it was cut short")
-                            : skill_strings_add(&a->warnings, "the files were cut short");
+                            : skill_strings_add(&a->kept.warnings, "the files were cut short");
     }
     if (!result && a->unsaid)
-        result = skill_strings_add(&a->warnings, "%zu more files were left out", a->unsaid);
+        result =
+            skill_strings_add(&a->kept.warnings, "%zu more files were left out", a->unsaid);
     fd_close(&a->spool_fd);
     if (archive_write_close(a->out) != ARCHIVE_OK && !result)
         result = write_failed(a, err);
     return result;
 }
 
-const struct artifact *artifacts_list(const struct artifacts *a, size_t *ret_n)
+const struct artifacts_kept *artifacts_kept(const struct artifacts *a)
 {
-    *ret_n = a->n;
-    return a->list;
-}
-
-uint32_t artifacts_kept(const struct artifacts *a)
-{
-    return a->kept;
-}
-
-bool artifacts_truncated(const struct artifacts *a)
-{
-    return a->truncated;
-}
-
-const struct skill_strings *artifacts_warnings(const struct artifacts *a)
-{
-    return &a->warnings;
+    return &a->kept;
 }
 
 void artifacts_destroy(struct artifacts *a)
@@ -259,10 +240,10 @@ void artifacts_destroy(struct artifacts *a)
     archive_write_free(a->out);
     tar_reader_destroy(a->reader);
     fd_close(&a->spool_fd);
-    for (size_t i = 0; i < a->n; i++)
-        free(a->list[i].path);
-    free(a->list);
+    for (size_t i = 0; i < a->kept.n; i++)
+        free(a->kept.list[i].path);
+    free(a->kept.list);
     name_tree_finish(&a->names);
-    skill_strings_finish(&a->warnings);
+    skill_strings_finish(&a->kept.warnings);
     free(a);
 }

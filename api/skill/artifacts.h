@@ -30,6 +30,15 @@ struct artifact {
     uint64_t size;
 };
 
+/* What there is so far. */
+struct artifacts_kept {
+    uint32_t files;
+    struct artifact *list; /* the first n of them, as far as the limit of names in it goes */
+    size_t n;
+    bool truncated;                /* something was left out because of a limit */
+    struct skill_strings warnings; /* sentences for a person, at most 20 */
+};
+
 struct artifacts;
 
 /*
@@ -54,14 +63,8 @@ int artifacts_push(struct artifacts *a, const void *data, size_t len, struct err
  */
 int artifacts_end(struct artifacts *a, struct err *err);
 
-/* How many files were kept. */
-uint32_t artifacts_kept(const struct artifacts *a);
-/* The first of them, as far as the limit of names in the list goes, borrowed. */
-const struct artifact *artifacts_list(const struct artifacts *a, size_t *ret_n);
-/* True when something was left out because of a limit. */
-bool artifacts_truncated(const struct artifacts *a);
-/* Sentences for a person, at most 20, borrowed. */
-const struct skill_strings *artifacts_warnings(const struct artifacts *a);
+/* Borrowed. */
+const struct artifacts_kept *artifacts_kept(const struct artifacts *a);
 /* NULL is fine. */
 void artifacts_destroy(struct artifacts *a);
 

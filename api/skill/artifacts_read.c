@@ -46,7 +46,7 @@ static int start(struct artifact_reader *reader, const char *path, uint64_t *ret
 
     if (!a || archive_read_support_format_tar(a) < ARCHIVE_WARN ||
         archive_read_support_filter_gzip(a) < ARCHIVE_WARN)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     if (archive_read_open_fd(a, reader->fd, BLOCK) != ARCHIVE_OK)
         return damaged(a, err);
     return find(a, path, ret_bytes, err);
@@ -60,7 +60,7 @@ int artifact_reader_open(int fd, const char *path, struct artifact_reader **ret,
 
     if (!reader) {
         fd_close(&fd);
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     }
     reader->fd = fd;
     r = start(reader, path, ret_bytes, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/duration.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -99,46 +100,29 @@ int duration_parse(const char *text, uint64_t *ret_ms)
 
 int size_parse(const char *text, uint64_t *ret_bytes)
 {
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } units[] = {
-        {"", 1},
-        {"b", 1},
-        {"k", 1ull << 10},
-        {"m", 1ull << 20},
-        {"g", 1ull << 30},
-        {"t", 1ull << 40},
-        {"ki", 1ull << 10},
-        {"mi", 1ull << 20},
-        {"gi", 1ull << 30},
-        {"ti", 1ull << 40},
-        {"kib", 1ull << 10},
-        {"mib", 1ull << 20},
-        {"gib", 1ull << 30},
-        {"tib", 1ull << 40},
-        {"kb", 1000ull},
-        {"mb", 1000000ull},
-        {"gb", 1000000000ull},
-        {"tb", 1000000000000ull},
-    };
-    unsigned __int128 nano;
-    const char *at = text;
+    static const char letters[] = "kmgt";
+    unsigned __int128 bytes;
+    const char *at = text, *letter;
+    unsigned base = 1024;
 
-    if (!take_number(&at, &nano))
+    if (!take_number(&at, &bytes))
         return -EINVAL;
     while (*at == ' ')
         at++;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcasecmp(at, units[i].name) != 0)
-            continue;
-        unsigned __int128 bytes = nano * units[i].bytes / 1000000000u;
-        if (bytes > SIZE_PARSE_MAX)
-            return -EINVAL;
-        *ret_bytes = (uint64_t)bytes;
-        return 0;
-    }
-    return -EINVAL;
+    letter = *at ? strchr(letters, tolower((unsigned char)*at)) : NULL;
+    at += letter != NULL;
+    /* "kB" is decimal, "k", "Ki" and "KiB" are binary. */
+    if (strcasecmp(at, "b") == 0)
+        base = 1000;
+    else if (*at && !(letter && (strcasecmp(at, "i") == 0 || strcasecmp(at, "ib") == 0)))
+        return -EINVAL;
+    for (const char *l = letters; letter && l <= letter; l++)
+        bytes *= base;
+    bytes /= 1000000000u;
+    if (bytes > SIZE_PARSE_MAX)
+        return -EINVAL;
+    *ret_bytes = (uint64_t)bytes;
+    return 0;
 }
 
 int cpu_parse(const char *text, uint32_t *ret_millis)

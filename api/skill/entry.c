@@ -101,7 +101,7 @@ static int finish(enum proto_mode mode, const char *path, const char *lang,
     char *copy = strdup(path);
 
     if (!copy)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     *ret = (struct skill_entry){.mode = mode, .entry = copy, .lang = lang};
     return 0;
 }

@@ -471,7 +471,7 @@ int frontmatter_parse(const char *text, size_t len, struct skill *ret_skill, str
     if (result < 0) {
         skill_finish(&skill);
         if (result == -ENOMEM)
-            return err_set(err, ENOMEM, "out of memory");
+            return err_no_memory(err);
         err_prefix(err, "SKILL.md");
         return result;
     }

@@ -26,7 +26,7 @@ static int take_lines(char *text, size_t len, struct skill_strings *list, struct
             return err_set(err, EFBIG, "more than %u modules", PROFILE_LIST_MAX);
         *end = '\0';
         if (skill_strings_insert(list, text, PROFILE_LIST_MAX) < 0)
-            return err_set(err, ENOMEM, "out of memory");
+            return err_no_memory(err);
         text += n + 1;
         len -= n + 1;
     }

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdlib.h>
@@ -80,6 +81,11 @@ int sha256_hmac(const void *key, size_t key_len, const void *data, size_t len,
         return -ENOMEM;
     write_hex(digest, ret_hex);
     return 0;
+}
+
+bool sha256_same(const char a[SHA256_HEX_SIZE], const char b[SHA256_HEX_SIZE])
+{
+    return CRYPTO_memcmp(a, b, SHA256_HEX_SIZE) == 0;
 }
 
 int sha256_of_fd(int fd, char ret_hex[SHA256_HEX_SIZE])

@@ -5,6 +5,7 @@
 #ifndef SKILLVM_API_SKILL_SHA256_H
 #define SKILLVM_API_SKILL_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ int sha256_of(const void *data, size_t len, char ret_hex[SHA256_HEX_SIZE]);
 /* HMAC (RFC 2104) of one buffer under a key, as lower-case hex. 0 or -ENOMEM. */
 int sha256_hmac(const void *key, size_t key_len, const void *data, size_t len,
                 char ret_hex[SHA256_HEX_SIZE]);
+/* Compares two in hex, in a time that does not depend on where they differ. */
+bool sha256_same(const char a[SHA256_HEX_SIZE], const char b[SHA256_HEX_SIZE]);
 /* The digest of a whole file, read by pread from offset 0. 0 or -errno. */
 int sha256_of_fd(int fd, char ret_hex[SHA256_HEX_SIZE]);
 

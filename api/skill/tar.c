@@ -27,9 +27,16 @@ static bool fits_ustar(const char *text, size_t len)
     return true;
 }
 
-static int put_pax(struct buf *out, const char *path, const char *target)
+static int put_content(struct buf *out, const void *data, size_t len)
 {
     static const char zero[TAR_BLOCK];
+    int result = buf_append(out, data, len);
+
+    return result < 0 ? result : buf_append(out, zero, tar_padding(len));
+}
+
+static int put_pax(struct buf *out, const char *path, const char *target)
+{
     _cleanup_buf_ struct buf records = buf_init(PAX_RECORDS_MAX);
     int result;
 
@@ -41,10 +48,7 @@ static int put_pax(struct buf *out, const char *path, const char *target)
         return records.error;
     result = put_block(out, 'x', "pax", "",
                        &(struct tar_numbers){.mode = 0644, .size = records.len});
-    if (result < 0)
-        return result;
-    result = buf_append(out, records.data, records.len);
-    return result < 0 ? result : buf_append(out, zero, tar_padding(records.len));
+    return result < 0 ? result : put_content(out, records.data, records.len);
 }
 
 int tar_put_header(struct buf *out, const struct tar_header *header)
@@ -74,6 +78,15 @@ int tar_put_header(struct buf *out, const struct tar_header *header)
         out, (char)header->type, long_name ? "long" : name, long_target ? "long" : target,
         &(struct tar_numbers){
             .mode = header->mode, .size = header->size, .mtime_s = header->mtime_s});
+}
+
+int tar_put_file(struct buf *out, const char *path, const void *data, size_t len)
+{
+    const struct tar_header header = {
+        .path = path, .type = TAR_FILE, .mode = 0644, .size = len};
+    int result = tar_put_header(out, &header);
+
+    return result < 0 ? result : put_content(out, data, len);
 }
 
 enum reader_state { AT_HEADER, AT_DATA, AT_PAX, AT_SKIP, AT_END };

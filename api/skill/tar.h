@@ -40,6 +40,8 @@ struct tar_header {
  * 0, -EINVAL (a name over TAR_PATH_MAX or a size over 8 GiB) or the buffer's -E2BIG, -ENOMEM.
  */
 int tar_put_header(struct buf *out, const struct tar_header *header);
+/* Appends a whole file of mode 0644. As above. */
+int tar_put_file(struct buf *out, const char *path, const void *data, size_t len);
 
 /* What the reader calls. Each returns 0 to go on or -errno, which tar_reader_push() returns. */
 struct tar_ops {

@@ -182,7 +182,7 @@ static int write_text(struct filling *f, const struct parser_action *a, const cJ
     if (r < 0)
         return r;
     if (!text)
-        return err_set(f->err, ENOMEM, "out of memory");
+        return err_no_memory(f->err);
     *ret = text;
     return check_choice(f, a, value, text);
 }
@@ -197,7 +197,7 @@ static int put_joined(struct filling *f, const struct parser_action *a, const cJ
     if (r < 0)
         return r;
     r = skill_strings_add(f->argv, "%s=%s", parser_action_option(a), text);
-    return r < 0 ? err_set(f->err, ENOMEM, "out of memory") : 0;
+    return r < 0 ? err_no_memory(f->err) : 0;
 }
 
 static int check_count(struct filling *f, const struct parser_action *a, const cJSON *list)
@@ -387,7 +387,7 @@ static int write_positional(struct filling *f, const struct parser_action *a,
         if (text && strcmp(text, "--") == 0)
             return refuse(f, a->property, "cannot be \"--\"");
         if (skill_strings_add(texts, "%s", text) < 0)
-            return err_set(f->err, ENOMEM, "out of memory");
+            return err_no_memory(f->err);
     }
     return r;
 }

@@ -32,7 +32,7 @@ static int bad(struct reading *r, const char *what)
 
 static int no_memory(struct reading *r)
 {
-    return err_set(r->err, ENOMEM, "out of memory");
+    return err_no_memory(r->err);
 }
 
 /* NULL for null too. */

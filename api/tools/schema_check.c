@@ -156,10 +156,10 @@ int schema_check(const char *schema, const char *arguments, size_t len, struct e
     int r;
 
     if (!members || !json)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     r = json_text_members(arguments, len, members, SCHEMA_ARGUMENTS_MAX, &n, err);
     if (r < 0)
         return r;
     r = check_members(json, members, n, err);
-    return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;
+    return r == -ENOMEM ? err_no_memory(err) : r;
 }

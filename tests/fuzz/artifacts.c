@@ -27,7 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char name[NAMES_PATH_MAX + 1];
     uint64_t bytes = 0, names = 0;
     int result = 0;
-    size_t n;
 
     if (!a || size == 0) {
         artifacts_destroy(a);
@@ -38,15 +37,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         result = artifacts_push(a, data + at, size - at < piece ? size - at : piece, NULL);
     if (artifacts_end(a, NULL))
         abort();
-    const struct artifact *list = artifacts_list(a, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (names_clean(list[i].path, name, NULL) || strcmp(list[i].path, name) != 0)
+    const struct artifacts_kept *kept = artifacts_kept(a);
+    for (size_t i = 0; i < kept->n; i++) {
+        if (names_clean(kept->list[i].path, name, NULL) ||
+            strcmp(kept->list[i].path, name) != 0)
             abort();
-        bytes += list[i].size;
+        bytes += kept->list[i].size;
         names += strlen(name);
     }
-    if (n > artifacts_kept(a) || artifacts_kept(a) > limits.files || bytes > limits.bytes ||
-        names > limits.list_bytes || artifacts_warnings(a)->len > 22)
+    if (kept->n > kept->files || kept->files > limits.files || bytes > limits.bytes ||
+        names > limits.list_bytes || kept->warnings.len > 22)
         abort();
     artifacts_destroy(a);
     return 0;

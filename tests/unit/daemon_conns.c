@@ -29,7 +29,7 @@ static struct http_conns make(void)
 /* No threads are at work on those that say so. */
 static void finish(struct http_conns *conns)
 {
-    for (struct http_conn *c = conns->first; c; c = c->next)
+    for (struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all))
         http_conn_enter(c, HTTP_PHASE_IDLE);
     http_conns_finish(conns, 0);
 }
@@ -38,7 +38,7 @@ static unsigned count(const struct http_conns *conns, bool ended)
 {
     unsigned n = 0;
 
-    for (const struct http_conn *c = conns->first; c; c = c->next)
+    for (const struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all))
         n += c->ended == ended;
     return n;
 }
@@ -50,9 +50,9 @@ static int add(struct http_conns *conns, bool is_tcp, enum http_phase phase, uin
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     http_conns_add(conns, ends[0], is_tcp);
-    assert_int_equal(conns->first->fd, ends[0]);
-    http_conn_enter(conns->first, phase);
-    conns->first->since_ns = NOW - age_ms * MS;
+    assert_int_equal(LIST_FIRST(&conns->all)->fd, ends[0]);
+    http_conn_enter(LIST_FIRST(&conns->all), phase);
+    LIST_FIRST(&conns->all)->since_ns = NOW - age_ms * MS;
     return ends[1];
 }
 
@@ -156,7 +156,7 @@ static void the_operator_goes_last(void **state)
         expect_none(&conns, true, 1000, HTTP_ROOM_NONE);
         tcp = add(&conns, true, phases[i], 249);
         expect_none(&conns, false, 0, HTTP_ROOM_SOON);
-        conns.first->since_ns = NOW - 250 * MS;
+        LIST_FIRST(&conns.all)->since_ns = NOW - 250 * MS;
         expect_gone(&conns, false, 0, tcp);
         expect_gone(&conns, false, 0, older);
         finish(&conns);

@@ -46,7 +46,7 @@ int config_set(struct config *config, const char *name, const char *text, const 
         return err_set(err, EINVAL, "%s: %s does not take \"%.64s\": it takes %s", origin, name,
                        text, allowed);
     }
-    return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+    return r < 0 ? err_no_memory(err) : 0;
 }
 
 int config_defaults(struct config *ret, struct err *err)
@@ -73,7 +73,7 @@ static int read_file(struct config *config, const char *path, struct err *err)
         return err_set_errno(err, errno, "cannot open %s", path);
     text = malloc(FILE_MAX + 1);
     if (!text)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     n = fd_read_full(fd, text, FILE_MAX + 1);
     if (n < 0)
         return err_set_errno(err, (int)-n, "cannot read %s", path);
@@ -153,19 +153,13 @@ int config_read(const struct config_sources *sources, config_warn *warn, void *c
 
 int config_write(const struct config *config, struct buf *out)
 {
-    size_t section = 0; /* the length of the section's name that was written last */
-    const char *last = "";
-
     for (const struct config_key *key = config_keys; key->name; key++) {
-        const char *name = key->name;
-        const char *dot = strchr(name, '.');
-        size_t len = dot ? (size_t)(dot - name) : 0;
+        const struct config_section *section = config_section_begun(key);
+        size_t len = config_key_section(key);
 
-        if (dot && (len != section || strncmp(last, name, len) != 0))
-            (void)buf_printf(out, "%.*s:\n", (int)len, name);
-        section = len;
-        last = name;
-        (void)buf_printf(out, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : name);
+        if (section)
+            (void)buf_printf(out, "%s:\n", section->name);
+        (void)buf_printf(out, "%s%s: ", len > 0 ? "  " : "", key->name + len + (len > 0));
         (void)config_value_write(key->type, config_key_look(key, config), out);
         (void)buf_printf(out, "\n");
     }

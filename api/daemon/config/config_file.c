@@ -23,15 +23,6 @@ static int refuse(const struct reader *r, unsigned line, const char *what, const
     return err_set(r->err, EINVAL, "%s:%u: %s%.64s", r->file, line, what, key);
 }
 
-static bool is_section(const char *name)
-{
-    const struct config_section *section = config_sections;
-
-    while (section->name && strcmp(section->name, name) != 0)
-        section++;
-    return section->name != NULL;
-}
-
 /* Appends the names of a section (or of the top level) to a message: what could be meant. */
 static int refuse_unknown(const struct reader *r, unsigned line, const char *section,
                           const char *name)
@@ -84,7 +75,7 @@ static int read_entry(const struct reader *r, const struct yamltree *key,
     (void)snprintf(name, sizeof(name), "%s%s%s", section, *section ? "." : "", key->text);
     if (config_key_find(name))
         return set_scalar(r, name, value);
-    if (*section || !is_section(name))
+    if (*section || !config_section_find(name, strlen(name)))
         return refuse_unknown(r, key->line, section, key->text);
     if (value->kind != YAMLTREE_MAP)
         return refuse(r, value->line, "keys are needed below ", name);
@@ -137,7 +128,7 @@ static int explain(const struct reader *r, int result, const struct err *why)
     int skipped = 0;
 
     if (result == -ENOMEM)
-        return err_set(r->err, ENOMEM, "out of memory");
+        return err_no_memory(r->err);
     if (sscanf(why->message, "line %u: %n", &line, &skipped) == 1 && skipped > 0)
         return err_set(r->err, EINVAL, "%s:%u: %s", r->file, line, why->message + skipped);
     return err_set(r->err, EINVAL, "%s: %s", r->file,

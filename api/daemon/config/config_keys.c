@@ -124,6 +124,32 @@ const struct config_key *config_key_find(const char *name)
     return NULL;
 }
 
+size_t config_key_section(const struct config_key *key)
+{
+    const char *dot = strchr(key->name, '.');
+
+    return dot ? (size_t)(dot - key->name) : 0;
+}
+
+const struct config_section *config_section_find(const char *name, size_t len)
+{
+    const struct config_section *s = config_sections;
+
+    while (s->name && (strlen(s->name) != len || strncmp(s->name, name, len) != 0))
+        s++;
+    return s->name ? s : NULL;
+}
+
+const struct config_section *config_section_begun(const struct config_key *key)
+{
+    size_t len = config_key_section(key);
+
+    if (len == 0 || (key > config_keys && config_key_section(key - 1) == len &&
+                     strncmp(key[-1].name, key->name, len) == 0))
+        return NULL;
+    return config_section_find(key->name, len);
+}
+
 void *config_key_place(const struct config_key *key, struct config *config)
 {
     return (char *)config + key->offset;

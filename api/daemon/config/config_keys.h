@@ -29,7 +29,7 @@ struct config_key {
 /* Ends with one without a name. */
 extern const struct config_key config_keys[];
 
-/* A name before the dot, and what those behind it have in common. */
+/* A name before the dot, and what those behind it have in common. Every such name has one. */
 struct config_section {
     const char *name;
     const char *text;
@@ -40,6 +40,12 @@ extern const struct config_section config_sections[];
 
 /* The one of this name, or NULL. */
 const struct config_key *config_key_find(const char *name);
+/* How long the name of its section is, 0 for none. */
+size_t config_key_section(const struct config_key *key);
+/* The section of this name, or NULL. */
+const struct config_section *config_section_find(const char *name, size_t len);
+/* The one that a key is the first of, or NULL. */
+const struct config_section *config_section_begun(const struct config_key *key);
 /* True when both have the same value for a key. */
 bool config_key_equal(const struct config_key *key, const struct config *a,
                       const struct config *b);

@@ -17,6 +17,8 @@
 #define LIVE_BUCKETS      1024u
 #define RETRY_QUEUE_MAX_S 60u
 
+LIST_HEAD(live, execution);
+
 struct engine {
     struct engine_config config;
     struct rate *rate;
@@ -28,7 +30,7 @@ struct engine {
     pthread_cond_t idle;  /* something ended */
     struct fair_queue *queue;
     /* By their ids: all that wait, run, or are being ended without having run. */
-    struct execution *live[LIVE_BUCKETS];
+    struct live live[LIVE_BUCKETS];
     unsigned n_ending;
     bool stopping;
 };
@@ -39,7 +41,7 @@ static struct execution *of_place(struct fair_entry *place)
 }
 
 /* The bucket of an id: its digits are random. */
-static struct execution **bucket(struct engine *engine, const char *id)
+static struct live *bucket(struct engine *engine, const char *id)
 {
     unsigned long hash = 0;
     char digits[9];
@@ -50,31 +52,13 @@ static struct execution **bucket(struct engine *engine, const char *id)
     return &engine->live[hash % LIVE_BUCKETS];
 }
 
-static void live_add(struct engine *engine, struct execution *e)
-{
-    struct execution **at = bucket(engine, e->id);
-
-    e->next = *at;
-    *at = e;
-}
-
 static struct execution *live_find(struct engine *engine, const char *tenant, const char *id)
 {
-    struct execution *e = *bucket(engine, id);
+    struct execution *e = LIST_FIRST(bucket(engine, id));
 
     while (e && (strcmp(e->id, id) != 0 || strcmp(e->tenant, tenant) != 0))
-        e = e->next;
+        e = LIST_NEXT(e, live);
     return e;
-}
-
-static void live_remove(struct engine *engine, struct execution *e)
-{
-    struct execution **at = bucket(engine, e->id);
-
-    while (*at != e)
-        at = &(*at)->next;
-    *at = e->next;
-    e->next = NULL;
 }
 
 /* Chooses the next to run; NULL when it is time to end. */
@@ -140,7 +124,7 @@ static void *worker(void *arg)
         run(engine, e);
         (void)pthread_mutex_lock(&engine->lock);
         fair_queue_done(engine->queue, &e->place, clock_monotonic_ns());
-        live_remove(engine, e);
+        LIST_REMOVE(e, live);
         (void)pthread_cond_broadcast(&engine->idle);
         (void)pthread_mutex_unlock(&engine->lock);
         execution_unref(e);
@@ -153,7 +137,7 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
     struct engine *engine = calloc(1, sizeof(*engine));
 
     if (!engine)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     engine->config = *config;
     (void)pthread_mutex_init(&engine->lock, NULL);
     (void)pthread_cond_init(&engine->work, NULL);
@@ -163,7 +147,7 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
     engine->rate = rate_create();
     if (!engine->workers || !engine->queue || !engine->rate) {
         engine_destroy(engine);
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     }
     for (; engine->n_workers < config->max_running; engine->n_workers++) {
         int r = pthread_create(&engine->workers[engine->n_workers], NULL, worker, engine);
@@ -271,7 +255,7 @@ static int reserve(struct engine *engine, const struct execution *e, struct fair
         return refused(engine, e->tenant, ret_refusal);
     if (r < 0)
         return r;
-    return *ret ? 0 : err_set(err, ENOMEM, "out of memory");
+    return *ret ? 0 : err_no_memory(err);
 }
 
 static void give_back(struct engine *engine, struct fair_tenant *place)
@@ -309,7 +293,7 @@ static void end_unrun(struct engine *engine, struct execution *e, bool cancelled
                            "the daemon stopped before this execution ran");
     (void)pthread_mutex_lock(&engine->lock);
     engine->n_ending--;
-    live_remove(engine, e);
+    LIST_REMOVE(e, live);
     (void)pthread_cond_broadcast(&engine->idle);
     (void)pthread_mutex_unlock(&engine->lock);
     execution_unref(e);
@@ -335,7 +319,7 @@ int engine_submit(struct engine *engine, struct execution *e, struct refusal *re
     (void)execution_ref(e);
     (void)pthread_mutex_lock(&engine->lock);
     stopping = engine->stopping;
-    live_add(engine, e);
+    LIST_INSERT_HEAD(bucket(engine, e->id), e, live);
     if (stopping) {
         /* The queue was emptied meanwhile, and nobody will look at it again. */
         fair_queue_give_back(engine->queue, place);
@@ -422,7 +406,7 @@ void engine_set_max_queued(struct engine *engine, unsigned max_queued)
 static void cancel_all(struct engine *engine)
 {
     for (size_t i = 0; i < LIVE_BUCKETS; i++) {
-        for (struct execution *e = engine->live[i]; e; e = e->next)
+        for (struct execution *e = LIST_FIRST(&engine->live[i]); e; e = LIST_NEXT(e, live))
             execution_cancel(e);
     }
 }
@@ -436,11 +420,9 @@ void engine_hurry(struct engine *engine)
 
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)
 {
-    struct fair_count count;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+    const struct fair_count count = fair_queue_count(engine->queue);
 
-    (void)pthread_mutex_lock(&engine->lock);
-    count = fair_queue_count(engine->queue);
-    (void)pthread_mutex_unlock(&engine->lock);
     *ret_queued = count.waiting;
     *ret_running = count.running;
 }

@@ -22,7 +22,7 @@ struct execution *execution_create(const char *tenant, struct err *err)
     struct execution *e = calloc(1, sizeof(*e));
 
     if (!e) {
-        err_set(err, ENOMEM, "out of memory");
+        err_no_memory(err);
         return NULL;
     }
     e->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

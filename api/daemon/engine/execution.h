@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define EXECUTION_ID_SIZE 38u
 
@@ -73,7 +74,7 @@ struct execution {
     char lost[ERR_MESSAGE_MAX]; /* why the result is not in the registry; "" when it is */
 
     /* The engine's, under its lock. */
-    struct execution *next;
+    LIST_ENTRY(execution) live;
     struct fair_entry place;
 };
 

@@ -150,7 +150,7 @@ static int complete_artifacts(struct execution_run *run, struct err *err)
 
     if (r < 0)
         return r;
-    if (artifacts_kept(run->artifacts) == 0) {
+    if (artifacts_kept(run->artifacts)->files == 0) {
         /* Now: an answer means that nothing of the execution can be seen. */
         fd_close(&run->artifacts_fd);
         return 0;
@@ -190,7 +190,7 @@ static void finish_artifacts(struct execution_run *run)
         lose_artifacts(run, &err);
         return;
     }
-    warnings = artifacts_warnings(run->artifacts);
+    warnings = &artifacts_kept(run->artifacts)->warnings;
     for (size_t i = 0; i < warnings->len; i++)
         warn(run, warnings->items[i]);
 }
@@ -337,9 +337,12 @@ static void fill_result(struct execution_run *run)
     result->log = e;
     result->warnings = &e->warnings;
     if (run->artifacts) {
-        result->files = artifacts_list(run->artifacts, &result->n_files);
-        result->truncated = artifacts_truncated(run->artifacts);
-        if (artifacts_kept(run->artifacts) > result->n_files) {
+        const struct artifacts_kept *kept = artifacts_kept(run->artifacts);
+
+        result->files = kept->list;
+        result->n_files = kept->n;
+        result->truncated = kept->truncated;
+        if (kept->files > kept->n) {
             result->truncated = true;
             warn(run, "files_list was cut at 1 MiB of names; the archive has all files");
         }

@@ -59,7 +59,7 @@ int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entr
     struct fair_tenant *place = fair_queue_reserve(gate->queue, tenant, &limits);
 
     if (!place)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     fair_queue_push(gate->queue, place, entry, clock_monotonic_ns());
     let_in(gate);
     while (!entry->running && cond_wait_until(&gate->moved, held, deadline_ns))

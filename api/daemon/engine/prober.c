@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 /* How long a look that failed is not tried again, and one that took too long; as many are
@@ -28,7 +29,7 @@
 #define TIMEOUT_NS 600000000000ull
 
 struct inquiry {
-    struct inquiry *next;
+    TAILQ_ENTRY(inquiry) link;
     char tenant[TENANT_ID_SIZE]; /* who asked; "": whoever asks, once it failed */
     char digest[SHA256_HEX_SIZE];
     char *path;
@@ -46,8 +47,8 @@ struct prober {
 
     pthread_mutex_t lock; /* for all below */
     pthread_cond_t work;
-    pthread_cond_t done;       /* monotonic */
-    struct inquiry *inquiries; /* waiting and running, the oldest first */
+    pthread_cond_t done;             /* monotonic */
+    TAILQ_HEAD(, inquiry) inquiries; /* waiting and running, the oldest first */
     unsigned n_inquiries;
     char last[TENANT_ID_SIZE]; /* whose script was begun last */
     struct inquiry *failures[FAILURES];
@@ -62,7 +63,7 @@ static bool is_about(const struct inquiry *j, const char *digest, const char *ke
 
 static struct inquiry *find(struct prober *p, const char *digest, const char *key)
 {
-    for (struct inquiry *j = p->inquiries; j; j = j->next) {
+    for (struct inquiry *j = TAILQ_FIRST(&p->inquiries); j; j = TAILQ_NEXT(j, link)) {
         if (is_about(j, digest, key))
             return j;
     }
@@ -99,7 +100,7 @@ static struct inquiry *take(struct prober *p)
 {
     struct inquiry *first = NULL;
 
-    for (struct inquiry *j = p->inquiries; j; j = j->next) {
+    for (struct inquiry *j = TAILQ_FIRST(&p->inquiries); j; j = TAILQ_NEXT(j, link)) {
         if (j->is_running)
             continue;
         if (!first)
@@ -131,11 +132,7 @@ static void remember(struct prober *p, struct inquiry *inquiry, int r)
 
 static void finish(struct prober *p, struct inquiry *inquiry, int r)
 {
-    struct inquiry **at = &p->inquiries;
-
-    while (*at != inquiry)
-        at = &(*at)->next;
-    *at = inquiry->next;
+    TAILQ_REMOVE(&p->inquiries, inquiry, link);
     p->n_inquiries--;
     (void)pthread_cond_broadcast(&p->done);
     if (r < 0 && r != -ENODATA && r != -ECANCELED)
@@ -171,7 +168,7 @@ static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cp
 /* Looks at a script and writes down what there is. */
 static int look(struct prober *p, const struct inquiry *inquiry)
 {
-    struct buf text = buf_init(PARSER_BYTES_MAX + 1);
+    _cleanup_buf_ struct buf text = buf_init(PARSER_BYTES_MAX + 1);
     uint64_t start_ns = clock_monotonic_ns();
     struct err err = {0}, lost = {0};
     uint64_t cpu_us = 0;
@@ -193,7 +190,6 @@ static int look(struct prober *p, const struct inquiry *inquiry)
             r = stored;
         }
     }
-    buf_finish(&text);
     return r;
 }
 
@@ -223,11 +219,12 @@ int prober_create(const struct prober_config *config, struct prober **ret, struc
     struct prober *p = calloc(1, sizeof(*p));
 
     if (!p)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     p->config = *config;
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->work, NULL);
     cond_init(&p->done);
+    TAILQ_INIT(&p->inquiries);
     p->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (p->stop_fd < 0) {
         int r = err_set_errno(err, errno, "cannot make an event descriptor");
@@ -267,11 +264,11 @@ void prober_destroy(struct prober *p)
     prober_stop(p);
     for (unsigned i = 0; i < p->n_workers; i++)
         (void)pthread_join(p->workers[i], NULL);
-    while (p->inquiries) {
-        struct inquiry *next = p->inquiries->next;
+    while (!TAILQ_EMPTY(&p->inquiries)) {
+        struct inquiry *first = TAILQ_FIRST(&p->inquiries);
 
-        inquiry_free(p->inquiries);
-        p->inquiries = next;
+        TAILQ_REMOVE(&p->inquiries, first, link);
+        inquiry_free(first);
     }
     for (size_t i = 0; i < FAILURES; i++)
         inquiry_free(p->failures[i]);
@@ -292,7 +289,6 @@ static bool enqueue(struct prober *p, const char *tenant, const struct tool_scri
                     const char *key)
 {
     struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
-    struct inquiry **at = &p->inquiries;
 
     if (inquiry) {
         (void)snprintf(inquiry->tenant, sizeof(inquiry->tenant), "%s", tenant);
@@ -305,9 +301,7 @@ static bool enqueue(struct prober *p, const char *tenant, const struct tool_scri
         inquiry_free(inquiry);
         return false;
     }
-    while (*at)
-        at = &(*at)->next;
-    *at = inquiry;
+    TAILQ_INSERT_TAIL(&p->inquiries, inquiry, link);
     p->n_inquiries++;
     (void)pthread_cond_signal(&p->work);
     return true;
@@ -321,7 +315,7 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
     unsigned of_tenant = 0;
 
-    for (const struct inquiry *j = p->inquiries; j; j = j->next)
+    for (const struct inquiry *j = TAILQ_FIRST(&p->inquiries); j; j = TAILQ_NEXT(j, link))
         of_tenant += strcmp(j->tenant, tenant) == 0;
     if (find(p, script->digest, key))
         return 0;

@@ -88,7 +88,7 @@ void profiles_look(struct profiles *profiles, const char *digest, int tar_fd,
                    const struct skill_archive *archive, const struct skill_entry *entry,
                    char ret_name[PROFILE_NAME_SIZE])
 {
-    struct skill_strings imports = {0};
+    _cleanup_skill_strings_ struct skill_strings imports = {0};
     char key[SHA256_HEX_SIZE];
     struct err err = {0};
 
@@ -99,6 +99,5 @@ void profiles_look(struct profiles *profiles, const char *digest, int tar_fd,
     if (imports_read(tar_fd, archive, entry, &imports, &err) < 0)
         return;
     profile_make(&profiles->modules, &imports, ret_name);
-    skill_strings_finish(&imports);
     remember(profiles, key, ret_name);
 }

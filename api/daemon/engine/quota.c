@@ -12,7 +12,7 @@
 int quota_limits(struct registry *registry, const char *tenant, struct tenant_limits *ret,
                  struct err *err)
 {
-    struct registry_tenant row;
+    _cleanup_registry_tenant_ struct registry_tenant row = {0};
     int r = registry_tenant_get(registry, tenant, &row, err);
 
     if (r == -ENOENT)
@@ -20,7 +20,6 @@ int quota_limits(struct registry *registry, const char *tenant, struct tenant_li
     if (r < 0)
         return r;
     *ret = row.limits;
-    registry_tenant_finish(&row);
     return 0;
 }
 
@@ -68,7 +67,7 @@ int quota_take_rate(struct rate *rate, const char *tenant, const struct tenant_l
     if (wait_ns == 0)
         return 0;
     if (wait_ns < 0)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     *ret =
         (struct refusal){.code = "rate_limited", .retry_after_s = seconds((uint64_t)wait_ns)};
     return err_set(

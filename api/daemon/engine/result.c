@@ -86,12 +86,11 @@ static int collect_stream(const struct execution *log, enum guest_stream stream,
 static void write_stream(struct json_writer *w, const char *key, const struct execution *log,
                          enum guest_stream stream)
 {
-    struct buf bytes = buf_init(LIMIT_LOG_BYTES);
+    _cleanup_buf_ struct buf bytes = buf_init(LIMIT_LOG_BYTES);
 
     if (log && w->out.error == 0)
         w->out.error = collect_stream(log, stream, &bytes);
     json_write_text(w, key, bytes.data, bytes.len);
-    buf_finish(&bytes);
 }
 
 /* output.json if it is JSON; else standard output if it is exactly one JSON value; else null.
@@ -99,7 +98,7 @@ static void write_stream(struct json_writer *w, const char *key, const struct ex
 static void write_output(struct json_writer *w, const struct result *result)
 {
     const struct buf *file = result->output_file;
-    struct buf bytes = buf_init(LIMIT_LOG_BYTES);
+    _cleanup_buf_ struct buf bytes = buf_init(LIMIT_LOG_BYTES);
     struct json_slice value = {"null", 4};
 
     if (file && file->len > 0 &&
@@ -112,7 +111,6 @@ static void write_output(struct json_writer *w, const struct result *result)
     if (bytes.len > 0)
         (void)json_text_check((const char *)bytes.data, bytes.len, &value, NULL);
     json_write_value(w, "output", value);
-    buf_finish(&bytes);
 }
 
 static void write_files(struct json_writer *w, const struct result *result)
@@ -168,7 +166,7 @@ static void write_phases(struct json_writer *w, const struct result *result)
     json_write_close(w, '}');
 }
 
-static void write_skill(struct json_writer *w, const struct result_skill *skill)
+void result_write_skill(struct json_writer *w, const struct result_skill *skill)
 {
     json_write_open(w, "skill", '{');
     json_write_string(w, "name", skill->name);
@@ -177,17 +175,11 @@ static void write_skill(struct json_writer *w, const struct result_skill *skill)
     json_write_close(w, '}');
 }
 
-static void write_warnings(struct json_writer *w, const struct skill_strings *warnings)
-{
-    json_write_open(w, "warnings", '[');
-    for (size_t i = 0; warnings && i < warnings->len; i++)
-        json_write_string(w, NULL, warnings->items[i]);
-    json_write_close(w, ']');
-}
-
 int result_write(const struct result *result, struct buf *ret)
 {
     struct json_writer w = json_writer_init(RESULT_MAX);
+    static const struct skill_strings none;
+    const struct skill_strings *warnings = result->warnings ? result->warnings : &none;
     const struct execution *log = result->log;
 
     json_write_open(&w, NULL, '{');
@@ -204,11 +196,11 @@ int result_write(const struct result *result, struct buf *ret)
     json_write_bool(&w, "truncated", result->truncated);
     write_usage(&w, result);
     write_phases(&w, result);
-    write_skill(&w, &result->skill);
+    result_write_skill(&w, &result->skill);
     json_write_string(&w, "snapshot", result->snapshot);
     json_write_string(&w, "profile", result->profile);
     json_write_string(&w, "machine", result->machine);
-    write_warnings(&w, result->warnings);
+    json_write_strings(&w, "warnings", warnings->items, warnings->len);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);
 }

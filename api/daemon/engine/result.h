@@ -9,6 +9,7 @@
 
 #include "api/daemon/engine/execution.h"
 #include "api/daemon/machine/guest_decoder.h"
+#include "api/json/json_write.h"
 #include "api/skill/artifacts.h"
 #include "base/buf.h"
 
@@ -71,6 +72,8 @@ struct result {
     uint64_t phase_ns[RESULT_PHASES]; /* 0 where it did not happen */
 };
 
+/* The member "skill" of an object. */
+void result_write_skill(struct json_writer *w, const struct result_skill *skill);
 /* Writes the JSON, one line, to a fresh *ret (caller's; empty on failure). 0, -E2BIG or
  * -ENOMEM. */
 int result_write(const struct result *result, struct buf *ret);

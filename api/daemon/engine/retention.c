@@ -43,7 +43,7 @@ int retention_create(const struct retention_env *env, const struct config_retent
     struct retention *r = calloc(1, sizeof(*r));
 
     if (!r)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     r->env = *env;
     r->settings = *settings;
     (void)pthread_mutex_init(&r->lock, NULL);

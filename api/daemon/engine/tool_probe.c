@@ -51,19 +51,16 @@ int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *e
 /* The probe, and after it the skill as it is. */
 static int write_tar(int skill_fd, int tar_fd, uint64_t *ret_bytes)
 {
-    static const char zeros[TAR_BLOCK];
-    const struct tar_header header = {
-        .path = PROBE_PATH, .type = TAR_FILE, .mode = 0644, .size = argparse_probe_len};
     _cleanup_buf_ struct buf head = buf_init(LIMIT_MIB);
     struct stat st;
     off_t at = 0;
-    int r = fstat(skill_fd, &st) < 0 ? -errno : tar_put_header(&head, &header);
+    int r = fstat(skill_fd, &st) < 0
+                ? -errno
+                : tar_put_file(&head, PROBE_PATH, argparse_probe, argparse_probe_len);
 
     if (r < 0)
         return r;
-    (void)buf_append(&head, argparse_probe, argparse_probe_len);
-    (void)buf_append(&head, zeros, tar_padding(argparse_probe_len));
-    r = head.error ? head.error : fd_write_full(tar_fd, head.data, head.len);
+    r = fd_write_full(tar_fd, head.data, head.len);
     if (r < 0)
         return r;
     if ((uint64_t)st.st_size > SKILL_TAR_MAX)
@@ -147,7 +144,7 @@ static int judge(int r, const struct guest_report *report, struct reading *readi
         return err_set(err, ENODATA, "the description of its arguments is too large");
     r = parser_read((const char *)reading->output->data, reading->output->len, &script, &why);
     if (r == -ENOMEM)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     if (r < 0)
         return err_set(err, ENODATA, "%s", why.message);
     parser_script_finish(&script);

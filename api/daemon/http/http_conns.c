@@ -67,12 +67,7 @@ static bool is_working(const struct http_conn *c)
 
 static void destroy(struct http_conn *c)
 {
-    if (c->previous)
-        c->previous->next = c->next;
-    else
-        c->conns->first = c->next;
-    if (c->next)
-        c->next->previous = c->previous;
+    LIST_REMOVE(c, of_all);
     if (is_working(c))
         (void)pthread_cond_broadcast(&c->conns->quiet);
     /* Closing is not enough: a child that has not called exec yet has it open too. */
@@ -102,7 +97,7 @@ static void wait_quiet(struct http_conns *conns, uint64_t deadline_ns)
     const struct http_conn *c;
 
     do {
-        for (c = conns->first; c && !is_working(c); c = c->next)
+        for (c = LIST_FIRST(&conns->all); c && !is_working(c); c = LIST_NEXT(c, of_all))
             ;
     } while (c && cond_wait_until(&conns->quiet, &conns->lock, deadline_ns));
 }
@@ -111,11 +106,11 @@ void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
 {
     (void)pthread_mutex_lock(&conns->lock);
     wait_quiet(conns, deadline_ns);
-    for (struct http_conn *c = conns->first; c; c = c->next)
+    for (struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all))
         end(c);
     wait_quiet(conns, UINT64_MAX);
-    for (struct http_conn *c = conns->first, *next; c; c = next) {
-        next = c->next;
+    for (struct http_conn *c = LIST_FIRST(&conns->all), *next; c; c = next) {
+        next = LIST_NEXT(c, of_all);
         destroy(c);
     }
     (void)pthread_mutex_unlock(&conns->lock);
@@ -128,9 +123,8 @@ void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
 static uid_t find_peer(int fd)
 {
     struct ucred peer;
-    socklen_t len = sizeof(peer);
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.uid : (uid_t)-1;
+    return fd_peer(fd, &peer) == 0 ? peer.uid : (uid_t)-1;
 }
 
 void http_conns_add(struct http_conns *conns, int fd, bool is_tcp)
@@ -150,10 +144,7 @@ void http_conns_add(struct http_conns *conns, int fd, bool is_tcp)
                             .uid = is_tcp ? (uid_t)-1 : find_peer(fd),
                             .since_ns = clock_monotonic_ns()};
     (void)pthread_mutex_lock(&conns->lock);
-    c->next = conns->first;
-    if (c->next)
-        c->next->previous = c;
-    conns->first = c;
+    LIST_INSERT_HEAD(&conns->all, c, of_all);
     if (watch(c, EPOLL_CTL_ADD) < 0)
         destroy(c);
     (void)pthread_mutex_unlock(&conns->lock);
@@ -213,7 +204,8 @@ bool http_conn_claim(struct http_conn *c, const char *tenant)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
 
     (void)snprintf(c->tenant, sizeof(c->tenant), "%s", tenant);
-    for (const struct http_conn *other = conns->first; other; other = other->next)
+    for (const struct http_conn *other = LIST_FIRST(&conns->all); other;
+         other = LIST_NEXT(other, of_all))
         used += strcmp(other->tenant, tenant) == 0;
     return used <= conns->max / 2;
 }
@@ -240,7 +232,8 @@ struct http_conn *http_conns_expired(struct http_conns *conns, uint64_t now_ns)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
     struct http_conn *c;
 
-    for (c = conns->first; c && now_ns < c->since_ns + allowed_ns(c); c = c->next)
+    for (c = LIST_FIRST(&conns->all); c && now_ns < c->since_ns + allowed_ns(c);
+         c = LIST_NEXT(c, of_all))
         ;
     return c;
 }
@@ -275,7 +268,7 @@ static enum http_room evict(struct http_conns *conns, bool is_tcp, uint64_t wait
     unsigned best = 0, highest = 0;
     bool soon = false;
 
-    for (struct http_conn *c = conns->first; c; c = c->next) {
+    for (struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all)) {
         unsigned rank = eviction_rank(c);
 
         if (c->ended || (is_tcp && !c->is_tcp))
@@ -305,7 +298,7 @@ enum http_room http_conns_make_room(struct http_conns *conns, bool is_tcp, uint6
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
     unsigned used = 0, used_tcp = 0, ended = 0;
 
-    for (const struct http_conn *c = conns->first; c; c = c->next) {
+    for (const struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all)) {
         used += !c->ended;
         used_tcp += !c->ended && c->is_tcp;
         ended += c->ended;

@@ -11,6 +11,7 @@
 #include "api/daemon/http/http_reader.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 enum http_phase {
     /* The loop's, which is told of what comes, once. */
@@ -31,7 +32,7 @@ struct http_input {
 };
 
 struct http_conn {
-    struct http_conn *next, *previous;
+    LIST_ENTRY(http_conn) of_all;
     struct http_conns *conns;
     int fd;
     bool is_tcp;
@@ -52,7 +53,7 @@ struct http_conns {
     int epoll_fd; /* of the loop; owned; -errno where there is none */
     pthread_mutex_t lock;
     pthread_cond_t quiet;
-    struct http_conn *first; /* the newest */
+    LIST_HEAD(, http_conn) all; /* the newest first */
 };
 
 /* What is not set gets its default. */

@@ -19,14 +19,12 @@ struct listener listener_init(void)
 }
 
 /* True unless it is certain that nobody accepts connections at this address. */
-static bool is_alive(const struct sockaddr_un *address)
+static bool is_alive(const char *path)
 {
     /* Not blocking: a daemon that is stopped, or busy, with a full backlog is alive. */
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    _cleanup_fd_ int fd = fd_connect_unix(path, SOCK_NONBLOCK);
 
-    return fd < 0 ||
-           connect(fd, (const struct sockaddr *)address, (socklen_t)sizeof(*address)) == 0 ||
-           (errno != ECONNREFUSED && errno != ENOENT);
+    return fd != -ECONNREFUSED && fd != -ENOENT;
 }
 
 static int bind_to(struct listener *l, const struct sockaddr_un *address, mode_t mode)
@@ -36,7 +34,7 @@ static int bind_to(struct listener *l, const struct sockaddr_un *address, mode_t
     while (bind(l->fd, (const struct sockaddr *)address, (socklen_t)sizeof(*address)) < 0) {
         if (errno != EADDRINUSE)
             return -errno;
-        if (is_alive(address) ? !clock_try_again(&tries) : unlink(l->path) < 0)
+        if (is_alive(l->path) ? !clock_try_again(&tries) : unlink(l->path) < 0)
             return -EADDRINUSE;
     }
     /* The daemon's umask kept everybody out until now; nothing is accepted before listen. */

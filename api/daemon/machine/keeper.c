@@ -173,15 +173,9 @@ static void refill(struct pool *pool, unsigned place)
     pool->is_refilling = true;
     (void)pthread_mutex_unlock(&pool->lock);
     snapshot = snapshots_current(pool->config.snapshots, place);
-    if (snapshot) {
-        m = machine_start(pool, pool->config.vmm_program, snapshot, pool->config.grace_ms, true,
-                          &err);
-        if (!m)
-            starts_note(&pool->starts, clock_monotonic_ns(), &err);
-        r = m ? 0 : -EIO;
-    }
+    if (snapshot)
+        m = pool_start_machine(pool, snapshot, true, &err);
     if (m) {
-        pool_census_add(m);
         r = warm(pool, m, &err);
         take_stock(m);
     }
@@ -275,7 +269,7 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
     int r;
 
     if (!pool)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     pool->config = *config;
     pool->limits = config->limits;
     pool->starts = STARTS_INIT;
@@ -306,7 +300,7 @@ static void kill_all(struct pool *pool)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
 
     pool->is_killing = true;
-    for (const struct machine *m = pool->all; m; m = m->next_of_all)
+    for (const struct machine *m = LIST_FIRST(&pool->all); m; m = LIST_NEXT(m, of_all))
         (void)kill(m->vm.pid, SIGKILL);
 }
 
@@ -321,10 +315,10 @@ void pool_destroy(struct pool *pool)
     kill_all(pool);
     for (unsigned i = 0; i < pool->n_keepers; i++)
         (void)pthread_join(pool->keepers[i], NULL);
-    while (pool->all) {
-        struct machine *m = pool->all;
+    while (!LIST_EMPTY(&pool->all)) {
+        struct machine *m = LIST_FIRST(&pool->all);
 
-        pool->all = m->next_of_all;
+        LIST_REMOVE(m, of_all);
         machine_end(m);
         free(m);
     }

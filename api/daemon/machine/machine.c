@@ -24,13 +24,13 @@ struct machine *machine_start(struct pool *pool, const char *program, struct sna
 
     if (!m) {
         snapshot_unref(snapshot);
-        (void)err_set(err, ENOMEM, "out of memory");
+        (void)err_no_memory(err);
         return NULL;
     }
     *m = (struct machine){
         .pool = pool, .vm = vm_init(), .snapshot = snapshot, .reusable = reusable};
     m->guest = guest_open(&m->vm, clock_monotonic_ns(), grace_ms);
-    r = m->guest ? vm_start_restore(&how, &m->vm, err) : err_set(err, ENOMEM, "out of memory");
+    r = m->guest ? vm_start_restore(&how, &m->vm, err) : err_no_memory(err);
     if (r < 0) {
         machine_end(m);
         free(m);
@@ -75,7 +75,7 @@ int machine_reset(struct machine *m, uint64_t grace_ms, struct err *err)
     guest_close(m->guest);
     m->guest = guest_open(&m->vm, now, grace_ms);
     if (!m->guest)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     r = vm_reset(&m->vm, deadline_ns, err);
     return r < 0 ? r : wait_only_ready(m, deadline_ns, err);
 }

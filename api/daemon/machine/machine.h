@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct machine_claim;
 
@@ -38,7 +39,7 @@ struct machine {
     uint64_t due_ns;             /* when its reset or end begins where nobody waits for it */
     bool is_in_hand;             /* of a keeper */
     struct machine *next;        /* parked, or in a queue */
-    struct machine *next_of_all;
+    LIST_ENTRY(machine) of_all;
 };
 
 /*

@@ -25,13 +25,11 @@ const char *const pool_kind_names[POOL_KINDS] = {"started", "fresh", "reused"};
 const char *const pool_end_names[POOL_ENDS] = {
     "unwanted", "unclean", "uses", "reset", "broken", "idle", "room", "renewed", "stop"};
 
-void pool_census_add(struct machine *m)
+static void add_to_census(struct pool *pool, struct machine *m)
 {
-    struct pool *pool = m->pool;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
 
-    m->next_of_all = pool->all;
-    pool->all = m;
+    LIST_INSERT_HEAD(&pool->all, m, of_all);
     /* Too late to be found by who stops the pool. */
     if (pool->is_killing)
         (void)kill(m->vm.pid, SIGKILL);
@@ -41,15 +39,12 @@ void pool_census_add(struct machine *m)
 void pool_end_machine(struct machine *m)
 {
     struct pool *pool = m->pool;
-    struct machine **at = &pool->all;
 
     if (m->vm.pid < 0)
         return;
     vm_kill(&m->vm);
     (void)pthread_mutex_lock(&pool->census_lock);
-    while (*at != m)
-        at = &(*at)->next_of_all;
-    *at = m->next_of_all;
+    LIST_REMOVE(m, of_all);
     (void)pthread_mutex_unlock(&pool->census_lock);
     machine_end(m);
     (void)pthread_mutex_lock(&pool->lock);
@@ -234,19 +229,18 @@ static bool may_park(struct pool *pool)
     return pool->limits.parked > 0 && !pool->stopping;
 }
 
-/* Starts one for this owner; takes the reference over. */
-static struct machine *start(struct pool *pool, const char *owner, struct snapshot *snapshot,
-                             struct err *err)
+struct machine *pool_start_machine(struct pool *pool, struct snapshot *snapshot, bool reusable,
+                                   struct err *err)
 {
     struct machine *m = machine_start(pool, pool->config.vmm_program, snapshot,
-                                      pool->config.grace_ms, owner[0] && may_park(pool), err);
+                                      pool->config.grace_ms, reusable, err);
 
     if (!m) {
         starts_note(&pool->starts, clock_monotonic_ns(), err);
         return NULL;
     }
     m->kind = POOL_STARTED;
-    pool_census_add(m);
+    add_to_census(pool, m);
     return m;
 }
 
@@ -261,7 +255,7 @@ int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_
         return r;
     r = find(pool, wish->owner, snapshot, cancel_fd, &m, err);
     if (r == 0 && !m) {
-        m = start(pool, wish->owner, snapshot, err);
+        m = pool_start_machine(pool, snapshot, wish->owner[0] && may_park(pool), err);
         if (!m)
             return -EIO;
     } else {
@@ -410,7 +404,7 @@ void pool_measure(struct pool *pool, struct pool_measure *ret)
     ret->behind = pool->n_behind;
     (void)pthread_mutex_unlock(&pool->lock);
     (void)pthread_mutex_lock(&pool->census_lock);
-    for (const struct machine *m = pool->all; m; m = m->next_of_all) {
+    for (const struct machine *m = LIST_FIRST(&pool->all); m; m = LIST_NEXT(m, of_all)) {
         struct process_memory memory = process_memory(m->vm.pid);
 
         ret->machines++;

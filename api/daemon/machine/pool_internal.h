@@ -32,7 +32,7 @@ struct pool {
     unsigned n_keepers;
 
     pthread_mutex_t census_lock; /* for these; a process in the list is not reaped */
-    struct machine *all;
+    LIST_HEAD(, machine) all;
     bool is_killing;
 
     pthread_mutex_t lock;   /* for all below */
@@ -69,7 +69,9 @@ void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why
 void pool_was_reset(struct pool *pool, struct machine *m, enum pool_end why);
 
 /* These without the lock. */
-void pool_census_add(struct machine *m);
+/* Starts one; takes the reference over. NULL with the reason. */
+struct machine *pool_start_machine(struct pool *pool, struct snapshot *snapshot, bool reusable,
+                                   struct err *err);
 void pool_end_machine(struct machine *m);
 
 #endif

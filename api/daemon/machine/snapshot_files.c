@@ -147,7 +147,7 @@ static int read_text(int dir_fd, const char *name, struct buf *ret, struct err *
     if (fd < 0)
         return err_set_errno(err, errno, "cannot open %s", name);
     if (buf_reserve(ret, MANIFEST_MAX) < 0)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     n = fd_read_full(fd, ret->data, MANIFEST_MAX);
     if (n < 0)
         return err_set_errno(err, (int)-n, "cannot read %s", name);

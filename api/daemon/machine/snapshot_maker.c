@@ -92,9 +92,7 @@ static int begin(const struct snapshot_maker *maker, const struct snapshot_name 
 {
     *ret = (struct work){.inputs = maker->inputs, .files = snapshot_no_files};
     ret->inputs.name = *name;
-    return snapshot_inputs_key(&ret->inputs, ret->key) < 0
-               ? err_set(err, ENOMEM, "out of memory")
-               : 0;
+    return snapshot_inputs_key(&ret->inputs, ret->key) < 0 ? err_no_memory(err) : 0;
 }
 
 /* What was made in the future was made now. */
@@ -179,8 +177,7 @@ static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm, cons
     uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * NS_PER_MS;
     _cleanup_(guest_close) struct guest *guest =
         guest_open(vm, start_ns, maker->config->grace_ms);
-    int r = guest ? guest_wait_ready(guest, deadline_ns, err)
-                  : err_set(err, ENOMEM, "out of memory");
+    int r = guest ? guest_wait_ready(guest, deadline_ns, err) : err_no_memory(err);
 
     return r < 0 || !profile[0] ? r : guest_warm(guest, profile, deadline_ns, err);
 }
@@ -259,7 +256,7 @@ static int run_warmup(struct vm *vm, uint64_t grace_ms, struct err *err)
 {
     _cleanup_(guest_close) struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
     _cleanup_job_ struct job job = job_init();
-    int r = guest ? warmup_job(&job, err) : err_set(err, ENOMEM, "out of memory");
+    int r = guest ? warmup_job(&job, err) : err_no_memory(err);
 
     if (r < 0)
         return r;

@@ -90,7 +90,7 @@ int snapshots_create(const struct snapshots_config *config, struct snapshots **r
     int r;
 
     if (!s)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     s->config = *config;
     s->places[0].is_taken = true;
     set_limits(s, &config->limits);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,18 +38,10 @@ struct vm vm_init(void)
     return (struct vm){.pid = -1, .control_fd = -1, .vsock_fd = -1};
 }
 
-/* posix_spawn takes char *const[] and never writes through it. */
-static char *argument(const char *text)
-{
-    char *p;
-
-    memcpy(&p, &text, sizeof(p));
-    return p;
-}
-
 static void add_argument(struct launch *l, const char *text)
 {
-    l->argv[l->argc++] = argument(text);
+    /* posix_spawn takes char *const[] and never writes through it. */
+    l->argv[l->argc++] = (char *)(uintptr_t)text;
 }
 
 static struct launch launch_init(const char *program, const char *command)
@@ -342,20 +335,11 @@ uint64_t vm_cpu_us(const struct vm *vm)
     return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000;
 }
 
-static int reap(pid_t pid)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return status;
-}
-
 void vm_finish(struct vm *vm)
 {
     vm_kill(vm);
     if (vm->pid > 0)
-        vm->status = reap(vm->pid);
+        vm->status = process_reap(vm->pid);
     vm->pid = -1;
     fd_close(&vm->control_fd);
     fd_close(&vm->vsock_fd);
@@ -423,7 +407,7 @@ int vm_query(const char *program, const char *arg, char *ret_line, size_t size, 
     ret_line[len] = '\0';
     ret_line[strcspn(ret_line, "\n")] = '\0';
     (void)kill(pid, SIGKILL);
-    (void)reap(pid);
+    (void)process_reap(pid);
     fd_close(&pipes[0]);
     if (ret_line[0] == '\0')
         return err_set(err, EREMOTEIO, "%s %s printed nothing", program, arg);

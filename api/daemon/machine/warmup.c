@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define BLOCK      512u
 #define TIMEOUT_MS 30000u
 
 /* What nearly every skill does: reads its input, prints, writes output.json and a file. */
@@ -22,23 +21,6 @@ static const char script[] = "import json, os, sys\n"
                              "print('warm')\n"
                              "print('warm', file=sys.stderr)\n";
 
-/* A tar of one file. 0, -E2BIG or -ENOMEM. */
-static int make_tar(struct buf *tar)
-{
-    static const uint8_t zeros[2 * BLOCK] = {0};
-    const size_t len = strlen(script);
-    const struct tar_header header = {
-        .path = "main.py", .type = TAR_FILE, .mode = 0644, .size = len};
-    int r = tar_put_header(tar, &header);
-
-    if (r < 0)
-        return r;
-    (void)buf_append(tar, script, len);
-    (void)buf_append(tar, zeros, tar_padding(len));
-    (void)buf_append(tar, zeros, sizeof(zeros));
-    return tar->error;
-}
-
 static int fill(struct job *job)
 {
     static const struct job_orders orders = {.lang = "python",
@@ -47,12 +29,16 @@ static int fill(struct job *job)
                                              .pids = LIMIT_PIDS,
                                              .instructions = "",
                                              .skill_name = "warmup"};
+    static const char trailer[TAR_TRAILER];
     int r;
 
     job->timeout_ms = TIMEOUT_MS;
     job->memory_bytes = DEFAULT_MEMORY_BYTES;
-    job->skill.memory = buf_init(8 * BLOCK);
-    r = make_tar(&job->skill.memory);
+    job->skill.memory = buf_init(8 * TAR_BLOCK);
+    r = tar_put_file(&job->skill.memory, "main.py", script, strlen(script));
+    if (r < 0)
+        return r;
+    r = buf_append(&job->skill.memory, trailer, sizeof(trailer));
     job->skill.len = job->skill.memory.len;
     return r < 0 ? r : job_encode(job, &orders);
 }

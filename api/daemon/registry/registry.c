@@ -48,11 +48,12 @@ int registry_error(struct registry *registry, struct err *err, const char *what)
                    sqlite3_errmsg(read ? registry->reader : registry->db));
 }
 
-static int execute(struct registry *registry, const char *sql, struct err *err)
+static int execute(struct registry *registry, sqlite3 *db, const char *sql, const char *what,
+                   struct err *err)
 {
-    if (sqlite3_exec(registry->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        return registry_error(registry, err, "prepare its schema");
-    return 0;
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : registry_error(registry, err, what);
 }
 
 /* A database of before the first release has a version of its own, and nobody's mark. */
@@ -61,11 +62,10 @@ static int read_version(struct registry *registry, int *ret, struct err *err)
     static const char sql[] =
         "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id";
     int version, application;
-    sqlite3_stmt *s;
+    sqlite3_stmt *s = NULL;
 
-    if (sqlite3_prepare_v2(registry->db, sql, -1, &s, NULL) != SQLITE_OK)
-        return registry_error(registry, err, "read its version");
-    if (sqlite3_step(s) != SQLITE_ROW) {
+    if (sqlite3_prepare_v2(registry->db, sql, -1, &s, NULL) != SQLITE_OK ||
+        sqlite3_step(s) != SQLITE_ROW) {
         (void)registry_error(registry, err, "read its version");
         sqlite3_finalize(s);
         return -EIO;
@@ -94,17 +94,14 @@ static int migrate(struct registry *registry, struct err *err)
 
     for (; r == 0 && version < REGISTRY_SCHEMA_VERSION; version++) {
         char pragmas[96];
+        const char *const texts[] = {"BEGIN IMMEDIATE", registry_schema_steps[version],
+                                     pragmas};
 
         (void)snprintf(pragmas, sizeof(pragmas),
                        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
                        REGISTRY_APPLICATION_ID, version + 1);
-        r = execute(registry, "BEGIN IMMEDIATE", err);
-        if (r < 0)
-            return r;
-        r = execute(registry, registry_schema_steps[version], err);
-        if (r < 0)
-            return r;
-        r = execute(registry, pragmas, err);
+        for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
+            r = execute(registry, registry->db, texts[i], "prepare its schema", err);
     }
     return r;
 }
@@ -141,9 +138,7 @@ static int open_connection(struct registry *registry, const char *path, sqlite3 
                         NULL) != SQLITE_OK)
         return registry_error(registry, err, "open it");
     (void)sqlite3_busy_timeout(*ret, 5000);
-    if (sqlite3_exec(*ret, settings, NULL, NULL, NULL) != SQLITE_OK)
-        return registry_error(registry, err, "set it up");
-    return 0;
+    return execute(registry, *ret, settings, "set it up", err);
 }
 
 static int open_both(struct registry *registry, const char *path, struct err *err)
@@ -266,32 +261,12 @@ void registry_end(struct registry *registry, sqlite3_stmt *s)
     (void)pthread_mutex_unlock(lock_of(registry, s));
 }
 
-/* Under the lock. */
-static int step(struct registry *registry, sqlite3_stmt *s, const char *what, struct err *err)
-{
-    return sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
-}
-
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, part, which, values);
-    int r = step(registry, s, what, err);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
 
-    registry_end(registry, s);
-    return r;
-}
-
-int registry_run_on_row(struct registry *registry, enum registry_part part, unsigned which,
-                        const struct registry_value *values, const char *what, struct err *err)
-{
-    sqlite3_stmt *s = registry_begin(registry, part, which, values);
-    int r = step(registry, s, what, err);
-
-    if (r == 0 && registry_changes(registry) == 0)
-        r = -ENOENT;
-    registry_end(registry, s);
-    return r;
+    return registry_step(registry, part, which, values, what, err);
 }
 
 /* What was wrong with a row, under the lock. */
@@ -430,19 +405,20 @@ int registry_read_number(struct registry *registry, enum registry_part part, uns
 
 int registry_transaction_begin(struct registry *registry, struct err *err)
 {
+    int r;
+
     /* Held until the transaction ends. */
     (void)pthread_mutex_lock(&registry->lock);
-    if (sqlite3_exec(registry->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK)
-        return 0;
-    (void)registry_error(registry, err, "begin a change");
-    (void)pthread_mutex_unlock(&registry->lock);
-    return -EIO;
+    r = execute(registry, registry->db, "BEGIN IMMEDIATE", "begin a change", err);
+    if (r < 0)
+        (void)pthread_mutex_unlock(&registry->lock);
+    return r;
 }
 
 int registry_transaction_end(struct registry *registry, int result, struct err *err)
 {
-    if (result == 0 && sqlite3_exec(registry->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
-        result = registry_error(registry, err, "store a change");
+    if (result == 0 && execute(registry, registry->db, "COMMIT", "store a change", err) < 0)
+        result = -EIO;
     if (result < 0)
         (void)sqlite3_exec(registry->db, "ROLLBACK", NULL, NULL, NULL);
     (void)pthread_mutex_unlock(&registry->lock);
@@ -456,7 +432,7 @@ int registry_step(struct registry *registry, enum registry_part part, unsigned w
     int r;
 
     bind(s, values);
-    r = step(registry, s, what, err);
+    r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
     reset(s);
     return r;
 }
@@ -468,9 +444,7 @@ int registry_execute(struct registry *registry, const char *sql, const char *wha
     /* Writing back the log has to wait for readers, so there shall be none. */
     _cleanup_lock_ pthread_mutex_t *readers = lock_hold(&registry->reader_lock);
 
-    return sqlite3_exec(registry->db, sql, NULL, NULL, NULL) == SQLITE_OK
-               ? 0
-               : registry_error(registry, err, what);
+    return execute(registry, registry->db, sql, what, err);
 }
 
 int registry_changes(struct registry *registry)

@@ -32,10 +32,7 @@ static const struct registry_column columns[] = {
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_audit, columns);
 
-void registry_audit_finish(struct registry_audit *row)
-{
-    registry_row_finish(&kind, row);
-}
+REGISTRY_FINISH(registry_audit, kind)
 
 static struct registry_value text_or_empty(const char *value)
 {

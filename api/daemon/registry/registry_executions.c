@@ -81,10 +81,7 @@ static const struct registry_column begun_columns[] = {
 };
 static const struct registry_rows begun_kind = REGISTRY_ROWS(begun, begun_columns);
 
-void registry_execution_finish(struct registry_execution *execution)
-{
-    registry_row_finish(&kind, execution);
-}
+REGISTRY_FINISH(registry_execution, kind)
 
 int registry_execution_accept(struct registry *registry, const char *tenant,
                               const struct registry_execution *execution, struct err *err)

@@ -38,15 +38,12 @@ static const struct registry_column columns[] = {
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_file, columns);
 
-void registry_file_finish(struct registry_file *file)
-{
-    registry_row_finish(&kind, file);
-}
+REGISTRY_FINISH(registry_file, kind)
 
 int registry_file_create(struct registry *registry, const char *tenant,
                          const struct registry_file *file, struct err *err)
 {
-    return registry_run_on_row(
+    return registry_put(
         registry, REGISTRY_FILES, INSERT,
         REGISTRY_VALUES(registry_text(file->id), registry_text(file->name),
                         registry_text(file->digest), registry_number(file->bytes),
@@ -76,9 +73,9 @@ int registry_file_list(struct registry *registry, const char *tenant, uint64_t n
 int registry_file_delete(struct registry *registry, const char *tenant, const char *id,
                          struct err *err)
 {
-    return registry_run_on_row(registry, REGISTRY_FILES, DELETE,
-                               REGISTRY_VALUES(registry_text(id), registry_text(tenant)),
-                               "delete a file", err);
+    return registry_put(registry, REGISTRY_FILES, DELETE,
+                        REGISTRY_VALUES(registry_text(id), registry_text(tenant)),
+                        "delete a file", err);
 }
 
 int registry_file_expired(struct registry *registry, uint64_t now_ns, size_t max,

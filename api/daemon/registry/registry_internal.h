@@ -76,12 +76,10 @@ void registry_end(struct registry *registry, struct sqlite3_stmt *s);
 /* Runs a statement that gives no rows. 0 or -EIO. */
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err);
-/* The same where a row must change: -ENOENT when none did. */
-int registry_run_on_row(struct registry *registry, enum registry_part part, unsigned which,
-                        const struct registry_value *values, const char *what, struct err *err);
-
-/* The same, without a message also -EEXIST for what breaks a uniqueness, and -ENOENT for what
- * names a tenant that is not there. */
+/*
+ * The same where a row must change; without a message also -ENOENT when none did or it names a
+ * tenant that is not there, and -EEXIST for what breaks a uniqueness.
+ */
 int registry_put(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err);
 
@@ -109,6 +107,12 @@ struct registry_rows {
     }
 /* Frees the strings of a row and zeroes it. */
 void registry_row_finish(const struct registry_rows *kind, void *row);
+/* Defines the function that does so for a kind of row. */
+#define REGISTRY_FINISH(row, kind)                                                             \
+    void row##_finish(struct row *owned)                                                       \
+    {                                                                                          \
+        registry_row_finish(&(kind), owned);                                                   \
+    }
 /*
  * Reads up to max rows of a statement. *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
  */

@@ -36,15 +36,12 @@ static const struct registry_column columns[] = {
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_key, columns);
 
-void registry_key_finish(struct registry_key *key)
-{
-    registry_row_finish(&kind, key);
-}
+REGISTRY_FINISH(registry_key, kind)
 
 int registry_key_create(struct registry *registry, const struct registry_key *key,
                         const char *digest, struct err *err)
 {
-    return registry_run_on_row(
+    return registry_put(
         registry, REGISTRY_KEYS, INSERT,
         REGISTRY_VALUES(registry_text(key->id), registry_text(digest), registry_text(key->name),
                         registry_number(key->is_operator), registry_number(key->created_ns),
@@ -74,9 +71,9 @@ int registry_key_list(struct registry *registry, const char *tenant, uint64_t af
 int registry_key_revoke(struct registry *registry, const char *id, uint64_t now_ns,
                         struct err *err)
 {
-    return registry_run_on_row(registry, REGISTRY_KEYS, REVOKE,
-                               REGISTRY_VALUES(registry_text(id), registry_number(now_ns)),
-                               "revoke a key", err);
+    return registry_put(registry, REGISTRY_KEYS, REVOKE,
+                        REGISTRY_VALUES(registry_text(id), registry_number(now_ns)),
+                        "revoke a key", err);
 }
 
 int registry_key_touch(struct registry *registry, const char *id, uint64_t now_ns,

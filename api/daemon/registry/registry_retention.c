@@ -40,10 +40,7 @@ static const struct registry_column excess_columns[] = {
 };
 static const struct registry_rows excess_kind = REGISTRY_ROWS(registry_excess, excess_columns);
 
-void registry_spent_finish(struct registry_spent *spent)
-{
-    registry_row_finish(&spent_kind, spent);
-}
+REGISTRY_FINISH(registry_spent, spent_kind)
 
 int registry_execution_spent(struct registry *registry, const char *tenant, uint64_t before_ns,
                              size_t max, struct registry_spent *rows, size_t *ret_n,

@@ -45,10 +45,7 @@ static const struct registry_column columns[] = {
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_skill, columns);
 
-void registry_skill_finish(struct registry_skill *skill)
-{
-    registry_row_finish(&kind, skill);
-}
+REGISTRY_FINISH(registry_skill, kind)
 
 static int find_skill(struct registry *registry, const char *tenant, const char *name,
                       const char *version, struct registry_skill *ret, struct err *err)
@@ -138,7 +135,7 @@ int registry_skill_each(struct registry *registry, const char *tenant,
 int registry_skill_delete(struct registry *registry, const char *tenant, const char *name,
                           const char *version, struct err *err)
 {
-    return registry_run_on_row(
+    return registry_put(
         registry, REGISTRY_SKILLS, DELETE,
         REGISTRY_VALUES(registry_text(tenant), registry_text(name), registry_text(version)),
         "delete a skill", err);

@@ -69,10 +69,7 @@ static void mend(void *row)
 static const struct registry_rows kind = {sizeof(struct registry_tenant), columns,
                                           sizeof(columns) / sizeof(columns[0]), mend};
 
-void registry_tenant_finish(struct registry_tenant *tenant)
-{
-    registry_row_finish(&kind, tenant);
-}
+REGISTRY_FINISH(registry_tenant, kind)
 
 /* Stores a tenant whole; its third value is a time or whether it is disabled. */
 static int store(struct registry *registry, enum statement which, const char *id,

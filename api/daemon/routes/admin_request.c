@@ -21,7 +21,7 @@ static int refuse_member(const struct json_member *m, const char *why, struct er
 /* A string of up to max bytes, "" where it may be empty. */
 static int take_text(const struct json_member *m, size_t max, char **ret, struct err *err)
 {
-    struct buf text = buf_init(max + 1);
+    _cleanup_buf_ struct buf text = buf_init(max + 1);
     int r = -EINVAL;
 
     if (!json_text_has_nul(m->value.data, m->value.len))
@@ -33,7 +33,6 @@ static int take_text(const struct json_member *m, size_t max, char **ret, struct
         *ret = strndup(text.data ? (const char *)text.data : "", text.len);
         r = *ret ? 0 : -ENOMEM;
     }
-    buf_finish(&text);
     if (r == -EINVAL)
         return refuse_member(m, "must be a string", err);
     if (r == -E2BIG)

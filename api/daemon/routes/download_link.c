@@ -44,16 +44,6 @@ int download_links_name(const struct download_links *links, const struct downloa
     return sign(links, ret, (size_t)len);
 }
 
-/* Compares in a time that does not depend on where two texts differ. */
-static bool same(const char *a, const char *b, size_t len)
-{
-    unsigned char difference = 0;
-
-    for (size_t i = 0; i < len; i++)
-        difference |= (unsigned char)(a[i] ^ b[i]);
-    return difference == 0;
-}
-
 bool download_links_check(const struct download_links *links, const char *name, uint64_t now_s,
                           struct download_link *ret)
 {
@@ -64,7 +54,7 @@ bool download_links_check(const struct download_links *links, const char *name, 
         return false;
     len -= MAC_DIGITS;
     memcpy(expected, name, len);
-    if (sign(links, expected, len) < 0 || !same(name, expected, len + MAC_DIGITS) ||
+    if (sign(links, expected, len) < 0 || !sha256_same(name + len, expected + len) ||
         strtoull(name + ID_DIGITS + 1, NULL, 16) <= now_s)
         return false;
     /* It is one of ours: what follows is as it was written. */

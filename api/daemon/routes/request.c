@@ -97,13 +97,10 @@ static bool is_reserved(const char *name)
 
 static bool is_env_name(const char *name)
 {
-    if (!isalpha((unsigned char)name[0]) && name[0] != '_')
-        return false;
-    for (; *name; name++) {
-        if (!isalnum((unsigned char)*name) && *name != '_')
-            return false;
-    }
-    return true;
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                                  "0123456789";
+
+    return *name && !isdigit((unsigned char)*name) && !name[strspn(name, allowed)];
 }
 
 static int take_env(const cJSON *json, struct request *q, struct err *err)

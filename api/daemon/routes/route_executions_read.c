@@ -55,20 +55,16 @@ static const char *status_of(struct daemon *d, const struct registry_execution *
 static void write_row(struct json_writer *w, const struct registry_execution *row,
                       const char *status)
 {
+    const struct result_skill skill = {row->skill_name, row->skill_version, row->skill_digest};
     uint64_t end_ns = row->finished_ns ? row->finished_ns : clock_realtime_ns();
-
     json_write_open(w, NULL, '{');
     json_write_string(w, "execution_id", row->id);
     json_write_string(w, "status", status);
-    json_write_open(w, "skill", '{');
-    json_write_string(w, "name", row->skill_name);
-    json_write_string(w, "version", row->skill_version);
-    json_write_string(w, "digest", row->skill_digest[0] ? row->skill_digest : NULL);
-    json_write_close(w, '}');
+    result_write_skill(w, &skill);
     json_write_time(w, "created_at", row->accepted_ns);
     json_write_time(w, "finished_at", row->finished_ns);
     json_write_number(w, "duration_ms",
-                      end_ns > row->accepted_ns ? (end_ns - row->accepted_ns) / 1000000u : 0);
+                      end_ns > row->accepted_ns ? (end_ns - row->accepted_ns) / NS_PER_MS : 0);
     json_write_close(w, '}');
 }
 

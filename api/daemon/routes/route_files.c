@@ -7,6 +7,7 @@
 #include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -110,7 +111,7 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
 {
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
-    struct registry_file *rows;
+    _cleanup_free_ struct registry_file *rows = NULL;
     struct err err = {0};
     size_t limit = LIST_DEFAULT, offset = 0, n = 0;
     int r;
@@ -128,7 +129,6 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
         registry_file_finish(&rows[i]);
     }
     json_write_close(&w, ']');
-    free(rows);
     (void)failure_or_json(reply, 200, &w, r, &err);
 }
 

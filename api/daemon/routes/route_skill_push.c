@@ -38,14 +38,9 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     }
     json_write_string(&w, "description", skill->description);
     json_write_string(&w, "digest", archive->digest);
-    json_write_open(&w, "warnings", '[');
-    for (size_t i = 0; i < skill->warnings.len; i++)
-        json_write_string(&w, NULL, skill->warnings.items[i]);
-    json_write_close(&w, ']');
-    if (status == 200) {
-        json_write_open(&w, "errors", '[');
-        json_write_close(&w, ']');
-    }
+    json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);
+    if (status == 200)
+        json_write_strings(&w, "errors", NULL, 0);
     json_write_close(&w, '}');
     (void)failure_or_json(reply, status, &w, 0, &err);
 }

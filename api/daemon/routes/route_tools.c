@@ -51,7 +51,7 @@ static void clip(struct buf *text, size_t max)
 /* What a model is told about a tool. */
 static void write_description(struct json_writer *w, const struct tool *tool)
 {
-    struct buf text = buf_init(64 * 1024);
+    _cleanup_buf_ struct buf text = buf_init(64 * 1024);
     const char *own =
         tool->about.parser.description ? tool->about.parser.description : tool->about.doc;
 
@@ -61,13 +61,12 @@ static void write_description(struct json_writer *w, const struct tool *tool)
         (void)buf_printf(&text, "%s%sRuns %s of the skill %s: %s", own ? own : "",
                          own ? "\n\n" : "", tool->script, tool->skill, tool->summary);
     clip(&text, DESCRIPTION_MAX);
-    json_write_text(w, "description", text.data ? (char *)text.data : "", text.len);
-    buf_finish(&text);
+    json_write_text(w, "description", text.data, text.len);
 }
 
 static void write_schema(struct json_writer *w, const struct tool *tool, const char *key)
 {
-    struct buf text = buf_init(SCHEMA_BYTES_MAX);
+    _cleanup_buf_ struct buf text = buf_init(SCHEMA_BYTES_MAX);
     struct json_slice schema = {schema_open, strlen(schema_open)}, checked;
 
     /* One that is too large for anybody is as good as none. */
@@ -78,7 +77,6 @@ static void write_schema(struct json_writer *w, const struct tool *tool, const c
     if (json_text_check(schema.data, schema.len, &checked, NULL) < 0)
         checked = (struct json_slice){schema_open, strlen(schema_open)};
     json_write_value(w, key, checked);
-    buf_finish(&text);
 }
 
 static void write_tool(struct json_writer *w, const struct shape *shape,
@@ -133,7 +131,7 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     struct daemon *d = ctx;
     const struct shape *shape = find_shape(request->query[0]);
     struct json_writer w = json_writer_init(LIST_MAX);
-    struct tool_catalog tools = {0};
+    _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     struct err err = {0};
     int r;
 
@@ -151,7 +149,6 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     json_write_close(&w, ']');
     if (shape->list)
         json_write_close(&w, '}');
-    tool_catalog_finish(&tools);
     /* Nobody asked for a tool that is none: only a load is not our fault. */
     (void)failure_or_json(reply, 200, &w, r < 0 && r != -EBUSY ? -EIO : r, &err);
 }
@@ -197,9 +194,9 @@ static int read_call(struct spool *body, const char **ret_text, struct tool_call
 void route_tool_call(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct buf json = buf_init(LIMIT_REQUEST_BYTES + LIMIT_MIB);
+    _cleanup_buf_ struct buf json = buf_init(LIMIT_REQUEST_BYTES + LIMIT_MIB);
     struct spool said;
-    struct tool_call call = {0};
+    _cleanup_tool_call_ struct tool_call call = {0};
     struct err err = {0};
     const char *text = NULL;
     int r;
@@ -229,6 +226,4 @@ void route_tool_call(void *ctx, struct http_request *request, struct http_reply 
         spool_finish(&request->body);
         request->body = said;
     }
-    tool_call_finish(&call);
-    buf_finish(&json);
 }

@@ -41,12 +41,10 @@ static int read_arguments(struct json_slice value, struct buf *ret, struct err *
 /* Only looked at: a call may wait for long, and what it says may be large. */
 static int take_arguments(struct tool_call *call, struct json_slice value, struct err *err)
 {
-    struct buf text = buf_init(LIMIT_INPUT_BYTES);
-    int r = read_arguments(value, &text, err);
+    _cleanup_buf_ struct buf text = buf_init(LIMIT_INPUT_BYTES);
 
-    buf_finish(&text);
     call->arguments = value;
-    return r;
+    return read_arguments(value, &text, err);
 }
 
 static int take_member(struct tool_call *call, const struct json_member *m, struct err *err)
@@ -99,25 +97,21 @@ void tool_call_finish(struct tool_call *call)
 static int write_argv(struct json_writer *w, const struct parser *parser,
                       const struct buf *arguments, struct err *err)
 {
-    struct skill_strings argv = {0};
+    _cleanup_skill_strings_ struct skill_strings argv = {0};
     int r;
 
     if (arguments->len > LIMIT_ARGUMENTS)
         return err_set(err, EFBIG, "the arguments are larger than %llu MiB",
                        LIMIT_ARGUMENTS / LIMIT_MIB);
     r = arguments_to_argv(parser, (char *)arguments->data, arguments->len, &argv, err);
-    json_write_open(w, "args", '[');
-    for (size_t i = 0; r == 0 && i < argv.len; i++)
-        json_write_string(w, NULL, argv.items[i]);
-    json_write_close(w, ']');
-    skill_strings_finish(&argv);
+    json_write_strings(w, "args", argv.items, argv.len);
     return r;
 }
 
 static int write_arguments(struct json_writer *w, const struct tool_call *call,
                            const struct tool *tool, struct err *err)
 {
-    struct buf arguments = buf_init(LIMIT_INPUT_BYTES);
+    _cleanup_buf_ struct buf arguments = buf_init(LIMIT_INPUT_BYTES);
     int r = read_arguments(call->arguments, &arguments, err);
     const struct json_slice input = {(char *)arguments.data, arguments.len};
 
@@ -128,7 +122,6 @@ static int write_arguments(struct json_writer *w, const struct tool_call *call,
             r = schema_check(tool->schema, input.data, input.len, err);
         json_write_value(w, "input", input);
     }
-    buf_finish(&arguments);
     return r;
 }
 

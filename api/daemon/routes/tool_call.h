@@ -32,6 +32,7 @@ struct tool_call {
 int tool_call_parse(const char *body, size_t len, struct tool_call *ret, struct err *err);
 /* Safe on a zeroed or finished one. */
 void tool_call_finish(struct tool_call *call);
+#define _cleanup_tool_call_ __attribute__((cleanup(tool_call_finish)))
 
 /*
  * Writes the request of the execution. The arguments become the input, checked against the

@@ -163,7 +163,7 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
                       struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
-    struct tool_catalog tools = {0};
+    _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     struct listing listing = {.d = d, .tools = &tools};
     struct fair_entry entry;
     int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
@@ -174,11 +174,10 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
                            : r;
     r = add_all(&listing, tenant, err);
     fair_gate_leave(d->ingest_gate, &entry);
-    if (r < 0) {
-        tool_catalog_finish(&tools);
+    if (r < 0)
         return r == -EIO ? r : err_no_memory(err);
-    }
     *ret = tools;
+    tools = (struct tool_catalog){0};
     return 0;
 }
 
@@ -186,7 +185,7 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
 static int find_plain(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
                       struct err *err)
 {
-    struct tool_catalog tools = {0};
+    _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     _cleanup_registry_skill_ struct registry_skill row = {0};
     char clean[TOOL_NAME_SIZE];
     bool known;
@@ -202,14 +201,13 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
         memcpy(ret->name, tool_name_clean(name, "_-", clean, sizeof(clean)), sizeof(ret->name));
         tools.items[0] = (struct tool){0};
     }
-    tool_catalog_finish(&tools);
     return r == -ENOMEM ? err_no_memory(err) : r;
 }
 
 int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
                       struct err *err)
 {
-    struct tool_catalog tools = {0};
+    _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     char clean[TOOL_NAME_SIZE];
     struct err ignored = {0};
     int r;
@@ -223,16 +221,14 @@ int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, st
     r = tool_catalog_load(d, tenant, &tools, err);
     if (r < 0)
         return r;
-    r = -ENOENT;
-    for (size_t i = 0; r < 0 && i < tools.n; i++) {
+    for (size_t i = 0; i < tools.n; i++) {
         if (strcmp(tools.items[i].name, name) != 0)
             continue;
         *ret = tools.items[i];
         tools.items[i] = (struct tool){0};
-        r = 0;
+        return 0;
     }
-    tool_catalog_finish(&tools);
-    return r < 0 ? err_set(err, ENOENT, "there is no tool named %s", name) : 0;
+    return err_set(err, ENOENT, "there is no tool named %s", name);
 }
 
 uint64_t tool_catalog_deadline_ns(const struct daemon *d)
@@ -244,14 +240,13 @@ uint64_t tool_catalog_deadline_ns(const struct daemon *d)
 static int take_known(struct daemon *d, struct tool *tool, struct err *err)
 {
     struct err ignored = {0};
-    char *text = NULL;
+    _cleanup_free_ char *text = NULL;
     int r = registry_tool_schema_get(d->registry, tool->digest,
                                      tool->script ? tool->script : "", &text, err);
 
     /* One that an older skillvm took and this one does not is the same as none. */
     if (r == 0 && text && parser_read(text, strlen(text), &tool->about, &ignored) == -ENOMEM)
-        r = err_no_memory(err);
-    free(text);
+        return err_no_memory(err);
     return r;
 }
 
@@ -307,12 +302,11 @@ void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct ski
                                        .version = skill->version,
                                        .digest = archive->digest,
                                        .description = skill->description};
-    struct tool_catalog tools = {0};
+    _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     struct err ignored = {0};
 
     /* What fails here is tried again when somebody asks for it. */
     (void)add_scripts(&tools, &row, skill, archive);
     for (size_t i = 0; i < tools.n; i++)
         (void)tool_catalog_describe(d, tenant, &tools.items[i], 0, &ignored);
-    tool_catalog_finish(&tools);
 }

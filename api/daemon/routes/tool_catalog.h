@@ -73,5 +73,6 @@ void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct ski
 void tool_finish(struct tool *tool);
 #define _cleanup_tool_ __attribute__((cleanup(tool_finish)))
 void tool_catalog_finish(struct tool_catalog *tools);
+#define _cleanup_tool_catalog_ __attribute__((cleanup(tool_catalog_finish)))
 
 #endif

@@ -75,13 +75,9 @@ static uint64_t find_line(const char *text, const char *name)
 
 static struct watermarks_level look_at_memory(const struct watermarks *s)
 {
-    _cleanup_fd_ int fd = open(MEMINFO, O_RDONLY | O_CLOEXEC);
-    char text[MEMINFO_SIZE + 1];
-    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, MEMINFO_SIZE);
+    char text[MEMINFO_SIZE];
 
-    if (n <= 0)
-        return (struct watermarks_level){0};
-    text[n] = '\0';
+    (void)fd_read_text(MEMINFO, text, sizeof(text));
     if (!strstr(text, "MemAvailable:"))
         return (struct watermarks_level){0};
     return compare(&s->settings.memory_free, find_line(text, "MemAvailable:"),

@@ -20,7 +20,8 @@ int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
 
     if (result < 0)
         return err_set(err, error.code, "%s", error.message);
-    result = skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, ret_skill, err);
+    result =
+        skill_archive_load(fd, &archive_limits_default, NULL, tar_fd, &archive, ret_skill, err);
     if (result < 0)
         return result;
     if (ret_archive)

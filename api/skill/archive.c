@@ -345,6 +345,13 @@ static int out_write(struct tar_out *out, const void *data, size_t len, struct e
     return 0;
 }
 
+/* Asks before so many bytes are written. */
+static int grow(const struct ingest *in, const struct tar_out *out, uint64_t bytes,
+                struct err *err)
+{
+    return out->fd < 0 ? 0 : ingest_grow(in, bytes, err);
+}
+
 static int write_content(const struct ingest *in, const struct archive_entry_info *entry,
                          struct tar_out *out, struct err *err)
 {
@@ -385,6 +392,9 @@ static int write_entry(const struct ingest *in, const struct archive_entry_info 
     result = tar_put_header(&blocks, &header);
     if (result < 0)
         return result;
+    result = grow(in, out, blocks.len + entry->size + tar_padding(entry->size), err);
+    if (result < 0)
+        return result;
     result = out_write(out, blocks.data, blocks.len, err);
     return result < 0 || !is_file ? result : write_content(in, entry, out, err);
 }
@@ -392,7 +402,7 @@ static int write_entry(const struct ingest *in, const struct archive_entry_info 
 static int write_all(const struct ingest *in, struct tar_out *out, struct err *err)
 {
     static const char trailer[TAR_TRAILER];
-    int result = 0;
+    int result = grow(in, out, sizeof(trailer), err);
 
     for (size_t i = 0; i < in->archive.n_entries && result == 0; i++)
         result = write_entry(in, &in->archive.entries[i], out, err);
@@ -442,11 +452,12 @@ static int run_steps(struct ingest *in, struct err *err)
     return result;
 }
 
-int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar_fd,
+int skill_archive_ingest(int in_fd, const struct archive_limits *limits,
+                         const struct archive_spool *spool, int tar_fd,
                          struct skill_archive *ret, struct err *err)
 {
     struct ingest in;
-    int result = ingest_read(in_fd, limits, &in, err);
+    int result = ingest_read(in_fd, limits, spool, &in, err);
 
     if (result < 0)
         return result;
@@ -456,7 +467,7 @@ int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar
         skill_archive_finish(&in.archive);
     else
         *ret = in.archive;
-    fd_close(&in.spool_fd);
+    ingest_close_spool(&in);
     return result == -ENOMEM ? err_no_memory(err) : result;
 }
 
@@ -484,13 +495,14 @@ static int describe(const struct skill_archive *archive, struct skill *skill, st
     return result < 0 ? result : check_name(archive, skill);
 }
 
-int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_fd,
+int skill_archive_load(int in_fd, const struct archive_limits *limits,
+                       const struct archive_spool *spool, int tar_fd,
                        struct skill_archive *ret_archive, struct skill *ret_skill,
                        struct err *err)
 {
     struct skill_archive archive;
     struct skill skill = {0};
-    int result = skill_archive_ingest(in_fd, limits, tar_fd, &archive, err);
+    int result = skill_archive_ingest(in_fd, limits, spool, tar_fd, &archive, err);
 
     if (result < 0)
         return result;

@@ -58,15 +58,28 @@ struct skill_archive {
 };
 
 /*
+ * Where the content of an archive waits while it is judged, and who is asked before it takes
+ * more room, and before the canonical tar does.
+ */
+struct archive_spool {
+    int fd; /* a new empty file, read and write; borrowed */
+    /* Whether so many bytes more may be written: 0, or the error that ends it. */
+    int (*grow)(void *ctx, uint64_t bytes, struct err *err);
+    void *ctx;
+};
+
+/*
  * Reads the archive in in_fd (a regular file or memfd, from offset 0; its offset is moved)
  * and writes the canonical tar to tar_fd at its current offset; tar_fd -1 only checks. tar_fd
- * must be a seekable file the caller throws away on failure. The caller finishes *ret.
+ * must be a seekable file the caller throws away on failure. Without a spool the content waits
+ * in memory that the caller has to spare. The caller finishes *ret.
  *
  * Errors: -EFBIG (a limit), -EINVAL (not an archive we read, a rule of docs/skill-contract.md
  * broken, damaged, or no SKILL.md); the message names the entry and the
- * rule. Other values: reading or writing failed.
+ * rule. Other values: the spool may not grow, reading or writing failed.
  */
-int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar_fd,
+int skill_archive_ingest(int in_fd, const struct archive_limits *limits,
+                         const struct archive_spool *spool, int tar_fd,
                          struct skill_archive *ret, struct err *err);
 
 /*
@@ -74,7 +87,8 @@ int skill_archive_ingest(int in_fd, const struct archive_limits *limits, int tar
  * not the skill's; a missing name is taken from the folder, if there is one). Both outputs are
  * the caller's to finish on success.
  */
-int skill_archive_load(int in_fd, const struct archive_limits *limits, int tar_fd,
+int skill_archive_load(int in_fd, const struct archive_limits *limits,
+                       const struct archive_spool *spool, int tar_fd,
                        struct skill_archive *ret_archive, struct skill *ret_skill,
                        struct err *err);
 

@@ -38,6 +38,11 @@ void ingest_remove(struct ingest *in, size_t i)
     memmove(entry, entry + 1, (in->archive.n_entries - i) * sizeof(*entry));
 }
 
+int ingest_grow(const struct ingest *in, uint64_t bytes, struct err *err)
+{
+    return in->spool ? in->spool->grow(in->spool->ctx, bytes, err) : 0;
+}
+
 int ingest_read_content(const struct ingest *in, uint64_t offset, void *data, size_t len,
                         struct err *err)
 {
@@ -71,13 +76,29 @@ static int explain(struct archive *a, const struct source *source, const char *w
     return err_set(err, EINVAL, "%s: %s", what, text ? text : "damaged");
 }
 
+/* Adds to the spool what may be added. */
+static int keep(struct ingest *in, const char *data, size_t len, struct err *err)
+{
+    uint64_t at = in->archive.expanded_bytes;
+    int result;
+
+    in->archive.expanded_bytes += len;
+    result = source_check_growth(in->limits, in->archive_bytes, at + len, err);
+    if (result < 0)
+        return result;
+    result = ingest_grow(in, len, err);
+    if (result < 0)
+        return result;
+    result = fd_pwrite_full(in->spool_fd, data, len, at);
+    return result < 0 ? err_set_errno(err, -result, "cannot spool the archive") : 0;
+}
+
 static int read_content(struct ingest *in, struct archive *a, const struct source *source,
                         struct archive_entry_info *entry, struct err *err)
 {
-    uint64_t *expanded = &in->archive.expanded_bytes;
     char chunk[32 * 1024];
 
-    entry->offset = *expanded;
+    entry->offset = in->archive.expanded_bytes;
     for (;;) {
         la_ssize_t n = archive_read_data(a, chunk, sizeof(chunk));
         if (n == 0)
@@ -89,16 +110,11 @@ static int read_content(struct ingest *in, struct archive *a, const struct sourc
             err_prefix(err, "entry \"%s\"", names_shown(entry->path).text);
             return result;
         }
-        uint64_t at = *expanded;
-        *expanded += (uint64_t)n;
-        int result = source_check_growth(in->limits, in->archive_bytes, *expanded, err);
+        int result = keep(in, chunk, (size_t)n, err);
         if (result < 0)
             return result;
-        result = fd_pwrite_full(in->spool_fd, chunk, (size_t)n, at);
-        if (result < 0)
-            return err_set_errno(err, -result, "cannot spool the archive");
     }
-    entry->size = *expanded - entry->offset;
+    entry->size = in->archive.expanded_bytes - entry->offset;
     return 0;
 }
 
@@ -272,7 +288,7 @@ static int read_archive(struct ingest *in, int in_fd, const struct archive_limit
     _cleanup_(archive_read_free) struct archive *a = NULL;
     int result;
 
-    in->spool_fd = memfd_create("skill-spool", MFD_CLOEXEC);
+    in->spool_fd = in->spool ? in->spool->fd : memfd_create("skill-spool", MFD_CLOEXEC);
     if (in->spool_fd < 0)
         return err_set_errno(err, errno, "cannot make a spool file");
     result = source_create(in_fd, in->archive_bytes, limits, &source, err);
@@ -282,10 +298,16 @@ static int read_archive(struct ingest *in, int in_fd, const struct archive_limit
     return a ? read_all(in, in_fd, a, source, err) : -ENOMEM;
 }
 
-int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *ret,
-                struct err *err)
+void ingest_close_spool(struct ingest *in)
 {
-    struct ingest in = {.limits = limits, .spool_fd = -1};
+    if (!in->spool)
+        fd_close(&in->spool_fd);
+}
+
+int ingest_read(int in_fd, const struct archive_limits *limits,
+                const struct archive_spool *spool, struct ingest *ret, struct err *err)
+{
+    struct ingest in = {.limits = limits, .spool = spool, .spool_fd = -1};
     struct stat st;
 
     if (fstat(in_fd, &st) < 0)
@@ -304,7 +326,7 @@ int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *r
     uselocale(before);
     if (result < 0) {
         skill_archive_finish(&in.archive);
-        fd_close(&in.spool_fd);
+        ingest_close_spool(&in);
     } else {
         *ret = in;
     }

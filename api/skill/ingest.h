@@ -11,6 +11,7 @@
 
 struct ingest {
     const struct archive_limits *limits; /* borrowed */
+    const struct archive_spool *spool;   /* borrowed; NULL: spool_fd is its own */
     int spool_fd;
     int tar_fd; /* of who judges */
     uint64_t archive_bytes;
@@ -18,11 +19,15 @@ struct ingest {
 };
 
 /*
- * Reads the archive in in_fd. On success ret->archive and ret->spool_fd are the caller's.
+ * Reads the archive in in_fd. On success ret->archive is the caller's, who closes the spool.
  * Errors: see archive.h.
  */
-int ingest_read(int in_fd, const struct archive_limits *limits, struct ingest *ret,
-                struct err *err);
+int ingest_read(int in_fd, const struct archive_limits *limits,
+                const struct archive_spool *spool, struct ingest *ret, struct err *err);
+/* Closes the spool where it is its own. */
+void ingest_close_spool(struct ingest *in);
+/* Whether so many bytes more may be written, to the spool or the tar. 0, or who said no. */
+int ingest_grow(const struct ingest *in, uint64_t bytes, struct err *err);
 /* Reads len bytes of content that are in the spool. 0 or -errno. */
 int ingest_read_content(const struct ingest *in, uint64_t offset, void *data, size_t len,
                         struct err *err);

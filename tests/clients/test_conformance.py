@@ -96,11 +96,12 @@ class Api(unittest.TestCase):
         self.assertEqual(self.push(skill("again", script="print(2)")).status, 201)
 
     def test_push_what_is_no_skill(self):
-        self.expect_error(self.http.post("/v1/skills", {"not": "a zip"}), 415)
-        self.expect_error(self.push(b""), 400)
-        self.expect_error(self.push(b"this is not a zip file"), 400)
-        self.expect_error(self.http.form("/v1/skills", [("file", "x.zip", b"not a zip")]), 400)
-        self.expect_error(self.http.form("/v1/skills", [("name", None, b"x")]), 400)
+        self.expect_error(self.http.post("/v1/skills", {"not": "a zip"}), 415, "unsupported_type")
+        self.expect_error(self.push(b""), 400, "invalid_skill")
+        self.expect_error(self.push(b"this is not a zip file"), 400, "invalid_skill")
+        self.expect_error(self.http.form("/v1/skills", [("file", "x.zip", b"not a zip")]), 400,
+                          "invalid_skill")
+        self.expect_error(self.http.form("/v1/skills", [("name", None, b"x")]), 400, "bad_request")
         for content in ({"readme.txt": "hello"}, {"SKILL.md": "---\nname: [broken\n---\n"},
                         {"SKILL.md": "---\nname: incomplete\n---\n"}, {"SKILL.md": "nothing"},
                         {"../SKILL.md": "---\nname: a\ndescription: b\n---\n"}):
@@ -172,10 +173,10 @@ class Api(unittest.TestCase):
                      '{"skill":"demo","timeout":-1}', '{"skill":"demo","async":"yes"}'):
             self.expect_error(self.http.post("/v1/executions", body, headers={
                 "Content-Type": "application/json"}), 400, "bad_request")
-        self.expect_error(self.http.post("/v1/executions", {"skill": "no-such"}), 404)
+        self.expect_error(self.http.post("/v1/executions", {"skill": "no-such"}), 404, "not_found")
         self.expect_error(self.http.post("/v1/executions", "x", headers={
-            "Content-Type": "text/plain"}), 415)
-        self.expect_error(self.run_skill(input="x" * (17 << 20)), 413)
+            "Content-Type": "text/plain"}), 415, "unsupported_type")
+        self.expect_error(self.run_skill(input="x" * (20 << 20)), 413, "too_large")
 
     def test_async_and_repeated(self):
         answer = self.run_skill(**{"async": True, "idempotency_key": "k1"})
@@ -214,9 +215,10 @@ class Api(unittest.TestCase):
         self.expect_error(self.http.get("/v1/executions?limit=x"), 400)
 
     def test_retrieval_and_logs(self):
-        result = self.run_skill(env={"FAKE": "exit", "FAKE_DATA": "0"}).json
-        where = f"/v1/executions/{result['execution_id']}"
-        self.assertEqual(self.http.get(where).json, result)
+        result = self.run_skill(env={"FAKE": "exit", "FAKE_DATA": "7"})
+        where = f"/v1/executions/{result.json['execution_id']}"
+        kept = self.http.get(where)
+        self.assertEqual((kept.status, kept.body), (200, result.body))
         logs = self.http.get(where + "/logs")
         self.assertTrue(logs.headers["Content-Type"].startswith("text/plain"))
         self.assertEqual(logs.body, b"out\nerr\n")
@@ -228,59 +230,46 @@ class Api(unittest.TestCase):
     def test_artifacts(self):
         result = self.run_skill(env={"FAKE": "files"}).json
         where = f"/v1/executions/{result['execution_id']}/files"
-        self.assertTrue(result["files_url"].partition("?")[0].endswith(where))
+        self.assertEqual(result["files_url"], where)
+        self.assertEqual(result["files_list"], ["a.txt", "sub/b.txt"])
         answer = self.http.get(where)
         self.assertEqual(answer.headers["Content-Type"], "application/gzip")
         with tarfile.open(fileobj=io.BytesIO(gzip.decompress(answer.body))) as archive:
             self.assertEqual(sorted(archive.getnames()), sorted(result["files_list"]))
         self.assertEqual(self.http.get(f"{where}/{result['files_list'][0]}").status, 200)
         self.expect_error(self.http.get(f"{where}/none"), 404)
+        where = f"/v1/executions/{self.run_skill().json['execution_id']}/files"
+        answer = self.http.get(where)
+        self.expect_error(answer, 404, "not_found")
+        self.assertIn("left no files", answer.json["message"])
 
     # Input files
 
     def test_files(self):
         raw = self.http.post("/v1/files?name=a.csv", b"1,2\n", headers={"Content-Type": "text/csv"})
-        form = self.http.form("/v1/files", [("file", "b.txt", b"beta")])
+        form = self.http.form("/v1/files", [("file", "b.bin", bytes(range(256)))])
         self.assertEqual((raw.status, form.status), (201, 201))
-        self.assertEqual((raw.json["name"], raw.json["size_bytes"]), ("a.csv", 4))
+        self.assertEqual((raw.json["name"], raw.json["size_bytes"], raw.json["content_type"]),
+                         ("a.csv", 4, "text/csv"))
         self.assertEqual((form.json["name"], form.json["content_type"]),
-                         ("b.txt", "application/octet-stream"))
+                         ("b.bin", "application/octet-stream"))
         where = f"/v1/files/{raw.json['id']}"
         self.assertEqual(self.http.get(where).json, raw.json)
         self.assertEqual(self.http.get(f"{where}/download").body, b"1,2\n")
-        self.assertIn(raw.json, self.http.get("/v1/files?limit=1000&offset=0").json)
+        for query in ("", "?limit=1000&offset=0"):
+            self.assertIn(raw.json, self.http.get("/v1/files" + query).json)
         for key in ("files", "input_files"):
             result = self.run_skill(**{key: [raw.json["id"], form.json["id"]]}).json
             self.assertEqual({name: seen[0] for name, seen in result["output"]["files_in"].items()},
-                             {"a.csv": 4, "b.txt": 4})
+                             {"a.csv": 4, "b.bin": 256})
+        elsewhere = [raw.json["id"], {"id": form.json["id"], "path": "d/2"}]
+        self.assertEqual(self.run_skill(files=elsewhere).json["status"], "success")
         self.assertEqual(self.http.delete(where).status, 204)
-        for method, tail in (("GET", ""), ("DELETE", ""), ("GET", "/download")):
-            self.expect_error(self.http.request(method, where + tail), 404, "not_found")
-        self.expect_error(self.run_skill(files=[raw.json["id"]]), 400, "bad_request")
-
-    # Input files
-
-    def test_files(self):
-        answer = self.http.post("/v1/files?name=in.csv", b"a,b\n1,2\n",
-                                headers={"Content-Type": "text/csv"})
-        self.assertEqual(answer.status, 201)
-        kept = answer.json
-        self.assertEqual((kept["name"], kept["size_bytes"], kept["content_type"]),
-                         ("in.csv", 8, "text/csv"))
-        form = self.http.form("/v1/files", [("file", "two.bin", bytes(range(256)))])
-        self.assertEqual((form.status, form.json["name"]), (201, "two.bin"))
-        where = f"/v1/files/{kept['id']}"
-        self.assertEqual(self.http.get(where).json, kept)
-        self.assertEqual(self.http.get(where + "/download").body, b"a,b\n1,2\n")
-        self.assertIn(kept["id"], [f["id"] for f in self.http.get("/v1/files").json])
-        for files in ({"files": [kept["id"], {"id": form.json["id"], "path": "d/2"}]},
-                      {"input_files": [kept["id"]]}):
-            self.assertEqual(self.run_skill(**files).json["status"], "success")
-        self.expect_error(self.run_skill(files=["file_" + "0" * 32]), 400, "bad_request")
-        self.assertEqual(self.http.delete(where).status, 204)
-        for unknown in (where, where + "/download", "/v1/files/x"):
-            self.expect_error(self.http.get(unknown), 404, "not_found")
-        self.expect_error(self.http.delete(where), 404, "not_found")
+        for unknown in (where, "/v1/files/x"):
+            for method, tail in (("GET", ""), ("DELETE", ""), ("GET", "/download")):
+                self.expect_error(self.http.request(method, unknown + tail), 404, "not_found")
+        for unknown in (raw.json["id"], "file_" + "0" * 32):
+            self.expect_error(self.run_skill(files=[unknown]), 400, "bad_request")
         self.expect_error(self.http.post("/v1/files?name=../x", b""), 400)
 
     def test_inline_skill(self):

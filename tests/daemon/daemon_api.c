@@ -82,26 +82,7 @@ static void registers_skills_once(void **state)
         harness_request(*state, "POST", "/v1/skills", "Content-Type: text/plain\r\n", tar, len),
         415, "unsupported_type");
     expect(harness_request(*state, "POST", "/v1/skills", "", tar, len), 415, "Content-Type");
-    expect(harness_request(*state, "POST", "/v1/skills", type, "nonsense", 8), 400,
-           "invalid_skill");
-    expect(harness_request(*state, "POST", "/v1/skills", type, NULL, 0), 400, "invalid_skill");
     free(tar);
-}
-
-static void refuses_large_bodies(void **state)
-{
-    size_t len = 51u << 20;
-    char *body = calloc(1, len);
-
-    assert_non_null(body);
-    expect(harness_request(*state, "POST", "/v1/skills", "Content-Type: application/zip\r\n",
-                           body, len),
-           413, "too_large");
-    memset(body, ' ', len);
-    memcpy(body, "{\"skill\":\"demo\"}", 16);
-    expect(harness_request(*state, "POST", "/v1/executions", "", body, 20u << 20), 413,
-           "too_large");
-    free(body);
 }
 
 /* Sends a chunked body that never declared its size. */
@@ -129,8 +110,6 @@ static void refuses_large_chunked_bodies(void **state)
 
 static void refuses_bad_requests(void **state)
 {
-    expect(harness_run(*state, "no json"), 400, "bad_request");
-    expect(harness_run(*state, ""), 400, "bad_request");
     expect(harness_run(*state, "{\"skill\":\"demo\",\"input\":{x}}"), 400,
            "not JSON: line 1, column");
     expect(harness_run(*state, "{\"skill\":\"nobody\"}"), 404, "no skill named nobody");
@@ -139,9 +118,6 @@ static void refuses_bad_requests(void **state)
            "bad_request");
     expect(harness_run(*state, "{\"skill\":\"demo\",\"env\":{\"PATH\":\"/\"}}"), 400,
            "may not be set");
-    expect(harness_request(*state, "POST", "/v1/executions", "Content-Type: text/xml\r\n",
-                           "<a/>", 4),
-           415, "unsupported_type");
 }
 
 static void a_missing_version_is_a_failed_execution(void **state)
@@ -151,7 +127,7 @@ static void a_missing_version_is_a_failed_execution(void **state)
 
     assert_int_equal(a.status, 200);
     assert_true(answer_has(&a, "\"status\":\"failed\""));
-    assert_non_null(strstr(a.body, "skill demo has no version 9"));
+    assert_true(answer_has(&a, "\"error\":\"skill demo has no version 9\""));
     snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
     expect(harness_get(*state, path), 200, "has no version 9");
     answer_finish(&a);
@@ -180,7 +156,7 @@ static void tells_the_guest_everything(void **state)
     /* SKILL.md, main.py and the end of the canonical tar. */
     assert_true(answer_has(&a, "\"skill_bytes\":"));
     assert_true(strtoul(strstr(a.body, "\"skill_bytes\":") + 14, NULL, 10) >= 3072);
-    assert_non_null(strstr(a.body, "the memory limit was cut to 1024 MiB"));
+    assert_true(answer_has(&a, "\"warnings\":[\"the memory limit was cut to 1024 MiB\"]"));
     assert_true(answer_has(&a, "\"error\":null,\"exit_code\":0,\"signal\":null"));
     assert_true(answer_has(&a, "\"peak_memory_bytes\":7340032,\"host_cpu_ms\":"));
     assert_true(answer_has(&a, "\"phases_ms\":{\"queue\":"));
@@ -247,45 +223,9 @@ static void cuts_long_logs(void **state)
 
     assert_int_equal(a.status, 200);
     assert_true(answer_has(&a, "\"truncated\":true"));
-    assert_non_null(strstr(a.body, "stdout and stderr were cut at 1 MiB"));
+    assert_true(answer_has(&a, "\"warnings\":[\"stdout and stderr were cut at 1 MiB\"]"));
     assert_true(a.len < (3u << 20));
     answer_finish(&a);
-}
-
-static void keeps_files(void **state)
-{
-    struct answer a = harness_run(*state, FAKE("files"));
-    char path[80];
-
-    assert_int_equal(a.status, 200);
-    assert_true(answer_has(&a, "\"files_list\":[\"a.txt\",\"sub/b.txt\"]"));
-    assert_true(answer_has(&a, "\"files_url\":\"/v1/executions/exec_"));
-    snprintf(path, sizeof(path), "/v1/executions/%.37s/files", strstr(a.body, "exec_"));
-    answer_finish(&a);
-    a = harness_get(*state, path);
-    assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.headers, "application/gzip"));
-    assert_true(a.len > 20);
-    assert_memory_equal(a.body, "\x1f\x8b", 2);
-    answer_finish(&a);
-    a = harness_run(*state, FAKE2("exit", "0"));
-    snprintf(path, sizeof(path), "/v1/executions/%.37s/files", strstr(a.body, "exec_"));
-    answer_finish(&a);
-    expect(harness_get(*state, path), 404, "left no files");
-}
-
-static void results_are_kept(void **state)
-{
-    struct answer a = harness_run(*state, FAKE2("exit", "7"));
-    struct answer b;
-    char path[64];
-
-    snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
-    b = harness_get(*state, path);
-    assert_int_equal(b.status, 200);
-    assert_string_equal(a.body, b.body);
-    answer_finish(&a);
-    answer_finish(&b);
 }
 
 static struct buf form(const char *json, const char *part, const void *data, size_t len)
@@ -427,7 +367,6 @@ int main(void)
         cmocka_unit_test(refuses_unknown_paths_and_methods),
         cmocka_unit_test(refuses_unknown_keys),
         cmocka_unit_test(registers_skills_once),
-        cmocka_unit_test(refuses_large_bodies),
         cmocka_unit_test(refuses_large_chunked_bodies),
         cmocka_unit_test(refuses_bad_requests),
         cmocka_unit_test(a_missing_version_is_a_failed_execution),
@@ -437,8 +376,6 @@ int main(void)
         cmocka_unit_test(chooses_the_output),
         cmocka_unit_test(repairs_utf8),
         cmocka_unit_test(cuts_long_logs),
-        cmocka_unit_test(keeps_files),
-        cmocka_unit_test(results_are_kept),
         cmocka_unit_test(takes_forms),
         cmocka_unit_test(streams_events),
         cmocka_unit_test(streams_live),

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What callers make the daemon hold on disk for a moment: files that are read out of an
- * archive, answers that nobody takes, bodies that come. Tenants with keys and a limit on their
- * storage.
+ * archive, answers that nobody takes, bodies that come, archives that are checked. Tenants with
+ * keys and a limit on their storage.
  */
 #include "tests/unit/cmocka_all.h"
 
 #include "tests/daemon/tenants_world.h"
+#include "tests/unit/make_archive.h"
 
+#include "base/buf.h"
 #include "base/fd.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +30,9 @@
 #define READERS 6
 #define UNREAD  30
 #define STREAMS 26
-#define ANSWERS (64u * MIB) /* what a tenant's unread answers may take */
+#define WIDE    40u          /* MiB of zeros in an archive */
+#define NOISE   (450u << 10) /* beside them, so that it is no bomb */
+#define ANSWERS (64u * MIB)  /* what a tenant's unread answers may take */
 
 static struct world w;
 
@@ -44,8 +50,8 @@ static int stop(void **state)
     return 0;
 }
 
-/* Bytes of the data folder's disk in files without a name that the daemon has open. */
-static uint64_t held_bytes(void)
+/* Bytes in files without a name, once under a folder, that the daemon has open. */
+static uint64_t nameless_bytes(const char *folder)
 {
     char path[64], link[512];
     struct dirent *entry;
@@ -54,20 +60,25 @@ static uint64_t held_bytes(void)
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)w.h.pid);
     dir = opendir(path);
-    assert_non_null(dir);
-    while ((entry = readdir(dir))) {
+    while (dir && (entry = readdir(dir))) {
         ssize_t n = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
         struct stat st;
 
         if (n <= 0)
             continue;
         link[n] = '\0';
-        if (strncmp(link, w.h.data, strlen(w.h.data)) == 0 && strstr(link, "(deleted)") &&
+        if (strncmp(link, folder, strlen(folder)) == 0 && strstr(link, "(deleted)") &&
             fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
             bytes += (uint64_t)st.st_size;
     }
-    closedir(dir);
+    if (dir)
+        closedir(dir);
     return bytes;
+}
+
+static uint64_t held_bytes(void)
+{
+    return nameless_bytes(w.h.data);
 }
 
 /* Waits up to ten seconds until nothing is held. */
@@ -248,7 +259,7 @@ static void wait_held(uint64_t bytes)
     assert_true(held_bytes() >= bytes);
 }
 
-/* The status of an upload that asks first. */
+/* The status of a body that asks first. */
 static int ask_first(const char *path, unsigned bytes, const char *part)
 {
     char headers[128], text[1024] = "";
@@ -295,15 +306,12 @@ static void uploads_count_while_they_come(void **state)
     set_limits(&w, &w.a, "\"storage_bytes\":0");
 }
 
-/* A body that does not say how long it is ends where the room does. */
-static void chunks_are_counted(void **state)
+/* A body that does not say how long it is ends where the room does, and never fits. */
+static void send_chunks(const char *path)
 {
+    int fd = ask("POST", path, "Transfer-Encoding: chunked\r\n");
     uint64_t most = 0;
-    int fd;
 
-    (void)state;
-    set_limits(&w, &w.a, "\"storage_bytes\":4194304");
-    fd = ask("POST", "/v1/files", "Transfer-Encoding: chunked\r\n");
     for (int i = 0; i < 16; i++) {
         uint64_t now;
 
@@ -318,6 +326,14 @@ static void chunks_are_counted(void **state)
     close(fd);
     assert_in_range(most, 1, 4 * MIB);
     wait_released();
+}
+
+static void chunks_are_counted(void **state)
+{
+    (void)state;
+    set_limits(&w, &w.a, "\"storage_bytes\":4194304");
+    send_chunks("/v1/files");
+    send_chunks("/v1/executions");
     set_limits(&w, &w.a, "\"storage_bytes\":0");
 }
 
@@ -354,6 +370,156 @@ static void stored_is_counted_once(void **state)
     set_limits(&w, &w.a, "\"storage_bytes\":0");
 }
 
+/* The most that the daemon held, as often as somebody could look. */
+struct watch {
+    pthread_t thread;
+    atomic_bool over;
+    uint64_t disk, memory; /* bytes */
+};
+
+static void *look(void *arg)
+{
+    struct watch *watch = arg;
+
+    while (!watch->over) {
+        uint64_t disk = held_bytes(), memory = nameless_bytes("/memfd:");
+
+        watch->disk = disk > watch->disk ? disk : watch->disk;
+        watch->memory = memory > watch->memory ? memory : watch->memory;
+    }
+    return NULL;
+}
+
+static void watch_begin(struct watch *watch)
+{
+    *watch = (struct watch){0};
+    assert_int_equal(pthread_create(&watch->thread, NULL, look, watch), 0);
+}
+
+/* Nothing may have been in memory, nor more than that on disk. */
+static void watch_end(struct watch *watch, uint64_t max)
+{
+    watch->over = true;
+    assert_int_equal(pthread_join(watch->thread, NULL), 0);
+    print_message("held: %llu KiB on disk, %llu in memory\n",
+                  (unsigned long long)(watch->disk >> 10),
+                  (unsigned long long)(watch->memory >> 10));
+    assert_int_equal(watch->memory, 0);
+    assert_in_range(watch->disk, 0, max);
+}
+
+/* An anonymous file with a skill of WIDE MiB in half a MiB. */
+static int make_wide(void)
+{
+    static char noise[NOISE + 1];
+    static const struct member members[] = {
+        {.path = "SKILL.md", .content = "---\nname: wide\ndescription: d\n---\nbody\n"},
+        {.path = "main.py", .content = "print(1)\n"},
+        {.path = "noise", .content = noise},
+        {.path = "zeros", .zeros = WIDE * MIB},
+        {0},
+    };
+    unsigned random = 1;
+
+    for (size_t i = 0; i < NOISE; i++) {
+        random = random * 1103515245 + 12345;
+        noise[i] = (char)(1 + (random >> 16) % 255);
+    }
+    return make_archive(TAR_GZ, members);
+}
+
+/* Sends it as a part of a form. */
+static struct answer send_wide(int archive, const char *path, const char *part)
+{
+    size_t len = (size_t)lseek(archive, 0, SEEK_END);
+    struct buf form = buf_init(MIB);
+    struct answer answer;
+    char headers[512];
+
+    snprintf(headers, sizeof(headers), "Content-Type: multipart/form-data; boundary=XX\r\n%s",
+             w.a.headers);
+    buf_printf(&form,
+               "--XX\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"s\"\r\n\r\n",
+               part);
+    assert_int_equal(buf_reserve(&form, len), 0);
+    assert_int_equal(fd_pread_full(archive, form.data + form.len, len, 0), len);
+    form.len += len;
+    assert_int_equal(buf_printf(&form, "\r\n--XX--\r\n"), 0);
+    answer = harness_request(&w.h, "POST", path, headers, form.data, form.len);
+    buf_finish(&form);
+    return answer;
+}
+
+/* It comes whole, and is refused for what is in it. */
+static void expect_no_room(int archive, const char *path, const char *part)
+{
+    struct answer a = send_wide(archive, path, part);
+    const char *held = a.body ? strstr(a.body, "bytes are in use and ") : NULL;
+
+    assert_int_equal(a.status, 413);
+    assert_true(answer_has(&a, "\"error\":\"quota_exceeded\""));
+    assert_non_null(held);
+    assert_true(strtoull(held + 21, NULL, 10) >
+                (uint64_t)lseek(archive, 0, SEEK_END) + MIB / 8);
+    answer_finish(&a);
+}
+
+/* Waits up to ten seconds until a body would be taken. */
+static void wait_room(const char *path, unsigned bytes)
+{
+    int status = 0;
+
+    for (int i = 0; i < 1000 && status != 100; i++) {
+        status = ask_first(path, bytes, NULL);
+        usleep(10000);
+    }
+    assert_int_equal(status, 100);
+}
+
+/* What is unpacked counts before it is there, and goes again. */
+static void archives_count_while_they_are_checked(void **state)
+{
+    int archive = make_wide();
+    struct watch watch;
+
+    (void)state;
+    set_limits(&w, &w.a, "\"storage_bytes\":1048576");
+    watch_begin(&watch);
+    expect_no_room(archive, "/v1/skills", "file");
+    expect_no_room(archive, "/v1/skills/validate", "file");
+    expect_no_room(archive, "/v1/executions", "skill_archive");
+    watch_end(&watch, MIB);
+    wait_released();
+    wait_room("/v1/executions", MIB);
+    /* It fits, but not twice: the canonical tar is written beside what was unpacked. */
+    set_limits(&w, &w.a, "\"storage_bytes\":62914560");
+    watch_begin(&watch);
+    expect_no_room(archive, "/v1/skills", "file");
+    watch_end(&watch, 60 * MIB);
+    expect(send_wide(archive, "/v1/skills/validate", "file"), 200, "\"valid\":true");
+    close(archive);
+    wait_room("/v1/executions", 16 * MIB);
+    set_limits(&w, &w.a, "\"storage_bytes\":0");
+}
+
+/* An archive that is taken was in no memory either, and its skill is counted once. */
+static void archives_are_unpacked_on_disk(void **state)
+{
+    int archive = make_wide();
+    struct watch watch;
+
+    (void)state;
+    set_limits(&w, &w.a, "\"storage_bytes\":104857600");
+    watch_begin(&watch);
+    expect(send_wide(archive, "/v1/skills", "file"), 201, "\"name\":\"wide\"");
+    assert_int_equal(ask_first("/v1/files", 58 * MIB, "quota_exceeded"), 100);
+    watch_end(&watch, 100 * MIB);
+    close(archive);
+    expect(as(&w, &w.a, "DELETE", "/v1/skills/wide/0.0.0", ""), 204, "");
+    wait_room("/v1/files", 98 * MIB);
+    set_limits(&w, &w.a, "\"storage_bytes\":0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +527,8 @@ int main(void)
         cmocka_unit_test(uploads_count_while_they_come),
         cmocka_unit_test(chunks_are_counted),
         cmocka_unit_test(stored_is_counted_once),
+        cmocka_unit_test(archives_count_while_they_are_checked),
+        cmocka_unit_test(archives_are_unpacked_on_disk),
         /* Last: what it leaves is more than the limits of the others. */
         cmocka_unit_test(unread_answers_are_bounded),
         cmocka_unit_test(unread_events_are_bounded),

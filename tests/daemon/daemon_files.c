@@ -73,10 +73,11 @@ static void uploads_are_kept(void **state)
 
     assert_int_equal(a.status, 201);
     assert_non_null(strstr(a.headers, "Location: /v1/files/file_"));
-    assert_non_null(strstr(a.body, "\"name\":\"\xc3\xa4 b.csv\",\"size_bytes\":5,"
-                                   "\"digest\":\"" ALPHA_DIGEST
-                                   "\",\"content_type\":\"text/csv\",\"tenant_id\":\"default\","
-                                   "\"version\":1,\"created_at\":\"20"));
+    assert_true(answer_has(&a, "\"name\":\"\xc3\xa4 b.csv\",\"size_bytes\":5,"
+                               "\"digest\":\"" ALPHA_DIGEST
+                               "\",\"content_type\":\"text/csv\",\"tenant_id\":\"default\","
+                               "\"version\":1"));
+    assert_true(answer_has(&a, "\"created_at\":\"20"));
     assert_true(answer_has(&a, "\"expires_at\":\"20"));
     answer_finish(&a);
     same = upload(*state, NULL, "alpha", 5);
@@ -296,7 +297,7 @@ static void what_waits_has_its_files(void **state)
     answer_finish(&accepted);
     for (int i = 0; i < 250; i++) {
         struct answer ended = harness_get(*state, path);
-        bool done = strstr(ended.body, "\"status\":\"success\"") != NULL;
+        bool done = answer_has(&ended, "\"status\":\"success\"");
 
         if (done)
             assert_true(answer_has(&ended, "\"a.txt\":[5,3504355690,\"alpha\"]"));

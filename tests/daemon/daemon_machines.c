@@ -58,8 +58,8 @@ static struct where where_of(struct answer a)
     if (!output ||
         sscanf(output, "\"output\":{\"pid\":%ld,\"runs\":%ld}", &where.pid, &where.runs) != 2)
         fail_msg("%d '%s'", a.status, body);
-    where.reused = strstr(body, "\"machine\":\"reused\"") != NULL;
-    assert_int_equal(!where.reused, strstr(body, "\"machine\":\"fresh\"") != NULL);
+    where.reused = answer_has(&a, "\"machine\":\"reused\"");
+    assert_int_equal(!where.reused, answer_has(&a, "\"machine\":\"fresh\""));
     answer_finish(&a);
     return where;
 }
@@ -495,7 +495,7 @@ static void cpu_time_is_of_the_execution(void **state)
         const char *at = strstr(a.body, "\"host_cpu_ms\":");
         double ms = at ? strtod(at + strlen("\"host_cpu_ms\":"), NULL) : 0;
 
-        assert_int_equal(i > 0, strstr(a.body, "\"machine\":\"reused\"") != NULL);
+        assert_int_equal(i > 0, answer_has(&a, "\"machine\":\"reused\""));
         if (ms < 199 || ms > 390)
             fail_msg("execution %d took %g ms", i, ms);
         answer_finish(&a);

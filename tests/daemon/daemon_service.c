@@ -188,7 +188,7 @@ static void a_watermark_refuses_what_is_new(void **state)
         hear(&s, "STATUS=accepting nothing new");
         for (int tries = 0; tries < 250; tries++) {
             a = harness_get(&s.h, path);
-            if (strstr(a.body, "\"status\":\"timeout\""))
+            if (answer_has(&a, "\"status\":\"timeout\""))
                 break;
             answer_finish(&a);
             usleep(20000);

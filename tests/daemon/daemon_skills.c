@@ -63,7 +63,7 @@ static void shows_a_skill(void **state)
     assert_int_equal(a.status, 200);
     assert_true(answer_has(&a, "\"instructions\":\"Body.\",\"content\":\"Body.\"}"));
     assert_true(answer_has(&a, "\"files\":[{\"path\":\"SKILL.md\",\"size_bytes\":"));
-    assert_non_null(strstr(a.body, "{\"path\":\"main.py\",\"size_bytes\":8}"));
+    assert_true(answer_has(&a, "\"path\":\"main.py\",\"size_bytes\":8"));
     assert_true(answer_has(&a, "\"license\":null"));
     assert_true(answer_has(&a, "\"resources\":{},\"metadata\":{}"));
     answer_finish(&a);

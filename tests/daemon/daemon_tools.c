@@ -169,11 +169,10 @@ static void scripts_of_a_skill_without_an_entry(void **state)
     push(files);
     a = harness_get(&h, "/v1/tools?format=mcp");
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body,
-                           "{\"name\":\"many_tools__open\",\"description\":\"Runs "
-                           "scripts/open.py of the skill many tools: Does many tools.\","
-                           "\"inputSchema\":{\"type\":\"object\",\"properties\":{},"
-                           "\"additionalProperties\":true}}"));
+    assert_true(answer_has(&a, "\"name\":\"many_tools__open\",\"description\":\"Runs "
+                               "scripts/open.py of the skill many tools: Does many tools.\","
+                               "\"inputSchema\":{\"type\":\"object\",\"properties\":{},"
+                               "\"additionalProperties\":true}"));
     assert_non_null(
         strstr(a.body, "\"description\":\"Own words.\\n\\nRuns scripts/count.py of"));
     /* Two that would be called the same. */

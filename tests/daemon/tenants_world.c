@@ -130,7 +130,7 @@ void wait_status(const struct world *w, const struct tenant *t, const char *id,
     snprintf(part, sizeof(part), "\"status\":\"%s\"", status);
     for (int i = 0; i < 500; i++) {
         struct answer a = show(w, t, id);
-        bool there = a.body && strstr(a.body, part);
+        bool there = answer_has(&a, part);
 
         answer_finish(&a);
         if (there)
@@ -198,8 +198,8 @@ unsigned expect_refused(struct answer a, const char *code, const char *part)
     unsigned seconds = at ? (unsigned)strtoul(at + 15, NULL, 10) : 0;
     char error[64];
 
-    snprintf(error, sizeof(error), "{\"error\":\"%s\"", code);
-    if (!a.body || !strstr(a.body, error))
+    snprintf(error, sizeof(error), "\"error\":\"%s\"", code);
+    if (!answer_has(&a, error))
         fail_msg("%d %s is not %s", a.status, a.body ? a.body : "(nothing)", code);
     expect(a, 429, part);
     assert_true(seconds >= 1);

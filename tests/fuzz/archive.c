@@ -26,7 +26,7 @@ static void check(const struct skill_archive *archive, int tar_fd)
             abort();
     }
     limits.ratio = 1u << 20;
-    if (skill_archive_ingest(tar_fd, &limits, -1, &again, NULL))
+    if (skill_archive_ingest(tar_fd, &limits, NULL, -1, &again, NULL))
         abort();
     if (strcmp(again.digest, archive->digest) != 0 || again.n_entries != archive->n_entries)
         abort();
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (in_fd < 0 || tar_fd < 0 || fd_write_full(in_fd, data, size))
         abort();
-    if (skill_archive_ingest(in_fd, &limits, tar_fd, &archive, &err)) {
+    if (skill_archive_ingest(in_fd, &limits, NULL, tar_fd, &archive, &err)) {
         if (!err.code || !err.message[0])
             abort();
         return 0;

@@ -110,7 +110,7 @@ static void follow(const struct member *members, size_t n)
     if (in_fd < 0 || tar_fd < 0 || fd_write_full(in_fd, tar.data, tar.len) < 0)
         abort();
     buf_finish(&tar);
-    if (skill_archive_ingest(in_fd, &archive_limits_default, tar_fd, &archive, NULL) < 0)
+    if (skill_archive_ingest(in_fd, &archive_limits_default, NULL, tar_fd, &archive, NULL) < 0)
         return;
     for (size_t i = 0; i < archive.n_entries; i++) {
         const struct skill_entry script = {PROTO_MODE_ENTRY, archive.entries[i].path, "python"};

@@ -26,7 +26,7 @@ static struct skill_archive take(enum kind kind, const struct member *members, i
     struct skill_archive archive;
     struct err err = {0};
 
-    if (skill_archive_ingest(fd, &archive_limits_default, tar_fd, &archive, &err))
+    if (skill_archive_ingest(fd, &archive_limits_default, NULL, tar_fd, &archive, &err))
         fail_msg("%s", err.message);
     close(fd);
     return archive;
@@ -39,7 +39,7 @@ static void refuse_with(const struct archive_limits *limits, enum kind kind,
     struct skill_archive archive;
     struct err err = {0};
 
-    assert_int_equal(skill_archive_ingest(fd, limits, -1, &archive, &err), code);
+    assert_int_equal(skill_archive_ingest(fd, limits, NULL, -1, &archive, &err), code);
     if (!strstr(err.message, reason))
         fail_msg("\"%s\" does not say \"%s\"", err.message, reason);
     close(fd);
@@ -122,8 +122,8 @@ static void known_bytes(void **state)
     assert_string_equal(hex, archive.digest);
 
     /* A canonical tar is an archive like any other and its own canonical form. */
-    assert_int_equal(skill_archive_ingest(tar_fd, &archive_limits_default, -1, &again, NULL),
-                     0);
+    assert_int_equal(
+        skill_archive_ingest(tar_fd, &archive_limits_default, NULL, -1, &again, NULL), 0);
     assert_string_equal(again.digest, archive.digest);
     skill_archive_finish(&again);
     skill_archive_finish(&archive);
@@ -153,8 +153,8 @@ static void known_format(void **state)
     assert_non_null(entry);
     assert_int_equal(entry->size, 4);
     assert_null(skill_archive_find(&archive, "a-long"));
-    assert_int_equal(skill_archive_ingest(tar_fd, &archive_limits_default, -1, &again, NULL),
-                     0);
+    assert_int_equal(
+        skill_archive_ingest(tar_fd, &archive_limits_default, NULL, -1, &again, NULL), 0);
     assert_string_equal(again.digest, archive.digest);
     assert_string_equal(skill_archive_find(&again, "l")->target, target);
     skill_archive_finish(&again);
@@ -265,8 +265,8 @@ static void nul_in_zip_name(void **state)
     for (char *at = bytes; (at = memchr(at, '+', (size_t)(bytes + st.st_size - at)));)
         *at = '\0';
     munmap(bytes, (size_t)st.st_size);
-    assert_int_equal(skill_archive_ingest(fd, &archive_limits_default, -1, &archive, &err),
-                     -EINVAL);
+    assert_int_equal(
+        skill_archive_ingest(fd, &archive_limits_default, NULL, -1, &archive, &err), -EINVAL);
     assert_non_null(strstr(err.message, "\"main.py"));
     assert_non_null(strstr(err.message, "NUL"));
     close(fd);
@@ -388,7 +388,8 @@ static void no_archive(void **state)
         struct err err = {0};
         int fd = memfd_create("text", MFD_CLOEXEC);
         assert_int_equal(write(fd, texts[i], strlen(texts[i])), (ssize_t)strlen(texts[i]));
-        int result = skill_archive_ingest(fd, &archive_limits_default, -1, &archive, &err);
+        int result =
+            skill_archive_ingest(fd, &archive_limits_default, NULL, -1, &archive, &err);
         assert_int_equal(result, -EINVAL);
         assert_true(err.message[0] != '\0');
         close(fd);
@@ -405,7 +406,8 @@ static void cut_short(void **state)
         for (off_t size = st.st_size - 1; size >= 0; size -= kind == TAR ? 97 : 1) {
             struct skill_archive archive;
             assert_int_equal(ftruncate(fd, size), 0);
-            if (skill_archive_ingest(fd, &archive_limits_default, -1, &archive, NULL) == 0)
+            if (skill_archive_ingest(fd, &archive_limits_default, NULL, -1, &archive, NULL) ==
+                0)
                 skill_archive_finish(&archive);
         }
         close(fd);
@@ -486,7 +488,7 @@ static void load(void **state)
     (void)state;
 
     assert_int_equal(
-        skill_archive_load(fd, &archive_limits_default, -1, &archive, &skill, NULL), 0);
+        skill_archive_load(fd, &archive_limits_default, NULL, -1, &archive, &skill, NULL), 0);
     assert_string_equal(skill.name, "trial");
     assert_string_equal(skill.instructions, "body");
     assert_int_equal(skill.warnings.len, 1);
@@ -496,7 +498,7 @@ static void load(void **state)
 
     fd = make_archive(ZIP, nameless);
     assert_int_equal(
-        skill_archive_load(fd, &archive_limits_default, -1, &archive, &skill, NULL), 0);
+        skill_archive_load(fd, &archive_limits_default, NULL, -1, &archive, &skill, NULL), 0);
     assert_string_equal(skill.name, "other");
     skill_finish(&skill);
     skill_archive_finish(&archive);
@@ -504,7 +506,8 @@ static void load(void **state)
 
     fd = make_archive(ZIP, broken);
     assert_int_equal(
-        skill_archive_load(fd, &archive_limits_default, -1, &archive, &skill, &err), -EINVAL);
+        skill_archive_load(fd, &archive_limits_default, NULL, -1, &archive, &skill, &err),
+        -EINVAL);
     assert_non_null(strstr(err.message, "SKILL.md: line"));
     close(fd);
 }
@@ -525,7 +528,8 @@ static void reload(void **state)
     (void)state;
 
     assert_int_equal(
-        skill_archive_load(fd, &archive_limits_default, tar_fd, &archive, &skill, NULL), 0);
+        skill_archive_load(fd, &archive_limits_default, NULL, tar_fd, &archive, &skill, NULL),
+        0);
     assert_int_equal(skill_archive_reload(tar_fd, archive.digest, &again, &skill_again, NULL),
                      0);
     assert_int_equal(again.n_entries, archive.n_entries);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small archives that unpack to much outside any file that would be kept: what a reader skips,
- * what it reads for itself, and compression within compression.
+ * Small archives that unpack to much: outside any file that would be kept (what a reader skips,
+ * what it reads for itself, compression within compression), and where there is no room.
  */
 #include "api/skill/archive.h"
 
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -95,8 +96,8 @@ static void refuse(int fd, int code, const char *reason)
     struct skill_archive archive;
     struct err err = {0};
 
-    assert_int_equal(skill_archive_ingest(fd, &archive_limits_default, -1, &archive, &err),
-                     code);
+    assert_int_equal(
+        skill_archive_ingest(fd, &archive_limits_default, NULL, -1, &archive, &err), code);
     if (!strstr(err.message, reason))
         fail_msg("\"%s\" does not say \"%s\"", err.message, reason);
     close(fd);
@@ -129,7 +130,8 @@ static void skipped_little(void **state)
     struct skill_archive archive;
     (void)state;
 
-    assert_int_equal(skill_archive_ingest(fd, &archive_limits_default, -1, &archive, NULL), 0);
+    assert_int_equal(
+        skill_archive_ingest(fd, &archive_limits_default, NULL, -1, &archive, NULL), 0);
     assert_int_equal(archive.n_entries, 1);
     assert_int_equal(archive.expanded_bytes, strlen(SKILL_MD));
     skill_archive_finish(&archive);
@@ -172,12 +174,85 @@ static void zip_without_directory(void **state)
     refuse(fd, -EINVAL, "cut short");
 }
 
+/* Room for so many bytes of a spool, and of a tar beside it. */
+struct room {
+    int spool_fd, tar_fd;
+    uint64_t max, asked;
+};
+
+static uint64_t size_of(int fd)
+{
+    struct stat st;
+
+    assert_int_equal(fstat(fd, &st), 0);
+    return (uint64_t)st.st_size;
+}
+
+/* Nothing is there that was not asked for. */
+static int grow(void *ctx, uint64_t bytes, struct err *err)
+{
+    struct room *room = ctx;
+
+    assert_in_range(size_of(room->spool_fd) + size_of(room->tar_fd), 0, room->asked);
+    if (bytes > room->max - room->asked)
+        return err_set(err, EDQUOT, "no room");
+    room->asked += bytes;
+    return 0;
+}
+
+/* Takes a skill of four MiB into that room; what it wrote is in *ret. */
+static int take_into(uint64_t max, bool check_only, struct room *ret, struct err *err)
+{
+    _cleanup_fd_ int in = make_bomb("zeros", '0', 4, '\0', gzip);
+    _cleanup_fd_ int spool_fd = memfd_create("spool", MFD_CLOEXEC);
+    _cleanup_fd_ int tar_fd = memfd_create("tar", MFD_CLOEXEC);
+    struct archive_limits limits = archive_limits_default;
+    struct room room = {.spool_fd = spool_fd, .tar_fd = tar_fd, .max = max};
+    const struct archive_spool spool = {spool_fd, grow, &room};
+    struct skill_archive archive = {0};
+    int r;
+
+    limits.ratio = 1u << 20;
+    r = skill_archive_ingest(in, &limits, &spool, check_only ? -1 : tar_fd, &archive, err);
+    /* It is still the caller's. */
+    assert_in_range(size_of(spool_fd) + size_of(tar_fd), 0, room.asked);
+    if (r == 0) {
+        assert_int_equal(size_of(spool_fd), archive.expanded_bytes);
+        assert_int_equal(room.asked,
+                         archive.expanded_bytes + (check_only ? 0 : archive.tar_bytes));
+    }
+    skill_archive_finish(&archive);
+    *ret = room;
+    return r;
+}
+
+static void spool_asks_before_it_grows(void **state)
+{
+    struct err err = {0};
+    struct room room;
+    uint64_t all;
+    (void)state;
+
+    assert_int_equal(take_into(64 * MIB, false, &room, &err), 0);
+    assert_int_equal(err.code, 0);
+    all = room.asked;
+    assert_in_range(all, 8 * MIB, 9 * MIB);
+    assert_int_equal(take_into(all, false, &room, &err), 0);
+    assert_int_equal(take_into(all / 2, true, &room, &err), 0);
+    /* The end of the tar, the tar, the content. */
+    assert_int_equal(take_into(all - 1, false, &room, &err), -EDQUOT);
+    assert_string_equal(err.message, "no room");
+    assert_int_equal(take_into(5 * MIB, false, &room, NULL), -EDQUOT);
+    assert_int_equal(take_into(MIB, true, &room, NULL), -EDQUOT);
+    assert_int_equal(take_into(0, true, &room, NULL), -EDQUOT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(skipped_content),       cmocka_unit_test(skipped_little),
         cmocka_unit_test(endless_map),           cmocka_unit_test(nested_compression),
-        cmocka_unit_test(zip_without_directory),
+        cmocka_unit_test(zip_without_directory), cmocka_unit_test(spool_asks_before_it_grows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

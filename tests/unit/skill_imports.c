@@ -260,7 +260,7 @@ static void check_skill(const struct member *members, enum proto_mode mode, cons
     struct buf got = buf_init(1u << 20);
     struct err err = {0};
 
-    if (skill_archive_ingest(in, &archive_limits_default, tar, &archive, &err) < 0)
+    if (skill_archive_ingest(in, &archive_limits_default, NULL, tar, &archive, &err) < 0)
         fail_msg("%s", err.message);
     if (imports_read(tar, &archive, &start, &names, &err) < 0)
         fail_msg("%s", err.message);
@@ -358,7 +358,8 @@ static void test_other_languages(void **state)
     struct err err = {0};
 
     (void)state;
-    assert_int_equal(skill_archive_ingest(in, &archive_limits_default, tar, &archive, NULL), 0);
+    assert_int_equal(
+        skill_archive_ingest(in, &archive_limits_default, NULL, tar, &archive, NULL), 0);
     assert_int_equal(imports_read(tar, &archive, &start, &names, NULL), 0);
     assert_int_equal(names.len, 0);
     /* A tar that cannot be read is an error and not an empty answer. */

@@ -70,7 +70,7 @@ static int pack(const char *name, struct skill_archive *ret, struct err *err)
     snprintf(path, sizeof(path), "%s/%s", top, name);
     int result = pack_folder(path, &archive_limits_default, fd, err);
     if (!result)
-        result = skill_archive_ingest(fd, &archive_limits_default, -1, ret, err);
+        result = skill_archive_ingest(fd, &archive_limits_default, NULL, -1, ret, err);
     close(fd);
     return result;
 }

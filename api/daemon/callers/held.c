@@ -169,11 +169,11 @@ static enum http_place hold_answer(struct held *held, const char *tenant, uint64
 
 static enum http_place refuse_body(struct http_reply *reply,
                                    const struct registry_tenant *tenant, enum http_held what,
-                                   uint64_t bytes, uint64_t before)
+                                   uint64_t bytes, uint64_t already, uint64_t before)
 {
     const unsigned long long limit = tenant->limits.storage_bytes;
 
-    if (what != HTTP_HELD_FILE && bytes <= limit)
+    if (what != HTTP_HELD_FILE && already + bytes <= limit)
         return refuse_later(reply, "storage_bytes: other requests of this tenant hold what is "
                                    "left of it");
     http_reply_error(reply, 413, "quota_exceeded",
@@ -190,7 +190,7 @@ static enum http_place refuse_body(struct http_reply *reply,
  * what is held.
  */
 static enum http_place hold_body(struct held *held, const char *id, enum http_held what,
-                                 uint64_t bytes, struct http_reply *reply)
+                                 uint64_t bytes, uint64_t already, struct http_reply *reply)
 {
     _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
     enum http_place place = HTTP_PLACE_DISK;
@@ -210,7 +210,7 @@ static enum http_place hold_body(struct held *held, const char *id, enum http_he
         max -= tenant.stored_bytes < max ? tenant.stored_bytes : max;
     r = held_add(held, id, what, bytes, max, &before);
     if (r == -EDQUOT)
-        place = refuse_body(reply, &tenant, what, bytes, before);
+        place = refuse_body(reply, &tenant, what, bytes, already, before);
     if (r == 0 || r == -EDQUOT)
         return place;
     http_reply_error(reply, 500, "internal_error", "out of memory");
@@ -223,12 +223,12 @@ bool held_has_room(void *ctx, struct http_reply *reply)
 }
 
 enum http_place held_for_http(void *ctx, const char *tenant, enum http_held what,
-                              uint64_t bytes, struct http_reply *reply)
+                              uint64_t bytes, uint64_t already, struct http_reply *reply)
 {
     struct held *held = ctx;
 
     if (what == HTTP_HELD_ANSWER)
         return hold_answer(held, tenant, bytes, reply);
-    return held_admit(held, bytes, reply) ? hold_body(held, tenant, what, bytes, reply)
+    return held_admit(held, bytes, reply) ? hold_body(held, tenant, what, bytes, already, reply)
                                           : HTTP_PLACE_NONE;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon holds for tenants for a moment: bodies that come, answers that are taken
- * slowly. It counts against a tenant's storage like what is kept, and stops at the watermarks.
+ * What the daemon holds for tenants for a moment: bodies that come, what archives unpack to,
+ * answers that are taken slowly. It counts against a tenant's storage like what is kept, and
+ * stops at the watermarks.
  */
 #ifndef SKILLVM_API_DAEMON_CALLERS_HELD_H
 #define SKILLVM_API_DAEMON_CALLERS_HELD_H

@@ -124,10 +124,12 @@ enum http_place {
 
 /*
  * Asked before so many bytes more are held for a tenant ("" where nobody said who he is), which
- * counts them; with a reply where they may not be. By several threads at once.
+ * counts them, beside those that this request holds already; with a reply where they may not
+ * be. By several threads at once.
  */
 typedef enum http_place http_hold_fn(void *ctx, const char *tenant, enum http_held what,
-                                     uint64_t bytes, struct http_reply *reply);
+                                     uint64_t bytes, uint64_t already,
+                                     struct http_reply *reply);
 /* They are held no longer. */
 typedef void http_release_fn(void *ctx, const char *tenant, enum http_held what,
                              uint64_t bytes);
@@ -232,6 +234,14 @@ bool http_request_receive(struct http_request *request);
  * held no longer.
  */
 void http_request_stored(struct http_request *request);
+
+/*
+ * Asks whether so many bytes more may be on disk while the request is at work, like bytes of
+ * its body; they are given back with these. False: there is a reply.
+ */
+bool http_request_hold(struct http_request *request, uint64_t bytes);
+/* No more than so many of them are held any longer: the others are gone, or are stored. */
+void http_request_shrink(struct http_request *request, uint64_t bytes);
 
 /* Fills a reply that has no body. */
 void http_reply_empty(struct http_reply *reply, unsigned status);

@@ -55,13 +55,14 @@ static bool refuse_size(struct http_exchange *x, uint64_t limit)
                             (unsigned long long)(limit / (1024 * 1024)));
 }
 
-enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes)
+enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes,
+                          uint64_t already)
 {
     const struct http_keeper *keeper = &x->config->keeper;
 
     if (!keeper->hold)
         return HTTP_PLACE_DISK;
-    return keeper->hold(keeper->ctx, x->request.caller.tenant, what, bytes, &x->reply);
+    return keeper->hold(keeper->ctx, x->request.caller.tenant, what, bytes, already, &x->reply);
 }
 
 void http_release(struct http_exchange *x, enum http_held what, uint64_t *bytes)
@@ -78,12 +79,12 @@ static enum http_held held_as(const struct http_exchange *x)
     return x->route->body == HTTP_BODY_FILE ? HTTP_HELD_FILE : HTTP_HELD_BODY;
 }
 
-/* Asks whether so many bytes of the body may be held. False: there is a reply. */
-static bool hold(struct http_exchange *x, uint64_t bytes)
+/* Asks whether so many bytes like those of the body may be held. False: there is a reply. */
+static bool hold(struct http_exchange *x, uint64_t bytes, uint64_t *held)
 {
-    if (http_hold(x, held_as(x), bytes) == HTTP_PLACE_NONE)
+    if (http_hold(x, held_as(x), bytes, x->held + x->held_beside) == HTTP_PLACE_NONE)
         return false;
-    x->held += bytes;
+    *held += bytes;
     return true;
 }
 
@@ -99,6 +100,22 @@ void http_request_stored(struct http_request *request)
     http_release(x, held_as(x), &x->held);
 }
 
+bool http_request_hold(struct http_request *request, uint64_t bytes)
+{
+    struct http_exchange *x = exchange_of(request);
+
+    return hold(x, bytes, &x->held_beside);
+}
+
+void http_request_shrink(struct http_request *request, uint64_t bytes)
+{
+    struct http_exchange *x = exchange_of(request);
+    uint64_t gone = x->held_beside > bytes ? x->held_beside - bytes : 0;
+
+    x->held_beside -= gone;
+    http_release(x, held_as(x), &gone);
+}
+
 /* Adds bytes to what is kept of the body. False: there is a reply. */
 static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
 {
@@ -111,7 +128,7 @@ static bool keep(struct http_exchange *x, struct spool *spool, const char *data,
     /* What was not asked for yet; few bytes stay in memory. */
     x->kept += size;
     if (x->kept > x->held && spool->size + size > SPOOL_MEMORY_MAX &&
-        !hold(x, x->kept - x->held))
+        !hold(x, x->kept - x->held, &x->held))
         return false;
     r = spool_append(spool, data, size);
     if (r < 0)
@@ -210,7 +227,7 @@ static bool hold_declared(struct http_exchange *x)
         return refuse_size(x, body_limit(x));
     if (x->form)
         bytes = bytes > HTTP_FORM_BUFFER ? bytes - HTTP_FORM_BUFFER : 0;
-    return bytes <= SPOOL_MEMORY_MAX || hold(x, bytes);
+    return bytes <= SPOOL_MEMORY_MAX || hold(x, bytes, &x->held);
 }
 
 bool http_body_begin(struct http_exchange *x)
@@ -366,8 +383,10 @@ void http_body_drain(struct http_exchange *x)
 void http_body_finish(struct http_exchange *x)
 {
     http_form_destroy(x->form);
-    if (x->route)
+    if (x->route) {
         http_release(x, held_as(x), &x->held);
+        http_release(x, held_as(x), &x->held_beside);
+    }
     spool_finish(&x->request.body);
     for (size_t i = 0; i < HTTP_PARTS_MAX; i++) {
         spool_finish(&x->request.parts[i].content);

@@ -35,6 +35,7 @@ struct http_exchange {
     struct http_part *part; /* of the form, which comes */
     uint64_t kept;          /* bytes of the body so far */
     uint64_t held;          /* counted for it; more than kept where its length was told */
+    uint64_t held_beside;   /* counted like it, by who answers */
     uint64_t held_answer;
 };
 
@@ -49,7 +50,8 @@ void http_auth_bearer(const char *value, char ret[HTTP_BEARER_MAX + 1]);
 /* http_body.c */
 /* Asks where so many bytes more may be held: on disk where nobody cares. NONE: there is a
  * reply. */
-enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes);
+enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes,
+                          uint64_t already);
 /* They are held no longer; none are then. */
 void http_release(struct http_exchange *x, enum http_held what, uint64_t *bytes);
 /* So many bytes came of a body that has body_ms for each HTTP_BODY_RATE bytes a second. */

@@ -70,7 +70,7 @@ bool http_reply_error(struct http_reply *reply, unsigned status, const char *cod
 static enum http_place hold(struct http_exchange *x)
 {
     const uint64_t bytes = x->reply.body.len;
-    enum http_place place = http_hold(x, HTTP_HELD_ANSWER, bytes);
+    enum http_place place = http_hold(x, HTTP_HELD_ANSWER, bytes, 0);
 
     if (place != HTTP_PLACE_NONE)
         x->held_answer = bytes;

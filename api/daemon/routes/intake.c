@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/intake.h"
 
+#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/store/store.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,42 +35,79 @@ static int check_names(struct skill *skill, struct err *err)
     return 0;
 }
 
-static int load(int fd, const struct archive_limits *limits, int tar_fd,
+/* What the check of an archive writes. */
+struct room {
+    struct http_request *request;
+    uint64_t used, held; /* bytes */
+};
+
+static int grow(void *ctx, uint64_t bytes, struct err *err)
+{
+    struct room *room = ctx;
+
+    room->used += bytes;
+    /* Few are not counted, as of a body. */
+    if (room->used <= SPOOL_MEMORY_MAX)
+        return 0;
+    if (!http_request_hold(room->request, room->used - room->held))
+        return err_set(err, EDQUOT, "there is no room for what it holds");
+    room->held = room->used;
+    return 0;
+}
+
+static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
                 struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
 {
-    int r = skill_archive_load(fd, limits, tar_fd, ret_archive, ret_skill, err);
+    struct room room = {.request = request};
+    struct archive_spool spool = {store_temporary(d->store), grow, &room};
+    int r;
 
+    if (spool.fd < 0)
+        return err_set_errno(err, -spool.fd, "cannot create a temporary file");
+    r = skill_archive_load(fd, &d->archive_limits, &spool, tar_fd, ret_archive, ret_skill, err);
+    fd_close(&spool.fd);
+    http_request_shrink(request, r == 0 && tar_fd >= 0 ? ret_archive->tar_bytes : 0);
     return r < 0 ? r : check_names(ret_skill, err);
 }
 
-int intake_archive(struct fair_gate *gate, const char *tenant,
-                   const struct archive_limits *limits, struct spool *upload, int tar_fd,
-                   struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
+/* Loads when it is its turn. */
+static int load_in_turn(struct daemon *d, struct http_request *request, int fd, int tar_fd,
+                        struct skill_archive *ret_archive, struct skill *ret_skill,
+                        struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct fair_entry entry;
     struct err late = {0};
-    int fd = spool_to_fd(upload);
-    int r;
+    int r = fair_gate_enter(d->ingest_gate, request->caller.tenant, &entry, deadline_ns, &late);
 
-    if (fd < 0)
-        return err_set(err, EIO, "cannot keep the archive: %s", strerror(-fd));
-    r = fair_gate_enter(gate, tenant, &entry, deadline_ns, &late);
     if (r == -EBUSY)
         return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
         return err_set(err, -r, "%s", late.message);
-    r = load(fd, limits, tar_fd, ret_archive, ret_skill, err);
-    fair_gate_leave(gate, &entry);
+    r = load(d, request, fd, tar_fd, ret_archive, ret_skill, err);
+    fair_gate_leave(d->ingest_gate, &entry);
     return r;
 }
 
-bool intake_reply_refused(struct http_reply *reply, int result, const struct err *err)
+bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
+                    int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
+                    struct http_reply *reply)
 {
-    if (result != -EINVAL)
-        return failure_reply(reply, result, err);
+    struct err err = {0};
+    int fd = spool_to_fd(upload);
+    int r;
+
+    if (fd < 0)
+        return http_reply_error(reply, 500, "internal_error", "cannot keep the archive: %s",
+                                strerror(-fd));
+    r = load_in_turn(d, request, fd, tar_fd, ret_archive, ret_skill, &err);
+    /* Who has no room for it has said so. */
+    if (r == 0 || reply->status != 0)
+        return r == 0;
+    if (r != -EINVAL)
+        return failure_reply(reply, r, &err);
     return http_reply_error(reply, 400, "invalid_skill", "%s",
-                            err->code ? err->message : strerror(EINVAL));
+                            err.code ? err.message : strerror(EINVAL));
 }
 
 /* How much of the body of SKILL.md fits an environment variable. */

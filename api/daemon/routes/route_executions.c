@@ -75,20 +75,20 @@ static bool set_skill(struct execution *e, const char *name, const char *version
 }
 
 /* The skill that came with the request: checked, kept in a nameless file, never registered. */
-static bool load_inline(struct creation *c, struct spool *upload, struct http_reply *reply)
+static bool load_inline(struct creation *c, struct http_request *http, struct spool *upload,
+                        struct http_reply *reply)
 {
     struct err err = {0};
-    int r;
+    int r = 0;
 
     c->e->job.skill.fd = store_temporary(c->daemon->store);
     if (c->e->job.skill.fd < 0) {
         (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
         return step(reply, -EIO, &err);
     }
-    r = intake_archive(c->daemon->ingest_gate, c->e->tenant, &c->daemon->archive_limits, upload,
-                       c->e->job.skill.fd, &c->archive, &c->skill, &err);
-    if (r < 0)
-        return intake_reply_refused(reply, r, &err);
+    if (!intake_archive(c->daemon, http, upload, c->e->job.skill.fd, &c->archive, &c->skill,
+                        reply))
+        return false;
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
         r = skill_strings_add(&c->e->warnings, "%s", c->skill.warnings.items[i]);
@@ -250,7 +250,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     /* Before an archive is looked at. */
     if (!held_admit(c->daemon->held, 0, reply) || !begin_draft(c, reply))
         return false;
-    if (!(upload ? load_inline(c, upload, reply) : load_registered(c, reply)))
+    if (!(upload ? load_inline(c, http, upload, reply) : load_registered(c, reply)))
         return false;
     if (c->refusal)
         return true;

@@ -57,10 +57,11 @@ static int put(struct daemon *d, struct store *store, const char *tenant, int fd
  * Puts the canonical tar into the store and the skill into the registry, under the store's
  * lock: what is refused leaves nothing. As of registry_skill_put.
  */
-static int store_skill(struct daemon *d, const char *tenant, int fd,
+static int store_skill(struct daemon *d, struct http_request *request, int fd,
                        const struct registry_skill *registration, bool *ret_new,
                        char **ret_existing, struct err *err)
 {
+    const char *tenant = request->caller.tenant;
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     _cleanup_registry_skill_ struct registry_skill known = {0};
     bool name_known;
@@ -70,6 +71,7 @@ static int store_skill(struct daemon *d, const char *tenant, int fd,
     *ret_new = r == -ENOENT;
     if (r < 0 && r != -ENOENT)
         return r;
+    http_request_shrink(request, 0);
     /* What is there already takes nothing more. */
     if (*ret_new)
         r = registry_tenant_check_room(d->registry, tenant, registration->bytes, err);
@@ -81,10 +83,11 @@ static int store_skill(struct daemon *d, const char *tenant, int fd,
     return r;
 }
 
-static void register_skill(struct daemon *d, const struct caller *caller, int fd,
+static void register_skill(struct daemon *d, struct http_request *request, int fd,
                            const struct skill *skill, const struct skill_archive *archive,
                            struct http_reply *reply)
 {
+    const struct caller *caller = &request->caller;
     struct err err = {0};
     _cleanup_free_ char *existing = NULL;
     bool is_new = false;
@@ -99,7 +102,7 @@ static void register_skill(struct daemon *d, const struct caller *caller, int fd
 
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(fd);
-    r = store_skill(d, caller->tenant, fd, &registration, &is_new, &existing, &err);
+    r = store_skill(d, request, fd, &registration, &is_new, &existing, &err);
     if (r == -EEXIST)
         http_reply_error(reply, 409, "conflict",
                          "%s %s is registered already with other content (digest %.12s)",
@@ -124,8 +127,6 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct spool *body;
-    struct err err = {0};
-    int r;
 
     body = held_admit(d->held, 0, reply) ? uploads_receive(request, reply) : NULL;
     if (!body)
@@ -136,12 +137,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
                          strerror(-fd));
         return;
     }
-    r = intake_archive(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, fd,
-                       &archive, &skill, &err);
-    if (r < 0)
-        intake_reply_refused(reply, r, &err);
-    else
-        register_skill(d, &request->caller, fd, &skill, &archive, reply);
+    if (intake_archive(d, request, body, fd, &archive, &skill, reply))
+        register_skill(d, request, fd, &skill, &archive, reply);
 }
 
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -150,15 +147,7 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
     struct spool *body = uploads_receive(request, reply);
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
-    struct err err = {0};
-    int r;
 
-    if (!body)
-        return;
-    r = intake_archive(d->ingest_gate, request->caller.tenant, &d->archive_limits, body, -1,
-                       &archive, &skill, &err);
-    if (r < 0)
-        intake_reply_refused(reply, r, &err);
-    else
+    if (body && intake_archive(d, request, body, -1, &archive, &skill, reply))
         reply_accepted(reply, 200, &skill, &archive);
 }

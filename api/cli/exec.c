@@ -20,8 +20,7 @@ static void print_list(const cJSON *json)
     time_t now = time(NULL);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, verbs_member(json, "executions"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(json, "executions")) {
         char age[SHOW_SIZE], took[SHOW_SIZE], skill[VERBS_SKILL_SIZE];
 
         table_add(&table, (const char *const[]){
@@ -68,12 +67,10 @@ static void print_execution(const cJSON *json)
     if (verbs_text(json, "error"))
         show_field("error", 9, verbs_text(json, "error"));
     show_field("duration", 9, line);
-    cJSON_ArrayForEach(item, verbs_member(json, "files_list"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(json, "files_list")) {
         show_field("file", 9, cJSON_GetStringValue(item));
     }
-    cJSON_ArrayForEach(item, verbs_member(json, "warnings"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(json, "warnings")) {
         show_field("warning", 9, cJSON_GetStringValue(item));
     }
     if (output)
@@ -160,8 +157,7 @@ static int list_files(const struct cli *cli, const char *id, cJSON *array)
         return remote_failed(cli, &error);
     json = cJSON_Parse(text);
     skillvm_free(text);
-    cJSON_ArrayForEach(item, verbs_member(json, "files_list"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(json, "files_list")) {
         if (cJSON_IsString(item))
             print_file(array, item->valuestring);
     }

@@ -33,8 +33,7 @@ static void print_keys(const cJSON *json)
     time_t now = time(NULL);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         char used[SHOW_SIZE], age[SHOW_SIZE];
 
         table_add(&table, (const char *const[]){

@@ -150,8 +150,7 @@ static void print_summary(const struct run_options *options, const struct run_re
     const char *name = shown.text;
     const cJSON *warning;
 
-    cJSON_ArrayForEach(warning, result->warnings)
-    {
+    cJSON_ArrayForEach(warning, result->warnings) {
         if (cJSON_IsString(warning))
             cli_say("%s: warning: %s", name, warning->valuestring);
     }

@@ -15,8 +15,7 @@ static void print_warnings(const cJSON *json)
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, verbs_member(json, "warnings"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(json, "warnings")) {
         if (cJSON_IsString(item))
             cli_say("warning: %s", item->valuestring);
     }
@@ -56,8 +55,7 @@ static void print_list(const cJSON *json)
     time_t now = time(NULL);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         const char *digest = verbs_text(item, "digest");
         char short_digest[13], age[SHOW_SIZE];
 
@@ -102,8 +100,7 @@ static void print_skill(const cJSON *json)
         if (verbs_text(json, keys[i]))
             show_field(keys[i], 13, verbs_text(json, keys[i]));
     }
-    cJSON_ArrayForEach(item, files)
-    {
+    cJSON_ArrayForEach(item, files) {
         show_field(item == files->child ? "files" : "", 13, verbs_text(item, "path"));
     }
     if (instructions && *instructions) {

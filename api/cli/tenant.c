@@ -136,8 +136,7 @@ static void print_tenants(const cJSON *json)
     time_t now = time(NULL);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         const cJSON *given = verbs_member(item, "limits");
         const cJSON *usage = verbs_member(item, "usage");
         char weight[SHOW_SIZE], stored[SHOW_SIZE], cpu[SHOW_SIZE], age[SHOW_SIZE];

@@ -26,8 +26,7 @@ static bool is_required(const cJSON *schema, const char *name)
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, verbs_member(schema, "required"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(schema, "required")) {
         if (cJSON_IsString(item) && strcmp(item->valuestring, name) == 0)
             return true;
     }
@@ -40,8 +39,7 @@ static const char *show_arguments(const cJSON *schema, struct buf *out)
     const cJSON *item;
 
     buf_clear(out);
-    cJSON_ArrayForEach(item, verbs_member(schema, "properties"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(schema, "properties")) {
         (void)buf_printf(out, is_required(schema, item->string) ? "%s%s" : "%s[%s]",
                          out->len ? " " : "", item->string);
     }
@@ -57,8 +55,7 @@ static void print_list(const cJSON *json)
     struct table table = table_begin(header, 3);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, verbs_member(json, "tools"))
-    {
+    cJSON_ArrayForEach(item, verbs_member(json, "tools")) {
         const char *text = verbs_text(item, "description");
         char line[256];
 

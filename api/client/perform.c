@@ -234,8 +234,7 @@ static const cJSON *find_check(const cJSON *json)
 {
     const cJSON *check;
 
-    cJSON_ArrayForEach(check, cJSON_GetObjectItemCaseSensitive(json, "checks"))
-    {
+    cJSON_ArrayForEach(check, cJSON_GetObjectItemCaseSensitive(json, "checks")) {
         const char *text = cJSON_GetStringValue(check);
         if (text && strcmp(text, "ok") != 0)
             return check;

@@ -104,15 +104,13 @@ static int check_form(const cJSON *json, struct err *err)
         return err_set(err, EINVAL, "its type must be \"object\"");
     if (properties && !cJSON_IsObject(properties))
         return err_set(err, EINVAL, "its \"properties\" must be a map");
-    cJSON_ArrayForEach(item, properties)
-    {
+    cJSON_ArrayForEach(item, properties) {
         if (!cJSON_IsObject(item) && !cJSON_IsBool(item))
             return err_set(err, EINVAL, "its property \"%.64s\" must be a map", item->string);
     }
     if (required && !cJSON_IsArray(required))
         return err_set(err, EINVAL, "its \"required\" must be a list");
-    cJSON_ArrayForEach(item, required)
-    {
+    cJSON_ArrayForEach(item, required) {
         if (!cJSON_IsString(item))
             return err_set(err, EINVAL, "its \"required\" must be a list of names");
     }

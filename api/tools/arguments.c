@@ -111,8 +111,7 @@ static int check_choice(struct filling *f, const struct parser_action *a, const 
 
     if (!a->choices)
         return 0;
-    cJSON_ArrayForEach(choice, a->choices)
-    {
+    cJSON_ArrayForEach(choice, a->choices) {
         if (equals(choice, value, text))
             return 0;
     }
@@ -242,8 +241,7 @@ static int put_list(struct filling *f, const struct parser *p, const struct pars
     r = put(f, parser_action_option(a));
     if (r < 0)
         return r;
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         r = put_item(f, p, a, item);
         if (r < 0)
             return r;
@@ -276,8 +274,7 @@ static int put_each(struct filling *f, const struct parser *p, const struct pars
 
     if (!cJSON_IsArray(list))
         return refuse(f, a->property, "must be a list");
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         int r = joined ? put_joined(f, a, item) : put_once(f, p, a, item);
 
         if (r < 0)
@@ -493,8 +490,7 @@ int arguments_to_argv(const struct parser *parser, const char *arguments, size_t
     r = fill(&f, parser);
     if (r < 0)
         return r;
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         if (!cJSON_IsNull(item) && !is_known(&f, parser, item->string))
             return err_set(err, EINVAL, "there is no argument \"%.*s\" here", SHOWN,
                            item->string);

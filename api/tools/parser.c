@@ -82,8 +82,7 @@ static int take_options(struct reading *r, const cJSON *json, struct parser_acti
     a->options = calloc((size_t)n + 1, sizeof(*a->options));
     if (!a->options)
         return no_memory(r);
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         const char *text = cJSON_GetStringValue(item);
 
         /* It must begin with a prefix character and not be cut in two by "=". */
@@ -141,8 +140,7 @@ static bool all_fit(enum parser_type type, const cJSON *list)
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         if (!fits(type, item))
             return false;
     }
@@ -295,8 +293,7 @@ static int read_commands(struct reading *r, const cJSON *json, const struct path
     a->commands = calloc((size_t)n, sizeof(*a->commands));
     if (!a->commands)
         return no_memory(r);
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         result = read_command(r, item, &below, depth, a);
         if (result < 0)
             return result;
@@ -380,8 +377,7 @@ static int read_parser(struct reading *r, const cJSON *json, const struct path *
     p->actions = calloc((size_t)n + 1, sizeof(*p->actions));
     if (!p->actions)
         return no_memory(r);
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         result = read_action(r, item, path, depth, p);
         /* Counted whatever happened: what it owns is freed with the parser. */
         p->n_actions++;

@@ -212,8 +212,7 @@ static void merge(struct writing *w, const struct parser_action *a, const char *
     const cJSON *known;
     bool same = false;
 
-    cJSON_ArrayForEach(known, p->variants)
-    {
+    cJSON_ArrayForEach(known, p->variants) {
         same |= cJSON_Compare(known, json, true);
     }
     if (same)

@@ -52,8 +52,7 @@ static bool matches_type(struct json_slice value, const cJSON *type)
         return is_of_type(value, type->valuestring);
     if (!cJSON_IsArray(type) || cJSON_GetArraySize(type) == 0)
         return true;
-    cJSON_ArrayForEach(item, type)
-    {
+    cJSON_ArrayForEach(item, type) {
         if (!cJSON_IsString(item) || is_of_type(value, item->valuestring))
             return true;
     }
@@ -70,8 +69,7 @@ static int match_enum(struct json_slice value, const cJSON *list)
     if (!cJSON_IsArray(list))
         return 0;
     json = cJSON_ParseWithLength(value.data, value.len);
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         found |= cJSON_Compare(item, json, true);
     }
     cJSON_Delete(json);
@@ -118,8 +116,7 @@ static int check_required(const cJSON *schema, const struct skill_strings *keys,
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, member(schema, "required"))
-    {
+    cJSON_ArrayForEach(item, member(schema, "required")) {
         bool found = !cJSON_IsString(item);
 
         for (size_t i = 0; !found && i < keys->len; i++)

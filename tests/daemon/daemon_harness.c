@@ -246,16 +246,14 @@ static bool holds(const cJSON *tree, const cJSON *wanted)
     const cJSON *item;
     bool all = cJSON_IsObject(tree);
 
-    cJSON_ArrayForEach(item, wanted)
-    {
+    cJSON_ArrayForEach(item, wanted) {
         const cJSON *own = cJSON_GetObjectItemCaseSensitive(tree, item->string);
 
         all = all && own && cJSON_Compare(own, item, true);
     }
     if (all)
         return true;
-    cJSON_ArrayForEach(item, tree)
-    {
+    cJSON_ArrayForEach(item, tree) {
         if (holds(item, wanted))
             return true;
     }

@@ -10,14 +10,14 @@
 #define SCALE       TENANT_WEIGHT_MAX
 #define MEAN_WEIGHT 8u /* the newest is an eighth of the average */
 
+TAILQ_HEAD(fair_entries, fair_entry);
+
 struct fair_tenant {
-    struct fair_tenant *next;
+    LIST_ENTRY(fair_tenant) link;
     struct fair_limits limits;
     uint64_t had; /* weighted time */
     bool entered; /* it could run when the queue was last looked at */
-    struct fair_entry *waiting;
-    struct fair_entry **waiting_end;
-    struct fair_entry *running;
+    struct fair_entries waiting, running;
     unsigned n_waiting; /* without kept places */
     unsigned n_kept;
     unsigned n_running;
@@ -25,7 +25,7 @@ struct fair_tenant {
 };
 
 struct fair_queue {
-    struct fair_tenant *tenants;
+    LIST_HEAD(, fair_tenant) tenants;
     uint64_t least; /* what one that enters has had at the least; never falls */
     struct fair_count count;
     uint64_t mean_ns;
@@ -38,12 +38,12 @@ struct fair_queue *fair_queue_create(void)
 
 void fair_queue_destroy(struct fair_queue *q)
 {
+    struct fair_tenant *t;
+
     if (!q)
         return;
-    while (q->tenants) {
-        struct fair_tenant *t = q->tenants;
-
-        q->tenants = t->next;
+    while ((t = LIST_FIRST(&q->tenants))) {
+        LIST_REMOVE(t, link);
         free(t);
     }
     free(q);
@@ -51,16 +51,25 @@ void fair_queue_destroy(struct fair_queue *q)
 
 static struct fair_tenant *find(const struct fair_queue *q, const char *id)
 {
-    struct fair_tenant *t = q->tenants;
+    struct fair_tenant *t;
 
-    while (t && strcmp(t->id, id) != 0)
-        t = t->next;
+    LIST_FOREACH(t, &q->tenants, link) {
+        if (strcmp(t->id, id) == 0)
+            break;
+    }
     return t;
+}
+
+/* Since when its first waits; there is one. */
+static uint64_t since_ns(const struct fair_tenant *t)
+{
+    return TAILQ_FIRST(&t->waiting)->since_ns;
 }
 
 static bool may_run(const struct fair_tenant *t)
 {
-    return t->waiting && (t->limits.max_running == 0 || t->n_running < t->limits.max_running);
+    return !TAILQ_EMPTY(&t->waiting) &&
+           (t->limits.max_running == 0 || t->n_running < t->limits.max_running);
 }
 
 /* Charges what an entry has run since it was charged last. */
@@ -81,9 +90,11 @@ static void charge(struct fair_entry *entry, uint64_t now_ns)
 static void update(struct fair_queue *q, uint64_t now_ns)
 {
     uint64_t least = UINT64_MAX, most = 0;
+    struct fair_entry *entry;
+    struct fair_tenant *t;
 
-    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
-        for (struct fair_entry *entry = t->running; entry; entry = entry->next)
+    LIST_FOREACH(t, &q->tenants, link) {
+        TAILQ_FOREACH(entry, &t->running, link)
             charge(entry, now_ns);
         if (t->entered && may_run(t) && t->had < least)
             least = t->had;
@@ -94,7 +105,7 @@ static void update(struct fair_queue *q, uint64_t now_ns)
         least = most;
     if (least > q->least)
         q->least = least;
-    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
+    LIST_FOREACH(t, &q->tenants, link) {
         bool can = may_run(t);
 
         if (can && !t->entered && t->had < q->least)
@@ -106,17 +117,14 @@ static void update(struct fair_queue *q, uint64_t now_ns)
 /* Forgets tenants with nothing here that owe nothing. */
 static void sweep(struct fair_queue *q)
 {
-    struct fair_tenant **at = &q->tenants;
+    struct fair_tenant *next;
 
-    while (*at) {
-        struct fair_tenant *t = *at;
-
-        if (t->n_waiting + t->n_kept + t->n_running > 0 || t->had > q->least) {
-            at = &t->next;
-        } else {
-            *at = t->next;
-            free(t);
-        }
+    for (struct fair_tenant *t = LIST_FIRST(&q->tenants); t; t = next) {
+        next = LIST_NEXT(t, link);
+        if (t->n_waiting + t->n_kept + t->n_running > 0 || t->had > q->least)
+            continue;
+        LIST_REMOVE(t, link);
+        free(t);
     }
 }
 
@@ -139,9 +147,9 @@ static struct fair_tenant *add(struct fair_queue *q, const char *id)
     if (!t)
         return NULL;
     memcpy(t->id, id, size);
-    t->waiting_end = &t->waiting;
-    t->next = q->tenants;
-    q->tenants = t;
+    TAILQ_INIT(&t->waiting);
+    TAILQ_INIT(&t->running);
+    LIST_INSERT_HEAD(&q->tenants, t, link);
     return t;
 }
 
@@ -172,8 +180,7 @@ void fair_queue_push(struct fair_queue *q, struct fair_tenant *tenant, struct fa
     *entry = (struct fair_entry){.tenant = tenant, .since_ns = now_ns};
     tenant->n_kept--;
     tenant->n_waiting++;
-    *tenant->waiting_end = entry;
-    tenant->waiting_end = &entry->next;
+    TAILQ_INSERT_TAIL(&tenant->waiting, entry, link);
     /* Now, not at the next turn: until then others may have moved on. */
     update(q, now_ns);
 }
@@ -190,40 +197,31 @@ void fair_queue_set_limits(struct fair_queue *q, const char *tenant,
 /* Takes an entry out of its tenant's queue. */
 static void unlink_waiting(struct fair_queue *q, struct fair_entry *entry)
 {
-    struct fair_tenant *t = entry->tenant;
-    struct fair_entry **at = &t->waiting;
-
-    while (*at != entry)
-        at = &(*at)->next;
-    *at = entry->next;
-    if (!*at)
-        t->waiting_end = at;
-    entry->next = NULL;
-    t->n_waiting--;
+    TAILQ_REMOVE(&entry->tenant->waiting, entry, link);
+    entry->tenant->n_waiting--;
     q->count.waiting--;
 }
 
 struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns)
 {
-    struct fair_tenant *best = NULL;
+    struct fair_tenant *t, *best = NULL;
     struct fair_entry *entry;
 
     update(q, now_ns);
-    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
+    LIST_FOREACH(t, &q->tenants, link) {
         if (!may_run(t))
             continue;
         if (!best || t->had < best->had ||
-            (t->had == best->had && t->waiting->since_ns < best->waiting->since_ns))
+            (t->had == best->had && since_ns(t) < since_ns(best)))
             best = t;
     }
     if (!best)
         return NULL;
-    entry = best->waiting;
+    entry = TAILQ_FIRST(&best->waiting);
     unlink_waiting(q, entry);
     entry->running = true;
     entry->since_ns = now_ns;
-    entry->next = best->running;
-    best->running = entry;
+    TAILQ_INSERT_HEAD(&best->running, entry, link);
     best->n_running++;
     q->count.running++;
     charge(entry, now_ns);
@@ -232,8 +230,10 @@ struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns)
 
 struct fair_entry *fair_queue_drain(struct fair_queue *q)
 {
-    for (struct fair_tenant *t = q->tenants; t; t = t->next) {
-        struct fair_entry *entry = t->waiting;
+    struct fair_tenant *t;
+
+    LIST_FOREACH(t, &q->tenants, link) {
+        struct fair_entry *entry = TAILQ_FIRST(&t->waiting);
 
         if (entry) {
             fair_queue_remove(q, entry);
@@ -252,13 +252,10 @@ void fair_queue_remove(struct fair_queue *q, struct fair_entry *entry)
 void fair_queue_done(struct fair_queue *q, struct fair_entry *entry, uint64_t now_ns)
 {
     struct fair_tenant *t = entry->tenant;
-    struct fair_entry **at = &t->running;
     uint64_t ns;
 
     update(q, now_ns);
-    while (*at != entry)
-        at = &(*at)->next;
-    *at = entry->next;
+    TAILQ_REMOVE(&t->running, entry, link);
     t->n_running--;
     q->count.running--;
     ns = now_ns > entry->since_ns ? now_ns - entry->since_ns : 0;
@@ -288,17 +285,20 @@ void fair_queue_each(const struct fair_queue *q,
                      void (*visit)(void *ctx, const char *tenant, struct fair_count count),
                      void *ctx)
 {
-    for (const struct fair_tenant *t = q->tenants; t; t = t->next)
+    const struct fair_tenant *t;
+
+    LIST_FOREACH(t, &q->tenants, link)
         visit(ctx, t->id, count_of(t));
 }
 
 uint64_t fair_queue_oldest_ns(const struct fair_queue *q)
 {
+    const struct fair_tenant *t;
     uint64_t oldest = 0;
 
-    for (const struct fair_tenant *t = q->tenants; t; t = t->next) {
-        if (t->waiting && (oldest == 0 || t->waiting->since_ns < oldest))
-            oldest = t->waiting->since_ns;
+    LIST_FOREACH(t, &q->tenants, link) {
+        if (!TAILQ_EMPTY(&t->waiting) && (oldest == 0 || since_ns(t) < oldest))
+            oldest = since_ns(t);
     }
     return oldest;
 }

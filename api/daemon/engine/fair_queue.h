@@ -26,6 +26,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define FAIR_COST_MIN_US 1000u
 
@@ -41,7 +42,7 @@ struct fair_limits {
 /* A place in the queue, inside of what waits or runs. Zero-initialise; the queue's own after.
  */
 struct fair_entry {
-    struct fair_entry *next;
+    TAILQ_ENTRY(fair_entry) link;
     struct fair_tenant *tenant; /* NULL: neither waits nor runs */
     bool running;
     uint64_t since_ns;   /* monotonic: waits, or runs, since then */

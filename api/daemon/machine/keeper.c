@@ -53,15 +53,17 @@ static void reset(struct pool *pool, struct machine *m)
 
 static bool is_end_due(const struct pool *pool)
 {
-    return pool->ending && clock_monotonic_ns() >= pool->ending->due_ns;
+    const struct machine *m = TAILQ_FIRST(&pool->ending);
+
+    return m && clock_monotonic_ns() >= m->due_ns;
 }
 
 /* Under the lock, which it gives away meanwhile. */
 static void end_first(struct pool *pool)
 {
-    struct machine *m = pool->ending;
+    struct machine *m = TAILQ_FIRST(&pool->ending);
 
-    pool->ending = m->next;
+    TAILQ_REMOVE(&pool->ending, m, link);
     (void)pthread_mutex_unlock(&pool->lock);
     pool_end_machine(m);
     free(m);
@@ -73,9 +75,9 @@ static void end_first(struct pool *pool)
 static struct machine *next_reset(const struct pool *pool)
 {
     uint64_t now_ns = clock_monotonic_ns();
-    struct machine *due = NULL;
+    struct machine *m, *due = NULL;
 
-    for (struct machine *m = pool->resetting; m; m = m->next) {
+    TAILQ_FOREACH(m, &pool->resetting, link) {
         if (!m->is_in_hand && m->claim)
             return m;
         if (!m->is_in_hand && !due && now_ns >= m->due_ns)
@@ -106,9 +108,10 @@ static unsigned fresh_room(const struct pool *pool)
 
 static unsigned count_fresh(const struct pool *pool, unsigned place)
 {
+    const struct machine *m;
     unsigned n = 0;
 
-    for (const struct machine *m = pool->parked; m; m = m->next)
+    TAILQ_FOREACH(m, &pool->parked, link)
         n += !m->owner[0] && m->snapshot->place == place;
     return n;
 }
@@ -135,15 +138,16 @@ static bool find_missed(const struct pool *pool, unsigned *ret_place)
 /* When there is something to do, at the latest. */
 static uint64_t next_due_ns(const struct pool *pool)
 {
+    const struct machine *m, *ending = TAILQ_FIRST(&pool->ending);
     uint64_t due_ns = pool->sweep_ns;
     unsigned place;
 
-    for (const struct machine *m = pool->resetting; m; m = m->next) {
+    TAILQ_FOREACH(m, &pool->resetting, link) {
         if (!m->is_in_hand && m->due_ns < due_ns)
             due_ns = m->due_ns;
     }
-    if (pool->ending && pool->ending->due_ns < due_ns)
-        due_ns = pool->ending->due_ns;
+    if (ending && ending->due_ns < due_ns)
+        due_ns = ending->due_ns;
     if (pool->refill_after_ns < due_ns && find_missed(pool, &place))
         due_ns = pool->refill_after_ns;
     return due_ns;
@@ -228,10 +232,10 @@ static void sweep(struct pool *pool)
     is_short = pool->config.is_short && pool->config.is_short(pool->config.ctx);
     (void)pthread_mutex_lock(&pool->lock);
     pool->is_short = is_short;
-    for (struct machine *m = pool->parked; m; m = next) {
+    for (struct machine *m = TAILQ_FIRST(&pool->parked); m; m = next) {
         enum pool_end why = look_at(pool, m);
 
-        next = m->next;
+        next = TAILQ_NEXT(m, link);
         if (why == POOL_END_BROKEN)
             log_warn("machine", "pid=%d parked=broken", (int)m->vm.pid);
         if (why != POOL_ENDS)
@@ -274,6 +278,9 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
     pool->limits = config->limits;
     pool->starts = STARTS_INIT;
     pool->warmup = job_init();
+    TAILQ_INIT(&pool->parked);
+    TAILQ_INIT(&pool->resetting);
+    TAILQ_INIT(&pool->ending);
     (void)pthread_mutex_init(&pool->census_lock, NULL);
     (void)pthread_mutex_init(&pool->lock, NULL);
     cond_init(&pool->work);

@@ -38,7 +38,7 @@ struct machine {
     struct machine_claim *claim; /* who waits for its reset */
     uint64_t due_ns;             /* when its reset or end begins where nobody waits for it */
     bool is_in_hand;             /* of a keeper */
-    struct machine *next;        /* parked, or in a queue */
+    TAILQ_ENTRY(machine) link;   /* parked, or in a queue */
     LIST_ENTRY(machine) of_all;
 };
 

@@ -52,26 +52,10 @@ void pool_end_machine(struct machine *m)
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-static void unlink_from(struct machine **list, struct machine *m)
-{
-    while (*list != m)
-        list = &(*list)->next;
-    *list = m->next;
-    m->next = NULL;
-}
-
-static void append(struct machine **list, struct machine *m)
-{
-    while (*list)
-        list = &(*list)->next;
-    m->next = NULL;
-    *list = m;
-}
-
 /* Under the lock. */
 static void unpark(struct pool *pool, struct machine *m)
 {
-    unlink_from(&pool->parked, m);
+    TAILQ_REMOVE(&pool->parked, m, link);
     *(m->owner[0] ? &pool->n_used : &pool->n_fresh) -= 1;
     pool->parked_bytes -= m->private_bytes;
 }
@@ -79,7 +63,7 @@ static void unpark(struct pool *pool, struct machine *m)
 void pool_discard(struct pool *pool, struct machine *m, enum pool_end why)
 {
     pool->counted.ends[why]++;
-    append(&pool->ending, m);
+    TAILQ_INSERT_TAIL(&pool->ending, m, link);
     pool->n_behind++;
     (void)pthread_cond_signal(&pool->work);
 }
@@ -94,13 +78,14 @@ void pool_discard_parked(struct pool *pool, struct machine *m, enum pool_end why
 /* Of those that are fresh, or that were used, the oldest of the owner who has the most. */
 static struct machine *choose(const struct pool *pool, bool fresh)
 {
-    struct machine *victim = NULL;
+    struct machine *m, *victim = NULL;
     unsigned most = 0;
 
-    for (struct machine *m = pool->parked; m; m = m->next) {
+    TAILQ_FOREACH(m, &pool->parked, link) {
+        const struct machine *other;
         unsigned of_owner = 0;
 
-        for (const struct machine *other = pool->parked; other; other = other->next)
+        TAILQ_FOREACH(other, &pool->parked, link)
             of_owner += strcmp(m->owner, other->owner) == 0;
         if (!m->owner[0] == fresh && of_owner >= most) {
             most = of_owner;
@@ -113,8 +98,8 @@ static struct machine *choose(const struct pool *pool, bool fresh)
 /* Discards what is too much by the limits. */
 static void make_room(struct pool *pool)
 {
-    while (pool->parked && (pool->n_fresh + pool->n_used > pool->limits.parked ||
-                            pool->parked_bytes > pool->limits.memory_bytes)) {
+    while (!TAILQ_EMPTY(&pool->parked) && (pool->n_fresh + pool->n_used > pool->limits.parked ||
+                                           pool->parked_bytes > pool->limits.memory_bytes)) {
         bool fresh = pool->n_fresh > pool->limits.parked / 2 || pool->n_used == 0;
 
         pool_discard_parked(pool, choose(pool, fresh), POOL_END_ROOM);
@@ -124,8 +109,7 @@ static void make_room(struct pool *pool)
 void pool_park(struct pool *pool, struct machine *m)
 {
     m->parked_ns = clock_monotonic_ns();
-    m->next = pool->parked;
-    pool->parked = m;
+    TAILQ_INSERT_HEAD(&pool->parked, m, link);
     *(m->owner[0] ? &pool->n_used : &pool->n_fresh) += 1;
     pool->parked_bytes += m->private_bytes;
     make_room(pool);
@@ -135,10 +119,10 @@ void pool_park(struct pool *pool, struct machine *m)
 static struct machine *take_parked(struct pool *pool, const char *owner,
                                    const struct snapshot *snapshot)
 {
-    struct machine *m = pool->parked, *next;
+    struct machine *next;
 
-    for (; m; m = next) {
-        next = m->next;
+    for (struct machine *m = TAILQ_FIRST(&pool->parked); m; m = next) {
+        next = TAILQ_NEXT(m, link);
         if (strcmp(m->owner, owner) != 0)
             continue;
         if (!snapshot_is_current(m->snapshot)) {
@@ -164,10 +148,11 @@ static int await_reset(struct pool *pool, const char *owner, const struct snapsh
                        int cancel_fd, struct machine **ret, struct err *err)
 {
     struct machine_claim claim = {0};
-    struct machine *m = pool->resetting;
+    struct machine *m;
 
-    while (m && (m->claim || m->snapshot != snapshot || strcmp(m->owner, owner) != 0))
-        m = m->next;
+    TAILQ_FOREACH(m, &pool->resetting, link)
+        if (!m->claim && m->snapshot == snapshot && strcmp(m->owner, owner) == 0)
+            break;
     *ret = NULL;
     if (!m)
         return 0;
@@ -340,7 +325,7 @@ void machine_release(struct machine *m)
     queued = m->vm.pid >= 0 && pool->n_behind < POOL_BEHIND_MAX;
     m->due_ns = clock_monotonic_ns() + POOL_BEHIND_DELAY_NS;
     if (queued && why == POOL_ENDS) {
-        append(&pool->resetting, m);
+        TAILQ_INSERT_TAIL(&pool->resetting, m, link);
         pool->n_behind++;
         (void)pthread_cond_signal(&pool->work);
     } else if (queued) {
@@ -357,7 +342,7 @@ void machine_release(struct machine *m)
 
 void pool_was_reset(struct pool *pool, struct machine *m, enum pool_end why)
 {
-    unlink_from(&pool->resetting, m);
+    TAILQ_REMOVE(&pool->resetting, m, link);
     pool->n_behind--;
     m->is_in_hand = false;
     if (why != POOL_ENDS)

@@ -24,6 +24,8 @@
 #define POOL_BEHIND_DELAY_NS 2000000u
 #define POOL_REFILL_DELAY_NS 20000000u
 
+TAILQ_HEAD(machines, machine);
+
 struct pool {
     struct pool_config config;
     struct starts starts;
@@ -39,9 +41,9 @@ struct pool {
     pthread_cond_t work;    /* for keepers; monotonic */
     pthread_cond_t changed; /* for who waits for a reset; monotonic */
     struct config_machines limits;
-    struct machine *parked;    /* the newest first */
-    struct machine *resetting; /* the oldest first; those in a keeper's hands too */
-    struct machine *ending;    /* the oldest first */
+    struct machines parked;    /* the newest first */
+    struct machines resetting; /* the oldest first; those in a keeper's hands too */
+    struct machines ending;    /* the oldest first */
     unsigned n_fresh;          /* of those parked */
     unsigned n_used;
     unsigned n_behind;

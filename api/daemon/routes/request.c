@@ -110,8 +110,7 @@ static int take_env(const cJSON *json, struct request *q, struct err *err)
 
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "\"env\" must be an object of strings");
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         const char *name = item->string;
 
         if (q->env.len == LIMIT_ENV_COUNT)
@@ -145,8 +144,7 @@ static int take_args(const cJSON *json, struct request *q, struct err *err)
 
     if (!cJSON_IsArray(json))
         return err_set(err, EINVAL, "\"args\" must be an array of strings");
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         if (!cJSON_IsString(item))
             return err_set(err, EINVAL, "\"args\" must be an array of strings");
         bytes += strlen(item->valuestring) + 1;
@@ -167,8 +165,7 @@ static int take_file(const cJSON *json, struct request_file *ret, struct err *er
 
     if (cJSON_IsObject(json)) {
         id = NULL;
-        cJSON_ArrayForEach(item, json)
-        {
+        cJSON_ArrayForEach(item, json) {
             if (strcmp(item->string, "id") == 0)
                 id = item;
             else if (strcmp(item->string, "path") == 0)
@@ -208,8 +205,7 @@ static int take_files(const cJSON *json, struct request *q, struct err *err)
     q->files = calloc((size_t)n + 1, sizeof(*q->files));
     if (!q->files)
         return err_no_memory(err);
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         r = take_file(item, &q->files[q->n_files++], err);
         if (r < 0)
             break;
@@ -259,8 +255,7 @@ static int take_limits(const cJSON *json, struct request *q, struct err *err)
 
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "\"limits\" must be an object");
-    cJSON_ArrayForEach(item, json)
-    {
+    cJSON_ArrayForEach(item, json) {
         if (strcmp(item->string, "memory") == 0) {
             r = take_memory(item, q, err);
         } else if (strcmp(item->string, "pids") == 0) {

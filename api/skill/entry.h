@@ -33,5 +33,6 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
  */
 bool skill_entry_is_script(const struct archive_entry_info *entry, const char **ret_lang);
 void skill_entry_finish(struct skill_entry *entry);
+#define _cleanup_skill_entry_ __attribute__((cleanup(skill_entry_finish)))
 
 #endif

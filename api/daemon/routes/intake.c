@@ -77,13 +77,12 @@ static int load_in_turn(struct daemon *d, struct http_request *request, int fd, 
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct fair_entry entry;
-    struct err late = {0};
-    int r = fair_gate_enter(d->ingest_gate, request->caller.tenant, &entry, deadline_ns, &late);
+    int r = fair_gate_enter(d->ingest_gate, request->caller.tenant, &entry, deadline_ns, err);
 
     if (r == -EBUSY)
         return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
-        return err_set(err, -r, "%s", late.message);
+        return r;
     r = load(d, request, fd, tar_fd, ret_archive, ret_skill, err);
     fair_gate_leave(d->ingest_gate, &entry);
     return r;
@@ -191,16 +190,14 @@ int intake_plan(struct profiles *profiles, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct execution *e, struct err *err)
 {
-    struct skill_entry entry;
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
     int r = skill_entry_resolve(skill, archive, request->script, request->module, &entry, err);
 
     if (r < 0)
         return r;
     r = write_orders(skill, &entry, request, e);
-    if (r == 0)
-        profiles_look(profiles, e->skill_digest, e->job.skill.fd, archive, &entry, e->profile);
-    skill_entry_finish(&entry);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");
+    profiles_look(profiles, e->skill_digest, e->job.skill.fd, archive, &entry, e->profile);
     return 0;
 }

@@ -71,23 +71,20 @@ static int add(struct tool_catalog *tools, const struct registry_skill *row,
 static int add_scripts(struct tool_catalog *tools, const struct registry_skill *row,
                        const struct skill *skill, const struct skill_archive *archive)
 {
-    struct skill_entry entry;
+    _cleanup_skill_entry_ struct skill_entry own = {0};
     struct err ignored = {0};
-    int r = skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
+    int r = skill_entry_resolve(skill, archive, NULL, NULL, &own, &ignored);
     unsigned n = 0;
 
-    if (r == 0) {
-        int added = add(tools, row, skill, &entry, NULL);
-
-        skill_entry_finish(&entry);
-        return added;
-    }
+    if (r == 0)
+        return add(tools, row, skill, &own, NULL);
     if (r == -ENOMEM)
         return r;
     for (size_t i = 0; i < archive->n_entries && n < LIMIT_TOOL_SCRIPTS; i++) {
         char *path = archive->entries[i].path;
 
-        entry = (struct skill_entry){.mode = PROTO_MODE_SCRIPT, .entry = path};
+        struct skill_entry entry = {.mode = PROTO_MODE_SCRIPT, .entry = path};
+
         if (!skill_entry_is_script(&archive->entries[i], &entry.lang))
             continue;
         n++;

@@ -42,16 +42,6 @@ static bool take_number(const char **text, unsigned __int128 *ret_nano)
     return true;
 }
 
-static bool take_word(const char **text, const char *word)
-{
-    size_t len = strlen(word);
-
-    if (strncmp(*text, word, len) != 0)
-        return false;
-    *text += len;
-    return true;
-}
-
 int duration_parse(const char *text, uint64_t *ret_ms)
 {
     static const struct {
@@ -62,6 +52,7 @@ int duration_parse(const char *text, uint64_t *ret_ms)
         {"ns", 1},        {"us", 1000},         {"\xc2\xb5s", 1000},   {"\xce\xbcs", 1000},
         {"ms", 1000000u}, {"s", 1000000000ull}, {"m", 60000000000ull}, {"h", 3600000000000ull},
     };
+    const size_t n_units = sizeof(units) / sizeof(units[0]);
     unsigned __int128 total_ns = 0; /* in 10^-9 ns while adding up */
     const char *at = text;
 
@@ -79,12 +70,11 @@ int duration_parse(const char *text, uint64_t *ret_ms)
             total_ns = nano * 1000000000u;
             break;
         }
-        for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-            if (take_word(&at, units[i].name))
-                break;
-        }
-        if (i == sizeof(units) / sizeof(units[0]))
+        for (i = 0; i < n_units && strncmp(at, units[i].name, strlen(units[i].name)) != 0; i++)
+            continue;
+        if (i == n_units)
             return -EINVAL;
+        at += strlen(units[i].name);
         total_ns += nano * units[i].ns;
         if (total_ns > (unsigned __int128)DURATION_MAX_MS * 1000000u * 1000000000u)
             return -EINVAL;

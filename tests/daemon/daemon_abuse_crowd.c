@@ -129,10 +129,10 @@ static uint64_t probe_us(const struct harness *h)
 }
 
 /*
- * GET /health again and again, connecting each time; prints and checks what it took, beside
- * what an answer takes on this machine at this time.
+ * GET /health again and again, connecting each time, and a bare answer each time; prints what
+ * they took. Whether those of the daemon took hardly longer.
  */
-static void probe_health(const struct harness *h, const char *while_what)
+static bool probe_once(const struct harness *h, const char *while_what)
 {
     struct harness bare = *h;
     const pid_t pid = start_bare(&bare);
@@ -149,7 +149,17 @@ static void probe_health(const struct harness *h, const char *while_what)
     print_message("health while %s: p50 %.2f ms, p99 %.2f ms, max %.2f ms; bare p99 %.2f ms\n",
                   while_what, (double)took_us[PROBES / 2] / 1000, (double)took_us[p99] / 1000,
                   (double)took_us[PROBES - 1] / 1000, (double)bare_us[p99] / 1000);
-    assert_true(took_us[p99] < bare_us[p99] + 50000);
+    return took_us[p99] < bare_us[p99] + 50000;
+}
+
+/* What somebody holds up he holds up each time; what else this machine does may come between.
+ */
+static void probe_health(const struct harness *h, const char *while_what)
+{
+    unsigned tries = 5;
+
+    while (!probe_once(h, while_what))
+        assert_int_not_equal(--tries, 0);
 }
 
 static void allow_files(void)

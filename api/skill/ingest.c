@@ -330,5 +330,5 @@ int ingest_read(int in_fd, const struct archive_limits *limits,
     } else {
         *ret = in;
     }
-    return result == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : result;
+    return result == -ENOMEM ? err_no_memory(err) : result;
 }

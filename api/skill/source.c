@@ -52,7 +52,7 @@ static int explain_unpacker(const struct source *source, struct err *err)
     if (archive_errno(source->unpacker) == EIO)
         return err_set_errno(err, EIO, "cannot read the archive");
     if (archive_errno(source->unpacker) == ENOMEM)
-        return err_set(err, ENOMEM, "out of memory");
+        return err_no_memory(err);
     return err_set(err, EINVAL, "the archive is damaged: %s", text ? text : "compression");
 }
 

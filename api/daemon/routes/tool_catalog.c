@@ -82,7 +82,6 @@ static int add_scripts(struct tool_catalog *tools, const struct registry_skill *
         return r;
     for (size_t i = 0; i < archive->n_entries && n < LIMIT_TOOL_SCRIPTS; i++) {
         char *path = archive->entries[i].path;
-
         struct skill_entry entry = {.mode = PROTO_MODE_SCRIPT, .entry = path};
 
         if (!skill_entry_is_script(&archive->entries[i], &entry.lang))

@@ -405,8 +405,10 @@ void engine_set_max_queued(struct engine *engine, unsigned max_queued)
 /* Under the lock. */
 static void cancel_all(struct engine *engine)
 {
+    struct execution *e;
+
     for (size_t i = 0; i < LIVE_BUCKETS; i++) {
-        for (struct execution *e = LIST_FIRST(&engine->live[i]); e; e = LIST_NEXT(e, live))
+        LIST_FOREACH(e, &engine->live[i], live)
             execution_cancel(e);
     }
 }

@@ -63,11 +63,13 @@ static bool is_about(const struct inquiry *j, const char *digest, const char *ke
 
 static struct inquiry *find(struct prober *p, const char *digest, const char *key)
 {
-    for (struct inquiry *j = TAILQ_FIRST(&p->inquiries); j; j = TAILQ_NEXT(j, link)) {
+    struct inquiry *j;
+
+    TAILQ_FOREACH(j, &p->inquiries, link) {
         if (is_about(j, digest, key))
-            return j;
+            break;
     }
-    return NULL;
+    return j;
 }
 
 static bool failed_lately(const struct prober *p, const char *tenant, const char *digest,
@@ -98,9 +100,9 @@ static void inquiry_free(struct inquiry *j)
 /* The oldest that waits, of another tenant than the last one's if there is one. */
 static struct inquiry *take(struct prober *p)
 {
-    struct inquiry *first = NULL;
+    struct inquiry *j, *first = NULL;
 
-    for (struct inquiry *j = TAILQ_FIRST(&p->inquiries); j; j = TAILQ_NEXT(j, link)) {
+    TAILQ_FOREACH(j, &p->inquiries, link) {
         if (j->is_running)
             continue;
         if (!first)
@@ -313,9 +315,10 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
     struct err ignored = {0};
     bool short_of = watermarks_check(p->config.watermarks, &ignored) < 0;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
+    const struct inquiry *j;
     unsigned of_tenant = 0;
 
-    for (const struct inquiry *j = TAILQ_FIRST(&p->inquiries); j; j = TAILQ_NEXT(j, link))
+    TAILQ_FOREACH(j, &p->inquiries, link)
         of_tenant += strcmp(j->tenant, tenant) == 0;
     if (find(p, script->digest, key))
         return 0;

@@ -104,15 +104,15 @@ static void wait_quiet(struct http_conns *conns, uint64_t deadline_ns)
 
 void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
 {
+    struct http_conn *c;
+
     (void)pthread_mutex_lock(&conns->lock);
     wait_quiet(conns, deadline_ns);
-    for (struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all))
+    LIST_FOREACH(c, &conns->all, of_all)
         end(c);
     wait_quiet(conns, UINT64_MAX);
-    for (struct http_conn *c = LIST_FIRST(&conns->all), *next; c; c = next) {
-        next = LIST_NEXT(c, of_all);
+    while ((c = LIST_FIRST(&conns->all)))
         destroy(c);
-    }
     (void)pthread_mutex_unlock(&conns->lock);
     fd_close(&conns->epoll_fd);
     (void)pthread_cond_destroy(&conns->quiet);
@@ -200,12 +200,12 @@ ssize_t http_conn_receive(struct http_conn *c)
 bool http_conn_claim(struct http_conn *c, const char *tenant)
 {
     struct http_conns *conns = c->conns;
+    const struct http_conn *other;
     unsigned used = 0;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
 
     (void)snprintf(c->tenant, sizeof(c->tenant), "%s", tenant);
-    for (const struct http_conn *other = LIST_FIRST(&conns->all); other;
-         other = LIST_NEXT(other, of_all))
+    LIST_FOREACH(other, &conns->all, of_all)
         used += strcmp(other->tenant, tenant) == 0;
     return used <= conns->max / 2;
 }
@@ -264,11 +264,11 @@ static enum http_room evict(struct http_conns *conns, bool is_tcp, uint64_t wait
                             uint64_t now_ns)
 {
     const bool may_wait = waited_ns < YOUNG_MS * NS_PER_MS;
-    struct http_conn *victim = NULL;
+    struct http_conn *c, *victim = NULL;
     unsigned best = 0, highest = 0;
     bool soon = false;
 
-    for (struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all)) {
+    LIST_FOREACH(c, &conns->all, of_all) {
         unsigned rank = eviction_rank(c);
 
         if (c->ended || (is_tcp && !c->is_tcp))
@@ -297,8 +297,9 @@ enum http_room http_conns_make_room(struct http_conns *conns, bool is_tcp, uint6
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&conns->lock);
     unsigned used = 0, used_tcp = 0, ended = 0;
+    const struct http_conn *c;
 
-    for (const struct http_conn *c = LIST_FIRST(&conns->all); c; c = LIST_NEXT(c, of_all)) {
+    LIST_FOREACH(c, &conns->all, of_all) {
         used += !c->ended;
         used_tcp += !c->ended && c->is_tcp;
         ended += c->ended;

@@ -305,9 +305,10 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
 static void kill_all(struct pool *pool)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&pool->census_lock);
+    const struct machine *m;
 
     pool->is_killing = true;
-    for (const struct machine *m = LIST_FIRST(&pool->all); m; m = LIST_NEXT(m, of_all))
+    LIST_FOREACH(m, &pool->all, of_all)
         (void)kill(m->vm.pid, SIGKILL);
 }
 

@@ -381,6 +381,8 @@ int pool_check_starts(struct pool *pool, struct err *err)
 
 void pool_measure(struct pool *pool, struct pool_measure *ret)
 {
+    const struct machine *m;
+
     (void)pthread_mutex_lock(&pool->lock);
     *ret = pool->counted;
     ret->parked_fresh = pool->n_fresh;
@@ -389,7 +391,7 @@ void pool_measure(struct pool *pool, struct pool_measure *ret)
     ret->behind = pool->n_behind;
     (void)pthread_mutex_unlock(&pool->lock);
     (void)pthread_mutex_lock(&pool->census_lock);
-    for (const struct machine *m = LIST_FIRST(&pool->all); m; m = LIST_NEXT(m, of_all)) {
+    LIST_FOREACH(m, &pool->all, of_all) {
         struct process_memory memory = process_memory(m->vm.pid);
 
         ret->machines++;

@@ -104,15 +104,17 @@ static void wait_quiet(struct http_conns *conns, uint64_t deadline_ns)
 
 void http_conns_finish(struct http_conns *conns, uint64_t deadline_ns)
 {
-    struct http_conn *c;
+    struct http_conn *c, *next;
 
     (void)pthread_mutex_lock(&conns->lock);
     wait_quiet(conns, deadline_ns);
     LIST_FOREACH(c, &conns->all, of_all)
         end(c);
     wait_quiet(conns, UINT64_MAX);
-    while ((c = LIST_FIRST(&conns->all)))
+    for (c = LIST_FIRST(&conns->all); c; c = next) {
+        next = LIST_NEXT(c, of_all);
         destroy(c);
+    }
     (void)pthread_mutex_unlock(&conns->lock);
     fd_close(&conns->epoll_fd);
     (void)pthread_cond_destroy(&conns->quiet);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Every C source that the build compiles, with clang-tidy; not again while neither the file nor a
-# header or rule has changed:
+# header that it includes nor a rule has changed:
 #   check-tidy.sh FOLDER     of a build with clang
 set -euo pipefail
 folder=$(realpath "$1")
@@ -10,24 +10,44 @@ cd "$(dirname "$0")/.."
 export folder cache=${XDG_CACHE_HOME:-~/.cache}/skillvm/tidy
 mkdir -p "$cache"
 
-tidy_one() { # headers-digest file
+# A line for each source: its path, and those of the headers of ours that its build read, from the
+# build's folder as ninja tells them there (or whole, where no ccache made them relative). Only what
+# the build compiles: other sources have no flags to check them with.
+sources() {
+    ninja -C "$folder" -t deps | awk -v root="$PWD/" '
+        function finish() { if (files ~ /^ \.\.\/[^ ]*\.c( |$)/ && !seen[source]++) print files }
+        /^[^ ]/ { finish(); files = "" }
+        /^    / {
+            path = substr($0, 5)
+            if (index(path, root) == 1) path = "../" substr(path, length(root) + 1)
+            if (path ~ "^/usr/") next
+            if (files == "") source = path
+            files = files " " path
+        }
+        END { finish() }'
+}
+
+tidy_one() { # source header…
     local key
-    key=$({
-        echo "$1"
-        cat "$2"
-    } | sha256sum | cut -c 1-32)
+    cd "$folder"
+    key=$(cat "$rules" "$@" | sha256sum | cut -c 1-32)
     [ ! -e "$cache/$key" ] || return 0
-    clang-tidy --quiet -p "$folder" "$2" 2>&1 || return 1
+    clang-tidy --quiet -p . "$1" 2>&1 || return 1
     touch "$cache/$key"
 }
 export -f tidy_one
 
-headers=$({
+rules=$(mktemp)
+export rules
+trap 'rm -f "$rules"' EXIT
+{
     clang-tidy --version
     cat .clang-tidy
-    find . -name '*.h' -not -path './build*' -print0 | LC_ALL=C sort -z | xargs -0 cat
-} | sha256sum)
+} >"$rules"
+found=$(sources)
+[ -n "$found" ] || {
+    echo "check-tidy.sh: $folder holds no build by ninja" >&2
+    exit 1
+}
 # shellcheck disable=SC2016 # the inner shell expands them
-# Only what the build compiles: other sources have no flags to check them with.
-jq -r '.[].file' "$folder/compile_commands.json" | sort -u | grep "^$PWD/.*\.c$" | grep -v "^$folder" |
-    xargs -r -P "$(nproc)" -I '{}' bash -c 'tidy_one "$1" "$2"' tidy "$headers" '{}'
+xargs -r -P "$(nproc)" -L 1 bash -c 'tidy_one "$@"' tidy <<<"$found"

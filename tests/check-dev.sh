@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What `./dev shell-env` prints names a socket that the programs can open, from any folder.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+unset SKILLVM_SOCKET XDG_STATE_HOME
+
+is() { # what it is for, the socket that is wanted
+    eval "$("$root/dev" shell-env)"
+    [[ $SKILLVM_SOCKET == "$2" ]] || {
+        echo "./dev shell-env, $1: SKILLVM_SOCKET is $SKILLVM_SOCKET, not $2" >&2
+        exit 1
+    }
+}
+
+export HOME="/home/somebody else"
+is "by HOME" "/home/somebody else/.local/state/skillvm/skillvm.sock"
+is "again" "/home/somebody else/.local/state/skillvm/skillvm.sock"
+unset SKILLVM_SOCKET
+export XDG_STATE_HOME=/state
+is "by XDG_STATE_HOME" /state/skillvm/skillvm.sock

@@ -117,6 +117,11 @@ static int read_command(struct loop *l, struct err *err)
         l->done = true;
     } else if (n == -EAGAIN || n == -EINTR) {
         r = 0;
+    } else if (n == -EMSGSIZE && !l->origin && !l->can_save) {
+        /* It has no number free for the descriptor that comes with a RESET. */
+        r = err_set(err, ENOTSUP,
+                    "a command with a descriptor, which a machine without --reusable does not "
+                    "take: it cannot be reset");
     } else if (n < 0) {
         r = err_set_errno(err, (int)-n, "the control socket");
     } else if (n != (ssize_t)sizeof(command) || command.version != VMM_CONTROL_VERSION) {

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -53,16 +55,18 @@ static int make_dirs(const struct sandbox *sb, struct err *err)
 }
 
 /*
- * /sandbox is a tmpfs of root's: the skill cannot write there. What it can write to (out, /tmp,
- * /dev/shm) is one tmpfs bound to three places; its limits are set by sandbox_limit.
+ * /sandbox is a tmpfs of root's: the skill cannot write there. What it can write to (in, out,
+ * /tmp, /dev/shm) is one tmpfs bound to four places; its limits are set by sandbox_limit.
  */
 static int mount_all(const struct sandbox *sb, struct err *err)
 {
     static const struct {
         const char *path;
         mode_t mode;
-    } work[] = {{WORK "/out", 0755}, {WORK "/tmp", 01777}, {WORK "/shm", 01777}};
+    } work[] = {
+        {WORK "/in", 0755}, {WORK "/out", 0755}, {WORK "/tmp", 01777}, {WORK "/shm", 01777}};
     static const char *const binds[][2] = {{"/sandbox/skill", "/sandbox/scripts"},
+                                           {WORK "/in", "/sandbox/in"},
                                            {WORK "/out", "/sandbox/out"},
                                            {WORK "/tmp", "/tmp"},
                                            {WORK "/shm", "/dev/shm"}};
@@ -102,13 +106,14 @@ static int make_link(const struct sandbox *sb, const char *to, const char *name,
     return 0;
 }
 
-static int give_out(const struct sandbox *sb, struct err *err)
+static int give_folders(const struct sandbox *sb, struct err *err)
 {
-    static const char *const paths[] = {"/sandbox/out", "/sandbox/out/files"};
+    static const char *const paths[] = {"/sandbox/in", "/sandbox/out", "/sandbox/out/files"};
+    const size_t n = sizeof(paths) / sizeof(paths[0]);
     char path[SANDBOX_PATH_MAX];
     int r = make_dir(sb, "/sandbox/out/files", 0755, err);
 
-    for (size_t i = 0; r == 0 && sb->config->isolated && i < 2; i++) {
+    for (size_t i = 0; r == 0 && sb->config->isolated && i < n; i++) {
         sandbox_path(sb, paths[i], path);
         if (chown(path, SKILL_UID, SKILL_UID) < 0)
             r = err_set_errno(err, errno, "cannot give %s to the skill", path);
@@ -197,7 +202,7 @@ int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct
     r = make_link(sb, "in", "/sandbox/input", err);
     if (r < 0)
         return r;
-    r = give_out(sb, err);
+    r = give_folders(sb, err);
     if (r < 0)
         return r;
     r = open_at(sb, "/sandbox/skill", O_RDONLY | O_DIRECTORY, &sb->skill_dir, err);
@@ -229,20 +234,37 @@ void sandbox_close(struct sandbox *sb)
     fd_close(&sb->err_read);
 }
 
+void sandbox_make_for_skill(const struct sandbox *sb, bool for_skill)
+{
+    const unsigned id = for_skill ? SKILL_UID : 0;
+
+    if (!sb->config->isolated)
+        return;
+    (void)setfsgid(id);
+    (void)setfsuid(id);
+}
+
 int sandbox_limit(struct sandbox *sb, const struct run *run, struct err *err)
 {
     uint64_t inodes = run->memory_bytes / BYTES_PER_INODE;
+    struct statfs there;
     char options[96];
 
     if (!sb->config->isolated)
         return 0;
+    if (statfs(WORK, &there) < 0)
+        return err_set_errno(err, errno, "cannot measure the writable space");
     /*
-     * Half of the memory: files live in it and count against the skill's cgroup, so a larger
-     * share would end a skill that fills its disk by the OOM killer instead of ENOSPC.
+     * Half of the memory beside the input files: what the skill writes lives in it and counts
+     * against its cgroup, so a larger share would end a skill that fills its disk by the OOM
+     * killer instead of ENOSPC. The input files were written before, and count for nobody.
      */
-    (void)snprintf(options, sizeof(options), "size=%llu,nr_inodes=%llu",
-                   (unsigned long long)(run->memory_bytes / 2),
-                   (unsigned long long)(inodes > INODES_MIN ? inodes : INODES_MIN));
+    (void)snprintf(
+        options, sizeof(options), "size=%llu,nr_inodes=%llu",
+        (unsigned long long)(run->memory_bytes / 2 +
+                             (there.f_blocks - there.f_bfree) * (uint64_t)there.f_bsize),
+        (unsigned long long)((inodes > INODES_MIN ? inodes : INODES_MIN) + there.f_files -
+                             there.f_ffree));
     if (mount(NULL, WORK, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
         return err_set_errno(err, errno, "cannot limit the writable space");
     return cgroup_limit(&sb->cgroup, run->memory_bytes, run->pids_max, err);

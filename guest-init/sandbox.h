@@ -39,7 +39,11 @@ struct sandbox {
 /* Makes everything. 0, or -errno with err set; sandbox_close it either way. */
 int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct err *err);
 void sandbox_close(struct sandbox *sb);
-/* Applies the limits of a run to the cgroup and the writable space. 0, or -errno with err set.
+/* What this thread makes from now on belongs to the skill, or to root again. */
+void sandbox_make_for_skill(const struct sandbox *sb, bool for_skill);
+/*
+ * Applies the limits of a run to the cgroup and to the writable space, beside what is in it. 0,
+ * or -errno with err set.
  */
 int sandbox_limit(struct sandbox *sb, const struct run *run, struct err *err);
 /* The absolute path of a file of the sandbox as the skill sees it. ret_path: SANDBOX_PATH_MAX.

@@ -61,8 +61,7 @@ static int take_run(struct session *s, struct err *err)
 
     if (r < 0)
         return r;
-    r = run_decode(frame.data, frame.len, &s->run, err);
-    return r < 0 ? r : sandbox_limit(s->server->sandbox, &s->run, err);
+    return run_decode(frame.data, frame.len, &s->run, err);
 }
 
 static int take_tree(struct session *s, uint8_t type, int dir, struct err *err)
@@ -82,6 +81,18 @@ static int take_tree(struct session *s, uint8_t type, int dir, struct err *err)
     if (r > 0)
         r = tar_read_end(&tar, err);
     tar_read_finish(&tar);
+    return r;
+}
+
+/* They are the skill's own copies. */
+static int take_files(struct session *s, struct err *err)
+{
+    struct sandbox *sb = s->server->sandbox;
+    int r;
+
+    sandbox_make_for_skill(sb, true);
+    r = take_tree(s, PROTO_FILES_IN, sb->in_dir, err);
+    sandbox_make_for_skill(sb, false);
     return r;
 }
 
@@ -162,7 +173,10 @@ static int execute(struct session *s, struct err *err)
     r = take_input(s, err);
     if (r < 0)
         return r;
-    r = take_tree(s, PROTO_FILES_IN, sb->in_dir, err);
+    r = take_files(s, err);
+    if (r < 0)
+        return r;
+    r = sandbox_limit(sb, &s->run, err);
     if (r < 0)
         return r;
     r = run_skill(s, &result, err);

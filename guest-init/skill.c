@@ -195,8 +195,8 @@ int skill_environment(const struct sandbox *sb, const struct run *run, const cha
     run_strings_add_env(ret_env, "LANG", "C.UTF-8");
     add_path(sb, ret_env, "HOME", "/tmp");
     add_path(sb, ret_env, "SANDBOX_OUTPUT", "/sandbox/out/output.json");
-    add_path(sb, ret_env, "SANDBOX_FILES_DIR", "/sandbox/out/files");
-    add_path(sb, ret_env, "SANDBOX_INPUT_DIR", "/sandbox/in");
+    add_path(sb, ret_env, "SANDBOX_FILES_DIR", "/sandbox/out/files/");
+    add_path(sb, ret_env, "SANDBOX_INPUT_DIR", "/sandbox/in/");
     add_optional(ret_env, "SANDBOX_INPUT", input);
     add_optional(ret_env, "SKILL_INSTRUCTIONS", run->instructions);
     add_optional(ret_env, "SKILL_NAME", run->skill_name);

@@ -77,7 +77,7 @@ def make_hosts(options):
     """Software hosts with more peers than the usual ones have. The folder of their files."""
     share, usual = options.build / "share" / "bench", options.build / "share" / "skillvm"
     share.mkdir(parents=True, exist_ok=True)
-    for name in ("vmlinux", "python.erofs", "python.modules"):
+    for name in ("vmlinux", "python.erofs", "python.modules", "python.manifest"):
         link = share / name
         link.unlink(missing_ok=True)
         link.symlink_to((usual / name).resolve(strict=True))

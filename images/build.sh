@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds a guest root image from a recipe and prints its path, NAME.erofs; beside it NAME.modules
-# lists what the recipe says is worth warming, NAME.packages what it is made of:
+# lists what the recipe says is worth warming, NAME.packages what it is made of, NAME.manifest
+# the modules and programs that a skill finds in it:
 #
 #   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
 #       --input init=build/bin/skillvm-init --input zygote=build/share/zygote \
@@ -71,10 +72,13 @@ mkdir -p "$work/archives/partial" "$cache/debs/partial" "$cache/resolved"
 : >"$work/status"
 name=$("$tool" show "$recipe" name)
 packages=$("$tool" show "$recipe" packages)
+# Its own file and those that it extends.
+sources=$("$tool" show "$recipe" sources)
 
 # What apt answers depends on its lists and settings only; asking takes a second.
 question=$({
-    cat "$recipe" "$here/build.sh"
+    # shellcheck disable=SC2086 # a list of paths without spaces
+    cat $sources "$here/build.sh"
     ls -lnR --time-style=full-iso /var/lib/apt/lists /etc/apt 2>/dev/null
 } | digest)
 resolved=$cache/resolved/$question
@@ -92,21 +96,41 @@ if [ ! -s "$resolved" ]; then
 fi
 
 base_key=$({
-    cat "$resolved" "$recipe"
+    # shellcheck disable=SC2086
+    cat "$resolved" $sources
     cd "$here" && sha256sum build.sh image-tree.c recipe.c tree.c
 } | digest)
 base=$cache/rootfs-$base_key.tar
 
+# The Python of the image whose files are in a folder, with arguments.
+image_python() {
+    tree=$1
+    shift
+    loader=$(echo "$tree"/usr/lib/*/ld-linux-*.so.*)
+    (cd "$tree" && PYTHONHOME="$tree/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
+        "$loader" --library-path "$(dirname "$loader")" usr/bin/python3 -S -s -E "$@")
+}
+
 compile_python() {
-    python=$(echo "$work"/rootfs/usr/lib/*/ld-linux-*.so.*)
-    libraries=$(dirname "$python")
     # The image's own interpreter, one process and a fixed hash seed: the bytes of a .pyc depend
     # on both. -s and -p: the paths in tracebacks are those of the guest.
     # shellcheck disable=SC2046 # a list of folders without spaces
-    (cd "$work/rootfs" && PYTHONHOME="$work/rootfs/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
-        "$python" --library-path "$libraries" usr/bin/python3 -S -s -E -m compileall -q -f \
+    image_python "$work/rootfs" -m compileall -q -f \
         --invalidation-mode unchecked-hash -s "$work/rootfs" -p / \
-        $("$tool" show "$recipe" compile_python | sed "s,^,$work/rootfs/,")) >&2
+        $("$tool" show "$recipe" compile_python | sed "s,^,$work/rootfs/,") >&2
+}
+
+# What a skill finds in the image whose files are in a folder: programs where its PATH leads, and
+# no links that lead nowhere.
+manifest() {
+    {
+        for file in "$1"/usr/bin/*; do
+            target=$file
+            case $(readlink "$file") in /*) target=$1$(readlink "$file") ;; esac
+            if [ -f "$target" ] && [ -x "$target" ]; then echo "program ${file##*/}"; fi
+        done
+        if [ -e "$1/usr/bin/python3" ]; then image_python "$1" "$here/manifest.py" "$1"; fi
+    } | sort -u
 }
 
 if [ ! -s "$base" ]; then
@@ -138,6 +162,7 @@ fi
 image_key=$({
     echo "$base_key"
     mkfs.erofs --version 2>&1 | head -n 1
+    sha256sum <"$here/manifest.py"
     for input in $inputs; do
         echo "${input%%=*}"
         (cd "${input#*=}" 2>/dev/null && find . -maxdepth 1 -type f -exec sha256sum {} + | sort) ||
@@ -162,6 +187,8 @@ if [ ! -s "$image" ]; then
     "$tool" show "$recipe" warm >"$work/modules"
     mv "$work/modules" "$cache/$image_key/$name.modules"
     cp "$resolved" "$cache/$image_key/$name.packages"
+    manifest "$work/tree" >"$work/manifest"
+    mv "$work/manifest" "$cache/$image_key/$name.manifest"
     mv "$work/image" "$image"
 fi
 # The newest few are kept: going back a commit is common, going back a week is not.

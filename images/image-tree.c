@@ -18,7 +18,7 @@
 
 static const char USAGE[] =
     "usage: image-tree show RECIPE "
-    "name|suite|packages|inputs|compile_python|warm\n"
+    "name|suite|packages|inputs|compile_python|warm|sources\n"
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
     "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n";
@@ -34,7 +34,8 @@ static int show(const struct recipe *recipe, const char *what)
                  {"packages", NULL, &recipe->packages},
                  {"inputs", NULL, &recipe->inputs},
                  {"compile_python", NULL, &recipe->compile_python},
-                 {"warm", NULL, &recipe->warm}};
+                 {"warm", NULL, &recipe->warm},
+                 {"sources", NULL, &recipe->sources}};
     size_t at = 0;
 
     while (at < sizeof(shown) / sizeof(shown[0]) && strcmp(shown[at].name, what) != 0)
@@ -132,32 +133,31 @@ static int add(const struct recipe *recipe, const char *folder, char **assignmen
     return add_inputs(recipe, assignments, fds, n, err);
 }
 
+/* As the usage says; -EINVAL without a message where it does not. */
+static int obey(char **argv, size_t n_more, struct recipe *recipe, struct err *err)
+{
+    int r = recipe_load(argv[2], recipe, err);
+
+    if (r < 0)
+        return r;
+    if (!strcmp(argv[1], "show"))
+        return show(recipe, argv[3]);
+    if (!strcmp(argv[1], "unpack"))
+        return unpack(recipe, argv[3], argv + 4, n_more, err);
+    return strcmp(argv[1], "add") == 0 ? add(recipe, argv[3], argv + 4, n_more, err) : -EINVAL;
+}
+
 int main(int argc, char **argv)
 {
     struct recipe recipe = {0};
     struct err err = {0};
+    int r;
 
     if (argc < 4) {
         fputs(USAGE, stderr);
         return 2;
     }
-    FILE *file = fopen(argv[2], "re");
-    if (!file) {
-        log_error("image", "recipe=%s error=%s", argv[2], strerror(errno));
-        return 1;
-    }
-    int r = recipe_read(file, &recipe, &err);
-    fclose(file);
-    if (r < 0)
-        err_prefix(&err, "%s", argv[2]);
-    else if (!strcmp(argv[1], "show"))
-        r = show(&recipe, argv[3]);
-    else if (!strcmp(argv[1], "unpack"))
-        r = unpack(&recipe, argv[3], argv + 4, (size_t)argc - 4, &err);
-    else if (!strcmp(argv[1], "add"))
-        r = add(&recipe, argv[3], argv + 4, (size_t)argc - 4, &err);
-    else
-        r = -EINVAL;
+    r = obey(argv, (size_t)argc - 4, &recipe, &err);
     recipe_finish(&recipe);
     if (r < 0 && !err.code) {
         fputs(USAGE, stderr);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/cleanup.h"
 #include "base/dotted.h"
 
 enum value_kind { VALUE_NONE, VALUE_MODULE, VALUE_MODE, VALUE_TEXT, VALUE_INPUT };
@@ -30,6 +31,9 @@ static const struct key LIST_KEYS[] = {
     {"files", offsetof(struct recipe, files), VALUE_TEXT},
     {"inputs", offsetof(struct recipe, inputs), VALUE_INPUT},
 };
+
+/* A recipe, what it extends, and so on. */
+#define EXTENDS_MAX 4u
 
 struct reader {
     yaml_document_t *document;
@@ -187,6 +191,8 @@ static int read_document(struct reader *r, struct recipe *recipe)
             result = read_name(r, value, &recipe->name);
         else if (name && !strcmp(name, "suite"))
             result = read_name(r, value, &recipe->suite);
+        else if (name && !strcmp(name, "extends"))
+            result = read_name(r, value, &recipe->extends);
         for (size_t i = 0; name && i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]); i++) {
             if (strcmp(name, LIST_KEYS[i].name) != 0)
                 continue;
@@ -198,8 +204,8 @@ static int read_document(struct reader *r, struct recipe *recipe)
         if (result < 0)
             return result;
     }
-    if (!recipe->name || !recipe->suite || !recipe->packages.len)
-        return err_set(r->err, EINVAL, "name, suite and packages are needed");
+    if (!recipe->name || (!recipe->extends && (!recipe->suite || !recipe->packages.len)))
+        return err_set(r->err, EINVAL, "name, and suite and packages or extends, are needed");
     return 0;
 }
 
@@ -230,19 +236,127 @@ int recipe_read(FILE *file, struct recipe *ret_recipe, struct err *err)
     return 0;
 }
 
+static int add_source(struct recipe *recipe, const char *path)
+{
+    struct recipe_item *items = calloc(1, sizeof(*items));
+
+    if (!items || !(items->path = strdup(path))) {
+        free(items);
+        return -ENOMEM;
+    }
+    recipe->sources = (struct recipe_list){.items = items, .len = 1};
+    return 0;
+}
+
+/* Puts the items of base before those of list; nothing is left in base. */
+static int prepend(struct recipe_list *list, struct recipe_list *base)
+{
+    size_t len = base->len + list->len;
+    struct recipe_item *items =
+        len > 0 ? reallocarray(base->items, len, sizeof(*items)) : base->items;
+
+    if (len > 0 && !items)
+        return -ENOMEM;
+    if (list->len > 0)
+        memcpy(items + base->len, list->items, list->len * sizeof(*items));
+    free(list->items);
+    *list = (struct recipe_list){.items = items, .len = len};
+    *base = (struct recipe_list){0};
+    return 0;
+}
+
+static int merge(struct recipe *recipe, struct recipe *base)
+{
+    int r = prepend(&recipe->sources, &base->sources);
+
+    for (size_t i = 0; i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]) && r == 0; i++) {
+        void *list = (char *)recipe + LIST_KEYS[i].offset;
+        void *of_base = (char *)base + LIST_KEYS[i].offset;
+
+        r = prepend(list, of_base);
+    }
+    if (!recipe->suite) {
+        recipe->suite = base->suite;
+        base->suite = NULL;
+    }
+    return r;
+}
+
+static int load(const char *path, unsigned depth, struct recipe *recipe, struct err *err);
+
+/* Adds what a recipe extends, which is in the same folder. */
+static int load_base(const char *path, unsigned depth, struct recipe *recipe, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0;
+    _cleanup_free_ char *base_path = NULL;
+    struct recipe base = {0};
+    int r;
+
+    if (depth == EXTENDS_MAX)
+        return err_set(err, EINVAL, "%s: too many recipes extend one another", path);
+    if (asprintf(&base_path, "%.*s%s", folder, path, recipe->extends) < 0) {
+        base_path = NULL;
+        return err_set(err, ENOMEM, "out of memory");
+    }
+    r = load(base_path, depth + 1, &base, err);
+    if (r < 0)
+        return r;
+    r = merge(recipe, &base);
+    recipe_finish(&base);
+    return r < 0 ? err_set(err, -r, "out of memory") : 0;
+}
+
+/* The recipe is untouched on failure. */
+static int load(const char *path, unsigned depth, struct recipe *recipe, struct err *err)
+{
+    struct recipe read = {0};
+    FILE *file = fopen(path, "re");
+    int r;
+
+    if (!file)
+        return err_set_errno(err, errno, "%s", path);
+    r = recipe_read(file, &read, err);
+    fclose(file);
+    if (r < 0) {
+        err_prefix(err, "%s", path);
+        return r;
+    }
+    r = add_source(&read, path) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+    if (r == 0 && read.extends)
+        r = load_base(path, depth, &read, err);
+    if (r < 0)
+        recipe_finish(&read);
+    else
+        *recipe = read;
+    return r;
+}
+
+int recipe_load(const char *path, struct recipe *ret_recipe, struct err *err)
+{
+    return load(path, 1, ret_recipe, err);
+}
+
+static void list_finish(struct recipe_list *list)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        free(list->items[i].path);
+        free(list->items[i].value);
+    }
+    free(list->items);
+}
+
 void recipe_finish(struct recipe *recipe)
 {
     for (size_t i = 0; i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]); i++) {
         void *at = (char *)recipe + LIST_KEYS[i].offset;
-        struct recipe_list *list = at;
-        for (size_t j = 0; j < list->len; j++) {
-            free(list->items[j].path);
-            free(list->items[j].value);
-        }
-        free(list->items);
+
+        list_finish(at);
     }
+    list_finish(&recipe->sources);
     free(recipe->name);
     free(recipe->suite);
+    free(recipe->extends);
     memset(recipe, 0, sizeof(*recipe));
 }
 

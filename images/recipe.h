@@ -30,6 +30,7 @@ struct recipe_list {
 struct recipe {
     char *name;
     char *suite;
+    char *extends;               /* the file of another recipe beside it, or NULL */
     struct recipe_list packages; /* in path */
     struct recipe_list drop;     /* patterns in path */
     struct recipe_list keep;
@@ -39,6 +40,8 @@ struct recipe {
     struct recipe_list inputs;      /* value: name, mode */
     struct recipe_list compile_python;
     struct recipe_list warm; /* names of Python modules in path */
+    struct recipe_list
+        sources; /* of recipe_load: the files it came from, the first one first */
 };
 
 /*
@@ -46,6 +49,11 @@ struct recipe {
  * *ret_recipe is the caller's, to be finished; untouched on failure.
  */
 int recipe_read(FILE *file, struct recipe *ret_recipe, struct err *err);
+/*
+ * Reads the recipe of a file and those that it extends: their items come before its own. As
+ * recipe_read, with the file in the message; -errno where one cannot be read.
+ */
+int recipe_load(const char *path, struct recipe *ret_recipe, struct err *err);
 
 /* Frees what recipe_read gave; safe on a zeroed recipe. */
 void recipe_finish(struct recipe *recipe);

@@ -6,9 +6,10 @@
 #                            [--packages FILE] [--no-payload]
 #
 #   --build DIR       the CMake build directory: its bin/ goes into the payload, unmodified
-#   --share DIR       holds vmlinux, python.erofs and python.modules (all go into the payload); gets
-#                     softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} as symlinks, and what
-#                     is in two of them: {vmlinuz,root}.packages
+#   --share DIR       holds vmlinux and python.{erofs,modules,manifest}, which go into the payload,
+#                     and so do other images; gets softhost/{vmlinuz,initrd.img,root.erofs,
+#                     payload.erofs} as symlinks, and what is in two of them:
+#                     {vmlinuz,root}.packages
 #   --kernel VERSION  also with Debian's other kernel of that version (6.12): gets
 #                     softhost/VERSION/{vmlinuz,initrd.img}
 #   --vmx             also for Bochs, whose processor has VMX: gets softhost/vmx/boot.iso, or
@@ -241,12 +242,13 @@ make_payload() {
         [ -x "$build/bin/$p" ] || fail "$build/bin/$p is missing; build first"
         programs="$programs $build/bin/$p"
     done
-    guest='vmlinux python.erofs python.modules'
-    for f in $guest; do
+    for f in vmlinux python.erofs python.modules python.manifest; do
         [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
     done
+    # And what other images there are.
+    guest=$(cd "$share" && echo vmlinux *.erofs *.modules *.manifest)
     # shellcheck disable=SC2086
-    hash=$({ cat $programs && cd "$share" && cat $guest; } | digest build.sh)
+    hash=$({ cat $programs && cd "$share" && echo $guest && cat $guest; } | digest build.sh)
     if [ ! -e "$cache/payload-$hash" ]; then
         mkdir -p "$work/p/bin" "$work/p/share/skillvm" "$work/payload.out"
         # shellcheck disable=SC2086

@@ -70,7 +70,7 @@ static void test_refusals_say_where(void **state)
     } cases[] = {
         {"", "not a mapping"},
         {"- a\n", "not a mapping"},
-        {"name: x\nsuite: y\n", "name, suite and packages are needed"},
+        {"name: x\nsuite: y\n", "name, and suite and packages or extends, are needed"},
         {HEAD "pakages: [a]\n", "line 4: unknown key"},
         {HEAD "name: again\n", "line 4: needs one plain word, once"},
         {HEAD "packages: [a]\n", "line 4: the same key twice"},
@@ -117,15 +117,71 @@ static void test_the_recipes_in_the_tree(void **state)
     if (!source)
         skip();
     assert_true(snprintf(path, sizeof(path), "%s/images/python.yaml", source) > 0);
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    assert_int_equal(recipe_read(file, &r, &err), 0);
-    fclose(file);
+    assert_int_equal(recipe_load(path, &r, &err), 0);
     assert_string_equal(r.name, "python");
     assert_true(recipe_wants(&r, "usr/share/doc/python3/copyright"));
     assert_true(recipe_wants(&r, "usr/bin/python3.11"));
     assert_false(recipe_wants(&r, "usr/bin/dpkg-query"));
     recipe_finish(&r);
+    assert_true(snprintf(path, sizeof(path), "%s/images/data.yaml", source) > 0);
+    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_string_equal(r.name, "data");
+    assert_string_equal(r.suite, "bookworm");
+    assert_string_equal(r.packages.items[0].path, "python3");
+    assert_int_equal(r.sources.len, 2);
+    recipe_finish(&r);
+}
+
+static void write_recipe(const char *dir, const char *name, const char *text)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* One that extends another has that one's items, and then its own. */
+static void test_a_recipe_extends_another(void **state)
+{
+    char dir[] = "/tmp/skillvm-unit.XXXXXX", path[64], command[128];
+    struct recipe r = {0};
+    struct err err = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    write_recipe(dir, "a.yaml", HEAD "drop: [usr/share/doc]\nlinks: {bin: usr/bin}\n");
+    write_recipe(dir, "b.yaml",
+                 "name: b\nextends: a.yaml\npackages: [jq]\nkeep: [usr/share/doc/jq]\n");
+    snprintf(path, sizeof(path), "%s/b.yaml", dir);
+    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_string_equal(r.name, "b");
+    assert_string_equal(r.suite, "bookworm");
+    assert_int_equal(r.packages.len, 2);
+    assert_string_equal(r.packages.items[0].path, "bash");
+    assert_string_equal(r.packages.items[1].path, "jq");
+    assert_int_equal(r.links.len, 1);
+    assert_true(recipe_wants(&r, "usr/share/doc/jq/x"));
+    assert_false(recipe_wants(&r, "usr/share/doc/bash/x"));
+    assert_string_equal(r.sources.items[1].path, path);
+    recipe_finish(&r);
+    write_recipe(dir, "b.yaml", "name: b\nextends: b.yaml\n");
+    assert_int_equal(recipe_load(path, &r, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "/b.yaml: too many recipes extend one another"));
+    assert_null(r.name);
+    write_recipe(dir, "b.yaml", "name: b\nextends: ../a.yaml\n");
+    err = (struct err){0};
+    assert_int_equal(recipe_load(path, &r, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "/b.yaml: line 2: needs one plain word, once"));
+    write_recipe(dir, "b.yaml", "name: b\nextends: c.yaml\n");
+    err = (struct err){0};
+    assert_int_equal(recipe_load(path, &r, &err), -ENOENT);
+    assert_non_null(strstr(err.message, "/c.yaml: "));
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    assert_int_equal(system(command), 0);
 }
 
 int main(void)
@@ -134,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_everything_a_recipe_may_say),
         cmocka_unit_test(test_refusals_say_where),
         cmocka_unit_test(test_the_recipes_in_the_tree),
+        cmocka_unit_test(test_a_recipe_extends_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

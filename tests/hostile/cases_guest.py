@@ -143,7 +143,7 @@ def cannot_write_the_system(world):
     source = r'''
 report = {}
 for folder in ("/", "/usr", "/usr/bin", "/etc", "/sbin", "/sandbox", "/sandbox/skill",
-               "/sandbox/scripts", "/sandbox/in", "/run", "/dev", "/var", "/usr/lib/skillvm",
+               "/sandbox/scripts", "/run", "/dev", "/var", "/usr/lib/skillvm",
                "/usr/lib/python3/dist-packages"):
     report["create in " + folder] = call(lambda: os.close(os.open(folder + "/new", os.O_CREAT | os.O_WRONLY)))
 for path in ("/etc/passwd", "/usr/bin/python3", "/sandbox/skill/main.py", "/sandbox/input.json",

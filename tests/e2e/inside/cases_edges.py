@@ -61,9 +61,15 @@ print(json.dumps({k: os.environ.get(k) for k in ("MINE", "EMPTY", "LINES_", "PAT
     for name in (
         "PATH HOME LD_PRELOAD PYTHONPATH NODE_OPTIONS SANDBOX_INPUT SKILL_NAME".split()
     ):
-        answer = world.client.execute(archive, env={name: "x"})
-        check_equal(answer.status, 400, f"HTTP status for {name}")
-        check_in(name, answer.json["message"], "message")
+        result = world.client.run_ok(archive, env={name: "x"})
+        check_in(f"variable {name} is reserved", str(result["warnings"]), "warnings")
+        check_equal(result["output"]["HOME"], "/tmp", "HOME")
+    result = world.client.run_ok(
+        python_skill('import sys; print(sys.stdout.write_through)'),
+        env={"PYTHONUNBUFFERED": "1"},
+    )
+    check_equal(result["stdout"], "True\n", "an unbuffered interpreter")
+    check_equal(result["warnings"], [], "warnings")
     for env in ({"A=B": "x"}, {"": "x"}, {"A": "x\0y"}, {"A": 1}, ["A"], {"A": "x" * 70000}):
         answer = world.client.execute(archive, env=env)
         check(answer.status in (400, 413), f"HTTP {answer.status} for {shorten(env)}")
@@ -167,8 +173,8 @@ print(json.dumps({
     output = world.client.run_ok(python_skill(source))["output"]
     names = output["names"]
     check_equal(names["SANDBOX_OUTPUT"], "/sandbox/out/output.json", "SANDBOX_OUTPUT")
-    check_equal(names["SANDBOX_FILES_DIR"], "/sandbox/out/files", "SANDBOX_FILES_DIR")
-    check_equal(names["SANDBOX_INPUT_DIR"], "/sandbox/in", "SANDBOX_INPUT_DIR")
+    check_equal(names["SANDBOX_FILES_DIR"], "/sandbox/out/files/", "SANDBOX_FILES_DIR")
+    check_equal(names["SANDBOX_INPUT_DIR"], "/sandbox/in/", "SANDBOX_INPUT_DIR")
     check_equal(output["in"], [], "/sandbox/in")
     check_equal(output["net"], ["lo"], "network interfaces")
 

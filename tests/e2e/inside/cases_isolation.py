@@ -9,6 +9,7 @@ import time
 
 from harness import Failed, case, check, check_equal, python_skill, shorten, wait_until
 from snapshot_file import kernel_places
+from traces import TRACES
 
 RUNS = 200
 # Executions before the daemon's memory and descriptors are taken as its resting state: its page
@@ -16,39 +17,6 @@ RUNS = 200
 WARM_UP = 100
 # The pool's threads each take an arena of the allocator's when they first have work to do.
 RSS_GROWTH_KIB = 1024
-
-TRACES = r"""
-import json, os, pathlib, random, subprocess, sys, uuid
-
-def processes():
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
-            try:
-                uid = os.stat(f"/proc/{entry}").st_uid
-                line = open(f"/proc/{entry}/cmdline").read().replace("\0", " ").strip()
-            except OSError:
-                continue
-            if uid == os.getuid():
-                found.append(line)
-    return found
-
-marker = pathlib.Path("/tmp/marker")
-report = {
-    "marker": marker.exists(),
-    "tmp": sorted(os.listdir("/tmp")),
-    "env": os.environ.get("LEFT_BY_ANOTHER"),
-    "processes": processes(),
-    "sandbox": sorted(os.listdir("/sandbox/out")),
-    "random": [random.random(), os.urandom(16).hex(), str(uuid.uuid4())],
-}
-marker.write_text("left")
-os.environ["LEFT_BY_ANOTHER"] = "1"
-pathlib.Path("/sandbox/out/files/left.txt").write_text("left")
-subprocess.Popen(["sleep", "1000"], start_new_session=True, stdin=subprocess.DEVNULL,
-                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-json.dump(report, open(os.environ["SANDBOX_OUTPUT"], "w"))
-"""
 
 TWIN = r"""
 import json, os, random, secrets, tempfile, time, uuid
@@ -222,6 +190,19 @@ def run_twin(world):
     return result["output"], lags
 
 
+def check_clock(world, lags):
+    """A line arrives after it is printed, so the smallest lag is the nearest to the difference of
+    the clocks. On a busy machine all may be late: a wrong clock is so each time."""
+    for _ in range(5):
+        check(lags, "no time was printed")
+        if min(lags) <= 0.1:
+            break
+        lags = run_twin(world)[1]
+    check(
+        -0.1 <= min(lags) <= 0.1, f"the guest's clock is {-min(lags):+.3f} s from the host's"
+    )
+
+
 @case
 def clones_never_agree(world):
     """Two clones of one snapshot, started together, three times over."""
@@ -235,13 +216,7 @@ def clones_never_agree(world):
                     others = seen.setdefault(name, set())
                     check(value not in others, f"two clones agree on {name}: {value}")
                     others.add(value)
-                # A line arrives after it is printed, so the smallest lag is the nearest to the
-                # difference of the clocks.
-                check(lags, "no time was printed")
-                check(
-                    -0.1 <= min(lags) <= 0.1,
-                    f"the guest's clock is {-min(lags):+.3f} s from the host's",
-                )
+                check_clock(world, lags)
 
 
 def equal_in_most(reports):

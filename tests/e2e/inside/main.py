@@ -25,12 +25,17 @@ SUITES = {
         "cases_edges",
         "cases_lifetime",
         "cases_network",
-        "cases_owners",
         "cases_profiles",
-        "cases_resets",
+    ),
+    "hostile": (
+        "cases_guest",
+        "cases_caller",
+        "cases_machine",
+        "cases_owners",
+        "cases_skill_resets",
+        "cases_reset",
         "cases_siege",
     ),
-    "hostile": ("cases_guest", "cases_caller", "cases_machine", "cases_reset"),
 }
 # What another processor or kernel of the host may change: the machine, and what its guest can do.
 MACHINE = {
@@ -39,7 +44,7 @@ MACHINE = {
     "cases_lifetime",
     "cases_owners",
     "cases_profiles",
-    "cases_resets",
+    "cases_skill_resets",
     "cases_guest",
     "cases_machine",
     "cases_reset",

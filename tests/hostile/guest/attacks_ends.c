@@ -214,6 +214,7 @@ static void loop_stale(void)
             (void)*(volatile uint64_t *)(uintptr_t)(STALE_VA + i * PAGE);
         }
         (void)*(volatile uint64_t *)(uintptr_t)STALE_LARGE_VA;
+        __asm__ volatile("pause"); /* see spin_here in start.S */
     }
 }
 

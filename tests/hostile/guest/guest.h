@@ -98,7 +98,7 @@ void idle_until_resumed(const volatile uint64_t *generation, uint64_t old,
 _Noreturn void enter_mode(unsigned mode);
 _Noreturn void enter_ring(uint64_t cs, uint64_t ss, uint64_t rflags, uint64_t rip,
                           uint64_t rsp);
-extern uint8_t trap_stubs[], low_code[], low_code_end[], user_spin[], ring_spin[];
+extern uint8_t trap_stubs[], low_code[], low_code_end[], user_spin[];
 extern uint8_t wipe_code[], wipe_code_end[];
 extern uint64_t pml4[512];
 extern uint64_t gdt[GDT_ENTRIES];

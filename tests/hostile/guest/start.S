@@ -5,6 +5,15 @@
  */
 #include "tests/hostile/guest/guest.h"
 
+/*
+ * For ever. Bochs 2.7 holds interrupts back from its host as long as a guest runs that was
+ * entered with interrupts off, until it exits: KVM has VMX exit at a PAUSE in a loop.
+ */
+    .macro spin_here
+1:  pause
+    jmp 1b
+    .endm
+
     .section .text.start, "ax"
     .code64
     .globl guest_start
@@ -156,11 +165,9 @@ enter_ring:
     iretq
 
 /* What another ring runs. */
-    .globl user_spin, ring_spin
+    .globl user_spin
 user_spin:
-ring_spin:
-    pause
-    jmp user_spin
+    spin_here
 
 /* "end" and a line feed in the mode that follows; the operand reaches the serial port. */
     .macro say_end
@@ -194,7 +201,7 @@ compat:
     cmpl $MODE_COMPAT, %ebx
     jne 2f
     say_end
-1:  jmp 1b
+    spin_here
 
 2:  movl %cr0, %eax
     andl $0x7fffffff, %eax
@@ -207,7 +214,7 @@ compat:
     jne 3f
     say_end
     hlt
-1:  jmp 1b
+    spin_here
 
 3:  cmpl $MODE_PAE, %ebx
     jne 4f
@@ -217,7 +224,7 @@ compat:
     orl $0x80000000, %eax
     movl %eax, %cr0
     say_end
-1:  jmp 1b
+    spin_here
 
 4:  cmpl $MODE_PSE, %ebx
     jne 5f
@@ -229,7 +236,7 @@ compat:
     orl $0x80000000, %eax
     movl %eax, %cr0
     say_end
-1:  jmp 1b
+    spin_here
 
 5:  cmpl $MODE_V86, %ebx
     jne 6f
@@ -260,7 +267,7 @@ low_protected16:
     movw $SEL_DATA16, %ax
     movw %ax, %ss
     call low_say_end
-1:  jmp 1b
+    spin_here
 7:  movl %cr0, %eax
     andl $~1, %eax
     movl %eax, %cr0
@@ -273,7 +280,7 @@ low_real:
     movw $LOW_GPA, %sp
     call low_say_end
     hlt
-1:  jmp 1b
+    spin_here
 low_say_end:
     movb $'e', %al
     movb %al, (%edi)
@@ -284,7 +291,9 @@ low_say_end:
     movb $'\n', %al
     movb %al, (%edi)
     ret
+/* At privilege level 3 no PAUSE exits, but this does. */
 low_v86:
+    cpuid
     jmp low_v86
 low_code_end:
 
@@ -306,7 +315,7 @@ wipe_code:
     movb $'n', (%r8)
     movb $'d', (%r8)
     movb $'\n', (%r8)
-2:  jmp 2b
+    spin_here
 wipe_code_end:
 
     .data

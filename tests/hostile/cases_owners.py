@@ -10,11 +10,11 @@ import pathlib
 import random
 import re
 
-from cases_isolation import TRACES
 from harness import case, check, check_equal, check_success, python_skill, shorten, wait_until
+from tenants import JSON, make_tenant
+from traces import TRACES
 
 RUNS = int(os.environ.get("OWNER_RUNS") or 10)
-JSON = {"Content-Type": "application/json"}
 
 
 class Owner:
@@ -39,17 +39,13 @@ class Owner:
         return check_success(answer.json, f"{self.name}: ")
 
 
-def make_owners(client):
+def make_owners(daemon):
     """Two tenants with one skill in common, byte for byte, and another of the first one's."""
     owners = []
     for tenant, skills in (("a", ("traces", "other")), ("b", ("traces",))):
-        made = client.request("POST", "/v1/admin/tenants", json.dumps({"name": tenant}), JSON)
-        check_equal(made.status, 201, f"tenant {tenant}: {shorten(made.body)}")
-        said = {"name": tenant, "tenant": made.json["id"]}
-        key = client.request("POST", "/v1/admin/keys", json.dumps(said), JSON)
-        check_equal(key.status, 201, f"a key of {tenant}: {shorten(key.body)}")
+        key = make_tenant(daemon, tenant)
         for skill in skills:
-            owners.append(Owner(client, tenant, key.json["key"], skill))
+            owners.append(Owner(daemon.client, tenant, key, skill))
             owners[-1].push(TRACES if skill == "traces" else TRACES + "\n# another one\n")
     return owners
 
@@ -100,7 +96,7 @@ def owners_never_meet(world):
     daemon = world.copy_of_snapshots("owners", ["--max-running", "4"], kept=4)
     daemon.start()
     try:
-        owners = make_owners(daemon.client)
+        owners = make_owners(daemon)
         seen = Traces()
         owner_of = {}
         turns = owners * RUNS

@@ -16,9 +16,9 @@ import tarfile
 import time
 
 from harness import Failed, Skipped, case, check, check_equal
-from reset_driver import Machine
+from reset_driver import Broken, Machine
 
-BUILT = pathlib.Path(__file__).resolve().parents[2] / "hostile-guest"
+BUILT = pathlib.Path(__file__).resolve().parents[1] / "hostile-guest"
 RESETS = int(os.environ.get("SKILL_RESETS") or 60)
 # An emulated machine on a busy one.
 TIMEOUT = 120
@@ -134,12 +134,11 @@ class Guest:
                 return
 
 
-@case
-def resets_after_ordinary_skills(world):
+def verifier(world):
+    """The VMM that verifies, where it can be executed, and the files of a snapshot."""
     program = BUILT / "skillvm-vmm-verify"
     if not program.exists():
         raise Skipped("skillvm-vmm-verify is not built")
-    # Where it can be executed.
     vmm = world.root / program.name
     shutil.copy(program, vmm)
     snapshots = sorted((world.daemon.data / "snapshots").glob("*/state"))
@@ -147,6 +146,27 @@ def resets_after_ordinary_skills(world):
     folder = snapshots[0].parent
     files = {"image": pathlib.Path(world.share) / "python.erofs"}
     files |= {name: folder / name for name in ("state", "memory", "working-set")}
+    return vmm, files
+
+
+@case
+def a_machine_that_cannot_be_reset_says_so(world):
+    vmm, files = verifier(world)
+    machine = Machine(vmm, "restore", files)
+    try:
+        Guest(machine).wait(READY)
+        machine.reset()
+        raise Failed("it was reset")
+    except Broken as problem:
+        check("without --reusable" in str(problem), f"it says: {problem}")
+    finally:
+        machine.close()
+        vmm.unlink()
+
+
+@case
+def resets_after_ordinary_skills(world):
+    vmm, files = verifier(world)
     seed = int(os.environ.get("SKILL_SEED") or random.SystemRandom().getrandbits(32))
     print(f"resets: SKILL_SEED={seed}", flush=True)
     draw = random.Random(seed)

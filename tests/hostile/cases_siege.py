@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 
-from cases_network import TcpClient, check_health, free_port
+from callers import TcpClient, check_health, free_port
 from harness import (
     Skipped,
     case,
@@ -22,10 +22,10 @@ from harness import (
     shorten,
     wait_until,
 )
+from tenants import JSON, make_tenant
 
 SECONDS = int(os.environ.get("SIEGE_S") or 5)
 PROBES = 1000 if SECONDS > 60 else 300
-JSON = {"Content-Type": "application/json"}
 MIB = 1 << 20
 WATERMARK = 256 * MIB  # what the daemon's default leaves of the disk
 STORAGE = 64 * MIB  # what the tenant may store
@@ -104,18 +104,6 @@ def a_byte_of_a_body(sock):
 def a_byte_of_an_answer(sock):
     if not sock.recv(1):
         raise OSError("ended")
-
-
-def make_tenant(daemon, name, **limits):
-    """A client with a key of a new tenant's."""
-    made = daemon.client.request(
-        "POST", "/v1/admin/tenants", json.dumps({"name": name, "limits": limits}), JSON
-    )
-    check_equal(made.status, 201, f"tenant {name}: {shorten(made.body)}")
-    said = {"name": name, "tenant": made.json["id"]}
-    key = daemon.client.request("POST", "/v1/admin/keys", json.dumps(said), JSON)
-    check_equal(key.status, 201, f"a key of {name}: {shorten(key.body)}")
-    return key.json["key"]
 
 
 def push(client, source, name):

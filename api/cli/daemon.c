@@ -97,12 +97,22 @@ static void show_log_tail(const char *path)
     (void)fclose(log);
 }
 
-static void exec_daemon(const struct cli *cli)
+static void exec_daemon(const struct cli *cli, const struct daemon_settings *settings)
 {
+    const char *argv[12] = {"skillvmd",    "--socket", cli->socket_path, "--data",
+                            cli->data_dir, "--share",  cli->share_dir};
+    size_t n = 7;
     char path[PATH_MAX];
 
-    execl(cli_sibling(cli, "skillvmd", path), "skillvmd", "--socket", cli->socket_path,
-          "--data", cli->data_dir, "--share", cli->share_dir, (char *)NULL);
+    if (settings->listen) {
+        argv[n++] = "--listen";
+        argv[n++] = settings->listen;
+    }
+    if (settings->config) {
+        argv[n++] = "--config";
+        argv[n] = settings->config;
+    }
+    execv(cli_sibling(cli, "skillvmd", path), (char *const *)(uintptr_t)argv);
     cli_say("cannot run %s: %s", path, strerror(errno));
     _exit(127);
 }
@@ -125,7 +135,8 @@ static void write_mark(const struct cli *cli, const char *name, pid_t pid)
         cli_say("cannot write %s: %s", path, strerror(-result));
 }
 
-static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err *err)
+static pid_t fork_daemon(const struct cli *cli, const struct daemon_settings *settings,
+                         const char *log_path, struct err *err)
 {
     _cleanup_fd_ int log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     _cleanup_fd_ int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -143,7 +154,7 @@ static pid_t fork_daemon(const struct cli *cli, const char *log_path, struct err
     if (chdir("/") < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0 ||
         dup2(log_fd, STDERR_FILENO) < 0)
         _exit(127);
-    exec_daemon(cli);
+    exec_daemon(cli, settings);
     _exit(127);
 }
 
@@ -207,10 +218,12 @@ static void remove_leftovers(const struct cli *cli)
     mark_remove_stale(cli_join(cli->data_dir, ONE_SHOT_FILE, path));
 }
 
-static int start_native(const struct cli *cli, bool one_shot, struct err *err)
+static int start_native(const struct cli *cli, const struct daemon_settings *settings,
+                        bool one_shot, struct err *err)
 {
     char log_path[PATH_MAX];
-    pid_t pid = fork_daemon(cli, cli_join(cli->data_dir, "skillvmd.log", log_path), err);
+    pid_t pid =
+        fork_daemon(cli, settings, cli_join(cli->data_dir, "skillvmd.log", log_path), err);
 
     if (pid < 0)
         return pid;
@@ -242,19 +255,23 @@ static void on_host_progress(void *arg, const char *text)
     progress_tick(arg, what);
 }
 
-static struct host_options host_options(const struct cli *cli)
+static struct host_options host_options(const struct cli *cli,
+                                        const struct daemon_settings *settings)
 {
     return (struct host_options){
         .data_dir = cli->data_dir,
         .socket_path = cli->socket_path,
         .share_dir = cli->share_dir,
+        .listen = settings->listen,
+        .config = settings->config,
         .counting = host_counting_from_env(),
     };
 }
 
-static int start_soft(const struct cli *cli, bool one_shot, struct err *err)
+static int start_soft(const struct cli *cli, const struct daemon_settings *settings,
+                      bool one_shot, struct err *err)
 {
-    struct host_options options = host_options(cli);
+    struct host_options options = host_options(cli, settings);
     struct host_status status = {0};
     struct progress progress;
 
@@ -277,17 +294,20 @@ static int start_soft(const struct cli *cli, bool one_shot, struct err *err)
     return result;
 }
 
-int daemon_start(const struct cli *cli, bool soft, bool one_shot, struct err *err)
+int daemon_start(const struct cli *cli, const struct daemon_settings *settings, bool soft,
+                 bool one_shot, struct err *err)
 {
-    return soft ? start_soft(cli, one_shot, err) : start_native(cli, one_shot, err);
+    return soft ? start_soft(cli, settings, one_shot, err)
+                : start_native(cli, settings, one_shot, err);
 }
 
-int daemon_run_foreground(const struct cli *cli, bool soft)
+int daemon_run_foreground(const struct cli *cli, const struct daemon_settings *settings,
+                          bool soft)
 {
     if (!soft)
-        exec_daemon(cli);
+        exec_daemon(cli, settings);
 
-    struct host_options options = host_options(cli);
+    struct host_options options = host_options(cli, settings);
     return host_run(&options, -1);
 }
 
@@ -363,6 +383,21 @@ int daemon_stop(const struct cli *cli, struct err *err)
     return result;
 }
 
+bool daemon_may_have_skills(const struct cli *cli)
+{
+    static const char *const stores[] = {"skillvm.db", "softhost/disk.img"};
+    struct daemon_state state = {0};
+    char path[PATH_MAX];
+
+    if (daemon_find(cli, &state, NULL) < 0 || state.up)
+        return true;
+    for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
+        if (access(cli_join(cli->data_dir, stores[i], path), F_OK) == 0 || errno != ENOENT)
+            return true;
+    }
+    return false;
+}
+
 int daemon_lock(const struct cli *cli, bool alone, struct err *err)
 {
     char path[PATH_MAX];
@@ -391,6 +426,7 @@ void daemon_keep(const struct cli *cli)
 static int start_unless_up(const struct cli *cli, const char *host, bool *ret_started,
                            struct err *err)
 {
+    static const struct daemon_settings none;
     struct daemon_state state;
     bool soft;
     int result = daemon_find(cli, &state, err);
@@ -400,7 +436,7 @@ static int start_unless_up(const struct cli *cli, const char *host, bool *ret_st
     result = daemon_choose(cli, host, &soft, err);
     if (result < 0)
         return result;
-    result = daemon_start(cli, soft, true, err);
+    result = daemon_start(cli, &none, soft, true, err);
     *ret_started = result == 0;
     return result;
 }

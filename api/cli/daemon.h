@@ -18,6 +18,12 @@ struct daemon_state {
     pid_t pid; /* of who listens; 0 when not up */
 };
 
+/* How a daemon is started, besides its places. Borrowed; NULL where nothing was said. */
+struct daemon_settings {
+    const char *listen; /* a TCP address */
+    const char *config; /* the absolute path of its file of settings */
+};
+
 /* Looks who is there. 0, or -errno with err (a socket that may not be opened). */
 int daemon_find(const struct cli *cli, struct daemon_state *ret_state, struct err *err);
 
@@ -33,16 +39,24 @@ int daemon_choose(const struct cli *cli, const char *host, bool *ret_soft, struc
  * one_shot: the last `skillvm run` that uses it stops it.
  * 0; -errno with err (the log's last lines go to standard error). Nothing is left on failure.
  */
-int daemon_start(const struct cli *cli, bool soft, bool one_shot, struct err *err);
+int daemon_start(const struct cli *cli, const struct daemon_settings *settings, bool soft,
+                 bool one_shot, struct err *err);
 
 /* Runs it in the foreground. Returns only on failure or at its end, with an exit status. */
-int daemon_run_foreground(const struct cli *cli, bool soft);
+int daemon_run_foreground(const struct cli *cli, const struct daemon_settings *settings,
+                          bool soft);
 
 /*
  * Stops it: asks, waits, kills. Removes a stale socket. 0; -ESRCH when nothing was up; -errno
  * with err.
  */
 int daemon_stop(const struct cli *cli, struct err *err);
+
+/*
+ * Whether there may be registered skills: false where no daemon runs on the data directory, and
+ * none ever stored anything in it, here or in a software host.
+ */
+bool daemon_may_have_skills(const struct cli *cli);
 
 /*
  * Waits for the lock of starting and stopping, alone or with other users of a daemon. A

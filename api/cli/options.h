@@ -33,6 +33,9 @@ enum option_kind {
     OPTION_PROGRAM = 1u << 14,    /* before a command: --version */
     OPTION_GLOBAL = 1u << 15,     /* every command takes these: which daemon */
     OPTION_HELP = 1u << 16,       /* and -h, --help */
+    OPTION_REPLACE = 1u << 17,    /* --replace */
+    OPTION_LANG = 1u << 18,       /* --lang python|bash|shell */
+    OPTION_DAEMON = 1u << 19,     /* --listen ADDRESS, --config FILE */
     OPTION_OFFLINE = 1u << 31     /* none: the command needs no daemon */
 };
 
@@ -56,6 +59,7 @@ struct options {
     bool json;
     bool follow;
     bool strict;
+    bool replace;
     bool enable;
     bool disable;
     bool fresh;
@@ -83,7 +87,11 @@ struct options {
     const char *timeout;
     const char *script;
     const char *module;
+    const char *code;
+    const char *lang;
     const char *host;
+    const char *listen;
+    const char *config;
     /* Takes a value of an option that repeats. -1: go on; else the exit status. */
     int (*repeat)(void *ctx, const char *name, const char *value);
     void *ctx;

@@ -4,17 +4,60 @@
 #include "api/cli/daemon.h"
 #include "api/cli/verbs.h"
 #include "base/fd.h"
+#include "base/ip_address.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* The settings' file, absolute in path, for the daemon works elsewhere. 0 or -errno with err.
+ */
+static int find_config(const char *config, char path[PATH_MAX], struct err *err)
+{
+    _cleanup_fd_ int fd = open(config, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !realpath(config, path))
+        return err_set_errno(err, errno, "cannot read the settings \"%s\"", config);
+    return S_ISREG(st.st_mode)
+               ? 0
+               : err_set(err, EINVAL, "the settings \"%s\" are no regular file", config);
+}
+
+/* What the options say of a daemon that is started. path (PATH_MAX bytes) is for its file. */
+static int take_settings(const struct options *options, char *path, struct daemon_settings *ret,
+                         struct err *err)
+{
+    union ip_address address;
+
+    if (options->listen && ip_address_parse(options->listen, &address) == 0)
+        return err_set(err, EINVAL,
+                       "--listen %.64s: use an address and a port, such as 127.0.0.1:8080 or "
+                       "[::1]:8080",
+                       options->listen);
+    if (options->config && find_config(options->config, path, err) < 0)
+        return -EINVAL;
+    *ret = (struct daemon_settings){.listen = options->listen,
+                                    .config = options->config ? path : NULL};
+    return 0;
+}
 
 /* 1 if it is up already, and it is said; 0; or -errno with err. */
-static int find_up(const struct cli *cli, struct err *err)
+static int find_up(const struct cli *cli, const struct daemon_settings *settings,
+                   struct err *err)
 {
     struct daemon_state state;
     int result = daemon_find(cli, &state, err);
 
     if (result < 0 || !state.up)
         return result;
+    if (settings->listen || settings->config)
+        return err_set(
+            err, EALREADY,
+            "already up (process %d): --listen and --config are for a daemon that is "
+            "started; `skillvm down` stops this one",
+            (int)state.pid);
     daemon_keep(cli);
     cli_say("already up%s: process %d, socket %s", state.soft ? " (in the software host)" : "",
             (int)state.pid, cli->socket_path);
@@ -23,17 +66,22 @@ static int find_up(const struct cli *cli, struct err *err)
 
 static int bring_up(const struct cli *cli, const struct options *options, struct err *err)
 {
+    struct daemon_settings settings;
     struct daemon_state state;
+    char path[PATH_MAX];
     bool soft;
-    int result = find_up(cli, err);
+    int result = take_settings(options, path, &settings, err);
 
+    if (result < 0)
+        return result;
+    result = find_up(cli, &settings, err);
     if (result != 0)
         return result < 0 ? result : 0;
     _cleanup_fd_ int lock_fd = daemon_lock(cli, true, err);
     if (lock_fd < 0)
         return lock_fd;
     /* Another one may have started it while this one waited. */
-    result = find_up(cli, err);
+    result = find_up(cli, &settings, err);
     if (result != 0)
         return result < 0 ? result : 0;
     result = daemon_choose(cli, options->host, &soft, err);
@@ -42,10 +90,10 @@ static int bring_up(const struct cli *cli, const struct options *options, struct
     if (options->foreground) {
         daemon_keep(cli);
         fd_close(&lock_fd);
-        return daemon_run_foreground(cli, soft);
+        return daemon_run_foreground(cli, &settings, soft);
     }
     cli_catch_interrupts();
-    result = daemon_start(cli, soft, false, err);
+    result = daemon_start(cli, &settings, soft, false, err);
     if (result < 0)
         return result;
     daemon_keep(cli);

@@ -7,8 +7,8 @@
  * Files, all below <data directory>/softhost/: lock (held while a supervisor lives), disk.img
  * (sparse ext4, what must survive), token (0600, new at each start), status, log, log.old.
  *
- * It must never share its disk with a second supervisor, never listen beyond 127.0.0.1, and
- * never relay a connection that did not show the token.
+ * It must never share its disk with a second supervisor, never listen beyond 127.0.0.1 but for
+ * an address that it was told, and never relay a connection that did not show the token.
  */
 #ifndef SKILLVM_API_HOST_HOST_H
 #define SKILLVM_API_HOST_HOST_H
@@ -25,9 +25,11 @@ struct host_options {
     const char *data_dir;    /* made when missing (0700) */
     const char *socket_path; /* the public socket, made 0660 */
     const char *share_dir;   /* holds softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} */
-    uint32_t memory_mib;     /* of the emulated host; 0: half of this machine's, 1 to 4 GiB */
-    uint32_t silence_ms;     /* without an answer of the daemon that end a host; 0: 60 s */
-    bool counting;           /* clock counts instructions: for measuring, not for use */
+    const char *listen;  /* an IPv4 address and port that lead to the daemon's; NULL: none */
+    const char *config;  /* the absolute path of the daemon's settings; NULL: none */
+    uint32_t memory_mib; /* of the emulated host; 0: half of this machine's, 1 to 4 GiB */
+    uint32_t silence_ms; /* without an answer of the daemon that end a host; 0: 60 s */
+    bool counting;       /* clock counts instructions: for measuring, not for use */
 };
 
 /* The value of counting that the environment asks for (SKILLVM_SOFT_COUNTING=1). */
@@ -87,8 +89,8 @@ const char *host_state_name(enum host_state state);
 /*
  * Entry points of hidden subcommands of skillvm; argv[0] is the subcommand's name. They log to
  * standard error and return the exit status.
- *   skillvm host-soft --data DIR --socket PATH --share DIR [--memory-mib N]
- *                     [--silence-ms N] [--counting]
+ *   skillvm host-soft --data DIR --socket PATH --share DIR [--listen ADDRESS]
+ *                     [--config FILE] [--memory-mib N] [--silence-ms N] [--counting]
  *   skillvm relay --port N --socket PATH --token-file FILE      (inside the software host)
  */
 int host_soft_main(int argc, char **argv);

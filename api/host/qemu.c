@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting and ending QEMU. It must never put the token on a command line and never forward a
- * port on anything but 127.0.0.1.
+ * port on anything but 127.0.0.1, or the address that it was told to.
  */
 #include "api/host/qemu.h"
 
 #include "api/host/files.h"
 #include "base/fd.h"
+#include "base/ip_address.h"
 #include "base/process.h"
 
 #include <arpa/inet.h>
@@ -27,8 +28,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define QEMU_PROGRAM      "qemu-system-x86_64"
-#define QEMU_ARGS_MAX     64
+#define QEMU_PROGRAM  "qemu-system-x86_64"
+#define QEMU_ARGS_MAX 64
+#define QEMU_DAEMON_TCP                                                                        \
+    "10.0.2.15:1025" /* where the daemon inside listens for callers outside */
 #define QEMU_MEMORY_LEAST 1024u
 #define QEMU_MEMORY_MOST  4096u
 
@@ -128,9 +131,25 @@ static void args_add_machine(struct qemu_args *args)
         args_option(args, fixed[i].option, "%s", fixed[i].value);
 }
 
+/* What the daemon inside is told. 0 or -ENAMETOOLONG. */
+static int args_add_settings(struct qemu_args *args, const struct host_options *options)
+{
+    char config[FILES_PATH_MAX];
+
+    if (options->listen)
+        args_option(args, "-fw_cfg", "name=opt/skillvm/listen,string=%s", QEMU_DAEMON_TCP);
+    if (!options->config)
+        return 0;
+    if (args_escape(options->config, config, sizeof(config)) < 0)
+        return -ENAMETOOLONG;
+    args_option(args, "-fw_cfg", "name=opt/skillvm/config,file=%s", config);
+    return 0;
+}
+
 static int args_build(struct qemu_args *args, const struct host_options *options, uint16_t port)
 {
     char share[FILES_PATH_MAX], data[FILES_PATH_MAX];
+    const char *to = options->listen;
 
     if (args_escape(options->share_dir, share, sizeof(share)) < 0 ||
         args_escape(options->data_dir, data, sizeof(data)) < 0)
@@ -152,9 +171,12 @@ static int args_build(struct qemu_args *args, const struct host_options *options
                 data);
     args_option(args, "-fw_cfg", "name=opt/skillvm/token,file=%s/softhost/token", data);
     args_option(args, "-netdev",
-                "user,id=net,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:%u-10.0.2.15:1024",
-                port);
+                "user,id=net,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:%u-10.0.2.15:1024"
+                "%s%s%s",
+                port, to ? ",hostfwd=tcp:" : "", to ? to : "", to ? "-" QEMU_DAEMON_TCP : "");
     args_option(args, "-device", "virtio-net-pci,netdev=net,romfile=");
+    if (args_add_settings(args, options) < 0)
+        return -ENAMETOOLONG;
     return args->failed ? -ENOMEM : 0;
 }
 
@@ -200,6 +222,25 @@ const char *host_missing_file(const char *dir, const char *const *names)
     return *names;
 }
 
+/* Whether QEMU can listen there. It is free again then, and another may be faster. */
+static int check_listen(const char *listen, struct err *err)
+{
+    _cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    union ip_address address;
+    socklen_t size = ip_address_parse(listen, &address);
+    int one = 1;
+
+    if (size == 0 || address.any.sa_family != AF_INET || address.ipv4.sin_port == 0)
+        return err_set(err, EINVAL,
+                       "cannot listen on %.64s: the software host takes an IPv4 address and a "
+                       "port, such as 127.0.0.1:8080",
+                       listen);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+        bind(fd, &address.any, size) < 0)
+        return err_set_errno(err, errno, "cannot listen on %s", listen);
+    return 0;
+}
+
 int qemu_check(const struct host_options *options, struct err *err)
 {
     char path[PATH_MAX];
@@ -210,9 +251,10 @@ int qemu_check(const struct host_options *options, struct err *err)
                        "qemu-system-x86)",
                        QEMU_PROGRAM);
     const char *missing = host_missing_file(options->share_dir, host_images);
-    return missing ? err_set_errno(err, errno, "the software host's image %s/%s cannot be read",
-                                   options->share_dir, missing)
-                   : 0;
+    if (missing)
+        return err_set_errno(err, errno, "the software host's image %s/%s cannot be read",
+                             options->share_dir, missing);
+    return options->listen ? check_listen(options->listen, err) : 0;
 }
 
 static int qemu_free_port(uint16_t *ret_port)

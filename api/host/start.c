@@ -37,6 +37,7 @@ bool host_counting_from_env(void)
 static _Noreturn void start_child(const struct host_options *options, int ready_fd)
 {
     char memory[16], ready[16], silence[16];
+    /* An empty value is none. */
     const char *const argv[] = {"skillvm",
                                 "host-soft",
                                 "--data",
@@ -45,6 +46,10 @@ static _Noreturn void start_child(const struct host_options *options, int ready_
                                 options->socket_path,
                                 "--share",
                                 options->share_dir,
+                                "--listen",
+                                options->listen ? options->listen : "",
+                                "--config",
+                                options->config ? options->config : "",
                                 "--memory-mib",
                                 memory,
                                 "--ready-fd",
@@ -178,16 +183,18 @@ int host_run(const struct host_options *options, int ready_fd)
 int host_soft_main(int argc, char **argv)
 {
     struct host_options host = {.counting = host_counting_from_env()};
-    const char *memory = "0", *silence = "0", *ready = "-1";
+    const char *memory = "0", *silence = "0", *ready = "-1", *listen = "", *config = "";
     int c, at, ready_fd, counting = 0;
     const struct option options[] = {
         {"data", required_argument, NULL, 0},       {"socket", required_argument, NULL, 0},
         {"share", required_argument, NULL, 0},      {"memory-mib", required_argument, NULL, 0},
         {"silence-ms", required_argument, NULL, 0}, {"ready-fd", required_argument, NULL, 0},
+        {"listen", required_argument, NULL, 0},     {"config", required_argument, NULL, 0},
         {"counting", no_argument, &counting, 1},    {0},
     };
-    const char **const values[] = {&host.data_dir, &host.socket_path, &host.share_dir,
-                                   &memory,        &silence,          &ready};
+    const char **const values[] = {
+        &host.data_dir, &host.socket_path, &host.share_dir, &memory, &silence,
+        &ready,         &listen,           &config};
 
     optind = 1;
     while ((c = getopt_long(argc, argv, "", options, &at)) == 0) {
@@ -198,9 +205,12 @@ int host_soft_main(int argc, char **argv)
         return 2;
     if (!host.data_dir || !host.socket_path || !host.share_dir) {
         fprintf(stderr, "usage: skillvm host-soft --data DIR --socket PATH --share DIR "
-                        "[--memory-mib N] [--silence-ms N] [--counting]\n");
+                        "[--listen ADDRESS] [--config FILE] [--memory-mib N] [--silence-ms N] "
+                        "[--counting]\n");
         return 2;
     }
+    host.listen = *listen ? listen : NULL;
+    host.config = *config ? config : NULL;
     host.memory_mib = (uint32_t)strtoul(memory, NULL, 10);
     host.silence_ms = (uint32_t)strtoul(silence, NULL, 10);
     host.counting = host.counting || counting;

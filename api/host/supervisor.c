@@ -201,6 +201,27 @@ static int supervisor_lost(struct supervisor *s, const char *reason, uint64_t no
     return 0;
 }
 
+/*
+ * The daemon inside ended before it ever answered, and whoever waits for it can be told why: by
+ * its last line on the console, before what /etc/softhost/daemon says of it. 0 or -errno.
+ */
+static int supervisor_heed_refusal(struct supervisor *s)
+{
+    static const char ended[] = "softhost: skillvmd ended", own[] = "error skillvmd ";
+    const char *end = s->ready_fd >= 0 ? strstr(s->tail, ended) : NULL, *line;
+
+    if (!end)
+        return 0;
+    while (end > s->tail && (end[-1] == '\n' || end[-1] == '\r'))
+        end--;
+    for (line = end; line > s->tail && line[-1] != '\n';)
+        line--;
+    if (strncmp(line, own, strlen(own)) == 0)
+        line += strlen(own);
+    return err_set(s->err, EHOSTDOWN, "the daemon in the software host does not start: %.*s",
+                   (int)(end - line), line);
+}
+
 static void supervisor_ready(struct supervisor *s, uint64_t now_ns)
 {
     s->status.state = HOST_READY;
@@ -284,6 +305,8 @@ static int supervisor_advance(struct supervisor *s, bool ended, bool reachable, 
         return 0;
     if (s->qemu.pid == 0)
         return now_ns >= s->start_again_ns ? supervisor_boot(s, now_ns) : 0;
+    if (supervisor_heed_refusal(s) < 0)
+        return -EHOSTDOWN;
     if (!reachable)
         return 0;
     switch (watch_run(&s->watch, s->qemu.port, s->token, now_ns)) {

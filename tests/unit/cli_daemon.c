@@ -31,6 +31,7 @@
 #include <cmocka.h>
 
 static struct cli cli;
+static const struct daemon_settings none;
 
 static int be_daemon(const char *socket_path, const char *data_dir)
 {
@@ -193,7 +194,7 @@ static void second_start(void **state)
     assert_int_equal(mark_write(in_data("skillvmd.pid"), pid), 0);
     assert_int_equal(mark_write(in_data("one-shot"), pid), 0);
     strcat(other.socket_path, "2");
-    assert_int_equal(daemon_start(&other, false, true, &err), -ECHILD);
+    assert_int_equal(daemon_start(&other, &none, false, true, &err), -ECHILD);
     assert_int_equal(mark_read(in_data("skillvmd.pid")), pid);
     assert_int_equal(mark_read(in_data("one-shot")), pid);
     assert_true(runs(pid));

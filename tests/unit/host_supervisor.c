@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
+#include "tests/unit/fake_qemu.h"
 
 static char dir[64], share[96], data[96], socket_path[96], mode_path[96], path_env[160];
 static struct host_options options = {.data_dir = data,
@@ -35,135 +36,6 @@ static struct host_options options = {.data_dir = data,
                                       .share_dir = share,
                                       .memory_mib = 64,
                                       .silence_ms = 1500};
-
-/* ---- the fake QEMU ---- */
-
-static const char fake_answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine";
-
-static const char *fake_option(char **argv, const char *key)
-{
-    for (; *argv; argv++) {
-        const char *at = strstr(*argv, key);
-
-        if (at)
-            return at + strlen(key);
-    }
-    _exit(9);
-}
-
-static void fake_serve(int fd, const uint8_t *token)
-{
-    uint8_t preamble[WIRE_PREAMBLE_SIZE];
-    struct wire_request said;
-    char request[4096];
-
-    if (fd_read_full(fd, preamble, sizeof(preamble)) != (ssize_t)sizeof(preamble) ||
-        wire_decode(preamble, token, &said) < 0)
-        return;
-    fd_write_full(fd, "k", 1);
-    if (said.op == WIRE_OP_POWEROFF) {
-        fprintf(stderr, "fake: power off\n");
-        exit(0);
-    }
-    if (said.op == WIRE_OP_CLOCK || recv(fd, request, sizeof(request), 0) <= 0)
-        return;
-    if (strncmp(request, "GET /die", 8) == 0)
-        exit(1);
-    if (strncmp(request, "GET /hang", 9) == 0) {
-        for (;;)
-            pause();
-    }
-    if (strncmp(request, "GET /who", 8) == 0) {
-        dprintf(fd, "%u", said.uid);
-        return;
-    }
-    fd_write_full(fd, fake_answer, sizeof(fake_answer) - 1);
-}
-
-/*
- * Another user was faster: a process that is not QEMU listens on the port, would accept any
- * preamble and counts who comes. QEMU itself fails after a while.
- */
-static _Noreturn void fake_stranger(uint16_t port)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_port = htons(port),
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    pid_t qemu_pid = getpid(), pid = fork();
-    char path[256];
-
-    if (pid == 0) {
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), client;
-
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != qemu_pid || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-            listen(fd, 16) < 0)
-            _exit(1);
-        snprintf(path, sizeof(path), "%s.listening", mode_path);
-        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-        client = accept(fd, NULL, NULL);
-        snprintf(path, sizeof(path), "%s.visited", mode_path);
-        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-        fd_write_full(client, "k", 1);
-        pause();
-    }
-    sleep(2);
-    fprintf(stderr, "qemu: Could not set up host forwarding rule 'tcp:...'\n");
-    _exit(1);
-}
-
-static int fake_qemu(char **argv)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const char *mode = getenv("FAKE_QEMU_MODE"), *token_file;
-    char token_path[FILES_PATH_MAX];
-    uint8_t token[WIRE_TOKEN_SIZE];
-    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    FILE *f;
-
-    if (strcmp(mode, "broken") == 0) {
-        fprintf(stderr, "fake: cannot open the kernel\n");
-        return 1;
-    }
-    f = fopen(mode_path, "r");
-    if (f) {
-        bool stranger = fgetc(f) == 's';
-
-        /* Only the first start fails so. */
-        fclose(f);
-        unlink(mode_path);
-        if (stranger)
-            fake_stranger(
-                (uint16_t)strtoul(fake_option(argv, "hostfwd=tcp:127.0.0.1:"), NULL, 10));
-        fprintf(stderr, "qemu: Could not set up host forwarding rule 'tcp:...'\n");
-        return 1;
-    }
-    token_file = fake_option(argv, "name=opt/skillvm/token,file=");
-    for (size_t i = 0; *token_file && i + 1 < sizeof(token_path); i++) {
-        /* A doubled comma is one. */
-        token_file += token_file[0] == ',';
-        token_path[i] = *token_file++;
-        token_path[i + 1] = '\0';
-    }
-    if (wire_token_read(token_path, token) < 0)
-        return 8;
-    addr.sin_port =
-        htons((uint16_t)strtoul(fake_option(argv, "hostfwd=tcp:127.0.0.1:"), NULL, 10));
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 16) < 0)
-        return 7;
-    for (;;) {
-        int client = accept(fd, NULL, NULL);
-
-        if (client < 0)
-            return 6;
-        fake_serve(client, token);
-        close(client);
-    }
-}
-
-/* ---- the tests ---- */
 
 static void touch(const char *name)
 {
@@ -333,8 +205,8 @@ static void test_up_relay_down(void **state)
     assert_int_equal(stat(socket_path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0660);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
-        assert_string_equal(answer, fake_answer);
+        assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(FAKE_QEMU_ANSWER) - 1);
+        assert_string_equal(answer, FAKE_QEMU_ANSWER);
     }
     status = status_now();
     assert_int_equal(status.state, HOST_READY);
@@ -397,7 +269,7 @@ static void test_restarts_what_died(void **state)
     assert_int_equal(ask("/die", answer, sizeof(answer)), 0);
     wait_for_restart(1);
     assert_string_equal(status_now().last_reason, "QEMU ended by itself");
-    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
+    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(FAKE_QEMU_ANSWER) - 1);
     stop(pid);
 }
 
@@ -410,7 +282,7 @@ static void test_restarts_what_hangs_and_clients_wait(void **state)
     qemu_pid = status_now().qemu_pid;
     assert_int_equal(ask("/hang", answer, sizeof(answer)), 0);
     /* This one arrives while there is no host, and is answered by the next. */
-    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
+    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(FAKE_QEMU_ANSWER) - 1);
     wait_for_restart(1);
     assert_non_null(strstr(status_now().last_reason, "no answer"));
     assert_int_equal(kill(qemu_pid, 0), -1);
@@ -443,7 +315,7 @@ static void test_a_stranger_on_the_port_learns_nothing(void **state)
     /* A client that comes while the stranger listens is served by the real one later. */
     for (int i = 0; i < 200 && access(socket_path, F_OK) < 0; i++)
         usleep(20000);
-    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(fake_answer) - 1);
+    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(FAKE_QEMU_ANSWER) - 1);
     told_ready(ready);
     snprintf(path, sizeof(path), "%s.listening", mode_path);
     assert_int_equal(access(path, F_OK), 0);
@@ -504,6 +376,62 @@ static void test_a_host_that_never_comes_up(void **state)
     assert_non_null(strstr(line, "fake: cannot open the kernel"));
     assert_int_equal(end(pid), 1);
     assert_int_equal(access(socket_path, F_OK), -1);
+}
+
+static void test_a_daemon_that_refuses_is_heard(void **state)
+{
+    char line[1024];
+    int ready;
+    pid_t pid;
+
+    (void)state;
+    setenv("FAKE_QEMU_MODE", "refuses", 1);
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_string_equal(line, "error the daemon in the software host does not start: the data "
+                              "folder is a later version's");
+    assert_int_equal(end(pid), 1);
+}
+
+static void test_settings_go_in(void **state)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ready;
+    char line[1024], listen_at[32], want[128];
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, size), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &size), 0);
+    snprintf(listen_at, sizeof(listen_at), "127.0.0.1:%u", ntohs(addr.sin_port));
+    setenv("FAKE_QEMU_MODE", "settings", 1);
+    options.listen = listen_at;
+    options.config = "/some/where, with a comma.yaml";
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    snprintf(want, sizeof(want), "error cannot listen on %s: Address already in use",
+             listen_at);
+    assert_string_equal(line, want);
+    assert_int_equal(end(pid), 1);
+
+    close(fd);
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    snprintf(want, sizeof(want), ",hostfwd=tcp:127.0.0.1:%u-10.0.2.15:1025",
+             ntohs(addr.sin_port));
+    assert_non_null(strstr(line, "fake: 10.0.2.15:1025, /some/where,, with a comma.yaml, "));
+    assert_non_null(strstr(line, want));
+    assert_int_equal(end(pid), 1);
+
+    options.listen = "[::1]:8080";
+    pid = start(&ready);
+    told(ready, line, sizeof(line));
+    assert_non_null(strstr(line, "the software host takes an IPv4 address"));
+    assert_int_equal(end(pid), 1);
+    options.listen = options.config = NULL;
 }
 
 static void test_only_one(void **state)
@@ -584,16 +512,14 @@ int main(int argc, char **argv)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_busy_socket_is_not_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_host_that_never_comes_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_daemon_that_refuses_is_heard, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_settings_go_in, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_qemu_dies_with_its_supervisor, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_missing_is_named, setup, teardown),
     };
 
-    if (argc > 1 && strstr(argv[0], "qemu-system-x86_64")) {
-        const char *taken = getenv("FAKE_QEMU_PORT_TAKEN");
-
-        snprintf(mode_path, sizeof(mode_path), "%s", taken ? taken : "");
+    if (argc > 1 && strstr(argv[0], "qemu-system-x86_64"))
         return fake_qemu(argv);
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,12 @@ static bool cut_last(char *path)
     return slash != NULL;
 }
 
+/* Its name, also in lower case. */
+static bool is_skill_md(const char *name)
+{
+    return strcmp(name, "SKILL.md") == 0 || strcmp(name, "skill.md") == 0;
+}
+
 /* The SKILL.md in a folder that is nearest to the root: a skill may hold examples of skills. */
 static const char *find_nested(const struct skill_archive *archive)
 {
@@ -72,8 +78,7 @@ static const char *find_nested(const struct skill_archive *archive)
     for (size_t i = 0; i < archive->n_entries; i++) {
         const char *path = archive->entries[i].path, *slash = strrchr(path, '/');
 
-        if (slash && strcmp(slash, "/SKILL.md") == 0 &&
-            (!nested || depth_of(path) < depth_of(nested)))
+        if (slash && is_skill_md(slash + 1) && (!nested || depth_of(path) < depth_of(nested)))
             nested = path;
     }
     return nested;
@@ -119,12 +124,12 @@ static int find_root(struct ingest *in, struct err *err)
     const char *nested = find_nested(archive);
     size_t n;
 
-    if (has_path(archive, "SKILL.md"))
+    if (has_path(archive, "SKILL.md") || has_path(archive, "skill.md"))
         return 0;
     if (!nested)
         return err_set(err, EINVAL, "there is no SKILL.md in the archive");
     n = strcspn(nested, "/");
-    if (strcmp(nested + n + 1, "SKILL.md") != 0 || !is_around_all(archive, nested, n))
+    if (!is_skill_md(nested + n + 1) || !is_around_all(archive, nested, n))
         return err_set(err, EINVAL,
                        "SKILL.md must be in the archive's root or in the one folder that "
                        "holds everything; it is at \"%s\"",
@@ -143,6 +148,27 @@ static int find_root(struct ingest *in, struct err *err)
         if (entry->hard_link)
             take_off(entry->target, archive->folder);
         i++;
+    }
+    return 0;
+}
+
+/* What is called skill.md is SKILL.md in the tar, where everybody looks for it. */
+static int name_skill_md(struct ingest *in, struct err *err)
+{
+    struct skill_archive *archive = &in->archive;
+
+    (void)err;
+    if (has_path(archive, "SKILL.md"))
+        return 0;
+    archive->is_lower_case = true;
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        struct archive_entry_info *entry = &archive->entries[i];
+
+        if (strcmp(entry->path, "skill.md") == 0)
+            strcpy(entry->path, "SKILL.md");
+        if (entry->target && strcmp(entry->target, "skill.md") == 0 &&
+            (entry->hard_link || !strchr(entry->path, '/')))
+            strcpy(entry->target, "SKILL.md");
     }
     return 0;
 }
@@ -442,8 +468,8 @@ static int read_skill_md(struct ingest *in, struct err *err)
 static int run_steps(struct ingest *in, struct err *err)
 {
     static int (*const steps[])(struct ingest * in, struct err * err) = {
-        find_root,     add_parents, sort,          merge_duplicates, check_collisions,
-        check_parents, check_links, read_skill_md, write_tar,
+        find_root,        name_skill_md, add_parents, sort,          merge_duplicates,
+        check_collisions, check_parents, check_links, read_skill_md, write_tar,
     };
     int result = 0;
 
@@ -492,6 +518,9 @@ static int describe(const struct skill_archive *archive, struct skill *skill, st
 {
     int result = frontmatter_parse(archive->skill_md, archive->skill_md_len, skill, err);
 
+    if (result == 0 && archive->is_lower_case)
+        result = skill_strings_add(&skill->warnings,
+                                   "skill.md should be called SKILL.md, as which it is taken");
     return result < 0 ? result : check_name(archive, skill);
 }
 

@@ -54,7 +54,8 @@ struct skill_archive {
     uint64_t expanded_bytes;
     char *skill_md; /* owned, NUL-terminated content of SKILL.md */
     size_t skill_md_len;
-    char *folder; /* owned name of the wrapping folder, or NULL */
+    char *folder;       /* owned name of the wrapping folder, or NULL */
+    bool is_lower_case; /* SKILL.md came as skill.md */
 };
 
 /*

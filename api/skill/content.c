@@ -11,8 +11,11 @@ static int on_begin(void *user, const struct tar_header *header)
 {
     struct content_walk *walk = user;
 
-    walk->inside = header->type == TAR_FILE && strcmp(header->path, walk->path) == 0;
-    return walk->each ? walk->each(walk->user, header) : 0;
+    int r = walk->each ? walk->each(walk->user, header) : 0;
+
+    walk->inside = header->type == TAR_FILE &&
+                   (r > 0 || (walk->path && strcmp(header->path, walk->path) == 0));
+    return r < 0 ? r : 0;
 }
 
 static int on_data(void *user, const uint8_t *data, size_t len)

@@ -19,12 +19,13 @@
 int skill_content_read(int tar_fd, const char *path, struct buf *out, struct err *err);
 
 struct content_walk {
-    const char *path; /* of the regular file whose content is wanted */
+    const char *path; /* of the regular file whose content is wanted; NULL: each says */
     struct buf *out;  /* gets it */
-    int (*each)(void *user, const struct tar_header *header); /* NULL: ends with the file */
+    /* Positive: this one's content is wanted too. NULL: the walk ends with the file. */
+    int (*each)(void *user, const struct tar_header *header);
     void *user;
     bool inside; /* begin with false */
-    bool found;  /* the whole content is there */
+    bool found;  /* the whole content is there (of one at least) */
 };
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/entry.h"
 
+#include "api/skill/language.h"
 #include "api/skill/names.h"
 #include "base/buf.h"
 #include "base/utf8.h"
@@ -10,47 +11,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define SHOWN_SCRIPTS_MAX 10u
-
-static const struct {
-    const char *extension;
-    const char *lang;
-} extensions[] = {
-    {".py", "python"}, {".js", "node"}, {".mjs", "node"},
-    {".cjs", "node"},  {".sh", "bash"}, {".bash", "bash"},
-};
-
-static const struct {
-    const char *name;
-    const char *lang;
-} languages[] = {
-    {"python", "python"}, {"python3", "python"},  {"py", "python"}, {"node", "node"},
-    {"nodejs", "node"},   {"javascript", "node"}, {"js", "node"},   {"bash", "bash"},
-    {"sh", "bash"},       {"shell", "bash"},
-};
 
 /* NULL where the name has none of the known extensions. */
 static const char *lang_of_path(const char *path)
 {
-    size_t len = strlen(path);
+    const struct language *language = language_of_path(path);
 
-    for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
-        size_t n = strlen(extensions[i].extension);
-        if (len > n && strcmp(path + len - n, extensions[i].extension) == 0)
-            return extensions[i].lang;
-    }
-    return NULL;
+    return language ? language->lang : NULL;
+}
+
+/* Where its language is one that is not run here: what it is and what to do, with err. */
+static bool refuse_foreign(const char *problem, const char *path, struct err *err)
+{
+    const struct language *language = language_of_path(path);
+
+    if (!language || language->lang)
+        return false;
+    (void)err_set(err, EINVAL, "%s\"%s\" is %s, which skillvm does not run: %s", problem,
+                  names_shown(path).text, language->shown, language->remedy);
+    return true;
 }
 
 static const char *lang_of_field(const char *lang)
 {
-    for (size_t i = 0; lang && i < sizeof(languages) / sizeof(languages[0]); i++) {
-        if (strcasecmp(lang, languages[i].name) == 0)
-            return languages[i].lang;
-    }
-    return NULL;
+    const struct language *language = lang ? language_of_name(lang) : NULL;
+
+    return language ? language->lang : NULL;
 }
 
 /* A file, or a link, which the archive's checks keep inside the skill. */
@@ -61,16 +49,37 @@ static bool is_runnable(const struct skill_archive *archive, const char *path)
     return entry && entry->type != ARCHIVE_ENTRY_DIR;
 }
 
-bool skill_entry_is_script(const struct archive_entry_info *entry, const char **ret_lang)
+/* A file in the root or in scripts/, and not one of a package's own. */
+static bool is_in_place(const struct archive_entry_info *entry)
 {
     const char *name = entry->path;
 
-    *ret_lang = lang_of_path(entry->path);
-    if (entry->type != ARCHIVE_ENTRY_FILE || !*ret_lang)
-        return false;
     if (strncmp(name, "scripts/", 8) == 0)
         name += 8;
-    return !strchr(name, '/') && strncmp(name, "__", 2) != 0;
+    return entry->type == ARCHIVE_ENTRY_FILE && !strchr(name, '/') &&
+           strncmp(name, "__", 2) != 0;
+}
+
+bool skill_entry_is_script(const struct archive_entry_info *entry, const char **ret_lang)
+{
+    *ret_lang = lang_of_path(entry->path);
+    return *ret_lang && is_in_place(entry);
+}
+
+/* A skill without a script that could be run. */
+static int refuse_scriptless(const struct skill_archive *archive, const char *problem,
+                             struct err *err)
+{
+    char text[ERR_MESSAGE_MAX];
+
+    (void)snprintf(text, sizeof(text), "%s; ", problem);
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        if (is_in_place(&archive->entries[i]) &&
+            refuse_foreign(text, archive->entries[i].path, err))
+            return -EINVAL;
+    }
+    return err_set(err, EINVAL, "%s: there is no script in it, only instructions for an agent",
+                   problem);
 }
 
 static int ask(const struct skill_archive *archive, const char *problem, struct err *err)
@@ -90,7 +99,7 @@ static int ask(const struct skill_archive *archive, const char *problem, struct 
     }
     const char *text = buf_cstr(&list);
     if (n == 0)
-        return err_set(err, EINVAL, "%s; the skill has no script at all", problem);
+        return refuse_scriptless(archive, problem, err);
     return err_set(err, EINVAL, "%s; name one with --script (or --module). Its scripts: %s",
                    problem, text ? text : "");
 }
@@ -111,6 +120,8 @@ static int finish_file(const struct skill *skill, enum proto_mode mode, const ch
 {
     const char *lang = lang_of_path(path);
 
+    if (!lang && refuse_foreign("", path, err))
+        return -EINVAL;
     if (!lang)
         lang = lang_of_field(skill->lang);
     if (!lang)
@@ -207,9 +218,7 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
     if (n == 1)
         return finish_file(skill, PROTO_MODE_ENTRY, only, ret, err);
     return ask(archive,
-               n == 0 ? "nothing in the skill says what to run"
-                      : "the skill has several scripts",
-               err);
+               n == 0 ? "the skill has nothing to run" : "the skill has several scripts", err);
 }
 
 void skill_entry_finish(struct skill_entry *entry)

@@ -4,6 +4,7 @@
 #include "api/skill/duration.h"
 #include "api/skill/input_schema.h"
 #include "api/skill/names.h"
+#include "api/skill/schema_block.h"
 #include "api/skill/yamltree.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -59,16 +60,27 @@ static struct span trim(struct span s)
     return s;
 }
 
-static int split(const char *text, size_t len, struct span *ret_yaml, struct span *ret_body,
-                 struct err *err)
+static bool is_blank(struct span line)
 {
-    struct span rest = {text, len};
+    return trim(line).len == 0;
+}
+
+/* *ret_line is that of the YAML's beginning. Empty lines may come before all. */
+static int split(const char *text, size_t len, struct span *ret_yaml, unsigned *ret_line,
+                 struct span *ret_body, struct err *err)
+{
+    struct span rest = {text, len}, first;
+    unsigned number = 1;
 
     if (rest.len >= 3 && memcmp(rest.text, "\xef\xbb\xbf", 3) == 0) {
         rest.text += 3;
         rest.len -= 3;
     }
-    if (!is_fence(take_line(&rest)))
+    do {
+        first = take_line(&rest);
+        number++;
+    } while (rest.len && is_blank(first));
+    if (!is_fence(first))
         return err_set(err, EINVAL,
                        "it must begin with a line \"---\", the front matter and "
                        "another line \"---\"");
@@ -77,6 +89,7 @@ static int split(const char *text, size_t len, struct span *ret_yaml, struct spa
         struct span line = take_line(&rest);
         if (is_fence(line)) {
             *ret_yaml = (struct span){begin, (size_t)(line.text - begin)};
+            *ret_line = number;
             *ret_body = trim(rest);
             return 0;
         }
@@ -85,10 +98,10 @@ static int split(const char *text, size_t len, struct span *ret_yaml, struct spa
 }
 
 int frontmatter_find(const char *text, size_t len, const char **ret_yaml, size_t *ret_len,
-                     struct err *err)
+                     unsigned *ret_line, struct err *err)
 {
     struct span yaml, body;
-    int result = split(text, len, &yaml, &body, err);
+    int result = split(text, len, &yaml, ret_line, &body, err);
 
     if (result < 0)
         return result;
@@ -111,17 +124,16 @@ static size_t code_points(const char *text)
  * gets them. Only `key: value` lines at the left edge, and those below a key without a value
  * (metadata, resources), so that block texts stay as they are. *ret_lines counts the changes.
  */
-static int quote_colons(struct span yaml, struct buf *out, unsigned *ret_first_line)
+static int quote_colons(struct span yaml, unsigned number, struct buf *out,
+                        unsigned *ret_first_line)
 {
     bool in_map = false;
-    unsigned number = 1;
 
     *ret_first_line = 0;
     for (struct span rest = yaml; rest.len;) {
         struct span line = take_line(&rest);
         size_t indent = 0, key;
 
-        number++;
         while (indent < line.len && line.text[indent] == ' ')
             indent++;
         key = indent;
@@ -154,28 +166,29 @@ static int quote_colons(struct span yaml, struct buf *out, unsigned *ret_first_l
             (void)buf_append(out, line.text, line.len);
             (void)buf_append(out, "\n", 1);
         }
+        number++;
     }
     return out->error;
 }
 
-static int parse_yaml(struct span yaml, struct skill *skill, struct yamltree **ret,
-                      struct err *err)
+static int parse_yaml(struct span yaml, unsigned first_line, struct skill *skill,
+                      struct yamltree **ret, struct err *err)
 {
     static const struct yamltree_limits limits = {
         .depth = FRONTMATTER_DEPTH_MAX,
         .nodes = FRONTMATTER_NODES_MAX,
     };
     struct err first = {0}, second = {0};
-    int result = yamltree_parse(yaml.text, yaml.len, 2, &limits, ret, &first);
+    int result = yamltree_parse(yaml.text, yaml.len, first_line, &limits, ret, &first);
 
     if (result == 0)
         return 0;
     if (result == -EINVAL) {
         _cleanup_buf_ struct buf quoted = buf_init(3 * (size_t)FRONTMATTER_YAML_MAX);
         unsigned line;
-        if (quote_colons(yaml, &quoted, &line) == 0 && line > 0 &&
-            yamltree_parse((const char *)quoted.data, quoted.len, 2, &limits, ret, &second) ==
-                0)
+        if (quote_colons(yaml, first_line, &quoted, &line) == 0 && line > 0 &&
+            yamltree_parse((const char *)quoted.data, quoted.len, first_line, &limits, ret,
+                           &second) == 0)
             return skill_strings_add(&skill->warnings,
                                      "line %u: a value with a colon needs quotes; they were "
                                      "added",
@@ -229,6 +242,25 @@ static int add_input_schema(struct skill *skill, const struct yamltree *value)
         return result;
     return skill_strings_add(&skill->warnings, "line %u: \"input_schema\" cannot be used: %s",
                              value->line, err.message);
+}
+
+/* The schema that the instructions show, where the front matter has none. */
+static int find_input_schema(struct skill *skill)
+{
+    struct err err = {0};
+    const char *block;
+    size_t len;
+    int result;
+
+    if (skill->input_schema ||
+        !schema_block_find(skill->instructions, skill->instructions_len, &block, &len))
+        return 0;
+    result = input_schema_read_json(block, len, &skill->input_schema, &err);
+    if (result != -EINVAL)
+        return result;
+    return skill_strings_add(&skill->warnings,
+                             "the JSON below the heading \"Input schema\" cannot be used: %s",
+                             err.message);
 }
 
 /* False for a value that is no map, with a warning unless it is null. */
@@ -332,6 +364,7 @@ static int add_field(struct skill *skill, const struct yamltree *key,
         {"version", &skill->version},
         {"lang", &skill->lang},
         {"entry_point", &skill->entry_point},
+        {"entrypoint", &skill->entry_point},
         {"image", &skill->image},
         {"network", &skill->network},
     };
@@ -416,14 +449,17 @@ static int check(struct skill *skill, struct err *err)
     if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX)
         (void)skill_strings_add(&skill->warnings, "the description is over %u characters",
                                 DESCRIPTION_CODE_POINTS_MAX);
+    if (skill->version && !*skill->version)
+        free(steal_ptr(&skill->version));
     /* The specification has no version of its own; skills keep it in metadata. */
     for (size_t i = 0; i < skill->n_metadata && !skill->version; i++) {
-        if (strcmp(skill->metadata[i].key, "version") != 0)
+        if (strcmp(skill->metadata[i].key, "version") != 0 || !*skill->metadata[i].value)
             continue;
         skill->version = strdup(skill->metadata[i].value);
         if (!skill->version)
             return -ENOMEM;
     }
+    skill->is_floating = !skill->version;
     return skill->warnings.error;
 }
 
@@ -431,17 +467,18 @@ static int parse(const char *text, size_t len, struct skill *skill, struct err *
 {
     struct span yaml = {0}, body = {0};
     struct yamltree *root = NULL;
+    unsigned first_line = 0;
 
     if (len > FRONTMATTER_FILE_MAX)
         return err_set(err, EFBIG, "it is over %u bytes", FRONTMATTER_FILE_MAX);
     if (!utf8_valid(text, len) || memchr(text, '\0', len))
         return err_set(err, EINVAL, "it is not UTF-8 text");
-    int result = split(text, len, &yaml, &body, err);
+    int result = split(text, len, &yaml, &first_line, &body, err);
     if (result < 0)
         return result;
     if (yaml.len > FRONTMATTER_YAML_MAX)
         return err_set(err, EFBIG, "its front matter is over %u bytes", FRONTMATTER_YAML_MAX);
-    result = parse_yaml(yaml, skill, &root, err);
+    result = parse_yaml(yaml, first_line, skill, &root, err);
     if (result < 0)
         return result;
 
@@ -460,7 +497,8 @@ static int parse(const char *text, size_t len, struct skill *skill, struct err *
     skill->instructions_len = body.len;
     if (!skill->instructions)
         return -ENOMEM;
-    return check(skill, err);
+    result = find_input_schema(skill);
+    return result < 0 ? result : check(skill, err);
 }
 
 int frontmatter_parse(const char *text, size_t len, struct skill *ret_skill, struct err *err)

@@ -24,10 +24,10 @@
 int frontmatter_parse(const char *text, size_t len, struct skill *ret_skill, struct err *err);
 
 /*
- * Finds the YAML between the `---` lines, the first of which is line 1; borrowed from text. 0
- * or -EINVAL.
+ * Finds the YAML between the `---` lines, borrowed from text, and the line it begins at,
+ * from 1. Empty lines and a byte order mark may come before. 0 or -EINVAL.
  */
 int frontmatter_find(const char *text, size_t len, const char **ret_yaml, size_t *ret_len,
-                     struct err *err);
+                     unsigned *ret_line, struct err *err);
 
 #endif

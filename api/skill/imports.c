@@ -13,17 +13,21 @@
 #define PATH_SIZE (NAMES_PATH_MAX + 1)
 
 struct file {
-    char *path;    /* owned */
-    char *package; /* owned: what its relative imports start from; NULL: it may have none */
+    char *path;       /* owned */
+    char *package;    /* owned: what its relative imports start from; NULL: it may have none */
+    const char *root; /* first on its path, "" or with a slash at its end: borrowed */
     bool is_main;
 };
 
 struct follow {
     const struct skill_archive *archive;
-    char root[PATH_SIZE]; /* first on the path; "" or with a slash at its end */
-    struct file files[IMPORTS_FILES_MAX];
-    size_t n_files;
-    const struct file *file; /* the one that is being read */
+    struct skill_strings roots; /* of scripts */
+    struct skill_strings added; /* to the path of all, by what was read so far */
+    struct file *files;         /* files_max */
+    size_t n_files, files_max;
+    const struct file *file;         /* the one that is being read */
+    const struct imports_walk *walk; /* NULL: the names of what runs at its start are wanted */
+    size_t n_names;                  /* that were looked up */
     struct skill_strings names;
 };
 
@@ -43,17 +47,18 @@ static bool is_type(const struct follow *f, const char *path, enum archive_entry
 }
 
 /* Puts a file on the list, once. package is copied with its length; NULL for none. */
-static int add_file(struct follow *f, const char *path, const char *package, size_t len,
-                    bool is_main)
+static int add_file(struct follow *f, const char *root, const char *path, const char *package,
+                    size_t len, bool is_main)
 {
-    struct file *file = &f->files[f->n_files];
+    struct file *file;
 
     for (size_t i = 0; i < f->n_files; i++)
         if (strcmp(f->files[i].path, path) == 0)
             return 0;
-    if (f->n_files == IMPORTS_FILES_MAX)
+    if (f->n_files == f->files_max)
         return 0;
-    *file = (struct file){.path = strdup(path), .is_main = is_main};
+    file = &f->files[f->n_files];
+    *file = (struct file){.path = strdup(path), .root = root, .is_main = is_main};
     if (package)
         file->package = strndup(package, len);
     f->n_files++;
@@ -63,15 +68,15 @@ static int add_file(struct follow *f, const char *path, const char *package, siz
 /*
  * Puts the file of a module, and those of the packages it is in, on the list. A folder is
  * looked into as the interpreter does: for a package, then for a module, then for a folder that
- * may hold some. 1 when a file was found, 0 when nothing of it is in the skill, -ENOMEM.
+ * may hold some. 1 when a file was found, 0 when nothing of it is below the root, -ENOMEM.
  */
-static int follow_module(struct follow *f, const char *name, bool is_main)
+static int follow_below(struct follow *f, const char *root, const char *name, bool is_main)
 {
     char at[PATH_SIZE], path[PATH_SIZE];
     const char *part = name;
     int found = 0, r = 0;
 
-    strcpy(at, f->root);
+    strcpy(at, root);
     while (r == 0 && part) {
         size_t len = strcspn(part, "."), end = strlen(at) + len;
         const char *next = part[len] ? part + len + 1 : NULL;
@@ -81,13 +86,13 @@ static int follow_module(struct follow *f, const char *name, bool is_main)
         memcpy(at + end - len, part, len);
         at[end] = '\0';
         if (join(path, at, "/__init__.py") && is_type(f, path, ARCHIVE_ENTRY_FILE)) {
-            r = add_file(f, path, name, (size_t)(part - name) + len, false);
+            r = add_file(f, root, path, name, (size_t)(part - name) + len, false);
             found = 1;
         } else if (join(path, at, ".py") && is_type(f, path, ARCHIVE_ENTRY_FILE)) {
             const char *package = part > name ? name : NULL;
             size_t package_len = package ? (size_t)(part - name) - 1 : 0;
 
-            r = add_file(f, path, package, package_len, is_main && !next);
+            r = add_file(f, root, path, package, package_len, is_main && !next);
             found = 1;
             next = NULL;
         } else if (!is_type(f, at, ARCHIVE_ENTRY_DIR)) {
@@ -97,6 +102,18 @@ static int follow_module(struct follow *f, const char *name, bool is_main)
         part = next;
     }
     return r < 0 ? r : found;
+}
+
+/* The same on the path of the file that is being read. */
+static int follow_module(struct follow *f, const char *name)
+{
+    int r = follow_below(f, f->file->root, name, false);
+
+    if (r == 0 && f->walk && f->file->root[0])
+        r = follow_below(f, "", name, false);
+    for (size_t i = 0; r == 0 && i < f->added.len; i++)
+        r = follow_below(f, f->added.items[i], name, false);
+    return r;
 }
 
 /* The absolute name of a module that is named from a package, level dots up. */
@@ -122,26 +139,130 @@ static bool absolute_name(const char *package, const struct imports_found *found
     return n > 0 && n <= (int)IMPORTS_NAME_MAX;
 }
 
-static int on_found(void *user, const struct imports_found *found)
+/* Whether a module, or the member that is imported from it, is the skill's. As follow_module.
+ */
+static int follow_import(struct follow *f, const struct imports_found *found,
+                         const char *module, const char *member)
 {
-    struct follow *f = user;
-    char module[IMPORTS_NAME_MAX + 1], member[2 * IMPORTS_NAME_MAX + 2] = "";
+    int own = follow_module(f, module), r;
+
+    if (own < 0 || !found->name || strcmp(found->name, "*") == 0)
+        return own;
+    r = follow_module(f, member);
+    return r < 0 ? r : own | r;
+}
+
+static int on_import(struct follow *f, const struct imports_found *found,
+                     char ret_module[IMPORTS_NAME_MAX + 1], bool *ret_own)
+{
+    char member[2 * IMPORTS_NAME_MAX + 2] = "";
     int own, r;
 
-    if (!absolute_name(f->file->package, found, module))
+    if (f->n_names++ >= IMPORTS_LOOKED_UP_MAX ||
+        !absolute_name(f->file->package, found, ret_module)) {
+        ret_module[0] = '\0';
         return 0;
-    own = follow_module(f, module, false);
-    if (own >= 0 && found->name && strcmp(found->name, "*") != 0) {
-        (void)snprintf(member, sizeof(member), "%s.%s", module, found->name);
-        r = follow_module(f, member, false);
-        own = r < 0 ? r : own | r;
     }
-    if (own != 0 || found->level > 0)
+    if (found->name && strcmp(found->name, "*") != 0)
+        (void)snprintf(member, sizeof(member), "%s.%s", ret_module, found->name);
+    own = follow_import(f, found, ret_module, member);
+    *ret_own = own > 0;
+    if (own != 0 || found->level > 0 || f->walk)
         return own < 0 ? own : 0;
-    r = skill_strings_insert(&f->names, module, IMPORTS_NAMES_MAX);
+    r = skill_strings_insert(&f->names, ret_module, IMPORTS_NAMES_MAX);
     if (r < 0 || !member[0] || strlen(member) > IMPORTS_NAME_MAX)
         return r;
     return skill_strings_insert(&f->names, member, IMPORTS_NAMES_MAX);
+}
+
+static int add_folder(struct follow *f, const char *path)
+{
+    size_t len = strlen(path);
+
+    if (len > 0 && !is_type(f, path, ARCHIVE_ENTRY_DIR))
+        return 0;
+    for (size_t i = 0; i < f->added.len; i++)
+        if (strncmp(f->added.items[i], path, len) == 0 &&
+            strcmp(f->added.items[i] + len, len > 0 ? "/" : "") == 0)
+            return 0;
+    return f->added.len == IMPORTS_FOLDERS_MAX
+               ? 0
+               : skill_strings_add(&f->added, "%s%s", path, len > 0 ? "/" : "");
+}
+
+/* A path from a folder ("" or with a slash at its end), ".." resolved. False outside the skill.
+ */
+static bool resolve(const char *folder, const char *path, char ret_path[PATH_SIZE])
+{
+    size_t len = strlen(folder);
+
+    memcpy(ret_path, folder, len);
+    while (*path) {
+        size_t n = strcspn(path, "/");
+
+        if (n == 2 && path[0] == '.' && path[1] == '.') {
+            if (len == 0)
+                return false;
+            for (len--; len > 0 && ret_path[len - 1] != '/';)
+                len--;
+        } else if (n > 0 && !(n == 1 && path[0] == '.')) {
+            if (len + n + 2 > PATH_SIZE)
+                return false;
+            memcpy(ret_path + len, path, n);
+            ret_path[len + n] = '/';
+            len += n + 1;
+        }
+        path += n + (path[n] == '/');
+    }
+    ret_path[len > 0 ? len - 1 : 0] = '\0';
+    return true;
+}
+
+/*
+ * What a source adds to the path it computes, of its own place and of literals. So each folder
+ * around it may be meant, and from each the literals' path.
+ */
+static int on_folder(struct follow *f, const char *literal)
+{
+    static const char *const mounts[] = {"/sandbox/skill/", "/sandbox/scripts/"};
+    char around[PATH_SIZE], path[PATH_SIZE];
+    int r = 0;
+
+    for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++)
+        if (strncmp(literal, mounts[i], strlen(mounts[i])) == 0)
+            return resolve("", literal + strlen(mounts[i]), path) ? add_folder(f, path) : 0;
+    for (size_t end = strlen(f->file->path); r == 0; end--) {
+        while (end > 0 && f->file->path[end - 1] != '/')
+            end--;
+        memcpy(around, f->file->path, end);
+        around[end] = '\0';
+        if (resolve(around, literal, path))
+            r = add_folder(f, path);
+        if (r == 0 && resolve(around, "", path))
+            r = add_folder(f, path);
+        if (end == 0)
+            break;
+    }
+    return r;
+}
+
+static int on_found(void *user, const struct imports_found *found)
+{
+    struct follow *f = user;
+    char module[IMPORTS_NAME_MAX + 1] = "";
+    struct imports_use use = {.file = f->file->path, .found = found};
+    int r = 0;
+
+    if (!f->walk)
+        return found->kind == IMPORTS_MODULE && found->runs
+                   ? on_import(f, found, module, &use.own)
+                   : 0;
+    if (found->kind == IMPORTS_MODULE)
+        r = on_import(f, found, module, &use.own);
+    else if (found->kind == IMPORTS_FOLDER)
+        r = on_folder(f, found->module);
+    use.module = module[0] ? module : NULL;
+    return r < 0 ? r : f->walk->use(f->walk->user, &use);
 }
 
 /* Reads one file of the list; *left is how many bytes may still be read. */
@@ -166,32 +287,56 @@ static int read_file(struct follow *f, int tar_fd, const struct file *file, uint
     return r < 0 && r != -EINVAL ? err_set_errno(err, -r, "cannot read the imports") : 0;
 }
 
+/* The folder of a file as a root, borrowed from f, or NULL without memory. */
+static const char *root_of(struct follow *f, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (skill_strings_add(&f->roots, "%.*s", slash ? (int)(slash + 1 - path) : 0, path) < 0)
+        return NULL;
+    return f->roots.items[f->roots.len - 1];
+}
+
+static int add_script(struct follow *f, const char *path)
+{
+    const char *root;
+
+    if (!is_type(f, path, ARCHIVE_ENTRY_FILE) || strlen(path) >= PATH_SIZE)
+        return 0;
+    root = root_of(f, path);
+    return root ? add_file(f, root, path, NULL, 0, true) : -ENOMEM;
+}
+
 /* Puts the entry's own file on the list and sets what is first on its path. */
 static int begin(struct follow *f, const struct skill_entry *entry)
 {
     char module[NAMES_PATH_MAX + sizeof(".__main__")];
-    const char *slash;
     int r;
 
-    if (entry->mode == PROTO_MODE_MODULE) {
-        r = follow_module(f, entry->entry, true);
-        if (r >= 0 &&
-            snprintf(module, sizeof(module), "%s.__main__", entry->entry) < (int)sizeof(module))
-            r = follow_module(f, module, true);
-        return r < 0 ? r : 0;
+    if (entry->mode != PROTO_MODE_MODULE)
+        return add_script(f, entry->entry);
+    r = follow_below(f, "", entry->entry, true);
+    if (r >= 0 &&
+        snprintf(module, sizeof(module), "%s.__main__", entry->entry) < (int)sizeof(module))
+        r = follow_below(f, "", module, true);
+    return r < 0 ? r : 0;
+}
+
+static void follow_finish(struct follow *f)
+{
+    for (size_t i = 0; i < f->n_files; i++) {
+        free(f->files[i].path);
+        free(f->files[i].package);
     }
-    slash = strrchr(entry->entry, '/');
-    if (!is_type(f, entry->entry, ARCHIVE_ENTRY_FILE) ||
-        snprintf(f->root, sizeof(f->root), "%.*s", slash ? (int)(slash + 1 - entry->entry) : 0,
-                 entry->entry) >= (int)sizeof(f->root))
-        return 0;
-    return add_file(f, entry->entry, NULL, 0, true);
+    skill_strings_finish(&f->roots);
+    skill_strings_finish(&f->added);
 }
 
 int imports_read(int tar_fd, const struct skill_archive *archive,
                  const struct skill_entry *entry, struct skill_strings *ret, struct err *err)
 {
-    struct follow f = {.archive = archive};
+    struct file files[IMPORTS_FILES_MAX];
+    struct follow f = {.archive = archive, .files = files, .files_max = IMPORTS_FILES_MAX};
     uint64_t left = IMPORTS_BYTES_MAX;
     int r = 0;
 
@@ -202,14 +347,34 @@ int imports_read(int tar_fd, const struct skill_archive *archive,
     /* The list grows while it is read. */
     for (size_t i = 0; r == 0 && i < f.n_files; i++)
         r = read_file(&f, tar_fd, &f.files[i], &left, err);
-    for (size_t i = 0; i < f.n_files; i++) {
-        free(f.files[i].path);
-        free(f.files[i].package);
-    }
+    follow_finish(&f);
     if (r < 0) {
         skill_strings_finish(&f.names);
         return r;
     }
     *ret = f.names;
     return 0;
+}
+
+int imports_walk(const struct imports_walk *walk)
+{
+    struct file files[IMPORTS_WALK_FILES_MAX];
+    struct follow f = {.archive = walk->archive,
+                       .files = files,
+                       .files_max = IMPORTS_WALK_FILES_MAX,
+                       .walk = walk};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < walk->n_scripts; i++)
+        r = add_script(&f, walk->scripts[i]);
+    for (size_t i = 0; r == 0 && i < f.n_files; i++) {
+        size_t len;
+        const char *text = walk->text(walk->user, files[i].path, &len);
+
+        f.file = &files[i];
+        r = text ? imports_scan(text, len, files[i].is_main, on_found, &f) : 0;
+        r = r == -EINVAL ? 0 : r;
+    }
+    follow_finish(&f);
+    return r;
 }

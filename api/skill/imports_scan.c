@@ -1,230 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/imports_scan.h"
 
-#include "api/skill/names.h"
+#include "api/skill/python_calls.h"
+#include "api/skill/python_tokens.h"
 #include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 
-#define BRACKETS_MAX 200u /* open at once: Python's own limit */
-#define TAB_WIDTH    8u
+#define TRIES_MAX 16u /* around one another; what is deeper in has no handlers of its own */
 
-enum token_kind { TOKEN_NAME, TOKEN_STRING, TOKEN_OTHER, TOKEN_LINE_END, TOKEN_END };
+/* What the handlers of a try expect. */
+enum expected { EXPECTED_NO_MODULE = 1u, EXPECTED_NO_FILE = 2u };
+
+struct guard {
+    size_t column;
+    unsigned expected;
+};
 
 struct scan {
-    const char *at;
-    const char *end;
-    bool line_begins;  /* the next token is the first of its logical line */
-    unsigned brackets; /* open */
-    size_t column;     /* of the logical line */
-
-    enum token_kind kind; /* of the current token */
-    const char *token;
-    size_t token_len;
-
-    bool skipping; /* lines that are indented deeper than skip_column */
+    struct python_tokens t;
+    bool
+        skipping; /* what is on the line, and lines that are indented deeper than skip_column */
     size_t skip_column;
+    bool in_function; /* lines that are indented deeper than function_column are */
+    size_t function_column;
+    struct guard guards[TRIES_MAX]; /* around the line, the innermost last */
+    size_t n_guards;
     bool is_main;
     imports_found_fn found; /* NULL: only check */
     void *user;
-    int error; /* the first failure; nothing but the end comes after it */
 };
-
-static void fail(struct scan *s, int error)
-{
-    s->error = s->error ? s->error : error;
-    s->at = s->end;
-    s->kind = TOKEN_END;
-}
-
-static void require(struct scan *s, bool good)
-{
-    if (!good)
-        fail(s, -EINVAL);
-}
-
-/* How many bytes of a line's end are at p: 0 where there is none. */
-static size_t newline(const struct scan *s, const char *p)
-{
-    if (p < s->end && *p == '\n')
-        return 1;
-    if (p < s->end && *p == '\r')
-        return p + 1 < s->end && p[1] == '\n' ? 2 : 1;
-    return 0;
-}
-
-static bool is_name_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || (unsigned char)c >= 0x80;
-}
-
-static void skip_comment(struct scan *s)
-{
-    while (s->at < s->end && !newline(s, s->at))
-        s->at++;
-}
-
-/* A backslash and the end of its line. */
-static void take_continuation(struct scan *s)
-{
-    size_t n = newline(s, s->at + 1);
-
-    s->at += 1 + n;
-    require(s, n > 0 && s->at < s->end);
-}
-
-/* Goes to the first token of the next logical line, past blank lines, and tells its column. */
-static void begin_line(struct scan *s)
-{
-    size_t column = 0, first = 0;
-
-    for (; s->at < s->end; s->at++) {
-        size_t n = newline(s, s->at);
-
-        if (n > 0) {
-            s->at += n - 1;
-            column = first = 0;
-        } else if (*s->at == ' ') {
-            column++;
-        } else if (*s->at == '\t') {
-            column = (column / TAB_WIDTH + 1) * TAB_WIDTH;
-        } else if (*s->at == '\f') {
-            column = first = 0;
-        } else if (*s->at == '#') {
-            skip_comment(s);
-            s->at--;
-        } else if (*s->at == '\\') {
-            /* An indentation goes no further than the first of its physical lines. */
-            first = first ? first : column;
-            take_continuation(s);
-            s->at--;
-        } else {
-            break;
-        }
-    }
-    s->column = first ? first : column;
-    s->line_begins = false;
-}
-
-static void take_string(struct scan *s)
-{
-    char quote = *s->at;
-    bool triple = s->end - s->at >= 3 && s->at[1] == quote && s->at[2] == quote;
-    const char *p = s->at + (triple ? 3 : 1);
-
-    while (p < s->end) {
-        size_t n = newline(s, p);
-
-        if (*p == quote && (!triple || (s->end - p >= 3 && p[1] == quote && p[2] == quote))) {
-            s->at = p + (triple ? 3 : 1);
-            s->kind = TOKEN_STRING;
-            return;
-        }
-        if (n > 0 && !triple)
-            break;
-        if (*p == '\\') {
-            if (++p == s->end)
-                break;
-            n = newline(s, p);
-        }
-        p += n > 0 ? n : 1;
-    }
-    fail(s, -EINVAL);
-}
-
-/* What separates tokens on one logical line. */
-static void skip_space(struct scan *s)
-{
-    while (s->at < s->end) {
-        size_t n = s->brackets > 0 ? newline(s, s->at) : 0;
-
-        if (n > 0)
-            s->at += n;
-        else if (*s->at == ' ' || *s->at == '\t' || *s->at == '\f')
-            s->at++;
-        else if (*s->at == '#')
-            skip_comment(s);
-        else if (*s->at == '\\')
-            take_continuation(s);
-        else
-            break;
-    }
-}
-
-static void take_other(struct scan *s)
-{
-    char c = *s->at++;
-
-    s->kind = TOKEN_OTHER;
-    if (c == '(' || c == '[' || c == '{')
-        require(s, ++s->brackets <= BRACKETS_MAX);
-    else if (c == ')' || c == ']' || c == '}')
-        require(s, s->brackets-- > 0);
-    /* A number in one piece: no name begins within it. */
-    else if (c >= '0' && c <= '9')
-        while (s->at < s->end && (is_name_byte(*s->at) || *s->at == '.'))
-            s->at++;
-}
-
-/* Makes the next token the current one. */
-static void advance(struct scan *s)
-{
-    size_t n;
-
-    if (s->line_begins)
-        begin_line(s);
-    else
-        skip_space(s);
-    n = newline(s, s->at);
-    s->token = s->at;
-    if (s->at == s->end) {
-        s->kind = TOKEN_END;
-        require(s, s->brackets == 0);
-    } else if (n > 0) {
-        s->kind = TOKEN_LINE_END;
-        s->line_begins = true;
-        s->at += n;
-    } else if (*s->at == '"' || *s->at == '\'') {
-        take_string(s);
-    } else if (is_name_byte(*s->at) && !(*s->at >= '0' && *s->at <= '9')) {
-        s->kind = TOKEN_NAME;
-        while (s->at < s->end && is_name_byte(*s->at))
-            s->at++;
-    } else {
-        take_other(s);
-    }
-    s->token_len = (size_t)(s->at - s->token);
-}
-
-static bool at_word(const struct scan *s, const char *word)
-{
-    return s->kind == TOKEN_NAME && s->token_len == strlen(word) &&
-           memcmp(s->token, word, s->token_len) == 0;
-}
-
-static bool at_sign(const struct scan *s, char sign)
-{
-    return s->kind == TOKEN_OTHER && s->token_len == 1 && *s->token == sign;
-}
-
-static bool at_line_end(const struct scan *s)
-{
-    return s->kind == TOKEN_LINE_END || s->kind == TOKEN_END;
-}
-
-static bool at_statement_end(const struct scan *s)
-{
-    return at_line_end(s) || at_sign(s, ';');
-}
-
-static void finish_line(struct scan *s)
-{
-    while (!at_line_end(s))
-        advance(s);
-}
 
 /* A dotted name at the current token. One that is too long comes out as "". */
 static void take_dotted(struct scan *s, char ret_name[IMPORTS_NAME_MAX + 1])
@@ -232,15 +39,15 @@ static void take_dotted(struct scan *s, char ret_name[IMPORTS_NAME_MAX + 1])
     size_t len = 0;
     bool fits = true;
 
-    for (;; advance(s)) {
-        require(s, s->kind == TOKEN_NAME);
-        fits = fits && len + s->token_len + 1 <= IMPORTS_NAME_MAX;
+    for (;; python_advance(&s->t)) {
+        python_require(&s->t, s->t.kind == PYTHON_NAME);
+        fits = fits && len + s->t.token_len + 1 <= IMPORTS_NAME_MAX;
         if (fits) {
-            memcpy(ret_name + len, s->token, s->token_len);
-            len += s->token_len;
+            memcpy(ret_name + len, s->t.token, s->t.token_len);
+            len += s->t.token_len;
         }
-        advance(s);
-        if (!at_sign(s, '.'))
+        python_advance(&s->t);
+        if (!python_at_sign(&s->t, '.'))
             break;
         if (fits)
             ret_name[len++] = '.';
@@ -251,20 +58,38 @@ static void take_dotted(struct scan *s, char ret_name[IMPORTS_NAME_MAX + 1])
 /* `as name`, if it is there. */
 static void skip_alias(struct scan *s)
 {
-    if (!at_word(s, "as"))
+    if (!python_at_word(&s->t, "as"))
         return;
-    advance(s);
-    require(s, s->kind == TOKEN_NAME);
-    advance(s);
+    python_advance(&s->t);
+    python_require(&s->t, s->t.kind == PYTHON_NAME);
+    python_advance(&s->t);
 }
 
-static void tell(struct scan *s, unsigned level, const char *module, const char *name)
+/* Completes what was found, and tells it. */
+static void tell(struct scan *s, struct imports_found *found)
 {
-    const struct imports_found found = {.level = level, .module = module, .name = name};
-    int r = s->found && !s->error ? s->found(s->user, &found) : 0;
+    unsigned expected = 0;
+    int r;
 
+    if (!s->found || s->skipping || s->t.error)
+        return;
+    for (size_t i = 0; i < s->n_guards; i++)
+        expected |= s->guards[i].expected;
+    found->runs = !s->in_function;
+    found->guarded =
+        expected & (found->kind == IMPORTS_MODULE ? EXPECTED_NO_MODULE : EXPECTED_NO_FILE);
+    r = s->found(s->user, found);
     if (r < 0)
-        fail(s, r);
+        python_fail(&s->t, r);
+}
+
+static void tell_import(struct scan *s, unsigned level, const char *module, const char *name)
+{
+    tell(s, &(struct imports_found){.kind = IMPORTS_MODULE,
+                                    .line = python_line(&s->t),
+                                    .level = level,
+                                    .module = module,
+                                    .name = name});
 }
 
 /* import a.b as c, d */
@@ -273,48 +98,48 @@ static void take_import(struct scan *s)
     char module[IMPORTS_NAME_MAX + 1];
 
     do {
-        advance(s);
+        python_advance(&s->t);
         take_dotted(s, module);
         skip_alias(s);
         if (module[0])
-            tell(s, 0, module, NULL);
-    } while (at_sign(s, ','));
-    require(s, at_statement_end(s));
+            tell_import(s, 0, module, NULL);
+    } while (python_at_sign(&s->t, ','));
+    python_require(&s->t, python_at_statement_end(&s->t));
 }
 
 /* The names after `from … import`, and a parenthesis around them. */
 static void take_names(struct scan *s, unsigned level, const char *module, bool known)
 {
     char name[IMPORTS_NAME_MAX + 1];
-    bool paren = at_sign(s, '(');
+    bool paren = python_at_sign(&s->t, '(');
 
     if (paren)
-        advance(s);
-    if (!paren && at_sign(s, '*')) {
+        python_advance(&s->t);
+    if (!paren && python_at_sign(&s->t, '*')) {
         if (known)
-            tell(s, level, module, "*");
-        advance(s);
+            tell_import(s, level, module, "*");
+        python_advance(&s->t);
         return;
     }
     do {
-        require(s, s->kind == TOKEN_NAME);
-        known = known && s->token_len <= IMPORTS_NAME_MAX;
+        python_require(&s->t, s->t.kind == PYTHON_NAME);
+        known = known && s->t.token_len <= IMPORTS_NAME_MAX;
         if (known) {
-            memcpy(name, s->token, s->token_len);
-            name[s->token_len] = '\0';
+            memcpy(name, s->t.token, s->t.token_len);
+            name[s->t.token_len] = '\0';
         }
-        advance(s);
+        python_advance(&s->t);
         skip_alias(s);
         if (known)
-            tell(s, level, module, name);
-        if (!at_sign(s, ','))
+            tell_import(s, level, module, name);
+        if (!python_at_sign(&s->t, ','))
             break;
-        advance(s);
-    } while (!(paren && at_sign(s, ')')));
+        python_advance(&s->t);
+    } while (!(paren && python_at_sign(&s->t, ')')));
     if (!paren)
         return;
-    require(s, at_sign(s, ')'));
-    advance(s);
+    python_require(&s->t, python_at_sign(&s->t, ')'));
+    python_advance(&s->t);
 }
 
 /* from ..a.b import (c as d, e) */
@@ -324,81 +149,175 @@ static void take_from(struct scan *s)
     unsigned level = 0;
     bool known = true;
 
-    advance(s);
-    for (; at_sign(s, '.'); level++)
-        advance(s);
-    if (!(level > 0 && at_word(s, "import"))) {
+    python_advance(&s->t);
+    for (; python_at_sign(&s->t, '.'); level++)
+        python_advance(&s->t);
+    if (!(level > 0 && python_at_word(&s->t, "import"))) {
         take_dotted(s, module);
         known = module[0];
     }
-    require(s, at_word(s, "import"));
-    advance(s);
+    python_require(&s->t, python_at_word(&s->t, "import"));
+    python_advance(&s->t);
     take_names(s, level, module, known);
-    require(s, at_statement_end(s));
-}
-
-/* The rest of this line and all that is indented deeper does not run. */
-static void skip_body(struct scan *s)
-{
-    s->skipping = true;
-    s->skip_column = s->column;
-    finish_line(s);
+    python_require(&s->t, python_at_statement_end(&s->t));
 }
 
 /* True for `== "__main__"` in a module that is imported, where it is false. */
-static bool take_main_test(struct scan *s)
+static bool take_main_test(struct python_tokens *t, bool is_main)
 {
     for (int i = 0; i < 2; i++) {
-        if (!at_sign(s, '='))
+        if (!python_at_sign(t, '='))
             return false;
-        advance(s);
+        python_advance(t);
     }
-    if (s->kind != TOKEN_STRING || s->token_len != sizeof("'__main__'") - 1 ||
-        memcmp(s->token + 1, "__main__", 8) != 0)
+    if (t->kind != PYTHON_STRING || t->token_len != sizeof("'__main__'") - 1 ||
+        memcmp(t->token + 1, "__main__", 8) != 0)
         return false;
-    advance(s);
-    return !s->is_main;
+    python_advance(t);
+    return !is_main;
 }
 
 /* A condition that says by itself that its body does not run; every other one may be true. */
 static void take_condition(struct scan *s)
 {
+    struct python_tokens ahead = s->t;
     bool is_false = false;
 
-    advance(s);
-    if (at_word(s, "__name__")) {
-        advance(s);
-        is_false = take_main_test(s);
+    python_advance(&ahead);
+    if (python_at_word(&ahead, "__name__")) {
+        python_advance(&ahead);
+        is_false = take_main_test(&ahead, s->is_main);
     } else {
-        while (s->kind == TOKEN_NAME) {
-            is_false = at_word(s, "TYPE_CHECKING");
-            advance(s);
-            if (!at_sign(s, '.'))
+        while (ahead.kind == PYTHON_NAME) {
+            is_false = python_at_word(&ahead, "TYPE_CHECKING");
+            python_advance(&ahead);
+            if (!python_at_sign(&ahead, '.'))
                 break;
             is_false = false;
-            advance(s);
+            python_advance(&ahead);
         }
     }
-    if (is_false && at_sign(s, ':'))
-        skip_body(s);
+    if (!is_false || !python_at_sign(&ahead, ':') || s->skipping)
+        return;
+    s->skipping = true;
+    s->skip_column = s->t.column;
+}
+
+/* What the exceptions named until the colon, or none at all, stand for. */
+static unsigned take_exceptions(struct python_tokens *t)
+{
+    static const struct {
+        const char *name;
+        unsigned expected;
+    } known[] = {
+        {"ImportError", EXPECTED_NO_MODULE},
+        {"ModuleNotFoundError", EXPECTED_NO_MODULE},
+        {"FileNotFoundError", EXPECTED_NO_FILE},
+        {"OSError", EXPECTED_NO_FILE},
+        {"EnvironmentError", EXPECTED_NO_FILE},
+        {"IOError", EXPECTED_NO_FILE},
+        {"Exception", EXPECTED_NO_MODULE | EXPECTED_NO_FILE},
+        {"BaseException", EXPECTED_NO_MODULE | EXPECTED_NO_FILE},
+    };
+    unsigned expected = 0;
+
+    if (python_at_sign(t, ':'))
+        return EXPECTED_NO_MODULE | EXPECTED_NO_FILE;
+    for (; !python_at_line_end(t) && !(t->brackets == 0 && python_at_sign(t, ':'));
+         python_advance(t)) {
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+            expected |= python_at_word(t, known[i].name) ? known[i].expected : 0;
+    }
+    return expected;
+}
+
+/* What the handlers of the try at the current token expect: they come behind its body. */
+static unsigned look_at_handlers(const struct scan *s)
+{
+    struct python_tokens ahead = s->t;
+    size_t column = ahead.column;
+    unsigned expected = 0;
+
+    for (;;) {
+        while (!python_at_line_end(&ahead))
+            python_advance(&ahead);
+        if (ahead.kind == PYTHON_END)
+            return expected;
+        python_advance(&ahead);
+        if (ahead.column > column && ahead.kind != PYTHON_END)
+            continue;
+        if (ahead.column < column || !python_at_word(&ahead, "except"))
+            return expected;
+        python_advance(&ahead);
+        if (python_at_sign(&ahead, '*'))
+            python_advance(&ahead);
+        expected |= take_exceptions(&ahead);
+    }
+}
+
+/* `with suppress(ImportError):` is a try too. */
+static unsigned look_at_suppress(const struct scan *s)
+{
+    struct python_tokens ahead = s->t;
+
+    if (!s->found || !python_at_word(&ahead, "with"))
+        return 0;
+    while (!python_at_line_end(&ahead) && !python_at_word(&ahead, "suppress"))
+        python_advance(&ahead);
+    return python_at_word(&ahead, "suppress") ? take_exceptions(&ahead) : 0;
+}
+
+/* All of the statement at the current token is done where that is expected. */
+static void guard(struct scan *s, unsigned expected)
+{
+    if (s->n_guards < TRIES_MAX)
+        s->guards[s->n_guards++] = (struct guard){.column = s->t.column, .expected = expected};
+}
+
+static bool goes_on(const struct python_tokens *t)
+{
+    return python_at_word(t, "except") || python_at_word(t, "else") ||
+           python_at_word(t, "finally");
+}
+
+/* Leaves behind what the line at the current token is no part of. */
+static void leave_blocks(struct scan *s)
+{
+    size_t column = s->t.column;
+
+    s->skipping = s->skipping && column > s->skip_column;
+    s->in_function = s->in_function && column > s->function_column;
+    while (s->n_guards > 0 &&
+           (column < s->guards[s->n_guards - 1].column ||
+            (column == s->guards[s->n_guards - 1].column && !goes_on(&s->t))))
+        s->n_guards--;
+}
+
+static void enter_function(struct scan *s)
+{
+    if (!s->in_function)
+        s->function_column = s->t.column;
+    s->in_function = true;
 }
 
 /* A statement at its first token. The current token is then any later one, its own or not. */
 static void take_statement(struct scan *s)
 {
-    if (at_word(s, "import"))
+    if (python_at_word(&s->t, "import"))
         take_import(s);
-    else if (at_word(s, "from"))
+    else if (python_at_word(&s->t, "from"))
         take_from(s);
-    else if (at_word(s, "if") || at_word(s, "elif"))
+    else if (python_at_word(&s->t, "if") || python_at_word(&s->t, "elif"))
         take_condition(s);
-    else if (at_word(s, "def"))
-        skip_body(s);
-    else if (at_word(s, "async")) {
-        advance(s);
-        if (at_word(s, "def"))
-            skip_body(s);
-    }
+    else if (python_at_word(&s->t, "try") && s->found && s->n_guards < TRIES_MAX)
+        guard(s, look_at_handlers(s));
+    else if (python_at_word(&s->t, "def"))
+        enter_function(s);
+}
+
+static void on_call(void *user, struct imports_found *found)
+{
+    tell(user, found);
 }
 
 /*
@@ -408,38 +327,45 @@ static void take_statement(struct scan *s)
  */
 static void take_line(struct scan *s)
 {
-    bool begins = true;
+    bool begins = true, dotted = false;
+    unsigned suppressed;
 
-    if (s->skipping && s->column > s->skip_column) {
-        finish_line(s);
-        return;
-    }
-    s->skipping = false;
-    while (!at_line_end(s)) {
-        if (begins && s->kind == TOKEN_NAME)
+    leave_blocks(s);
+    suppressed = look_at_suppress(s);
+    if (suppressed)
+        guard(s, suppressed);
+    while (!python_at_line_end(&s->t)) {
+        const char *before = s->t.token;
+
+        if (s->t.kind == PYTHON_NAME && begins)
             take_statement(s);
-        if (at_line_end(s))
+        if (s->t.kind == PYTHON_NAME && s->t.token == before && !dotted && s->found)
+            python_calls_take(&s->t, on_call, s);
+        if (python_at_line_end(&s->t))
             break;
-        begins = s->brackets == 0 && (at_sign(s, ';') || at_sign(s, ':'));
-        advance(s);
+        begins =
+            s->t.brackets == 0 && (python_at_sign(&s->t, ';') || python_at_sign(&s->t, ':'));
+        dotted = python_at_sign(&s->t, '.');
+        /* `async` is followed by the statement itself. */
+        begins = begins || python_at_word(&s->t, "async");
+        /* What a call was not is looked at again from its next name. */
+        if (s->t.token == before || s->t.kind != PYTHON_NAME)
+            python_advance(&s->t);
     }
 }
 
 static int scan_text(struct scan *s)
 {
-    s->line_begins = true;
-    s->brackets = 0;
-    s->skipping = false;
     do {
-        advance(s);
+        python_advance(&s->t);
         take_line(s);
-    } while (s->kind != TOKEN_END);
-    return s->error;
+    } while (s->t.kind != PYTHON_END);
+    return s->t.error;
 }
 
 static bool is_encoding_byte(char c)
 {
-    return (is_name_byte(c) && (unsigned char)c < 0x80) || c == '-' || c == '.';
+    return (python_is_name_byte(c) && (unsigned char)c < 0x80) || c == '-' || c == '.';
 }
 
 /* Whether the comment from p to end names an encoding, and then one that is read here. */
@@ -472,41 +398,43 @@ static bool names_other_encoding(const char *p, const char *end)
 }
 
 /* The first two lines may declare an encoding, in a comment of its own. */
-static bool declares_other_encoding(const struct scan *s)
+static bool declares_other_encoding(const struct python_tokens *t)
 {
-    const char *p = s->at;
+    const char *p = t->at;
 
     for (int line = 0; line < 2; line++) {
         const char *end;
 
-        while (p < s->end && (*p == ' ' || *p == '\t' || *p == '\f'))
+        while (p < t->end && (*p == ' ' || *p == '\t' || *p == '\f'))
             p++;
-        for (end = p; end < s->end && !newline(s, end);)
+        for (end = p; end < t->end && !python_newline(t, end);)
             end++;
         if (p < end && *p != '#')
             return false;
         if (names_other_encoding(p, end))
             return true;
-        p = end + newline(s, end);
+        p = end + python_newline(t, end);
     }
     return false;
 }
 
 int imports_scan(const char *text, size_t len, bool is_main, imports_found_fn found, void *user)
 {
-    struct scan s = {.at = text, .end = text + len, .is_main = is_main, .user = user};
-    int r;
+    struct scan s = {.is_main = is_main, .user = user}, again;
+    const char *end = text + len;
 
     if (memchr(text, 0, len) || !utf8_valid(text, len))
         return -EINVAL;
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        s.at += 3;
-    text = s.at;
-    if (declares_other_encoding(&s))
+        text += 3;
+    s.t = (struct python_tokens){
+        .at = text, .end = end, .token = text, .counted = text, .line_begins = true};
+    if (declares_other_encoding(&s.t))
         return -EINVAL;
     /* Twice: a source that does not compile imports nothing, wherever it is wrong. */
-    r = scan_text(&s);
-    s.at = text;
-    s.found = found;
-    return r < 0 ? r : scan_text(&s);
+    again = s;
+    again.found = found;
+    if (scan_text(&s) < 0)
+        return s.t.error;
+    return scan_text(&again);
 }

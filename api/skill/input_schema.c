@@ -166,3 +166,18 @@ int input_schema_read(const struct yamltree *value, char **ret, struct err *err)
     cJSON_Delete(json);
     return r;
 }
+
+int input_schema_read_json(const char *text, size_t len, char **ret, struct err *err)
+{
+    bool is_json = json_text_check(text, len, NULL, NULL) == 0;
+    cJSON *json = is_json ? cJSON_ParseWithLength(text, len) : NULL;
+    int r;
+
+    if (!json || !member(json, "properties")) {
+        cJSON_Delete(json);
+        return err_set(err, EINVAL, "it must be a JSON object with \"properties\"");
+    }
+    r = write_schema(json, ret, err);
+    cJSON_Delete(json);
+    return r;
+}

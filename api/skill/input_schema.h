@@ -10,6 +10,8 @@
 #include "api/skill/yamltree.h"
 #include "base/err.h"
 
+#include <stddef.h>
+
 #define INPUT_SCHEMA_BYTES_MAX (32u * 1024u) /* as JSON without white space */
 #define INPUT_SCHEMA_DEPTH_MAX 24u
 
@@ -19,5 +21,7 @@
  * -EINVAL with what is wrong with it; -ENOMEM.
  */
 int input_schema_read(const struct yamltree *value, char **ret, struct err *err);
+/* The same for JSON, which must say what its properties are. */
+int input_schema_read_json(const char *text, size_t len, char **ret, struct err *err);
 
 #endif

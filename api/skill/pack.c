@@ -204,7 +204,7 @@ int pack_folder(const char *path, const struct archive_limits *limits, int out_f
     int fd = open(p.root, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
     if (fd < 0)
         return err_set_errno(err, errno, "cannot open \"%s\"", path);
-    if (fstatat(fd, "SKILL.md", &st, 0) < 0) {
+    if (fstatat(fd, "SKILL.md", &st, 0) < 0 && fstatat(fd, "skill.md", &st, 0) < 0) {
         fd_close(&fd);
         return err_set(err, EINVAL, "\"%s\" has no SKILL.md", path);
     }

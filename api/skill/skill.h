@@ -9,6 +9,7 @@
 #ifndef SKILLVM_API_SKILL_SKILL_H
 #define SKILLVM_API_SKILL_SKILL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,7 +47,8 @@ struct skill {
     char *compatibility;
     char *allowed_tools;
     char *version;
-    char *lang; /* as written: "python", "bash", "node" are the ones that run */
+    bool is_floating; /* the front matter gives it no version */
+    char *lang;       /* as written: "python", "bash", "node" are the ones that run */
     char *entry_point;
     char *image;
     char *network;
@@ -60,6 +62,9 @@ struct skill {
     size_t instructions_len;
     struct skill_strings warnings; /* sentences for a person */
 };
+
+/* What a skill without a version is registered as. */
+#define SKILL_VERSION_NONE "1.0.0"
 
 /* Frees everything and zeroes it; safe on a zeroed or finished skill. */
 void skill_finish(struct skill *skill);

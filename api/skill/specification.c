@@ -201,9 +201,14 @@ static void check_keys(const struct yamltree *map, struct skill_strings *errors)
     }
 }
 
-/* Its YAML has no brackets and no key twice, at any depth. */
+/* Its YAML has no brackets, no tags, no anchors and no key twice, at any depth. */
 static void check_form(const struct yamltree *node, struct skill_strings *errors)
 {
+    if (node->tagged)
+        (void)skill_strings_add(errors, "line %u: a tag (!name) is refused: values are texts",
+                                node->line);
+    if (node->anchored)
+        (void)skill_strings_add(errors, "line %u: an anchor (&name) is refused", node->line);
     if (node->flow) {
         (void)skill_strings_add(errors,
                                 "line %u: lists and maps are written below each other, without "
@@ -242,9 +247,21 @@ static int parse(const char *skill_md, size_t len, struct yamltree **ret_root, s
     };
     const char *yaml = NULL;
     size_t yaml_len = 0;
-    int result = frontmatter_find(skill_md, len, &yaml, &yaml_len, err);
+    unsigned line = 0;
+    int result = frontmatter_find(skill_md, len, &yaml, &yaml_len, &line, err);
 
-    return result < 0 ? result : yamltree_parse(yaml, yaml_len, 2, &limits, ret_root, err);
+    return result < 0 ? result : yamltree_parse(yaml, yaml_len, line, &limits, ret_root, err);
+}
+
+/* Nothing comes before the line "---". */
+static void check_beginning(const char *skill_md, size_t len, struct skill_strings *errors)
+{
+    if (len >= 3 && memcmp(skill_md, "\xef\xbb\xbf", 3) == 0)
+        (void)skill_strings_add(errors,
+                                "it begins with a byte order mark: save it without one");
+    else if (len > 0 && skill_md[0] != '-')
+        (void)skill_strings_add(errors,
+                                "line 1: it begins with \"---\", without an empty line before");
 }
 
 int specification_check(const char *skill_md, size_t len, const char *folder,
@@ -265,6 +282,8 @@ int specification_check(const char *skill_md, size_t len, const char *folder,
         (void)skill_strings_add(errors, "the front matter must be \"key: value\" lines");
     else
         check_map(root, folder, errors);
+    if (result == 0)
+        check_beginning(skill_md, len, errors);
     yamltree_destroy(root);
     return errors->error;
 }

@@ -73,6 +73,8 @@ static int fill_scalar(struct builder *b, const yaml_event_t *event, struct yaml
 {
     const char *text = (const char *)event->data.scalar.value;
 
+    node->tagged = event->data.scalar.tag != NULL;
+    node->anchored = event->data.scalar.anchor != NULL;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->len = event->data.scalar.length;
     if (memchr(text, '\0', node->len))
@@ -117,6 +119,10 @@ static int fill_children(struct builder *b, const yaml_event_t *event, unsigned 
 {
     bool is_map = node->kind == YAMLTREE_MAP;
 
+    node->tagged =
+        is_map ? event->data.mapping_start.tag != NULL : event->data.sequence_start.tag != NULL;
+    node->anchored = is_map ? event->data.mapping_start.anchor != NULL
+                            : event->data.sequence_start.anchor != NULL;
     node->flow = is_map ? event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
                         : event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
     return add_children(b, node, is_map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,

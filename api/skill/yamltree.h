@@ -23,6 +23,8 @@ struct yamltree {
     unsigned line; /* from 1 */
     bool plain;    /* a scalar without quotes: "~", "null" and "" then mean nothing */
     bool flow;     /* a list or map in brackets */
+    bool tagged;   /* it has a tag, such as !!str */
+    bool anchored; /* it has an anchor, such as &name */
     char *text;    /* scalars: owned, valid UTF-8, no NUL */
     size_t len;
     struct yamltree **children; /* lists: the items; maps: key, value, key, value… */

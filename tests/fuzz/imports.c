@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A skill of any files: path, NUL, content, NUL, and so on. Each content is scanned, and the
- * first file is an entry whose imports are followed. What must hold: what is refused told
- * nothing, names are names within their limits, and the list is sorted, each once.
+ * A skill of any files: path, NUL, content, NUL, and so on. Each content is scanned, as Python,
+ * as a shell's and as a log; each file is an entry whose imports are followed, and what the
+ * skill needs is read. What must hold: what is refused told nothing, names are names within
+ * their limits, lists are sorted, each once, and what is said is within its limits and is JSON.
  */
 #include "api/skill/imports.h"
+#include "api/skill/as_module.h"
 #include "api/skill/imports_scan.h"
+#include "api/skill/needs.h"
 #include "api/skill/profile.h"
+#include "api/skill/shell_scan.h"
 #include "api/skill/tar.h"
 #include "base/fd.h"
 #include "base/utf8.h"
@@ -40,6 +44,13 @@ static int count(void *user, const struct imports_found *found)
     size_t *calls = user;
 
     ++*calls;
+    if (found->line == 0)
+        abort();
+    if (found->kind != IMPORTS_MODULE) {
+        if (strlen(found->module) > IMPORTS_TEXT_MAX)
+            abort();
+        return 0;
+    }
     if (found->module[0] || found->level == 0)
         check_name(found->module);
     if (found->name)
@@ -67,6 +78,69 @@ static void check_scan(const struct member *m)
         abort();
 }
 
+static int count_shell(void *user, const struct shell_found *found)
+{
+    size_t *calls = user;
+
+    ++*calls;
+    if (found->line == 0 || (found->kind != SHELL_SOURCED && !shell_is_program(found->name)))
+        abort();
+    return 0;
+}
+
+static int stop_shell(void *user, const struct shell_found *found)
+{
+    (void)user;
+    (void)found;
+    return -ECANCELED;
+}
+
+static void check_shell(const struct member *m)
+{
+    size_t calls = 0;
+    int r = shell_scan(m->text, m->len, count_shell, &calls);
+
+    if (r < 0 ? r != -EINVAL || calls > 0
+              : shell_scan(m->text, m->len, stop_shell, NULL) != (calls > 0 ? -ECANCELED : 0))
+        abort();
+}
+
+static const struct image_manifest image = {.known = true, .python_minor = 11};
+
+static void check_log(const struct member *m)
+{
+    char text[256];
+
+    if (needs_explain(&image, m->text, m->len, text, sizeof(text)) &&
+        (strlen(text) >= sizeof(text) || !utf8_valid(text, strlen(text))))
+        abort();
+}
+
+static void check_needs(int tar_fd, const struct skill_archive *archive)
+{
+    struct skill skill = {0};
+    struct skill_strings warnings = {0};
+    struct needs needs;
+    struct json_writer w = json_writer_init(64u << 20);
+
+    if (needs_read(tar_fd, archive, &skill, &image, &needs, NULL) < 0 ||
+        needs.len > NEEDS_ITEMS_MAX || needs_warn(&needs, &warnings) < 0 ||
+        warnings.len > NEEDS_WARNINGS_MAX + 1)
+        abort();
+    for (size_t i = 0; i < needs.len; i++)
+        if (needs.items[i].line == 0 || strlen(needs.items[i].name) > NEEDS_TEXT_MAX)
+            abort();
+    json_write_open(&w, NULL, '{');
+    needs_write(&needs, &w);
+    json_write_close(&w, '}');
+    if (w.out.error ||
+        json_text_check((const char *)w.out.data, w.out.len, &(struct json_slice){0}, NULL) < 0)
+        abort();
+    buf_finish(&w.out);
+    skill_strings_finish(&warnings);
+    needs_finish(&needs);
+}
+
 static void check_names(const struct skill_strings *names)
 {
     char profile[PROFILE_NAME_SIZE];
@@ -92,6 +166,17 @@ static void put_file(struct buf *tar, const struct member *m)
     if (tar_put_header(tar, &header) < 0 || buf_append(tar, m->text, m->len) < 0 ||
         buf_append(tar, zeros, tar_padding(m->len)) < 0)
         abort();
+}
+
+static void run_as(int tar_fd, const struct skill_archive *archive, const char *path)
+{
+    struct skill_entry entry = {PROTO_MODE_SCRIPT, strdup(path), "python"};
+
+    if (!entry.entry || as_module(tar_fd, archive, &entry, NULL) < 0 ||
+        (entry.mode == PROTO_MODE_MODULE ? strchr(entry.entry, '/') != NULL
+                                         : strcmp(entry.entry, path) != 0))
+        abort();
+    skill_entry_finish(&entry);
 }
 
 static void follow(const struct member *members, size_t n)
@@ -129,7 +214,9 @@ static void follow(const struct member *members, size_t n)
         check_names(&names);
         skill_strings_finish(&names);
         free(module.entry);
+        run_as(tar_fd, &archive, script.entry);
     }
+    check_needs(tar_fd, &archive);
     skill_archive_finish(&archive);
 }
 
@@ -153,6 +240,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         m.len = strlen(at);
         at += m.len + 1;
         check_scan(&m);
+        check_shell(&m);
+        check_log(&m);
         members[n++] = m;
     }
     follow(members, n);

@@ -101,6 +101,35 @@ static void smallest(void **state)
     skill_finish(&skill);
 }
 
+/* Their lines are counted. */
+static void empty_lines_come_before(void **state)
+{
+    struct skill skill =
+        parse("\n  \r\n---\nname: a\ndescription: use: it\nentrypoint: x.py\n---\n");
+    (void)state;
+
+    assert_string_equal(skill.name, "a");
+    assert_string_equal(skill.entry_point, "x.py");
+    assert_int_equal(skill.warnings.len, 1);
+    assert_non_null(strstr(skill.warnings.items[0], "line 5: a value with a colon"));
+    assert_true(skill.is_floating);
+    skill_finish(&skill);
+}
+
+static void an_empty_version_is_none(void **state)
+{
+    struct skill skill = parse("---\ndescription: x\nversion: \"\"\n---\n");
+    (void)state;
+
+    assert_null(skill.version);
+    assert_true(skill.is_floating);
+    skill_finish(&skill);
+    skill = parse("---\ndescription: x\nversion: ''\nmetadata:\n  version: 2.0\n---\n");
+    assert_string_equal(skill.version, "2.0");
+    assert_false(skill.is_floating);
+    skill_finish(&skill);
+}
+
 static void colons_get_quotes(void **state)
 {
     struct skill skill = parse("---\n"
@@ -287,6 +316,61 @@ static void input_schemas(void **state)
     expect_schema("input_schema: {a: 1, a: 2}\n", NULL, "there twice");
 }
 
+static void expect_shown(const char *front, const char *body, const char *json,
+                         const char *warning)
+{
+    char text[4096];
+    struct skill skill;
+
+    snprintf(text, sizeof(text), "---\nname: a\ndescription: d\n%s---\n%s", front, body);
+    skill = parse(text);
+    if (json && (!skill.input_schema || strcmp(skill.input_schema, json) != 0))
+        fail_msg("%s instead of %s in:\n%s", skill.input_schema, json, body);
+    if (!json && skill.input_schema)
+        fail_msg("%s in:\n%s", skill.input_schema, body);
+    if (warning)
+        expect_warning(&skill, warning);
+    else
+        assert_int_equal(skill.warnings.len, 0);
+    skill_finish(&skill);
+}
+
+#define BLOCK  "```json\n{\"properties\": {\"n\": {}}}\n```\n"
+#define SHOWN  "{\"properties\":{\"n\":{}},\"type\":\"object\"}"
+#define OTHERS "```json\n{\"other\": 1}\n```\n"
+
+/* A schema in the instructions, below its heading. */
+static void schemas_in_the_body(void **state)
+{
+    (void)state;
+    expect_shown("", "# A\n\n## Input schema\n\nText.\n\n" BLOCK, SHOWN, NULL);
+    expect_shown("", "### `input_schema`:\r\n" BLOCK OTHERS, SHOWN, NULL);
+    expect_shown("", "# INPUT-SCHEMA #\n```sh\nx\n```\n" BLOCK, SHOWN, NULL);
+    expect_shown("", "# Input schema\n  ~~~~ JSON title\n{\"properties\":\n{}}\n~~~\n~~~~\n",
+                 NULL, "cannot be used");
+    expect_shown("", "# Input schema\n~~~~ json\n{\"properties\":\n{\"n\":{}}}\n ~~~~~\n",
+                 SHOWN, NULL);
+    expect_shown("input_schema: {}\n", "# Input schema\n" BLOCK,
+                 "{\"type\":\"object\",\"properties\":{}}", NULL);
+    /* Another heading, no heading, one in a block, a block that is not closed, no JSON. */
+    expect_shown("", "# Input schema\n## Example\n" BLOCK, NULL, NULL);
+    expect_shown("", BLOCK "# Input schema\n", NULL, NULL);
+    expect_shown("", "# Input schemas\n" BLOCK, NULL, NULL);
+    expect_shown("", "Input schema\n" BLOCK, NULL, NULL);
+    expect_shown("", "```\n# Input schema\n```\n" BLOCK, NULL, NULL);
+    expect_shown("", "#Input schema\n" BLOCK, NULL, NULL);
+    expect_shown("", "Text.\n\n    # Input schema\n" BLOCK, NULL, NULL);
+    expect_shown("", "# Input schema\n```json\n{\"properties\": {}}\n", NULL, NULL);
+    expect_shown("", "# Input schema\n```json5\n{}\n```\n", NULL, NULL);
+    expect_shown("", "# Input schema\n```json", NULL, NULL);
+    /* What is shown and cannot be meant. */
+    expect_shown("", "# Input schema\n" OTHERS BLOCK, NULL, "with \"properties\"");
+    expect_shown("", "# Input schema\n```json\n{oops\n```\n", NULL, "with \"properties\"");
+    expect_shown("", "# Input schema\n```json\n```\n", NULL, "with \"properties\"");
+    expect_shown("", "# Input schema\n```json\n{\"properties\": [1]}\n```\n", NULL,
+                 "\"properties\" must be a map");
+}
+
 static void a_large_input_schema(void **state)
 {
     struct buf text = buf_init(1u << 20);
@@ -321,8 +405,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_fields),
         cmocka_unit_test(input_schemas),
+        cmocka_unit_test(schemas_in_the_body),
         cmocka_unit_test(a_large_input_schema),
         cmocka_unit_test(smallest),
+        cmocka_unit_test(empty_lines_come_before),
+        cmocka_unit_test(an_empty_version_is_none),
         cmocka_unit_test(colons_get_quotes),
         cmocka_unit_test(forgiven),
         cmocka_unit_test(names_of_any_script),

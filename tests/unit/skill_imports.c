@@ -19,6 +19,8 @@ static int put_found(void *user, const struct imports_found *found)
 {
     struct buf *out = user;
 
+    if (found->kind != IMPORTS_MODULE || !found->runs)
+        return 0;
     for (unsigned i = 0; i < found->level; i++)
         buf_printf(out, ".");
     return buf_printf(out, "%s%s%s ", found->module, found->name ? ":" : "",

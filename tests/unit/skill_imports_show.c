@@ -18,8 +18,9 @@
 static int print(void *user, const struct imports_found *found)
 {
     (void)user;
-    (void)printf("%u %s %s\n", found->level, found->module[0] ? found->module : "-",
-                 found->name ? found->name : "-");
+    if (found->kind == IMPORTS_MODULE && found->runs)
+        (void)printf("%u %s %s\n", found->level, found->module[0] ? found->module : "-",
+                     found->name ? found->name : "-");
     return 0;
 }
 

@@ -152,6 +152,28 @@ static void no_skill(void **state)
     assert_int_equal(pack("trial/SKILL.md", &archive, &err), -ENOTDIR);
 }
 
+/* It is SKILL.md in the tar, and no other file of that name may be beside it. */
+static void lower_case(void **state)
+{
+    char from[256], to[256];
+    struct skill_archive archive = {0};
+    (void)state;
+
+    snprintf(from, sizeof(from), "%s/trial/SKILL.md", top);
+    snprintf(to, sizeof(to), "%s/trial/skill.md", top);
+    assert_int_equal(rename(from, to), 0);
+    snprintf(to, sizeof(to), "%s/trial/link", top);
+    assert_int_equal(symlink("skill.md", to), 0);
+    assert_int_equal(pack("trial", &archive, NULL), 0);
+    assert_true(archive.is_lower_case);
+    assert_non_null(skill_archive_find(&archive, "SKILL.md"));
+    assert_string_equal(skill_archive_find(&archive, "link")->target, "SKILL.md");
+    assert_non_null(archive.skill_md ? strstr(archive.skill_md, "name: trial") : NULL);
+    skill_archive_finish(&archive);
+    make("trial/SKILL.md", "x");
+    expect_refused(-EINVAL, "the same name but for upper and lower case");
+}
+
 static void too_many(void **state)
 {
     (void)state;
@@ -171,6 +193,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(links_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(special, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_skill, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lower_case, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
     };
 

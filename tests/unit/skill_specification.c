@@ -114,6 +114,13 @@ static void fields(void **state)
     check("---\nname: a\ndescription: d\nmetadata:\n  k: 1\n  k: 2\n---\n", "a",
           "line 6: \"k\" is there twice");
     check("---\nname: a\ndescription: d\nmetadata: {k: 1}\n---\n", "a", "brackets");
+    check("---\nname: !!str a\ndescription: d\n---\n", "a", "line 2: a tag");
+    check("---\nname: a\ndescription: d\nmetadata: !x\n  k: 1\n---\n", "a", "a tag");
+    check("---\nname: a\ndescription: &d d\n---\n", "a", "line 3: an anchor");
+    check("---\nname: a\ndescription: d\nallowed-tools: &t\n  - x\n---\n", "a", "an anchor");
+    check("---\nname: a\ndescription: &d d\nlicense: *d\n---\n", "a", "aliases");
+    check("\xef\xbb\xbf---\nname: a\ndescription: d\n---\n", "a", "byte order mark");
+    check("\n---\nname: a\ndescription: d\n---\n", "a", "without an empty line before");
     check("---\ndescription: d\n---\n", "a", "no name");
     check("---\nname: a\n---\n", "a", "no description");
     check("---\nname: a\ndescription: ' '\n---\n", "a", "description must be a text");

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/image_manifest.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t image_name_length(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
+}
+
+static int take_language(struct image_manifest *manifest, const char *text)
+{
+    return sscanf(text, "python 3.%u", &manifest->python_minor) == 1 ? 0 : -EINVAL;
+}
+
+/* Kinds that a later version lists are passed over. */
+static int take_line(struct image_manifest *manifest, const char *line)
+{
+    const struct {
+        const char *kind;
+        struct skill_strings *list;
+    } lists[] = {{"standard", &manifest->standard},
+                 {"module", &manifest->modules},
+                 {"package", &manifest->packages},
+                 {"program", &manifest->programs}};
+    size_t len = strcspn(line, " ");
+
+    if (len == 0 || line[len] == '\0' || line[len + 1] == '\0')
+        return -EINVAL;
+    if (strncmp(line, "language ", len + 1) == 0)
+        return take_language(manifest, line + len + 1);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        if (strlen(lists[i].kind) == len && strncmp(line, lists[i].kind, len) == 0)
+            return skill_strings_insert(lists[i].list, line + len + 1,
+                                        IMAGE_MANIFEST_LINES_MAX);
+    return 0;
+}
+
+static int take_lines(struct image_manifest *manifest, char *text, size_t len, struct err *err)
+{
+    for (size_t line = 1; len > 0; line++) {
+        char *end = memchr(text, '\n', len);
+        size_t n = end ? (size_t)(end - text) : len;
+        int r;
+
+        if (line > IMAGE_MANIFEST_LINES_MAX)
+            return err_set(err, EFBIG, "more than %u lines", IMAGE_MANIFEST_LINES_MAX);
+        if (!end || memchr(text, 0, n))
+            return err_set(err, EINVAL, "line %zu is no line of text", line);
+        *end = '\0';
+        r = take_line(manifest, text);
+        if (r == -ENOMEM)
+            return err_no_memory(err);
+        if (r < 0)
+            return err_set(err, EINVAL, "line %zu says nothing that an image has", line);
+        text += n + 1;
+        len -= n + 1;
+    }
+    return 0;
+}
+
+static int read_text(int fd, struct image_manifest *manifest, struct err *err)
+{
+    _cleanup_free_ char *text = malloc(IMAGE_MANIFEST_BYTES_MAX + 1);
+    ssize_t len = text ? fd_pread_full(fd, text, IMAGE_MANIFEST_BYTES_MAX + 1, 0) : -ENOMEM;
+
+    if (len < 0)
+        return err_set_errno(err, (int)-len, "cannot read it");
+    if (len > (ssize_t)IMAGE_MANIFEST_BYTES_MAX)
+        return err_set(err, EFBIG, "over %u bytes", IMAGE_MANIFEST_BYTES_MAX);
+    return take_lines(manifest, text, (size_t)len, err);
+}
+
+int image_manifest_read(const char *share, const char *image, struct image_manifest *ret,
+                        struct err *err)
+{
+    _cleanup_image_manifest_ struct image_manifest manifest = {.known = true};
+    char path[PATH_MAX];
+    _cleanup_fd_ int fd = -1;
+    size_t len = image_name_length(image);
+    int n = snprintf(path, sizeof(path), "%s/%.*s.manifest", share, (int)len, image), r;
+
+    /* A skill may say anything. */
+    if (image[len] || len >= IMAGE_NAME_SIZE) {
+        *ret = (struct image_manifest){.known = false};
+        return 0;
+    }
+    if (n < 0 || n >= (int)sizeof(path))
+        return err_set(err, ENAMETOOLONG, "the path of the image's manifest is too long");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        *ret = (struct image_manifest){.known = false};
+        return 0;
+    }
+    if (fd < 0)
+        return err_set_errno(err, errno, "%s", path);
+    r = read_text(fd, &manifest, err);
+    if (r < 0) {
+        err_prefix(err, "%s", path);
+        return r;
+    }
+    (void)snprintf(manifest.name, sizeof(manifest.name), "%s", image);
+    *ret = manifest;
+    manifest = (struct image_manifest){0};
+    return 0;
+}
+
+void image_manifest_finish(struct image_manifest *manifest)
+{
+    skill_strings_finish(&manifest->standard);
+    skill_strings_finish(&manifest->modules);
+    skill_strings_finish(&manifest->packages);
+    skill_strings_finish(&manifest->programs);
+    *manifest = (struct image_manifest){0};
+}
+
+static int compare(const void *key, const void *item)
+{
+    return strcmp(key, *(char *const *)item);
+}
+
+bool image_manifest_has(const struct skill_strings *list, const char *text)
+{
+    return list->len > 0 &&
+           bsearch(text, list->items, list->len, sizeof(*list->items), compare);
+}
+
+const char *image_manifest_package(const struct image_manifest *manifest, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < manifest->packages.len; i++) {
+        const char *item = manifest->packages.items[i];
+
+        if (strncmp(item, name, len) == 0 && item[len] == ' ')
+            return item + len + 1;
+    }
+    return NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a skill finds in an image, as the image's build lists it in the file beside it
+ * (images/build.sh): modules that Python can import, programs on the path, Python's packages.
+ * Without that file nothing is known, which is not the same as nothing being there.
+ */
+#ifndef SKILLVM_API_SKILL_IMAGE_MANIFEST_H
+#define SKILLVM_API_SKILL_IMAGE_MANIFEST_H
+
+#include "api/skill/skill.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+
+#define IMAGE_MANIFEST_BYTES_MAX (256u * 1024)
+#define IMAGE_MANIFEST_LINES_MAX 8192u
+
+#define IMAGE_NAME_SIZE 33u
+
+/* How much of text is a name of an image: lower-case letters, digits and hyphens. */
+size_t image_name_length(const char *text);
+
+struct image_manifest {
+    bool known;
+    char name[IMAGE_NAME_SIZE];    /* of the image */
+    unsigned python_minor;         /* of Python 3; 0: there is none */
+    struct skill_strings standard; /* first names of the standard library, sorted, as all */
+    struct skill_strings modules;  /* of packages */
+    struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */
+    struct skill_strings programs;
+};
+
+/*
+ * Reads the manifest of an image in the folder share. 0, also where there is none:
+ * then it is not known; -EINVAL with the line for what is no manifest; -EFBIG over a limit;
+ * -errno. The caller finishes *ret on success.
+ */
+int image_manifest_read(const char *share, const char *image, struct image_manifest *ret,
+                        struct err *err);
+void image_manifest_finish(struct image_manifest *manifest);
+#define _cleanup_image_manifest_ __attribute__((cleanup(image_manifest_finish)))
+
+/* Whether a sorted list has the text. */
+bool image_manifest_has(const struct skill_strings *list, const char *text);
+/* The version of a package, its name in the form of PEP 503, or NULL. */
+const char *image_manifest_package(const struct image_manifest *manifest, const char *name);
+
+#endif

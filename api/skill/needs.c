@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/needs.h"
+
+#include "api/skill/content.h"
+#include "api/skill/entry.h"
+#include "api/skill/imports.h"
+#include "api/skill/needs_internal.h"
+#include "api/skill/shell_scan.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t hash(const struct needs_item *item)
+{
+    uint32_t h = 2166136261u ^ (uint32_t)item->kind;
+
+    for (const char *p = item->name; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    for (const char *p = item->file; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    return h;
+}
+
+static void item_finish(struct needs_item *item)
+{
+    free(item->name);
+    free(item->detail);
+    free(item->file);
+    free(item->elsewhere);
+}
+
+static int copy(const char *text, char **ret)
+{
+    *ret = text ? strdup(text) : NULL;
+    return *ret || !text ? 0 : -ENOMEM;
+}
+
+static int append(struct needs *needs, const struct needs_item *item)
+{
+    struct needs_item *items = reallocarray(needs->items, needs->len + 1, sizeof(*items));
+    struct needs_item added = *item;
+
+    if (!items)
+        return -ENOMEM;
+    needs->items = items;
+    added.name = added.detail = added.file = added.elsewhere = NULL;
+    if (copy(item->name, &added.name) < 0 || copy(item->detail, &added.detail) < 0 ||
+        copy(item->file, &added.file) < 0 || copy(item->elsewhere, &added.elsewhere) < 0) {
+        item_finish(&added);
+        return -ENOMEM;
+    }
+    items[needs->len++] = added;
+    return 0;
+}
+
+int needs_add(struct needs_reader *r, const struct needs_item *item)
+{
+    uint32_t at = hash(item) % NEEDS_SEATS;
+    int result;
+
+    for (; r->seats[at]; at = (at + 1) % NEEDS_SEATS) {
+        struct needs_item *known = &r->needs.items[r->seats[at] - 1];
+
+        if (known->kind != item->kind || strcmp(known->name, item->name) != 0 ||
+            strcmp(known->file, item->file) != 0)
+            continue;
+        if (known->guarded && !item->guarded) {
+            known->guarded = false;
+            known->line = item->line;
+        }
+        return 0;
+    }
+    if (r->needs.len == NEEDS_ITEMS_MAX) {
+        r->needs.truncated = true;
+        return 0;
+    }
+    result = append(&r->needs, item);
+    if (result == 0)
+        r->seats[at] = (uint16_t)r->needs.len;
+    return result;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), n = strlen(end);
+
+    return len >= n && strcmp(text + len - n, end) == 0;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* In a folder whose files are not the skill's own, or are not run by its users. */
+static bool is_aside(const char *path)
+{
+    static const char *const folders[] = {
+        "vendor", "_vendor",      "vendored", "third_party", "site-packages", "test",
+        "tests",  "node_modules", "venv",     ".venv",       ".git"};
+
+    for (const char *end; (end = strchr(path, '/')); path = end + 1)
+        for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+            if (strlen(folders[i]) == (size_t)(end - path) &&
+                strncmp(path, folders[i], (size_t)(end - path)) == 0)
+                return true;
+    return false;
+}
+
+static bool is_code(const struct archive_entry_info *entry)
+{
+    const char *name = base_name(entry->path);
+
+    return ends_with(name, ".py") || ends_with(name, ".sh") || ends_with(name, ".bash") ||
+           strcmp(name, "requirements.txt") == 0 || (!strchr(name, '.') && entry->executable);
+}
+
+static bool is_text(const struct archive_entry_info *entry)
+{
+    static const char *const ends[] = {".md",  ".txt", ".js",   ".mjs",  ".cjs", ".ts",
+                                       ".rb",  ".go",  ".json", ".yaml", ".yml", ".toml",
+                                       ".cfg", ".ini", ".env",  ".html"};
+    const char *name = base_name(entry->path);
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (ends_with(name, ends[i]))
+            return true;
+    return !strchr(name, '.');
+}
+
+/* Chooses what is read, code before all else. Returns how many bytes that is. */
+static uint64_t choose(const struct skill_archive *archive, bool *ret_wanted, bool *ret_all)
+{
+    uint64_t bytes = 0;
+    size_t files = 0;
+
+    *ret_all = true;
+    for (int code = 1; code >= 0; code--)
+        for (size_t i = 0; i < archive->n_entries; i++) {
+            const struct archive_entry_info *entry = &archive->entries[i];
+
+            if (entry->type != ARCHIVE_ENTRY_FILE || is_code(entry) != (code == 1) ||
+                (!code && !is_text(entry)))
+                continue;
+            if (entry->size > NEEDS_FILE_BYTES_MAX || bytes + entry->size > NEEDS_BYTES_MAX ||
+                files == NEEDS_FILES_MAX) {
+                *ret_all = false;
+                continue;
+            }
+            files++;
+            bytes += entry->size;
+            if (ret_wanted)
+                ret_wanted[i] = true;
+        }
+    return bytes;
+}
+
+uint64_t needs_bytes(const struct skill_archive *archive)
+{
+    bool all;
+
+    return choose(archive, NULL, &all);
+}
+
+static int on_header(void *user, const struct tar_header *header)
+{
+    struct needs_reader *r = user;
+    const struct archive_entry_info *entry = skill_archive_find(r->archive, header->path);
+
+    if (!entry || !r->wanted[entry - r->archive->entries] || r->n_files == NEEDS_FILES_MAX ||
+        header->size != entry->size)
+        return 0;
+    r->files[r->n_files++] =
+        (struct needs_file){.entry = entry, .at = r->texts.len, .len = (size_t)entry->size};
+    return 1;
+}
+
+static int load(struct needs_reader *r, int tar_fd, struct err *err)
+{
+    struct content_walk walk = {.out = &r->texts, .each = on_header, .user = r};
+    bool all;
+    int result;
+
+    r->wanted = calloc(r->archive->n_entries + 1, sizeof(*r->wanted));
+    if (!r->wanted)
+        return err_no_memory(err);
+    (void)choose(r->archive, r->wanted, &all);
+    r->needs.truncated = !all;
+    result = content_walk(tar_fd, &walk, err);
+    return result < 0 ? err_set_errno(err, -result, "cannot read the stored skill") : 0;
+}
+
+static const char *text_of(const struct needs_reader *r, const struct needs_file *file)
+{
+    return file->len > 0 ? (const char *)r->texts.data + file->at : "";
+}
+
+static const char *on_text(void *user, const char *path, size_t *ret_len)
+{
+    const struct needs_reader *r = user;
+
+    for (size_t i = 0; i < r->n_files; i++)
+        if (strcmp(r->files[i].entry->path, path) == 0) {
+            *ret_len = r->files[i].len;
+            return text_of(r, &r->files[i]);
+        }
+    return NULL;
+}
+
+/* A file that would be this module if its folder were on the path, or NULL. */
+static const char *find_elsewhere(const struct needs_reader *r, const char *module)
+{
+    char file[NEEDS_TEXT_MAX + 32], package[NEEDS_TEXT_MAX + 32];
+
+    (void)snprintf(file, sizeof(file), "/%s.py", module);
+    (void)snprintf(package, sizeof(package), "/%s/__init__.py", module);
+    for (size_t i = 0; i < r->archive->n_entries; i++) {
+        const char *path = r->archive->entries[i].path;
+
+        if (ends_with(path, file) || ends_with(path, package))
+            return path;
+    }
+    return NULL;
+}
+
+static enum needs_from module_from(const struct needs_reader *r, const char *module)
+{
+    if (!r->manifest->known)
+        return NEEDS_UNKNOWN;
+    if (image_manifest_has(&r->manifest->standard, module) || strcmp(module, "__main__") == 0)
+        return NEEDS_STANDARD;
+    return image_manifest_has(&r->manifest->modules, module) ? NEEDS_IMAGE : NEEDS_MISSING;
+}
+
+static int add_module(struct needs_reader *r, const struct imports_use *use)
+{
+    char module[IMPORTS_NAME_MAX + 1];
+    struct needs_item item = {.kind = NEEDS_MODULE,
+                              .from = NEEDS_OWN,
+                              .name = module,
+                              .file = (char *)(uintptr_t)use->file,
+                              .line = use->found->line,
+                              .guarded = use->found->guarded};
+
+    if (!use->module || strlen(use->module) > NEEDS_TEXT_MAX)
+        return 0;
+    strcpy(module, use->module);
+    if (use->own)
+        return needs_add(r, &item);
+    /* What a folder of others' code does later is for those who call it. */
+    if (use->found->level > 0 || (!use->found->runs && is_aside(use->file)))
+        return 0;
+    module[strcspn(module, ".")] = '\0';
+    item.from = module_from(r, module);
+    if (item.from == NEEDS_MISSING)
+        item.elsewhere = (char *)(uintptr_t)find_elsewhere(r, module);
+    return needs_add(r, &item);
+}
+
+/* Whether the skill has a file of this name, in whatever folder. */
+static bool has_file(const struct needs_reader *r, const char *name)
+{
+    for (size_t i = 0; i < r->archive->n_entries; i++)
+        if (r->archive->entries[i].type != ARCHIVE_ENTRY_DIR &&
+            strcmp(base_name(r->archive->entries[i].path), name) == 0)
+            return true;
+    return false;
+}
+
+enum needs_from needs_program_from(const struct needs_reader *r, const char *name)
+{
+    if (!r->manifest->known)
+        return NEEDS_UNKNOWN;
+    if (image_manifest_has(&r->manifest->programs, name))
+        return NEEDS_IMAGE;
+    return has_file(r, name) ? NEEDS_OWN : NEEDS_MISSING;
+}
+
+/* A text for a shell, or a file of one, from a line on. */
+struct shell {
+    struct needs_reader *r;
+    const char *file;
+    unsigned line; /* of all that is found in a text within a line; 0: as found */
+    bool guarded;
+};
+
+static int add_program(struct needs_reader *r, const char *name, const char *file,
+                       unsigned line, bool guarded)
+{
+    const struct needs_item item = {.kind = NEEDS_PROGRAM,
+                                    .from = needs_program_from(r, name),
+                                    .name = (char *)(uintptr_t)name,
+                                    .file = (char *)(uintptr_t)file,
+                                    .line = line,
+                                    .guarded = guarded};
+
+    return needs_add(r, &item);
+}
+
+static int on_shell(void *user, const struct shell_found *found)
+{
+    const struct shell *shell = user;
+    struct needs_reader *r = shell->r;
+
+    if (++r->uses > NEEDS_USES_MAX)
+        return -E2BIG;
+    if (found->kind == SHELL_ASKED)
+        return skill_strings_insert(&r->asked, found->name, NEEDS_ITEMS_MAX);
+    if (found->kind == SHELL_DEFINED)
+        return skill_strings_insert(&r->defined, found->name, NEEDS_ITEMS_MAX);
+    if (found->kind == SHELL_SOURCED)
+        return has_file(r, found->name)
+                   ? 0
+                   : skill_strings_insert(&r->opaque, shell->file, NEEDS_ITEMS_MAX);
+    return add_program(r, found->name, shell->file, shell->line ? shell->line : found->line,
+                       shell->guarded);
+}
+
+static int add_argument(struct needs_reader *r, const struct imports_use *use)
+{
+    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/"};
+    const char *name = use->found->module;
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        if (strncmp(name, folders[i], strlen(folders[i])) == 0)
+            name += strlen(folders[i]);
+    return shell_is_program(name)
+               ? add_program(r, name, use->file, use->found->line, use->found->guarded)
+               : 0;
+}
+
+static int on_use(void *user, const struct imports_use *use)
+{
+    struct needs_reader *r = user;
+    struct shell shell = {r, use->file, use->found->line, use->found->guarded};
+    const char *text = use->found->module;
+    int result;
+
+    if (++r->uses > NEEDS_USES_MAX)
+        return -E2BIG;
+    switch (use->found->kind) {
+    case IMPORTS_MODULE:
+        return add_module(r, use);
+    case IMPORTS_PROGRAM:
+        return add_argument(r, use);
+    case IMPORTS_COMMAND:
+        result = shell_scan(text, strlen(text), on_shell, &shell);
+        return result == -EINVAL ? 0 : result;
+    case IMPORTS_ASKED:
+        return skill_strings_insert(&r->asked, text, NEEDS_ITEMS_MAX);
+    case IMPORTS_FOLDER:
+        break;
+    }
+    return 0;
+}
+
+static bool has_word(const char *text, size_t len, const char *word)
+{
+    return len > 0 && memmem(text, len, word, strlen(word));
+}
+
+/* The program that a file's first line names, without its folder; "" for none. */
+static void read_shebang(const char *text, size_t len, char ret_name[NEEDS_TEXT_MAX])
+{
+    const char *end =
+        len > 2 && text[0] == '#' && text[1] == '!' ? memchr(text, '\n', len) : NULL;
+    char line[NEEDS_TEXT_MAX], *at = line, *word;
+
+    ret_name[0] = '\0';
+    if (len > 2 && text[0] == '#' && text[1] == '!' && !end)
+        end = text + len;
+    if (!end || (size_t)(end - text) - 2 >= sizeof(line))
+        return;
+    memcpy(line, text + 2, (size_t)(end - text) - 2);
+    line[(size_t)(end - text) - 2] = '\0';
+    while ((word = strsep(&at, " \t\r"))) {
+        if (!*word || word[0] == '-' || strchr(word, '=') ||
+            strcmp(base_name(word), "env") == 0)
+            continue;
+        strcpy(ret_name, base_name(word));
+        return;
+    }
+}
+
+static bool is_shell(const char *program)
+{
+    return strcmp(program, "sh") == 0 || strcmp(program, "bash") == 0 ||
+           strcmp(program, "dash") == 0;
+}
+
+/* Beside a file that makes its folder a package, whose modules are imported and not run. */
+static bool is_in_package(const struct needs_reader *r, const char *path)
+{
+    char init[TAR_PATH_MAX + sizeof("__init__.py")];
+
+    (void)snprintf(init, sizeof(init), "%.*s__init__.py", (int)(base_name(path) - path), path);
+    return skill_archive_find(r->archive, init);
+}
+
+/* Whether somebody may run the file by itself. */
+static bool is_script(const struct needs_reader *r, const struct needs_file *file)
+{
+    const char *path = file->entry->path, *text = text_of(r, file), *lang;
+
+    if (is_aside(path))
+        return false;
+    return skill_entry_is_script(file->entry, &lang) || file->entry->executable ||
+           (file->len > 2 && memcmp(text, "#!", 2) == 0) ||
+           (r->skill->entry_point && ends_with(path, r->skill->entry_point)) ||
+           (has_word(text, file->len, "__main__") && !is_in_package(r, path));
+}
+
+/* A language whose scripts nothing here runs. */
+static int add_language(struct needs_reader *r, const struct needs_file *file)
+{
+    static const struct {
+        const char *end, *language, *program;
+    } languages[] = {
+        {".js", "JavaScript", "node"},
+        {".mjs", "JavaScript", "node"},
+        {".cjs", "JavaScript", "node"},
+        {".ts", "TypeScript", "node"},
+        {".mts", "TypeScript", "node"},
+        {".rb", "Ruby", "ruby"},
+        {".go", "Go", "go"},
+        {".php", "PHP", "php"},
+        {".R", "R", "Rscript"},
+        {".ps1", "PowerShell", "pwsh"},
+        {".lua", "Lua", "lua"},
+        {"package.json", "JavaScript", "node"},
+    };
+    const char *path = file->entry->path;
+    const char *name = strncmp(path, "scripts/", 8) == 0 ? path + 8 : path;
+
+    for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++) {
+        const struct needs_item item = {.kind = NEEDS_LANGUAGE,
+                                        .from = needs_program_from(r, languages[i].program),
+                                        .name = (char *)(uintptr_t)languages[i].language,
+                                        .detail = (char *)(uintptr_t)languages[i].program,
+                                        .file = (char *)(uintptr_t)path,
+                                        .line = 1};
+
+        if (ends_with(name, languages[i].end) && !strchr(name, '/'))
+            return needs_add(r, &item);
+    }
+    return 0;
+}
+
+static int read_shell(struct needs_reader *r, const struct needs_file *file)
+{
+    struct shell shell = {.r = r, .file = file->entry->path};
+    int result = shell_scan(text_of(r, file), file->len, on_shell, &shell);
+
+    return result == -EINVAL ? 0 : result;
+}
+
+/* All but the imports of Python. */
+static int read_file(struct needs_reader *r, const struct needs_file *file, bool *ret_python)
+{
+    const char *path = file->entry->path, *text = text_of(r, file);
+    char program[NEEDS_TEXT_MAX];
+    bool python = ends_with(path, ".py"),
+         shell = ends_with(path, ".sh") || ends_with(path, ".bash");
+    int result = needs_read_text(r, path, text, file->len);
+
+    *ret_python = false;
+    if (result < 0 || is_aside(path))
+        return result;
+    if (strcmp(base_name(path), "requirements.txt") == 0)
+        return needs_read_requirements(r, path, text, file->len);
+    read_shebang(text, file->len, program);
+    if (!python && !shell && program[0]) {
+        python = strncmp(program, "python", 6) == 0;
+        shell = is_shell(program);
+        if (shell_is_program(program))
+            result = add_program(r, program, path, 1, false);
+    } else if (!python && !shell) {
+        result = add_language(r, file);
+    }
+    if (result == 0 && shell)
+        return read_shell(r, file);
+    *ret_python = python && is_script(r, file);
+    return result < 0 || !*ret_python ? result
+                                      : needs_read_script_block(r, path, text, file->len);
+}
+
+static int read_files(struct needs_reader *r)
+{
+    const char *scripts[NEEDS_FILES_MAX];
+    struct imports_walk walk = {
+        .archive = r->archive, .scripts = scripts, .text = on_text, .use = on_use, .user = r};
+    int result = needs_read_fields(r);
+
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < r->n_files; i++) {
+        bool python;
+
+        result = read_file(r, &r->files[i], &python);
+        if (result < 0)
+            return result;
+        if (python)
+            scripts[walk.n_scripts++] = r->files[i].entry->path;
+    }
+    return imports_walk(&walk);
+}
+
+/* What is known only when all was read. */
+static void settle(struct needs_reader *r)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < r->needs.len; i++) {
+        struct needs_item *item = &r->needs.items[i];
+
+        if (item->kind == NEEDS_PROGRAM && image_manifest_has(&r->defined, item->name)) {
+            item_finish(item);
+            continue;
+        }
+        /* It may be a function that is defined where nobody can look. */
+        if (item->kind == NEEDS_PROGRAM && (image_manifest_has(&r->asked, item->name) ||
+                                            image_manifest_has(&r->opaque, item->file)))
+            item->guarded = true;
+        r->needs.items[kept++] = *item;
+    }
+    r->needs.len = kept;
+}
+
+static int read_all(struct needs_reader *r, int tar_fd, struct err *err)
+{
+    int result = load(r, tar_fd, err);
+
+    if (result < 0)
+        return result;
+    result = read_files(r);
+    if (result < 0 && result != -E2BIG)
+        return err_no_memory(err);
+    r->needs.truncated = r->needs.truncated || result == -E2BIG;
+    settle(r);
+    return 0;
+}
+
+int needs_read(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
+               const struct image_manifest *manifest, struct needs *ret, struct err *err)
+{
+    _cleanup_free_ struct needs_reader *r = calloc(1, sizeof(*r));
+    int result;
+
+    if (!r)
+        return err_no_memory(err);
+    r->archive = archive;
+    r->skill = skill;
+    r->manifest = manifest;
+    (void)snprintf(r->needs.image, sizeof(r->needs.image), "%s", manifest->name);
+    r->texts = buf_init(NEEDS_BYTES_MAX);
+    result = read_all(r, tar_fd, err);
+    free(r->wanted);
+    buf_finish(&r->texts);
+    skill_strings_finish(&r->asked);
+    skill_strings_finish(&r->defined);
+    skill_strings_finish(&r->opaque);
+    if (result < 0)
+        needs_finish(&r->needs);
+    else
+        *ret = r->needs;
+    return result;
+}
+
+void needs_finish(struct needs *needs)
+{
+    for (size_t i = 0; i < needs->len; i++)
+        item_finish(&needs->items[i]);
+    free(needs->items);
+    *needs = (struct needs){0};
+}

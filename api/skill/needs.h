@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a skill needs, read and never run: the modules that its Python imports, the programs
+ * that its scripts start by a literal name, what requirements.txt, PEP 723 and SKILL.md ask
+ * for, the languages of its scripts, the hosts that it names, and what looks like a secret.
+ * What the image does not have becomes a warning with a remedy. It is a reader's opinion:
+ * nothing is refused for it, and what cannot be known is not warned about.
+ */
+#ifndef SKILLVM_API_SKILL_NEEDS_H
+#define SKILLVM_API_SKILL_NEEDS_H
+
+#include "api/json/json_write.h"
+#include "api/skill/archive.h"
+#include "api/skill/image_manifest.h"
+#include "api/skill/skill.h"
+#include "base/err.h"
+
+/* What is over a limit is left out, and the answer says so. */
+#define NEEDS_ITEMS_MAX      1024u
+#define NEEDS_WARNINGS_MAX   32u
+#define NEEDS_FILES_MAX      512u          /* that are read */
+#define NEEDS_FILE_BYTES_MAX (256u * 1024) /* of one */
+#define NEEDS_BYTES_MAX      (2u * 1024 * 1024)
+#define NEEDS_TEXT_MAX       128u /* of a name or a host */
+
+enum needs_kind {
+    NEEDS_MODULE,
+    NEEDS_PROGRAM,
+    NEEDS_PACKAGE,  /* a requirement: name, and detail as it asks for a version */
+    NEEDS_LANGUAGE, /* of a script */
+    NEEDS_FIELD,    /* of SKILL.md: name, and detail its value */
+    NEEDS_HOST,
+    NEEDS_SECRET, /* name is masked */
+};
+
+enum needs_from {
+    NEEDS_UNKNOWN, /* there is no manifest of the image */
+    NEEDS_STANDARD,
+    NEEDS_IMAGE,
+    NEEDS_OWN, /* the skill's */
+    NEEDS_MISSING,
+};
+
+struct needs_item {
+    enum needs_kind kind;
+    enum needs_from from;
+    char *name;
+    char *detail; /* or NULL */
+    char *file;
+    unsigned line;   /* from 1 */
+    bool guarded;    /* the skill expects that it may not be there */
+    char *elsewhere; /* of a missing module: a file of that name that is not on the path */
+};
+
+struct needs {
+    struct needs_item *items; /* one for each kind, name and file */
+    size_t len;
+    bool truncated;
+    char image[IMAGE_NAME_SIZE]; /* that was looked in; "": nothing is known of it */
+};
+
+/* How many bytes needs_read() holds for its time, at most: those of the files that it reads. */
+uint64_t needs_bytes(const struct skill_archive *archive);
+/*
+ * Reads the skill in the canonical tar in tar_fd. 0; -ENOMEM, or what reading tar_fd gave. The
+ * caller finishes *ret on success.
+ */
+int needs_read(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
+               const struct image_manifest *manifest, struct needs *ret, struct err *err);
+void needs_finish(struct needs *needs);
+#define _cleanup_needs_ __attribute__((cleanup(needs_finish)))
+
+/* Adds a sentence for each thing that is missing, with file, line and remedy. 0 or -ENOMEM. */
+int needs_warn(const struct needs *needs, struct skill_strings *warnings);
+/* needs_read() and needs_warn() in one. What cannot be read warns of nothing. 0 or -ENOMEM. */
+int needs_check(int tar_fd, const struct skill_archive *archive,
+                const struct image_manifest *manifest, struct skill *skill);
+/* The members of what `skillvm skill inspect -o json` shows, into an open object. */
+void needs_write(const struct needs *needs, struct json_writer *w);
+
+/*
+ * Why a run failed, by what it printed last: a module or a program that the image does not
+ * have. 1 with a sentence with the remedy in ret; else 0. log need not be text.
+ */
+int needs_explain(const struct image_manifest *manifest, const char *log, size_t len, char *ret,
+                  size_t size);
+
+#endif

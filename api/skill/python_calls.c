@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/python_calls.h"
+
+#include <string.h>
+
+/* What the first argument of a function is; LIST: only where it is a list that begins so. */
+enum argument { ARGUMENT_PROGRAM, ARGUMENT_LIST, ARGUMENT_SHELL, ARGUMENT_ASKED };
+
+static const struct {
+    const char *module; /* NULL: imported by name */
+    const char *function;
+    enum argument argument;
+} functions[] = {
+    {"subprocess", "run", ARGUMENT_SHELL},
+    {"subprocess", "call", ARGUMENT_SHELL},
+    {"subprocess", "check_call", ARGUMENT_SHELL},
+    {"subprocess", "check_output", ARGUMENT_SHELL},
+    {"subprocess", "Popen", ARGUMENT_SHELL},
+    {"subprocess", "getoutput", ARGUMENT_SHELL},
+    {"subprocess", "getstatusoutput", ARGUMENT_SHELL},
+    {"sp", "run", ARGUMENT_SHELL},
+    {"sp", "call", ARGUMENT_SHELL},
+    {"sp", "check_call", ARGUMENT_SHELL},
+    {"sp", "check_output", ARGUMENT_SHELL},
+    {"sp", "Popen", ARGUMENT_SHELL},
+    {"asyncio", "create_subprocess_exec", ARGUMENT_PROGRAM},
+    {"asyncio", "create_subprocess_shell", ARGUMENT_SHELL},
+    {"os", "system", ARGUMENT_SHELL},
+    {"os", "popen", ARGUMENT_SHELL},
+    {"shutil", "which", ARGUMENT_ASKED},
+    {NULL, "run", ARGUMENT_LIST},
+    {NULL, "call", ARGUMENT_LIST},
+    {NULL, "check_call", ARGUMENT_SHELL},
+    {NULL, "check_output", ARGUMENT_SHELL},
+    {NULL, "Popen", ARGUMENT_SHELL},
+    {NULL, "which", ARGUMENT_ASKED},
+};
+
+/* A literal at the current token, as far as it is one. */
+struct literal {
+    char text[IMPORTS_TEXT_MAX + 1];
+    size_t len;
+    bool whole; /* nothing follows that is not in text */
+};
+
+/* What is told of a call. */
+struct call {
+    void (*tell)(void *user, struct imports_found *found);
+    void *user;
+};
+
+static bool is_prefix(const struct python_tokens *t)
+{
+    return t->kind == PYTHON_NAME && t->token_len <= 2 && t->at < t->end &&
+           (*t->at == '"' || *t->at == '\'') && strspn(t->token, "rRbBuUfF") >= t->token_len;
+}
+
+/*
+ * Reads the literals that stand behind one another. False where there is none. A text ends
+ * before its first escape, and a formatted one before its first field.
+ */
+static bool take_literal(struct python_tokens *t, struct literal *ret)
+{
+    ret->len = 0;
+    ret->whole = true;
+    if (t->kind != PYTHON_STRING && !is_prefix(t))
+        return false;
+    while (t->kind == PYTHON_STRING || is_prefix(t)) {
+        bool formatted = false;
+        size_t quotes, len;
+
+        if (t->kind == PYTHON_NAME) {
+            formatted =
+                memchr(t->token, 'f', t->token_len) || memchr(t->token, 'F', t->token_len);
+            python_advance(t);
+        }
+        if (t->kind != PYTHON_STRING)
+            return false;
+        quotes = t->token_len >= 6 && t->token[1] == t->token[0] && t->token[2] == t->token[0]
+                     ? 3
+                     : 1;
+        len = t->token_len - 2 * quotes;
+        for (size_t i = 0; i < len && ret->whole; i++) {
+            char c = t->token[quotes + i];
+
+            ret->whole = c != '\\' && !(formatted && c == '{') && ret->len < IMPORTS_TEXT_MAX;
+            if (ret->whole)
+                ret->text[ret->len++] = c;
+        }
+        python_advance(t);
+    }
+    /* "git" + suffix, "%s" % x, "x".format() */
+    ret->whole = ret->whole && (python_at_sign(t, ',') || python_at_sign(t, ')') ||
+                                python_at_sign(t, ']') || python_at_line_end(t));
+    ret->text[ret->len] = '\0';
+    return true;
+}
+
+static void tell(const struct call *call, enum imports_kind kind, unsigned line,
+                 const char *text)
+{
+    call->tell(call->user, &(struct imports_found){.kind = kind, .line = line, .module = text});
+}
+
+/* A command of which not all is literal is told up to the last word that is. */
+static void tell_command(const struct call *call, struct literal *text, unsigned line)
+{
+    while (!text->whole && text->len > 0 && !strchr(" \t\n", text->text[text->len - 1]))
+        text->len--;
+    text->text[text->len] = '\0';
+    if (text->len > 0)
+        tell(call, IMPORTS_COMMAND, line, text->text);
+}
+
+/* The first argument, behind the parenthesis or the sign of an assignment. */
+static bool take_argument(struct python_tokens *t, enum argument argument,
+                          const struct call *call)
+{
+    struct literal text;
+    unsigned line;
+    bool is_list;
+
+    if (python_at_word(t, "args")) {
+        python_advance(t);
+        if (!python_at_sign(t, '='))
+            return false;
+        python_advance(t);
+    }
+    is_list = python_at_sign(t, '[') || python_at_sign(t, '(');
+    if (is_list)
+        python_advance(t);
+    line = python_line(t);
+    if ((argument == ARGUMENT_LIST && !is_list) || !take_literal(t, &text))
+        return false;
+    if (argument == ARGUMENT_SHELL && !is_list)
+        tell_command(call, &text, line);
+    else if (text.whole && text.len > 0)
+        tell(call, argument == ARGUMENT_ASKED ? IMPORTS_ASKED : IMPORTS_PROGRAM, line,
+             text.text);
+    return true;
+}
+
+/* sys.path.insert(0, …), sys.path = […]: its literals, joined as the parts of a path. */
+static bool take_path(struct python_tokens *t, const struct call *call)
+{
+    struct literal part, all = {.len = 0};
+    unsigned line = python_line(t), outside = t->brackets;
+    bool is_call = false;
+
+    python_advance(t);
+    if (python_at_sign(t, '.')) {
+        python_advance(t);
+        if (!python_at_word(t, "insert") && !python_at_word(t, "append") &&
+            !python_at_word(t, "extend"))
+            return false;
+        python_advance(t);
+        is_call = python_at_sign(t, '(');
+    } else if (python_at_sign(t, '+')) {
+        python_advance(t);
+    }
+    if (!is_call && !python_at_sign(t, '=') && !python_at_sign(t, '['))
+        return false;
+    python_advance(t);
+    while (!python_at_line_end(t) && !(is_call && t->brackets <= outside)) {
+        if (!take_literal(t, &part)) {
+            python_advance(t);
+            continue;
+        }
+        if (all.len + part.len + 2 > sizeof(all.text))
+            continue;
+        if (all.len > 0)
+            all.text[all.len++] = '/';
+        memcpy(all.text + all.len, part.text, part.len);
+        all.len += part.len;
+    }
+    all.text[all.len] = '\0';
+    tell(call, IMPORTS_FOLDER, line, all.text);
+    return true;
+}
+
+/* The functions of this name that stand here, as of take_argument(). */
+static bool take_function(struct python_tokens *t, const char *module, const struct call *call)
+{
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        if (!python_at_word(t, functions[i].function) ||
+            (module ? !functions[i].module || strcmp(module, functions[i].module) != 0
+                    : functions[i].module != NULL))
+            continue;
+        python_advance(t);
+        if (!python_at_sign(t, '('))
+            return false;
+        python_advance(t);
+        return take_argument(t, functions[i].argument, call);
+    }
+    return false;
+}
+
+/* cmd = ["git", …]: what a later call is given. */
+static bool take_assignment(struct python_tokens *t, const struct call *call)
+{
+    python_advance(t);
+    if (!python_at_sign(t, '='))
+        return false;
+    python_advance(t);
+    return python_at_sign(t, '[') && take_argument(t, ARGUMENT_LIST, call);
+}
+
+static bool take(struct python_tokens *t, const struct call *call)
+{
+    static const char *const modules[] = {"subprocess", "sp", "asyncio", "os", "shutil", "sys"};
+    const char *module = NULL;
+
+    if (python_at_word(t, "cmd") || python_at_word(t, "command"))
+        return take_assignment(t, call);
+    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
+        module = python_at_word(t, modules[i]) ? modules[i] : module;
+    if (!module)
+        return take_function(t, NULL, call);
+    python_advance(t);
+    if (!python_at_sign(t, '.'))
+        return false;
+    python_advance(t);
+    if (strcmp(module, "sys") == 0)
+        return python_at_word(t, "path") && take_path(t, call);
+    return take_function(t, module, call);
+}
+
+void python_calls_take(struct python_tokens *t,
+                       void (*tell_found)(void *user, struct imports_found *), void *user)
+{
+    const struct call call = {tell_found, user};
+    struct python_tokens ahead;
+
+    /* Lines are counted once: what the copy counts is lost with it. */
+    (void)python_line(t);
+    ahead = *t;
+    /* Whoever was told may have ended it. */
+    if (take(&ahead, &call) && !t->error)
+        *t = ahead;
+}

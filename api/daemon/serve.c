@@ -30,22 +30,21 @@
 struct places {
     char vmm[PATH_MAX];
     char kernel[PATH_MAX];
-    char image[PATH_MAX];
-    char modules[PATH_MAX]; /* of the image; need not be there */
+    char share[PATH_MAX]; /* where the images are */
 };
 
 static int find_places(const struct config *config, struct places *ret, struct err *err)
 {
-    char folder[PATH_MAX], share[PATH_MAX];
+    char folder[PATH_MAX], *share = ret->share;
     int len, r = process_folder(folder, sizeof(folder));
 
     if (r < 0)
         return err_set_errno(err, -r, "cannot find this program");
     if (*config->share_path)
-        len = snprintf(share, sizeof(share), "%s", config->share_path);
+        len = snprintf(share, sizeof(ret->share), "%s", config->share_path);
     else
-        len = snprintf(share, sizeof(share), "%s/../share/skillvm", folder);
-    if (len < 0 || (size_t)len >= sizeof(share) - 32)
+        len = snprintf(share, sizeof(ret->share), "%s/../share/skillvm", folder);
+    if (len < 0 || (size_t)len >= sizeof(ret->share) - 128)
         return err_set(err, ENAMETOOLONG, "the path of the share folder is too long");
     if (*config->vmm_path)
         len = snprintf(ret->vmm, sizeof(ret->vmm), "%s", config->vmm_path);
@@ -54,24 +53,18 @@ static int find_places(const struct config *config, struct places *ret, struct e
     if (len < 0 || (size_t)len >= sizeof(ret->vmm))
         return err_set(err, ENAMETOOLONG, "the path of skillvm-vmm is too long");
     (void)snprintf(ret->kernel, sizeof(ret->kernel), "%.4000s/vmlinux", share);
-    (void)snprintf(ret->image, sizeof(ret->image), "%.4000s/python.erofs", share);
-    (void)snprintf(ret->modules, sizeof(ret->modules), "%.4000s/python.modules", share);
     if (access(ret->vmm, X_OK) < 0)
         return err_set_errno(err, errno, "cannot run %s", ret->vmm);
     return 0;
 }
 
-/* What a skill's imports are looked up in: an image without a list has nothing to warm. */
-static int read_profiles(struct daemon *d, const struct places *places, struct err *err)
+static int read_images(struct daemon *d, const struct places *places, struct err *err)
 {
-    struct skill_strings modules = {0};
-    struct err why = {0};
-    _cleanup_fd_ int fd = open(places->modules, O_RDONLY | O_CLOEXEC);
-    int r = fd < 0 ? 0 : profile_list_read(fd, &modules, &why);
+    int r = images_read(places->share, &d->images, err);
 
     if (r < 0)
-        return err_set(err, -r, "%s: %s", places->modules, why.message);
-    d->profiles = profiles_create(&modules);
+        return r;
+    d->profiles = profiles_create(&d->images);
     return d->profiles ? 0 : err_no_memory(err);
 }
 
@@ -123,6 +116,7 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
     const struct engine_config engine = {
         .env = {.registry = d->registry,
                 .pool = d->pool,
+                .images = &d->images,
                 .metrics = d->metrics,
                 .store = d->store,
                 .reuse = (enum tenant_reuse)config->machines.reuse,
@@ -253,7 +247,8 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
                                          .limits = config->snapshots,
                                          .vmm_program = places->vmm,
                                          .kernel_path = places->kernel,
-                                         .image_path = places->image,
+                                         .images = &d->images,
+                                         .share_image = getenv("SKILLVM_SHARE_IMAGE"),
                                          .snapshots_fd = folder->snapshots_fd,
                                          .tmp_fd = folder->tmp_fd};
     char db_path[PATH_MAX];
@@ -280,7 +275,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     d->held = held_create(d->registry, d->watermarks);
     if (!d->held)
         return err_no_memory(err);
-    r = read_profiles(d, places, err);
+    r = read_images(d, places, err);
     if (r < 0)
         return r;
     r = snapshots_create(&snapshots, &d->snapshots, err);
@@ -340,6 +335,7 @@ int serve_run(const struct serve *serve, struct err *err)
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
     profiles_destroy(d.profiles);
+    images_finish(&d.images);
     store_destroy(d.store);
     registry_close(d.registry);
     data_folder_close(&folder);

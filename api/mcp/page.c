@@ -25,6 +25,8 @@ static int write_page(const struct mcp_page *page, struct json_slice array,
     }
     json_write_open(w, NULL, '{');
     json_write_open(w, page->name, '[');
+    if (page->begin && found)
+        page->begin(w);
     while (!more && json_items_next(&items, &item)) {
         _cleanup_free_ char *key = page->key(item);
 

@@ -15,6 +15,7 @@ struct mcp_page {
     /* An item's key, owned by the caller; NULL when it has none, and then it is left out. */
     char *(*key)(struct json_slice item);
     void (*write)(struct json_writer *w, struct json_slice item);
+    void (*begin)(struct json_writer *w); /* entries before the daemon's, or NULL */
 };
 
 /*

@@ -4,6 +4,7 @@
 #include "api/mcp/call.h"
 #include "api/mcp/hello.h"
 #include "api/mcp/page.h"
+#include "api/mcp/skill_text.h"
 #include "api/mcp/uri.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
@@ -41,8 +42,8 @@ static void write_skill(struct json_writer *w, struct json_slice skill)
 
 int mcp_resources_list(struct mcp_call *call, struct mcp_answer *answer)
 {
-    static const struct mcp_page page = {"resources", "/v1/skills", "skills", skill_uri,
-                                         write_skill};
+    static const struct mcp_page page = {"resources", "/v1/skills", "skills",
+                                         skill_uri,   write_skill,  NULL};
 
     return mcp_page_answer(&page, call, answer);
 }
@@ -112,35 +113,13 @@ static void write_contents(struct json_writer *w, const char *uri, const char *t
     json_write_close(w, '}');
 }
 
-/* The daemon gives a skill's front matter and body apart; here they are one text again. */
-static int join_skill(struct json_slice skill, struct buf *out)
-{
-    static const char *const keys[] = {"name",    "description", "version",
-                                       "license", "lang",        "compatibility"};
-    struct json_slice value;
-
-    (void)buf_printf(out, "---\n");
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!json_find(skill, keys[i], &value) || !json_is_string(value) || value.len == 2)
-            continue;
-        /* A JSON string is a YAML one too. */
-        (void)buf_printf(out, "%s: ", keys[i]);
-        (void)json_append_compact(out, value);
-        (void)buf_append(out, "\n", 1);
-    }
-    (void)buf_printf(out, "---\n\n");
-    if (!out->error && json_find(skill, "instructions", &value) && json_is_string(value))
-        return json_append_decoded(out, value);
-    return out->error;
-}
-
 static int read_skill(struct mcp_answer *answer, const char *uri, const struct buf *body)
 {
     _cleanup_buf_ struct buf text = buf_init(4 * FILE_MAX);
     struct json_slice skill;
 
     if (json_text_check((const char *)body->data, body->len, &skill, NULL) < 0 ||
-        join_skill(skill, &text) < 0)
+        skill_text_append(skill, &text) < 0)
         return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "the skill cannot be read");
     write_contents(&answer->result, uri, "text/markdown", &text);
     return 0;

@@ -160,6 +160,25 @@ void mcp_result_write(const struct mcp_call *call, struct json_slice result,
     json_write_close(w, '}');
 }
 
+void mcp_result_write_text(const struct mcp_call *call, const struct buf *text, bool is_object,
+                           struct json_writer *w)
+{
+    json_write_open(w, NULL, '{');
+    json_write_open(w, "content", '[');
+    write_text(w, text->data, text->len);
+    json_write_close(w, ']');
+    if (is_object && mcp_call_speaks(call, "2025-06-18"))
+        json_write_value(w, "structuredContent",
+                         (struct json_slice){(const char *)text->data, text->len});
+    json_write_bool(w, "isError", false);
+    if (mcp_call_speaks(call, HELLO_STATELESS)) {
+        json_write_open(w, "_meta", '{');
+        hello_write_server(w);
+        json_write_close(w, '}');
+    }
+    json_write_close(w, '}');
+}
+
 void mcp_result_write_refusal(struct json_writer *w, const char *text)
 {
     json_write_open(w, NULL, '{');

@@ -21,6 +21,10 @@
 void mcp_result_write(const struct mcp_call *call, struct json_slice result,
                       struct json_writer *w);
 
+/* The result of a call that ran nothing: a text, which may be an object as JSON. */
+void mcp_result_write_text(const struct mcp_call *call, const struct buf *text, bool is_object,
+                           struct json_writer *w);
+
 /* The result of a call that the daemon did not take, for the model to read. */
 void mcp_result_write_refusal(struct json_writer *w, const char *text);
 

@@ -5,6 +5,7 @@
 #include "api/mcp/call.h"
 #include "api/mcp/page.h"
 #include "api/mcp/progress.h"
+#include "api/mcp/skill_tools.h"
 #include "api/mcp/tool_result.h"
 #include "base/cleanup.h"
 
@@ -37,8 +38,8 @@ static void write_tool(struct json_writer *w, struct json_slice tool)
 
 int mcp_tools_list(struct mcp_call *call, struct mcp_answer *answer)
 {
-    static const struct mcp_page page = {"tools", "/v1/tools?format=mcp", "tools", tool_name,
-                                         write_tool};
+    static const struct mcp_page page = {"tools",    "/v1/tools?format=mcp", "tools", tool_name,
+                                         write_tool, skill_tools_write};
 
     return mcp_page_answer(&page, call, answer);
 }
@@ -185,6 +186,8 @@ int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer)
     if (json_find(params, "arguments", &arguments) && !json_is_object(arguments))
         return mcp_answer_fail(answer, MESSAGE_INVALID_PARAMS,
                                "\"arguments\" must be an object");
+    if (skill_tools_has(tool))
+        return skill_tools_call(call, tool, arguments, answer);
     /* The arguments go on as they are: no number of them is rounded here. */
     json_write_open(&w, NULL, '{');
     json_write_value(&w, "name", name);

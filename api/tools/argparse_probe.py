@@ -219,7 +219,8 @@ def main():
 
     output = os.environ["SANDBOX_OUTPUT"]
     root = os.path.dirname(os.path.abspath(__file__))
-    script = os.path.join(root, sys.argv[1])
+    path = sys.argv[1]
+    script = os.path.join(root, path)
     answer = {"version": 1, "doc": None, "parser": None}
 
     def end(*_args, **_kwargs):
@@ -245,7 +246,13 @@ def main():
             setattr(argparse.ArgumentParser, "parse_" + name, take)
         sys.argv = [script]
         sys.path[0] = os.path.dirname(os.path.realpath(script))
-        runpy.run_path(script, run_name="__main__")
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except ImportError:
+            # One that runs as a module of its skill only.
+            sys.path[0] = root
+            module = os.path.splitext(path)[0].replace("/", ".")
+            runpy.run_module(module, run_name="__main__")
     finally:
         end()
 

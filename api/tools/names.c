@@ -2,6 +2,7 @@
 #include "api/tools/names.h"
 
 #include "api/skill/sha256.h"
+#include "api/tools/run_code.h"
 #include "base/buf.h"
 
 #include <ctype.h>
@@ -62,6 +63,13 @@ static void write_full(const struct tool_identity *tool, char full[FULL_MAX])
     tool_name_clean(name, "_-", full + at, FULL_MAX - at);
 }
 
+/* Tools of that name are no skill's. */
+static bool is_taken(const char *name)
+{
+    return strcmp(name, RUN_CODE_NAME) == 0 || strcmp(name, "list_skills") == 0 ||
+           strcmp(name, "get_skill_info") == 0;
+}
+
 static int write_name(struct candidate *c)
 {
     char full[FULL_MAX], digest[SHA256_HEX_SIZE];
@@ -70,7 +78,7 @@ static int write_name(struct candidate *c)
     int r;
 
     write_full(c->tool, full);
-    if (c->digits == 0 && (strlen(full) >= TOOL_NAME_SIZE || !full[0]))
+    if (c->digits == 0 && (strlen(full) >= TOOL_NAME_SIZE || !full[0] || is_taken(full)))
         c->digits = DIGITS;
     if (c->digits == 0) {
         (void)snprintf(*c->name, TOOL_NAME_SIZE, "%.64s", full);

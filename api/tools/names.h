@@ -25,8 +25,8 @@ char *tool_name_clean(const char *text, const char *extra, char *out, size_t siz
 /*
  * Names n tools that are all different. A skill's entry has the skill's name, a script
  * <skill>__<script> with its path without "scripts/" and its extension. One that is too long,
- * and one that is like another's, ends with a part of the SHA-256 of skill and script; only a
- * skill whose own name it is keeps it. 0, -ENOMEM or -EIO.
+ * one that a tool of skillvm's own has, and one that is like another's, ends with a part of the
+ * SHA-256 of skill and script; only a skill whose own name it is keeps it. 0, -ENOMEM or -EIO.
  */
 int tool_names_assign(const struct tool_identity *tools, size_t n,
                       char (*ret_names)[TOOL_NAME_SIZE]);

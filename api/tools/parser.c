@@ -162,6 +162,21 @@ static int take_choices(struct reading *r, const cJSON *json, struct parser_acti
     return a->choices ? 0 : no_memory(r);
 }
 
+bool parser_takes(const struct parser *parser, const char *property)
+{
+    for (size_t i = 0; i < parser->n_actions; i++) {
+        const struct parser_action *a = &parser->actions[i];
+
+        if (strcmp(a->property, property) == 0)
+            return true;
+        for (size_t k = 0; k < a->n_commands; k++) {
+            if (parser_takes(&a->commands[k].parser, property))
+                return true;
+        }
+    }
+    return false;
+}
+
 bool parser_action_is_list(const struct parser_action *a)
 {
     return a->kind == PARSER_APPEND || a->kind == PARSER_EXTEND ||

@@ -116,6 +116,8 @@ int parser_read(const char *text, size_t len, struct parser_script *ret, struct 
 const char *parser_action_option(const struct parser_action *a);
 /* True where the argument's value in JSON is a list. */
 bool parser_action_is_list(const struct parser_action *a);
+/* True when an action of the parser or of its commands has this property. */
+bool parser_takes(const struct parser *parser, const char *property);
 /* Safe on a zeroed or finished one. */
 void parser_script_finish(struct parser_script *script);
 

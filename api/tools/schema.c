@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/schema.h"
 
+#include "api/json/json_walk.h"
 #include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
@@ -15,7 +16,13 @@ CLEANUP_WITH(cJSON *, cJSON_Delete)
 #define HELP_MAX 2048u
 
 const char schema_open[] =
-    "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":true}";
+    "{\"type\":\"object\",\"properties\":{"
+    "\"args\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":"
+    "\"the script's command line\"},"
+    "\"stdin\":{\"type\":\"string\",\"description\":\"what the script reads from standard "
+    "input, in place of JSON\"}},"
+    "\"description\":\"All but these becomes the script's JSON input.\","
+    "\"additionalProperties\":true}";
 
 /* One property of the object, from every action that has its name. */
 struct property {
@@ -328,4 +335,38 @@ int schema_write(const struct parser *parser, struct buf *out)
     }
     free(w.properties);
     return w.result;
+}
+
+static struct json_slice slice_of(const char *text)
+{
+    return (struct json_slice){text, strlen(text)};
+}
+
+bool schema_has_room(const char *schema, const char *property)
+{
+    static const char *const elsewhere[] = {"allOf", "anyOf", "oneOf", "$ref"};
+    struct json_slice properties, value;
+
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
+        if (json_find(slice_of(schema), elsewhere[i], &value))
+            return false;
+    }
+    return json_find(slice_of(schema), "properties", &properties) &&
+           json_is_object(properties) && !json_find(properties, property, &value);
+}
+
+int schema_append_files(struct json_slice schema, struct buf *out)
+{
+    struct json_slice properties = {0};
+    size_t before;
+
+    if (!json_find(schema, "properties", &properties))
+        return buf_append(out, schema.data, schema.len);
+    before = (size_t)(properties.data - schema.data) + properties.len - 1;
+    (void)buf_append(out, schema.data, before);
+    /* What is in it has a key. */
+    (void)buf_append(out, ",", memchr(properties.data, '"', properties.len) != NULL);
+    (void)buf_printf(out, "%s", SCHEMA_FILES);
+    (void)buf_append(out, schema.data + before, schema.len - before);
+    return out->error;
 }

@@ -109,9 +109,9 @@ static void wait_answered(int fd)
     assert_int_equal(poll(&pfd, 1, 60000), 1);
 }
 
-static void take_id(struct answer a, char id[ID_SIZE])
+static void take_id(struct answer a, int status, char id[ID_SIZE])
 {
-    assert_int_equal(a.status, 200);
+    assert_int_equal(a.status, status);
     snprintf(id, ID_SIZE, "%.37s", strstr(a.body, "exec_"));
     answer_finish(&a);
 }
@@ -136,7 +136,7 @@ static void reading_takes_no_disk(void **state)
     (void)state;
     take_id(run_as(&w, &w.a,
                    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"bulk\",\"FAKE_DATA\":\"16\"}}"),
-            id);
+            200, id);
     /* What the execution itself held goes behind its answer. */
     wait_released();
     snprintf(path, sizeof(path), "/v1/executions/%s/files/bulk.bin", id);
@@ -183,7 +183,7 @@ static void unread_answers_are_bounded(void **state)
     int fds[UNREAD];
 
     (void)state;
-    take_id(run_as(&w, &w.a, json), id);
+    take_id(run_as(&w, &w.a, json), 200, id);
     free(json);
     snprintf(path, sizeof(path), "/v1/executions/%s", id);
     for (int i = 0; i < UNREAD; i++)
@@ -428,8 +428,9 @@ static int make_wide(void)
     return make_archive(TAR_GZ, members);
 }
 
-/* Sends it as a part of a form. */
-static struct answer send_wide(int archive, const char *path, const char *part)
+/* Sends it as a part of a form, behind what else the form has. */
+static struct answer send_form(int archive, const char *path, const char *first,
+                               const char *part)
 {
     size_t len = (size_t)lseek(archive, 0, SEEK_END);
     struct buf form = buf_init(MIB);
@@ -439,8 +440,8 @@ static struct answer send_wide(int archive, const char *path, const char *part)
     snprintf(headers, sizeof(headers), "Content-Type: multipart/form-data; boundary=XX\r\n%s",
              w.a.headers);
     buf_printf(&form,
-               "--XX\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"s\"\r\n\r\n",
-               part);
+               "%s--XX\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"s\"\r\n\r\n",
+               first, part);
     assert_int_equal(buf_reserve(&form, len), 0);
     assert_int_equal(fd_pread_full(archive, form.data + form.len, len, 0), len);
     form.len += len;
@@ -448,6 +449,11 @@ static struct answer send_wide(int archive, const char *path, const char *part)
     answer = harness_request(&w.h, "POST", path, headers, form.data, form.len);
     buf_finish(&form);
     return answer;
+}
+
+static struct answer send_wide(int archive, const char *path, const char *part)
+{
+    return send_form(archive, path, "", part);
 }
 
 /* It comes whole, and is refused for what is in it. */
@@ -495,6 +501,7 @@ static void archives_count_while_they_are_checked(void **state)
     watch_begin(&watch);
     expect_no_room(archive, "/v1/skills", "file");
     watch_end(&watch, 60 * MIB);
+    set_limits(&w, &w.a, "\"storage_bytes\":104857600");
     expect(send_wide(archive, "/v1/skills/validate", "file"), 200, "\"valid\":true");
     close(archive);
     wait_room("/v1/executions", 16 * MIB);
@@ -514,8 +521,59 @@ static void archives_are_unpacked_on_disk(void **state)
     assert_int_equal(ask_first("/v1/files", 58 * MIB, "quota_exceeded"), 100);
     watch_end(&watch, 100 * MIB);
     close(archive);
-    expect(as(&w, &w.a, "DELETE", "/v1/skills/wide/0.0.0", ""), 204, "");
+    expect(as(&w, &w.a, "DELETE", "/v1/skills/wide/1.0.0", ""), 204, "");
     wait_room("/v1/files", 98 * MIB);
+    set_limits(&w, &w.a, "\"storage_bytes\":0");
+}
+
+/* The skill that came with an execution counts as long as that is there. */
+static void what_waits_counts(void **state)
+{
+    int archive = make_wide();
+    char id[ID_SIZE];
+
+    (void)state;
+    take_id(send_form(archive, "/v1/executions",
+                      "--XX\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n"
+                      "{\"async\":true,\"timeout\":60,\"env\":{\"FAKE\":\"sleep\","
+                      "\"FAKE_DATA\":\"60000\"}}\r\n",
+                      "skill_archive"),
+            202, id);
+    close(archive);
+    wait_status(&w, &w.a, id, "running");
+    set_limits(&w, &w.a, "\"storage_bytes\":46137344");
+    assert_int_equal(ask_first("/v1/executions", 5 * MIB, "overloaded"), 429);
+    assert_int_equal(ask_first("/v1/executions", 2 * MIB, NULL), 100);
+    expect(cancel(&w, &w.a, id), 202, "");
+    wait_room("/v1/executions", 5 * MIB);
+    set_limits(&w, &w.a, "\"storage_bytes\":0");
+}
+
+/* The list of its input files counts as long as the execution is there. */
+static void a_list_of_files_counts(void **state)
+{
+    struct answer a = as(&w, &w.a, "POST", "/v1/files?name=x", "alpha");
+    struct buf json = buf_init(2 * MIB);
+    char file[64], id[ID_SIZE];
+
+    (void)state;
+    assert_int_equal(a.status, 201);
+    snprintf(file, sizeof(file), "%.37s", strstr(a.body, "file_"));
+    answer_finish(&a);
+    buf_printf(&json, "{\"skill\":\"demo\",\"async\":true,\"timeout\":60,\"env\":{\"FAKE\":"
+                      "\"sleep\",\"FAKE_DATA\":\"60000\"},\"files\":[");
+    for (unsigned i = 0; i < 10000; i++)
+        buf_printf(&json, "%s{\"id\":\"%s\",\"path\":\"%u\"}", i ? "," : "", file, i);
+    buf_printf(&json, "]}");
+    assert_int_equal(json.error, 0);
+    assert_true(json.len > MIB / 2);
+    take_id(run_as(&w, &w.a, buf_cstr(&json)), 202, id);
+    buf_finish(&json);
+    wait_status(&w, &w.a, id, "running");
+    set_limits(&w, &w.a, "\"storage_bytes\":2097152");
+    assert_int_equal(ask_first("/v1/executions", 2 * MIB - MIB / 4, "overloaded"), 429);
+    expect(cancel(&w, &w.a, id), 202, "");
+    wait_room("/v1/executions", 2 * MIB - MIB / 4);
     set_limits(&w, &w.a, "\"storage_bytes\":0");
 }
 
@@ -528,6 +586,8 @@ int main(void)
         cmocka_unit_test(stored_is_counted_once),
         cmocka_unit_test(archives_count_while_they_are_checked),
         cmocka_unit_test(archives_are_unpacked_on_disk),
+        cmocka_unit_test(what_waits_counts),
+        cmocka_unit_test(a_list_of_files_counts),
         /* Last: what it leaves is more than the limits of the others. */
         cmocka_unit_test(unread_answers_are_bounded),
         cmocka_unit_test(unread_events_are_bounded),

@@ -272,6 +272,67 @@ static void keeps_keys_over_a_restart(void **state)
     answer_finish(&b);
 }
 
+/* Runs with a file of another execution so many times over, under other names. */
+static struct answer run_with_left(const struct harness *h, const char *id, unsigned n)
+{
+    struct buf json = buf_init(16384);
+    struct answer a;
+
+    buf_printf(&json, "{\"skill\":\"demo\",\"files\":[");
+    for (unsigned i = 0; i < n; i++)
+        buf_printf(&json, "%s{\"uri\":\"execution://%s/files/a.txt\",\"name\":\"%u\"}",
+                   i > 0 ? "," : "", id, i);
+    assert_int_equal(buf_printf(&json, "]}"), 0);
+    a = harness_run(h, buf_cstr(&json));
+    buf_finish(&json);
+    return a;
+}
+
+/* Each is looked for from the start of its archive. */
+static void takes_so_many_that_were_left(void **state)
+{
+    struct answer a = harness_run(*state, FAKE("files"));
+    char id[38];
+
+    take_id(&a, id);
+    expect(run_with_left(*state, id, 16), 200, "\"status\":\"success\"");
+    expect(run_with_left(*state, id, 17), 400,
+           "up to 16 \\\"files\\\" may be what executions left");
+}
+
+static void push_with_image(const struct harness *h, const char *name, const char *image)
+{
+    char text[256];
+    const struct harness_file files[] = {
+        {"SKILL.md", text}, {"main.py", "print(1)\n"}, {NULL, NULL}};
+
+    snprintf(text, sizeof(text), "---\nname: %s\ndescription: d\nimage: %s\n---\nBody.\n", name,
+             image);
+    expect(harness_push_files(h, files), 201, "\"digest\"");
+}
+
+/* The one that the skill names, where there is one of that name. */
+static void runs_in_the_skills_image(void **state)
+{
+    struct answer usual, data;
+
+    push_with_image(*state, "pandas", "data");
+    push_with_image(*state, "elsewhere", "registry.example/python:3.12");
+    expect(harness_run(*state, "{\"skill\":\"demo\"}"), 200, "\"image\":\"python\"");
+    expect(harness_run(*state, "{\"skill\":\"elsewhere\"}"), 200,
+           "\"warnings\":[\"there is no image registry.example/python:3.12 here: it ran in "
+           "python\"]");
+    usual = harness_run(*state, "{\"skill\":\"demo\"}");
+    data = harness_run(*state, "{\"skill\":\"pandas\"}");
+    assert_true(answer_has(&data, "\"image\":\"data\""));
+    assert_true(answer_has(&data, "\"warnings\":[]"));
+    /* Their machines begin from snapshots of their own. */
+    assert_memory_not_equal(strstr(usual.body, "\"snapshot\":"),
+                            strstr(data.body, "\"snapshot\":"), 60);
+    answer_finish(&usual);
+    answer_finish(&data);
+}
+
 static void counts_for_prometheus(void **state)
 {
     struct answer a;
@@ -304,6 +365,8 @@ int main(void)
         cmocka_unit_test(runs_asynchronously),
         cmocka_unit_test(repeats_by_key),
         cmocka_unit_test(joins_by_key),
+        cmocka_unit_test(takes_so_many_that_were_left),
+        cmocka_unit_test(runs_in_the_skills_image),
         cmocka_unit_test(counts_for_prometheus),
         cmocka_unit_test(keeps_keys_over_a_restart),
     };

@@ -4,6 +4,7 @@
 
 #include "tests/daemon/daemon_harness.h"
 
+#include "base/buf.h"
 #include "base/fd.h"
 
 #include <signal.h>
@@ -95,6 +96,10 @@ static void uploads_are_kept(void **state)
     expect(harness_get(*state, "/v1/files"), 200, "[{\"id\":\"file_");
     expect(harness_get(*state, "/v1/files?limit=1&offset=1"), 200, "\xc3\xa4 b.csv");
     expect(harness_get(*state, "/v1/files?limit=1&offset=99"), 200, "[]\n");
+    expect(harness_get(*state, "/v1/files?session_id=s1"), 200, "[]\n");
+    expect(harness_get(*state, "/v1/files?execution_id=e1&limit=5"), 200, "[]\n");
+    expect(harness_get(*state, "/v1/files?session_id=&limit=1&offset=1"), 200,
+           "\xc3\xa4 b.csv");
     remove_file(*state, same.id, 204);
     remove_file(*state, same.id, 404);
     expect(get(*state, same.id, ""), 404, "not_found");
@@ -226,6 +231,30 @@ static void files_reach_the_guest(void **state)
     snprintf(json, sizeof(json), "{\"skill\":\"demo\",\"input_files\":[\"%s\"]}", a.id);
     expect(harness_run(*state, json), 200, "\"files_in\":{\"a.txt\":[5,3504355690,\"alpha\"]}");
     expect(harness_run(*state, "{\"skill\":\"demo\",\"files\":[]}"), 200, "\"files_in\":{},");
+}
+
+/* As many as there may be: no descriptor of the daemon's for each, and no link left behind. */
+static void many_files_reach_the_guest(void **state)
+{
+    struct harness *h = *state;
+    struct uploaded a = upload(h, "a.txt", "alpha", 5);
+    struct buf body = buf_init(4u << 20);
+    unsigned fds = harness_count_fds(h);
+
+    for (unsigned n = 10000; n <= 10001; n++) {
+        buf_clear(&body);
+        (void)buf_printf(&body, "{\"skill\":\"demo\",\"files\":[");
+        for (unsigned i = 0; i < n; i++)
+            (void)buf_printf(&body, "%s{\"id\":\"%s\",\"path\":\"%u/%u\"}", i ? "," : "", a.id,
+                             i / 100, i % 100);
+        (void)buf_printf(&body, "]}");
+        assert_int_equal(body.error, 0);
+        expect(harness_request(h, "POST", "/v1/executions", "", body.data, body.len),
+               n > 10000 ? 413 : 200, n > 10000 ? "more than 10000" : "\"99/99\":[5,");
+    }
+    assert_true(harness_count_fds(h) <= fds + 8);
+    harness_assert_clean(h);
+    buf_finish(&body);
 }
 
 static void wrong_files_are_refused(void **state)
@@ -377,6 +406,7 @@ int main(void)
         cmocka_unit_test(large_files_are_streamed),
         cmocka_unit_test(too_large_is_413),
         cmocka_unit_test(files_reach_the_guest),
+        cmocka_unit_test(many_files_reach_the_guest),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(files_are_bounded_together),
         cmocka_unit_test(what_waits_has_its_files),

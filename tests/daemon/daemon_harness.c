@@ -45,6 +45,7 @@ void harness_init(struct harness *h, const char *kernel, const char *image)
     snprintf(h->data, sizeof(h->data), "%s/data", h->dir);
     write_file(h->dir, "vmlinux", kernel);
     write_file(h->dir, "python.erofs", image);
+    write_file(h->dir, "data.erofs", image);
 }
 
 int harness_connect(const struct harness *h)

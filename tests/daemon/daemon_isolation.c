@@ -40,6 +40,7 @@ static const struct probe probes[] = {
     {"GET /v1/skills", LIST, "/v1/skills", NULL, "", 200},
     {"POST /v1/skills/validate", OWN, "/v1/skills/validate", RAW, NULL, 200},
     {"GET /v1/skills/:/:", SECRET, "/v1/skills/{skill}/1", NULL, "", 200},
+    {"GET /v1/skills/:/:/inspect", SECRET, "/v1/skills/{skill}/1/inspect", NULL, "", 200},
     {"DELETE /v1/skills/:/:", SECRET, "/v1/skills/{skill}/latest", NULL, "", 0},
     {"POST /v1/files", OWN, "/v1/files?name=in.txt", RAW, "mine", 201},
     {"GET /v1/files", LIST, "/v1/files", NULL, "", 200},

@@ -176,6 +176,117 @@ static void a_running_skill_survives_its_deletion(void **state)
     expect(a, 200, "tick");
 }
 
+/* Pushes a skill "moving" without a version that prints text. */
+static struct answer push_moving(const struct harness *h, const char *text)
+{
+    const struct harness_file files[] = {
+        {"SKILL.md", "---\nname: moving\ndescription: Moves on.\n---\n"},
+        {"main.py", text},
+        {NULL, NULL},
+    };
+
+    return harness_push_files(h, files);
+}
+
+/* The digest in an answer, in a buffer of 65 bytes. */
+static void take_digest(struct answer a, char *digest)
+{
+    const char *at = strstr(a.body, "\"digest\":\"");
+
+    assert_non_null(at);
+    snprintf(digest, 65, "%s", at + strlen("\"digest\":\""));
+    answer_finish(&a);
+}
+
+static void what_has_no_version_can_be_pushed_again(void **state)
+{
+    struct harness *h = *state;
+    unsigned objects = harness_count_files(h, "objects");
+    char first[65], second[65], text[256];
+
+    take_digest(push_moving(h, "print(1)"), first);
+    expect(push_moving(h, "print(1)"), 201, "\"previous\":null");
+    snprintf(text, sizeof(text), "\"version\":\"1.0.0\",\"previous\":\"sha256:%s\"", first);
+    expect(push_moving(h, "print(2)"), 201, text);
+    take_digest(harness_get(h, "/v1/skills/moving/latest"), second);
+    assert_string_not_equal(first, second);
+    snprintf(text, sizeof(text), "/v1/skills/moving/sha256:%s", first);
+    take_digest(harness_get(h, text), second);
+    assert_string_equal(first, second);
+    snprintf(text, sizeof(text), "{\"skill\":\"moving\",\"version\":\"sha256:%s\"}", first);
+    expect(harness_run(h, text), 200, first);
+    expect(harness_run(h, "{\"skill\":\"moving\",\"version\":\"1.0.0\"}"), 200, "success");
+    assert_int_equal(harness_count_files(h, "objects"), objects + 2);
+    /* Back to the first: there are still two contents. */
+    expect(push_moving(h, "print(1)"), 201, "\"previous\":\"sha256:");
+    assert_int_equal(harness_count_files(h, "objects"), objects + 2);
+    expect(request(h, "DELETE", "/v1/skills/moving/latest"), 204, "");
+    expect(harness_get(h, "/v1/skills/moving/latest"), 200, "\"version\":\"sha256:");
+    expect(request(h, "DELETE", "/v1/skills/moving/latest"), 204, "");
+    expect(harness_get(h, "/v1/skills/moving/latest"), 404, "no skill named moving");
+    assert_int_equal(harness_count_files(h, "objects"), objects);
+    assert_int_equal(harness_push(h, "moving", "sha256:1", "print(1)"), 400);
+}
+
+/* Instructions alone are a skill that an agent reads. */
+static void what_has_no_script_is_a_skill(void **state)
+{
+    struct harness *h = *state;
+    const struct harness_file files[] = {
+        {"skill.md", "\n\n---\nname: told\ndescription: Tells.\n---\nDo it so.\n"},
+        {"tips.txt", "first"},
+        {NULL, NULL},
+    };
+
+    expect(harness_push_files(h, files), 201, "skill.md should be called SKILL.md");
+    expect(harness_get(h, "/v1/skills"), 200, "\"name\":\"told\"");
+    expect(harness_get(h, "/v1/skills/told/latest"), 200, "\"instructions\":\"Do it so.\"");
+    expect(harness_run(h, "{\"skill\":\"told\"}"), 400,
+           "the skill has nothing to run: there is no script in it");
+    expect(request(h, "DELETE", "/v1/skills/told/latest"), 204, "");
+}
+
+static struct answer replace(const struct harness *h, const char *query, const char *script)
+{
+    size_t len;
+    char *tar = harness_skill("kept", "1", script, &len);
+    struct answer a;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/v1/skills%s", query);
+    a = harness_request(h, "POST", path, TYPE, tar, len);
+    free(tar);
+    return a;
+}
+
+static void a_version_can_be_replaced(void **state)
+{
+    struct harness *h = *state;
+    unsigned objects = harness_count_files(h, "objects");
+    char id[64];
+    struct answer a;
+
+    expect(replace(h, "", "print(1)"), 201, "\"replaced\":null");
+    expect(replace(h, "", "print(2)"), 409, "--replace");
+    expect(replace(h, "?replace=false", "print(2)"), 409, "conflict");
+    expect(replace(h, "?replace=yes", "print(2)"), 400, "true or false");
+    expect(replace(h, "?replace=true", "print(2)"), 201, "\"replaced\":\"sha256:");
+    assert_int_equal(harness_count_files(h, "objects"), objects + 1);
+    expect(replace(h, "?replace=true", "print(2)"), 201, "\"replaced\":null");
+    /* Not while somebody has asked for just this. */
+    a = harness_run(h, "{\"skill\":\"kept\",\"async\":true,\"env\":{\"FAKE\":\"ticks\"}}");
+    assert_int_equal(a.status, 202);
+    snprintf(id, sizeof(id), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_finish(&a);
+    expect(replace(h, "?replace=true", "print(3)"), 409, "waits or runs");
+    assert_int_equal(harness_count_files(h, "objects"), objects + 1);
+    expect(request(h, "DELETE", id), 202, "cancel");
+    harness_wait_executions(h, "cancelled", 1);
+    expect(replace(h, "?replace=true", "print(3)"), 201, "\"replaced\":\"sha256:");
+    expect(request(h, "DELETE", "/v1/skills/kept/1"), 204, "");
+    assert_int_equal(harness_count_files(h, "objects"), objects);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +296,9 @@ int main(void)
         cmocka_unit_test(deletes_skills),
         cmocka_unit_test(validates_without_storing),
         cmocka_unit_test(a_running_skill_survives_its_deletion),
+        cmocka_unit_test(what_has_no_version_can_be_pushed_again),
+        cmocka_unit_test(a_version_can_be_replaced),
+        cmocka_unit_test(what_has_no_script_is_a_skill),
     };
 
     return cmocka_run_group_tests(tests, start, harness_teardown);

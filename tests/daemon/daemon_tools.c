@@ -2,7 +2,7 @@
 /* Skills as tools, through a real daemon: definitions in every shape, and calls. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/daemon_harness.h"
+#include "tests/daemon/tools_world.h"
 
 #include "base/fd.h"
 
@@ -32,34 +32,16 @@
     "{\"kind\":\"store\",\"dest\":\"source\",\"options\":[],\"nargs\":null,"                   \
     "\"type\":\"string\",\"required\":true,\"help\":null}"
 
-static struct harness h;
+/* The argument that every tool has, unless it has an own one of that name. */
+#define FILES                                                                                  \
+    "\"files\":{\"type\":\"array\",\"description\":\"Files that the script finds in "          \
+    "/sandbox/in, each by its name; the content is text, base64, or the uri of a file that "   \
+    "an earlier call left\",\"items\":{\"type\":\"object\",\"properties\":{\"name\":{"         \
+    "\"type\":\"string\"},\"text\":{\"type\":\"string\"},\"base64\":{\"type\":\"string\"},"    \
+    "\"uri\":{\"type\":\"string\"}}}}"
 
-static int start(void **state)
-{
-    (void)state;
-    harness_init(&h, "boot", "restore");
-    harness_start(&h, NULL);
-    harness_wait_ready(&h);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    harness_finish(&h);
-    return 0;
-}
-
-static void push(const struct harness_file *files)
-{
-    harness_expect(harness_push_files(&h, files), 201, "\"digest\"");
-}
-
-static struct answer call(const char *json)
-{
-    return harness_request(&h, "POST", "/v1/tools/call", "Content-Type: application/json\r\n",
-                           json, strlen(json));
-}
+/* How what says nothing about itself is described. */
+#define OPEN "{\"type\":\"object\",\"properties\":{\"args\":{\"type\":\"array\","
 
 static void expect_absent(const char *path, const char *text)
 {
@@ -74,16 +56,18 @@ static void expect_absent(const char *path, const char *text)
 static void nothing_yet(void **state)
 {
     (void)state;
-    harness_expect(harness_get(&h, "/v1/tools"), 200, "[]");
-    harness_expect(harness_get(&h, "/v1/tools?format=anthropic"), 200, "[]");
-    harness_expect(harness_get(&h, "/v1/tools?format=mcp"), 200, "{\"tools\":[]}");
+    /* There is no skill but what runs code. */
+    harness_expect(harness_get(&h, "/v1/tools"), 200, "\"name\":\"run_code\"");
+    expect_absent("/v1/tools", "},{\"type\":\"function\"");
+    expect_absent("/v1/tools?format=anthropic", "},{\"name\"");
+    expect_absent("/v1/tools?format=mcp", "},{\"name\"");
     harness_expect(harness_get(&h, "/v1/tools?format=xml"), 400, "openai, anthropic or mcp");
 }
 
 static void schema_of_the_front_matter(void **state)
 {
     static const char *const schema = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":"
-                                      "\"integer\"}},\"required\":[\"n\"]}";
+                                      "\"integer\"}," FILES "},\"required\":[\"n\"]}";
     const struct harness_file files[] = {
         {"SKILL.md", FRONT("plain", "1",
                            "input_schema:\n  type: object\n  properties:\n"
@@ -104,10 +88,8 @@ static void schema_of_the_front_matter(void **state)
              "{\"name\":\"plain\",\"description\":\"Does plain.\",\"input_schema\":%s}",
              schema);
     harness_expect(harness_get(&h, "/v1/tools?format=anthropic"), 200, text);
-    snprintf(
-        text, sizeof(text),
-        "{\"tools\":[{\"name\":\"plain\",\"description\":\"Does plain.\",\"inputSchema\":%s}",
-        schema);
+    snprintf(text, sizeof(text),
+             "{\"name\":\"plain\",\"description\":\"Does plain.\",\"inputSchema\":%s}", schema);
     harness_expect(harness_get(&h, "/v1/tools?format=mcp"), 200, text);
     /* Numbers arrive as they were written. */
     harness_expect(call("{\"name\":\"plain\",\"arguments\":{\"n\": 12345678901234567890}}"),
@@ -132,7 +114,7 @@ static void a_parser_of_the_entry(void **state)
         harness_get(&h, "/v1/tools?format=anthropic"), 200,
         "{\"name\":\"parsed\",\"description\":\"Does parsed.\\n\\nOwn words.\","
         "\"input_schema\":{\"type\":\"object\",\"properties\":{\"source\":{\"type\":"
-        "\"string\"},\"count\":{\"type\":\"integer\",\"description\":\"how often\"}},"
+        "\"string\"},\"count\":{\"type\":\"integer\",\"description\":\"how often\"}," FILES "},"
         "\"required\":[\"source\"],\"additionalProperties\":false}}");
     /* RUN: two arguments, and no more input than there always is. */
     harness_expect(call("{\"name\":\"parsed\",\"arguments\":{\"source\":\"a b\",\"count\":4}}"),
@@ -171,8 +153,7 @@ static void scripts_of_a_skill_without_an_entry(void **state)
     assert_int_equal(a.status, 200);
     assert_true(answer_has(&a, "\"name\":\"many_tools__open\",\"description\":\"Runs "
                                "scripts/open.py of the skill many tools: Does many tools.\","
-                               "\"inputSchema\":{\"type\":\"object\",\"properties\":{},"
-                               "\"additionalProperties\":true}"));
+                               "\"inputSchema\":" OPEN));
     assert_non_null(
         strstr(a.body, "\"description\":\"Own words.\\n\\nRuns scripts/count.py of"));
     /* Two that would be called the same. */
@@ -202,11 +183,11 @@ static void the_latest_version_counts(void **state)
     (void)state;
     push(first);
     push(second);
-    harness_expect(harness_get(&h, "/v1/tools"), 200, "{\"new\":{}}");
+    harness_expect(harness_get(&h, "/v1/tools"), 200, "{\"new\":{}," FILES "}");
     expect_absent("/v1/tools", "\"old\"");
     harness_expect(call("{\"name\":\"twice\"}"), 200, "\"version\":\"2\"");
     harness_expect(harness_request(&h, "DELETE", "/v1/skills/twice/2", "", NULL, 0), 204, "");
-    harness_expect(harness_get(&h, "/v1/tools"), 200, "{\"old\":{}}");
+    harness_expect(harness_get(&h, "/v1/tools"), 200, "{\"old\":{}," FILES "}");
     harness_expect(harness_request(&h, "DELETE", "/v1/skills/twice/1", "", NULL, 0), 204, "");
     expect_absent("/v1/tools", "twice");
     harness_expect(call("{\"name\":\"twice\"}"), 404, "no tool");
@@ -237,11 +218,8 @@ static void hostile_descriptions(void **state)
         snprintf(front, sizeof(front), "---\nname: %s\ndescription: Lies.\n---\n", name);
         snprintf(script, sizeof(script), "import argparse\n#probe:%s\n", lies[i]);
         push(files);
-        snprintf(
-            text, sizeof(text),
-            "\"name\":\"%s\",\"description\":\"Lies.\",\"parameters\":{\"type\":\"object\","
-            "\"properties\":{},\"additionalProperties\":true}}",
-            name);
+        snprintf(text, sizeof(text),
+                 "\"name\":\"%s\",\"description\":\"Lies.\",\"parameters\":%s", name, OPEN);
         harness_expect(harness_get(&h, "/v1/tools"), 200, text);
         snprintf(text, sizeof(text), "{\"name\":\"%s\",\"arguments\":{\"a\":1}}", name);
         harness_expect(call(text), 200, "\"input\":{\"a\":1}");
@@ -269,7 +247,8 @@ static void every_way_to_call(void **state)
     harness_expect(call("{\"name\":\"ways\",\"timeout\":\"7s\",\"env\":{\"A\":\"b\"},"
                         "\"limits\":{\"pids\":5}}"),
                    200, ":\"A=b\",");
-    harness_expect(call("{\"name\":\"ways\",\"env\":{\"PATH\":\"b\"}}"), 400, "PATH");
+    harness_expect(call("{\"name\":\"ways\",\"env\":{\"PATH\":\"b\"}}"), 200,
+                   "variable PATH is reserved");
     harness_expect(call("{\"name\":\"ways\",\"arguments\":\"\"}"), 200, "\"input\":{}");
     harness_expect(call("{\"name\":\"ways\",\"timeout\":[]}"), 400, "timeout");
     harness_expect(call("{\"name\":\"ways\",\"env\":{\"FAKE\":\"exit\",\"FAKE_DATA\":\"3\"}}"),
@@ -540,7 +519,7 @@ static void one_without_time_harms_nobody(void **state)
     harness_expect(harness_request(&h, "POST", "/v1/skills", push_poor, shared, shared_len),
                    201, "shared");
     harness_expect(harness_request(&h, "GET", "/v1/tools", poor, NULL, 0), 200,
-                   "\"properties\":{}");
+                   "\"properties\":{\"args\":");
     harness_expect(harness_request(&h, "POST", "/v1/skills",
                                    "Content-Type: application/octet-stream\r\n", shared,
                                    shared_len),

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_tenant(const char *body, size_t len)
 {
     struct tenant_limits limits = tenant_limits_default();
-    struct admin_tenant tenant;
+    _cleanup_admin_tenant_ struct admin_tenant tenant = {0};
     struct err err = {0};
 
     if (admin_tenant_parse(body, len, &tenant, &limits, &err) < 0) {
@@ -30,12 +30,11 @@ static void check_tenant(const char *body, size_t len)
           tenant_id_valid(tenant.name) != (strcmp(tenant.name, TENANT_DEFAULT) == 0) ||
           strlen(tenant.name) > LIMIT_TENANT_NAME_BYTES)))
         abort();
-    admin_tenant_finish(&tenant);
 }
 
 static void check_key(const char *body, size_t len)
 {
-    struct admin_key key;
+    _cleanup_admin_key_ struct admin_key key = {0};
     struct err err = {0};
 
     if (admin_key_parse(body, len, &key, &err) < 0) {
@@ -46,7 +45,6 @@ static void check_key(const char *body, size_t len)
     if ((key.name && strlen(key.name) > LIMIT_TENANT_NAME_BYTES) ||
         (key.tenant && strlen(key.tenant) > LIMIT_TENANT_NAME_BYTES))
         abort();
-    admin_key_finish(&key);
 }
 
 /* A cursor that is taken is the one that its page would write. */

@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The JSON body of an execution request, and text that is to become a JSON string. What must
- * hold: the input lies inside the body and is JSON, and what we write is JSON too.
+ * hold: the input lies inside the body and is JSON, code is one of three ways to say what runs
+ * and has a language, and what we write is JSON too.
  */
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
+#include "api/skill/code.h"
+#include "base/base64.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_source(const char *body, size_t len, const struct request_file *file)
+{
+    struct buf content = buf_init(len);
+
+    if (file->from == REQUEST_FILE_UPLOADED) {
+        if (!ids_valid(ID_FILE, file->id))
+            abort();
+        return;
+    }
+    if (!file->path)
+        abort();
+    if (file->from == REQUEST_FILE_LEFT) {
+        if (!ids_valid(ID_EXECUTION, file->id) || !file->left[0])
+            abort();
+        return;
+    }
+    if (file->at > len || file->bytes > len - file->at ||
+        json_append_decoded(&content, (struct json_slice){body + file->at, file->bytes}) < 0)
+        abort();
+    (void)base64_decode(&content);
+    buf_finish(&content);
+}
 
 static void check_request(const char *body, size_t len, bool with_archive)
 {
@@ -26,13 +52,18 @@ static void check_request(const char *body, size_t len, bool with_archive)
     if (q.has_input && (q.input_at > len || q.input_bytes > len - q.input_at ||
                         json_text_check(body + q.input_at, q.input_bytes, NULL, NULL) < 0))
         abort();
+    if (q.code ? !q.code_lang || strlen(q.code) > CODE_BYTES_MAX || q.skill || with_archive
+               : q.lang || (!q.skill && !with_archive))
+        abort();
     if (q.timeout_ms > 3600000000u || q.env.len > LIMIT_ENV_COUNT ||
         q.args.len > LIMIT_ARGS_COUNT)
         abort();
     for (size_t i = 0; i < q.n_files; i++) {
-        const char *path = q.files[i].path;
+        const struct request_file *file = &q.files[i];
+        const char *path = file->path;
 
-        if (!ids_valid(ID_FILE, q.files[i].id) || i >= LIMIT_INPUT_FILES ||
+        check_source(body, len, file);
+        if (i >= LIMIT_INPUT_FILES ||
             (path && (path[0] == '/' || path[0] == '\0' || strcmp(path, "..") == 0 ||
                       strncmp(path, "../", 3) == 0 || strstr(path, "/../"))))
             abort();
@@ -67,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_request(copy, size, false);
     check_request(copy, size, true);
     check_writing(copy, size);
+    (void)language_of_text(copy, size);
     free(copy);
     return 0;
 }

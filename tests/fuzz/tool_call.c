@@ -7,13 +7,17 @@
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
+#include "api/tools/run_code.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_body(struct buf *body)
+#define DIGEST "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+static void check_body(struct buf *body, bool is_code)
 {
     struct request q;
     struct err err = {0};
@@ -21,8 +25,11 @@ static void check_body(struct buf *body)
     if (json_text_check((char *)body->data, body->len, NULL, NULL) < 0)
         abort();
     if (request_parse((char *)body->data, body->len, false, &q, &err) == 0) {
-        if (strcmp(q.skill, "a skill") != 0 || !q.version || strcmp(q.version, "1") != 0 ||
-            q.script || q.module)
+        if (is_code ? !q.code || q.skill || q.version
+                    : q.code || strcmp(q.skill, "a skill") != 0 || !q.version ||
+                          strcmp(q.version, "sha256:" DIGEST) != 0)
+            abort();
+        if (q.script || q.module)
             abort();
         request_finish(&q);
     } else if (err.code == 0) {
@@ -36,7 +43,7 @@ static void check_tool(const struct tool_call *call, const struct tool *tool)
     struct err err = {0};
 
     if (tool_call_translate(call, tool, &body, &err) == 0)
-        check_body(&body);
+        check_body(&body, tool->is_code);
     else if (err.code == 0)
         abort();
     buf_finish(&body);
@@ -44,7 +51,7 @@ static void check_tool(const struct tool_call *call, const struct tool *tool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char skill[] = "a skill", version[] = "1";
+    static char skill[] = "a skill", version[] = "1", digest[] = DIGEST;
     static char schema[] = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},"
                            "\"e\":{\"enum\":[1,\"a\"]}},\"required\":[\"n\"]}";
     static const char parser[] =
@@ -52,7 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         "{\"kind\":\"store\",\"dest\":\"n\",\"options\":[\"--n\"],\"nargs\":\"+\",\"type\":"
         "\"integer\",\"required\":false},{\"kind\":\"store\",\"dest\":\"p\",\"options\":[],"
         "\"type\":\"string\",\"required\":false}]}}";
-    struct tool tool = {.skill = skill, .version = version};
+    static char code_schema[2048];
+    const struct tool code = {.is_code = true, .schema = code_schema};
+    struct tool tool = {.skill = skill, .version = version, .digest = digest};
     struct tool_call call;
     struct err err = {0};
     char *text = malloc(size ? size : 1);
@@ -60,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text)
         return 0;
     memcpy(text, data, size);
+    (void)snprintf(code_schema, sizeof(code_schema), "%s", run_code_schema);
     if (tool_call_parse(text, size, &call, &err) == 0) {
         check_tool(&call, &tool);
         tool.schema = schema;
@@ -69,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         check_tool(&call, &tool);
         parser_script_finish(&tool.about);
+        check_tool(&call, &code);
         tool_call_finish(&call);
     } else if (err.code == 0) {
         abort();

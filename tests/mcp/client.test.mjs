@@ -42,7 +42,8 @@ test("ping", async () => {
 
 test("skills are tools with their schema", async () => {
     const { tools } = await session.client.listTools();
-    assert.deepEqual(tools.map((tool) => tool.name).sort(), ["broken", "greet", "maker", "sleepy"]);
+    assert.deepEqual(tools.map((tool) => tool.name).sort(), ["broken", "get_skill_info",
+        "greet", "list_skills", "maker", "run_code", "sleepy"]);
     const greet = tools.find((tool) => tool.name === "greet");
     assert.match(greet.description, /^Greets somebody by name/);
     assert.equal(greet.inputSchema.type, "object");
@@ -106,7 +107,7 @@ test("calls run side by side, and others are answered meanwhile", async () => {
     const began = Date.now();
     const calls = Array.from({ length: 6 }, () => call("sleepy", { steps: 5 }));
     assert.deepEqual(await session.client.ping(), {});
-    assert.equal((await session.client.listTools()).tools.length, 4);
+    assert.equal((await session.client.listTools()).tools.length, 7);
     assert.equal((await call("greet", { name: "a" })).isError, false);
     assert.ok(Date.now() - began < 6000);
     for (const result of await Promise.all(calls)) assert.match(result.content[0].text, /step 4/);

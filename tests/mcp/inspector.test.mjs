@@ -24,7 +24,7 @@ async function inspect(...args) {
 
 test("tools/list", async () => {
     const { tools } = await inspect("--method", "tools/list");
-    assert.equal(tools.length, 4);
+    assert.equal(tools.length, 7);
 });
 
 test("tools/call", async () => {

@@ -31,7 +31,7 @@ test("each way of beginning works", { skip: old }, async () => {
     for (const mode of ["legacy", "auto", { pin: "2026-07-28" }]) {
         const client = await connect(mode);
         const { tools } = await client.listTools();
-        assert.equal(tools.length, 4);
+        assert.equal(tools.length, 7);
         assert.equal(client.getServerVersion().name, "skillvm");
         const result = await client.callTool({ name: "greet", arguments: { name: "Ada" } });
         assert.deepEqual(result.structuredContent, { greeting: "hello Ada" });

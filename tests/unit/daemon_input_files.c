@@ -9,22 +9,45 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+
+static char folder[] = "/tmp/input-files-XXXXXX";
+static int folder_fd;
+
+static int make_folder(void **state)
+{
+    (void)state;
+    folder_fd = mkdtemp(folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    return folder_fd < 0 ? -1 : 0;
+}
+
+/* Fails where a link was left over. */
+static int remove_folder(void **state)
+{
+    (void)state;
+    close(folder_fd);
+    return rmdir(folder);
+}
 
 static void add(struct input_files *files, const char *path, char fill, size_t len)
 {
-    int fd = memfd_create("content", MFD_CLOEXEC);
-    char *content = malloc(len + 1);
+    static unsigned made;
+    char *content = malloc(len + 1), name[32];
+    int fd;
 
+    snprintf(name, sizeof(name), "link%u", made++);
+    files->dir_fd = folder_fd;
+    fd = openat(folder_fd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_non_null(content);
     memset(content, fill, len);
     assert_int_equal(fd_write_full(fd, content, len), 0);
     free(content);
-    assert_int_equal(input_files_add(files, strdup(path), fd, len), 0);
+    close(fd);
+    assert_int_equal(input_files_add(files, strdup(path), strdup(name), len), 0);
 }
 
 /* What a reader of tar sees, as text: "path=size:sum;" for each file. */
@@ -158,6 +181,7 @@ static void a_short_file_is_an_error(void **state)
 static void paths_exclude_each_other(void **state)
 {
     static const char *const bad[][2] = {{"a", "a"}, {"a/b", "a"}, {"a", "a/b/c"}};
+    static const char *const beside[] = {"a.b", "a ", "a-/b"}; /* between them by their bytes */
     static const char *const good[][2] = {{"a", "b"}, {"a", "ab"}, {"a/b", "a/c"}, {"a", "A"}};
 
     (void)state;
@@ -165,7 +189,8 @@ static void paths_exclude_each_other(void **state)
         struct input_files files = {0};
         struct err err = {0};
 
-        add(&files, "z", 'x', 1);
+        for (size_t k = 0; k < 3; k++)
+            add(&files, beside[k], 'x', 1);
         add(&files, bad[i][0], 'x', 1);
         add(&files, bad[i][1], 'x', 1);
         assert_int_equal(input_files_check(&files, &err), -EINVAL);
@@ -191,5 +216,5 @@ int main(void)
         cmocka_unit_test(paths_exclude_each_other),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -106,12 +106,50 @@ static void a_new_one_has_the_default_tenant(void **state)
     }
 }
 
+/* As version 1 was, with a skill. */
+static void make_first(const char *dir)
+{
+    char *sql = NULL;
+    sqlite3 *db = NULL;
+
+    assert_true(asprintf(&sql,
+                         "%s PRAGMA application_id = %d; PRAGMA user_version = 1;"
+                         "INSERT INTO skills(tenant_id, name, version, digest, description,"
+                         " created_ns, bytes) VALUES('default', 'x', '0.0.0', 'd', 'text', 7,"
+                         " 100);",
+                         registry_schema_steps[0], REGISTRY_APPLICATION_ID) > 0);
+    assert_int_equal(sqlite3_open(path_in(dir), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    free(sql);
+}
+
+/* 0.2.0 had version 1. What was pushed to it keeps its version. */
+static void takes_the_first_release_over(void **state)
+{
+    struct registry *registry;
+    struct registry_skill skill;
+    bool known;
+
+    make_first(*state);
+    registry = open_registry(*state);
+    assert_int_equal(
+        registry_skill_get(registry, TENANT_DEFAULT, "x", NULL, &skill, &known, NULL), 0);
+    assert_string_equal(skill.version, "0.0.0");
+    assert_false(skill.is_floating);
+    assert_int_equal(skill.bytes, 100);
+    registry_skill_finish(&skill);
+    registry_close(registry);
+    assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_DIR(a_new_one_has_the_default_tenant),
+        IN_DIR(takes_the_first_release_over),
         IN_DIR(refuses_newer_versions),
         IN_DIR(refuses_the_first_of_before_a_release),
         IN_DIR(refuses_the_last_of_before_a_release),

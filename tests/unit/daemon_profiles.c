@@ -261,6 +261,46 @@ static void a_scope_has_its_own(void **state)
     assert_string_equal(visit_as(f, &a, "FAKE=who", &who).snapshot, of_a.snapshot);
 }
 
+/* Nothing of one image is in a machine of another. */
+static void an_image_has_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct machine_wish data = wish_for("a", ""), profile = wish_for("a", "pandas");
+    struct machine_report usual = visit_profile(f, "a", ""), of_data;
+    struct who who;
+
+    snprintf(data.snapshot.image, sizeof(data.snapshot.image), "data");
+    profile.snapshot = data.snapshot;
+    snprintf(profile.snapshot.profile, sizeof(profile.snapshot.profile), "pandas");
+    of_data = visit_as(f, &data, "FAKE=who", &who);
+    assert_string_not_equal(of_data.snapshot, usual.snapshot);
+    assert_int_not_equal(of_data.kind, POOL_REUSED);
+    assert_int_equal(visit_as(f, &data, "FAKE=who", &who).kind, POOL_REUSED);
+    assert_string_equal(visit_as(f, &profile, "FAKE=who", &who).profile, "");
+    WAIT_FOR(measure_snapshots(f).kept == 2);
+    assert_string_equal(visit_as(f, &profile, "FAKE=who", &who).profile, "pandas");
+    assert_string_equal(visit_profile(f, "a", "").snapshot, usual.snapshot);
+    restart(f);
+    assert_string_equal(visit_as(f, &data, "FAKE=who", &who).snapshot, of_data.snapshot);
+    assert_int_equal(measure_snapshots(f).made, 0);
+}
+
+/* One whose file is gone is told, and the others go on. */
+static void an_image_that_is_missing_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct machine_wish data = wish_for("a", "");
+    struct machine *m = NULL;
+    struct err err = {0};
+
+    snprintf(data.snapshot.image, sizeof(data.snapshot.image), "data");
+    assert_int_equal(unlink(f->images.list[1].path), 0);
+    assert_int_equal(machine_take(f->pool, &data, -1, &m, &err), -ENODEV);
+    assert_non_null(strstr(err.message, "cannot open the guest image"));
+    assert_non_null(strstr(err.message, "/data.erofs"));
+    (void)visit_profile(f, "a", "");
+}
+
 static void a_scope_without_room_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -314,6 +354,8 @@ int main(void)
         WITH(one_that_is_due_is_made_anew_while_it_is_asked_for),
         WITH(fresh_ones_follow_the_demand),
         WITH(a_scope_has_its_own),
+        WITH(an_image_has_its_own),
+        WITH(an_image_that_is_missing_is_told),
         WITH(a_scope_without_room_is_told),
         WITH(who_waits_for_a_scope_can_be_cancelled),
     };

@@ -24,9 +24,17 @@ static int put_skill(struct registry *registry, const char *name, const char *ve
 {
     const struct registry_skill r = {
         .name = name, .version = version, .digest = digest, .description = "d", .bytes = 100};
-    char *existing = NULL;
+    char *previous = NULL;
 
-    return registry_skill_put(registry, TENANT_DEFAULT, &r, &existing, NULL);
+    return registry_skill_put(registry, TENANT_DEFAULT, &r, false, &previous, NULL);
+}
+
+static int delete_skill(struct registry *registry, const char *name, const char *version,
+                        const char *digest)
+{
+    const struct registry_skill r = {.name = name, .version = version, .digest = digest};
+
+    return registry_skill_delete(registry, TENANT_DEFAULT, &r, NULL);
 }
 
 static int accept(struct registry *registry, const char *id, const char *skill, uint64_t ns,
@@ -56,7 +64,7 @@ static int note_skill(void *ctx, const struct registry_skill *skill)
     char *seen = ctx;
 
     assert_true(skill->created_ns > 0);
-    snprintf(seen + strlen(seen), 64, "%s@%s ", skill->name, skill->version);
+    snprintf(seen + strlen(seen), 96, "%s@%s ", skill->name, skill->version);
     return 0;
 }
 
@@ -80,13 +88,92 @@ static void skills_are_listed_and_deleted(void **state)
     assert_string_equal(seen, "a@2 a@1 b@1 ");
     assert_int_equal(registry_skill_each(registry, TENANT_DEFAULT, stop_at_once, NULL, NULL),
                      -E2BIG);
-    assert_int_equal(registry_skill_delete(registry, TENANT_DEFAULT, "a", "1", NULL), 0);
-    assert_int_equal(registry_skill_delete(registry, TENANT_DEFAULT, "a", "1", NULL), -ENOENT);
+    assert_int_equal(delete_skill(registry, "a", "1", DIGEST_A), 0);
+    assert_int_equal(delete_skill(registry, "a", "1", DIGEST_A), -ENOENT);
     assert_int_equal(registry_digest_used(registry, DIGEST_A, &used, NULL), 0);
     assert_true(used);
-    assert_int_equal(registry_skill_delete(registry, TENANT_DEFAULT, "b", "1", NULL), 0);
+    assert_int_equal(delete_skill(registry, "b", "1", DIGEST_A), 0);
     assert_int_equal(registry_digest_used(registry, DIGEST_A, &used, NULL), 0);
     assert_false(used);
+    registry_close(registry);
+}
+
+/* Puts content of digest as x@1.0.0. What it took the place of, if anything, in previous. */
+static int put_other(struct registry *registry, const char *digest, bool is_floating,
+                     bool replace, char previous[65])
+{
+    const struct registry_skill r = {.name = "x",
+                                     .version = "1.0.0",
+                                     .digest = digest,
+                                     .description = "d",
+                                     .bytes = 100,
+                                     .is_floating = is_floating};
+    char *other = NULL;
+    int result = registry_skill_put(registry, TENANT_DEFAULT, &r, replace, &other, NULL);
+
+    snprintf(previous, 65, "%s", other ? other : "");
+    free(other);
+    return result;
+}
+
+static void expect_skills(struct registry *registry, const char *expected)
+{
+    char seen[1024] = "";
+
+    assert_int_equal(registry_skill_each(registry, TENANT_DEFAULT, note_skill, seen, NULL), 0);
+    assert_string_equal(seen, expected);
+}
+
+static void a_floating_version_moves_on(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_skill row;
+    char previous[65];
+    bool known;
+
+    assert_int_equal(put_other(registry, DIGEST_A, true, false, previous), 0);
+    assert_string_equal(previous, "");
+    assert_int_equal(put_other(registry, DIGEST_B, true, false, previous), 0);
+    assert_string_equal(previous, DIGEST_A);
+    expect_skills(registry, "x@1.0.0 x@sha256:" DIGEST_A " ");
+    assert_int_equal(registry_skill_get(registry, TENANT_DEFAULT, "x", "sha256:" DIGEST_A, &row,
+                                        &known, NULL),
+                     0);
+    assert_string_equal(row.digest, DIGEST_A);
+    registry_skill_finish(&row);
+    /* What is current is found so too, and what is back is no earlier one any more. */
+    assert_int_equal(registry_skill_get(registry, TENANT_DEFAULT, "x", "sha256:" DIGEST_B, &row,
+                                        &known, NULL),
+                     0);
+    assert_string_equal(row.version, "1.0.0");
+    registry_skill_finish(&row);
+    assert_int_equal(put_other(registry, DIGEST_A, true, false, previous), 0);
+    assert_string_equal(previous, DIGEST_B);
+    expect_skills(registry, "x@1.0.0 x@sha256:" DIGEST_B " ");
+    /* A version of its own takes the place of one that was only assumed, and then stays. */
+    assert_int_equal(put_other(registry, DIGEST_B, false, false, previous), 0);
+    assert_int_equal(put_other(registry, DIGEST_A, true, false, previous), -EEXIST);
+    assert_string_equal(previous, "");
+    registry_close(registry);
+}
+
+static void a_version_is_replaced_where_nothing_runs_it(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    char previous[65];
+
+    assert_int_equal(put_other(registry, DIGEST_A, false, false, previous), 0);
+    assert_int_equal(put_other(registry, DIGEST_B, false, false, previous), -EEXIST);
+    assert_int_equal(accept(registry, ID_1, "x", 1, NULL), 0);
+    assert_int_equal(put_other(registry, DIGEST_B, false, true, previous), -EEXIST);
+    assert_string_equal(previous, "");
+    expect_skills(registry, "x@1.0.0 ");
+    assert_int_equal(end(registry, ID_1), 0);
+    assert_int_equal(put_other(registry, DIGEST_B, false, true, previous), 0);
+    assert_string_equal(previous, DIGEST_A);
+    expect_skills(registry, "x@1.0.0 ");
+    assert_int_equal(put_other(registry, DIGEST_B, false, true, previous), 0);
+    assert_string_equal(previous, "");
     registry_close(registry);
 }
 
@@ -281,9 +368,14 @@ static void large_results_cost_others_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(skills_are_listed_and_deleted),     IN_DIR(executions_are_listed),
-        IN_DIR(large_results_cost_others_nothing), IN_DIR(keys_are_unique),
-        IN_DIR(unnamed_objects_are_swept),         IN_DIR(a_long_walk_holds_nobody_up),
+        IN_DIR(skills_are_listed_and_deleted),
+        IN_DIR(executions_are_listed),
+        IN_DIR(large_results_cost_others_nothing),
+        IN_DIR(keys_are_unique),
+        IN_DIR(unnamed_objects_are_swept),
+        IN_DIR(a_long_walk_holds_nobody_up),
+        IN_DIR(a_floating_version_moves_on),
+        IN_DIR(a_version_is_replaced_where_nothing_runs_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

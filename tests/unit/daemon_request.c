@@ -105,6 +105,85 @@ static void refuses_files(void **state)
     buf_finish(&many);
 }
 
+#define EXEC_A "exec_0123456789abcdef0123456789abcdef"
+
+static void takes_content(void **state)
+{
+    static const char body[] =
+        "{\"skill\":\"x\",\"files\":[{\"name\":\"a.txt\",\"text\":\"\\u0000b\"},"
+        "{\"base64\":\"Zg==\",\"path\":\"b/c\",\"uri\":null},"
+        "{\"uri\":\"execution://" EXEC_A "/files/d%20e/f.txt\"},"
+        "{\"uri\":\"execution://" EXEC_A "/files/g\",\"name\":\"h\"}]}";
+    static const char *const bad[][2] = {
+        {"{\"text\":\"\"}", "needs a \"name\""},
+        {"{\"name\":\"a\"}", "must be an array"},
+        {"{\"name\":\"a\",\"text\":\"\",\"base64\":\"\"}", "one of"},
+        {"{\"name\":\"a\",\"text\":1}", "must be an array"},
+        {"{\"name\":\"a\",\"path\":\"a\",\"text\":\"\"}", "are the same"},
+        {"{\"name\":\"../a\",\"text\":\"\"}", ".."},
+        {"{\"name\":\"a\\u0000b\",\"text\":\"\"}", "must be an array"},
+        {"{\"uri\":\"https://x/y\"}", "names no file"},
+        {"{\"uri\":\"execution://" EXEC_A "/files/\"}", "names no file"},
+        {"{\"uri\":\"execution://exec_1/files/a\"}", "names no file"},
+        {"{\"uri\":\"execution://" EXEC_A "/files/%zz\"}", "names no file"},
+        {"{\"uri\":\"execution://" EXEC_A "/files/%00\"}", "names no file"},
+        {"{\"uri\":\"execution://" EXEC_A "/files/../a\"}", ".."},
+    };
+    struct request q;
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_int_equal(q.n_files, 4);
+    assert_int_equal(q.files[0].from, REQUEST_FILE_TEXT);
+    assert_string_equal(q.files[0].path, "a.txt");
+    assert_memory_equal(body + q.files[0].at, "\"\\u0000b\"", q.files[0].bytes);
+    assert_int_equal(q.files[1].from, REQUEST_FILE_BASE64);
+    assert_string_equal(q.files[1].path, "b/c");
+    assert_int_equal(q.files[2].from, REQUEST_FILE_LEFT);
+    assert_string_equal(q.files[2].id, EXEC_A);
+    assert_string_equal(q.files[2].left, "d e/f.txt");
+    assert_string_equal(q.files[2].path, "d e/f.txt");
+    assert_string_equal(q.files[3].left, "g");
+    assert_string_equal(q.files[3].path, "h");
+    request_finish(&q);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct err err = {0};
+        char text[512];
+
+        snprintf(text, sizeof(text), "{\"skill\":\"x\",\"files\":[%s]}", bad[i][0]);
+        assert_int_equal(request_parse(text, strlen(text), false, &q, &err), -EINVAL);
+        if (!strstr(err.message, bad[i][1]))
+            fail_msg("%s: got %s", bad[i][0], err.message);
+    }
+}
+
+static void takes_text_for_input(void **state)
+{
+    static const char *const bad[][2] = {
+        {"\"stdin\":\"\",\"input\":1", "exclude each other"},
+        {"\"input\":1,\"stdin\":\"\"", "exclude each other"},
+        {"\"stdin\":{}", "must be a string"},
+        {"\"stdin\":\"a\\u0000\"", "NUL"},
+    };
+    const char *body = "{\"skill\":\"x\",\"stdin\": \"a\\n\"}";
+    struct request q;
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_true(q.has_input && q.input_is_text);
+    assert_int_equal(q.input_bytes, 5);
+    assert_memory_equal(body + q.input_at, "\"a\\n\"", q.input_bytes);
+    request_finish(&q);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct err err = {0};
+        char text[128];
+
+        snprintf(text, sizeof(text), "{\"skill\":\"x\",%s}", bad[i][0]);
+        assert_int_equal(request_parse(text, strlen(text), false, &q, &err), -EINVAL);
+        assert_non_null(strstr(err.message, bad[i][1]));
+    }
+}
+
 static void knows_file_names(void **state)
 {
     static const char *const bad[] = {"", ".", "..", "a/b", "/a", "a/", "a\nb", "a\\b", "\xff"};
@@ -121,6 +200,30 @@ static void knows_file_names(void **state)
     assert_string_equal(name, "\xc3\xa4 b.csv");
 }
 
+static void takes_code(void **state)
+{
+    static const char *const cases[][3] = {
+        {"\"print(\\\"\\u00e4\\\")\\n\"", "print(\"\xc3\xa4\")\n", "python"},
+        {"\"ls\",\"lang\":\"Shell\"", "ls", "bash"},
+        {"\"#!/bin/sh\"", "#!/bin/sh", "bash"},
+        {"\"# no program\",\"skill\":null,\"version\":null", "# no program", "python"},
+    };
+    char body[256];
+    struct request q;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(body, sizeof(body), "{\"code\":%s}", cases[i][0]);
+        assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+        assert_string_equal(q.code, cases[i][1]);
+        assert_string_equal(q.code_lang, cases[i][2]);
+        assert_null(q.skill);
+        request_finish(&q);
+        /* Beside an archive it is one too many. */
+        assert_int_equal(request_parse(body, strlen(body), true, &q, NULL), -EINVAL);
+    }
+}
+
 static void takes_little(void **state)
 {
     const char *body = "{\"skill\":\"x\",\"version\":\"latest\",\"env\":null,\"timeout\":2.5}";
@@ -134,9 +237,12 @@ static void takes_little(void **state)
     request_finish(&q);
     assert_int_equal(request_parse("{}", 2, true, &q, NULL), 0);
     request_finish(&q);
-    body = "{\"skill\":\"x\",\"input\":null,\"timeout\":1e300}";
+    body = "{\"skill\":\"x\",\"version\":\"\",\"entrypoint\":\"\",\"input\":null,"
+           "\"timeout\":1e300}";
     assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
-    assert_true(q.has_input);
+    assert_null(q.version);
+    assert_null(q.entry_point);
+    assert_false(q.has_input);
     assert_int_equal(q.timeout_ms, LIMIT_TIMEOUT_MS);
     request_finish(&q);
 }
@@ -183,20 +289,44 @@ static void refuses_with_a_reason(void **state)
     expect("{\"skill\":\"a\",\"limits\":{\"cpu\":1}}", -EINVAL, "limits.cpu");
     expect("{\"skill\":\"a\",\"limits\":{\"pids\":1.5}}", -EINVAL, "limits.pids");
     expect("{\"skill\":\"a\",\"script\":\"x\",\"module\":\"y\"}", -EINVAL, "exclude");
+    expect("{\"skill\":\"a\",\"entrypoint\":\"x\",\"module\":\"y\"}", -EINVAL, "exclude");
+    expect("{\"skill\":\"a\",\"entrypoint\":\"x\",\"entry_point\":\"y\"}", -EINVAL, "the same");
+    expect("{\"skill\":\"a\",\"entrypoint\":1}", -EINVAL, "\"entry_point\" must be a string");
 }
 
-static void refuses_reserved_variables(void **state)
+static void leaves_reserved_variables_out(void **state)
 {
     static const char *const names[] = {"PATH",    "HOME",          "LD_PRELOAD",
                                         "PYTHON",  "PYTHONPATH",    "NODE_OPTIONS",
                                         "SKILL_X", "SANDBOX_INPUT", "SKILL_INSTRUCTIONS"};
     char body[128];
+    struct request q;
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(body, sizeof(body), "{\"skill\":\"a\",\"env\":{\"%s\":\"\"}}", names[i]);
-        expect(body, -EINVAL, "may not be set");
+        snprintf(body, sizeof(body), "{\"skill\":\"a\",\"env\":{\"A\":\"1\",\"%s\":\"\"}}",
+                 names[i]);
+        assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+        assert_int_equal(q.env.len, 1);
+        assert_string_equal(q.env.items[0], "A=1");
+        assert_int_equal(q.warnings.len, 1);
+        assert_non_null(strstr(q.warnings.items[0], names[i]));
+        request_finish(&q);
     }
+}
+
+static void takes_what_changes_only_how_an_interpreter_runs(void **state)
+{
+    static const char body[] = "{\"skill\":\"a\",\"env\":{\"PYTHONUNBUFFERED\":\"1\","
+                               "\"NODE_ENV\":\"production\",\"PYTHONHASHSEED\":\"0\"}}";
+    struct request q;
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_int_equal(q.env.len, 3);
+    assert_string_equal(q.env.items[1], "NODE_ENV=production");
+    assert_int_equal(q.warnings.len, 0);
+    request_finish(&q);
 }
 
 static void expect_large(const char *format, size_t size)
@@ -266,10 +396,14 @@ int main(void)
         cmocka_unit_test(takes_everything),
         cmocka_unit_test(takes_files),
         cmocka_unit_test(refuses_files),
+        cmocka_unit_test(takes_content),
+        cmocka_unit_test(takes_text_for_input),
         cmocka_unit_test(knows_file_names),
+        cmocka_unit_test(takes_code),
         cmocka_unit_test(takes_little),
         cmocka_unit_test(refuses_with_a_reason),
-        cmocka_unit_test(refuses_reserved_variables),
+        cmocka_unit_test(leaves_reserved_variables_out),
+        cmocka_unit_test(takes_what_changes_only_how_an_interpreter_runs),
         cmocka_unit_test(refuses_what_is_too_large),
         cmocka_unit_test(knows_ids),
         cmocka_unit_test(makes_ids),

@@ -155,13 +155,13 @@ static void manifest_round_trip_and_refusals(void **state)
     assert_int_equal(fd_write_full(f->state_fd, "state", 5), 0);
     assert_int_equal(ftruncate(f->memory_fd, 1 << 20), 0);
     assert_int_equal(fd_pwrite_full(f->memory_fd, "x", 1, 4096), 0);
-    assert_int_equal(snapshot_contents_seal(&fds, &contents, NULL), 0);
+    assert_int_equal(snapshot_contents_seal(&fds, NULL, &contents, NULL), 0);
     assert_int_equal(snapshot_manifest_write(f->dir_fd, key, &inputs, &contents, NULL), 0);
     assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &inputs, &back, NULL), 0);
     assert_int_equal(back.files[VM_STATE].bytes, 5);
     assert_int_equal(back.boot_ms, 12);
     assert_true(back.made_s >= begin_s && back.made_s <= clock_realtime_ns() / 1000000000u);
-    assert_int_equal(snapshot_contents_check(&fds, &back, NULL), 0);
+    assert_int_equal(snapshot_contents_check(&fds, NULL, &back, NULL), 0);
 
     other.fingerprint[0] = 'C';
     assert_int_equal(snapshot_manifest_check(f->dir_fd, key, &other, &back, &err), -EINVAL);
@@ -169,18 +169,18 @@ static void manifest_round_trip_and_refusals(void **state)
 
     assert_int_equal(fd_pwrite_full(f->state_fd, "S", 1, 0), 0);
     err = (struct err){0};
-    assert_int_equal(snapshot_contents_check(&fds, &back, &err), -EINVAL);
+    assert_int_equal(snapshot_contents_check(&fds, NULL, &back, &err), -EINVAL);
     assert_non_null(strstr(err.message, "state is damaged"));
     assert_int_equal(fd_pwrite_full(f->state_fd, "s", 1, 0), 0);
     assert_int_equal(fd_pwrite_full(f->memory_fd, "y", 1, 0), 0);
     err = (struct err){0};
-    assert_int_equal(snapshot_contents_check(&fds, &back, &err), -EINVAL);
+    assert_int_equal(snapshot_contents_check(&fds, NULL, &back, &err), -EINVAL);
     assert_non_null(strstr(err.message, "memory is damaged"));
 
     assert_int_equal(fd_pwrite_full(f->memory_fd, "\0", 1, 0), 0);
     assert_int_equal(fd_pwrite_full(fds.fds[VM_WORKING_SET], "P", 1, 0), 0);
     err = (struct err){0};
-    assert_int_equal(snapshot_contents_check(&fds, &back, &err), -EINVAL);
+    assert_int_equal(snapshot_contents_check(&fds, NULL, &back, &err), -EINVAL);
     assert_non_null(strstr(err.message, "working-set is damaged"));
     close(fds.fds[VM_WORKING_SET]);
 

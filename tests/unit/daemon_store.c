@@ -41,31 +41,28 @@ static int accept_row(struct registry *registry, const char *id, const char *ski
     return registry_execution_accept(registry, TENANT_DEFAULT, &a, NULL);
 }
 
-static int put_skill(struct registry *registry, const char *version, const char *digest,
-                     char **ret_existing)
+static int put_skill(struct registry *registry, const char *version, const char *digest)
 {
     const struct registry_skill r = {
         .name = "x", .version = version, .digest = digest, .description = "d", .bytes = 100};
+    char *previous = NULL;
 
-    return registry_skill_put(registry, TENANT_DEFAULT, &r, ret_existing, NULL);
+    return registry_skill_put(registry, TENANT_DEFAULT, &r, false, &previous, NULL);
 }
 
 static void skills_are_kept(void **state)
 {
     struct registry *registry = open_registry(*state);
     struct registry_skill skill;
-    char *existing = NULL;
     bool known = true;
 
     assert_int_equal(
         registry_skill_get(registry, TENANT_DEFAULT, "x", NULL, &skill, &known, NULL), -ENOENT);
     assert_false(known);
-    assert_int_equal(put_skill(registry, "1", DIGEST_A, &existing), 0);
-    assert_int_equal(put_skill(registry, "1", DIGEST_A, &existing), 0);
-    assert_int_equal(put_skill(registry, "1", DIGEST_B, &existing), -EEXIST);
-    assert_string_equal(existing, DIGEST_A);
-    free(existing);
-    assert_int_equal(put_skill(registry, "0.9", DIGEST_B, &existing), 0);
+    assert_int_equal(put_skill(registry, "1", DIGEST_A), 0);
+    assert_int_equal(put_skill(registry, "1", DIGEST_A), 0);
+    assert_int_equal(put_skill(registry, "1", DIGEST_B), -EEXIST);
+    assert_int_equal(put_skill(registry, "0.9", DIGEST_B), 0);
     assert_int_equal(
         registry_skill_get(registry, TENANT_DEFAULT, "x", NULL, &skill, &known, NULL), 0);
     assert_string_equal(skill.version, "0.9");

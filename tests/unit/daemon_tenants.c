@@ -54,10 +54,17 @@ static int put_skill(struct registry *registry, const char *tenant, const char *
     const struct registry_skill r = {
         .name = "x", .version = "1", .digest = digest, .description = "d", .bytes = 100};
     char *existing = NULL;
-    int result = registry_skill_put(registry, tenant, &r, &existing, NULL);
+    int result = registry_skill_put(registry, tenant, &r, false, &existing, NULL);
 
     free(existing);
     return result;
+}
+
+static int delete_skill(struct registry *registry, const char *tenant, const char *digest)
+{
+    const struct registry_skill r = {.name = "x", .version = "1", .digest = digest};
+
+    return registry_skill_delete(registry, tenant, &r, NULL);
 }
 
 static int accept(struct registry *registry, const char *tenant, const char *id,
@@ -150,7 +157,9 @@ static void rows_belong_to_one_tenant(void **state)
     assert_int_equal(put_skill(registry, TWO, DIGEST_B), 0);
     assert_int_equal(put_skill(registry, TWO, DIGEST_A), -EEXIST);
     assert_int_equal(put_skill(registry, "ten_none", DIGEST_A), -ENOENT);
-    assert_int_equal(registry_skill_delete(registry, TENANT_DEFAULT, "x", "1", NULL), -ENOENT);
+    assert_int_equal(delete_skill(registry, TENANT_DEFAULT, DIGEST_A), -ENOENT);
+    /* Other content under this version, as a push beside the deletion leaves it, stays. */
+    assert_int_equal(delete_skill(registry, TWO, DIGEST_A), -ENOENT);
     assert_int_equal(accept(registry, ONE, ID_1, "k"), 0);
     assert_int_equal(accept(registry, TWO, ID_2, "k"), 0);
     assert_int_equal(accept(registry, "ten_none", FILE_1, NULL), -ENOENT);
@@ -214,7 +223,7 @@ static void stored_bytes_are_counted(void **state)
     assert_int_equal(n, 1);
     registry_file_finish(&file);
     assert_int_equal(registry_file_delete(registry, ONE, FILE_1, NULL), 0);
-    assert_int_equal(registry_skill_delete(registry, ONE, "x", "1", NULL), 0);
+    assert_int_equal(delete_skill(registry, ONE, DIGEST_A), 0);
     assert_int_equal(stored(registry, ONE), 0);
     assert_int_equal(registry_digest_used(registry, DIGEST_C, &used, NULL), 0);
     assert_false(used);
@@ -347,13 +356,13 @@ static void tool_schemas_go_with_their_skill(void **state)
     assert_int_equal(put_skill(registry, TWO, DIGEST_A), 0);
     assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "", "{}", NULL), 0);
     assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "a.py", NULL, NULL), 0);
-    assert_int_equal(registry_skill_delete(registry, ONE, "x", "1", NULL), 0);
+    assert_int_equal(delete_skill(registry, ONE, DIGEST_A), 0);
     assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), 0);
     assert_string_equal(schema, "{}");
     free(schema);
     assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "a.py", &schema, NULL), 0);
     assert_null(schema);
-    assert_int_equal(registry_skill_delete(registry, TWO, "x", "1", NULL), 0);
+    assert_int_equal(delete_skill(registry, TWO, DIGEST_A), 0);
     assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), -ENOENT);
     registry_close(registry);
 }

@@ -465,6 +465,9 @@ void fake_behave(struct fake *f)
         fake_send_text(f, PROTO_STDOUT, "out\n");
         fake_send_text(f, PROTO_STDERR, "err\n");
         fake_finish(f, (uint32_t)atoi(f->payload), 0, 0);
+    } else if (strcmp(how, "stderr") == 0) {
+        fake_send_text(f, PROTO_STDERR, f->payload);
+        fake_finish(f, 1, 0, 0);
     } else if (strcmp(how, "signal") == 0) {
         fake_finish(f, 0, (uint32_t)atoi(f->payload), 0);
     } else if (strcmp(how, "timeout") == 0) {

@@ -54,6 +54,47 @@ static void skills_are_resources(void **state)
     assert_non_null(strstr(line, "\"uriTemplate\":\"execution://{id}/files/{+path}\""));
 }
 
+static void call_tool(const char *name, const char *arguments)
+{
+    char line[1024];
+
+    snprintf(line, sizeof(line),
+             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":"
+             "{\"name\":\"%s\",\"arguments\":%s}}",
+             name, arguments);
+    script_send(line);
+}
+
+static void skills_are_told_by_tools(void **state)
+{
+    static const char none[] =
+        "{\"error\":\"not_found\",\"message\":\"there is no skill named a/b\"}";
+
+    (void)state;
+    page("/v1/skills", "application/json",
+         "[{\"name\":\"add\",\"version\":\"2\",\"description\":\"Adds.\",\"digest\":\"x\"},"
+         "{\"name\":\"add\",\"version\":\"1\",\"description\":\"Added.\"},"
+         "{\"name\":\"adder\",\"version\":\"3\",\"description\":\"\"},{\"odd\":1}]");
+    call_tool("list_skills", "{}");
+    script_expect("\"structuredContent\":{\"skills\":[{\"name\":\"add\",\"version\":\"2\","
+                  "\"description\":\"Adds.\"},{\"name\":\"adder\",\"version\":\"3\","
+                  "\"description\":\"\"}]},\"isError\":false}");
+    page("/v1/skills/a%20b/latest", "application/json",
+         "{\"name\":\"a b\",\"version\":\"2\",\"description\":\"Adds.\",\"files\":["
+         "{\"path\":\"main.py\",\"size_bytes\":12},{\"odd\":1}],\"instructions\":\"Read\"}");
+    call_tool("get_skill_info", "{\"name\":\"a b\"}");
+    script_expect("\"text\":\"---\\nname: \\\"a b\\\"\\ndescription: \\\"Adds.\\\"\\n"
+                  "version: \\\"2\\\"\\n---\\n\\nRead\\n\\nFiles of the skill:\\n\\n"
+                  "- main.py (12 bytes)\\n\"}],\"isError\":false}");
+    script_page("/v1/skills/a%2Fb/1", 404, "application/json", none, sizeof(none) - 1);
+    call_tool("get_skill_info", "{\"name\":\"a/b\",\"version\":\"1\"}");
+    script_expect("\"isError\":true");
+    call_tool("get_skill_info", "{}");
+    script_expect("must be the name of a skill");
+    call_tool("get_skill_info", "{\"name\":\"a\",\"version\":2}");
+    script_expect("must be the name of a skill");
+}
+
 static void instructions_are_read(void **state)
 {
     (void)state;
@@ -129,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(skills_are_resources, setup, teardown),
+        cmocka_unit_test_setup_teardown(skills_are_told_by_tools, setup, teardown),
         cmocka_unit_test_setup_teardown(instructions_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(files_are_text_or_blobs, setup, teardown),
         cmocka_unit_test_setup_teardown(large_files_are_refused, setup, teardown),

@@ -151,7 +151,9 @@ static void tools_come_in_pages(void **state)
     buf_finish(&list);
 
     call("2", "tools/list", "{}");
-    const char *line = script_expect("{\"tools\":[{\"name\":\"t000\",\"inputSchema\":{}},");
+    const char *line = script_expect("{\"tools\":[{\"name\":\"list_skills\",");
+    assert_non_null(strstr(line, "},{\"name\":\"get_skill_info\","));
+    assert_non_null(strstr(line, "}},{\"name\":\"t000\",\"inputSchema\":{}},"));
     assert_non_null(strstr(line, "t099"));
     assert_null(strstr(line, "t100"));
     const char *next = strstr(line, "\"nextCursor\":");

@@ -40,7 +40,7 @@ struct snapshots *start_snapshots(struct fixture *f, struct config_snapshots lim
 {
     const struct snapshots_config config = {.vmm_program = FAKE_VMM,
                                             .kernel_path = f->kernel,
-                                            .image_path = f->image,
+                                            .images = &f->images,
                                             .snapshots_fd = f->snapshots_fd,
                                             .tmp_fd = f->tmp_fd,
                                             .memory_mib = 8,
@@ -71,6 +71,15 @@ void start_pool(struct fixture *f)
     assert_int_equal(pool_create(&pool, &f->pool, NULL), 0);
 }
 
+/* What its machines do is in it. */
+static void write_image(const struct fixture *f, const char *name)
+{
+    char path[192];
+
+    snprintf(path, sizeof(path), "%s/%s.erofs", f->dir, name);
+    write_file(path, "restore");
+}
+
 int setup_pool(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
@@ -83,9 +92,10 @@ int setup_pool(void **state)
     f->snapshots_fd = make_folder(f, "snapshots");
     f->tmp_fd = make_folder(f, "tmp");
     snprintf(f->kernel, sizeof(f->kernel), "%s/vmlinux", f->dir);
-    snprintf(f->image, sizeof(f->image), "%s/image", f->dir);
     write_file(f->kernel, "boot");
-    write_file(f->image, "restore");
+    write_image(f, "python");
+    write_image(f, "data");
+    assert_int_equal(images_read(f->dir, &f->images, NULL), 0);
     f->snapshots = start_snapshots(f, ROOMY);
     start_pool(f);
     *state = f;
@@ -99,6 +109,7 @@ int teardown_pool(void **state)
 
     pool_destroy(f->pool);
     snapshots_destroy(f->snapshots);
+    images_finish(&f->images);
     close(f->snapshots_fd);
     close(f->tmp_fd);
     snprintf(command, sizeof(command), "rm -rf '%s'", f->dir);

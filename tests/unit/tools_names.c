@@ -57,6 +57,32 @@ static void alike_names_part(void **state)
     }
 }
 
+/* The tool that runs code has it. */
+static void nobody_is_called_run_code(void **state)
+{
+    const struct tool_identity tools[] = {
+        {"run_code", NULL}, {"run code", NULL}, {"run", NULL}};
+    char names[3][TOOL_NAME_SIZE];
+
+    (void)state;
+    assert_int_equal(tool_names_assign(tools, 3, names), 0);
+    assert_int_equal(strncmp(names[0], "run_code_", 9), 0);
+    assert_int_equal(strncmp(names[1], "run_code_", 9), 0);
+    assert_string_not_equal(names[0], names[1]);
+    assert_string_equal(names[2], "run");
+}
+
+static void some_names_are_taken(void **state)
+{
+    const struct tool_identity tools[] = {{"list_skills", NULL}, {"get_skill", "info.py"}};
+    char names[2][TOOL_NAME_SIZE];
+
+    (void)state;
+    assert_int_equal(tool_names_assign(tools, 2, names), 0);
+    assert_int_equal(strncmp(names[0], "list_skills_", 12), 0);
+    assert_string_equal(names[1], "get_skill__info");
+}
+
 static void order_does_not_matter(void **state)
 {
     const struct tool_identity one[] = {
@@ -134,6 +160,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_names),
         cmocka_unit_test(alike_names_part),
+        cmocka_unit_test(nobody_is_called_run_code),
+        cmocka_unit_test(some_names_are_taken),
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(a_name_that_takes_anothers_digest),

@@ -174,8 +174,8 @@ static enum http_place refuse_body(struct http_reply *reply,
     const unsigned long long limit = tenant->limits.storage_bytes;
 
     if (what != HTTP_HELD_FILE && already + bytes <= limit)
-        return refuse_later(reply, "storage_bytes: other requests of this tenant hold what is "
-                                   "left of it");
+        return refuse_later(reply, "storage_bytes: other requests of this tenant, and its "
+                                   "executions that wait, hold what is left of it");
     http_reply_error(reply, 413, "quota_exceeded",
                      "storage_bytes: %llu of %llu bytes are in use and %llu on their way, %llu "
                      "more do not fit",

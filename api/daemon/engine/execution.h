@@ -51,12 +51,17 @@ struct execution {
     uint64_t queued_ns;    /* monotonic */
     int cancel_fd;         /* eventfd: readable once it shall end */
 
-    bool fresh; /* its machine shall have run, and shall run, nothing else */
+    bool fresh;     /* its machine shall have run, and shall run, nothing else */
+    unsigned image; /* its place among the images */
     char profile[PROFILE_NAME_SIZE]; /* of its skill's imports */
 
     /* Its worker's alone once it was submitted. */
     struct job job;
     struct skill_strings warnings;
+    /* Bytes on disk that count as its tenant's as long as it is there; the function is told. */
+    uint64_t held_bytes;
+    void (*give_back)(void *ctx, const char *tenant, uint64_t bytes);
+    void *give_back_ctx;
 
     pthread_mutex_t lock; /* for all below */
     pthread_cond_t changed;

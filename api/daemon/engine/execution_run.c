@@ -4,6 +4,7 @@
 #include "api/daemon/engine/result.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts.h"
+#include "api/skill/needs.h"
 #include "api/skill/sha256.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -14,6 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* The end of the log, which is looked at for why a run failed. */
+#define EXPLAINED_BYTES (64u * 1024)
 
 struct execution_run {
     const struct execution_env *env;
@@ -263,6 +267,7 @@ static void run_machine(struct execution_run *run)
     write_owner(run, wish.owner);
     if (run->env->scope_tenant)
         memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
+    images_write(run->env->images, e->image, wish.snapshot.image);
     memcpy(wish.snapshot.profile, e->profile, sizeof(e->profile));
     r = take_and_run(run, &wish, &err);
     judge(run, r, &err);
@@ -286,6 +291,26 @@ static void warn_truncations(struct execution_run *run)
         warn(run, "output.json is larger than 4 MiB and was left out");
     if (flags & PROTO_EXIT_FILES_TRUNCATED)
         warn(run, "there were more files than an execution may leave; the rest was left out");
+}
+
+/* Says it when what failed was an import or a program that the image does not have. */
+static void warn_of_missing(struct execution_run *run)
+{
+    const struct skill_strings *warnings = &run->e->warnings;
+    const struct buf *log = &run->e->log;
+    size_t from = log->len > EXPLAINED_BYTES ? log->len - EXPLAINED_BYTES : 0;
+    char text[ERR_MESSAGE_MAX];
+
+    if (run->result.status != RESULT_FAILED || run->report.guest.times.exit_ns == 0 ||
+        log->len == 0 ||
+        !needs_explain(&run->env->images->list[run->e->image].manifest,
+                       (const char *)log->data + from, log->len - from, text, sizeof(text)))
+        return;
+    /* A skill that came with the request was read, and this may have been said. */
+    for (size_t i = 0; i < warnings->len; i++)
+        if (strstr(warnings->items[i], text))
+            return;
+    warn(run, text);
 }
 
 /* Writes the result and stores it. json is the caller's, and empty on failure. */
@@ -327,6 +352,7 @@ static void fill_result(struct execution_run *run)
     result->skill = (struct result_skill){e->skill_name, e->skill_version, e->skill_digest};
     if (run->report.snapshot[0]) {
         result->snapshot = run->report.snapshot;
+        result->image = run->env->images->list[e->image].name;
         result->profile = run->report.profile;
         result->machine = run->report.kind == POOL_REUSED ? "reused" : "fresh";
     }
@@ -393,6 +419,7 @@ static void publish(struct execution_run *run)
     int r;
 
     warn_truncations(run);
+    warn_of_missing(run);
     r = store_all(run, &json, &err);
     metrics_count_execution(run->env->metrics, e->tenant, result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,

@@ -17,6 +17,7 @@
 struct execution_env {
     struct registry *registry;
     struct pool *pool;
+    const struct images *images;
     struct metrics *metrics;
     struct store *store;
     enum tenant_reuse reuse; /* what a tenant without a narrower one may */

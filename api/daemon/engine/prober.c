@@ -34,6 +34,7 @@ struct inquiry {
     char digest[SHA256_HEX_SIZE];
     char *path;
     char *key;
+    char image[IMAGE_NAME_SIZE];
     enum proto_mode mode;
     bool is_running;
     uint64_t until_ns; /* of one that failed: how long it is remembered */
@@ -157,8 +158,10 @@ static void charge(const struct prober *p, const struct inquiry *inquiry, uint64
 static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cpu_us,
                struct buf *ret, struct err *err)
 {
-    const struct tool_script script = {
-        .digest = inquiry->digest, .path = inquiry->path, .mode = inquiry->mode};
+    const struct tool_script script = {.digest = inquiry->digest,
+                                       .path = inquiry->path,
+                                       .mode = inquiry->mode,
+                                       .image = inquiry->image};
     struct tenant_limits limits;
     int r = quota_check_turn(p->config.registry, inquiry->tenant, &limits, err);
 
@@ -295,6 +298,7 @@ static bool enqueue(struct prober *p, const char *tenant, const struct tool_scri
     if (inquiry) {
         (void)snprintf(inquiry->tenant, sizeof(inquiry->tenant), "%s", tenant);
         (void)snprintf(inquiry->digest, sizeof(inquiry->digest), "%s", script->digest);
+        (void)snprintf(inquiry->image, sizeof(inquiry->image), "%s", script->image);
         inquiry->mode = script->mode;
         inquiry->path = strdup(script->path);
         inquiry->key = strdup(key);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/profiles.h"
 
+#include "api/skill/as_module.h"
 #include "api/skill/imports.h"
 #include "api/skill/sha256.h"
 #include "base/buf.h"
@@ -16,25 +17,23 @@
 struct seat {
     char key[SHA256_HEX_SIZE]; /* "": nobody sits here */
     char name[PROFILE_NAME_SIZE];
+    bool is_module; /* the script is run as one */
 };
 
 struct profiles {
-    struct skill_strings modules;
+    const struct images *images;
     pthread_mutex_t lock; /* for the seats */
     struct seat seats[SEATS];
 };
 
-struct profiles *profiles_create(struct skill_strings *modules)
+struct profiles *profiles_create(const struct images *images)
 {
     struct profiles *profiles = calloc(1, sizeof(*profiles));
 
     if (profiles) {
-        profiles->modules = *modules;
+        profiles->images = images;
         (void)pthread_mutex_init(&profiles->lock, NULL);
-    } else {
-        skill_strings_finish(modules);
     }
-    *modules = (struct skill_strings){0};
     return profiles;
 }
 
@@ -42,16 +41,15 @@ void profiles_destroy(struct profiles *profiles)
 {
     if (!profiles)
         return;
-    skill_strings_finish(&profiles->modules);
     (void)pthread_mutex_destroy(&profiles->lock);
     free(profiles);
 }
 
-static int make_key(const char *digest, const struct skill_entry *entry,
+static int make_key(unsigned image, const char *digest, const struct skill_entry *entry,
                     char ret_key[SHA256_HEX_SIZE])
 {
     _cleanup_buf_ struct buf text = buf_init(SIZE_MAX / 2);
-    int r = buf_printf(&text, "%s %d %s", digest, (int)entry->mode, entry->entry);
+    int r = buf_printf(&text, "%u %s %d %s", image, digest, (int)entry->mode, entry->entry);
 
     return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
@@ -63,41 +61,60 @@ static struct seat *seat_of(struct profiles *profiles, const char *key)
     return &profiles->seats[strtoul(first, NULL, 16) % SEATS];
 }
 
-static bool recall(struct profiles *profiles, const char *key, char name[PROFILE_NAME_SIZE])
+static bool recall(struct profiles *profiles, struct seat *found)
 {
-    const struct seat *seat = seat_of(profiles, key);
+    const struct seat *seat = seat_of(profiles, found->key);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&profiles->lock);
 
-    if (strcmp(seat->key, key) != 0)
+    if (strcmp(seat->key, found->key) != 0)
         return false;
-    memcpy(name, seat->name, PROFILE_NAME_SIZE);
+    *found = *seat;
     return true;
 }
 
-static void remember(struct profiles *profiles, const char *key,
-                     const char name[PROFILE_NAME_SIZE])
+static void remember(struct profiles *profiles, const struct seat *found)
 {
-    struct seat *seat = seat_of(profiles, key);
+    struct seat *seat = seat_of(profiles, found->key);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&profiles->lock);
 
-    memcpy(seat->key, key, sizeof(seat->key));
-    memcpy(seat->name, name, PROFILE_NAME_SIZE);
+    *seat = *found;
 }
 
-void profiles_look(struct profiles *profiles, const char *digest, int tar_fd,
-                   const struct skill_archive *archive, const struct skill_entry *entry,
-                   char ret_name[PROFILE_NAME_SIZE])
+/* Reads what nobody asked for yet, and remembers it. */
+static int read_sources(struct profiles *profiles, const struct skill_strings *modules,
+                        int tar_fd, const struct skill_archive *archive,
+                        struct skill_entry *entry, struct seat *found, struct err *err)
 {
     _cleanup_skill_strings_ struct skill_strings imports = {0};
-    char key[SHA256_HEX_SIZE];
-    struct err err = {0};
+    const enum proto_mode asked = entry->mode;
+    struct err ignored = {0};
+    int r = as_module(tar_fd, archive, entry, err);
 
-    memset(ret_name, 0, PROFILE_NAME_SIZE);
-    if (profiles->modules.len == 0 || make_key(digest, entry, key) < 0 ||
-        recall(profiles, key, ret_name))
-        return;
-    if (imports_read(tar_fd, archive, entry, &imports, &err) < 0)
-        return;
-    profile_make(&profiles->modules, &imports, ret_name);
-    remember(profiles, key, ret_name);
+    if (r < 0)
+        return r;
+    found->is_module = entry->mode != asked;
+    if (modules->len > 0 && imports_read(tar_fd, archive, entry, &imports, &ignored) < 0)
+        return 0;
+    if (modules->len > 0)
+        profile_make(modules, &imports, found->name);
+    remember(profiles, found);
+    return 0;
+}
+
+int profiles_look(struct profiles *profiles, unsigned image, const char *digest, int tar_fd,
+                  const struct skill_archive *archive, struct skill_entry *entry,
+                  char ret_name[PROFILE_NAME_SIZE], struct err *err)
+{
+    struct seat found = {0};
+    int r = 0;
+
+    if (make_key(image, digest, entry, found.key) < 0)
+        return err_no_memory(err);
+    if (!recall(profiles, &found))
+        r = read_sources(profiles, &profiles->images->list[image].modules, tar_fd, archive,
+                         entry, &found, err);
+    else if (found.is_module)
+        r = as_module_known(entry, err);
+    memcpy(ret_name, found.name, sizeof(found.name));
+    return r;
 }

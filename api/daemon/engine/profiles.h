@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which import profile an execution has: read from the sources of its skill the first time, and
- * remembered by the skill's content and the entry, the same for whoever has that skill.
+ * Which import profile an execution has, and whether its script runs as a module: read from the
+ * sources of its skill the first time, and remembered by the skill's content and the entry, the
+ * same for whoever has that skill.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_PROFILES_H
 #define SKILLVM_API_DAEMON_ENGINE_PROFILES_H
 
+#include "api/daemon/machine/images.h"
 #include "api/skill/archive.h"
 #include "api/skill/entry.h"
 #include "api/skill/profile.h"
@@ -13,17 +15,19 @@
 
 struct profiles;
 
-/* Of an image that offers these modules (sorted; taken over). NULL: no memory. */
-struct profiles *profiles_create(struct skill_strings *modules);
+/* Of images, which are borrowed. NULL: no memory. */
+struct profiles *profiles_create(const struct images *images);
 /* NULL is fine. */
 void profiles_destroy(struct profiles *profiles);
 
 /*
- * The profile of an entry of the skill in tar_fd, the canonical tar of that digest; "" where it
- * imports nothing that the image offers, and where its sources cannot be read: it is a hint.
+ * The profile of an entry of the skill in tar_fd, the canonical tar of that digest, in the
+ * image of that place; "" where it imports nothing that the image offers, and where its sources
+ * cannot be read: it is a hint. A script that as_module() makes a module is one on return. 0,
+ * or as as_module().
  */
-void profiles_look(struct profiles *profiles, const char *digest, int tar_fd,
-                   const struct skill_archive *archive, const struct skill_entry *entry,
-                   char ret_name[PROFILE_NAME_SIZE]);
+int profiles_look(struct profiles *profiles, unsigned image, const char *digest, int tar_fd,
+                  const struct skill_archive *archive, struct skill_entry *entry,
+                  char ret_name[PROFILE_NAME_SIZE], struct err *err);
 
 #endif

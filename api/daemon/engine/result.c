@@ -169,8 +169,8 @@ static void write_phases(struct json_writer *w, const struct result *result)
 void result_write_skill(struct json_writer *w, const struct result_skill *skill)
 {
     json_write_open(w, "skill", '{');
-    json_write_string(w, "name", skill->name);
-    json_write_string(w, "version", skill->version);
+    json_write_string(w, "name", skill->name[0] ? skill->name : NULL);
+    json_write_string(w, "version", skill->version[0] ? skill->version : NULL);
     json_write_string(w, "digest", skill->digest[0] ? skill->digest : NULL);
     json_write_close(w, '}');
 }
@@ -198,6 +198,7 @@ int result_write(const struct result *result, struct buf *ret)
     write_phases(&w, result);
     result_write_skill(&w, &result->skill);
     json_write_string(&w, "snapshot", result->snapshot);
+    json_write_string(&w, "image", result->image);
     json_write_string(&w, "profile", result->profile);
     json_write_string(&w, "machine", result->machine);
     json_write_strings(&w, "warnings", warnings->items, warnings->len);

@@ -42,7 +42,10 @@ enum result_phase {
 /* The words for the phases, as the API and the metrics have them. */
 extern const char *const result_phase_names[RESULT_PHASES];
 
-/* Which skill ran; digest "" where none was found. Borrowed. */
+/*
+ * Which skill ran; digest "" where none was found, name and version "" for code without a
+ * skill. Borrowed.
+ */
 struct result_skill {
     const char *name;
     const char *version;
@@ -56,6 +59,7 @@ struct result {
     const char *error; /* NULL on success and before the end */
     struct result_skill skill;
     const char *snapshot; /* key, or NULL */
+    const char *image;    /* its name, or NULL */
     const char *profile;  /* modules that it held beside the image's own, or NULL */
     const char *machine;  /* "fresh" or "reused", or NULL */
     bool exited;          /* exit is valid */

@@ -112,7 +112,7 @@ static int take_output(void *ctx, const uint8_t *data, size_t len, struct err *e
 }
 
 /* Runs it and reads what it leaves. */
-static int run_machine(const struct tool_probe_env *env, const char *tenant,
+static int run_machine(const struct tool_probe_env *env, const char *tenant, const char *image,
                        const struct job *job, int cancel_fd, struct reading *reading,
                        struct machine_report *report, struct err *err)
 {
@@ -121,6 +121,7 @@ static int run_machine(const struct tool_probe_env *env, const char *tenant,
     _cleanup_(machine_release) struct machine *machine = NULL;
     int r;
 
+    (void)snprintf(wish.snapshot.image, sizeof(wish.snapshot.image), "%s", image);
     if (env->scope_tenant)
         (void)snprintf(wish.snapshot.scope, sizeof(wish.snapshot.scope), "%s", tenant);
     r = machine_take(env->pool, &wish, cancel_fd, &machine, err);
@@ -164,7 +165,7 @@ int tool_probe_run(const struct tool_probe_env *env, const char *tenant,
     *ret_cpu_us = 0;
     if (r < 0)
         return r;
-    r = run_machine(env, tenant, &job, cancel_fd, &reading, &report, err);
+    r = run_machine(env, tenant, script->image, &job, cancel_fd, &reading, &report, err);
     *ret_cpu_us = report.cpu_us;
     r = judge(r, &report.guest, &reading, err);
     return r < 0 ? r : buf_append(ret, output.data, output.len);

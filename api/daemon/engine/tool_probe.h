@@ -28,6 +28,7 @@ struct tool_script {
     const char *digest; /* of the skill */
     const char *path;   /* of the script in it */
     enum proto_mode mode;
+    const char *image; /* "": the usual one */
 };
 
 /* How long a script may take until it asks for its arguments. */

@@ -242,6 +242,11 @@ void http_request_stored(struct http_request *request);
 bool http_request_hold(struct http_request *request, uint64_t bytes);
 /* No more than so many of them are held any longer: the others are gone, or are stored. */
 void http_request_shrink(struct http_request *request, uint64_t bytes);
+/*
+ * Of what is held for the request up to so many bytes stay held when it is over. Returns how
+ * many: the caller gives them back to the keeper, as those of a body.
+ */
+uint64_t http_request_hand_over(struct http_request *request, uint64_t bytes);
 
 /* Fills a reply that has no body. */
 void http_reply_empty(struct http_reply *reply, unsigned status);

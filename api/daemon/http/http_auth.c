@@ -56,8 +56,11 @@ bool http_auth_check(struct http_exchange *x)
     if (r == -ENOENT)
         return http_reply_error(&x->reply, 404, "not_found", "X-Tenant-ID names no tenant");
     if (r == -EACCES)
-        return refuse(x, value ? HTTP_UNAUTHORIZED_KEY : HTTP_UNAUTHORIZED_NO_KEY,
-                      "this needs a key: Authorization: Bearer sk-…");
+        return value ? refuse(x, HTTP_UNAUTHORIZED_KEY,
+                              "the key is wrong: nobody has it, it was revoked, or its tenant "
+                              "is disabled")
+                     : refuse(x, HTTP_UNAUTHORIZED_NO_KEY,
+                              "this needs a key: Authorization: Bearer sk-…");
     if (r < 0)
         return http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
     if (x->route->access == HTTP_ACCESS_OPERATOR && !caller->is_operator)

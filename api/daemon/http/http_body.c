@@ -116,6 +116,17 @@ void http_request_shrink(struct http_request *request, uint64_t bytes)
     http_release(x, held_as(x), &gone);
 }
 
+uint64_t http_request_hand_over(struct http_request *request, uint64_t bytes)
+{
+    struct http_exchange *x = exchange_of(request);
+    uint64_t beside = bytes < x->held_beside ? bytes : x->held_beside;
+    uint64_t body = bytes - beside < x->held ? bytes - beside : x->held;
+
+    x->held_beside -= beside;
+    x->held -= body;
+    return beside + body;
+}
+
 /* Adds bytes to what is kept of the body. False: there is a reply. */
 static bool keep(struct http_exchange *x, struct spool *spool, const char *data, size_t size)
 {

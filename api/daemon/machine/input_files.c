@@ -2,28 +2,52 @@
 #include "api/daemon/machine/input_files.h"
 
 #include "api/skill/tar.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HEAD_MAX (8u * TAR_PATH_MAX)
 
-int input_files_add(struct input_files *files, char *path, int fd, uint64_t bytes)
+int input_files_add(struct input_files *files, char *path, char *link, uint64_t bytes)
 {
-    struct input_file *items = realloc(files->items, (files->n + 1) * sizeof(*items));
+    struct input_file *items = NULL;
 
+    if (path && link)
+        items = reallocarray(files->items, files->n + 1, sizeof(*items));
     if (!items) {
         free(path);
-        fd_close(&fd);
+        free(link);
         return -ENOMEM;
     }
-    items[files->n] = (struct input_file){.path = path, .fd = fd, .bytes = bytes};
+    items[files->n] = (struct input_file){.path = path, .link = link, .bytes = bytes};
     files->items = items;
     files->n++;
     return 0;
+}
+
+/* A folder's "/" comes before every other character, but behind the end of a name. */
+static unsigned rank_of(unsigned char c)
+{
+    return c == '\0' ? 0 : c == '/' ? 1 : c + 1u;
+}
+
+/* Puts what is in a folder right behind a file of its name. */
+static int compare_paths(const void *a, const void *b)
+{
+    const unsigned char *x = *(const unsigned char *const *)a;
+    const unsigned char *y = *(const unsigned char *const *)b;
+
+    while (*x && *x == *y) {
+        x++;
+        y++;
+    }
+    return (int)rank_of(*x) - (int)rank_of(*y);
 }
 
 /* True when b is a, or something in it. */
@@ -36,16 +60,20 @@ static bool is_within(const char *a, const char *b)
 
 int input_files_check(const struct input_files *files, struct err *err)
 {
-    for (size_t i = 0; i < files->n; i++) {
-        for (size_t j = i + 1; j < files->n; j++) {
-            const char *a = files->items[i].path, *b = files->items[j].path;
+    _cleanup_free_ const char **paths = calloc(files->n + 1, sizeof(*paths));
 
-            if (strcmp(a, b) == 0)
-                return err_set(err, EINVAL, "two files would have the path \"%.200s\"", a);
-            if (is_within(a, b) || is_within(b, a))
-                return err_set(err, EINVAL, "\"%.200s\" and \"%.200s\" cannot both be files", a,
-                               b);
-        }
+    if (!paths)
+        return err_no_memory(err);
+    for (size_t i = 0; i < files->n; i++)
+        paths[i] = files->items[i].path;
+    qsort(paths, files->n, sizeof(*paths), compare_paths);
+    for (size_t i = 1; i < files->n; i++) {
+        const char *a = paths[i - 1], *b = paths[i];
+
+        if (strcmp(a, b) == 0)
+            return err_set(err, EINVAL, "two files would have the path \"%.200s\"", a);
+        if (is_within(a, b))
+            return err_set(err, EINVAL, "\"%.200s\" and \"%.200s\" cannot both be files", a, b);
     }
     return 0;
 }
@@ -53,8 +81,9 @@ int input_files_check(const struct input_files *files, struct err *err)
 void input_files_finish(struct input_files *files)
 {
     for (size_t i = 0; i < files->n; i++) {
+        (void)unlinkat(files->dir_fd, files->items[i].link, 0);
         free(files->items[i].path);
-        fd_close(&files->items[i].fd);
+        free(files->items[i].link);
     }
     free(files->items);
     *files = (struct input_files){0};
@@ -62,7 +91,7 @@ void input_files_finish(struct input_files *files)
 
 struct input_stream input_stream_init(const struct input_files *files)
 {
-    return (struct input_stream){.files = files, .head = buf_init(HEAD_MAX)};
+    return (struct input_stream){.files = files, .fd = -1, .head = buf_init(HEAD_MAX)};
 }
 
 /* Goes on to the header of the next file, or to the end of the stream. */
@@ -73,6 +102,7 @@ static int begin_next(struct input_stream *s, struct err *err)
     int r;
 
     buf_clear(&s->head);
+    fd_close(&s->fd);
     s->head_at = 0;
     s->at = 0;
     if (s->next == s->files->n) {
@@ -81,6 +111,9 @@ static int begin_next(struct input_stream *s, struct err *err)
         return 0;
     }
     file = &s->files->items[s->next++];
+    s->fd = openat(s->files->dir_fd, file->link, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->fd < 0)
+        return err_set_errno(err, errno, "cannot open the input file %.200s", file->path);
     header.path = file->path;
     header.size = file->bytes;
     s->zeros = tar_padding(file->bytes);
@@ -95,7 +128,7 @@ static int read_content(struct input_stream *s, uint8_t *data, size_t size, size
     const struct input_file *file = &s->files->items[s->next - 1];
     uint64_t left = file->bytes - s->at;
     size_t n = left < size ? (size_t)left : size;
-    ssize_t got = fd_pread_full(file->fd, data, n, s->at);
+    ssize_t got = fd_pread_full(s->fd, data, n, s->at);
 
     if (got < 0 || (size_t)got != n)
         return err_set_errno(err, got < 0 ? (int)-got : EIO,
@@ -143,4 +176,5 @@ int input_stream_read(struct input_stream *s, uint8_t *data, size_t size, size_t
 void input_stream_finish(struct input_stream *s)
 {
     buf_finish(&s->head);
+    fd_close(&s->fd);
 }

@@ -30,15 +30,17 @@ CLEANUP_WITH(struct sha256 *, sha256_destroy)
 #define TIME_FORMAT  "%Y-%m-%dT%H:%M:%SZ"
 #define TIME_MAX     9999999999 /* in the year 2286 */
 
-int snapshot_input_open(const char *path, const char *what, char digest[SHA256_HEX_SIZE],
-                        int *ret_fd, struct err *err)
+int snapshot_input_open(const char *path, const char *what, const char *image,
+                        struct known_digests *known, char digest[SHA256_HEX_SIZE], int *ret_fd,
+                        struct err *err)
 {
+    const struct digest_way way = {"sha256", image, sha256_of_fd};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int r;
 
     if (fd < 0)
         return err_set_errno(err, errno, "cannot open the %s %s", what, path);
-    r = sha256_of_fd(fd, digest);
+    r = known_digests_of(known, fd, &way, digest);
     if (r < 0) {
         fd_close(&fd);
         return err_set_errno(err, -r, "cannot read the %s %s", what, path);
@@ -50,10 +52,10 @@ int snapshot_input_open(const char *path, const char *what, char digest[SHA256_H
 int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA256_HEX_SIZE])
 {
     _cleanup_buf_ struct buf text = buf_init(SNAPSHOT_FINGERPRINT_SIZE + 1024);
-    int r =
-        buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n%s\n%s\n", SNAPSHOT_SCHEMA,
-                   inputs->kernel, inputs->image, inputs->vmm, inputs->memory_mib,
-                   inputs->fingerprint, inputs->name.scope, inputs->name.profile);
+    int r = buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n%s\n%s\n%s\n",
+                       SNAPSHOT_SCHEMA, inputs->kernel, inputs->image, inputs->vmm,
+                       inputs->memory_mib, inputs->fingerprint, inputs->name.scope,
+                       inputs->name.image, inputs->name.profile);
 
     return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
@@ -122,10 +124,12 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
     (void)buf_printf(&out,
                      "{\n  \"schema\": %d,\n  \"key\": \"%s\",\n  \"kernel_sha256\": \"%s\",\n"
                      "  \"image_sha256\": \"%s\",\n  \"vmm_sha256\": \"%s\",\n"
-                     "  \"memory_mib\": %u,\n  \"scope\": \"%s\",\n  \"profile\": \"%s\",\n"
+                     "  \"memory_mib\": %u,\n  \"scope\": \"%s\",\n  \"image\": \"%s\",\n"
+                     "  \"profile\": \"%s\",\n"
                      "  \"cpu_fingerprint\": ",
                      SNAPSHOT_SCHEMA, key, inputs->kernel, inputs->image, inputs->vmm,
-                     inputs->memory_mib, inputs->name.scope, inputs->name.profile);
+                     inputs->memory_mib, inputs->name.scope, inputs->name.image,
+                     inputs->name.profile);
     (void)json_append_cstr(&out, inputs->fingerprint);
     for (int i = 0; i < VM_FILES; i++)
         (void)buf_printf(&out, ",\n  \"%s\": %llu,\n  \"%s\": \"%s\"", names[i].bytes,
@@ -220,6 +224,7 @@ static int check_parsed(const cJSON *json, const char *key,
         expect_text(json, "vmm_sha256", inputs->vmm, err) < 0 ||
         expect_number(json, "memory_mib", inputs->memory_mib, err) < 0 ||
         expect_text(json, "scope", inputs->name.scope, err) < 0 ||
+        expect_text(json, "image", inputs->name.image, err) < 0 ||
         expect_text(json, "profile", inputs->name.profile, err) < 0 ||
         expect_text(json, "cpu_fingerprint", inputs->fingerprint, err) < 0 ||
         expect_text(json, "key", key, err) < 0 ||
@@ -264,6 +269,9 @@ static int read_name(int dir_fd, struct snapshot_name *ret, struct err *err)
     if (r < 0)
         return r;
     r = take_text(json, "scope", ret->scope, sizeof(ret->scope), err);
+    if (r < 0)
+        return r;
+    r = take_text(json, "image", ret->image, sizeof(ret->image), err);
     return r < 0 ? r : take_text(json, "profile", ret->profile, sizeof(ret->profile), err);
 }
 
@@ -277,24 +285,26 @@ static int file_bytes(int fd, uint64_t *ret)
     return 0;
 }
 
-static int measure_file(enum vm_file which, int fd, uint64_t *ret_bytes,
-                        char ret_digest[SHA256_HEX_SIZE])
+static int measure_file(enum vm_file which, int fd, struct known_digests *known,
+                        uint64_t *ret_bytes, char ret_digest[SHA256_HEX_SIZE])
 {
+    static const struct digest_way plain = {"sha256", NULL, sha256_of_fd},
+                                   sparse = {"sparse", NULL, snapshots_digest_memory};
     int r = file_bytes(fd, ret_bytes);
 
-    if (r < 0)
-        return r;
-    return which == VM_MEMORY ? snapshots_digest_memory(fd, ret_digest)
-                              : sha256_of_fd(fd, ret_digest);
+    return r < 0
+               ? r
+               : known_digests_of(known, fd, which == VM_MEMORY ? &sparse : &plain, ret_digest);
 }
 
-static int measure(const struct vm_files *files, struct snapshot_contents *ret, struct err *err)
+static int measure(const struct vm_files *files, struct known_digests *known,
+                   struct snapshot_contents *ret, struct err *err)
 {
     memset(ret->files, 0, sizeof(ret->files));
     for (int i = 0; i < VM_FILES; i++) {
         int fd = files->fds[i];
         int r = fd < 0 ? 0
-                       : measure_file((enum vm_file)i, fd, &ret->files[i].bytes,
+                       : measure_file((enum vm_file)i, fd, known, &ret->files[i].bytes,
                                       ret->files[i].digest);
 
         if (r < 0)
@@ -303,11 +313,11 @@ static int measure(const struct vm_files *files, struct snapshot_contents *ret, 
     return 0;
 }
 
-int snapshot_contents_check(const struct vm_files *files,
+int snapshot_contents_check(const struct vm_files *files, struct known_digests *known,
                             const struct snapshot_contents *contents, struct err *err)
 {
     struct snapshot_contents now;
-    int r = measure(files, &now, err);
+    int r = measure(files, known, &now, err);
 
     if (r < 0)
         return r;
@@ -320,14 +330,14 @@ int snapshot_contents_check(const struct vm_files *files,
     return 0;
 }
 
-int snapshot_contents_seal(const struct vm_files *files, struct snapshot_contents *ret,
-                           struct err *err)
+int snapshot_contents_seal(const struct vm_files *files, struct known_digests *known,
+                           struct snapshot_contents *ret, struct err *err)
 {
     for (int i = 0; i < VM_FILES; i++) {
         if (files->fds[i] >= 0 && fsync(files->fds[i]) < 0)
             return err_set_errno(err, errno, "cannot write the snapshot to disk");
     }
-    return measure(files, ret, err);
+    return measure(files, known, ret, err);
 }
 
 static bool is_zero(const uint8_t *page)

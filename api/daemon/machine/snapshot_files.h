@@ -7,6 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_MACHINE_SNAPSHOT_FILES_H
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOT_FILES_H
 
+#include "api/daemon/machine/known_digests.h"
 #include "api/daemon/machine/snapshots.h"
 #include "api/skill/sha256.h"
 #include "base/err.h"
@@ -14,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SNAPSHOT_SCHEMA           1
+#define SNAPSHOT_SCHEMA           2
 #define SNAPSHOT_FINGERPRINT_SIZE 4096u
 
 /* Everything that shapes a snapshot. */
@@ -37,8 +38,12 @@ struct snapshot_contents {
     uint64_t made_s; /* when it was written, by the wall clock; the writer ignores it */
 };
 
-/* Opens and digests a file; what is its name in a message. 0 with *ret_fd, or -errno. */
-int snapshot_input_open(const char *path, const char *what, char ret_digest[SHA256_HEX_SIZE],
+/*
+ * Opens and digests a file; what is its name in a message, and image is as of struct
+ * digest_way. 0 with *ret_fd, or -errno.
+ */
+int snapshot_input_open(const char *path, const char *what, const char *image,
+                        struct known_digests *known, char ret_digest[SHA256_HEX_SIZE],
                         int *ret_fd, struct err *err);
 /* The key: the digest of all inputs. 0 or -ENOMEM. */
 int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA256_HEX_SIZE]);
@@ -64,11 +69,11 @@ int snapshot_files_open(int dir_fd, int flags, bool with_working_set, struct vm_
 void snapshot_files_close(struct vm_files *files);
 
 /* Compares open files with what the manifest says. 0, -EINVAL or -errno. */
-int snapshot_contents_check(const struct vm_files *files,
+int snapshot_contents_check(const struct vm_files *files, struct known_digests *known,
                             const struct snapshot_contents *contents, struct err *err);
 /* Fills *ret from open files, fsyncing them. boot_ms is left alone. 0 or -errno. */
-int snapshot_contents_seal(const struct vm_files *files, struct snapshot_contents *ret,
-                           struct err *err);
+int snapshot_contents_seal(const struct vm_files *files, struct known_digests *known,
+                           struct snapshot_contents *ret, struct err *err);
 /*
  * Removes the snapshots that is_wanted does not say to keep, which gets the key and the name
  * that a folder has; one whose manifest tells none goes unasked.

@@ -25,7 +25,8 @@ CLEANUP_WITH(struct guest *, guest_close)
 
 /* What one step gives the next. */
 struct work {
-    struct snapshot_inputs inputs; /* with the name */
+    struct snapshot_inputs inputs; /* with the name and the image's digest */
+    int image_fd;                  /* borrowed */
     char key[SNAPSHOT_KEY_SIZE];
     struct vm_files files;
     struct snapshot_contents contents;
@@ -33,7 +34,9 @@ struct work {
 
 void snapshot_maker_init(struct snapshot_maker *maker, const struct snapshots_config *config)
 {
-    *maker = (struct snapshot_maker){.config = config, .kernel_fd = -1, .image_fd = -1};
+    *maker = (struct snapshot_maker){.config = config, .kernel_fd = -1};
+    for (unsigned i = 0; i < IMAGES_MAX; i++)
+        maker->images[i].fd = -1;
     (void)pthread_mutex_init(&maker->lock, NULL);
 }
 
@@ -46,10 +49,16 @@ void snapshot_maker_stop(struct snapshot_maker *maker)
         vm_kill(maker->vm);
 }
 
-void snapshot_maker_finish(struct snapshot_maker *maker)
+static void close_inputs(struct snapshot_maker *maker)
 {
     fd_close(&maker->kernel_fd);
-    fd_close(&maker->image_fd);
+    for (unsigned i = 0; i < IMAGES_MAX; i++)
+        fd_close(&maker->images[i].fd);
+}
+
+void snapshot_maker_finish(struct snapshot_maker *maker)
+{
+    close_inputs(maker);
     (void)pthread_mutex_destroy(&maker->lock);
 }
 
@@ -57,42 +66,61 @@ int snapshot_maker_read_inputs(struct snapshot_maker *maker, struct err *err)
 {
     const struct snapshots_config *config = maker->config;
     struct snapshot_inputs *inputs = &maker->inputs;
+    const uint64_t start_ns = clock_monotonic_ns();
     _cleanup_fd_ int vmm_fd = -1;
     int r;
 
-    fd_close(&maker->kernel_fd);
-    fd_close(&maker->image_fd);
+    known_digests_open(&maker->known, config->snapshots_fd);
+    close_inputs(maker);
     inputs->memory_mib = config->memory_mib;
-    r = snapshot_input_open(config->kernel_path, "guest kernel", inputs->kernel,
-                            &maker->kernel_fd, err);
+    r = snapshot_input_open(config->kernel_path, "guest kernel", config->share_image,
+                            &maker->known, inputs->kernel, &maker->kernel_fd, err);
     if (r < 0)
         return r;
-    r = snapshot_input_open(config->image_path, "guest image", inputs->image, &maker->image_fd,
-                            err);
+    r = snapshot_input_open(config->vmm_program, "program", config->share_image, &maker->known,
+                            inputs->vmm, &vmm_fd, err);
     if (r < 0)
         return r;
-    r = snapshot_input_open(config->vmm_program, "program", inputs->vmm, &vmm_fd, err);
-    if (r < 0)
-        return r;
-    return vm_query(config->vmm_program, "fingerprint", inputs->fingerprint,
-                    sizeof(inputs->fingerprint), err);
+    r = vm_query(config->vmm_program, "fingerprint", inputs->fingerprint,
+                 sizeof(inputs->fingerprint), err);
+    log_info("snapshot", "inputs ms=%llu",
+             (unsigned long long)((clock_monotonic_ns() - start_ns) / NS_PER_MS));
+    return r;
 }
 
-int snapshot_maker_key(const struct snapshot_maker *maker, const struct snapshot_name *name,
-                       char ret_key[SNAPSHOT_KEY_SIZE])
-{
-    struct snapshot_inputs inputs = maker->inputs;
-
-    inputs.name = *name;
-    return snapshot_inputs_key(&inputs, ret_key);
-}
-
-static int begin(const struct snapshot_maker *maker, const struct snapshot_name *name,
+/* Everything that shapes the snapshot of a name. */
+static int begin(struct snapshot_maker *maker, const struct snapshot_name *name,
                  struct work *ret, struct err *err)
 {
-    *ret = (struct work){.inputs = maker->inputs, .files = snapshot_no_files};
+    const struct images *images = maker->config->images;
+    int r, i = images_find(images, name->image);
+
+    if (i < 0)
+        return err_set(err, ENOENT, "there is no image %s", name->image);
+    r = maker->images[i].fd >= 0
+            ? 0
+            : snapshot_input_open(images->list[i].path, "guest image",
+                                  maker->config->share_image, &maker->known,
+                                  maker->images[i].digest, &maker->images[i].fd, err);
+    if (r < 0)
+        return r;
+    *ret = (struct work){
+        .inputs = maker->inputs, .image_fd = maker->images[i].fd, .files = snapshot_no_files};
+    memcpy(ret->inputs.image, maker->images[i].digest, sizeof(ret->inputs.image));
     ret->inputs.name = *name;
     return snapshot_inputs_key(&ret->inputs, ret->key) < 0 ? err_no_memory(err) : 0;
+}
+
+int snapshot_maker_key(struct snapshot_maker *maker, const struct snapshot_name *name,
+                       char ret_key[SNAPSHOT_KEY_SIZE])
+{
+    struct err ignored = {0};
+    struct work work;
+    int r = begin(maker, name, &work, &ignored);
+
+    if (r == 0)
+        memcpy(ret_key, work.key, SNAPSHOT_KEY_SIZE);
+    return r;
 }
 
 /* What was made in the future was made now. */
@@ -104,11 +132,10 @@ static uint64_t age_since(uint64_t made_s)
 }
 
 /* The value that is handed out: takes the files over, in any case. */
-static int publish(const struct snapshot_maker *maker, struct work *work, uint64_t age_ns,
-                   struct snapshot **ret, struct err *err)
+static int publish(struct work *work, uint64_t age_ns, struct snapshot **ret, struct err *err)
 {
     struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
-    int image_fd = fcntl(maker->image_fd, F_DUPFD_CLOEXEC, 0);
+    int image_fd = fcntl(work->image_fd, F_DUPFD_CLOEXEC, 0);
     struct stat memory;
 
     if (!snapshot || image_fd < 0 || fstat(work->files.fds[VM_MEMORY], &memory) < 0) {
@@ -132,7 +159,8 @@ static int publish(const struct snapshot_maker *maker, struct work *work, uint64
 }
 
 /* Closing its files is left to the caller. */
-static int open_checked(int dir, struct work *work, struct err *err)
+static int open_checked(struct snapshot_maker *maker, int dir, struct work *work,
+                        struct err *err)
 {
     int r = snapshot_manifest_check(dir, work->key, &work->inputs, &work->contents, err);
 
@@ -140,7 +168,8 @@ static int open_checked(int dir, struct work *work, struct err *err)
         return r;
     r = snapshot_files_open(dir, O_RDONLY, work->contents.files[VM_WORKING_SET].bytes > 0,
                             &work->files, err);
-    return r < 0 ? r : snapshot_contents_check(&work->files, &work->contents, err);
+    return r < 0 ? r
+                 : snapshot_contents_check(&work->files, &maker->known, &work->contents, err);
 }
 
 int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name *name,
@@ -156,16 +185,17 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
     dir = openat(maker->config->snapshots_fd, work.key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return errno == ENOENT ? -ENOENT : err_set_errno(err, errno, "cannot open its folder");
-    r = open_checked(dir, &work, err);
+    r = open_checked(maker, dir, &work, err);
     if (r < 0) {
         snapshot_files_close(&work.files);
         return r;
     }
-    r = publish(maker, &work, age_since(work.contents.made_s), ret, err);
+    r = publish(&work, age_since(work.contents.made_s), ret, err);
     if (r < 0)
         return r;
-    log_info("snapshot", "loaded key=%.16s profile=\"%s\" ms=%llu age_s=%llu", work.key,
-             name->profile, (unsigned long long)((clock_monotonic_ns() - start_ns) / NS_PER_MS),
+    log_info("snapshot", "loaded key=%.16s image=\"%s\" profile=\"%s\" ms=%llu age_s=%llu",
+             work.key, name->image, name->profile,
+             (unsigned long long)((clock_monotonic_ns() - start_ns) / NS_PER_MS),
              (unsigned long long)((*ret)->age_ns / NS_PER_SECOND));
     return 0;
 }
@@ -230,7 +260,7 @@ static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct
         openat(dir, "boot.log", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     const struct vm_boot how = {.program = maker->config->vmm_program,
                                 .kernel_fd = maker->kernel_fd,
-                                .image_fd = maker->image_fd,
+                                .image_fd = work->image_fd,
                                 .console_fd = console,
                                 .memory_mib = maker->config->memory_mib};
     struct vm vm = vm_init();
@@ -290,7 +320,7 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
     _cleanup_fd_ int fd =
         openat(dir, "working-set", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     const struct vm_restore how = {.program = maker->config->vmm_program,
-                                   .image_fd = maker->image_fd,
+                                   .image_fd = work->image_fd,
                                    .files = work->files,
                                    .record_fd = fd};
     struct err err = {0};
@@ -335,7 +365,7 @@ static int write_in(struct snapshot_maker *maker, int dir, struct work *work, st
     if (r < 0)
         return r;
     record_working_set(maker, dir, work);
-    r = snapshot_contents_seal(&work->files, &work->contents, err);
+    r = snapshot_contents_seal(&work->files, &maker->known, &work->contents, err);
     return r < 0 ? r : store(maker, dir, work, err);
 }
 
@@ -374,11 +404,11 @@ int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name
         fd_remove_folder(tmp_fd, MAKING_NAME);
         return r;
     }
-    log_info(
-        "snapshot",
-        "made key=%.16s profile=\"%s\" boot_ms=%llu state_bytes=%llu working_set_bytes=%llu",
-        work.key, name->profile, (unsigned long long)work.contents.boot_ms,
-        (unsigned long long)work.contents.files[VM_STATE].bytes,
-        (unsigned long long)work.contents.files[VM_WORKING_SET].bytes);
-    return publish(maker, &work, 0, ret, err);
+    log_info("snapshot",
+             "made key=%.16s image=\"%s\" profile=\"%s\" boot_ms=%llu state_bytes=%llu "
+             "working_set_bytes=%llu",
+             work.key, name->image, name->profile, (unsigned long long)work.contents.boot_ms,
+             (unsigned long long)work.contents.files[VM_STATE].bytes,
+             (unsigned long long)work.contents.files[VM_WORKING_SET].bytes);
+    return publish(&work, 0, ret, err);
 }

@@ -21,9 +21,13 @@ struct snapshot_maker {
     /* Told what is being done now; to be set before anything is. */
     void (*say)(void *ctx, const char *text);
     void *ctx;
-    struct snapshot_inputs inputs; /* the same for all but their name */
+    struct snapshot_inputs inputs; /* the same for all but their name and image */
+    struct known_digests known;    /* of these, of images and of snapshots */
     int kernel_fd;
-    int image_fd;
+    struct {
+        int fd; /* -1: not opened yet */
+        char digest[SHA256_HEX_SIZE];
+    } images[IMAGES_MAX]; /* in the order of the configuration's */
 
     pthread_mutex_t lock; /* for these */
     bool stopping;
@@ -35,10 +39,16 @@ void snapshot_maker_init(struct snapshot_maker *maker, const struct snapshots_co
 void snapshot_maker_stop(struct snapshot_maker *maker);
 void snapshot_maker_finish(struct snapshot_maker *maker);
 
-/* Opens and digests everything that shapes a snapshot. Before the others. 0 or -errno. */
+/*
+ * Opens and digests what shapes every snapshot; an image is when it is asked for. Before the
+ * others. 0 or -errno.
+ */
 int snapshot_maker_read_inputs(struct snapshot_maker *maker, struct err *err);
-/* The key of a snapshot of this name: of its folder. 0 or -ENOMEM. */
-int snapshot_maker_key(const struct snapshot_maker *maker, const struct snapshot_name *name,
+/*
+ * The key of a snapshot of this name: of its folder. 0; -ENOENT there is no such image;
+ * -errno.
+ */
+int snapshot_maker_key(struct snapshot_maker *maker, const struct snapshot_name *name,
                        char ret_key[SNAPSHOT_KEY_SIZE]);
 /*
  * Opens the snapshot of this name and checks it. 0 with a reference for the caller; -ENOENT

@@ -38,7 +38,7 @@ struct snapshot_place *snapshots_find(struct snapshots *s, const struct snapshot
         struct snapshot_place *p = &s->places[i];
 
         if (p->is_taken && strcmp(p->name.profile, name->profile) == 0 &&
-            strcmp(p->name.scope, name->scope) == 0)
+            strcmp(p->name.image, name->image) == 0 && strcmp(p->name.scope, name->scope) == 0)
             return p;
     }
     return NULL;
@@ -242,9 +242,9 @@ int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int ca
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
     struct snapshot_place *p = snapshots_find(s, name);
-    struct snapshot_name plain = {0};
+    struct snapshot_name plain = *name;
 
-    memcpy(plain.scope, name->scope, sizeof(plain.scope));
+    memset(plain.profile, 0, sizeof(plain.profile));
     *ret = NULL;
     if (p && name->profile[0]) {
         p->asked_ns = clock_monotonic_ns();

@@ -5,15 +5,16 @@
  * in a thread of its own. A snapshot that does not match is refused with the reason and
  * replaced, never used; who has one keeps it when another takes its place.
  *
- * The plain one of each scope is what executions wait for. One with the modules of a profile is
- * made in the background where it was asked for, and until it is there the plain one does.
- * Those but the common plain one are bounded in number and in bytes: the one that was not asked
- * for the longest gives way.
+ * The plain one of each scope and image is what executions wait for. One with the modules of a
+ * profile is made in the background where it was asked for, and until it is there the plain one
+ * does. Those but the common plain one are bounded in number and in bytes: the one that was not
+ * asked for the longest gives way.
  */
 #ifndef SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 
 #include "api/daemon/config/config.h"
+#include "api/daemon/machine/images.h"
 #include "api/daemon/machine/renewal.h"
 #include "api/daemon/machine/vm.h"
 #include "api/skill/profile.h"
@@ -33,6 +34,7 @@ struct snapshots;
 /* Which one: snapshots of two names never share a page that was written. */
 struct snapshot_name {
     char scope[SNAPSHOT_SCOPE_SIZE]; /* who may use it, an opaque word; "": everybody */
+    char image[IMAGE_NAME_SIZE];     /* "": the usual one */
     char profile[PROFILE_NAME_SIZE]; /* the modules that it holds; "": the image's own */
 };
 
@@ -40,9 +42,10 @@ struct snapshot_name {
 struct snapshots_config {
     const char *vmm_program;
     const char *kernel_path;
-    const char *image_path;
-    int snapshots_fd; /* directory */
-    int tmp_fd;       /* directory */
+    const struct images *images;
+    const char *share_image; /* names the image that those are in; NULL: they are in none */
+    int snapshots_fd;        /* directory */
+    int tmp_fd;              /* directory */
     uint32_t memory_mib;
     uint64_t boot_timeout_ms;
     uint64_t grace_ms; /* of the run that shows which pages a run uses */
@@ -82,9 +85,9 @@ enum snapshots_state snapshots_get_state(struct snapshots *s, char *text, unsign
 
 /*
  * The snapshot for a job of this name: with its profile where that is there, else the plain one
- * of its scope, for which it waits; cancel_fd (or -1) is looked at about every 100 ms. 0 with a
- * reference for the caller; -ECANCELED once it is readable; -ENODEV with the reason when it
- * could not be made; -EBUSY there is no room for another scope.
+ * of its scope and image, for which it waits; cancel_fd (or -1) is looked at about every 100
+ * ms. 0 with a reference for the caller; -ECANCELED once it is readable; -ENODEV with the
+ * reason when it could not be made; -EBUSY there is no room for another scope.
  */
 int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int cancel_fd,
                    struct snapshot **ret, struct err *err);

@@ -89,8 +89,9 @@ static int load_or_make(struct snapshots *s, const struct snapshot_name *name,
 
     if (r == 0)
         return 0;
-    log_info("snapshot", "making scope=\"%s\" profile=\"%s\" reason=\"%s\"", name->scope,
-             name->profile, refused.code ? refused.message : "there is none yet");
+    log_info("snapshot", "making scope=\"%s\" image=\"%s\" profile=\"%s\" reason=\"%s\"",
+             name->scope, name->image, name->profile,
+             refused.code ? refused.message : "there is none yet");
     return make(s, name, ret, err);
 }
 

@@ -27,6 +27,7 @@ struct registry_skill {
     uint64_t created_ns; /* realtime */
     uint64_t bytes;      /* of its object; 0 where an older skillvm stored it */
     uint64_t place;      /* among the versions of its name: a newer one has a larger one */
+    bool is_floating;    /* SKILL.md gives no version: other content may come under this one */
 };
 
 void registry_skill_finish(struct registry_skill *skill);
@@ -60,17 +61,23 @@ int registry_open(const char *path, struct registry **ret, struct err *err);
 /* NULL is fine. */
 void registry_close(struct registry *registry);
 
+/* What names content by its digest, in place of a version. */
+#define REGISTRY_BY_DIGEST "sha256:"
+
 /*
- * Registers a skill, now; durable on return. 0 also when it is there with the same digest;
- * -EEXIST when it is there with another one, which *ret_existing gets (caller frees); -ENOENT
- * when there is no such tenant any more; -EIO.
+ * Registers a skill, now; durable on return. Where its version is there with another digest,
+ * *ret_previous gets that (caller frees): with replace that content is forgotten, and where it
+ * is floating its version becomes "sha256:DIGEST". 0 also when it is there with the same
+ * digest; -EEXIST, with err, when what is there has to stay: it has this version as its own, or
+ * with replace an execution of it waits or runs; -ENOENT when there is no such tenant any more;
+ * -EIO.
  */
 int registry_skill_put(struct registry *registry, const char *tenant,
-                       const struct registry_skill *skill, char **ret_existing,
+                       const struct registry_skill *skill, bool replace, char **ret_previous,
                        struct err *err);
 /*
- * Finds a skill; version NULL means the one registered last. 0; -ENOENT with *ret_name_known
- * saying whether the name has other versions; -EIO.
+ * Finds a skill; version NULL means the one registered last, "sha256:DIGEST" what has this
+ * digest. 0; -ENOENT with *ret_name_known saying whether the name has other versions; -EIO.
  */
 int registry_skill_get(struct registry *registry, const char *tenant, const char *name,
                        const char *version, struct registry_skill *ret, bool *ret_name_known,
@@ -84,9 +91,12 @@ int registry_skill_get(struct registry *registry, const char *tenant, const char
 typedef int registry_skill_visit(void *ctx, const struct registry_skill *skill);
 int registry_skill_each(struct registry *registry, const char *tenant,
                         registry_skill_visit *visit, void *ctx, struct err *err);
-/* Forgets a skill; durable on return. 0, -ENOENT or -EIO. */
-int registry_skill_delete(struct registry *registry, const char *tenant, const char *name,
-                          const char *version, struct err *err);
+/*
+ * Forgets a skill by name, version and digest: other content that took its place since it was
+ * looked up stays. Durable on return. 0, -ENOENT or -EIO.
+ */
+int registry_skill_delete(struct registry *registry, const char *tenant,
+                          const struct registry_skill *skill, struct err *err);
 /* Says whether a skill, an execution or a file of any tenant names this object. 0 or -EIO. */
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
                          struct err *err);

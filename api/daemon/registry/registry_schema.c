@@ -133,4 +133,10 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE TRIGGER executions_freed AFTER DELETE ON executions BEGIN"
     " UPDATE tenants SET stored_bytes = stored_bytes - OLD.result_bytes - OLD.artifact_bytes"
     " WHERE id = OLD.tenant_id; END;",
+
+    /* Content that is back under a version is not an earlier one any more. */
+    "ALTER TABLE skills ADD COLUMN is_floating INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TRIGGER skills_current AFTER INSERT ON skills BEGIN"
+    " DELETE FROM skills WHERE tenant_id = NEW.tenant_id AND name = NEW.name"
+    " AND version = 'sha256:' || NEW.digest; END;",
 };

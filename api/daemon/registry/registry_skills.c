@@ -11,22 +11,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS "name, version, digest, description, created_ns, bytes, id"
+#define COLUMNS "name, version, digest, description, created_ns, bytes, id, is_floating"
 
 #define PAGE_ROWS 100u
 
-enum statement { INSERT, BY_VERSION, LATEST, PAGE, DELETE, DIGEST_USED, N_STATEMENTS };
+enum statement {
+    INSERT,
+    BY_VERSION,
+    BY_DIGEST,
+    LATEST,
+    PAGE,
+    DELETE,
+    DELETE_UNUSED,
+    SET_ASIDE,
+    DIGEST_USED,
+    N_STATEMENTS
+};
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO skills(tenant_id, name, version, digest, description, created_ns,"
-               " bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+               " bytes, is_floating) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [BY_VERSION] = "SELECT " COLUMNS " FROM skills"
                    " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
+    [BY_DIGEST] =
+        "SELECT " COLUMNS " FROM skills"
+        " WHERE tenant_id = ?1 AND name = ?2 AND digest = ?3 ORDER BY id DESC LIMIT 1",
     [LATEST] = "SELECT " COLUMNS " FROM skills"
                " WHERE tenant_id = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1",
     [PAGE] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND name >= ?2"
              " AND (name > ?2 OR id < ?3) ORDER BY name, id DESC LIMIT ?4",
-    [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
+    [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
+               " AND digest = ?4",
+    [DELETE_UNUSED] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
+                      " AND NOT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
+                      " AND finished_ns IS NULL AND skill_name = ?2"
+                      " AND skill_digest = skills.digest)",
+    [SET_ASIDE] = "UPDATE skills SET version = '" REGISTRY_BY_DIGEST "' || digest"
+                  " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [DIGEST_USED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)",
@@ -42,6 +63,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, created_ns),
     REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, bytes),
     REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, place),
+    REGISTRY_COLUMN(REGISTRY_BOOL, registry_skill, is_floating),
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_skill, columns);
 
@@ -50,9 +72,16 @@ REGISTRY_FINISH(registry_skill, kind)
 static int find_skill(struct registry *registry, const char *tenant, const char *name,
                       const char *version, struct registry_skill *ret, struct err *err)
 {
+    const size_t prefix = strlen(REGISTRY_BY_DIGEST);
+    bool by_digest = version && strncmp(version, REGISTRY_BY_DIGEST, prefix) == 0;
+    const char *value = by_digest ? version + prefix : version;
+
     return registry_read_row(
-        registry, REGISTRY_SKILLS, version ? BY_VERSION : LATEST,
-        REGISTRY_VALUES(registry_text(tenant), registry_text(name), registry_text(version)),
+        registry, REGISTRY_SKILLS,
+        by_digest ? BY_DIGEST
+        : version ? BY_VERSION
+                  : LATEST,
+        REGISTRY_VALUES(registry_text(tenant), registry_text(name), registry_text(value)),
         &kind, ret, "look up a skill", err);
 }
 
@@ -71,17 +100,58 @@ int registry_skill_get(struct registry *registry, const char *tenant, const char
     return r < 0 ? r : -ENOENT;
 }
 
-int registry_skill_put(struct registry *registry, const char *tenant,
-                       const struct registry_skill *skill, char **ret_existing, struct err *err)
+/* Within a transaction: frees the version for other content. */
+static int make_way(struct registry *registry, const char *tenant,
+                    const struct registry_skill *skill, bool replace, struct err *err)
 {
-    _cleanup_registry_skill_ struct registry_skill existing = {0};
-    int r = registry_put(
-        registry, REGISTRY_SKILLS, INSERT,
+    int r = registry_step(registry, REGISTRY_SKILLS, replace ? DELETE_UNUSED : SET_ASIDE,
+                          REGISTRY_VALUES(registry_text(tenant), registry_text(skill->name),
+                                          registry_text(skill->version)),
+                          "replace a skill", err);
+
+    if (r < 0 || !replace || registry_changes(registry) > 0)
+        return r;
+    return err_set(err, EEXIST,
+                   "an execution of %s %s waits or runs: let it end or cancel it, then "
+                   "replace the skill",
+                   skill->name, skill->version);
+}
+
+static int put_in_place(struct registry *registry, const char *tenant,
+                        const struct registry_skill *skill, const struct registry_value *values,
+                        bool replace, struct err *err)
+{
+    int r = make_way(registry, tenant, skill, replace, err);
+
+    return r < 0 ? r
+                 : registry_step(registry, REGISTRY_SKILLS, INSERT, values, "register a skill",
+                                 err);
+}
+
+static int put_other(struct registry *registry, const char *tenant,
+                     const struct registry_skill *skill, const struct registry_value *values,
+                     bool replace, struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    if (r < 0)
+        return r;
+    r = put_in_place(registry, tenant, skill, values, replace, err);
+    return registry_transaction_end(registry, r, err);
+}
+
+int registry_skill_put(struct registry *registry, const char *tenant,
+                       const struct registry_skill *skill, bool replace, char **ret_previous,
+                       struct err *err)
+{
+    const struct registry_value *values =
         REGISTRY_VALUES(registry_text(tenant), registry_text(skill->name),
                         registry_text(skill->version), registry_text(skill->digest),
                         registry_text(skill->description), registry_number(clock_realtime_ns()),
-                        registry_number(skill->bytes)),
-        "register a skill", err);
+                        registry_number(skill->bytes), registry_number(skill->is_floating));
+    _cleanup_registry_skill_ struct registry_skill existing = {0};
+    _cleanup_free_ char *previous = NULL;
+    int r = registry_put(registry, REGISTRY_SKILLS, INSERT, values, "register a skill", err);
 
     if (r == -ENOENT)
         return err_set(err, ENOENT, "the tenant was deleted");
@@ -92,11 +162,20 @@ int registry_skill_put(struct registry *registry, const char *tenant,
         return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
     if (strcmp(existing.digest, skill->digest) == 0)
         return 0;
-    *ret_existing = strdup(existing.digest);
-    return *ret_existing ? -EEXIST : err_no_memory(err);
+    if (!replace && !existing.is_floating)
+        return err_set(err, EEXIST,
+                       "%s %s is registered already with other content (digest %.12s): give "
+                       "this another version, or replace that (--replace, ?replace=true)",
+                       skill->name, skill->version, existing.digest);
+    previous = strdup(existing.digest);
+    if (!previous)
+        return err_no_memory(err);
+    r = put_other(registry, tenant, skill, values, replace, err);
+    if (r == 0)
+        *ret_previous = steal_ptr(&previous);
+    return r;
 }
 
-/* Reads what follows a name and a place. *ret_n rows are the caller's. */
 /* The skills after one. */
 static int read_page(struct registry *registry, const char *tenant,
                      const struct registry_skill *last, struct registry_skill *rows,
@@ -132,13 +211,14 @@ int registry_skill_each(struct registry *registry, const char *tenant,
     return r;
 }
 
-int registry_skill_delete(struct registry *registry, const char *tenant, const char *name,
-                          const char *version, struct err *err)
+int registry_skill_delete(struct registry *registry, const char *tenant,
+                          const struct registry_skill *skill, struct err *err)
 {
-    return registry_put(
-        registry, REGISTRY_SKILLS, DELETE,
-        REGISTRY_VALUES(registry_text(tenant), registry_text(name), registry_text(version)),
-        "delete a skill", err);
+    return registry_put(registry, REGISTRY_SKILLS, DELETE,
+                        REGISTRY_VALUES(registry_text(tenant), registry_text(skill->name),
+                                        registry_text(skill->version),
+                                        registry_text(skill->digest)),
+                        "delete a skill", err);
 }
 
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,

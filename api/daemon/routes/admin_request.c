@@ -89,9 +89,9 @@ static int take_reuse(const struct json_member *m, enum tenant_reuse *ret, struc
     return 0;
 }
 
-static int take_limit(const struct json_member *m, struct tenant_limits *limits,
-                      struct err *err)
+static int take_limit(const struct json_member *m, void *ctx, struct err *err)
 {
+    struct tenant_limits *limits = ctx;
     const struct {
         const char *name;
         uint64_t *value, unset, max;
@@ -117,15 +117,17 @@ static int take_limit(const struct json_member *m, struct tenant_limits *limits,
     return refuse_member(m, "is no limit", err);
 }
 
-static int take_limits(const struct json_member *m, struct tenant_limits *limits,
+/* Gives each member of an object to take, until one is refused. */
+static int each_member(const char *text, size_t len,
+                       int (*take)(const struct json_member *, void *, struct err *), void *ctx,
                        struct err *err)
 {
     struct json_member members[MEMBERS_MAX];
     size_t n = 0;
-    int r = json_text_members(m->value.data, m->value.len, members, MEMBERS_MAX, &n, err);
+    int r = json_text_members(text, len, members, MEMBERS_MAX, &n, err);
 
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = take_limit(&members[i], limits, err);
+        r = take(&members[i], ctx, err);
     return r;
 }
 
@@ -140,34 +142,28 @@ static int take_tenant_name(const struct json_member *m, char **ret, struct err 
     return r;
 }
 
+static int take_tenant(const struct json_member *m, void *ctx, struct err *err)
+{
+    struct admin_tenant *tenant = ctx;
+    bool absent = json_slice_is(m->value, "null");
+
+    if (json_slice_is(m->key, "name"))
+        return absent ? 0 : take_tenant_name(m, &tenant->name, err);
+    if (json_slice_is(m->key, "limits"))
+        return absent
+                   ? 0
+                   : each_member(m->value.data, m->value.len, take_limit, tenant->limits, err);
+    if (!json_slice_is(m->key, "disabled"))
+        return refuse_member(m, "is unknown", err);
+    tenant->has_disabled = !absent;
+    return absent ? 0 : take_bool(m, &tenant->is_disabled, err);
+}
+
 int admin_tenant_parse(const char *body, size_t len, struct admin_tenant *ret,
                        struct tenant_limits *limits, struct err *err)
 {
-    struct json_member members[MEMBERS_MAX];
-    struct admin_tenant tenant = {0};
-    size_t n = 0;
-    int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
-
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        const struct json_member *m = &members[i];
-        bool absent = json_slice_is(m->value, "null");
-
-        if (json_slice_is(m->key, "name")) {
-            r = absent ? 0 : take_tenant_name(m, &tenant.name, err);
-        } else if (json_slice_is(m->key, "disabled")) {
-            tenant.has_disabled = !absent;
-            r = absent ? 0 : take_bool(m, &tenant.is_disabled, err);
-        } else if (json_slice_is(m->key, "limits")) {
-            r = absent ? 0 : take_limits(m, limits, err);
-        } else {
-            r = refuse_member(m, "is unknown", err);
-        }
-    }
-    if (r < 0)
-        admin_tenant_finish(&tenant);
-    else
-        *ret = tenant;
-    return r;
+    *ret = (struct admin_tenant){.limits = limits};
+    return each_member(body, len, take_tenant, ret, err);
 }
 
 void admin_tenant_finish(struct admin_tenant *tenant)
@@ -176,39 +172,27 @@ void admin_tenant_finish(struct admin_tenant *tenant)
     *tenant = (struct admin_tenant){0};
 }
 
-static int take_role(const struct json_member *m, bool *ret, struct err *err)
+static int take_key(const struct json_member *m, void *ctx, struct err *err)
 {
-    if (!json_slice_is(m->value, "\"tenant\"") && !json_slice_is(m->value, "\"operator\""))
+    struct admin_key *key = ctx;
+    bool absent = json_slice_is(m->value, "null");
+
+    if (json_slice_is(m->key, "tenant"))
+        return absent ? 0 : take_text(m, LIMIT_TENANT_NAME_BYTES, &key->tenant, err);
+    if (json_slice_is(m->key, "name"))
+        return absent ? 0 : take_text(m, LIMIT_TENANT_NAME_BYTES, &key->name, err);
+    if (!json_slice_is(m->key, "role"))
+        return refuse_member(m, "is unknown", err);
+    key->is_operator = json_slice_is(m->value, "\"operator\"");
+    if (!absent && !key->is_operator && !json_slice_is(m->value, "\"tenant\""))
         return refuse_member(m, "must be \"tenant\" or \"operator\"", err);
-    *ret = json_slice_is(m->value, "\"operator\"");
     return 0;
 }
 
 int admin_key_parse(const char *body, size_t len, struct admin_key *ret, struct err *err)
 {
-    struct json_member members[MEMBERS_MAX];
-    struct admin_key key = {0};
-    size_t n = 0;
-    int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
-
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        const struct json_member *m = &members[i];
-        bool absent = json_slice_is(m->value, "null");
-
-        if (json_slice_is(m->key, "tenant"))
-            r = absent ? 0 : take_text(m, LIMIT_TENANT_NAME_BYTES, &key.tenant, err);
-        else if (json_slice_is(m->key, "name"))
-            r = absent ? 0 : take_text(m, LIMIT_TENANT_NAME_BYTES, &key.name, err);
-        else if (json_slice_is(m->key, "role"))
-            r = absent ? 0 : take_role(m, &key.is_operator, err);
-        else
-            r = refuse_member(m, "is unknown", err);
-    }
-    if (r < 0)
-        admin_key_finish(&key);
-    else
-        *ret = key;
-    return r;
+    *ret = (struct admin_key){0};
+    return each_member(body, len, take_key, ret, err);
 }
 
 void admin_key_finish(struct admin_key *key)

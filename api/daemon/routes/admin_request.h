@@ -17,11 +17,12 @@ struct admin_tenant {
     char *name; /* NULL where absent */
     bool has_disabled;
     bool is_disabled;
+    struct tenant_limits *limits; /* not owned: what the body names changes in them */
 };
 
 /*
- * Parses {name?, disabled?, limits?}; what "limits" names changes in *limits. 0; -EINVAL;
- * -ENOMEM. The caller finishes *ret on success.
+ * Parses {name?, disabled?, limits?}. 0; -EINVAL; -ENOMEM. The caller finishes *ret, also after
+ * a failure.
  */
 int admin_tenant_parse(const char *body, size_t len, struct admin_tenant *ret,
                        struct tenant_limits *limits, struct err *err);

@@ -17,11 +17,13 @@
 #include "api/daemon/store/store.h"
 #include "api/daemon/store/watermarks.h"
 #include "api/skill/archive.h"
+#include "api/skill/image_manifest.h"
 
 #define DAEMON_INGESTS 4u
 
 struct daemon {
     struct registry *registry;
+    struct images images;
     struct profiles *profiles;
     struct snapshots *snapshots;
     struct pool *pool;
@@ -63,7 +65,7 @@ http_handle_fn route_admin_tenant_create, route_admin_tenant_list, route_admin_t
 http_handle_fn route_admin_key_create, route_admin_key_list, route_admin_key_revoke,
     route_admin_audit;
 http_handle_fn route_skill_push, route_skill_validate, route_skill_list, route_skill_get,
-    route_skill_delete;
+    route_skill_inspect, route_skill_delete;
 http_handle_fn route_file_upload, route_file_list, route_file_get, route_file_download,
     route_file_delete;
 http_handle_fn route_execution_create, route_execution_list, route_execution_get,

@@ -5,7 +5,9 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/limits.h"
+#include "api/skill/code.h"
 #include "api/skill/entry.h"
+#include "api/skill/needs.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -13,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a skill without a version is registered as. */
-#define VERSION_NONE "0.0.0"
 /* How long an archive waits for its turn. */
 #define GATE_NS 10000000000ull
 
@@ -25,11 +25,12 @@ static int check_names(struct skill *skill, struct err *err)
     if (!request_name_valid(skill->name, LIMIT_NAME_BYTES))
         return err_set(err, EINVAL, "\"%.64s\" cannot be the name of a skill", skill->name);
     if (!skill->version)
-        skill->version = strdup(VERSION_NONE);
+        skill->version = strdup(SKILL_VERSION_NONE);
     if (!skill->version)
         return err_no_memory(err);
     if (!request_name_valid(skill->version, LIMIT_VERSION_BYTES) ||
-        strcmp(skill->version, "latest") == 0)
+        strcmp(skill->version, "latest") == 0 ||
+        strncmp(skill->version, REGISTRY_BY_DIGEST, strlen(REGISTRY_BY_DIGEST)) == 0)
         return err_set(err, EINVAL, "\"%.64s\" cannot be the version of a skill",
                        skill->version);
     return 0;
@@ -55,6 +56,20 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
     return 0;
 }
 
+/* Adds what the image does not have to the skill's warnings. */
+static int check_needs(const struct daemon *d, struct room *room, int tar_fd,
+                       const struct skill_archive *archive, struct skill *skill,
+                       struct err *err)
+{
+    const struct image_manifest *manifest =
+        &d->images.list[images_of(&d->images, skill->image)].manifest;
+    int r = manifest->known ? grow(room, needs_bytes(archive), err) : 0;
+
+    if (r < 0)
+        return r;
+    return needs_check(tar_fd, archive, manifest, skill) < 0 ? err_no_memory(err) : 0;
+}
+
 static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
                 struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
 {
@@ -66,6 +81,8 @@ static int load(struct daemon *d, struct http_request *request, int fd, int tar_
         return err_set_errno(err, -spool.fd, "cannot create a temporary file");
     r = skill_archive_load(fd, &d->archive_limits, &spool, tar_fd, ret_archive, ret_skill, err);
     fd_close(&spool.fd);
+    if (r == 0 && tar_fd >= 0)
+        r = check_needs(d, &room, tar_fd, ret_archive, ret_skill, err);
     http_request_shrink(request, r == 0 && tar_fd >= 0 ? ret_archive->tar_bytes : 0);
     return r < 0 ? r : check_names(ret_skill, err);
 }
@@ -109,6 +126,22 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
                             err.code ? err.message : strerror(EINVAL));
 }
 
+bool intake_code(struct http_request *request, const struct request *q, int tar_fd,
+                 struct skill_archive *ret_archive, struct skill *ret_skill,
+                 struct http_reply *reply)
+{
+    size_t len = strlen(q->code);
+    struct err err = {0};
+    int r;
+
+    /* As of an archive, few are not counted. */
+    if (len > SPOOL_MEMORY_MAX && !http_request_hold(request, len + CODE_TAR_EXTRA))
+        return false;
+    r = code_make_skill(q->code_lang, q->code, len, tar_fd, ret_archive, ret_skill, &err);
+    /* It was checked before: whatever is wrong now is ours. */
+    return r == 0 || failure_reply(reply, r == -ENOMEM ? r : -EIO, &err);
+}
+
 /* How much of the body of SKILL.md fits an environment variable. */
 static size_t instructions_len(const struct skill *skill)
 {
@@ -137,7 +170,7 @@ static int write_run(const struct skill *skill, const struct skill_entry *entry,
         .pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS,
         .instructions = skill->instructions ? skill->instructions : "",
         .instructions_len = instructions_len(skill),
-        .skill_name = e->skill_name};
+        .skill_name = e->skill_name[0] ? e->skill_name : NULL};
 
     return job_encode(&e->job, &orders);
 }
@@ -183,21 +216,41 @@ static int write_orders(const struct skill *skill, const struct skill_entry *ent
 {
     int r = choose_limits(skill, request, e);
 
+    for (size_t i = 0; r == 0 && i < request->warnings.len; i++)
+        r = skill_strings_add(&e->warnings, "%s", request->warnings.items[i]);
     return r < 0 ? r : write_run(skill, entry, request, e);
 }
 
-int intake_plan(struct profiles *profiles, const struct skill *skill,
+/* A skill that was written for another runner may name an image of that one's. */
+static int warn_of_image(const struct images *images, const struct skill *skill,
+                         struct execution *e)
+{
+    return !skill->image || images_find(images, skill->image) >= 0
+               ? 0
+               : skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
+                                   skill->image, images->list[0].name);
+}
+
+int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct execution *e, struct err *err)
 {
     _cleanup_skill_entry_ struct skill_entry entry = {0};
-    int r = skill_entry_resolve(skill, archive, request->script, request->module, &entry, err);
+    struct skill asked = *skill; /* borrows all of it */
+    int r;
 
+    if (request->entry_point)
+        asked.entry_point = request->entry_point;
+    r = skill_entry_resolve(&asked, archive, request->script, request->module, &entry, err);
+    if (r < 0)
+        return r;
+    e->image = images_of(&d->images, skill->image);
+    r = profiles_look(d->profiles, e->image, e->skill_digest, e->job.skill.fd, archive, &entry,
+                      e->profile, err);
     if (r < 0)
         return r;
     r = write_orders(skill, &entry, request, e);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");
-    profiles_look(profiles, e->skill_digest, e->job.skill.fd, archive, &entry, e->profile);
-    return 0;
+    return warn_of_image(&d->images, skill, e) < 0 ? err_no_memory(err) : 0;
 }

@@ -7,16 +7,43 @@
 
 #include <errno.h>
 
+/* What cannot be an id is no different from one that nobody has. */
+static int find_row(struct daemon *d, const char *tenant, const char *id,
+                    struct registry_execution *ret, struct err *err)
+{
+    return ids_valid(ID_EXECUTION, id)
+               ? registry_execution_get(d->registry, tenant, id, ret, err)
+               : -ENOENT;
+}
+
 bool lookup_row(struct daemon *d, const char *tenant, const char *id,
                 struct registry_execution *ret, struct http_reply *reply)
 {
     struct err err = {0};
-    int r;
+    int r = find_row(d, tenant, id, ret, &err);
 
-    /* What cannot be an id is no different from one that nobody has. */
-    r = ids_valid(ID_EXECUTION, id) ? registry_execution_get(d->registry, tenant, id, ret, &err)
-                                    : -ENOENT;
     return r == 0 || failure_of(reply, r, "execution", id, &err);
+}
+
+int lookup_files(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    /* Retention may be about to remove it. */
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+    int r = find_row(d, tenant, id, &row, err);
+
+    if (r == -ENOENT)
+        return err_set(err, ENOENT, "there is no execution %.64s", id);
+    if (r < 0)
+        return r;
+    if (row.artifact_digest) {
+        int fd = store_get(store, row.artifact_digest, err);
+
+        return fd < 0 ? -EIO : fd;
+    }
+    return err_set(err, ENOENT,
+                   row.result ? "execution %s left no files" : "execution %s has not ended yet",
+                   id);
 }
 
 bool lookup_execution(struct daemon *d, const char *tenant, const char *id,

@@ -18,6 +18,12 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
                 struct registry_execution *ret, struct http_reply *reply);
 
 /*
+ * Opens the archive of what an execution left: a descriptor, the caller's, or -ENOENT with the
+ * reason where there is none, or -EIO.
+ */
+int lookup_files(struct daemon *d, const char *tenant, const char *id, struct err *err);
+
+/*
  * Finds the execution: either a reference in *ret_e while it is queued or runs, or NULL there
  * and its row in *ret_row, with its result unless that was lost. False when *reply says why
  * not.

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/request.h"
 
-#include "api/daemon/terms/ids.h"
+#include "api/daemon/routes/request_files.h"
 #include "api/daemon/terms/limits.h"
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
+#include "api/skill/code.h"
 #include "api/skill/duration.h"
 #include "api/skill/names.h"
 
@@ -15,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_MAX      16u
-#define MEMBER_BYTES_MAX (1024u * 1024u) /* of every value but the input */
+#define MEMBERS_MAX      18u
+#define MEMBER_BYTES_MAX (1024u * 1024u) /* of what is none of content */
 
 bool request_name_valid(const char *name, size_t max_bytes)
 {
@@ -72,13 +73,46 @@ static int take_name(const cJSON *json, const char *key, size_t max, char **ret,
 
 static int take_version(const cJSON *json, struct request *q, struct err *err)
 {
-    int r = take_name(json, "version", LIMIT_VERSION_BYTES, &q->version, err);
+    int r;
 
+    if (cJSON_IsString(json) && !*json->valuestring)
+        return 0;
+    r = take_name(json, "version", LIMIT_VERSION_BYTES, &q->version, err);
     if (r == 0 && strcmp(q->version, "latest") == 0) {
         free(q->version);
         q->version = NULL;
     }
     return r;
+}
+
+/* How an interpreter says what it does: what such a variable cannot change is what runs. */
+static bool is_habit(const char *name)
+{
+    static const char *const habits[] = {
+        "NODE_DEBUG",
+        "NODE_DISABLE_COLORS",
+        "NODE_ENV",
+        "NODE_NO_WARNINGS",
+        "PYTHONASYNCIODEBUG",
+        "PYTHONDEVMODE",
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONFAULTHANDLER",
+        "PYTHONHASHSEED",
+        "PYTHONINTMAXSTRDIGITS",
+        "PYTHONIOENCODING",
+        "PYTHONNODEBUGRANGES",
+        "PYTHONOPTIMIZE",
+        "PYTHONTRACEMALLOC",
+        "PYTHONUNBUFFERED",
+        "PYTHONUTF8",
+        "PYTHONWARNINGS",
+    };
+
+    for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++) {
+        if (strcmp(name, habits[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* A name that the guest sets itself, or that would change what runs. */
@@ -88,6 +122,8 @@ static bool is_reserved(const char *name)
 
     if (strcmp(name, "PATH") == 0 || strcmp(name, "HOME") == 0)
         return true;
+    if (is_habit(name))
+        return false;
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
@@ -113,13 +149,11 @@ static int take_env(const cJSON *json, struct request *q, struct err *err)
     cJSON_ArrayForEach(item, json) {
         const char *name = item->string;
 
-        if (q->env.len == LIMIT_ENV_COUNT)
+        if (q->env.len + q->warnings.len == LIMIT_ENV_COUNT)
             return err_set(err, EFBIG, "\"env\" has more than %u entries", LIMIT_ENV_COUNT);
         if (!is_env_name(name))
             return err_set(err, EINVAL, "\"%.64s\" is no name for an environment variable",
                            name);
-        if (is_reserved(name))
-            return err_set(err, EINVAL, "the environment variable %.64s may not be set", name);
         if (!cJSON_IsString(item))
             return err_set(err, EINVAL, "the environment variable %.64s must be a string",
                            name);
@@ -131,7 +165,11 @@ static int take_env(const cJSON *json, struct request *q, struct err *err)
         bytes += strlen(name) + strlen(item->valuestring) + 2;
         if (bytes > LIMIT_ENV_BYTES)
             return err_set(err, EFBIG, "\"env\" is larger than %u bytes", LIMIT_ENV_BYTES);
-        if (skill_strings_add(&q->env, "%s=%s", name, item->valuestring) < 0)
+        if ((is_reserved(name)
+                 ? skill_strings_add(&q->warnings,
+                                     "the environment variable %s is reserved: it was left out",
+                                     name)
+                 : skill_strings_add(&q->env, "%s=%s", name, item->valuestring)) < 0)
             return err_no_memory(err);
     }
     return 0;
@@ -155,62 +193,6 @@ static int take_args(const cJSON *json, struct request *q, struct err *err)
             return err_no_memory(err);
     }
     return 0;
-}
-
-/* "file_…", or an object of it and the path the skill finds it at. */
-static int take_file(const cJSON *json, struct request_file *ret, struct err *err)
-{
-    const cJSON *item, *id = json, *path = NULL;
-    char clean[NAMES_PATH_MAX + 1];
-
-    if (cJSON_IsObject(json)) {
-        id = NULL;
-        cJSON_ArrayForEach(item, json) {
-            if (strcmp(item->string, "id") == 0)
-                id = item;
-            else if (strcmp(item->string, "path") == 0)
-                path = cJSON_IsNull(item) ? NULL : item;
-            else
-                return err_set(err, EINVAL, "unknown key \"files.%.64s\"", item->string);
-        }
-    }
-    if (!id || !cJSON_IsString(id) || (path && !cJSON_IsString(path)))
-        return err_set(err, EINVAL, "\"files\" must be an array of ids, or {id, path}");
-    if (!ids_valid(ID_FILE, id->valuestring))
-        return err_set(err, EINVAL, "there is no file %.64s", id->valuestring);
-    if (path) {
-        int r = names_clean(path->valuestring, clean, err);
-
-        if (r < 0)
-            return r;
-        if (!clean[0])
-            return err_set(err, EINVAL, "the path of a file is empty");
-        ret->path = strdup(clean);
-    }
-    ret->id = strdup(id->valuestring);
-    return ret->id && (ret->path || !path) ? 0 : err_no_memory(err);
-}
-
-static int take_files(const cJSON *json, struct request *q, struct err *err)
-{
-    const cJSON *item;
-    int n = cJSON_GetArraySize(json), r = 0;
-
-    if (q->files)
-        return err_set(err, EINVAL, "\"files\" and \"input_files\" exclude each other");
-    if (!cJSON_IsArray(json))
-        return err_set(err, EINVAL, "\"files\" must be an array of ids, or {id, path}");
-    if (n > (int)LIMIT_INPUT_FILES)
-        return err_set(err, EFBIG, "\"files\" has more than %u entries", LIMIT_INPUT_FILES);
-    q->files = calloc((size_t)n + 1, sizeof(*q->files));
-    if (!q->files)
-        return err_no_memory(err);
-    cJSON_ArrayForEach(item, json) {
-        r = take_file(item, &q->files[q->n_files++], err);
-        if (r < 0)
-            break;
-    }
-    return r;
 }
 
 static int take_timeout(const cJSON *json, struct request *q, struct err *err)
@@ -281,6 +263,16 @@ static int take_bool(const cJSON *json, const char *key, bool *ret, struct err *
     return 0;
 }
 
+/* Clients with optional fields send an empty one. */
+static int take_entry_point(const cJSON *json, struct request *q, struct err *err)
+{
+    if (q->entry_point)
+        return err_set(err, EINVAL, "\"entry_point\" and \"entrypoint\" are the same");
+    if (cJSON_IsString(json) && !*json->valuestring)
+        return 0;
+    return take_string(json, "entry_point", LIMIT_ENTRY_BYTES, &q->entry_point, err);
+}
+
 static int take_key(const cJSON *json, struct request *q, struct err *err)
 {
     int r = take_string(json, "idempotency_key", LIMIT_KEY_BYTES, &q->idempotency_key, err);
@@ -290,10 +282,50 @@ static int take_key(const cJSON *json, struct request *q, struct err *err)
     return r;
 }
 
-static int take_member(const struct json_member *m, struct request *q, struct err *err)
+static int take_code(const cJSON *json, struct request *q, struct err *err)
+{
+    if (!cJSON_IsString(json) || !json->valuestring[0])
+        return err_set(err, EINVAL, "\"code\" must be a string that is not empty");
+    if (strlen(json->valuestring) > CODE_BYTES_MAX)
+        return err_set(err, EFBIG, "\"code\" is larger than %u KiB; give data as \"files\"",
+                       CODE_BYTES_MAX / 1024);
+    q->code = strdup(json->valuestring);
+    return q->code ? 0 : err_no_memory(err);
+}
+
+/* "input", or text in its place as "stdin". */
+static int take_input(const char *body, const struct json_member *m, struct request *q,
+                      struct err *err)
+{
+    q->input_is_text = json_slice_is(m->key, "stdin");
+    if (q->has_input)
+        return err_set(
+            err, EINVAL,
+            "\"stdin\" and \"input\" exclude each other (what else is given to a tool "
+            "is its input)");
+    if (m->value.len > LIMIT_INPUT_BYTES)
+        return err_set(err, EFBIG, "\"%.*s\" is larger than %llu MiB", (int)m->key.len,
+                       m->key.data, LIMIT_INPUT_BYTES / LIMIT_MIB);
+    if (q->input_is_text && !json_is_string(m->value))
+        return err_set(err, EINVAL, "\"stdin\" must be a string");
+    if (q->input_is_text && json_text_has_nul(m->value.data, m->value.len))
+        return err_set(err, EINVAL, "\"stdin\" holds a NUL character");
+    q->has_input = true;
+    q->input_at = (uint64_t)(m->value.data - body);
+    q->input_bytes = m->value.len;
+    return 0;
+}
+
+static int take_member(const char *body, const struct json_member *m, struct request *q,
+                       struct err *err)
 {
     cJSON *json;
     int r;
+
+    if (json_slice_is(m->key, "stdin"))
+        return take_input(body, m, q, err);
+    if (json_slice_is(m->key, "files") || json_slice_is(m->key, "input_files"))
+        return request_files_parse(body, m->value, q, err);
 
     if (m->value.len > MEMBER_BYTES_MAX)
         return err_set(err, EFBIG, "\"%.*s\" is too large", (int)m->key.len, m->key.data);
@@ -307,16 +339,20 @@ static int take_member(const struct json_member *m, struct request *q, struct er
         r = take_name(json, "skill", LIMIT_NAME_BYTES, &q->skill, err);
     else if (json_slice_is(m->key, "version"))
         r = take_version(json, q, err);
+    else if (json_slice_is(m->key, "code"))
+        r = take_code(json, q, err);
+    else if (json_slice_is(m->key, "lang"))
+        r = take_string(json, "lang", LIMIT_NAME_BYTES, &q->lang, err);
     else if (json_slice_is(m->key, "script"))
         r = take_string(json, "script", LIMIT_ENTRY_BYTES, &q->script, err);
+    else if (json_slice_is(m->key, "entrypoint") || json_slice_is(m->key, "entry_point"))
+        r = take_entry_point(json, q, err);
     else if (json_slice_is(m->key, "module"))
         r = take_string(json, "module", LIMIT_ENTRY_BYTES, &q->module, err);
     else if (json_slice_is(m->key, "env"))
         r = take_env(json, q, err);
     else if (json_slice_is(m->key, "args"))
         r = take_args(json, q, err);
-    else if (json_slice_is(m->key, "files") || json_slice_is(m->key, "input_files"))
-        r = take_files(json, q, err);
     else if (json_slice_is(m->key, "timeout"))
         r = take_timeout(json, q, err);
     else if (json_slice_is(m->key, "async"))
@@ -334,8 +370,9 @@ static int take_member(const struct json_member *m, struct request *q, struct er
 static bool is_known(struct json_slice key)
 {
     static const char *const known[] = {
-        "skill",  "version", "script",      "module", "env",   "args",           "timeout",
-        "limits", "files",   "input_files", "async",  "fresh", "idempotency_key"};
+        "skill",       "version",     "code",  "lang",  "script",          "module",
+        "entry_point", "entrypoint",  "env",   "args",  "timeout",         "limits",
+        "files",       "input_files", "async", "fresh", "idempotency_key", "stdin"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
@@ -349,27 +386,45 @@ static int take_members(const char *body, const struct json_member *members, siz
 {
     for (size_t i = 0; i < n; i++) {
         const struct json_member *m = &members[i];
+        bool is_input = json_slice_is(m->key, "input");
         int r;
 
-        if (json_slice_is(m->key, "input")) {
-            if (m->value.len > LIMIT_INPUT_BYTES)
-                return err_set(err, EFBIG, "\"input\" is larger than %llu MiB",
-                               LIMIT_INPUT_BYTES / LIMIT_MIB);
-            q->has_input = true;
-            q->input_at = (uint64_t)(m->value.data - body);
-            q->input_bytes = m->value.len;
-            continue;
-        }
-        if (!is_known(m->key))
+        if (!is_input && !is_known(m->key))
             return err_set(err, EINVAL, "unknown key \"%.*s\"",
                            (int)(m->key.len < 64 ? m->key.len : 64), m->key.data);
         /* null is the same as absent, as clients with optional fields send it. */
         if (json_slice_is(m->value, "null"))
             continue;
-        r = take_member(m, q, err);
+        r = is_input ? take_input(body, m, q, err) : take_member(body, m, q, err);
         if (r < 0)
             return r;
     }
+    return 0;
+}
+
+/* One of a skill's name, an archive and code, and what goes with it. */
+static int check_what(const struct request *q, bool inline_skill, struct err *err)
+{
+    if (inline_skill && (q->skill || q->version))
+        return err_set(err, EINVAL, "\"skill\" and an archive exclude each other");
+    if (q->code && (q->skill || q->version || inline_skill))
+        return err_set(err, EINVAL, "\"code\" and %s exclude each other",
+                       inline_skill ? "an archive" : "\"skill\"");
+    if (!inline_skill && !q->skill && !q->code)
+        return err_set(err, EINVAL,
+                       "\"skill\" is missing: name one, or give \"code\" or an archive");
+    if (q->lang && !q->code)
+        return err_set(err, EINVAL, "\"lang\" is of \"code\"; a skill says its own");
+    if (q->script && q->module)
+        return err_set(err, EINVAL, "\"script\" and \"module\" exclude each other");
+    if (q->entry_point && (q->script || q->module))
+        return err_set(err, EINVAL, "\"entry_point\" and \"%s\" exclude each other",
+                       q->script ? "script" : "module");
+    if (q->code && (q->script || q->module || q->entry_point))
+        return err_set(err, EINVAL, "\"%s\" is of a skill and does not go with \"code\"",
+                       q->script   ? "script"
+                       : q->module ? "module"
+                                   : "entry_point");
     return 0;
 }
 
@@ -385,13 +440,10 @@ static int parse(const char *body, size_t len, bool inline_skill, struct request
     r = take_members(body, members, n, q, err);
     if (r < 0)
         return r;
-    if (inline_skill && (q->skill || q->version))
-        return err_set(err, EINVAL, "\"skill\" and an archive exclude each other");
-    if (!inline_skill && !q->skill)
-        return err_set(err, EINVAL, "\"skill\" is missing");
-    if (q->script && q->module)
-        return err_set(err, EINVAL, "\"script\" and \"module\" exclude each other");
-    return 0;
+    r = check_what(q, inline_skill, err);
+    return r < 0 || !q->code
+               ? r
+               : code_language(q->lang, q->code, strlen(q->code), &q->code_lang, err);
 }
 
 int request_parse(const char *body, size_t len, bool inline_skill, struct request *ret,
@@ -411,14 +463,19 @@ void request_finish(struct request *q)
 {
     free(q->skill);
     free(q->version);
+    free(q->code);
+    free(q->lang);
     free(q->script);
     free(q->module);
+    free(q->entry_point);
     free(q->idempotency_key);
     skill_strings_finish(&q->env);
+    skill_strings_finish(&q->warnings);
     skill_strings_finish(&q->args);
     for (size_t i = 0; i < q->n_files; i++) {
         free(q->files[i].id);
         free(q->files[i].path);
+        free(q->files[i].left);
     }
     free(q->files);
     *q = (struct request){0};

@@ -15,22 +15,40 @@
 
 #define REQUEST_FILE_NAME_SIZE 256u
 
+enum request_file_from {
+    REQUEST_FILE_UPLOADED,
+    REQUEST_FILE_LEFT, /* by an execution */
+    REQUEST_FILE_TEXT, /* in the request itself */
+    REQUEST_FILE_BASE64,
+};
+
 /* An input file: strings are owned. */
 struct request_file {
-    char *id;   /* file_ and 32 hexadecimal digits */
+    enum request_file_from from;
+    char *id;   /* of the upload, or of the execution; else NULL */
+    char *left; /* the path of what an execution left, else NULL */
     char *path; /* clean and relative, or NULL: the name it was uploaded under */
+    /* The place in the body of the JSON string that is its content. */
+    uint64_t at;
+    uint64_t bytes;
 };
 
 /* Strings are owned, UTF-8, and NULL where the key is absent. */
 struct request {
     char *skill;
-    char *version; /* NULL also for "latest" */
+    char *version;         /* NULL also for "latest" and "" */
+    char *code;            /* in place of a skill */
+    char *lang;            /* of code, as the caller calls it */
+    const char *code_lang; /* what runs code, as of code.h; static */
     char *script;
     char *module;
+    char *entry_point;        /* in place of the skill's own */
     struct skill_strings env; /* "NAME=value" */
+    struct skill_strings warnings;
     struct skill_strings args;
-    bool has_input;
-    uint64_t input_at; /* the input's place in the body */
+    bool has_input;     /* and it is not null */
+    bool input_is_text; /* "stdin": the input is what this JSON string stands for */
+    uint64_t input_at;  /* the input's place in the body */
     uint64_t input_bytes;
     uint64_t timeout_ms;   /* 0: not given */
     uint64_t memory_bytes; /* 0: not given */
@@ -43,9 +61,10 @@ struct request {
 };
 
 /*
- * Parses a body. inline_skill: an archive comes with the request, so that "skill" and "version"
- * must be absent; otherwise "skill" must be there. 0; -EINVAL (bad request), -EFBIG (input, env
- * or args too large) or -ENOMEM. The caller finishes *ret on success.
+ * Parses a body. inline_skill: an archive comes with the request, so that "skill", "version"
+ * and "code" must be absent; otherwise "skill" or "code" must be there. 0; -EINVAL (bad
+ * request), -EFBIG (input, code, env or args too large) or -ENOMEM. The caller finishes *ret on
+ * success.
  */
 int request_parse(const char *body, size_t len, bool inline_skill, struct request *ret,
                   struct err *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an execution left: its files, one of them, and the address that needs no key. */
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts_read.h"
@@ -43,28 +44,15 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
     http_reply_error(reply, 500, "internal_error", "cannot write the result: %s", strerror(-r));
 }
 
-/*
- * Opens the archive of files, under the store's lock: retention may be about to remove it. A
- * descriptor, or -1 when *reply says why not.
- */
+/* Opens the archive of files. A descriptor, or -1 when *reply says why not. */
 static int open_files(struct daemon *d, const char *tenant, const char *id,
                       struct http_reply *reply)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    _cleanup_registry_execution_ struct registry_execution row = {0};
     struct err err = {0};
-    int fd = -ENOENT;
+    int fd = lookup_files(d, tenant, id, &err);
 
-    if (!lookup_row(d, tenant, id, &row, reply))
-        return -1;
-    if (row.artifact_digest)
-        fd = store_get(store, row.artifact_digest, &err);
-    if (err.code)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-    else if (fd < 0)
-        http_reply_error(
-            reply, 404, "not_found",
-            row.result ? "execution %s left no files" : "execution %s has not ended yet", id);
+    if (fd < 0)
+        (void)failure_reply(reply, fd, &err);
     return fd < 0 ? -1 : fd;
 }
 

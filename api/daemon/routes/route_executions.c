@@ -3,10 +3,12 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/inputs.h"
 #include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/request.h"
-#include "api/daemon/routes/uploads.h"
+#include "api/daemon/terms/limits.h"
+#include "api/json/json_text.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
 
@@ -74,6 +76,17 @@ static bool set_skill(struct execution *e, const char *name, const char *version
     return step(reply, r < 0 ? err_no_memory(&err) : 0, &err);
 }
 
+static bool begin_tar(struct creation *c, struct http_reply *reply)
+{
+    struct err err = {0};
+
+    c->e->job.skill.fd = store_temporary(c->daemon->store);
+    if (c->e->job.skill.fd >= 0)
+        return true;
+    (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
+    return step(reply, -EIO, &err);
+}
+
 /* The skill that came with the request: checked, kept in a nameless file, never registered. */
 static bool load_inline(struct creation *c, struct http_request *http, struct spool *upload,
                         struct http_reply *reply)
@@ -81,19 +94,22 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
     struct err err = {0};
     int r = 0;
 
-    c->e->job.skill.fd = store_temporary(c->daemon->store);
-    if (c->e->job.skill.fd < 0) {
-        (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
-        return step(reply, -EIO, &err);
-    }
-    if (!intake_archive(c->daemon, http, upload, c->e->job.skill.fd, &c->archive, &c->skill,
-                        reply))
+    if (!begin_tar(c, reply) || !intake_archive(c->daemon, http, upload, c->e->job.skill.fd,
+                                                &c->archive, &c->skill, reply))
         return false;
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
         r = skill_strings_add(&c->e->warnings, "%s", c->skill.warnings.items[i]);
     return step(reply, r, &err) &&
            set_skill(c->e, c->skill.name, c->skill.version, c->archive.digest, reply);
+}
+
+/* Code: a skill of its own without a name, of which nothing but its digest is told. */
+static bool load_code(struct creation *c, struct http_request *http, struct http_reply *reply)
+{
+    return begin_tar(c, reply) &&
+           intake_code(http, &c->request, c->e->job.skill.fd, &c->archive, &c->skill, reply) &&
+           set_skill(c->e, "", "", c->archive.digest, reply);
 }
 
 /* Finds the row of a skill and opens its object, at one moment: both may be deleted. */
@@ -142,6 +158,14 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
     return step(reply, r < 0 ? -EIO : 0, &err) &&
            set_skill(c->e, found.name, found.version, found.digest, reply);
+}
+
+static bool load(struct creation *c, struct http_request *http, struct spool *upload,
+                 struct http_reply *reply)
+{
+    if (upload)
+        return load_inline(c, http, upload, reply);
+    return c->request.code ? load_code(c, http, reply) : load_registered(c, reply);
 }
 
 /* The digest of all that the request says: its JSON and its archive, byte for byte. */
@@ -212,16 +236,57 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
                            &refusal, &err);
 }
 
-/* Moves the input from the body of the request to the job. */
-static void take_input(struct creation *c, struct spool *json)
+/* Makes the body of the request what a JSON string in it stands for. */
+static int keep_text(struct spool *json, struct json_slice string)
+{
+    _cleanup_buf_ struct buf text = buf_init(LIMIT_INPUT_BYTES);
+    struct spool kept = spool_init(json->dir_fd, LIMIT_INPUT_BYTES);
+    int r = json_append_decoded(&text, string);
+
+    if (r < 0)
+        return r;
+    r = spool_append(&kept, text.data, text.len);
+    if (r < 0) {
+        spool_finish(&kept);
+        return r;
+    }
+    spool_finish(json);
+    *json = kept;
+    return 0;
+}
+
+/*
+ * Moves the input from the body of the request to the job: it stays in its place there, unless
+ * it is text. *ret_bytes gets what stays held of the body, or of the list of input files that
+ * was made of it.
+ */
+static int take_input(struct creation *c, struct spool *json, const char *body,
+                      uint64_t *ret_bytes)
 {
     struct job_bytes *input = &c->e->job.input;
+    const struct request *q = &c->request;
 
-    if (!c->request.has_input)
-        return;
-    input->at = c->request.input_at;
-    input->len = c->request.input_bytes;
+    *ret_bytes = q->n_files > 0 ? json->size : 0;
+    if (!q->has_input)
+        return 0;
+    input->at = q->input_at;
+    input->len = q->input_bytes;
+    if (q->input_is_text) {
+        int r = keep_text(json, (struct json_slice){body + q->input_at, q->input_bytes});
+
+        if (r < 0)
+            return r;
+        input->at = 0;
+        input->len = json->size;
+    }
+    *ret_bytes = json->size;
     spool_release(json, &input->fd, &input->memory);
+    return 0;
+}
+
+static void give_back(void *ctx, const char *tenant, uint64_t bytes)
+{
+    held_remove(ctx, tenant, HTTP_HELD_BODY, bytes);
 }
 
 /* Parses the request and completes the draft. False when *reply says why not. */
@@ -234,6 +299,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     struct stat tar;
     const char *text = "{}";
     size_t len = 2;
+    uint64_t own, files = 0;
     int r = 0;
 
     c->tenant = http->caller.tenant;
@@ -250,7 +316,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     /* Before an archive is looked at. */
     if (!held_admit(c->daemon->held, 0, reply) || !begin_draft(c, reply))
         return false;
-    if (!(upload ? load_inline(c, http, upload, reply) : load_registered(c, reply)))
+    if (!load(c, http, upload, reply))
         return false;
     if (c->refusal)
         return true;
@@ -258,13 +324,21 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->e->fresh = c->request.is_fresh;
     c->e->job.skill.len = (uint64_t)tar.st_size;
-    r = uploads_open_inputs(c->daemon, c->tenant, &c->request, &c->e->job.files, &err);
+    r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
+    /* Who has no room for them has said so. */
+    if (reply->status != 0 || !step(reply, r, &err))
+        return false;
+    r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, c->e, &err);
     if (!step(reply, r, &err))
         return false;
-    r = intake_plan(c->daemon->profiles, &c->skill, &c->archive, &c->request, c->e, &err);
-    if (!step(reply, r, &err))
-        return false;
-    take_input(c, json);
+    /* What only this execution has: it may wait for long after the request is over. */
+    r = take_input(c, json, text, &own);
+    if (r < 0)
+        return step(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
+    own += files + (upload || c->request.code ? c->e->job.skill.len : 0);
+    c->e->held_bytes = http_request_hand_over(http, own);
+    c->e->give_back = give_back;
+    c->e->give_back_ctx = c->daemon->held;
     return true;
 }
 

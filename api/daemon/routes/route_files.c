@@ -4,6 +4,7 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
+#include "api/daemon/routes/request.h"
 #include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -25,7 +26,7 @@
 #define TYPE_MAX       100u
 
 enum { UPLOAD_NAME };
-enum { LIST_LIMIT, LIST_OFFSET };
+enum { LIST_LIMIT, LIST_OFFSET, LIST_SESSION, LIST_EXECUTION };
 
 static void write_file(struct json_writer *w, const struct registry_file *file)
 {
@@ -107,6 +108,11 @@ void route_file_upload(void *ctx, struct http_request *request, struct http_repl
     }
 }
 
+static bool given(const struct http_request *request, unsigned parameter)
+{
+    return request->query[parameter] && *request->query[parameter];
+}
+
 void route_file_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -119,6 +125,9 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     if (!page_number("limit", request->query[LIST_LIMIT], 1, LIST_MAX, &limit, reply) ||
         !page_number("offset", request->query[LIST_OFFSET], 0, OFFSET_MAX, &offset, reply))
         return;
+    /* No file that is kept belongs to a session or an execution. */
+    if (given(request, LIST_SESSION) || given(request, LIST_EXECUTION))
+        offset = OFFSET_MAX;
     rows = calloc(limit, sizeof(*rows));
     r = rows ? registry_file_list(d->registry, request->caller.tenant, clock_realtime_ns(),
                                   offset, limit, rows, &n, &err)

@@ -11,21 +11,51 @@
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
+#include "api/skill/sha256.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What push and validate say of a skill they accept. */
-static void reply_accepted(struct http_reply *reply, unsigned status, const struct skill *skill,
-                           const struct skill_archive *archive)
+/* A push on its way. */
+struct push {
+    struct daemon *daemon;
+    struct http_request *request;
+    int fd; /* the canonical tar */
+    bool replace;
+    struct registry_skill row;
+    bool is_new;
+    char *previous; /* owned: the digest of what had its version before */
+};
+
+static void push_finish(struct push *push)
+{
+    free(push->previous);
+}
+#define _cleanup_push_ __attribute__((cleanup(push_finish)))
+
+static void write_previous(struct json_writer *w, const struct push *push)
+{
+    char text[sizeof(REGISTRY_BY_DIGEST) + SHA256_HEX_SIZE];
+
+    (void)snprintf(text, sizeof(text), REGISTRY_BY_DIGEST "%s",
+                   push->previous ? push->previous : "");
+    json_write_string(w, "previous", push->previous && !push->replace ? text : NULL);
+    json_write_string(w, "replaced", push->previous && push->replace ? text : NULL);
+}
+
+/* What push and validate, which has no push, say of a skill they accept. */
+static void reply_accepted(struct http_reply *reply, const struct push *push,
+                           const struct skill *skill, const struct skill_archive *archive)
 {
     struct json_writer w = json_writer_init(LIMIT_MIB * 8);
     const struct err err = {0};
+    unsigned status = push ? 201 : 200;
 
     json_write_open(&w, NULL, '{');
     if (status == 200)
@@ -38,6 +68,8 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     }
     json_write_string(&w, "description", skill->description);
     json_write_string(&w, "digest", archive->digest);
+    if (push)
+        write_previous(&w, push);
     json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);
     if (status == 200)
         json_write_strings(&w, "errors", NULL, 0);
@@ -45,109 +77,139 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     (void)failure_or_json(reply, status, &w, 0, &err);
 }
 
-static int put(struct daemon *d, struct store *store, const char *tenant, int fd,
-               const struct registry_skill *registration, char **ret_existing, struct err *err)
+static int put(struct push *push, struct store *store, struct err *err)
 {
-    int r = store_put(store, fd, registration->digest, err);
+    int r = store_put(store, push->fd, push->row.digest, err);
 
-    return r < 0 ? r : registry_skill_put(d->registry, tenant, registration, ret_existing, err);
+    return r < 0 ? r
+                 : registry_skill_put(push->daemon->registry, push->request->caller.tenant,
+                                      &push->row, push->replace, &push->previous, err);
+}
+
+/* Looks whether its tenant has room for what is new of it. */
+static int check_room(struct push *push, struct err *err)
+{
+    const char *tenant = push->request->caller.tenant;
+    _cleanup_registry_skill_ struct registry_skill known = {0};
+    bool name_known;
+    int r = registry_skill_get(push->daemon->registry, tenant, push->row.name,
+                               push->row.version, &known, &name_known, err);
+    uint64_t freed = push->replace ? known.bytes : 0;
+
+    if (r < 0 && r != -ENOENT)
+        return r;
+    push->is_new = r == -ENOENT || strcmp(known.digest, push->row.digest) != 0;
+    http_request_shrink(push->request, 0);
+    /* What is there already takes nothing more. */
+    if (!push->is_new || push->row.bytes <= freed)
+        return 0;
+    return registry_tenant_check_room(push->daemon->registry, tenant, push->row.bytes - freed,
+                                      err);
 }
 
 /*
  * Puts the canonical tar into the store and the skill into the registry, under the store's
  * lock: what is refused leaves nothing. As of registry_skill_put.
  */
-static int store_skill(struct daemon *d, struct http_request *request, int fd,
-                       const struct registry_skill *registration, bool *ret_new,
-                       char **ret_existing, struct err *err)
+static int store_skill(struct push *push, struct err *err)
 {
-    const char *tenant = request->caller.tenant;
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    _cleanup_registry_skill_ struct registry_skill known = {0};
-    bool name_known;
-    int r = registry_skill_get(d->registry, tenant, registration->name, registration->version,
-                               &known, &name_known, err);
+    _cleanup_store_lock_ struct store *store = store_lock(push->daemon->store);
+    int r = check_room(push, err);
 
-    *ret_new = r == -ENOENT;
-    if (r < 0 && r != -ENOENT)
-        return r;
-    http_request_shrink(request, 0);
-    /* What is there already takes nothing more. */
-    if (*ret_new)
-        r = registry_tenant_check_room(d->registry, tenant, registration->bytes, err);
     if (r < 0)
         return r;
-    r = put(d, store, tenant, fd, registration, ret_existing, err);
+    r = put(push, store, err);
     if (r < 0)
-        (void)store_release(store, registration->digest, NULL);
+        (void)store_release(store, push->row.digest, NULL);
+    /* What cannot be removed now the next start sweeps. */
+    else if (push->replace && push->previous)
+        (void)store_release(store, push->previous, NULL);
     return r;
 }
 
-static void register_skill(struct daemon *d, struct http_request *request, int fd,
-                           const struct skill *skill, const struct skill_archive *archive,
-                           struct http_reply *reply)
+static void register_skill(struct push *push, const struct skill *skill,
+                           const struct skill_archive *archive, struct http_reply *reply)
 {
-    const struct caller *caller = &request->caller;
+    const struct caller *caller = &push->request->caller;
     struct err err = {0};
-    _cleanup_free_ char *existing = NULL;
-    bool is_new = false;
     struct stat tar = {0};
-    const struct registry_skill registration = {
+    int r;
+
+    push->row = (struct registry_skill){
         .name = skill->name,
         .version = skill->version,
         .digest = archive->digest,
         .description = skill->description,
-        .bytes = fstat(fd, &tar) == 0 ? (uint64_t)tar.st_size : 0};
-    int r;
-
+        .bytes = fstat(push->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0,
+        .is_floating = skill->is_floating,
+    };
     /* Again under the lock, where it then takes no time: others wait for that lock. */
-    (void)fsync(fd);
-    r = store_skill(d, request, fd, &registration, &is_new, &existing, &err);
-    if (r == -EEXIST)
-        http_reply_error(reply, 409, "conflict",
-                         "%s %s is registered already with other content (digest %.12s)",
-                         skill->name, skill->version, existing);
-    else if (r == -ENOENT)
+    (void)fsync(push->fd);
+    r = store_skill(push, &err);
+    if (r == -ENOENT)
         http_reply_error(reply, 401, "unauthorized", "%s", err.message);
     else if (r < 0)
         failure_reply(reply, r, &err);
     else
-        reply_accepted(reply, 201, skill, archive);
+        reply_accepted(reply, push, skill, archive);
     if (r == 0)
-        tool_catalog_prepare(d, caller->tenant, skill, archive);
-    if (r == 0 && is_new)
-        audit_note(d->audit, caller, "skill.push", skill->name, "version %s digest %s",
-                   skill->version, archive->digest);
+        tool_catalog_prepare(push->daemon, caller->tenant, skill, archive);
+    if (r == 0 && push->is_new)
+        audit_note(push->daemon->audit, caller, "skill.push", skill->name,
+                   "version %s digest %s%s%s", skill->version, archive->digest,
+                   push->previous ? (push->replace ? " replaces " : " follows ") : "",
+                   push->previous ? push->previous : "");
+}
+
+/* ?replace=true. False when *reply says that it is another word. */
+static bool parse_replace(const struct http_request *request, bool *ret,
+                          struct http_reply *reply)
+{
+    const char *text = request->query[0];
+
+    *ret = text && strcmp(text, "true") == 0;
+    return !text || *ret || strcmp(text, "false") == 0 ||
+           http_reply_error(reply, 400, "bad_request", "\"replace\" is true or false");
+}
+
+/* A file for the canonical tar; negative: there is a reply. */
+static int open_temporary(struct daemon *d, struct http_reply *reply)
+{
+    int fd = store_temporary(d->store);
+
+    if (fd < 0)
+        http_reply_error(reply, 500, "internal_error", "cannot create a temporary file: %s",
+                         strerror(-fd));
+    return fd;
 }
 
 void route_skill_push(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     _cleanup_fd_ int fd = -1;
+    _cleanup_push_ struct push push = {.daemon = d, .request = request};
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct spool *body;
 
+    if (!parse_replace(request, &push.replace, reply))
+        return;
     body = held_admit(d->held, 0, reply) ? uploads_receive(request, reply) : NULL;
     if (!body)
         return;
-    fd = store_temporary(d->store);
-    if (fd < 0) {
-        http_reply_error(reply, 500, "internal_error", "cannot create a temporary file: %s",
-                         strerror(-fd));
-        return;
-    }
-    if (intake_archive(d, request, body, fd, &archive, &skill, reply))
-        register_skill(d, request, fd, &skill, &archive, reply);
+    push.fd = fd = open_temporary(d, reply);
+    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, reply))
+        register_skill(&push, &skill, &archive, reply);
 }
 
 void route_skill_validate(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct spool *body = uploads_receive(request, reply);
+    _cleanup_fd_ int fd = body ? open_temporary(d, reply) : -1;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
 
-    if (body && intake_archive(d, request, body, -1, &archive, &skill, reply))
-        reply_accepted(reply, 200, &skill, &archive);
+    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, reply))
+        reply_accepted(reply, NULL, &skill, &archive);
 }

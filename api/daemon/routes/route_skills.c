@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registered skills: the list, one of them, and its removal. */
 #include "api/daemon/callers/audit.h"
+#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
+#include "api/skill/needs.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -16,6 +19,8 @@
 
 #define LIST_MAX (64 * LIMIT_MIB)
 #define SHOW_MAX (32 * LIMIT_MIB)
+/* How long a look into a skill waits for its turn. */
+#define GATE_NS 10000000000ull
 
 /* The members that the list and the single skill have in common. */
 static void write_row(struct json_writer *w, const struct registry_skill *row)
@@ -158,6 +163,63 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
     }
 }
 
+static int read_needs(struct daemon *d, const struct registry_skill *row, struct skill *skill,
+                      struct needs *ret, struct err *err)
+{
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_fd_ int fd = store_get(d->store, row->digest, err);
+    int r = fd < 0 ? fd : skill_archive_reload(fd, row->digest, &archive, skill, err);
+
+    return r < 0 ? r
+                 : needs_read(fd, &archive, skill,
+                              &d->images.list[images_of(&d->images, skill->image)].manifest,
+                              ret, err);
+}
+
+/* It takes memory and time as an archive does that comes in, and waits for its turn with them.
+ */
+static int read_needs_in_turn(struct daemon *d, const char *tenant,
+                              const struct registry_skill *row, struct skill *skill,
+                              struct needs *ret, struct err *err)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
+    struct fair_entry entry;
+    int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
+
+    if (r == -EBUSY)
+        return err_set(err, EBUSY, "too many archives are being looked at already");
+    if (r < 0)
+        return r;
+    r = read_needs(d, row, skill, ret, err);
+    fair_gate_leave(d->ingest_gate, &entry);
+    return r;
+}
+
+void route_skill_inspect(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(SHOW_MAX);
+    _cleanup_registry_skill_ struct registry_skill row = {0};
+    _cleanup_skill_ struct skill skill = {0};
+    _cleanup_needs_ struct needs needs = {0};
+    struct err err = {0};
+    int r;
+
+    if (!find_row(d, request, &row, reply))
+        return;
+    r = read_needs_in_turn(d, request->caller.tenant, &row, &skill, &needs, &err);
+    if (r < 0) {
+        (void)failure_reply(reply, r, &err);
+        return;
+    }
+    json_write_open(&w, NULL, '{');
+    json_write_string(&w, "name", row.name);
+    json_write_string(&w, "version", row.version);
+    needs_write(&needs, &w);
+    json_write_close(&w, '}');
+    (void)failure_or_json(reply, 200, &w, 0, &err);
+}
+
 /*
  * Removes the row, and the object when no other row names it. Who runs the skill now has the
  * file open and goes on.
@@ -166,7 +228,7 @@ static int delete_skill(struct daemon *d, const char *tenant, const struct regis
                         struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    int r = registry_skill_delete(d->registry, tenant, row->name, row->version, err);
+    int r = registry_skill_delete(d->registry, tenant, row, err);
 
     return r < 0 ? r : store_release(store, row->digest, err);
 }

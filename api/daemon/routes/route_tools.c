@@ -64,19 +64,30 @@ static void write_description(struct json_writer *w, const struct tool *tool)
     json_write_text(w, "description", text.data, text.len);
 }
 
-static void write_schema(struct json_writer *w, const struct tool *tool, const char *key)
+/* The schema of what is the tool's own. */
+static struct json_slice own_schema(const struct tool *tool, struct buf *text)
 {
-    _cleanup_buf_ struct buf text = buf_init(SCHEMA_BYTES_MAX);
-    struct json_slice schema = {schema_open, strlen(schema_open)}, checked;
+    struct json_slice checked;
 
     /* One that is too large for anybody is as good as none. */
     if (tool->schema)
-        schema = (struct json_slice){tool->schema, strlen(tool->schema)};
-    else if (tool_takes_argv(tool) && schema_write(&tool->about.parser, &text) == 0)
-        schema = (struct json_slice){(char *)text.data, text.len};
-    if (json_text_check(schema.data, schema.len, &checked, NULL) < 0)
-        checked = (struct json_slice){schema_open, strlen(schema_open)};
-    json_write_value(w, key, checked);
+        (void)buf_append(text, tool->schema, strlen(tool->schema));
+    else if (tool_takes_argv(tool))
+        (void)schema_write(&tool->about.parser, text);
+    if (json_text_check((char *)text->data, text->len, &checked, NULL) == 0)
+        return checked;
+    return (struct json_slice){schema_open, strlen(schema_open)};
+}
+
+static void write_schema(struct json_writer *w, const struct tool *tool, const char *key)
+{
+    _cleanup_buf_ struct buf text = buf_init(SCHEMA_BYTES_MAX);
+    _cleanup_buf_ struct buf with_files = buf_init(2 * SCHEMA_BYTES_MAX);
+    struct json_slice schema = own_schema(tool, &text);
+
+    if (tool_takes_files(tool) && schema_append_files(schema, &with_files) == 0)
+        schema = (struct json_slice){(char *)with_files.data, with_files.len};
+    json_write_value(w, key, schema);
 }
 
 static void write_tool(struct json_writer *w, const struct shape *shape,

@@ -6,13 +6,15 @@
 #include "api/json/json_write.h"
 #include "api/tools/arguments.h"
 #include "api/tools/schema.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_MAX (TOOL_CALL_OPTIONS + 2u)
+#define MEMBERS_MAX        (TOOL_CALL_OPTIONS + 2u)
+#define CODE_ARGUMENTS_MAX 16u
 
 /* The text of the object that the arguments are. */
 static int read_arguments(struct json_slice value, struct buf *ret, struct err *err)
@@ -108,21 +110,153 @@ static int write_argv(struct json_writer *w, const struct parser *parser,
     return r;
 }
 
+static void write_member(struct json_writer *w, const struct json_member *m)
+{
+    char key[32];
+
+    (void)snprintf(key, sizeof(key), "%.*s", (int)m->key.len, m->key.data);
+    json_write_value(w, key, m->value);
+}
+
+/* Whether an argument is what every execution takes, and not the script's own. */
+static bool is_plain(const struct tool *tool, struct json_slice key)
+{
+    if (json_slice_is(key, "files"))
+        return tool_takes_files(tool);
+    return !tool->schema && !tool_takes_argv(tool) &&
+           (json_slice_is(key, "args") || json_slice_is(key, "stdin"));
+}
+
+/* Writes the plain ones of the members, and the others as one object to rest. */
+static void divide(struct json_writer *w, const struct tool *tool,
+                   const struct json_member *members, size_t n, struct buf *rest)
+{
+    (void)buf_append(rest, "{", 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct json_member *m = &members[i];
+
+        if (is_plain(tool, m->key)) {
+            write_member(w, m);
+            continue;
+        }
+        (void)buf_append(rest, ",", rest->len > 1);
+        (void)buf_append(rest, m->key.data - 1, m->key.len + 2);
+        (void)buf_append(rest, ":", 1);
+        (void)buf_append(rest, m->value.data, m->value.len);
+    }
+    (void)buf_append(rest, "}", 1);
+}
+
+/* Writes what is not the tool's own of the arguments, and leaves the others in them. */
+static int take_plain(struct json_writer *w, const struct tool *tool, struct buf *arguments,
+                      struct err *err)
+{
+    static const char *const plain[] = {"args", "stdin", "files"};
+    const struct json_slice object = {(char *)arguments->data, arguments->len};
+    _cleanup_buf_ struct buf rest = buf_init(LIMIT_INPUT_BYTES);
+    _cleanup_free_ struct json_member *members = NULL;
+    struct json_slice value;
+    bool found = false;
+    size_t n = 0;
+    int r;
+
+    for (size_t i = 0; !found && i < sizeof(plain) / sizeof(plain[0]); i++)
+        found = is_plain(tool, (struct json_slice){plain[i], strlen(plain[i])}) &&
+                json_find(object, plain[i], &value);
+    if (!found)
+        return 0;
+    members = calloc(SCHEMA_ARGUMENTS_MAX, sizeof(*members));
+    if (!members)
+        return err_no_memory(err);
+    r = json_text_members(object.data, object.len, members, SCHEMA_ARGUMENTS_MAX, &n, err);
+    if (r < 0)
+        return r;
+    divide(w, tool, members, n, &rest);
+    if (rest.error)
+        return err_no_memory(err);
+    buf_finish(arguments);
+    *arguments = rest;
+    rest = buf_init(0);
+    return 0;
+}
+
+static int write_input(struct json_writer *w, const struct tool *tool,
+                       const struct buf *arguments, struct err *err)
+{
+    const struct json_slice input = {(char *)arguments->data, arguments->len};
+
+    /* Without any it is {} too. */
+    if (input.len > strlen("{}"))
+        json_write_value(w, "input", input);
+    return tool->schema ? schema_check(tool->schema, input.data, input.len, err) : 0;
+}
+
 static int write_arguments(struct json_writer *w, const struct tool_call *call,
                            const struct tool *tool, struct err *err)
 {
     _cleanup_buf_ struct buf arguments = buf_init(LIMIT_INPUT_BYTES);
     int r = read_arguments(call->arguments, &arguments, err);
-    const struct json_slice input = {(char *)arguments.data, arguments.len};
 
-    if (r == 0 && tool_takes_argv(tool)) {
-        r = write_argv(w, &tool->about.parser, &arguments, err);
-    } else if (r == 0) {
-        if (tool->schema)
-            r = schema_check(tool->schema, input.data, input.len, err);
-        json_write_value(w, "input", input);
+    if (r < 0)
+        return r;
+    r = take_plain(w, tool, &arguments, err);
+    if (r < 0)
+        return r;
+    return tool_takes_argv(tool) ? write_argv(w, &tool->about.parser, &arguments, err)
+                                 : write_input(w, tool, &arguments, err);
+}
+
+static int write_skill(struct json_writer *w, const struct tool_call *call,
+                       const struct tool *tool, struct err *err)
+{
+    json_write_string(w, "skill", tool->skill);
+    char version[sizeof("sha256:") + SHA256_HEX_SIZE];
+
+    /* The content whose arguments these are, whatever is pushed meanwhile. */
+    (void)snprintf(version, sizeof(version), "sha256:%s", tool->digest);
+    json_write_string(w, "version", version);
+    if (tool->script)
+        json_write_string(w, "script", tool->script);
+    return write_arguments(w, call, tool, err);
+}
+
+/* Whether the call has a member of this key beside its arguments. */
+static bool is_option(const struct tool_call *call, struct json_slice key)
+{
+    for (size_t i = 0; i < call->n_options; i++) {
+        const struct json_slice *own = &call->options[i].key;
+
+        if (own->len == key.len && memcmp(own->data, key.data, key.len) == 0)
+            return true;
     }
-    return r;
+    return false;
+}
+
+/* The arguments become members of the request, which the schema makes sure they are. */
+static int write_code(struct json_writer *w, const struct tool_call *call,
+                      const struct tool *tool, struct err *err)
+{
+    _cleanup_buf_ struct buf arguments = buf_init(LIMIT_INPUT_BYTES);
+    struct json_member members[CODE_ARGUMENTS_MAX];
+    size_t n = 0;
+    int r = read_arguments(call->arguments, &arguments, err);
+
+    if (r < 0)
+        return r;
+    r = schema_check(tool->schema, (char *)arguments.data, arguments.len, err);
+    if (r < 0)
+        return r;
+    r = json_text_members((char *)arguments.data, arguments.len, members, CODE_ARGUMENTS_MAX,
+                          &n, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        if (is_option(call, members[i].key))
+            return err_set(err, EINVAL, "\"%.*s\" is an argument and an option of the call",
+                           (int)members[i].key.len, members[i].key.data);
+        write_member(w, &members[i]);
+    }
+    return 0;
 }
 
 int tool_call_translate(const struct tool_call *call, const struct tool *tool, struct buf *ret,
@@ -133,19 +267,9 @@ int tool_call_translate(const struct tool_call *call, const struct tool *tool, s
     int r, written;
 
     json_write_open(&w, NULL, '{');
-    json_write_string(&w, "skill", tool->skill);
-    /* The version whose arguments these are, whatever is pushed meanwhile. */
-    json_write_string(&w, "version", tool->version);
-    if (tool->script)
-        json_write_string(&w, "script", tool->script);
-    r = write_arguments(&w, call, tool, err);
-    for (size_t i = 0; i < call->n_options; i++) {
-        char key[32];
-
-        (void)snprintf(key, sizeof(key), "%.*s", (int)call->options[i].key.len,
-                       call->options[i].key.data);
-        json_write_value(&w, key, call->options[i].value);
-    }
+    r = tool->is_code ? write_code(&w, call, tool, err) : write_skill(&w, call, tool, err);
+    for (size_t i = 0; i < call->n_options; i++)
+        write_member(&w, &call->options[i]);
     json_write_close(&w, '}');
     written = json_writer_end(&w, &json);
     if (r == 0 && written < 0)

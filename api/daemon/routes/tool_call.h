@@ -36,7 +36,8 @@ void tool_call_finish(struct tool_call *call);
 
 /*
  * Writes the request of the execution. The arguments become the input, checked against the
- * skill's own schema where it has one, or the command line of a script. 0; -EINVAL naming the
+ * skill's own schema where it has one, or the command line of a script; those of run_code are
+ * members of the request. 0; -EINVAL naming the
  * argument; -EFBIG; -E2BIG; -ENOMEM.
  */
 int tool_call_translate(const struct tool_call *call, const struct tool *tool, struct buf *ret,

@@ -6,6 +6,8 @@
 #include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
+#include "api/tools/run_code.h"
+#include "api/tools/schema.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -33,6 +35,7 @@ void tool_finish(struct tool *tool)
     free(tool->path);
     free(tool->summary);
     free(tool->schema);
+    free(tool->image);
     parser_script_finish(&tool->about);
     *tool = (struct tool){0};
 }
@@ -45,26 +48,57 @@ void tool_catalog_finish(struct tool_catalog *tools)
     *tools = (struct tool_catalog){0};
 }
 
+/* The tool that runs code. 0 or -ENOMEM; the caller finishes *ret. */
+static int make_run_code(struct tool *ret)
+{
+    *ret = (struct tool){.name = RUN_CODE_NAME, .is_code = true};
+    return copy(&ret->summary, run_code_description) && copy(&ret->schema, run_code_schema)
+               ? 0
+               : -ENOMEM;
+}
+
+/* Adds an empty tool. NULL without memory. */
+static struct tool *append(struct tool_catalog *tools)
+{
+    struct tool *items = reallocarray(tools->items, tools->n + 1, sizeof(*items));
+
+    if (!items)
+        return NULL;
+    tools->items = items;
+    items[tools->n] = (struct tool){0};
+    return &items[tools->n++];
+}
+
 /* Adds a tool; script is NULL for the entry of the skill. */
 static int add(struct tool_catalog *tools, const struct registry_skill *row,
                const struct skill *skill, const struct skill_entry *entry, const char *script)
 {
-    struct tool *items, *tool;
+    struct tool *tool;
 
     if (tools->n == LIMIT_TOOLS)
         return 0;
-    items = reallocarray(tools->items, tools->n + 1, sizeof(*items));
-    if (!items)
+    tool = append(tools);
+    if (!tool)
         return -ENOMEM;
-    tools->items = items;
-    tool = &items[tools->n++];
     *tool = (struct tool){.mode = entry->mode, .is_python = strcmp(entry->lang, "python") == 0};
     return copy(&tool->skill, row->name) && copy(&tool->version, row->version) &&
                    copy(&tool->digest, row->digest) && copy(&tool->script, script) &&
                    copy(&tool->path, entry->entry) && copy(&tool->summary, row->description) &&
-                   copy(&tool->schema, script ? NULL : skill->input_schema)
+                   copy(&tool->schema, script ? NULL : skill->input_schema) &&
+                   copy(&tool->image, skill->image)
                ? 0
                : -ENOMEM;
+}
+
+/* A script of the skill's, or of a part of it that has a folder of scripts of its own. */
+static bool is_script(const struct archive_entry_info *entry, const char **ret_lang)
+{
+    struct archive_entry_info part = *entry; /* borrows its path */
+    char *at;
+
+    while ((at = strstr(part.path, "/scripts/")))
+        part.path = at + 1;
+    return skill_entry_is_script(&part, ret_lang);
 }
 
 /* Adds the entry of a skill, or each of its scripts where it has none. */
@@ -84,7 +118,7 @@ static int add_scripts(struct tool_catalog *tools, const struct registry_skill *
         char *path = archive->entries[i].path;
         struct skill_entry entry = {.mode = PROTO_MODE_SCRIPT, .entry = path};
 
-        if (!skill_entry_is_script(&archive->entries[i], &entry.lang))
+        if (!is_script(&archive->entries[i], &entry.lang))
             continue;
         n++;
         r = add(tools, row, skill, &entry, path);
@@ -120,10 +154,11 @@ static int assign_names(struct tool_catalog *tools)
 
     if (!identities || !names)
         return -ENOMEM;
-    for (size_t i = 0; i < tools->n; i++)
+    /* The first one has its name. */
+    for (size_t i = 1; i < tools->n; i++)
         identities[i] = (struct tool_identity){tools->items[i].skill, tools->items[i].script};
-    r = tool_names_assign(identities, tools->n, names);
-    for (size_t i = 0; r == 0 && i < tools->n; i++)
+    r = tool_names_assign(identities + 1, tools->n - 1, names + 1);
+    for (size_t i = 1; r == 0 && i < tools->n; i++)
         memcpy(tools->items[i].name, names[i], TOOL_NAME_SIZE);
     return r;
 }
@@ -150,8 +185,12 @@ static int add_latest(void *ctx, const struct registry_skill *row)
 
 static int add_all(struct listing *l, const char *tenant, struct err *err)
 {
-    int r = registry_skill_each(l->d->registry, tenant, add_latest, l, err);
+    struct tool *code = append(l->tools);
+    int r = code ? make_run_code(code) : -ENOMEM;
 
+    if (r < 0)
+        return r;
+    r = registry_skill_each(l->d->registry, tenant, add_latest, l, err);
     return r < 0 ? r : assign_names(l->tools);
 }
 
@@ -211,6 +250,8 @@ int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, st
     if (strlen(name) >= TOOL_NAME_SIZE || !name[0] ||
         strcmp(tool_name_clean(name, "_-", clean, sizeof(clean)), name) != 0)
         return err_set(err, ENOENT, "there is no tool named %.64s", name);
+    if (strcmp(name, RUN_CODE_NAME) == 0)
+        return make_run_code(ret) < 0 ? err_no_memory(err) : 0;
     r = find_plain(d, tenant, name, ret, &ignored);
     if (r != -ENOENT)
         return r < 0 ? err_set(err, -r, "%s", ignored.message) : 0;
@@ -260,12 +301,14 @@ static bool promises(struct daemon *d, const struct tool *tool)
 int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
                           uint64_t deadline_ns, struct err *err)
 {
+    char image[IMAGE_NAME_SIZE];
     const struct tool_script script = {
-        .digest = tool->digest, .path = tool->path, .mode = tool->mode};
+        .digest = tool->digest, .path = tool->path, .mode = tool->mode, .image = image};
     const char *key = tool->script ? tool->script : "";
     int r;
 
     tool->is_pending = false;
+    images_write(&d->images, images_of(&d->images, tool->image), image);
     if (tool->schema || !tool->is_python)
         return 0;
     r = take_known(d, tool, err);
@@ -289,6 +332,12 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
 bool tool_takes_argv(const struct tool *tool)
 {
     return !tool->schema && tool->about.has_parser && tool->about.parser.n_actions > 0;
+}
+
+bool tool_takes_files(const struct tool *tool)
+{
+    return tool->schema ? schema_has_room(tool->schema, "files")
+                        : !tool_takes_argv(tool) || !parser_takes(&tool->about.parser, "files");
 }
 
 void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The skills of a tenant as tools of a model: the latest version of each, one tool for a skill
- * with an entry, one for each script of a skill without. What a tool takes comes from the front
- * matter, else from the script's own parser, else it is any object.
+ * with an entry, one for each script of a skill without; before them the one that runs code.
+ * What a tool takes comes from the front matter, else from the script's own parser, else it is
+ * any object.
  */
 #ifndef SKILLVM_API_DAEMON_ROUTES_TOOL_CATALOG_H
 #define SKILLVM_API_DAEMON_ROUTES_TOOL_CATALOG_H
@@ -30,8 +31,10 @@ struct tool {
     char *path;    /* of what runs */
     char *summary; /* the skill's description */
     char *schema;  /* of the front matter, or NULL */
+    char *image;   /* the same */
     enum proto_mode mode;
     bool is_python;
+    bool is_code; /* run_code.h: no skill's, so that only name, summary and schema are set */
 
     /* From tool_catalog_describe on. */
     bool is_pending; /* it is being looked at */
@@ -64,6 +67,12 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
                           uint64_t deadline_ns, struct err *err);
 /* True when its arguments become a command line, and not the input. */
 bool tool_takes_argv(const struct tool *tool);
+
+/*
+ * True when its argument "files" is the files that it finds in /sandbox/in: its own arguments
+ * are known to have none of that name.
+ */
+bool tool_takes_files(const struct tool *tool);
 
 /* Has the scripts of a skill that was just registered looked at. */
 void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,

@@ -7,10 +7,8 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_UPLOADS_H
 #define SKILLVM_API_DAEMON_ROUTES_UPLOADS_H
 
-#include "api/daemon/machine/input_files.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/routes/daemon.h"
-#include "api/daemon/routes/request.h"
 
 /* Receives what a request brings: its body, or the part "file". NULL: there is a reply. */
 struct spool *uploads_receive(struct http_request *request, struct http_reply *reply);
@@ -32,13 +30,5 @@ int uploads_open(struct daemon *d, const char *tenant, const char *id,
 
 /* Forgets a file. Who reads it goes on. 0, -ENOENT or -EIO. */
 int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err);
-
-/*
- * Opens the files a request names for its execution. 0 with *ret, the caller's; -EINVAL for a
- * file that is not there or paths that exclude each other; -EFBIG when they are too large
- * together; -ENOMEM; -EIO.
- */
-int uploads_open_inputs(struct daemon *d, const char *tenant, const struct request *request,
-                        struct input_files *ret, struct err *err);
 
 #endif

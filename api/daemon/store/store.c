@@ -138,6 +138,20 @@ int store_get(const struct store *store, const char *digest, struct err *err)
     return fd < 0 ? err_set_errno(err, errno, "cannot open object %s", digest) : fd;
 }
 
+int store_links(const struct store *store)
+{
+    return store->tmp_fd;
+}
+
+int store_link(struct store *store, const char *digest, const char *name, struct err *err)
+{
+    if (!is_digest(digest))
+        return err_set(err, EINVAL, "not a digest");
+    if (linkat(store->objects_fd, digest, store->tmp_fd, name, 0) < 0 && errno != EEXIST)
+        return err_set_errno(err, errno, "cannot keep object %s", digest);
+    return 0;
+}
+
 /* Under the lock. *ret_removed: no row named it. */
 static int remove_unnamed(struct store *store, const char *digest, bool *ret_removed,
                           struct err *err)

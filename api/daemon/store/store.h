@@ -52,6 +52,14 @@ int store_temporary(const struct store *store);
 int store_put(struct store *store, int fd, const char *digest, struct err *err);
 /* Opens an object, to be read at any offset. The descriptor (caller's), or -errno. */
 int store_get(const struct store *store, const char *digest, struct err *err);
+/*
+ * Under the lock: gives an object another name in the folder of store_links(), by which it
+ * stays after it was removed here; one that is there already is taken for it. A restart removes
+ * such names. 0 or -errno.
+ */
+int store_link(struct store *store, const char *digest, const char *name, struct err *err);
+/* The descriptor of that folder, the store's. */
+int store_links(const struct store *store);
 /* Under the lock: removes an object that no row names any more. 0 or -errno. */
 int store_release(struct store *store, const char *digest, struct err *err);
 /*

@@ -14,7 +14,7 @@
 #define LIMIT_ARGS_BYTES        (64u * 1024u)
 #define LIMIT_ARGS_COUNT        4096u
 #define LIMIT_NAME_BYTES        256u
-#define LIMIT_VERSION_BYTES     64u
+#define LIMIT_VERSION_BYTES     71u /* "sha256:" and a digest */
 #define LIMIT_KEY_BYTES         255u
 #define LIMIT_ENTRY_BYTES       1024u
 #define LIMIT_INSTRUCTIONS      (100u * 1024u) /* one environment string may not pass 128 KiB */
@@ -28,7 +28,8 @@
 #define LIMIT_LOG_BYTES         LIMIT_MIB
 #define LIMIT_OUTPUT_BYTES      (4 * LIMIT_MIB)
 #define LIMIT_STORED_FILES      10000u            /* of a tenant: an empty one takes room too */
-#define LIMIT_INPUT_FILES       64u               /* of an execution */
+#define LIMIT_INPUT_FILES       10000u            /* of an execution */
+#define LIMIT_FILES_LEFT        16u               /* of them that executions left */
 #define LIMIT_INFILE_BYTES      (100 * LIMIT_MIB) /* of one, and of an execution's together */
 #define LIMIT_AUDIT_ROWS        1000000u          /* kept */
 #define LIMIT_AUDIT_TENANT_ROWS 10000u            /* of them of one tenant */

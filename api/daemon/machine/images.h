@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guest images of this installation: NAME.erofs in the share folder, each with what its
+ * recipe lists beside it. They are found once, when the daemon starts. The first, "python", is
+ * the one for skills that name none, and goes by "" too.
+ */
+#ifndef SKILLVM_API_DAEMON_MACHINE_IMAGES_H
+#define SKILLVM_API_DAEMON_MACHINE_IMAGES_H
+
+#include "api/skill/image_manifest.h"
+#include "api/skill/skill.h"
+#include "base/err.h"
+
+#include <limits.h>
+#include <stdint.h>
+
+#define IMAGES_MAX 16u
+
+struct image {
+    char name[IMAGE_NAME_SIZE];
+    char path[PATH_MAX];
+    struct skill_strings modules; /* worth having in a snapshot; sorted, may be empty */
+    struct image_manifest manifest;
+};
+
+struct images {
+    unsigned n; /* the first is there even where its file is not */
+    struct image list[IMAGES_MAX];
+};
+
+/*
+ * Reads what there is in a folder; others than the first by name. -EINVAL for a list of modules
+ * or a manifest that is none; -E2BIG for more than IMAGES_MAX; -errno. The caller finishes *ret
+ * in any case.
+ */
+int images_read(const char *folder, struct images *ret, struct err *err);
+void images_finish(struct images *images);
+
+/* The place of an image in the list; -ENOENT. */
+int images_find(const struct images *images, const char *name);
+/* The place of the image for a skill that names one, or NULL: the first for any other name. */
+unsigned images_of(const struct images *images, const char *name);
+/* The name of the image of a place as snapshots have it: "" for the first. */
+void images_write(const struct images *images, unsigned place, char ret_name[IMAGE_NAME_SIZE]);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a skill needs and the image does not have: at a push, in a look at it, and in a result.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/daemon_harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define expect harness_expect
+#define MD     "---\nname: %s\ndescription: A skill of a test.\nversion: \"1\"\n---\n"
+#define NONE                                                                                   \
+    "module \\\"pandas\\\": it has compiled code; csv, sqlite3 and statistics are there"
+
+static void put_manifest(const struct harness *h, const char *text)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/python.manifest", h->dir);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* One whose image has a list of what is in it. */
+static int start(void **state)
+{
+    struct harness *h = calloc(1, sizeof(*h));
+
+    *state = h;
+    harness_init(h, "boot", "restore");
+    put_manifest(
+        h, "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
+    harness_start(h, NULL);
+    harness_wait_ready(h);
+    return 0;
+}
+
+static struct answer push(const struct harness *h, const char *name, const char *script)
+{
+    char md[256];
+    const struct harness_file files[] = {{"SKILL.md", md}, {"main.py", script}, {NULL, NULL}};
+
+    snprintf(md, sizeof(md), MD, name);
+    return harness_push_files(h, files);
+}
+
+static void push_and_validate_warn(void **state)
+{
+    size_t len;
+    char *tar = harness_skill("check", "1", "import json\nimport pandas\n", &len);
+
+    expect(push(*state, "good", "import json, yaml\n"), 201, "\"warnings\":[]");
+    expect(push(*state, "lacking", "import json\nimport pandas\n"), 201,
+           "\"warnings\":[\"main.py line 2: the image has no " NONE "\"]");
+    expect(harness_request(*state, "POST", "/v1/skills/validate",
+                           "Content-Type: application/octet-stream\r\n", tar, len),
+           200, "\"warnings\":[\"main.py line 2: the image has no " NONE "\"]");
+    free(tar);
+}
+
+static void inspection_tells_where_things_are_from(void **state)
+{
+    expect(push(*state, "seen", "import json, yaml, gone\n"), 201, "gone");
+    expect(harness_get(*state, "/v1/skills/seen/latest/inspect"), 200,
+           "{\"name\":\"seen\",\"version\":\"1\",\"image\":\"python\",\"imports\":["
+           "{\"module\":\"json\",\"from\":\"standard library\",\"file\":\"main.py\",\"line\":1,"
+           "\"guarded\":false},"
+           "{\"module\":\"yaml\",\"from\":\"image\",\"file\":\"main.py\",\"line\":1,"
+           "\"guarded\":false},"
+           "{\"module\":\"gone\",\"from\":\"missing\",\"file\":\"main.py\",\"line\":1,"
+           "\"guarded\":false}],\"programs\":[],\"requirements\":[],\"languages\":[],"
+           "\"fields\":[],\"hosts\":[],\"secrets\":[],\"warnings\":[\"main.py line 1: ");
+    expect(harness_get(*state, "/v1/skills/seen/2/inspect"), 404, "has no version 2");
+    expect(harness_get(*state, "/v1/skills/unseen/1/inspect"), 404, "no skill named unseen");
+}
+
+static struct answer run(const struct harness *h, const char *how, const char *said)
+{
+    char json[512];
+
+    snprintf(json, sizeof(json),
+             "{\"skill\":\"fails\",\"env\":{\"FAKE\":\"%s\",\"FAKE_DATA\":\"%s\"}}", how, said);
+    return harness_run(h, json);
+}
+
+static void results_say_why(void **state)
+{
+    expect(push(*state, "fails", "import json\n"), 201, "\"warnings\":[]");
+    expect(run(*state, "stderr", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
+           "\"warnings\":[\"the image has no " NONE "\"]");
+    expect(
+        run(*state, "stderr", "main.sh: line 1: gs: command not found\\n"), 200,
+        "\"warnings\":[\"the image has no program \\\"gs\\\": use Python, or bring a program "
+        "that is a script\"]");
+    /* What is there failed for another reason, and what went well has none. */
+    expect(run(*state, "stderr", "ModuleNotFoundError: No module named 'yaml.x'\\n"), 200,
+           "\"warnings\":[]");
+    expect(run(*state, "stdout", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
+           "\"warnings\":[]");
+}
+
+/* Without a list nothing is said to be missing. */
+static void without_a_list(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    harness_init(&h, "boot", "restore");
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    expect(push(&h, "fails", "import pandas\n"), 201, "\"warnings\":[]");
+    expect(harness_get(&h, "/v1/skills/fails/1/inspect"), 200, "\"image\":null");
+    expect(run(&h, "stderr", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
+           "\"warnings\":[]");
+    harness_finish(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(push_and_validate_warn),
+        cmocka_unit_test(inspection_tells_where_things_are_from),
+        cmocka_unit_test(results_say_why),
+        cmocka_unit_test(without_a_list),
+    };
+
+    return cmocka_run_group_tests(tests, start, harness_teardown);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which images there are: by the names of files, each with its list of modules. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/machine/images.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct fixture {
+    char dir[64];
+    struct images images;
+    struct err err;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    snprintf(f->dir, sizeof(f->dir), "/tmp/skillvm-unit.XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+
+    images_finish(&f->images);
+    snprintf(command, sizeof(command), "rm -rf '%s'", f->dir);
+    free(f);
+    return system(command);
+}
+
+static void add(const struct fixture *f, const char *name, const char *text)
+{
+    char path[256];
+    _cleanup_fd_ int fd = -1;
+
+    snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+}
+
+static void the_usual_one_is_first(void **state)
+{
+    struct fixture *f = *state;
+    char name[IMAGE_NAME_SIZE], path[128];
+
+    add(f, "data.erofs", "");
+    add(f, "a-3.erofs", "");
+    add(f, "python.erofs", "");
+    add(f, "data.modules", "pandas\nnumpy\n");
+    add(f, "vmlinux", "");
+    add(f, "Big.erofs", "");
+    add(f, ".erofs", "");
+    add(f, "data.erofs.old", "");
+    add(f, "a-name-that-is-longer-than-one-may-be.erofs", "");
+    assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
+    assert_int_equal(f->images.n, 3);
+    assert_string_equal(f->images.list[0].name, "python");
+    assert_string_equal(f->images.list[1].name, "a-3");
+    assert_string_equal(f->images.list[2].name, "data");
+    assert_int_equal(f->images.list[0].modules.len, 0);
+    assert_int_equal(f->images.list[2].modules.len, 2);
+    assert_string_equal(f->images.list[2].modules.items[0], "numpy");
+    snprintf(path, sizeof(path), "%s/data.erofs", f->dir);
+    assert_string_equal(f->images.list[2].path, path);
+    assert_int_equal(images_find(&f->images, ""), 0);
+    assert_int_equal(images_find(&f->images, "python"), 0);
+    assert_int_equal(images_find(&f->images, "data"), 2);
+    assert_int_equal(images_find(&f->images, "dat"), -ENOENT);
+    images_write(&f->images, 0, name);
+    assert_string_equal(name, "");
+    images_write(&f->images, 2, name);
+    assert_string_equal(name, "data");
+}
+
+/* Who wants a machine of it is told that its file is missing. */
+static void the_usual_one_need_not_be_there(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(rmdir(f->dir), 0);
+    assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
+    assert_int_equal(f->images.n, 1);
+    assert_string_equal(f->images.list[0].name, "python");
+}
+
+static void a_list_that_is_none_is_named(void **state)
+{
+    struct fixture *f = *state;
+
+    add(f, "data.erofs", "");
+    add(f, "data.modules", "os; import sys\n");
+    assert_int_equal(images_read(f->dir, &f->images, &f->err), -EINVAL);
+    assert_non_null(strstr(f->err.message, "/data.modules: line 1"));
+}
+
+static void there_may_be_so_many(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    for (unsigned i = 1; i < IMAGES_MAX; i++) {
+        snprintf(name, sizeof(name), "n%u.erofs", i);
+        add(f, name, "");
+    }
+    assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
+    assert_int_equal(f->images.n, IMAGES_MAX);
+    images_finish(&f->images);
+    add(f, "more.erofs", "");
+    assert_int_equal(images_read(f->dir, &f->images, &f->err), -E2BIG);
+    assert_non_null(strstr(f->err.message, "more than 16 images"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_usual_one_is_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_usual_one_need_not_be_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_list_that_is_none_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(there_may_be_so_many, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

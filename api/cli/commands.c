@@ -7,31 +7,36 @@
 const struct verb commands[] = {
     {
         .name = "run",
-        .args = "SKILL [options] [-- ARGUMENTS…]",
-        .summary = "run a skill and show what it prints",
-        .text = "Runs SKILL in a microVM: a folder with a SKILL.md, a zip or tar of one, or "
-                "NAME[@VERSION] of a registered skill. What it prints appears as it is "
-                "printed. Without a daemon one is started, used and stopped. An interrupt "
-                "cancels the execution, and so does an output that nobody reads any more.\n"
-                "\n"
-                "Exit status: 0 success; the skill's own when it failed (128 + the signal that "
-                "ended it); 124 timeout; 125 skillvm itself failed; 2 wrong usage.",
+        .args = "SKILL|SCRIPT|--code CODE [options] [-- ARGUMENTS…]",
+        .summary = "run a skill, a script or code and show what it prints",
+        .text =
+            "Runs SKILL in a microVM: a folder with a SKILL.md, a zip or tar of one, or "
+            "NAME[@VERSION] of a registered skill. SCRIPT is a file in Python or bash that "
+            "needs no other of its folder, and CODE its text. What it prints appears as it is "
+            "printed. Without a daemon one is started, used and stopped. An interrupt "
+            "cancels the execution, and so does an output that nobody reads any more.\n"
+            "\n"
+            "Exit status: 0 success; the skill's own when it failed (128 + the signal that "
+            "ended it); 124 timeout; 125 skillvm itself failed; 2 wrong usage.",
         .examples = "run examples/word-counter --input @text.json --output-dir out\n"
                     "run word-counter@1.0.0 --json < /dev/null\n"
-                    "run my-skill --script scripts/convert.py -- --format csv input.txt\n",
+                    "run my-skill --script scripts/convert.py -- --format csv input.txt\n"
+                    "run --code 'print(6 * 7)'\n"
+                    "run report.py --file data.csv --output-dir out\n",
         .options = OPTION_RUN | OPTION_DIR | OPTION_FORMAT | OPTION_JSON | OPTION_HOST,
         .start = cmd_run,
     },
     {
         .name = "up",
-        .args = "[--host auto|native|soft] [--foreground]",
+        .args = "[--host auto|native|soft] [--listen ADDRESS] [--config FILE] [--foreground]",
         .summary = "start the daemon and keep it",
         .text = "Starts the daemon, waits until it is ready and leaves it running. With auto "
                 "(the default) it runs on this machine's KVM if a short probe finds that KVM "
                 "works, else in the software host: a small Debian in QEMU, slow but the same "
-                "in every other way.",
-        .examples = "up\nup --host soft\nup --foreground --data /tmp/trial\n",
-        .options = OPTION_HOST | OPTION_FOREGROUND,
+                "in every other way. The settings are those of skillvmd.yaml(5).",
+        .examples = "up\nup --host soft\nup --listen 127.0.0.1:8080 --config skillvmd.yaml\n"
+                    "up --foreground --data /tmp/trial\n",
+        .options = OPTION_HOST | OPTION_FOREGROUND | OPTION_DAEMON,
         .here = "starts a daemon on this machine",
         .run = cmd_up,
     },

@@ -35,8 +35,16 @@ static int read_all(int fd, const char *name, struct buf *out, struct err *err)
     }
 }
 
+static bool is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 int files_read_input(const char *argument, struct buf *out, struct err *err)
 {
+    struct err why = {0};
     int result;
 
     if (strcmp(argument, "-") == 0) {
@@ -53,9 +61,13 @@ int files_read_input(const char *argument, struct buf *out, struct err *err)
     }
     if (result < 0)
         return result;
-    result = json_text_check((const char *)out->data, out->len, NULL, err);
-    err_prefix(err, "the input");
-    return result;
+    result = json_text_check((const char *)out->data, out->len, NULL, &why);
+    if (result < 0 && argument[0] != '@' && is_file(argument))
+        return err_set(
+            err, EINVAL,
+            "the input \"%s\" is no JSON, but a file has that name: give it as \"@%s\"",
+            argument, argument);
+    return result < 0 ? err_set(err, -result, "the input: %s", why.message) : 0;
 }
 
 static int cannot_write(struct archive *out, const char *path, struct err *err)
@@ -133,6 +145,34 @@ int files_make_dirs(const char *path, struct err *err)
     if (*path && strlen(path) < sizeof(part))
         result = fd_make_folders(part, 0777, 0777);
     return result < 0 ? err_set_errno(err, -result, "cannot make the folder \"%s\"", part) : 0;
+}
+
+int files_check_dir(const char *path, struct err *err)
+{
+    char part[PATH_MAX], *slash;
+    struct stat st;
+
+    if (!*path || strlen(path) >= sizeof(part))
+        return err_set(err, EINVAL, "\"%.64s\" cannot be the name of a folder", path);
+    strcpy(part, path);
+    /* What is there already of the way. */
+    while (stat(part, &st) < 0) {
+        if (errno != ENOENT)
+            return err_set_errno(err, errno, "cannot make the folder \"%s\"", path);
+        slash = strrchr(part, '/');
+        if (!slash)
+            strcpy(part, ".");
+        else if (slash == part)
+            strcpy(part, "/");
+        else
+            *slash = '\0';
+    }
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, ENOTDIR, "cannot put files in \"%s\": \"%s\" is no folder", path,
+                       part);
+    if (access(part, W_OK | X_OK) < 0)
+        return err_set_errno(err, errno, "cannot put files in \"%s\"", path);
+    return 0;
 }
 
 int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),

@@ -18,10 +18,13 @@
 
 /*
  * Reads --input: JSON itself, "@file" or "-" (standard input), and checks that it is one JSON
- * value. 0; -EINVAL with line and column; -EFBIG; -errno.
+ * value. 0; -EINVAL with line and column, or with how to name the file that was meant; -EFBIG;
+ * -errno.
  */
 int files_read_input(const char *argument, struct buf *out, struct err *err);
 
+/* Whether files could be put there; makes nothing. 0, or -errno with err. */
+int files_check_dir(const char *path, struct err *err);
 /* mkdir -p. 0 or -errno with err. */
 int files_make_dirs(const char *path, struct err *err);
 /*

@@ -102,11 +102,13 @@ static int print_program(void)
 int help_print(const char *command)
 {
     const struct verb *verb = *command ? verbs_find(commands, command) : NULL;
+    char hint[NEAREST_HINT_SIZE];
 
     if (!*command)
         return print_program();
     return verb ? help_print_verb(command, verb)
-                : help_usage_error("", "there is no command \"%s\"", command);
+                : help_usage_error("", "there is no command \"%s\"%s", command,
+                                   verbs_hint(commands, command, hint));
 }
 
 int help_usage_error(const char *command, const char *format, ...)

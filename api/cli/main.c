@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     struct cli_globals globals = {0};
     struct options options = {0};
     const struct verb *command;
-    char version[] = "version";
+    char version[] = "version", hint[NEAREST_HINT_SIZE];
     char *alone[] = {version, NULL};
     int status;
 
@@ -64,5 +64,6 @@ int main(int argc, char **argv)
     command = command ? command : verbs_find(own, argv[0]);
     if (command)
         return finish(verbs_main(&globals, command, argc, argv));
-    return help_usage_error("", "there is no command \"%s\"", argv[0]);
+    return help_usage_error("", "there is no command \"%s\"%s", argv[0],
+                            verbs_hint(commands, argv[0], hint));
 }

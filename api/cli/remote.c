@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/remote.h"
 
+#include "api/cli/admin.h"
 #include "api/cli/verbs.h"
+#include "base/cleanup.h"
+#include "base/nearest.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +28,69 @@ int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *
     return 0;
 }
 
+/* The JSON that a GET answers, or NULL; the caller deletes it. */
+static cJSON *get_json(const struct cli *cli, const char *path)
+{
+    char *text = NULL;
+    cJSON *json;
+
+    if (skillvm_request(cli->client, "GET", path, NULL, &text, NULL) < 0)
+        return NULL;
+    json = cJSON_Parse(text);
+    skillvm_free(text);
+    return json;
+}
+
+/* Whether the daemon says to the operator that it does not know the tenant to work for. */
+static bool is_no_tenant(const struct cli *cli)
+{
+    _cleanup_free_ char *path = admin_path("tenants", cli->tenant);
+    struct skillvm_error error = {0};
+
+    return path && skillvm_request(cli->client, "GET", path, NULL, NULL, &error) < 0 &&
+           error.http_status == 404;
+}
+
+/* The end of a message on a tenant that is not there: the names of some that are. */
+static void list_tenants(const struct cli *cli, char *out, size_t size)
+{
+    cJSON *json = get_json(cli, "/v1/admin/tenants?limit=10");
+    const char *before = "; there are ";
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, verbs_member(json, "tenants")) {
+        const size_t used = strlen(out);
+
+        if (verbs_text(item, "name"))
+            (void)snprintf(out + used, size - used, "%s%.64s", before,
+                           verbs_text(item, "name"));
+        before = ", ";
+    }
+    if (verbs_text(json, "next_cursor"))
+        (void)snprintf(out + strlen(out), size - strlen(out), "%s",
+                       ", … (`skillvm tenant list`)");
+    cJSON_Delete(json);
+}
+
+/* Where the operator works for a tenant that is not there: which ones there are. */
+static void advise_tenant(const struct cli *cli, char *out, size_t size)
+{
+    if (!cli->tenant || !cli->client || skillvm_set_tenant(cli->client, NULL, NULL) < 0)
+        return;
+    if (is_no_tenant(cli))
+        list_tenants(cli, out, size);
+    (void)skillvm_set_tenant(cli->client, cli->tenant, NULL);
+}
+
 /* What to do about it, with "; " before it, or "". */
 static void advise(const struct cli *cli, const struct skillvm_error *error, char *out,
                    size_t size)
 {
     out[0] = '\0';
-    if (error->http_status == 401 && cli->key_from)
-        (void)snprintf(out, size, "; the key of %s may not do this", cli->key_from);
+    if (error->http_status == 404)
+        advise_tenant(cli, out, size);
+    else if (error->http_status == 401 && cli->key_from)
+        (void)snprintf(out, size, "; the key is that of %s", cli->key_from);
     else if (error->http_status == 401)
         (void)snprintf(out, size, "; give a key with SKILLVM_API_KEY or --key @FILE");
     else if (error->http_status == 429 && error->retry_after_s)
@@ -57,4 +117,35 @@ int remote_failed(const struct cli *cli, const struct skillvm_error *error)
 
     (void)remote_explain(cli, error, &err);
     return verbs_failed(&err);
+}
+
+/* The end of a message on a skill that is not registered. */
+static void advise_skill(const struct cli *cli, const char *name, char out[NEAREST_HINT_SIZE])
+{
+    cJSON *json = get_json(cli, "/v1/skills");
+    struct nearest nearest = nearest_init(name);
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, json) {
+        if (verbs_text(item, "name"))
+            nearest_offer(&nearest, verbs_text(item, "name"));
+    }
+    (void)nearest_hint(&nearest, out);
+    if (cJSON_IsArray(json) && !json->child)
+        (void)snprintf(out, NEAREST_HINT_SIZE,
+                       "; none is: register one with `skillvm skill push`");
+    cJSON_Delete(json);
+}
+
+int remote_failed_skill(const struct cli *cli, const struct skillvm_error *error,
+                        const char *name)
+{
+    char advice[NEAREST_HINT_SIZE] = "";
+    struct err err = {0};
+
+    (void)remote_explain(cli, error, &err);
+    if (error->http_status == 404)
+        advise_skill(cli, name, advice);
+    cli_say("%s%s", err.message, advice);
+    return CLI_FAILED;
 }

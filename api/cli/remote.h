@@ -12,5 +12,8 @@ int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *
 int remote_explain(const struct cli *cli, const struct skillvm_error *error, struct err *err);
 /* Says the error and what can be done about it. Returns CLI_FAILED. */
 int remote_failed(const struct cli *cli, const struct skillvm_error *error);
+/* The same of a request for a registered skill, with which one may have been meant. */
+int remote_failed_skill(const struct cli *cli, const struct skillvm_error *error,
+                        const char *name);
 
 #endif

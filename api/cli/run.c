@@ -5,6 +5,7 @@
 #include "api/cli/files.h"
 #include "api/cli/progress.h"
 #include "api/cli/remote.h"
+#include "api/cli/run_code.h"
 #include "api/cli/run_files.h"
 #include "api/cli/run_result.h"
 #include "api/cli/verbs.h"
@@ -112,6 +113,25 @@ static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err 
     return ok ? 0 : err_no_memory(err);
 }
 
+/* What is run: code, a script, or a skill. */
+static int take_what(const struct options *given, cJSON *request, int *ret_fd, struct err *err)
+{
+    const char *what = given->args[0];
+    int is_script;
+
+    if (given->code)
+        return run_code_add(given->code, given->lang, request, err);
+    is_script = run_code_add_file(what, given->lang, request, err);
+    if (is_script < 0)
+        return is_script;
+    if (is_script && (given->script || given->module))
+        return err_set(err, EINVAL, "\"%s\" is a script; --%s is for skills", what,
+                       given->script ? "script" : "module");
+    if (!is_script && given->lang)
+        return err_set(err, EINVAL, "\"%s\" is no script; --lang is for code", what);
+    return is_script ? 0 : take_skill(what, request, ret_fd, err);
+}
+
 /* All but the skill and the files. The input goes in as it is: no number of it is rounded. */
 static bool fill_request(cJSON *request, struct run_options *options, struct buf *input)
 {
@@ -146,7 +166,7 @@ static int fetch_artifacts(const struct cli *cli, const struct run_result *resul
 static void print_summary(const struct run_options *options, const struct run_result *result)
 {
     const struct names_shown shown =
-        names_shown(result->skill_name ? result->skill_name : "the skill");
+        names_shown(result->skill_name ? result->skill_name : "the code");
     const char *name = shown.text;
     const cJSON *warning;
 
@@ -216,7 +236,9 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     } else if (result && run.err.code) {
         status = verbs_failed(&run.err);
     } else if (result < 0) {
-        status = remote_failed(cli, &error);
+        const char *name = verbs_text(request, "skill");
+
+        status = name ? remote_failed_skill(cli, &error, name) : remote_failed(cli, &error);
     } else {
         status = finish_run(cli, options, &run);
     }
@@ -250,13 +272,23 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
     _cleanup_(skillvm_close) struct skillvm *client = NULL;
     _cleanup_fd_ int archive_fd = -1;
     struct cli cli = {0};
+    const char *name;
 
-    if ((given && files_read_input(given, &input, err)) ||
-        take_skill(options->given.args[0], request, &archive_fd, err) ||
+    if ((options->given.output_dir && files_check_dir(options->given.output_dir, err)) ||
+        (given && files_read_input(given, &input, err)) ||
+        take_what(&options->given, request, &archive_fd, err) ||
         (!fill_request(request, options, &input) && err_no_memory(err)) ||
         cli_find_daemon(&cli, globals, err) || remote_open(&cli, &client, err))
         return CLI_FAILED;
     cli.client = client;
+    name = verbs_text(request, "skill");
+    if (name && !cli.server[0] && !daemon_may_have_skills(&cli)) {
+        (void)err_set(err, ENOENT,
+                      "there is no file or folder \"%s\", and no skill is registered; "
+                      "`skillvm skill push` registers one",
+                      name);
+        return CLI_FAILED;
+    }
     return run_by(&cli, options, request, archive_fd, err);
 }
 
@@ -290,6 +322,19 @@ static int take_repeated(void *ctx, const char *name, const char *value)
     return -1;
 }
 
+static int check_code(const struct options *given)
+{
+    if (given->n_args > 0)
+        return help_usage_error("run", "give --code or \"%s\", not both", given->args[0]);
+    if (given->script || given->module)
+        return help_usage_error("run", "--%s is for skills and does not go with --code",
+                                given->script ? "script" : "module");
+    if (given->input && strcmp(given->code, "-") == 0 && strcmp(given->input, "-") == 0)
+        return help_usage_error("run", "--code and --input cannot both be read from standard "
+                                       "input");
+    return -1;
+}
+
 /* What getopt cannot know. -1: go on; else the exit status. */
 static int check_options(const struct options *given)
 {
@@ -298,9 +343,12 @@ static int check_options(const struct options *given)
     if (given->timeout && (duration_parse(given->timeout, &ms) || ms == 0))
         return help_usage_error("run", "--timeout %s: use an amount such as 30s or 2m",
                                 given->timeout);
+    if (given->code)
+        return check_code(given);
     if (given->n_args == 0)
         return help_usage_error("run", "name a skill: a folder, an archive, or "
-                                       "NAME[@VERSION] of a registered one");
+                                       "NAME[@VERSION] of a registered one; or a script, or "
+                                       "give --code");
     if (given->n_args > 1)
         return help_usage_error("run",
                                 "\"%s\" is one argument too many; those of the skill go after "

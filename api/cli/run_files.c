@@ -3,9 +3,11 @@
 
 #include "api/cli/remote.h"
 #include "api/cli/verbs.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* As deep as the daemon takes it. */
+#define DEPTH_MAX 32u
+
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -21,32 +26,104 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Takes over what file owns, on failure too. */
+static int append(struct run_files *files, struct run_file file, struct err *err)
+{
+    struct run_file *more = NULL;
+
+    if (files->n == RUN_FILES_MAX)
+        (void)err_set(err, EFBIG, "there are more than %u input files", RUN_FILES_MAX);
+    else if (file.name && (file.path || file.fd >= 0))
+        more = reallocarray(files->items, files->n + 1, sizeof(*more));
+    if (!more) {
+        free(file.path);
+        free(file.name);
+        fd_close(&file.fd);
+        return files->n == RUN_FILES_MAX ? -EFBIG : err_no_memory(err);
+    }
+    files->items = more;
+    files->items[files->n++] = file;
+    return 0;
+}
+
+static int add_folder(struct run_files *files, const char *path, const char *name,
+                      unsigned depth, struct err *err);
+
+/* A link is what it leads to, but no folder: it could lead into itself. */
+static int add_member(struct run_files *files, const char *folder, const char *below,
+                      const char *member, unsigned depth, struct err *err)
+{
+    _cleanup_free_ char *path = NULL, *name = NULL;
+    struct stat st;
+
+    if (asprintf(&path, "%s/%s", folder, member) < 0 ||
+        asprintf(&name, "%s/%s", below, member) < 0)
+        return err_no_memory(err);
+    if (lstat(path, &st) < 0)
+        return err_set_errno(err, errno, "cannot open \"%s\"", path);
+    if (S_ISDIR(st.st_mode))
+        return add_folder(files, path, name, depth + 1, err);
+    if (stat(path, &st) < 0)
+        return err_set_errno(err, errno, "cannot open the file \"%s\"", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, EINVAL, "\"%s\" is neither a file nor a folder", path);
+    return append(
+        files, (struct run_file){.fd = -1, .path = steal_ptr(&path), .name = steal_ptr(&name)},
+        err);
+}
+
+static int add_folder(struct run_files *files, const char *path, const char *name,
+                      unsigned depth, struct err *err)
+{
+    struct dirent **members = NULL;
+    int n = depth < DEPTH_MAX ? scandir(path, &members, NULL, alphasort) : -1, r = 0;
+
+    if (depth == DEPTH_MAX)
+        return err_set(err, EINVAL, "\"%s\": folders are nested too deep", path);
+    if (n < 0)
+        return err_set_errno(err, errno, "cannot read the folder \"%s\"", path);
+    for (int i = 0; i < n; i++) {
+        const char *member = members[i]->d_name;
+
+        if (r == 0 && strcmp(member, ".") != 0 && strcmp(member, "..") != 0)
+            r = add_member(files, path, name, member, depth, err);
+        free(members[i]);
+    }
+    free(members);
+    return r;
+}
+
+/* The last part of a path, which the caller frees; of one such as ".." that of where it leads.
+ */
+static char *name_of(const char *path)
+{
+    const char *last = last_part(path);
+    _cleanup_free_ char *real = NULL;
+
+    if (*last && strcmp(last, ".") != 0 && strcmp(last, "..") != 0)
+        return strdup(last);
+    real = realpath(path, NULL);
+    return real ? strdup(last_part(real)) : NULL;
+}
+
 int run_files_add(struct run_files *files, const char *argument, struct err *err)
 {
     const char *equals = strchr(argument, '=');
     const char *path = equals ? equals + 1 : argument;
-    struct run_file file = {.fd = open(path, O_RDONLY | O_CLOEXEC)};
-    struct run_file *more;
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_free_ char *name = NULL;
     struct stat st;
 
-    if (file.fd < 0 || fstat(file.fd, &st) < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return err_set_errno(err, errno, "cannot open the file \"%s\"", path);
-    if (S_ISDIR(st.st_mode)) {
-        fd_close(&file.fd);
-        return err_set(err, EISDIR, "\"%s\" is a folder; --file takes a file", path);
-    }
-    file.name =
-        equals ? strndup(argument, (size_t)(equals - argument)) : strdup(last_part(path));
-    more = realloc(files->items, (files->n + 1) * sizeof(*more));
-    if (more)
-        files->items = more;
-    if (!more || !file.name) {
-        free(file.name);
-        fd_close(&file.fd);
+    name = equals ? strdup(argument) : name_of(path);
+    if (name && equals)
+        name[equals - argument] = '\0';
+    if (!name)
         return err_no_memory(err);
-    }
-    files->items[files->n++] = file;
-    return 0;
+    if (S_ISDIR(st.st_mode))
+        return add_folder(files, path, name, 0, err);
+    return append(files, (struct run_file){.fd = fd_steal(&fd), .name = steal_ptr(&name)}, err);
 }
 
 /* Uploads one and notes what it is called there. 0 or -errno with err. */
@@ -56,6 +133,10 @@ static int upload(struct run_file *file, const struct cli *cli, struct err *err)
     char *text = NULL;
     cJSON *json;
 
+    if (file->fd < 0)
+        file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (file->fd < 0)
+        return err_set_errno(err, errno, "cannot open the file \"%s\"", file->path);
     if (skillvm_upload(cli->client, file->fd, last_part(file->name), &text, &error) < 0)
         return remote_explain(cli, &error, err);
     json = cJSON_Parse(text);
@@ -78,6 +159,7 @@ int run_files_upload(struct run_files *files, const struct cli *cli, cJSON *requ
         cJSON *item = cJSON_CreateObject();
         int result = upload(file, cli, err);
 
+        fd_close(&file->fd);
         (void)cJSON_AddItemToArray(array, item);
         if (result < 0)
             return result;
@@ -98,6 +180,7 @@ void run_files_finish(struct run_files *files, const struct cli *cli)
             (void)skillvm_request(cli->client, "DELETE", path, NULL, NULL, NULL);
         }
         fd_close(&files->items[i].fd);
+        free(files->items[i].path);
         free(files->items[i].name);
     }
     free(files->items);

@@ -13,8 +13,12 @@
 
 struct cJSON;
 
+/* As many as the daemon takes. */
+#define RUN_FILES_MAX 10000u
+
 struct run_file {
-    int fd;      /* owned */
+    int fd;      /* owned; -1: it is opened when it is uploaded */
+    char *path;  /* owned; what to open then */
     char *name;  /* owned; what the skill finds it by */
     char id[64]; /* at the daemon, or "" */
 };
@@ -25,8 +29,8 @@ struct run_files {
 };
 
 /*
- * Opens PATH, or of NAME=PATH the path, for another name than its last part. 0 or -errno with
- * err.
+ * Opens PATH, or of NAME=PATH the path, for another name than its last part. Of a folder it
+ * notes all files in it, which it finds in a folder of that name. 0 or -errno with err.
  */
 int run_files_add(struct run_files *files, const char *argument, struct err *err);
 /* Uploads them and names them as "files" of the request. 0 or -errno with err. */

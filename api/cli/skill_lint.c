@@ -4,11 +4,14 @@
 #include "api/cli/show.h"
 #include "api/cli/skill_verbs.h"
 #include "api/client/skillvm.h"
+#include "api/skill/needs.h"
 #include "api/skill/specification.h"
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
                struct skill *ret_skill, struct err *err)
@@ -64,13 +67,30 @@ static void print_text(const struct skill *skill, const struct skill_strings *er
     }
 }
 
+/* Loads the skill with the warnings of a push. 0, or -errno with err. */
+static int load(const char *path, struct skill_archive *ret_archive, struct skill *ret_skill,
+                struct err *err)
+{
+    _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
+    _cleanup_image_manifest_ struct image_manifest image = {0};
+    int r = tar < 0 ? err_set_errno(err, errno, "cannot make an anonymous file")
+                    : skill_load(path, tar, ret_archive, ret_skill, err);
+
+    if (r < 0)
+        return r;
+    r = skill_image(ret_skill, &image, err);
+    if (r < 0)
+        return r;
+    return needs_check(tar, ret_archive, &image, ret_skill) < 0 ? err_no_memory(err) : 0;
+}
+
 int skill_lint(const struct cli *cli, const struct options *options)
 {
     __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
     __attribute__((cleanup(skill_finish))) struct skill skill = {0};
     _cleanup_skill_strings_ struct skill_strings errors = {0};
     struct err err = {0};
-    int result = skill_load(options->args[0], -1, &archive, &skill, &err), status = CLI_OK;
+    int result = load(options->args[0], &archive, &skill, &err), status = CLI_OK;
 
     (void)cli;
     if (result < 0)

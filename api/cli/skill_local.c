@@ -6,28 +6,34 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const struct verb skill_verbs[] = {
     {
         .name = "push",
-        .args = "PATH",
-        .summary = "register a skill",
-        .text = "Registers a skill at the daemon: a folder with a SKILL.md, or a zip or tar of "
-                "one. The same name and version with the same content may be pushed again; "
-                "other content needs another version.",
-        .examples = "skill push examples/word-counter\n",
-        .options = OPTION_FORMAT,
+        .args = "PATH … [--replace]",
+        .summary = "register skills",
+        .text =
+            "Registers skills at the daemon, each a folder with a SKILL.md, or a zip or tar of "
+            "one. Of a folder without a SKILL.md those of its folders are registered that have "
+            "one, or that its .skills or skills has. One that fails does not keep the others "
+            "back.\n"
+            "The same name and version with the same content may be pushed again; other "
+            "content needs another version, or --replace, which is refused while an execution "
+            "of what it replaces waits or runs. A skill whose SKILL.md has no version is "
+            "registered as 1.0.0, each time: the content before stays as "
+            "NAME@sha256:DIGEST.\n"
+            "With -o json each skill's answer is a line.",
+        .examples = "skill push examples/word-counter\nskill push .skills\n",
+        .options = OPTION_FORMAT | OPTION_REPLACE,
         .n_args = 1,
+        .n_more = VERBS_ANY_NUMBER,
         .run = skill_push,
     },
     {
@@ -44,7 +50,7 @@ const struct verb skill_verbs[] = {
         .args = "NAME[@VERSION]",
         .summary = "show one with its instructions",
         .text = "Shows a registered skill with its files and instructions; without a version "
-                "the one registered last.",
+                "the one registered last. sha256:DIGEST is a version as well.",
         .examples = "skill show word-counter@1.0.0\n",
         .options = OPTION_FORMAT,
         .n_args = 1,
@@ -66,14 +72,35 @@ const struct verb skill_verbs[] = {
         .args = "PATH [--strict]",
         .summary = "check one without registering it",
         .text = "Checks a skill as a push would, without a daemon. Exit status 1 when it would "
-                "be refused. With --strict it must pass the Agent Skills specification's own "
+                "be refused; what the image does not have is a warning. With --strict it must "
+                "pass the "
+                "Agent Skills specification's own "
                 "validator, rule for rule: then fields of skillvm's own (version, lang, "
                 "entry_point, timeout, resources, image, network, input_schema) are errors "
-                "too. Names may be of any script and are compared in NFKC.",
+                "too, and tags, anchors, a byte order mark and empty lines before the "
+                "front matter. Names may be of any script and are compared in NFKC.",
         .examples = "skill lint my-skill --strict\n",
         .options = OPTION_FORMAT | OPTION_STRICT | OPTION_OFFLINE,
         .n_args = 1,
         .run = skill_lint,
+    },
+    {
+        .name = "inspect",
+        .args = "SKILL",
+        .summary = "show what one needs",
+        .text = "Reads a skill and runs nothing of it: a path of this machine (a folder, zip "
+                "or tar) "
+                "or the name of a registered one, NAME[@VERSION]. Shows what its Python "
+                "imports and "
+                "where that comes from (the standard library, the image, the skill itself; or "
+                "missing), the programs that it starts by name, what it asks for in "
+                "requirements.txt, PEP 723 and SKILL.md, hosts in URLs, and what looks like a "
+                "secret, masked. What the image does not have is a warning with a remedy, as "
+                "at a push.",
+        .examples = "skill inspect my-skill\nskill inspect word-counter@1.0.0 -o json\n",
+        .options = OPTION_FORMAT,
+        .n_args = 1,
+        .run = skill_inspect,
     },
     {
         .name = "package",
@@ -88,30 +115,41 @@ const struct verb skill_verbs[] = {
     },
     {
         .name = "init",
-        .args = "NAME",
+        .args = "NAME [--lang python|bash]",
         .summary = "begin a new one",
-        .text = "Makes the folder NAME with a SKILL.md and a main.py to begin with.",
-        .examples = "skill init my-skill && skillvm run ./my-skill\n",
-        .options = OPTION_FORMAT | OPTION_OFFLINE,
+        .text =
+            "Makes the folder NAME with a SKILL.md, a main.py or main.sh, and a test of it, "
+            "all of which work as they are.",
+        .examples = "skill init my-skill && skillvm skill test my-skill\n"
+                    "skill init my-script --lang bash\n",
+        .options = OPTION_FORMAT | OPTION_LANG | OPTION_OFFLINE,
         .n_args = 1,
         .run = skill_init,
     },
+    {
+        .name = "test",
+        .args = "[PATH]",
+        .summary = "run the tests that one has",
+        .text =
+            "Runs a skill, the folder PATH or the one this is, once for each file tests/*.json "
+            "in it, and says where a result is not what the file expects. A file is an object "
+            "such as\n"
+            "  {\"input\": {\"name\": \"Ada\"},\n"
+            "   \"expect\": {\"output\": {\"greeting\": \"Hello, Ada!\"}, \"files\": "
+            "[\"card.txt\"]}}\n"
+            "Of the output what is expected has to be there, and more may be; the files have "
+            "to "
+            "be there; \"status\" is success unless it says otherwise, and \"exit_code\" any. "
+            "Beside input there may be args, env, script, module, timeout, and input files, as "
+            "{\"NAME\": \"PATH\"} with a path in the skill. Without a daemon one is started, "
+            "used and stopped. Exit status 1 when a test fails.",
+        .examples = "skill test my-skill\nskill test -o json\n",
+        .options = OPTION_FORMAT | OPTION_HOST,
+        .n_more = 1,
+        .run = skill_test,
+    },
     {.name = NULL},
 };
-
-/* Prints what was made, as lines or as a JSON array. */
-static int print_paths(const struct options *options, char *const *paths, int n)
-{
-    cJSON *json = options->json ? cJSON_CreateArray() : NULL;
-
-    for (int i = 0; i < n; i++) {
-        if (options->json)
-            cJSON_AddItemToArray(json, cJSON_CreateString(paths[i]));
-        else
-            puts(paths[i]);
-    }
-    return options->json ? verbs_print_tree(json) : CLI_OK;
-}
 
 /* The zip's name in the folder it goes to, or NULL without memory. */
 static char *zip_name(const struct skill *skill, const char *dir)
@@ -119,7 +157,7 @@ static char *zip_name(const struct skill *skill, const char *dir)
     char *name = NULL;
 
     if (asprintf(&name, "%s/%s-%s.zip", dir ? dir : ".", skill->name,
-                 skill->version ? skill->version : "0.0.0") < 0)
+                 skill->version ? skill->version : SKILL_VERSION_NONE) < 0)
         return NULL;
     return name;
 }
@@ -157,79 +195,5 @@ int skill_package(const struct cli *cli, const struct options *options)
 
     (void)cli;
     return package(options, &skill, &name, &err) < 0 ? verbs_failed(&err)
-                                                     : print_paths(options, &name, 1);
-}
-
-static int write_file(int dir_fd, const char *name, struct err *err, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static int write_file(int dir_fd, const char *name, struct err *err, const char *format, ...)
-{
-    _cleanup_fd_ int fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-    va_list args;
-
-    va_start(args, format);
-    int n = fd < 0 ? -1 : vdprintf(fd, format, args);
-    va_end(args);
-    return n < 0 ? err_set_errno(err, errno, "cannot write %s", name) : 0;
-}
-
-/* The specification's name: lower-case letters, digits and single hyphens. */
-static bool good_name(const char *name)
-{
-    size_t len = strlen(name);
-
-    return len > 0 && len <= 64 &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && name[0] != '-' &&
-           name[len - 1] != '-' && !strstr(name, "--");
-}
-
-int skill_init(const struct cli *cli, const struct options *options)
-{
-    static const char skill_md[] =
-        "---\n"
-        "name: %s\n"
-        "description: Says hello to the name it is given. Use it when someone wants a "
-        "greeting.\n"
-        "metadata:\n"
-        "  version: \"0.1.0\"\n"
-        "---\n"
-        "# %s\n"
-        "\n"
-        "Give it `{\"name\": \"Ada\"}`. It answers with `{\"greeting\": \"Hello, Ada!\"}`.\n";
-    static const char main_py[] =
-        "import json\n"
-        "import os\n"
-        "import sys\n"
-        "\n"
-        "request = json.load(sys.stdin)\n"
-        "answer = {\"greeting\": f\"Hello, {request.get('name', 'world')}!\"}\n"
-        "with open(os.environ[\"SANDBOX_OUTPUT\"], \"w\") as f:\n"
-        "    json.dump(answer, f)\n";
-    const char *name = options->args[0];
-    _cleanup_fd_ int dir = -1;
-    struct err err = {0};
-
-    (void)cli;
-    if (!good_name(name))
-        return help_usage_error("skill",
-                                "a skill's name has up to 64 lower-case letters, digits and "
-                                "single hyphens between them");
-    if (mkdir(name, 0755) < 0 || (dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        (void)err_set_errno(&err, errno, "cannot make the folder %s", name);
-    else if (write_file(dir, "SKILL.md", &err, skill_md, name, name) == 0)
-        (void)write_file(dir, "main.py", &err, "%s", main_py);
-    if (err.code)
-        return verbs_failed(&err);
-    if (options->json) {
-        char skill_path[128], main_path[128];
-
-        (void)snprintf(skill_path, sizeof(skill_path), "%s/SKILL.md", name);
-        (void)snprintf(main_path, sizeof(main_path), "%s/main.py", name);
-        return print_paths(options, (char *[]){skill_path, main_path}, 2);
-    }
-    printf("made %s/SKILL.md and %s/main.py; try it:\n"
-           "  skillvm run ./%s --input '{\"name\": \"Ada\"}'\n",
-           name, name, name);
-    return CLI_OK;
+                                                     : skill_print_paths(options, &name, 1);
 }

@@ -5,48 +5,10 @@
 #include "api/cli/skill_verbs.h"
 #include "api/cli/table.h"
 #include "base/cleanup.h"
-#include "base/fd.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
-
-static void print_warnings(const cJSON *json)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach(item, verbs_member(json, "warnings")) {
-        if (cJSON_IsString(item))
-            cli_say("warning: %s", item->valuestring);
-    }
-}
-
-static void print_pushed(const cJSON *json)
-{
-    const char *digest = verbs_text(json, "digest");
-    char skill[VERBS_SKILL_SIZE];
-
-    print_warnings(json);
-    show_text(stdout, verbs_skill(json, skill));
-    show_text(stdout, "  ");
-    (void)snprintf(skill, sizeof(skill), "%.12s\n", digest ? digest : "");
-    show_text(stdout, skill);
-}
-
-int skill_push(const struct cli *cli, const struct options *options)
-{
-    struct skillvm_error error;
-    _cleanup_fd_ int fd = -1;
-    char *json = NULL;
-    int result = skillvm_open_skill(options->args[0], &fd, &error);
-
-    if (result < 0) {
-        cli_say("%s", error.message);
-        return CLI_FAILED;
-    }
-    result = skillvm_push_skill(cli->client, fd, &json, &error);
-    return verbs_print(cli, options, result, &error, json, print_pushed);
-}
 
 static void print_list(const cJSON *json)
 {
@@ -121,6 +83,8 @@ int skill_show(const struct cli *cli, const struct options *options)
     if (!name)
         return verbs_no_memory();
     result = skillvm_get_skill(cli->client, name, version, &json, &error);
+    if (result < 0)
+        return remote_failed_skill(cli, &error, name);
     return verbs_print(cli, options, result, &error, json, print_skill);
 }
 
@@ -136,6 +100,6 @@ int skill_rm(const struct cli *cli, const struct options *options)
         return help_usage_error("skill", "say which version: %s@VERSION, or %s@latest",
                                 options->args[0], options->args[0]);
     if (skillvm_remove_skill(cli->client, name, version, &error) < 0)
-        return remote_failed(cli, &error);
+        return remote_failed_skill(cli, &error, name);
     return CLI_OK;
 }

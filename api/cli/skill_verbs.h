@@ -5,14 +5,20 @@
 
 #include "api/cli/verbs.h"
 #include "api/skill/archive.h"
+#include "api/skill/image_manifest.h"
 
 int skill_push(const struct cli *cli, const struct options *options);
 int skill_list(const struct cli *cli, const struct options *options);
 int skill_show(const struct cli *cli, const struct options *options);
 int skill_rm(const struct cli *cli, const struct options *options);
+int skill_inspect(const struct cli *cli, const struct options *options);
 int skill_lint(const struct cli *cli, const struct options *options);
 int skill_package(const struct cli *cli, const struct options *options);
 int skill_init(const struct cli *cli, const struct options *options);
+int skill_test(const struct cli *cli, const struct options *options);
+
+/* Prints what was made, as lines or as a JSON array. Returns the exit status. */
+int skill_print_paths(const struct options *options, char *const *paths, int n);
 
 /*
  * Loads a skill of this machine as the daemon would; its canonical tar goes to tar_fd unless
@@ -20,5 +26,9 @@ int skill_init(const struct cli *cli, const struct options *options);
  */
 int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
                struct skill *ret_skill, struct err *err);
+/* What a skill finds in its image as this installation has it. 0 with *ret the caller's to
+ * finish, or -errno.
+ */
+int skill_image(const struct skill *skill, struct image_manifest *ret, struct err *err);
 
 #endif

@@ -30,6 +30,15 @@ const struct verb *verbs_find(const struct verb *verbs, const char *name)
     return verbs->name ? verbs : NULL;
 }
 
+const char *verbs_hint(const struct verb *verbs, const char *name, char out[NEAREST_HINT_SIZE])
+{
+    struct nearest nearest = nearest_init(name);
+
+    for (; verbs->name; verbs++)
+        nearest_offer(&nearest, verbs->name);
+    return nearest_hint(&nearest, out);
+}
+
 /* Fills in cli as far as the verb has it. 0, or -errno with err. */
 static int find(struct cli *cli, const struct cli_globals *globals, const struct verb *verb,
                 struct err *err)
@@ -69,7 +78,7 @@ static int run_verb(struct cli_globals *globals, const char *command, const stru
 
 int verbs_main(struct cli_globals *globals, const struct verb *command, int argc, char **argv)
 {
-    char program[] = "skillvm";
+    char program[] = "skillvm", hint[NEAREST_HINT_SIZE];
     const struct verb *verb;
 
     argv[0] = program;
@@ -83,8 +92,8 @@ int verbs_main(struct cli_globals *globals, const struct verb *command, int argc
         return help_print_verb(command->name, command);
     verb = verbs_find(command->verbs, argv[1]);
     if (!verb)
-        return help_usage_error(command->name, "there is no `skillvm %s %s`", command->name,
-                                argv[1]);
+        return help_usage_error(command->name, "there is no `skillvm %s %s`%s", command->name,
+                                argv[1], verbs_hint(command->verbs, argv[1], hint));
     argv[1] = program;
     return run_verb(globals, command->name, verb, argc - 1, argv + 1);
 }
@@ -152,7 +161,11 @@ const char *verbs_skill(const struct cJSON *json, char *out)
 {
     const char *name = verbs_text(json, "name"), *version = verbs_text(json, "version");
 
-    (void)snprintf(out, VERBS_SKILL_SIZE, "%s@%s", name ? name : "", version ? version : "");
+    if (json && !name)
+        (void)snprintf(out, VERBS_SKILL_SIZE, "(code)");
+    else
+        (void)snprintf(out, VERBS_SKILL_SIZE, "%s@%s", name ? name : "",
+                       version ? version : "");
     return out;
 }
 

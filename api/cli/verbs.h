@@ -9,8 +9,10 @@
 #include "api/cli/cli.h"
 #include "api/cli/options.h"
 #include "base/err.h"
+#include "base/nearest.h"
 
 #define VERBS_SKILL_SIZE 512u
+#define VERBS_ANY_NUMBER 1000000 /* of arguments: the kernel takes fewer */
 
 struct cJSON;
 struct skillvm_error;
@@ -46,6 +48,9 @@ extern const struct verb exec_verbs[], key_verbs[], skill_verbs[], tenant_verbs[
 /* The one of this name, or NULL. */
 const struct verb *verbs_find(const struct verb *verbs, const char *name);
 
+/* The end of a message on a name that none of them has, as of nearest_hint(). */
+const char *verbs_hint(const struct verb *verbs, const char *name, char out[NEAREST_HINT_SIZE]);
+
 /* Runs a command with its verb in argv[1], where it has some. Returns the exit status. */
 int verbs_main(struct cli_globals *globals, const struct verb *command, int argc, char **argv);
 
@@ -68,7 +73,8 @@ int verbs_print_tree(struct cJSON *json);
 /* The member of a JSON object, or NULL; as a string, or NULL. */
 const struct cJSON *verbs_member(const struct cJSON *json, const char *key);
 const char *verbs_text(const struct cJSON *json, const char *key);
-/* "NAME@VERSION" of a JSON object, in out (VERBS_SKILL_SIZE bytes). Returns out. */
+/* "NAME@VERSION" of a JSON object, "(code)" for code without a skill, in out (VERBS_SKILL_SIZE
+ * bytes). Returns out. */
 const char *verbs_skill(const struct cJSON *json, char *out);
 /* Adds a string member where text is not NULL. False without memory. */
 bool verbs_add_text(struct cJSON *json, const char *key, const char *text);

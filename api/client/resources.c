@@ -43,14 +43,26 @@ static int fetch_at(struct skillvm *client, const struct skillvm_request *reques
     return fetch_path(client, request, &path, ret_body, ret_len, error);
 }
 
-int skillvm_push_skill(struct skillvm *client, int fd, char **ret_json,
-                       struct skillvm_error *error)
+static int push(struct skillvm *client, const char *path, int fd, char **ret_json,
+                struct skillvm_error *error)
 {
     const struct skillvm_upload upload = {.fd = fd};
     const struct skillvm_request request = {
-        .path = "/v1/skills", .upload = &upload, .timeout_ms = CLIENT_LONG_WAIT_MS};
+        .path = path, .upload = &upload, .timeout_ms = CLIENT_LONG_WAIT_MS};
 
     return client_fetch(client, &request, ret_json, NULL, error);
+}
+
+int skillvm_push_skill(struct skillvm *client, int fd, char **ret_json,
+                       struct skillvm_error *error)
+{
+    return push(client, "/v1/skills", fd, ret_json, error);
+}
+
+int skillvm_replace_skill(struct skillvm *client, int fd, char **ret_json,
+                          struct skillvm_error *error)
+{
+    return push(client, "/v1/skills?replace=true", fd, ret_json, error);
 }
 
 int skillvm_list_skills(struct skillvm *client, char **ret_json, struct skillvm_error *error)

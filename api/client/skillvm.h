@@ -139,9 +139,13 @@ int skillvm_open_skill(const char *path, int *ret_fd, struct skillvm_error *erro
 /* Registers the archive in fd, from its beginning. Gives {"name","version","digest",…}. */
 int skillvm_push_skill(struct skillvm *client, int fd, char **ret_json,
                        struct skillvm_error *error);
+/* The same in the place of what its version has, unless an execution of that waits or runs. */
+int skillvm_replace_skill(struct skillvm *client, int fd, char **ret_json,
+                          struct skillvm_error *error);
 /* Gives an array of the registered skills. */
 int skillvm_list_skills(struct skillvm *client, char **ret_json, struct skillvm_error *error);
-/* Gives one skill with its instructions. version NULL: the one registered last. */
+/* Gives one skill with its instructions. version NULL: the one registered last; also
+ * "sha256:DIGEST". */
 int skillvm_get_skill(struct skillvm *client, const char *name, const char *version,
                       char **ret_json, struct skillvm_error *error);
 int skillvm_remove_skill(struct skillvm *client, const char *name, const char *version,
@@ -164,10 +168,11 @@ struct skillvm_events {
 };
 
 /*
- * Runs a skill and waits for its end. request is the JSON of POST /v1/executions; where
- * archive_fd is not -1, the skill is the archive in it and is not registered. events may be
- * NULL. Gives the result's JSON where ret_result is not NULL. A skill that failed is a success
- * here: the result's "status" says so. With "async": true it does not wait, and the result is
+ * Runs a skill, or code, and waits for its end. request is the JSON of POST /v1/executions,
+ * such as {"skill":"word-counter"} or {"code":"print(1)","lang":"python"}; where archive_fd is
+ * not -1, the skill is the archive in it and is not registered. events may be NULL. Gives the
+ * result's JSON where ret_result is not NULL. A skill that failed is a success here: the
+ * result's "status" says so. With "async": true it does not wait, and the result is
  * {"execution_id","status"}.
  */
 int skillvm_run(struct skillvm *client, const char *request, int archive_fd,

@@ -136,6 +136,14 @@ class Api(unittest.TestCase):
         self.expect_error(self.http.delete("/v1/skills/shown/1.0.0"), 404, "not_found")
         self.assertEqual(self.http.get("/v1/skills/shown/2.0.0").status, 200)
 
+    def test_inspect(self):
+        self.push(skill("seen", "1.0.0"))
+        seen = self.http.get("/v1/skills/seen/1.0.0/inspect").json
+        self.assertEqual((seen["name"], seen["version"], seen["image"]), ("seen", "1.0.0", None))
+        self.assertEqual({one["from"] for one in seen["imports"]} - {"unknown"}, set())
+        self.expect_error(self.http.get("/v1/skills/seen/9.9.9/inspect"), 404, "not_found")
+        self.expect_error(self.http.get("/v1/skills/%20/1/inspect"), 400)
+
     # Executions
 
     def test_run(self):
@@ -166,10 +174,25 @@ class Api(unittest.TestCase):
             self.assertEqual((answer.status, answer.json["status"]), (200, status), fake)
             self.assertTrue(answer.json["error"], fake)
 
+    def test_code(self):
+        answer = self.http.post("/v1/executions", {"code": "print(1)", "lang": "python",
+                                                   "input": {"n": 1}})
+        self.assertEqual((answer.status, answer.json["output"]["input"]), (200, {"n": 1}))
+        self.assertEqual((answer.json["skill"]["name"], answer.json["skill"]["version"]),
+                         (None, None))
+        where = answer.headers["Location"]
+        self.assertEqual(self.http.get(where).body, answer.body)
+        first = self.http.get("/v1/executions?limit=1").json["executions"][0]
+        self.assertEqual(first["skill"], answer.json["skill"])
+        self.expect_error(self.http.post("/v1/executions", {"code": "x", "skill": "demo"}), 400)
+        self.expect_error(self.http.post("/v1/executions", {"code": "x", "lang": "go"}), 400)
+        self.expect_error(self.http.post("/v1/executions", {"code": "#" * (256 * 1024 + 1)}), 413,
+                          "too_large")
+
     def test_bad_requests(self):
         for body in ("this is not json", "", "[]", '{"input":{}}', '{"skill":""}',
                      '{"skill":"../x"}', '{"skill":"demo","version":"../1"}', '{"skill":7}',
-                     '{"skill":"demo","nonsense":1}', '{"skill":"demo","env":{"PATH":"/"}}',
+                     '{"skill":"demo","nonsense":1}', '{"skill":"demo","env":{"A=B":"/"}}',
                      '{"skill":"demo","timeout":-1}', '{"skill":"demo","async":"yes"}'):
             self.expect_error(self.http.post("/v1/executions", body, headers={
                 "Content-Type": "application/json"}), 400, "bad_request")
@@ -177,6 +200,14 @@ class Api(unittest.TestCase):
         self.expect_error(self.http.post("/v1/executions", "x", headers={
             "Content-Type": "text/plain"}), 415, "unsupported_type")
         self.expect_error(self.run_skill(input="x" * (20 << 20)), 413, "too_large")
+
+    def test_as_others_send_it(self):
+        result = self.run_skill(version="", entrypoint="main.py", input=None,
+                                env={"PATH": "/", "PYTHONUNBUFFERED": "1"}).json
+        self.assertEqual((result["status"], result["output"]["input"]), ("success", {}))
+        self.assertEqual(len(result["warnings"]), 1)
+        self.assertIn("PATH", result["warnings"][0])
+        self.assertEqual(self.http.get("/v1/files?session_id=s&execution_id=e").json, [])
 
     def test_async_and_repeated(self):
         answer = self.run_skill(**{"async": True, "idempotency_key": "k1"})

@@ -55,10 +55,34 @@ class PythonClient(unittest.TestCase):
             self.client.delete_skill("other", "2.0")
         self.assertEqual(caught.exception.code, "not_found")
 
+    def test_code(self):
+        result = self.client.run(code="print(1)", input={"n": 1})
+        self.assertTrue(result.ok)
+        self.assertEqual(result.output["input"], {"n": 1})
+        self.assertIsNone(result.raw["skill"]["name"])
+        last = list(self.client.stream(code="ls", lang="bash"))[-1].result
+        self.assertIn("main.sh", last.output["run"].values())
+        started = self.client.start(code="x", env={"FAKE": "exit", "FAKE_DATA": "3"})
+        self.assertEqual(self.client.wait(started).exit_code, 3)
+        called = self.client.call_tool("run_code", {"code": "x", "args": ["one"]})
+        self.assertIn("one", called.output["run"].values())
+        with self.assertRaises(skillvm.APIError) as caught:
+            self.client.run("demo", code="x")
+        self.assertEqual(caught.exception.status, 400)
+        with self.assertRaises(skillvm.APIError):
+            self.client.run()
+
     def test_a_folder_without_skill_md(self):
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaises(FileNotFoundError):
                 self.client.push_skill(folder)
+
+    def test_a_folder_with_files_without_a_time(self):
+        """As images without times have them: a zip's begin in 1980."""
+        with tempfile.TemporaryDirectory() as folder:
+            skill = stand_in.skill_folder(folder, "timeless")
+            os.utime(skill / "SKILL.md", (0, 0))
+            self.assertEqual(self.client.push_skill(skill)["name"], "timeless")
 
     def test_run(self):
         result = self.client.run("demo", input={"k": [1, "ä"]}, timeout=5)

@@ -18,6 +18,14 @@ import stand_in  # noqa: E402  after FAKE_VMM was set
 import skillvm  # noqa: E402  found by stand_in
 
 LENGTHS = ["C", "F", "K", "cm", "ft", "g", "in", "kg", "km", "lb", "m", "mi", "mm", "oz", "t", "yd"]
+FILES = {
+    "type": "array",
+    "description": "Files that the script finds in /sandbox/in, each by its name; the content is "
+                   "text, base64, or the uri of a file that an earlier call left",
+    "items": {"type": "object", "properties": {
+        "name": {"type": "string"}, "text": {"type": "string"}, "base64": {"type": "string"},
+        "uri": {"type": "string"}}},
+}
 CONVERTER = {
     "type": "object",
     "properties": {
@@ -38,6 +46,7 @@ CONVERTER = {
                  "description": "only those of this kind. With the command units."},
         "names_only": {"type": "boolean", "default": False,
                        "description": "leave their kinds out. With the command units."},
+        "files": FILES,
     },
     "required": ["command"],
     "additionalProperties": False,
@@ -49,6 +58,12 @@ SEVERAL = {
                       'print(sum(p.parse_args().numbers))\n',
     "scripts/shout.sh": "tr a-z A-Z\n",
     "scripts/files.sh": 'cat "$SANDBOX_INPUT_DIR/words.txt"\n',
+    "scripts/plain.py": 'import sys\nprint(sys.argv[1:], sys.stdin.read())\n',
+    "scripts/copy.sh": 'cp "$SANDBOX_INPUT_DIR"/*.* "$SANDBOX_FILES_DIR"\n',
+    "scripts/common.py": 'def double(n):\n    return 2 * n\n',
+    "scripts/twice.py": 'import argparse\nfrom scripts.common import double\n'
+                        'p = argparse.ArgumentParser()\np.add_argument("n", type=int)\n'
+                        'print(double(p.parse_args().n))\n',
     "scripts/helper.py": 'import sys, helping\nprint(helping.word())\n',
     "scripts/helping/__init__.py": 'def word():\n    return "helped"\n',
 }
@@ -85,12 +100,16 @@ class Tools(unittest.TestCase):
         self.assertEqual(openai["unit-converter"], CONVERTER)
         self.assertEqual(openai, anthropic)
         self.assertEqual(openai, mcp)
-        self.assertEqual(sorted(openai), ["several__add", "several__files", "several__helper",
-                                          "several__shout", "text-stats-bash", "unit-converter", "word-counter"])
+        self.assertEqual(sorted(openai), [
+            "run_code", "several__add", "several__common", "several__copy", "several__files",
+            "several__helper", "several__plain", "several__shout", "several__twice",
+            "text-stats-bash", "unit-converter", "word-counter"])
         self.assertEqual(openai["several__add"]["properties"], {
-            "numbers": {"type": "array", "items": {"type": "integer"}, "minItems": 1}})
+            "numbers": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
+            "files": FILES})
         for name in ("several__shout", "several__helper", "text-stats-bash"):
             self.assertIs(openai[name]["additionalProperties"], True, name)
+            self.assertEqual(sorted(openai[name]["properties"]), ["args", "files", "stdin"])
 
     def test_calls(self):
         call = self.client.call_tool
@@ -113,6 +132,31 @@ class Tools(unittest.TestCase):
         sent = self.client.upload(path)
         answer = self.client.call_tool("several__files", {}, files=[sent["id"]])
         self.assertEqual(answer.stdout, "one two three")
+
+    def test_what_says_nothing_of_itself(self):
+        answer = self.client.call_tool("several__plain", {"args": ["-n", "a b"], "stdin": "\u00e4\n"})
+        self.assertEqual(answer.stdout, "['-n', 'a b'] \u00e4\n\n")
+        answer = self.client.call_tool("several__plain", {"args": ["x"], "n": 1})
+        self.assertEqual(answer.stdout, "['x'] {\"n\":1}\n")
+        self.assertEqual(self.client.call_tool("several__shout", {"stdin": "ab"}).stdout, "AB")
+
+    def test_a_script_that_imports_its_own_package(self):
+        self.assertEqual(self.client.call_tool("several__twice", {"n": 21}).output, 42)
+
+    def test_files_of_a_call(self):
+        call = self.client.call_tool
+        answer = call("several__files", {"files": [{"name": "words.txt", "text": "\u00e4 b"}]})
+        self.assertEqual(answer.stdout, "\u00e4 b")
+        copied = call("several__copy", {"files": [
+            {"name": "a.bin", "base64": "AP+A"}, {"name": "words.txt", "text": "left"}]})
+        self.assertEqual(sorted(copied.files), ["a.bin", "words.txt"])
+        left = f"execution://{copied.execution_id}/files/"
+        answer = call("several__files", {"files": [{"uri": left + "words%2Etxt"}]})
+        self.assertEqual(answer.stdout, "left")
+        answer = call("several__files", {"files": [{"uri": left + "words.txt",
+                                                    "name": "old/words.txt"},
+                                                   {"name": "words.txt", "text": "new"}]})
+        self.assertEqual(answer.stdout, "new")
 
     def test_refusals_name_the_argument(self):
         for arguments, reason in (

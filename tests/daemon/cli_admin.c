@@ -119,12 +119,17 @@ static void keys_speak_for_a_tenant(void **state)
     expect("skill show mine", 125, "(not_found)");
     expect("--as own skill show mine", 0, "# mine");
     expect("skill list --as own", 0, "mine  0.1.0");
-    expect("skill list --as nobody", 125, "names no tenant");
+    expect("skill list --as nobody", 125,
+           "names no tenant (not_found); there are own, default\n");
+    expect("skill show none --as own", 125, "there is no skill named none (not_found)");
+    assert_null(strstr(printed, "there are"));
+    expect("skill list --as nobody --key @own.key", 125, "(forbidden)\n");
     expect("skill list --as default --key @own.key", 125, "(forbidden)");
     expect("tenant list --key @own.key", 125,
-           "(unauthorized); the key of --key may not do this");
+           "this is the operator's (unauthorized); the key is that of --key");
     expect("version; SKILLVM_API_KEY=sk-none skillvm skill list", 125,
-           "(unauthorized); the key of SKILLVM_API_KEY may not do this");
+           "the key is wrong: nobody has it, it was revoked, or its tenant is disabled "
+           "(unauthorized); the key is that of SKILLVM_API_KEY");
     expect("version; skillvm skill list --key \"$(cat own.key)\"", 0,
            "warning: others on this machine can see a key");
     expect("version; skillvm key revoke "

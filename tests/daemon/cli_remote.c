@@ -114,7 +114,7 @@ static void executions(void **state)
            "\"status\":\"success\"");
     expect("curl -s -H \"Authorization: Bearer $SKILLVM_API_KEY\" $SKILLVM_SERVER\"v1/files\"",
            0, "[]");
-    expect("head -c 9M /dev/urandom >bulk && mkdir big && cp mine/* big/ && mv bulk big/ && "
+    expect("head -c 9M /dev/urandom >bulk && mkdir big && cp -r mine/* big/ && mv bulk big/ && "
            "sed -i s/mine/big/ big/SKILL.md && skillvm run ./big --file big/bulk -o json && "
            "skillvm skill push big && rm -r big",
            0, "\"status\":\"success\"");
@@ -122,7 +122,17 @@ static void executions(void **state)
     expect("truncate -s 300M big && skillvm run mine --file big; rm big", 0, "(too_large)");
     expect("head -c 300M /dev/zero | skillvm run mine --file /dev/stdin", 125, "too");
     expect("skillvm run mine --file nowhere", 125, "cannot open the file \"nowhere\"");
-    expect("skillvm run mine --file mine", 125, "is a folder");
+    expect("mkdir -p plain deep/er && printf -- '---\\ndescription: d\\n---\\n' "
+           ">plain/SKILL.md && "
+           "echo exit >plain/main.sh && echo 12345 > deep/er/five && echo > deep/one && "
+           "ln -s one deep/link && skillvm run ./plain -i 1 --file deep -f in=deep/ --json",
+           0, "\"deep/er/five\":[6,");
+    expect("skillvm run ./plain -i 1 --file deep -f in=deep/ --json", 0, "\"in/link\":[1,");
+    expect("cd deep/er && skillvm run ../../plain -i 1 --file . --json", 0, "\"er/five\":[6,");
+    expect("mkfifo deep/pipe && skillvm run mine --file deep", 125, "neither a file nor");
+    expect("ln -sf nowhere deep/pipe && skillvm run mine --file deep", 125, "deep/pipe");
+    expect("rm -r deep plain && skillvm run mine -f deep", 125,
+           "cannot open the file \"deep\"");
     expect("skillvm run mine -f key -f key", 125, "key");
 }
 
@@ -158,9 +168,12 @@ static void keys(void **state)
            "(unauthorized); give a key with SKILLVM_API_KEY or --key @FILE\n");
     expect("SKILLVM_API_KEY= SKILLBOX_API_KEY=$(cat key) skillvm skill list", 0, "mine");
     expect("SKILLBOX_SERVER_URL=$SKILLVM_SERVER SKILLVM_SERVER= skillvm skill list", 0, "mine");
-    expect("SKILLVM_API_KEY=sk-wrong skillvm run mine", 125, "key of SKILLVM_API_KEY");
+    expect("SKILLVM_API_KEY=sk-wrong skillvm run mine", 125,
+           "the key is wrong: nobody has it, it was revoked, or its tenant is disabled "
+           "(unauthorized); the key is that of SKILLVM_API_KEY");
     expect("SKILLVM_API_KEY= skillvm health", 0, "ready\n");
-    expect("skillvm tenant list", 125, "(unauthorized); the key of SKILLVM_API_KEY");
+    expect("skillvm tenant list", 125,
+           "operator's (unauthorized); the key is that of SKILLVM_API_KEY");
 }
 
 int main(void)

@@ -77,7 +77,14 @@ static void skills_come_and_go(void **state)
 {
     struct setting *s = *state;
 
-    expect(s, "skill init fresh", 0, "made fresh/SKILL.md");
+    expect(s, "skill init fresh", 0,
+           "made fresh/SKILL.md, fresh/main.py and fresh/tests/greeting.json; try it:\n");
+    expect(s, "skill init script --lang bash -o json", 0,
+           "[\"script/SKILL.md\",\"script/main.sh\",\"script/tests/greeting.json\"]\n");
+    expect(s, "skill lint script --strict", 0, "script is a good skill");
+    expect(s, "skill init other --lang ruby", 2,
+           "--lang is python, bash or shell, not \"ruby\"");
+    expect(s, "version && test ! -e other", 0, "");
     expect(s, "skill init fresh", 125, "cannot make the folder fresh");
     expect(s, "skill init Not--Good", 2, "single hyphens");
     expect(s, "skill lint fresh", 0, "fresh is a good skill");
@@ -109,6 +116,39 @@ static void skills_come_and_go(void **state)
     expect(s, "skill rm fresh", 2, "say which version");
     expect(s, "skill rm fresh@0.1.0", 0, "");
     expect(s, "skill rm fresh@latest", 125, "no skill named fresh");
+}
+
+/* Several paths, and folders of them; one that fails keeps no other back. */
+static void many_skills_are_pushed_at_once(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s,
+           "version && for n in one two six; do mkdir -p shelf/$n nest/.skills/$n "
+           "&& printf -- '---\nname: %s\ndescription: d\n---\n' $n > shelf/$n/SKILL.md "
+           "&& cp shelf/$n/SKILL.md nest/.skills/$n; done && mkdir shelf/none empty",
+           0, "");
+    expect(s, "skill push shelf", 0, "one@1.0.0");
+    assert_non_null(strstr(s->printed, "two@1.0.0"));
+    assert_non_null(strstr(s->printed, "six@1.0.0"));
+    expect(s, "skill push shelf/none shelf/one", 125, "\"shelf/none\" has no SKILL.md");
+    assert_non_null(strstr(s->printed, "one@1.0.0"));
+    expect(s, "version && echo more >> nest/.skills/two/SKILL.md", 0, "");
+    expect(s, "skill push nest", 0, "stays as two@sha256:");
+    assert_null(strstr(s->printed, "one@sha256:"));
+    expect(s, "skill push -o json shelf/one shelf/two | wc -l", 0, "2\n");
+    expect(s, "skill push empty", 125, "none of its folders has one");
+    expect(s, "skill list", 0, "sha256:");
+    expect(s, "version && sed -i 's/^name:/version: 2\\n&/' shelf/one/SKILL.md", 0, "");
+    expect(s, "skill push shelf/one", 0, "one@2");
+    expect(s, "version && echo more >> shelf/one/SKILL.md", 0, "");
+    expect(s, "skill push shelf/one shelf/six", 125, "shelf/one is not registered");
+    assert_non_null(strstr(s->printed, "--replace"));
+    assert_non_null(strstr(s->printed, "six@1.0.0"));
+    expect(s, "skill push --replace shelf/one", 0, "is gone");
+    expect(s, "version && rm -r shelf nest empty", 0, "");
+    expect(s, "skill rm two@latest", 0, "");
+    expect(s, "skill rm two@latest", 0, "");
 }
 
 static void executions_are_seen(void **state)
@@ -161,6 +201,147 @@ static void says_what_is_wrong(void **state)
     expect(s, "skill show", 2, "no fewer than 1");
     expect(s, "skill list --follow", 2, "has no option --follow");
     expect(s, "skill list -o xml", 2, "json or table");
+}
+
+static void what_was_meant_is_said(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "skill pus x", 2, "there is no `skillvm skill pus`; did you mean \"push\"?\n");
+    expect(s, "skil list", 2, "there is no command \"skil\"; did you mean \"skill\"?\n");
+    expect(s, "help rnu", 2, "there is no command \"rnu\"; did you mean \"run\"?\n");
+    expect(s, "frobnicate", 2, "there is no command \"frobnicate\"\n");
+    expect(s, "run dmeo", 125, "no skill named dmeo (not_found); did you mean \"demo\"?\n");
+    expect(s, "skill show demmo", 125, "demmo (not_found); did you mean \"demo\"?\n");
+    expect(s, "skill rm domo@1.0", 125, "domo (not_found); did you mean \"demo\"?\n");
+    expect(s, "skill rm demo@9", 125, "demo has no version 9 (not_found)\n");
+    expect(s, "--data empty --socket empty/sock run dmeo --host soft", 125,
+           "skillvm: there is no file or folder \"dmeo\", and no skill is registered; ");
+    assert_null(strstr(s->printed, "software host"));
+    expect(s, "version && test ! -e empty/softhost", 0, "");
+    expect(s, "run something-else", 125, "something-else (not_found)\n");
+    expect(s, "tenant create idle", 0, "idle");
+    expect(s, "run demo --as idle", 125,
+           "(not_found); none is: register one with `skillvm skill push`\n");
+    expect(s, "tenant rm idle", 0, "");
+    expect(s, "version && echo '{\"n\": 1}' >in.json", 0, "");
+    expect(s, "run demo --input in.json", 125,
+           "the input \"in.json\" is no JSON, but a file has that name: give it as "
+           "\"@in.json\"\n");
+    expect(s, "run demo --input @in.json", 0, "");
+    expect(s, "run demo --input out.json", 125, "the input: ");
+    assert_null(strstr(s->printed, "@out.json"));
+    expect(s, "version && echo '{' >in.json", 0, "");
+    expect(s, "run demo --input @in.json", 125, "the input: ");
+}
+
+/* Writes a test of the skill "tested", in place of the others; a shell's quotes are kept off.
+ */
+static void write_test(struct setting *s, const char *text)
+{
+    char command[1024];
+
+    (void)snprintf(command, sizeof(command),
+                   "version && rm -f tested/tests/* && cat >tested/tests/one.json <<'END'\n"
+                   "%s\nEND\n",
+                   text);
+    expect(s, command, 0, "");
+}
+
+static void a_skill_is_tested(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "skill init tested", 0, "skillvm skill test tested\n");
+    write_test(s, "{\"input\": {\"n\": 12345678901234567890}, \"env\": {\"FAKE\": \"files\"},"
+                  " \"args\": [\"a\"], \"timeout\": \"30s\","
+                  " \"expect\": {\"exit_code\": 0, \"files\": [\"sub/b.txt\"]}}");
+    expect(s, "skill test tested", 0, "ok    one  (");
+    assert_non_null(strstr(s->printed, "\n1 passed, 0 failed\n"));
+    expect(s, "skill test tested -o json", 0,
+           "{\"passed\":1,\"failed\":0,\"tests\":[{\"test\":\"one\",\"passed\":true,"
+           "\"execution_id\":\"exec_");
+    write_test(s, "{\"env\": {\"FAKE\": \"stdout\", \"FAKE_DATA\": \"{\\\"n\\\": [1, 2]}\"},"
+                  " \"expect\": {\"output\": {\"n\": [1, 3]}, \"files\": [\"a\"]}}");
+    expect(s, "skill test tested", 1, "FAIL  one  (");
+    assert_non_null(strstr(s->printed, "      output.n[1]: expected 3, got 2\n"
+                                       "      files: expected \"a\", there is none\n"
+                                       "0 passed, 1 failed\n"));
+    expect(s, "skill test tested -o json", 1,
+           "\"differences\":[\"output.n[1]: expected 3, got 2\",\"files: expected");
+    write_test(s, "{\"env\": {\"FAKE\": \"exit\", \"FAKE_DATA\": \"3\"}}");
+    expect(s, "skill test tested", 1, "      status: expected success, got failed: ");
+    assert_non_null(strstr(s->printed, "      | err\n"));
+    write_test(s, "{\"env\": {\"FAKE\": \"exit\", \"FAKE_DATA\": \"3\"},"
+                  " \"expect\": {\"status\": \"failed\", \"exit_code\": 3}}");
+    expect(s, "skill test tested", 0, "1 passed, 0 failed\n");
+}
+
+static void a_test_that_is_none_is_refused(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "skill init bare && rm -r bare/tests", 0, "");
+    expect(s, "skill test bare", 125, "cannot open the folder of tests \"bare/tests\"");
+    expect(s, "version && mkdir bare/tests && touch bare/tests/.x.json bare/tests/data.csv", 0,
+           "");
+    expect(s, "skill test bare", 125, "\"bare/tests\" has no test; each is a file NAME.json");
+    expect(s, "skill test nowhere", 125, "nowhere");
+    expect(s, "skill test tested/SKILL.md", 125, "is no folder");
+    write_test(s, "{\"input\": ");
+    expect(s, "skill test tested", 125, "tests/one.json: the input: ");
+    write_test(s, "[]");
+    expect(s, "skill test tested", 125, "tests/one.json: a test is an object");
+    write_test(s, "{\"expected\": {}}");
+    expect(s, "skill test tested", 125, "there is no \"expected\" in a test, but input args");
+    write_test(s, "{\"expect\": {\"outptu\": 1}}");
+    expect(s, "skill test tested", 125, "\"expect\" has \"outptu\", but takes output");
+    write_test(s, "{\"files\": {\"x\": \"../../secret\"}}");
+    expect(s, "skill test tested", 125, "\"..\"");
+    write_test(s, "{\"files\": {\"x\": \"none.txt\"}}");
+    expect(s, "skill test tested", 125, "cannot open the file \"tested/none.txt\"");
+    write_test(s, "{\"files\": {\"x\": \"main.py\"}}");
+    expect(s, "skill test tested", 0, "1 passed");
+    write_test(s, "{\"timeout\": \"soon\"}");
+    expect(s, "skill test tested", 125, "tests/one.json: ");
+}
+
+static void settings_are_for_a_daemon_that_is_started(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "up --config none.yaml", 125,
+           "cannot read the settings \"none.yaml\": No such file or directory\n");
+    expect(s, "up --config .", 125, "the settings \".\" are no regular file\n");
+    expect(s, "up --listen 8080", 125,
+           "--listen 8080: use an address and a port, such as 127.0.0.1:8080 or [::1]:8080\n");
+    expect(s, "up --listen 127.0.0.1:8080", 125, "already up (process ");
+    assert_non_null(strstr(s->printed, "`skillvm down` stops this one\n"));
+    expect(s, "version && echo 'limits: {}' >good.yaml", 0, "");
+    expect(s, "up --config good.yaml", 125, "already up (process ");
+    expect(s, "up", 0, "already up: process ");
+}
+
+static void a_folder_for_files_is_looked_at_first(void **state)
+{
+    struct setting *s = *state;
+    static const char list[] = "exec list -o json | jq -c '[.executions[].execution_id]'";
+    char before[sizeof(s->printed)];
+
+    expect(s, list, 0, "\"exec_");
+    memcpy(before, s->printed, sizeof(before));
+    expect(s, "version && touch taken", 0, "");
+    expect(s, "run demo -d taken", 125,
+           "cannot put files in \"taken\": \"taken\" is no folder");
+    expect(s, "run demo -d taken/below", 125,
+           "cannot make the folder \"taken/below\": Not a directory");
+    expect(s, "run demo -d ''", 125, "\"\" cannot be the name of a folder");
+    expect(s, list, 0, "");
+    assert_string_equal(before, s->printed);
+    expect(s, "run nothing -d made", 125, "(not_found)");
+    expect(s, "version && test ! -e made", 0, "");
+    expect(s, "run demo -d made/deep/", 0, "");
+    expect(s, "version && test -d made/deep", 0, "");
 }
 
 /* The lock of a software host's supervisor, in the data directory, as another process. */
@@ -252,8 +433,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(skills_come_and_go),
+        cmocka_unit_test(many_skills_are_pushed_at_once),
         cmocka_unit_test(executions_are_seen),
         cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(what_was_meant_is_said),
+        cmocka_unit_test(a_skill_is_tested),
+        cmocka_unit_test(a_test_that_is_none_is_refused),
+        cmocka_unit_test(settings_are_for_a_daemon_that_is_started),
+        cmocka_unit_test(a_folder_for_files_is_looked_at_first),
         cmocka_unit_test(a_daemon_of_no_host_is_shown_as_one),
         cmocka_unit_test(the_form_is_said_anywhere),
         cmocka_unit_test(what_cannot_be_written_is_a_failure),

@@ -9,6 +9,8 @@ skillvm_unit(cli_daemon apicli)
 skillvm_unit(cli_table apicli)
 skillvm_unit(cli_server apicli)
 skillvm_unit(cli_show apicli)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+skillvm_unit(cli_expected apicli PkgConfig::CJSON)
 
 # The words of the command line: its help, the completion for bash and the man page agree.
 add_test(NAME unit_cli_words COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/cli_words.py

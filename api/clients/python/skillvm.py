@@ -172,10 +172,14 @@ class Client:
 
     # Skills
 
-    def push_skill(self, path: PathLike) -> dict[str, Any]:
-        """Registers a skill: a folder with SKILL.md, or a zip or tar file."""
+    def push_skill(self, path: PathLike, replace: bool = False) -> dict[str, Any]:
+        """Registers a skill: a folder with SKILL.md, or a zip or tar file.
+
+        With replace it takes the place of what its version has, which is forgotten.
+        """
+        where = "/v1/skills?replace=true" if replace else "/v1/skills"
         with _open_skill(path) as archive:
-            return self._json("POST", "/v1/skills", archive, "application/octet-stream")
+            return self._json("POST", where, archive, "application/octet-stream")
 
     def validate_skill(self, path: PathLike) -> dict[str, Any]:
         """Checks a skill as push_skill would, and registers nothing."""
@@ -193,11 +197,12 @@ class Client:
 
     # Executions
 
-    def run(self, skill: str, *, timeout: Any = None, **request: Any) -> Result:
-        """Runs a registered skill and waits for its end.
+    def run(self, skill: str | None = None, *, timeout: Any = None, **request: Any) -> Result:
+        """Runs a registered skill, or code, and waits for its end.
 
         Keyword arguments are the fields of POST /v1/executions: version, input, env, script,
-        module, args, files, timeout (of the skill), limits, fresh, idempotency_key.
+        module, args, files, timeout (of the skill), limits, fresh, idempotency_key; and in place
+        of a skill code and lang ("python", the default, or "bash").
         """
         body = _request(request, skill=skill, timeout=timeout)
         return Result.from_json(self._json("POST", "/v1/executions", body))
@@ -210,14 +215,15 @@ class Client:
             body, kind = _multipart(parts)
             return Result.from_json(self._json("POST", "/v1/executions", body, kind))
 
-    def start(self, skill: str, *, timeout: Any = None, **request: Any) -> str:
+    def start(self, skill: str | None = None, *, timeout: Any = None, **request: Any) -> str:
         """Begins an execution and returns its id at once."""
         body = _request(request, skill=skill, timeout=timeout)
         body["async"] = True
         return self._json("POST", "/v1/executions", body)["execution_id"]
 
-    def stream(self, skill: str, *, timeout: Any = None, **request: Any) -> Iterator[Event]:
-        """Runs a skill and yields its events as they happen, the result last."""
+    def stream(self, skill: str | None = None, *, timeout: Any = None,
+               **request: Any) -> Iterator[Event]:
+        """Runs a skill, or code, and yields its events as they happen, the result last."""
         body = _request(request, skill=skill, timeout=timeout)
         return self._events("POST", "/v1/executions", body)
 
@@ -449,7 +455,8 @@ def _open_skill(path: PathLike) -> Iterator[BinaryIO]:
     if not (root / "SKILL.md").is_file():
         raise FileNotFoundError(f"no SKILL.md in {root}")
     zipped = io.BytesIO()
-    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as out:
+    # A zip's times begin in 1980; some images give their files none.
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as out:
         for file in sorted(root.rglob("*")):
             relative = file.relative_to(root)
             if file.is_file() and not any(part in (".git", "__pycache__")

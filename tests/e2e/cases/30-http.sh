@@ -160,11 +160,10 @@ import hashlib, json, os, pathlib
 folder = pathlib.Path(os.environ["SANDBOX_INPUT_DIR"])
 seen = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*")) if path.is_file()}
-try:
-    (folder / "mine").write_text("x")
-    seen["writable"] = "yes"
-except OSError:
-    pass
+(folder / "mine").write_text("x")  # its own copies
+(folder / "data/in.csv").write_text("changed")
+(folder / "data/in.csv").rename(folder / "data/moved")
+seen["moved"] = (folder / "data/moved").read_text()
 assert pathlib.Path("/sandbox/input/big.bin").samefile(folder / "big.bin")
 json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
 S
@@ -183,7 +182,7 @@ S
         -F "request={\"files\": [\"$big\", {\"id\": \"$csv\", \"path\": \"data/in.csv\"}]}"
     equal "$(jq -r .error <<<"$BODY")" null error
     equal "$(jq -c .output <<<"$BODY")" \
-        "{\"big.bin\":\"$digest\",\"data/in.csv\":\"$(sha256sum in.csv | cut -d' ' -f1)\"}" output
+        "{\"big.bin\":\"$digest\",\"data/in.csv\":\"$(sha256sum in.csv | cut -d' ' -f1)\",\"moved\":\"changed\"}" output
     http_expect 204 "/v1/files/$big" -X DELETE
     http_expect 404 "/v1/files/$big"
     http_expect 200 "/v1/files/$csv/download"

@@ -23,6 +23,77 @@ case_registered_skills() {
     contains "$ERR" greeter "a removed skill"
 }
 
+case_skills_are_begun_and_tested() {
+    local lang
+    for lang in python bash; do
+        expect 0 skillvm skill init "own-$lang" --lang "$lang"
+        expect 0 skillvm run "./own-$lang" --input '{"name": "Ada"}' --json
+        equal "$(jq -c .output <<<"$OUT")" '{"greeting":"Hello, Ada!"}' "output of the $lang template"
+        expect 0 skillvm run "./own-$lang" --json
+        equal "$(jq -c .output <<<"$OUT")" '{"greeting":"Hello, world!"}' "the same without an input"
+        expect 0 skillvm skill test "own-$lang"
+        contains "$OUT" "1 passed, 0 failed" "the template's own test"
+    done
+    echo 7 >own-python/tests/seven.txt
+    cat >own-python/main.py <<'S'
+import json, os, sys
+n = int(open("/sandbox/in/n").read()) * json.load(sys.stdin)["by"]
+print(f"n is {n}", file=sys.stderr)
+open(os.environ["SANDBOX_FILES_DIR"] + "/n.txt", "w").write(str(n))
+json.dump({"n": n, "args": sys.argv[1:]}, open(os.environ["SANDBOX_OUTPUT"], "w"))
+sys.exit(n > 30)
+S
+    cat >own-python/tests/greeting.json <<'S'
+{"input": {"by": 3}, "files": {"n": "tests/seven.txt"}, "args": ["-v"],
+ "expect": {"output": {"n": 21, "args": ["-v"]}, "files": ["n.txt"]}}
+S
+    expect 0 skillvm skill test own-python
+    contains "$OUT" "1 passed, 0 failed" "a test of files and arguments"
+    sed 's/"by": 3/"by": 5/' own-python/tests/greeting.json >own-python/tests/more.json
+    expect 1 skillvm skill test own-python
+    contains "$OUT" "ok    greeting" "the test that goes well"
+    contains "$OUT" "output.n: expected 21, got 35" "what differs"
+    contains "$OUT" "status: expected success, got failed" "how it ended"
+    contains "$OUT" "| n is 35" "what it said"
+    contains "$OUT" "1 passed, 1 failed" "the end"
+    expect 1 skillvm skill test own-python -o json
+    equal "$(jq -c '[.passed, .failed, .tests[].passed]' <<<"$OUT")" '[1,1,true,false]' "as JSON"
+}
+
+# What the image does not have is told before anything runs, and again when that is why a run failed.
+case_needs_of_skills() {
+    local warning='the image has no module "pandas": it has compiled code'
+    skill charts main.py 'version: "1.0"' <<'S'
+import json, subprocess, sys, yaml
+import helpers
+if len(sys.argv) > 1:
+    print(subprocess.run(["git", "--version"], capture_output=True, text=True).stdout)
+else:
+    import pandas
+S
+    echo "import bs4, requests" >charts/helpers.py
+    expect 0 skillvm skill lint charts
+    contains "$ERR" "main.py line 6: $warning" "the warning of lint"
+    expect 0 skillvm skill inspect charts
+    grep -Eq '^import +requests +image +helpers.py:1$' <<<"$OUT" || fail "no requests: $OUT"
+    grep -Eq '^program +git +image +main.py:4$' <<<"$OUT" || fail "no git: $OUT"
+    expect 0 skillvm skill push charts
+    contains "$ERR" "main.py line 6: $warning" "the warning of a push"
+    expect 0 skillvm skill inspect charts@1.0 -o json
+    equal "$(jq -r '.imports[] | select(.from == "missing") | .module, .line' <<<"$OUT" | xargs)" \
+        "pandas 6" "what is missing"
+    expect 125 skillvm skill inspect charts@2.0
+    contains "$ERR" "no version 2.0" "another version"
+    expect 1 skillvm run charts --json
+    contains "$(jq -r '.warnings[]' <<<"$OUT")" "$warning" "the warning of a result"
+    # What the list says is there is there.
+    expect 0 skillvm run charts --script main.py -- there
+    contains "$OUT" "git version" "a program of the image"
+    skill tools main.sh <<<'gnuplot --version'
+    expect 127 skillvm run tools --json
+    contains "$(jq -r '.warnings[]' <<<"$OUT")" 'the image has no program "gnuplot"' "a program"
+}
+
 case_executions_by_verbs() {
     local id
     skill chatty main.sh 'version: "1.0"' <<'S'
@@ -80,6 +151,6 @@ case_tenants_and_keys() {
     expect 0 skillvm key list --tenant "$name" -o json
     expect 0 skillvm key revoke "$(jq -r '.keys[0].id' <<<"$OUT")"
     expect 125 skillvm skill list --key @own.key
-    contains "$ERR" "the key of --key" "a revoked key"
+    contains "$ERR" "the key is that of --key" "a revoked key"
     expect 0 skillvm tenant rm "$name"
 }

@@ -57,7 +57,7 @@ S
     equal "$OUT" -29 sum
     expect 0 skillvm tools call several__shout '{"a": "b"}'
     equal "$(jq -c . <<<"$OUT")" '{"A":"B"}' "what it shouts"
-    expect 0 skillvm skill rm several@0.0.0
+    expect 0 skillvm skill rm several@1.0.0
 }
 
 case_tools_by_schema() {
@@ -74,5 +74,5 @@ S
     equal "$OUT" 42 answer
     expect 125 skillvm tools call typed '{"n": "41"}'
     contains "$ERR" '"n" must be of type' "what is refused"
-    expect 0 skillvm skill rm typed@0.0.0
+    expect 0 skillvm skill rm typed@1.0.0
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm skill inspect`: what a skill needs, of this machine or of the daemon. */
+#include "api/cli/remote.h"
+#include "api/cli/show.h"
+#include "api/cli/skill_verbs.h"
+#include "api/cli/table.h"
+#include "api/client/skillvm.h"
+#include "api/skill/needs.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define INSPECTION_MAX (16u << 20)
+
+int skill_image(const struct skill *skill, struct image_manifest *ret, struct err *err)
+{
+    struct cli here = {0};
+    int r = cli_find_programs(&here, err);
+
+    if (r == 0 && skill->image)
+        r = image_manifest_read(here.share_dir, skill->image, ret, err);
+    if (r == 0 && !ret->known)
+        r = image_manifest_read(here.share_dir, "python", ret, err);
+    return r;
+}
+
+/* One row for each thing of a list. */
+static void add_rows(struct table *table, const cJSON *json, const char *list, const char *what,
+                     const char *key)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, verbs_member(json, list)) {
+        const char *detail = verbs_text(item, "detail"), *from = verbs_text(item, "from");
+        const char *value = verbs_text(item, "value"), *file = verbs_text(item, "file");
+        char name[256], where[256];
+
+        if (value)
+            (void)snprintf(name, sizeof(name), "%s: %s", verbs_text(item, key), value);
+        else
+            (void)snprintf(name, sizeof(name), "%s", verbs_text(item, key));
+        if (detail && strcmp(name, "Python") == 0)
+            (void)snprintf(name, sizeof(name), "Python %s", detail);
+        (void)snprintf(where, sizeof(where), "%s:%.0f", file ? file : "",
+                       verbs_number(item, "line"));
+        table_add(table, (const char *const[]){what, name,
+                                               cJSON_IsTrue(verbs_member(item, "guarded")) &&
+                                                       from && strcmp(from, "missing") == 0
+                                                   ? "missing, which it expects"
+                                                   : from,
+                                               where});
+    }
+}
+
+static void print_inspection(const cJSON *json)
+{
+    static const struct {
+        const char *list, *what, *key;
+    } lists[] = {{"imports", "import", "module"},
+                 {"programs", "program", "program"},
+                 {"requirements", "package", "package"},
+                 {"languages", "language", "name"},
+                 {"fields", "field", "name"},
+                 {"hosts", "host", "host"},
+                 {"secrets", "secret", "text"}};
+    static const char *const header[] = {"WHAT", "NAME", "FROM", "WHERE"};
+    struct table table = table_begin(header, 4);
+    const cJSON *warning;
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        add_rows(&table, json, lists[i].list, lists[i].what, lists[i].key);
+    (void)table_end(&table, 0);
+    cJSON_ArrayForEach(warning, verbs_member(json, "warnings")) {
+        if (cJSON_IsString(warning))
+            cli_say("warning: %s", warning->valuestring);
+    }
+    if (cJSON_IsTrue(verbs_member(json, "truncated")))
+        cli_say("warning: the skill is large, and not all of it was looked at");
+    if (cJSON_IsNull(verbs_member(json, "image")))
+        cli_say("warning: there is no list of what the image has (python.manifest), so that "
+                "nothing is known to be missing");
+}
+
+/* What the daemon would answer, for a skill of this machine. *ret_json is the caller's to free.
+ */
+static int inspect_here(const char *path, char **ret_json, struct err *err)
+{
+    __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
+    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_image_manifest_ struct image_manifest image = {0};
+    _cleanup_needs_ struct needs needs = {0};
+    _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
+    struct json_writer w = json_writer_init(INSPECTION_MAX);
+    struct buf text;
+    int r = tar < 0 ? err_set_errno(err, errno, "cannot make an anonymous file")
+                    : skill_load(path, tar, &archive, &skill, err);
+
+    if (r < 0)
+        return r;
+    r = skill_image(&skill, &image, err);
+    if (r < 0)
+        return r;
+    r = needs_read(tar, &archive, &skill, &image, &needs, err);
+    if (r < 0)
+        return r;
+    json_write_open(&w, NULL, '{');
+    json_write_string(&w, "name", skill.name);
+    json_write_string(&w, "version", skill.version);
+    needs_write(&needs, &w);
+    json_write_close(&w, '}');
+    if (json_writer_end(&w, &text) < 0 || !buf_cstr(&text))
+        return err_no_memory(err);
+    *ret_json = (char *)text.data;
+    return 0;
+}
+
+static int inspect_registered(const struct cli *cli, const char *text, char **ret_json,
+                              struct skillvm_error *error)
+{
+    const char *at = strchr(text, '@');
+    char name[VERBS_SKILL_SIZE], *name_part, *version_part;
+    _cleanup_free_ char *path = NULL;
+    int r = -ENOMEM;
+
+    /* One that is longer is nobody's. */
+    (void)snprintf(name, sizeof(name), "%.*s", at ? (int)(at - text) : (int)strlen(text), text);
+    name_part = skillvm_escape(name);
+    version_part = skillvm_escape(at && at[1] ? at + 1 : "latest");
+    if (name_part && version_part &&
+        asprintf(&path, "/v1/skills/%s/%s/inspect", name_part, version_part) >= 0)
+        r = skillvm_request(cli->client, "GET", path, NULL, ret_json, error);
+    else
+        *error = (struct skillvm_error){.code = ENOMEM, .message = "out of memory"};
+    skillvm_free(name_part);
+    skillvm_free(version_part);
+    return r;
+}
+
+/* As of `skillvm run`: what is there, or looks like a path, is one. */
+static bool is_path(const char *text)
+{
+    return strchr(text, '/') || text[0] == '.' || access(text, F_OK) == 0;
+}
+
+int skill_inspect(const struct cli *cli, const struct options *options)
+{
+    const char *text = options->args[0];
+    struct skillvm_error error = {0};
+    struct err err = {0};
+    char *json = NULL;
+    int r = 0;
+
+    if (!is_path(text))
+        r = inspect_registered(cli, text, &json, &error);
+    else if (inspect_here(text, &json, &err) < 0)
+        return verbs_failed(&err);
+    return verbs_print(cli, options, r, &error, json, print_inspection);
+}

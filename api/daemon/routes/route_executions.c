@@ -18,6 +18,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* When it makes sense to ask again for a session that another execution has. */
+#define SESSION_RETRY_S 1u
+
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
     struct daemon *daemon;
@@ -57,6 +60,10 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
     case -EBUSY:
         http_reply_error(reply, 429, refusal->code, "%s", err->message);
         reply->retry_after_s = refusal->retry_after_s;
+        return false;
+    case -EADDRINUSE:
+        http_reply_error(reply, 409, "session_busy", "%s", err->message);
+        reply->retry_after_s = SESSION_RETRY_S;
         return false;
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
@@ -226,6 +233,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
     c->e = execution_create(c->tenant, &err);
     if (!c->e)
         return step(reply, -ENOMEM, &err);
+    c->e->session = steal_ptr(&c->request.session);
     if (key) {
         c->e->idempotency_key = strdup(key);
         c->e->request_digest = strdup(c->request_digest);
@@ -323,6 +331,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (fstat(c->e->job.skill.fd, &tar) < 0)
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->e->fresh = c->request.is_fresh;
+    c->e->job.has_session = c->e->session;
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
@@ -371,7 +380,8 @@ static bool submit(struct creation *c, struct http_reply *reply)
                        : engine_submit(c->daemon->engine, c->e, &refusal, &err);
 
     /* Another request with the same key was quicker. */
-    if (r == -EEXIST && !find_repeated(c, reply))
+    if ((r == -EEXIST || (r == -EADDRINUSE && c->request.idempotency_key)) &&
+        !find_repeated(c, reply))
         return false;
     if (c->repeated)
         return true;

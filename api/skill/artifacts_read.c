@@ -95,8 +95,9 @@ int artifact_each(int fd, artifact_visit *visit, void *ctx, struct err *err)
     struct artifact_reader *reader = NULL;
     int r = open_reader(fd, &reader, err);
 
-    if (r == 0)
-        r = walk(reader->archive, visit, ctx, err);
+    if (r < 0)
+        return r;
+    r = walk(reader->archive, visit, ctx, err);
     artifact_reader_close(reader);
     return r;
 }

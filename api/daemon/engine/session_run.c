@@ -68,9 +68,12 @@ int session_run_take(struct session_run *run, const void *data, size_t len, stru
 
 void session_run_refuse(struct session_run *run, const char *reason)
 {
-    if (run->fate != SESSION_REFUSED)
-        (void)snprintf(run->reason, sizeof(run->reason), "%s", reason);
+    if (run->fate == SESSION_REFUSED || !run->e->session)
+        return;
     run->fate = SESSION_REFUSED;
+    (void)snprintf(run->reason, sizeof(run->reason), "%s", reason);
+    (void)skill_strings_add(&run->e->warnings, "session %s is as it was before: %s",
+                            run->e->session, reason);
 }
 
 static void refuse_size(struct session_run *run)
@@ -150,6 +153,13 @@ static int check_room(struct session_run *run, struct err *err)
                                             err);
 }
 
+static int store_left(struct session_run *run, struct store *store, struct err *err)
+{
+    int r = check_room(run, err);
+
+    return r < 0 ? r : store_put(store, run->left.fd, run->left.digest, err);
+}
+
 void session_run_store(struct session_run *run, struct store *store)
 {
     struct err err = {0};
@@ -157,14 +167,11 @@ void session_run_store(struct session_run *run, struct store *store)
 
     if (!run->left.digest[0])
         return;
-    r = check_room(run, &err);
-    if (r == 0)
-        r = store_put(store, run->left.fd, run->left.digest, &err);
-    if (r < 0) {
+    r = store_left(run, store, &err);
+    if (r < 0)
         session_run_refuse(run, err.code ? err.message : strerror(-r));
-        return;
-    }
-    run->fate = SESSION_COMMITTED;
+    else
+        run->fate = SESSION_COMMITTED;
 }
 
 const struct registry_session *session_run_change(struct session_run *run, uint64_t now_ns)

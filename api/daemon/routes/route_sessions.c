@@ -194,8 +194,7 @@ void session_files_reply(struct daemon *d, const struct http_request *request, c
     int r = look_at(d, request->caller.tenant, id, &row, &fd, &err);
 
     json_write_open(&w, NULL, '[');
-    if (r == 0)
-        r = artifact_each(fd_steal(&fd), list_file, &listing, &err);
+    r = r < 0 ? r : artifact_each(fd_steal(&fd), list_file, &listing, &err);
     json_write_close(&w, ']');
     (void)failure_or_json(reply, 200, &w, r < 0 && r != -ENOENT ? r : 0, &err);
 }

@@ -18,9 +18,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* When it makes sense to ask again for a session that another execution has. */
-#define SESSION_RETRY_S 1u
-
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
     struct daemon *daemon;
@@ -62,9 +59,7 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
         reply->retry_after_s = refusal->retry_after_s;
         return false;
     case -EADDRINUSE:
-        http_reply_error(reply, 409, "session_busy", "%s", err->message);
-        reply->retry_after_s = SESSION_RETRY_S;
-        return false;
+        return step(reply, result, err);
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -ESHUTDOWN:

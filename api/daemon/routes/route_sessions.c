@@ -244,12 +244,9 @@ void route_session_delete(void *ctx, struct http_request *request, struct http_r
     struct err err = {0};
     int r;
 
-    if (engine_has_session(d->engine, tenant, id)) {
-        http_reply_error(reply, 409, "session_busy",
-                         "an execution that waits or runs has this session");
-        return;
-    }
-    r = forget(d, tenant, id, &err);
+    r = engine_has_session(d->engine, tenant, id)
+            ? err_set(&err, EADDRINUSE, "an execution that waits or runs has session %s", id)
+            : forget(d, tenant, id, &err);
     if (r < 0) {
         failure_of(reply, r, "session", id, &err);
         return;

@@ -183,20 +183,32 @@ static int list_file(void *ctx, const char *path, uint64_t bytes)
     return 0;
 }
 
+/* Where there is no such session there are no files. */
+static int list_files(struct listing *l, const char *tenant, const char *id,
+                      struct registry_session *row, struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+    int r = look_at(l->d, tenant, id, row, &fd, err);
+
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    r = artifact_each(fd_steal(&fd), list_file, l, err);
+    return r < 0 ? r : 0;
+}
+
 void session_files_reply(struct daemon *d, const struct http_request *request, const char *id,
                          size_t limit, size_t offset, struct http_reply *reply)
 {
     _cleanup_registry_session_ struct registry_session row = {0};
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     struct listing listing = {.w = &w, .row = &row, .d = d, .skip = offset, .left = limit};
-    _cleanup_fd_ int fd = -1;
     struct err err = {0};
-    int r = look_at(d, request->caller.tenant, id, &row, &fd, &err);
+    int r;
 
     json_write_open(&w, NULL, '[');
-    r = r < 0 ? r : artifact_each(fd_steal(&fd), list_file, &listing, &err);
+    r = list_files(&listing, request->caller.tenant, id, &row, &err);
     json_write_close(&w, ']');
-    (void)failure_or_json(reply, 200, &w, r < 0 && r != -ENOENT ? r : 0, &err);
+    (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
 void route_session_files(void *ctx, struct http_request *request, struct http_reply *reply)

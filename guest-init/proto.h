@@ -59,7 +59,7 @@ enum proto_type {
     PROTO_FILES_IN = 0x05,
     PROTO_CANCEL = 0x06, /* empty */
     PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
-    PROTO_SESSION_IN = 0x08,
+    PROTO_SESSION_IN = 0x10,
 
     /* guest to host */
     PROTO_READY = 0x81,   /* u32 PROTO_VERSION */
@@ -72,7 +72,7 @@ enum proto_type {
     PROTO_DONE = 0x88,   /* empty */
     PROTO_FAIL = 0x89,   /* UTF-8 text, at most 1024 bytes */
     PROTO_WARMED = 0x8a, /* empty */
-    PROTO_SESSION = 0x8b,
+    PROTO_SESSION = 0x90,
 };
 
 #define PROTO_WARM_MAX     1024u
@@ -101,8 +101,8 @@ enum proto_field {
     PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
 
     /* Of an execution in a session. */
-    PROTO_F_SESSION_FILES = 15, /* u32: the most files and empty folders of it */
-    PROTO_F_SESSION_BYTES = 16, /* u64: the most bytes of them; more than 0 */
+    PROTO_F_SESSION_FILES = 16, /* u32: the most files and empty folders of it */
+    PROTO_F_SESSION_BYTES = 17, /* u64: the most bytes of them; more than 0 */
 };
 
 enum proto_mode {

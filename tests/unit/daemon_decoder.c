@@ -410,10 +410,14 @@ static void a_session_is_bounded_and_due(void **state)
     expect_session_breach(&b, "more bytes");
     b = whole_run();
     expect_session_breach(&b, "frame type 0x88");
+    /* Nothing comes before READY, whatever its type. */
+    b = buf_init(1000);
+    put(&b, PROTO_SESSION - 1, NULL, 0);
+    expect_breach(&b, "the guest broke the protocol");
     /* Of a run that has none. */
     b = run_with_session();
     put(&b, PROTO_SESSION, NULL, 0);
-    expect_breach(&b, "frame type 0x8b");
+    expect_breach(&b, "frame type 0x90");
 }
 
 int main(void)

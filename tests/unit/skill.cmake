@@ -15,6 +15,7 @@ skillvm_unit(skill_artifacts_flood apiskill)
 skillvm_unit(skill_pack apiskill)
 skillvm_unit(skill_imports apiskill PkgConfig::ARCHIVE)
 skillvm_unit(skill_needs apiskill PkgConfig::ARCHIVE)
+skillvm_unit(skill_images apiskill PkgConfig::ARCHIVE)
 skillvm_unit(skill_as_module apiskill PkgConfig::ARCHIVE)
 skillvm_unit(skill_profile apiskill)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/callers/held.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/failure.h"
@@ -91,11 +92,13 @@ static bool begin_tar(struct creation *c, struct http_reply *reply)
 static bool load_inline(struct creation *c, struct http_request *http, struct spool *upload,
                         struct http_reply *reply)
 {
+    struct image_choice ignored; /* it is asked for again, as of every execution */
     struct err err = {0};
     int r = 0;
 
-    if (!begin_tar(c, reply) || !intake_archive(c->daemon, http, upload, c->e->job.skill.fd,
-                                                &c->archive, &c->skill, reply))
+    if (!begin_tar(c, reply) ||
+        !intake_archive(c->daemon, http, upload, c->e->job.skill.fd, c->request.image,
+                        &c->archive, &c->skill, &ignored, reply))
         return false;
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
@@ -322,6 +325,8 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return true;
     if (fstat(c->e->job.skill.fd, &tar) < 0)
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
+    if (!chooser_choose(c->daemon, &c->skill, &c->archive, c->request.image, c->e, reply))
+        return false;
     c->e->fresh = c->request.is_fresh;
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);

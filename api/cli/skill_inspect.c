@@ -5,6 +5,7 @@
 #include "api/cli/skill_verbs.h"
 #include "api/cli/table.h"
 #include "api/client/skillvm.h"
+#include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -20,14 +21,20 @@
 #define INSPECTION_MAX (16u << 20)
 
 /* As a daemon of this installation would choose, for a tenant that may use every image. */
-static void choose(const struct skill *skill, const struct image_list *images,
-                   struct needs *needs, struct image_choice *ret)
+static void choose(const struct skill *skill, const struct skill_archive *archive,
+                   const struct image_list *images, struct needs *needs,
+                   struct image_choice *ret)
 {
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err ignored = {0};
+
     if (skill->image &&
         image_choose_named(images, IMAGE_SET_ALL, skill->image, "SKILL.md", ret) == 0)
         return;
-    if (image_choose_clear(images, IMAGE_SET_ALL, ret) == 0)
-        image_choose(needs, images, IMAGE_SET_ALL, ret);
+    if (image_choose_clear(images, IMAGE_SET_ALL, ret) != 0)
+        return;
+    (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
+    image_choose(needs, images, IMAGE_SET_ALL, entry.lang, ret);
 }
 
 int skill_needs(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
@@ -46,7 +53,7 @@ int skill_needs(int tar_fd, const struct skill_archive *archive, const struct sk
     r = needs_read(tar_fd, archive, skill, ret, err);
     if (r < 0)
         return r;
-    choose(skill, &images, ret, &choice);
+    choose(skill, archive, &images, ret, &choice);
     needs_look(ret, &images, IMAGE_SET_ALL, &choice);
     return 0;
 }

@@ -62,6 +62,7 @@ int image_choose_clear(const struct image_list *images, image_set_t allowed,
 /* What speaks for an image. */
 struct candidate {
     unsigned place;
+    bool runs; /* the language that is asked for */
     size_t missing;
 };
 
@@ -70,6 +71,8 @@ static bool is_better(const struct image_list *images, bool in_doubt, const stru
 {
     const struct image_listed *x = &images->list[a->place], *y = &images->list[b->place];
 
+    if (a->runs != b->runs)
+        return a->runs;
     if (a->missing != b->missing)
         return a->missing < b->missing;
     /* The usual one is the first: no other takes its place. */
@@ -132,18 +135,20 @@ static void append_things(char why[IMAGE_WHY_SIZE], const struct needs *needs, b
 }
 
 void image_choose(struct needs *needs, const struct image_list *images, image_set_t allowed,
-                  struct image_choice *ret)
+                  const char *lang, struct image_choice *ret)
 {
     unsigned n = count_candidates(images, allowed);
     bool in_doubt = !needs_knows(needs), none = true;
     struct candidate best = {0};
 
     for (unsigned i = 0; i < images->n_here; i++) {
-        struct candidate one = {.place = i};
+        const struct image_manifest *manifest = &images->list[i].manifest;
+        struct candidate one = {.place = i,
+                                .runs = !lang || image_manifest_runs(manifest, lang)};
 
         if (!is_candidate(images, allowed, i))
             continue;
-        one.missing = needs_count_missing(needs, &images->list[i].manifest);
+        one.missing = needs_count_missing(needs, manifest);
         if (none || is_better(images, in_doubt, &one, &best))
             best = one;
         none = false;

@@ -34,10 +34,7 @@ static bool runs(const struct image_manifest *image, const char *name)
 {
     const struct language *language = language_of_name(name);
 
-    if (!language || !language->lang)
-        return false;
-    return strcmp(language->lang, "python") == 0 ? image->python_minor > 0
-                                                 : has_program(image, language->lang);
+    return language && language->lang && image_manifest_runs(image, language->lang);
 }
 
 static enum needs_from module_from(const struct image_manifest *image,

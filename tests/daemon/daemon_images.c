@@ -102,6 +102,22 @@ static void the_smallest_that_has_everything(void **state)
     expect(push(*state, "script", "", "main.js", "1\n"), 201, "\"image\":\"node\"");
 }
 
+/* Of a skill in two languages each script runs where it can. */
+static void of_the_script_that_is_run(void **state)
+{
+    const struct harness_file files[] = {
+        {"SKILL.md", "---\nname: both\ndescription: A skill of a test.\n---\n"},
+        {"main.py", "import json, numpy\n"},
+        {"scripts/a.js", "1\n"},
+        {NULL, NULL}};
+
+    expect(harness_push_files(*state, files), 201, "\"image\":\"data\"");
+    check_run(*state, "{\"skill\":\"both\"}", "\"image\":\"data\"");
+    check_run(*state, "{\"skill\":\"both\",\"script\":\"scripts/a.js\"}",
+              "\"image\":\"node\"");
+    check_run(*state, "{\"skill\":\"both\"}", "\"image\":\"data\"");
+}
+
 static void also_of_what_nobody_registered(void **state)
 {
     size_t len;
@@ -218,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_smallest_that_has_everything),
+        cmocka_unit_test(of_the_script_that_is_run),
         cmocka_unit_test(also_of_what_nobody_registered),
         cmocka_unit_test(a_tool_runs_where_its_skill_does),
         cmocka_unit_test(what_is_named_wins),

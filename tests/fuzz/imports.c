@@ -132,7 +132,7 @@ static void check_needs(int tar_fd, const struct skill_archive *archive)
 
     if (needs_read(tar_fd, archive, &skill, &needs, NULL) < 0)
         abort();
-    image_choose(&needs, &images, IMAGE_SET_ALL, &choice);
+    image_choose(&needs, &images, IMAGE_SET_ALL, "python", &choice);
     if (choice.place >= images.n_here || !utf8_valid(choice.why, strlen(choice.why)))
         abort();
     needs_look(&needs, &images, IMAGE_SET_ALL, &choice);

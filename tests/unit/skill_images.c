@@ -3,6 +3,7 @@
  * Small skills with known needs, and four images: every skill gets the image that is right, or
  * the warning that is. None is run to find out.
  */
+#include "api/skill/entry.h"
 #include "api/skill/needs.h"
 
 #include "base/buf.h"
@@ -112,10 +113,13 @@ static image_set_t set_of(const char *names)
     return set;
 }
 
-static void read_skill(const struct member *files, struct skill *ret_skill, struct needs *ret)
+/* What its entry is in is "" where it has none. */
+static void read_skill(const struct member *files, struct skill *ret_skill, struct needs *ret,
+                       char ret_lang[16])
 {
     struct member members[FILES_MAX + 2] = {{.path = NULL}};
     _cleanup_fd_ int in = -1, tar = memfd_create("tar", MFD_CLOEXEC);
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
     struct skill_archive archive;
     struct err err = {0};
     bool has_md = false;
@@ -132,19 +136,21 @@ static void read_skill(const struct member *files, struct skill *ret_skill, stru
             0 ||
         needs_read(tar, &archive, ret_skill, ret, &err) < 0)
         fail_msg("%s", err.message);
+    (void)skill_entry_resolve(ret_skill, &archive, NULL, NULL, &entry, &err);
+    snprintf(ret_lang, 16, "%s", entry.lang ? entry.lang : "");
     skill_archive_finish(&archive);
 }
 
 /* As the daemon does it, who then remembers. */
 static int choose(const struct skill *skill, image_set_t allowed, struct needs *needs,
-                  struct image_choice *ret)
+                  const char *lang, struct image_choice *ret)
 {
     int r = skill->image ? image_choose_named(&images, allowed, skill->image, "SKILL.md", ret)
                          : -ENOENT;
 
     if (r == -ENOENT)
         r = image_choose_clear(&images, allowed, ret)
-                ?: (image_choose(needs, &images, allowed, ret), 0);
+                ?: (image_choose(needs, &images, allowed, lang, ret), 0);
     return r < 0 ? r : 0;
 }
 
@@ -168,11 +174,12 @@ static void check(const struct sample *sample)
     struct skill_strings warnings = {0};
     struct image_choice choice = {0};
     struct skill skill;
+    char lang[16];
     struct needs needs = {0};
     int r;
 
-    read_skill(sample->files, &skill, &needs);
-    r = choose(&skill, allowed, &needs, &choice);
+    read_skill(sample->files, &skill, &needs, lang);
+    r = choose(&skill, allowed, &needs, *lang ? lang : NULL, &choice);
     if (!sample->image && r != -EACCES)
         wrong(sample, "%d, and not refused", r);
     if (sample->image && (r < 0 || strcmp(images.list[choice.place].name, sample->image) != 0))
@@ -405,6 +412,11 @@ static const struct sample samples[] = {
                {.path = "scripts/a.js", .content = "1\n"}},
      "python", NULL,
      .want = {"the image python does not run JavaScript: the image node has it"}},
+    {"JavaScript by Python",
+     {{.path = "main.js", .content = "require('child_process').exec('python3 x.py')\n"},
+      {.path = "x.py", .content = "import yaml, requests\n"}},
+     .image = "node",
+     .want = {"the image node does not run Python: the image python has it"}},
     {"Ruby", .files = {{.path = "main.rb", .content = "puts 1\n"}}, "python", NULL,
      .want = {"does not run Ruby: the image ruby has it, which is not installed here"}},
     {"Lua", .files = {{.path = "main.lua", .content = "print(1)\n"}}, "python", NULL,
@@ -502,6 +514,7 @@ static void test_ties(void **state)
     struct needs needs = {0};
     struct image_choice choice;
     struct skill skill;
+    char lang[16];
 
     (void)state;
     put("data.erofs", "", 400);
@@ -510,9 +523,9 @@ static void test_ties(void **state)
     assert_int_equal(images.n_here, 4);
     assert_string_equal(images.list[4].name, "ruby");
     assert_false(images.list[4].here);
-    read_skill(files, &skill, &needs);
+    read_skill(files, &skill, &needs, lang);
     for (int i = 0; i < 3; i++) {
-        image_choose(&needs, &images, IMAGE_SET_ALL, &choice);
+        image_choose(&needs, &images, IMAGE_SET_ALL, NULL, &choice);
         assert_string_equal(images.list[choice.place].name, "data");
     }
     needs_finish(&needs);
@@ -528,13 +541,14 @@ static void test_long_reasons(void **state)
     struct needs needs = {0};
     struct image_choice choice;
     struct skill skill;
+    char lang[16];
 
     (void)state;
     for (int i = 0; i < 900; i++)
         (void)buf_printf(&text, "a-program-with-a-name-that-is-not-short-%d x\n", i);
     files[0].content = buf_cstr(&text);
-    read_skill(files, &skill, &needs);
-    image_choose(&needs, &images, IMAGE_SET_ALL, &choice);
+    read_skill(files, &skill, &needs, lang);
+    image_choose(&needs, &images, IMAGE_SET_ALL, NULL, &choice);
     assert_string_equal(choice.why, "none of 4 has all: this one lacks "
                                     "a-program-with-a-name-that-is-not-short-0, "
                                     "a-program-with-a-name-that-is-not-short-1 and 898 more");

@@ -13,24 +13,25 @@
 #include "api/skill/needs.h"
 
 /*
- * Says of what a skill needs where it is from in the image that it would run in, which is
- * *ret; image is the request's or NULL. Where no run would be accepted ret->why is "". 0;
+ * Says of what a skill needs where it is from in the image that its entry would run in, which
+ * is *ret; image is the request's or NULL. Where no run would be accepted ret->why is "". 0;
  * -ENOENT: the tenant is gone; -ENOMEM; -EIO.
  */
 int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
-                 const char *digest, const char *image, struct needs *needs,
+                 const struct skill_archive *archive, const char *image, struct needs *needs,
                  struct image_choice *ret, struct err *err);
 
 /*
- * Chooses for a draft whose skill and limits are set; image is the request's or NULL. The
- * sources are read where nobody remembers them. False: there is a reply.
+ * Chooses for a draft whose skill and limits are set, and whose script is in lang; image is the
+ * request's or NULL. The sources are read where nobody remembers them. False: there is a reply.
  */
 bool chooser_choose(struct daemon *d, const struct skill *skill,
-                    const struct skill_archive *archive, const char *image, struct execution *e,
-                    struct http_reply *reply);
+                    const struct skill_archive *archive, const char *lang, const char *image,
+                    struct execution *e, struct http_reply *reply);
 
-/* The image of a registered skill that names one or NULL. 0; -EACCES; as of chooser_look(). */
-int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *named,
-                 struct image_choice *ret, struct err *err);
+/* The same for a script of a registered skill that names an image or NULL. 0; -EACCES; as of
+ * chooser_look(). */
+int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,
+                 const char *named, struct image_choice *ret, struct err *err);
 
 #endif

@@ -70,8 +70,8 @@ static int check_needs(struct daemon *d, struct room *room, int tar_fd, const ch
     r = needs_read(tar_fd, archive, skill, &needs, err);
     if (r < 0)
         return r;
-    r = chooser_look(d, room->request->caller.tenant, skill, archive->digest, image, &needs,
-                     ret_choice, err);
+    r = chooser_look(d, room->request->caller.tenant, skill, archive, image, &needs, ret_choice,
+                     err);
     if (r < 0)
         return r;
     return needs_warn(&needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
@@ -261,24 +261,25 @@ static int warn_of_image(const struct images *images, const struct skill *skill,
                              skill->image, images->list[e->image.place].name);
 }
 
-int intake_plan(struct daemon *d, const struct skill *skill,
-                const struct skill_archive *archive, const struct request *request,
-                struct execution *e, struct err *err)
+int intake_entry(const struct skill *skill, const struct skill_archive *archive,
+                 const struct request *request, struct skill_entry *ret, struct err *err)
 {
-    _cleanup_skill_entry_ struct skill_entry entry = {0};
     struct skill asked = *skill; /* borrows all of it */
-    int r;
 
     if (request->entry_point)
         asked.entry_point = request->entry_point;
-    r = skill_entry_resolve(&asked, archive, request->script, request->module, &entry, err);
+    return skill_entry_resolve(&asked, archive, request->script, request->module, ret, err);
+}
+
+int intake_plan(struct daemon *d, const struct skill *skill,
+                const struct skill_archive *archive, const struct request *request,
+                struct skill_entry *entry, struct execution *e, struct err *err)
+{
+    int r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd,
+                          archive, entry, e->profile, err);
     if (r < 0)
         return r;
-    r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd, archive,
-                      &entry, e->profile, err);
-    if (r < 0)
-        return r;
-    r = write_orders(skill, &entry, request, e);
+    r = write_orders(skill, entry, request, e);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");
     return warn_of_image(&d->images, skill, request, e) < 0 ? err_no_memory(err) : 0;

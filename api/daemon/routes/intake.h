@@ -37,13 +37,17 @@ bool intake_code(struct http_request *request, const struct request *q, int tar_
                  struct skill_archive *ret_archive, struct skill *ret_skill,
                  struct http_reply *reply);
 
+/* What a request runs of a skill. 0 with *ret the caller's to finish; -EINVAL; -ENOMEM. */
+int intake_entry(const struct skill *skill, const struct skill_archive *archive,
+                 const struct request *request, struct skill_entry *ret, struct err *err);
+
 /*
- * Completes the job of a draft whose skill and image are set: entry point, limits, environment,
- * what RUN says, profile. e->warnings gets what was clamped. 0; -EINVAL (no such entry);
+ * Completes the job of a draft whose skill and image are set: limits, environment, what RUN
+ * says, profile. The entry may become a module. e->warnings gets what was clamped. 0; -EINVAL;
  * -E2BIG; -ENOMEM.
  */
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
-                struct execution *e, struct err *err);
+                struct skill_entry *entry, struct execution *e, struct err *err);
 
 #endif

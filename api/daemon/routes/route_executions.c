@@ -292,6 +292,20 @@ static void give_back(void *ctx, const char *tenant, uint64_t bytes)
     held_remove(ctx, tenant, HTTP_HELD_BODY, bytes);
 }
 
+/* What runs, and where. False when *reply says why not. */
+static bool plan(struct creation *c, struct http_reply *reply)
+{
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err err = {0};
+    int r = intake_entry(&c->skill, &c->archive, &c->request, &entry, &err);
+
+    if (!step(reply, r, &err) || !chooser_choose(c->daemon, &c->skill, &c->archive, entry.lang,
+                                                 c->request.image, c->e, reply))
+        return false;
+    r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, &entry, c->e, &err);
+    return step(reply, r, &err);
+}
+
 /* Parses the request and completes the draft. False when *reply says why not. */
 static bool prepare(struct creation *c, struct http_request *http, struct http_reply *reply)
 {
@@ -325,16 +339,13 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return true;
     if (fstat(c->e->job.skill.fd, &tar) < 0)
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
-    if (!chooser_choose(c->daemon, &c->skill, &c->archive, c->request.image, c->e, reply))
-        return false;
     c->e->fresh = c->request.is_fresh;
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
     if (reply->status != 0 || !step(reply, r, &err))
         return false;
-    r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, c->e, &err);
-    if (!step(reply, r, &err))
+    if (!plan(c, reply))
         return false;
     /* What only this execution has: it may wait for long after the request is over. */
     r = take_input(c, json, text, &own);

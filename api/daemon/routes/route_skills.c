@@ -175,7 +175,7 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registr
     if (r < 0)
         return r;
     r = needs_read(fd, &archive, skill, ret, err);
-    return r < 0 ? r : chooser_look(d, tenant, skill, row->digest, NULL, ret, &choice, err);
+    return r < 0 ? r : chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
 }
 
 /* It takes memory and time as an archive does that comes in, and waits for its turn with them.

@@ -29,6 +29,10 @@ const struct option_rule option_rules[] = {
      "what code is in (by its file's name or its first line, else python)"},
     {OPTION_RUN, 'e', "env", "NAME=VALUE", OPTION_REPEATS,
      "set a variable; NAME alone takes it from here; may be repeated"},
+    {OPTION_RUN, 0, "network", "HOST[:PORT]", OPTION_REPEATS,
+     "of the hosts that it declares only this one; for code, a host that it may reach; may be "
+     "repeated"},
+    {OPTION_RUN, 0, "no-network", NULL, MEMBER(no_network), "it reaches no host"},
     {OPTION_RUN, 0, "fresh", NULL, MEMBER(fresh),
      "in a machine that has run nothing for anybody and will run nothing else"},
     {OPTION_FORMAT, 'o', "output", "json|table", MEMBER(output),
@@ -69,6 +73,9 @@ const struct option_rule option_rules[] = {
     {OPTION_LIMITS, 0, "reuse", "skill|tenant|never|none", MEMBER(reuse),
      "whose later executions a machine may run, each from the snapshot again; the narrower of "
      "this and the daemon's setting holds"},
+    {OPTION_LIMITS, 0, "network-policy", "off|declared|HOSTS|none", MEMBER(network_policy),
+     "which hosts its skills may reach: none, all that they declare, or those of a list such as "
+     "\"api.example.com *.example.org:8443\""},
     {OPTION_GLOBAL, 0, "server", "URL", GLOBAL(server),
      "one behind http:// or https:// (SKILLVM_SERVER, SKILLBOX_SERVER_URL)"},
     {OPTION_GLOBAL, 0, "key", "KEY", GLOBAL(key),

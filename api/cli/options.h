@@ -63,6 +63,7 @@ struct options {
     bool enable;
     bool disable;
     bool fresh;
+    bool no_network;
     bool foreground;
     bool version;
     const char *output;
@@ -83,6 +84,7 @@ struct options {
     const char *max_timeout;
     const char *max_memory;
     const char *reuse;
+    const char *network_policy;
     const char *input;
     const char *timeout;
     const char *script;

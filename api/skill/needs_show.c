@@ -142,12 +142,6 @@ static int warn(const struct needs_item *item, struct skill_strings *warnings)
                                  "%s line %u: no image runs %s: write it in Python or bash",
                                  file.text, item->line, name.text);
     case NEEDS_FIELD:
-        if (strcmp(item->name, "network") == 0)
-            return skill_strings_add(
-                warnings,
-                "%s line %u: it asks for network \"%s\", and a skill reaches "
-                "nothing but loopback: hand in what it needs as input files",
-                file.text, item->line, detail.text);
         return skill_strings_add(
             warnings,
             "%s line %u: there is no %s \"%s\": it runs in the image python, "

@@ -496,7 +496,6 @@ static int read_compatibility(struct needs_reader *r, const char *text)
 int needs_read_fields(struct needs_reader *r)
 {
     static const char *const langs[] = {"python", "python3", "py", "bash", "sh", "shell", NULL};
-    static const char *const none[] = {"", "none", "off", "false", "no", "disabled", NULL};
     const struct skill *skill = r->skill;
     int result = 0;
 
@@ -506,7 +505,7 @@ int needs_read_fields(struct needs_reader *r)
         result = add_field(r, "image", skill->image,
                            r->manifest->known && strcmp(skill->image, r->manifest->name) != 0);
     if (result == 0 && skill->network)
-        result = add_field(r, "network", skill->network, !is_one_of(skill->network, none));
+        result = add_field(r, "network", skill->network, false);
     if (result == 0 && skill->compatibility)
         result = read_compatibility(r, skill->compatibility);
     return result;

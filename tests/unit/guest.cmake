@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+skillvm_unit(guest_dns guestcore)
 skillvm_unit(guest_frame guestcore)
 skillvm_unit(guest_run guestcore)
 skillvm_unit(guest_tar_read guestcore)

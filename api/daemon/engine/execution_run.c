@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/execution_run.h"
 
+#include "api/daemon/engine/network.h"
 #include "api/daemon/engine/result.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts.h"
@@ -23,6 +24,7 @@ struct execution_run {
     const struct execution_env *env;
     struct execution *e;
     struct machine *machine;
+    struct egress *egress; /* NULL: it has no network */
     struct machine_report report;
     struct result result; /* borrows from all that is here */
     struct buf output;
@@ -246,13 +248,18 @@ static void write_owner(const struct execution_run *run, char owner[POOL_OWNER_S
 static int take_and_run(struct execution_run *run, const struct machine_wish *wish,
                         struct err *err)
 {
-    const struct guest_sink sink = {
+    struct guest_sink sink = {
         .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
     struct execution *e = run->e;
     int r = machine_take(run->env->pool, wish, e->cancel_fd, &run->machine, err);
 
-    return r < 0 ? r
-                 : machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
+    if (r < 0)
+        return r;
+    r = network_open(&run->env->egress, &e->job.network, &run->egress, err);
+    if (r < 0)
+        return r;
+    sink.egress = run->egress;
+    return machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
 }
 
 /* The machine's part. It is to be released when everything was said. */
@@ -362,6 +369,7 @@ static void fill_result(struct execution_run *run)
     result->output_file = &run->output;
     result->log = e;
     result->warnings = &e->warnings;
+    result->network = run->egress ? egress_log(run->egress) : NULL;
     if (run->artifacts) {
         const struct artifacts_kept *kept = artifacts_kept(run->artifacts);
 
@@ -420,6 +428,8 @@ static void publish(struct execution_run *run)
 
     warn_truncations(run);
     warn_of_missing(run);
+    if (run->egress)
+        network_tell(run->env->registry, e, egress_log(run->egress));
     r = store_all(run, &json, &err);
     metrics_count_execution(run->env->metrics, e->tenant, result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
@@ -440,6 +450,7 @@ static struct execution_run execution_run_init(const struct execution_env *env,
 
 static void execution_run_finish(struct execution_run *run)
 {
+    egress_close(run->egress);
     artifacts_destroy(run->artifacts);
     fd_close(&run->artifacts_fd);
     buf_finish(&run->output);

@@ -139,4 +139,7 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE TRIGGER skills_current AFTER INSERT ON skills BEGIN"
     " DELETE FROM skills WHERE tenant_id = NEW.tenant_id AND name = NEW.name"
     " AND version = 'sha256:' || NEW.digest; END;",
+
+    /* Which hosts its skills may reach, as of tenant_network_clean. */
+    "ALTER TABLE tenants ADD COLUMN network TEXT NOT NULL DEFAULT '';",
 };

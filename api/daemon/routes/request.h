@@ -57,6 +57,7 @@ struct request {
     size_t n_files;
     bool is_async;
     bool is_fresh; /* its machine shall run nothing else */
+    char *network; /* hosts as of base/host_pattern.h, "" for none at all; NULL: not given */
     char *idempotency_key;
 };
 

@@ -47,6 +47,7 @@ static void write_limits(struct json_writer *w, const struct tenant_limits *limi
     TENANT_LIMITS_EACH(LIMIT)
 #undef LIMIT
     json_write_string(w, "reuse", tenant_reuse_name(limits->reuse));
+    json_write_string(w, "network", limits->network);
     json_write_close(w, '}');
 }
 

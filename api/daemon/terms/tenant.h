@@ -6,6 +6,8 @@
 #ifndef SKILLVM_API_DAEMON_TERMS_TENANT_H
 #define SKILLVM_API_DAEMON_TERMS_TENANT_H
 
+#include "base/err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,11 +65,24 @@ int tenant_reuse_parse(const char *text, size_t len, enum tenant_reuse *ret);
 /* The largest whole number that every JSON reader keeps as it is. */
 #define TENANT_LIMIT_MAX (1ull << 53)
 
+/*
+ * Which of the hosts that a skill declares it may reach: "off", "declared" (all of them), or a
+ * list of patterns as of base/host_pattern.h.
+ */
+#define TENANT_NETWORK_SIZE     1024u
+#define TENANT_NETWORK_OFF      "off"
+#define TENANT_NETWORK_DECLARED "declared"
+
+/* Writes it as it is kept; "" stays. 0, or -EINVAL or -E2BIG with what to write. */
+int tenant_network_clean(const char *text, size_t len, char ret[TENANT_NETWORK_SIZE],
+                         struct err *err);
+
 struct tenant_limits {
 #define LIMIT(name, unset, max) uint64_t name;
     TENANT_LIMITS_EACH(LIMIT)
 #undef LIMIT
     enum tenant_reuse reuse;
+    char network[TENANT_NETWORK_SIZE]; /* "": the daemon's */
 };
 
 /* The default weight and no limits. */

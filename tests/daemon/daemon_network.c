@@ -237,12 +237,11 @@ static void guests_that_ask_for_more_are_ended(void **state)
         close(accept(listener, NULL, NULL));
 }
 
-static void *close_all(void *ctx)
+/* As many as an execution may begin. */
+static void *close_fifty(void *ctx)
 {
-    int fd;
-
-    while ((fd = accept(listener, NULL, NULL)) >= 0)
-        close(fd);
+    for (int i = 0; i < 50; i++)
+        close(accept(listener, NULL, NULL));
     return ctx;
 }
 
@@ -253,14 +252,12 @@ static void ten_thousand_opens_are_fifty(void **state)
     pthread_t peer;
 
     (void)state;
-    assert_int_equal(pthread_create(&peer, NULL, close_all, NULL), 0);
+    assert_int_equal(pthread_create(&peer, NULL, close_fifty, NULL), 0);
     a = run("net-ten-thousand", "here.test 0", "");
     assert_true(answer_has(&a, "\"stdout\":\"refused 9950\""));
     assert_non_null(strstr(a.body, "\"refused\":\"more than 50 connections in one execution\""));
     answer_finish(&a);
-    assert_int_equal(shutdown(listener, SHUT_RDWR), 0);
     assert_int_equal(pthread_join(peer, NULL), 0);
-    assert_int_equal(listen(listener, 64), 0);
     assert_true(harness_count_fds(&w.h) <= before + 8);
 }
 

@@ -142,7 +142,7 @@ static void behave_badly(struct fake *f, const char *how)
     else if (strcmp(how, "twice") == 0)
         say_open(f, 0, 0, port);
     else if (strcmp(how, "early") == 0)
-        say_data(f, 0, 1);
+        say_data(f, 5, 1);
     else if (strcmp(how, "flood") == 0)
         for (free(receive(f).data);;)
             say_data(f, 0, PROTO_NET_DATA_MAX);

@@ -406,12 +406,18 @@ static int tell_end(const struct guest *g, struct err *err)
     return err_set(err, g->ended.code, "%s (%s the skill ran)", g->ended.message, when);
 }
 
+/* The skill's connections while it may have any, or NULL. */
+static struct egress *running_egress(const struct guest *g)
+{
+    return g->decoder.stage == GUEST_RUNNING ? g->sink->egress : NULL;
+}
+
 /* One wait for anything to happen, and its handling. */
 static int turn(struct guest *g, struct err *err)
 {
     bool watch_cancel = g->cancel_fd >= 0 && !g->cancelled;
     bool sending = g->out_at < g->out_len;
-    struct egress *egress = g->decoder.stage == GUEST_RUNNING ? g->sink->egress : NULL;
+    struct egress *egress = running_egress(g);
     uint64_t wake_ns = egress ? egress_deadline_ns(egress) : UINT64_MAX;
     struct pollfd p[4] = {
         {.fd = g->vm->vsock_fd, .events = (short)(POLLIN | (sending ? POLLOUT : 0))},
@@ -451,8 +457,9 @@ static int turn(struct guest *g, struct err *err)
         /* Everything it left was read: the stream had nothing more. */
         return tell_end(g, err);
     }
-    if (egress && g->decoder.stage == GUEST_RUNNING)
-        egress_work(egress);
+    /* Its first frames may have come together with STARTED. */
+    if (running_egress(g))
+        egress_work(g->sink->egress);
     return g->decoder.stage < GUEST_DONE ? advance(g, err) : 0;
 }
 

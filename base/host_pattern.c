@@ -106,8 +106,8 @@ static bool is_dotted_digits(const char *text, size_t len)
     return len > 0;
 }
 
-static int check_host(const char *text, size_t len, bool is_broad, char ret_name[HOST_NAME_SIZE],
-                      struct err *err)
+static int check_host(const char *text, size_t len, bool is_broad,
+                      char ret_name[HOST_NAME_SIZE], struct err *err)
 {
     const char *host = text;
     size_t n = len;
@@ -146,13 +146,14 @@ int host_pattern_clean(const char *text, size_t len, bool is_broad,
         (void)snprintf(port, sizeof(port), ":*");
     else if (colon && parse_port(colon + 1, port_len) < 0)
         return refuse(err, text, len,
-                      memchr(text, '/', len) ? forms : "has no port from 1 to 65535 after its :");
+                      memchr(text, '/', len) ? forms
+                                             : "has no port from 1 to 65535 after its :");
     else if (colon)
         (void)snprintf(port, sizeof(port), ":%d", parse_port(colon + 1, port_len));
     (void)snprintf(ret_pattern, HOST_PATTERN_SIZE, "%s%s%s",
-                   is_all                                               ? "*"
+                   is_all                                              ? "*"
                    : host_len >= 2 && text[0] == '*' && text[1] == '.' ? "*."
-                                                                        : "",
+                                                                       : "",
                    name, port);
     return 0;
 }
@@ -168,8 +169,9 @@ static bool next_pattern(const char **list, struct pattern *ret)
     colon = memchr(*list, ':', (size_t)(end - *list));
     *ret = (struct pattern){*list, (size_t)((colon ? colon : end) - *list), 0};
     if (colon)
-        ret->port = colon[1] == '*' ? ANY_PORT
-                                    : (uint32_t)parse_port(colon + 1, (size_t)(end - colon - 1));
+        ret->port = colon[1] == '*'
+                        ? ANY_PORT
+                        : (uint32_t)parse_port(colon + 1, (size_t)(end - colon - 1));
     *list = *end ? end + 1 : end;
     return true;
 }
@@ -234,7 +236,8 @@ static bool matches(const struct pattern *p, const char *name)
         return true;
     /* "*.example.com" has its dot in the name too, with something before it. */
     if (p->host[0] == '*')
-        return len > p->len - 1 && memcmp(name + len - (p->len - 1), p->host + 1, p->len - 1) == 0;
+        return len > p->len - 1 &&
+               memcmp(name + len - (p->len - 1), p->host + 1, p->len - 1) == 0;
     return len == p->len && memcmp(name, p->host, len) == 0;
 }
 

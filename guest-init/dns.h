@@ -18,8 +18,8 @@
 struct dns_query {
     uint16_t id;
     bool recursion_desired;
-    bool wants_ipv4; /* else there is nothing to answer, and no error */
-    char name[PROTO_NET_NAME_MAX + 1]; /* "" where it is none of a host */
+    bool wants_ipv4;                    /* else there is nothing to answer, and no error */
+    char name[PROTO_NET_NAME_MAX + 1];  /* "" where it is none of a host */
     uint8_t question[DNS_QUESTION_MAX]; /* as it came */
     size_t question_len;
 };

@@ -17,14 +17,14 @@
 #include "base/fd.h"
 #include "guest-init/dns.h"
 
-#define EVENTS        32
-#define BACKLOG       64
-#define DNS_PACKET    512u
-#define DNS_IN_A_ROW  16
-#define DRAIN_MS      1000
+#define EVENTS       32
+#define BACKLOG      64
+#define DNS_PACKET   512u
+#define DNS_IN_A_ROW 16
+#define DRAIN_MS     1000
 /* What is left in the writer for the skill's output, beside a frame of ours. */
-#define ROOM_LEFT     (2u * PROTO_NET_DATA_MAX)
-#define ROOM_MIN      (PROTO_NET_WINDOW / 4)
+#define ROOM_LEFT (2u * PROTO_NET_DATA_MAX)
+#define ROOM_MIN  (PROTO_NET_WINDOW / 4)
 /* Of names, from 127.127.0.1 on. */
 #define FIRST_ADDRESS 0x7f7f0001u
 
@@ -75,9 +75,8 @@ struct net {
 
 static struct sockaddr_in loopback(uint32_t address, uint16_t port)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = htons(port),
-                                .sin_addr.s_addr = htonl(address)};
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address)};
 }
 
 static int watch(const struct net *n, int fd, uint32_t key)
@@ -339,8 +338,9 @@ void net_work(struct net *n)
 
 static int take_answer(struct net *n, struct bytes_reader *r)
 {
-    static const enum dns_result results[] = {
-        [PROTO_NET_GOOD] = DNS_GOOD, [PROTO_NET_NOBODY] = DNS_NOBODY, [PROTO_NET_FAILED] = DNS_FAILED};
+    static const enum dns_result results[] = {[PROTO_NET_GOOD] = DNS_GOOD,
+                                              [PROTO_NET_NOBODY] = DNS_NOBODY,
+                                              [PROTO_NET_FAILED] = DNS_FAILED};
     unsigned key = bytes_get_u16(r);
     unsigned result = bytes_get_u8(r), at = bytes_get_u8(r);
 
@@ -572,7 +572,8 @@ int net_drain(struct net *n, struct frame_reader *r, struct frame_writer *w)
     uint64_t deadline_ns = clock_monotonic_ns() + DRAIN_MS * NS_PER_MS;
 
     for (;;) {
-        struct pollfd p[] = {{.fd = w->fd, .events = POLLIN}, {.fd = n->epoll_fd, .events = POLLIN}};
+        struct pollfd p[] = {{.fd = w->fd, .events = POLLIN},
+                             {.fd = n->epoll_fd, .events = POLLIN}};
         bool more;
         int result;
 

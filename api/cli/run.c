@@ -30,7 +30,7 @@ struct run_options {
     struct run_files files;
     cJSON *env;     /* owned; an object, or NULL */
     cJSON *network; /* owned; an array, or NULL */
-    char **args; /* of the skill */
+    char **args;    /* of the skill */
     int n_args;
 };
 
@@ -317,8 +317,7 @@ static int add_network(struct run_options *options, const char *host)
 {
     if (!options->network)
         options->network = cJSON_CreateArray();
-    return options->network &&
-                   cJSON_AddItemToArray(options->network, cJSON_CreateString(host))
+    return options->network && cJSON_AddItemToArray(options->network, cJSON_CreateString(host))
                ? -1
                : verbs_no_memory();
 }

@@ -372,20 +372,20 @@ static int add_hosts(struct skill *skill, const struct yamltree *value, struct b
 /* A text that is no list of hosts, as other runners have it. */
 static int add_network_text(struct skill *skill, const struct yamltree *value, struct buf *list)
 {
-    static const char *const nothing[] = {"",     "none",     "off",  "false",
+    static const char *const nothing[] = {"",   "none",     "off",  "false",
                                           "no", "disabled", "deny", NULL};
     static const char *const everything[] = {
-        "true", "yes",      "on",        "all",          "any",  "full",
-        "host", "internet", "enabled",   "unrestricted", "allow", "bridge",
-        "*",    "required", "outbound", NULL};
+        "true",    "yes",          "on",    "all",    "any", "full",     "host",     "internet",
+        "enabled", "unrestricted", "allow", "bridge", "*",   "required", "outbound", NULL};
 
     if (is_word(value->text, nothing))
         return 0;
     if (is_word(value->text, everything))
-        return skill_strings_add(&skill->warnings,
-                                 "line %u: \"network: %s\" names no hosts, and it reaches none: "
-                                 "list those that it needs, as in network: [api.example.com]",
-                                 value->line, names_shown(value->text).text);
+        return skill_strings_add(
+            &skill->warnings,
+            "line %u: \"network: %s\" names no hosts, and it reaches none: "
+            "list those that it needs, as in network: [api.example.com]",
+            value->line, names_shown(value->text).text);
     return add_hosts(skill, value, list);
 }
 

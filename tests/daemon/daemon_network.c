@@ -45,8 +45,8 @@ static void push(const char *name, const char *network)
     char text[512];
     struct harness_file files[] = {{"SKILL.md", text}, {"main.py", "pass"}, {NULL, NULL}};
 
-    (void)snprintf(text, sizeof(text), "---\nname: %s\ndescription: x\nnetwork: %s\n---\n", name,
-                   network);
+    (void)snprintf(text, sizeof(text), "---\nname: %s\ndescription: x\nnetwork: %s\n---\n",
+                   name, network);
     expect(harness_push_files(&w.h, files), 201, "\"digest\"");
 }
 
@@ -62,6 +62,7 @@ static int start(void **state)
     begin(&w, "4", "1s");
     (void)snprintf(list, sizeof(list), "[\"%s\", inner.test]", reaches);
     push("net", list);
+    push("plain", "none");
     return 0;
 }
 
@@ -94,9 +95,10 @@ static struct answer run(const char *fake, const char *data, const char *more)
 {
     char json[512];
 
-    (void)snprintf(json, sizeof(json),
-                   "{\"skill\":\"net\",\"timeout\":60,\"env\":{\"FAKE\":\"%s\",\"FAKE_DATA\":\"%s\"}%s}",
-                   fake, data, more);
+    (void)snprintf(
+        json, sizeof(json),
+        "{\"skill\":\"net\",\"timeout\":60,\"env\":{\"FAKE\":\"%s\",\"FAKE_DATA\":\"%s\"}%s}",
+        fake, data, more);
     return harness_run(&w.h, json);
 }
 
@@ -162,13 +164,28 @@ static void the_caller_only_narrows(void **state)
     expect_nobody("here.test", ",\"network\":[\"inner.test\"]", "leaves it out");
     expect_nobody("there.test", ",\"network\":[\"there.test\"]", "not among the hosts");
     /* Without a network there are no connections to speak of. */
-    expect(run("net", "here.test 0", ",\"network\":[]"), 200, "a connection where it may have none");
-    expect(run("net", "here.test 0", ",\"network\":false"), 200, "a connection where it may have none");
+    expect(run("net", "here.test 0", ",\"network\":[]"), 200,
+           "a connection where it may have none");
+    expect(run("net", "here.test 0", ",\"network\":false"), 200,
+           "a connection where it may have none");
     expect(run("exit", "0", ",\"network\":true"), 400, "must be a list of hosts");
     expect(run("exit", "0", ",\"network\":[\"10.0.0.1\"]"), 400, "is an address");
     expect(run("exit", "0", ",\"network\":[\"*\"]"), 400, "every host");
     expect(run("exit", "0", ",\"network\":[1]"), 400, "list of strings");
     nobody_came();
+}
+
+static void one_without_a_network_is_told_so(void **state)
+{
+    static const char form[] = "{\"skill\":\"%s\",\"env\":{\"FAKE\":\"stderr\",\"FAKE_DATA\":"
+                               "\"curl: (6) Could not resolve host: a.example\"}%s}";
+    char json[256];
+
+    (void)state;
+    (void)snprintf(json, sizeof(json), form, "plain", "");
+    expect(harness_run(&w.h, json), 200, "it looked for a host and has no network");
+    (void)snprintf(json, sizeof(json), form, "net", "");
+    expect(harness_run(&w.h, json), 200, "\"warnings\":[]");
 }
 
 static void code_reaches_what_its_request_names(void **state)
@@ -255,7 +272,8 @@ static void ten_thousand_opens_are_fifty(void **state)
     assert_int_equal(pthread_create(&peer, NULL, close_fifty, NULL), 0);
     a = run("net-ten-thousand", "here.test 0", "");
     assert_true(answer_has(&a, "\"stdout\":\"refused 9950\""));
-    assert_non_null(strstr(a.body, "\"refused\":\"more than 50 connections in one execution\""));
+    assert_non_null(
+        strstr(a.body, "\"refused\":\"more than 50 connections in one execution\""));
     answer_finish(&a);
     assert_int_equal(pthread_join(peer, NULL), 0);
     assert_true(harness_count_fds(&w.h) <= before + 8);
@@ -289,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_declared_host_is_reached_and_told_of),
         cmocka_unit_test(the_caller_only_narrows),
+        cmocka_unit_test(one_without_a_network_is_told_so),
         cmocka_unit_test(code_reaches_what_its_request_names),
         cmocka_unit_test(a_tenants_policy_decides),
         cmocka_unit_test(guests_that_ask_for_more_are_ended),

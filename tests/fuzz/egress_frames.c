@@ -32,8 +32,7 @@ static void open_host(void)
         return;
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (bind(listener, (struct sockaddr *)&here, sizeof(here)) < 0 ||
-        listen(listener, 64) < 0 ||
-        getsockname(listener, (struct sockaddr *)&here, &size) < 0)
+        listen(listener, 64) < 0 || getsockname(listener, (struct sockaddr *)&here, &size) < 0)
         abort();
     (void)snprintf(declared, sizeof(declared), "a.test:%u", ntohs(here.sin_port));
 }

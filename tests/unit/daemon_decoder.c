@@ -370,11 +370,15 @@ static void sinks_may_refuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_run_in_any_pieces),    cmocka_unit_test(order_is_enforced),
+        cmocka_unit_test(whole_run_in_any_pieces),
+        cmocka_unit_test(order_is_enforced),
         cmocka_unit_test(connections_are_for_those_that_have_any),
-        cmocka_unit_test(started_waits_for_the_host), cmocka_unit_test(sizes_are_enforced),
-        cmocka_unit_test(totals_are_enforced),        cmocka_unit_test(exits_are_checked),
-        cmocka_unit_test(fail_is_made_printable),     cmocka_unit_test(sinks_may_refuse),
+        cmocka_unit_test(started_waits_for_the_host),
+        cmocka_unit_test(sizes_are_enforced),
+        cmocka_unit_test(totals_are_enforced),
+        cmocka_unit_test(exits_are_checked),
+        cmocka_unit_test(fail_is_made_printable),
+        cmocka_unit_test(sinks_may_refuse),
         cmocka_unit_test(sinks_may_be_missing),
     };
 

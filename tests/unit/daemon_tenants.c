@@ -165,8 +165,8 @@ static void a_network_is_a_word_or_hosts(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(tenant_network_clean(bad[i], strlen(bad[i]), clean, NULL), -EINVAL);
     for (int i = 0; len < TENANT_NETWORK_SIZE; i++)
-        len +=
-            (size_t)snprintf(large + len, sizeof(large) - len, "host-number-%d.example.org ", i);
+        len += (size_t)snprintf(large + len, sizeof(large) - len, "host-number-%d.example.org ",
+                                i);
     assert_int_equal(tenant_network_clean(large, len, clean, &err), -E2BIG);
     assert_non_null(strstr(err.message, "1023 bytes"));
 }

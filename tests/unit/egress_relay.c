@@ -456,40 +456,51 @@ static uint64_t room_given(void)
     return bytes_get_u32(&r);
 }
 
-static void a_peer_that_does_not_read_stops_the_guest(void **state)
+/* As long as there is room the guest uses it. How many bytes. */
+static uint64_t say_all_there_is_room_for(void)
+{
+    static const uint8_t data[PROTO_NET_DATA_MAX];
+    uint64_t sent = 0, window = PROTO_NET_WINDOW;
+
+    do {
+        for (; sent < window;
+             sent += window - sent < sizeof(data) ? window - sent : sizeof(data))
+            assert_int_equal(
+                say_data(0, data, window - sent < sizeof(data) ? window - sent : sizeof(data)),
+                0);
+        if (take_now())
+            window += room_given();
+    } while (sent < window);
+    return sent;
+}
+
+static void read_all(int peer, uint64_t bytes)
 {
     static uint8_t data[PROTO_NET_DATA_MAX];
-    uint64_t sent = 0, window = PROTO_NET_WINDOW, got = 0;
+
+    for (uint64_t got = 0; got < bytes;)
+        got += read_some(peer, data, sizeof(data));
+}
+
+static void a_peer_that_does_not_read_stops_the_guest(void **state)
+{
+    uint64_t sent;
     int peer;
 
     (void)state;
     assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
     peer = connect_key(0);
-    /* As long as there is room it is used; at its end a byte more is a breach. */
-    for (;;) {
-        while (window - sent >= sizeof(data)) {
-            assert_int_equal(say_data(0, data, sizeof(data)), 0);
-            sent += sizeof(data);
-        }
-        if (!take_now())
-            break;
-        window += room_given();
-    }
-    if (window > sent)
-        assert_int_equal(say_data(0, data, window - sent), 0);
-    sent = window;
-    assert_int_equal(say_data(0, data, 1), -EPROTO);
-    while (got < sent)
-        got += read_some(peer, data, sizeof(data));
-    assert_int_equal(got, sent);
+    sent = say_all_there_is_room_for();
+    assert_int_equal(say_data(0, "x", 1), -EPROTO);
+    read_all(peer, sent);
     take(PROTO_NET_HOST_ROOM);
     close(peer);
 }
 
 static void a_number_is_free_before_its_peer_has_all(void **state)
 {
-    static uint8_t data[PROTO_NET_DATA_MAX];
-    uint64_t sent = 0, window = PROTO_NET_WINDOW, got = 0;
+    uint64_t sent;
+    char byte;
     int peer;
 
     (void)state;
@@ -497,22 +508,13 @@ static void a_number_is_free_before_its_peer_has_all(void **state)
     peer = connect_key(0);
     assert_int_equal(shutdown(peer, SHUT_WR), 0);
     take(PROTO_NET_HOST_END);
-    for (;;) {
-        while (window - sent >= sizeof(data)) {
-            assert_int_equal(say_data(0, data, sizeof(data)), 0);
-            sent += sizeof(data);
-        }
-        if (!take_now())
-            break;
-        window += room_given();
-    }
+    sent = say_all_there_is_room_for();
     assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
     assert_int_equal(open_key(0), 0);
     assert_int_equal(open_key(0), -EPROTO);
     assert_false(take_now());
-    while (got < sent)
-        got += read_some(peer, data, sizeof(data));
-    assert_int_equal(read_some(peer, data, 1), 0);
+    read_all(peer, sent);
+    assert_int_equal(read_some(peer, &byte, 1), 0);
     close(peer);
     take(PROTO_NET_OPENED);
     assert_int_equal(row(0)->bytes_sent, sent);

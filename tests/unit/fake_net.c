@@ -32,8 +32,8 @@ static void ask(const struct fake *f, const char *name)
 
 static void say_open(const struct fake *f, unsigned key, unsigned name, unsigned port)
 {
-    const uint8_t payload[] = {(uint8_t)key,  0, (uint8_t)name, 0,
-                               (uint8_t)port, (uint8_t)(port >> 8)};
+    const uint8_t payload[] = {(uint8_t)key,        0, (uint8_t)name, 0, (uint8_t)port,
+                               (uint8_t)(port >> 8)};
 
     fake_send_frame(f, PROTO_NET_OPEN, payload, sizeof(payload));
 }

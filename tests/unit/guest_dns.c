@@ -8,10 +8,9 @@
 #include "tests/unit/cmocka_all.h"
 
 /* "a.example" of type A, with an EDNS record behind it, as glibc and others ask. */
-static const uint8_t plain[] = {0x12, 0x34, 0x01, 0x20, 0, 1,   0,   0,   0,   0,   0, 1,
-                                1,    'a',  7,    'e',  'x', 'a', 'm', 'p', 'l', 'e', 0, 0,
-                                1,    0,    1,    0,    0, 41,  4,   208, 0,   0,   0, 0,
-                                0,    0};
+static const uint8_t plain[] = {0x12, 0x34, 0x01, 0x20, 0,   1,   0,   0,   0,   0, 0, 1, 1,
+                                'a',  7,    'e',  'x',  'a', 'm', 'p', 'l', 'e', 0, 0, 1, 0,
+                                1,    0,    0,    41,   4,   208, 0,   0,   0,   0, 0, 0};
 #define QUESTION 15u
 
 static void a_question_is_answered(void **state)
@@ -65,15 +64,11 @@ static void what_is_no_question_is_left(void **state)
         size_t at;
         uint8_t value;
     } changes[] = {
-        {2, 0x81}, /* an answer */
-        {2, 0x11}, /* another operation */
-        {5, 0},    /* no question, two, many */
-        {5, 2},
-        {4, 1},
-        {12, 0xc0}, /* a pointer, where no name began */
-        {12, 0x40},
-        {14, 0xc0},
-        {12, 63}, /* a label over the end */
+        {2, 0x81},                          /* an answer */
+        {2, 0x11},                          /* another operation */
+        {5, 0},                             /* no question, two, many */
+        {5, 2},     {4, 1},     {12, 0xc0}, /* a pointer, where no name began */
+        {12, 0x40}, {14, 0xc0}, {12, 63},   /* a label over the end */
     };
 
     (void)state;

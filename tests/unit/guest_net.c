@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest-init/net between a skill's sockets and a host's frames, both of which are this test. Its
- * resolver has another port than the machine's.
+ * guest-init/net between a skill's sockets and a host's frames, both of which are this test.
+ * Its resolver has another port than the machine's.
  */
 #include "guest-init/net.h"
 

@@ -201,8 +201,8 @@ class Client:
         """Runs a registered skill, or code, and waits for its end.
 
         Keyword arguments are the fields of POST /v1/executions: version, input, env, script,
-        module, args, files, timeout (of the skill), limits, fresh, idempotency_key; and in place
-        of a skill code and lang ("python", the default, or "bash").
+        module, args, files, timeout (of the skill), limits, fresh, network, idempotency_key; and in
+        place of a skill code and lang ("python", the default, or "bash").
         """
         body = _request(request, skill=skill, timeout=timeout)
         return Result.from_json(self._json("POST", "/v1/executions", body))

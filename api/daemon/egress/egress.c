@@ -60,9 +60,8 @@ struct egress *egress_open(const struct egress_settings *settings,
         return NULL;
     }
     e->names = names_init(settings, rules, e->epoll_fd);
-    e->shared = (struct stream_shared){.records = &e->records,
-                                       .bytes_max = settings->bytes_max,
-                                       .epoll_fd = e->epoll_fd};
+    e->shared = (struct stream_shared){
+        .records = &e->records, .bytes_max = settings->bytes_max, .epoll_fd = e->epoll_fd};
     return e;
 }
 
@@ -128,10 +127,10 @@ static void begin_stream(struct egress *e, unsigned key, unsigned at, uint16_t p
         (void)egress_records_add(&e->records, name->text, port, EGRESS_OVER_LIMIT, text);
         stream_refuse(s);
     } else if (name->n_addresses == 0 || name->state == NAME_BAD) {
-        (void)egress_records_add(
-            &e->records, name->text, port,
-            name->state == NAME_BAD ? name->refusal : EGRESS_FAILED,
-            name->state == NAME_BAD ? name->refused : "it was not looked up before");
+        (void)egress_records_add(&e->records, name->text, port,
+                                 name->state == NAME_BAD ? name->refusal : EGRESS_FAILED,
+                                 name->state == NAME_BAD ? name->refused
+                                                         : "it was not looked up before");
         stream_refuse(s);
     } else {
         stream_connect(s, &e->shared, name, port, key);
@@ -151,8 +150,7 @@ static void settle_queries(struct egress *e)
         q->answer = PROTO_NET_GOOD;
         if (name->state == NAME_GOOD)
             continue;
-        q->answer =
-            name->refusal == EGRESS_FAILED ? PROTO_NET_FAILED : PROTO_NET_NOBODY;
+        q->answer = name->refusal == EGRESS_FAILED ? PROTO_NET_FAILED : PROTO_NET_NOBODY;
         (void)egress_records_add(&e->records, name->text, 0, name->refusal, name->refused);
     }
 }

@@ -171,7 +171,7 @@ void lookup_work(struct lookup *l)
     for (int i = 0; i < n; i++)
         ares_process_fd(l->channel,
                         events[i].events & ~(uint32_t)EPOLLOUT ? events[i].data.fd
-                                                                : ARES_SOCKET_BAD,
+                                                               : ARES_SOCKET_BAD,
                         events[i].events & EPOLLOUT ? events[i].data.fd : ARES_SOCKET_BAD);
     /* What has waited for too long is asked again, or given up. */
     if (n <= 0)

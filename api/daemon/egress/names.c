@@ -97,8 +97,7 @@ static void refresh(struct names *names, unsigned at)
     struct name *name = &names->all[at];
     uint64_t now = clock_monotonic_ns();
 
-    if (name->since_ns != 0 &&
-        (name->state == NAME_LOOKING || now - name->since_ns < KEPT_NS))
+    if (name->since_ns != 0 && (name->state == NAME_LOOKING || now - name->since_ns < KEPT_NS))
         return;
     name->since_ns = now;
     name->state = NAME_LOOKING;

@@ -17,13 +17,13 @@
 /* Who refused it. */
 enum egress_refusal {
     EGRESS_REACHED,
-    EGRESS_UNDECLARED,   /* the declared list has it not */
+    EGRESS_UNDECLARED, /* the declared list has it not */
     EGRESS_NOT_IN_POLICY,
-    EGRESS_NOT_ASKED,    /* the list that was asked for */
+    EGRESS_NOT_ASKED, /* the list that was asked for */
     EGRESS_NO_SUCH_NAME,
-    EGRESS_BAD_ADDRESS,  /* it is not public */
+    EGRESS_BAD_ADDRESS, /* it is not public */
     EGRESS_OVER_LIMIT,
-    EGRESS_FAILED,       /* to be looked up or connected to */
+    EGRESS_FAILED, /* to be looked up or connected to */
 };
 
 struct egress_record {

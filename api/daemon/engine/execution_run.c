@@ -430,6 +430,8 @@ static void publish(struct execution_run *run)
     warn_of_missing(run);
     if (run->egress)
         network_tell(run->env->registry, e, egress_log(run->egress));
+    else if (run->result.status == RESULT_FAILED)
+        network_explain(e);
     r = store_all(run, &json, &err);
     metrics_count_execution(run->env->metrics, e->tenant, result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,

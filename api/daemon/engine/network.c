@@ -7,6 +7,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define WARNINGS_MAX 4u
 #define ROW_MAX      400u /* of the audit's detail: as many hosts as fit are in one row */
@@ -33,7 +34,8 @@ static const char *remedy_of(enum egress_refusal refusal)
         return "is not among the hosts that it declares: add it to network: in SKILL.md, or to "
                "the request's network for code";
     case EGRESS_NOT_IN_POLICY:
-        return "is not permitted by the tenant's policy: the operator changes its limit network, "
+        return "is not permitted by the tenant's policy: the operator changes its limit "
+               "network, "
                "or the setting network.policy";
     case EGRESS_NOT_ASKED:
         return "is declared, but the request's network leaves it out";
@@ -84,7 +86,8 @@ static void append(struct registry *registry, const struct execution *e, struct 
 
 static void write_row(struct buf *out, const struct egress_record *row)
 {
-    (void)buf_printf(out, "%s%s", out->len > 0 ? "; " : "", row->host[0] ? row->host : "others");
+    (void)buf_printf(out, "%s%s", out->len > 0 ? "; " : "",
+                     row->host[0] ? row->host : "others");
     if (row->port)
         (void)buf_printf(out, ":%u", row->port);
     if (row->refusal != EGRESS_REACHED)
@@ -123,4 +126,22 @@ void network_tell(struct registry *registry, struct execution *e,
         return;
     warn(e, log);
     audit(registry, e, log);
+}
+
+void network_explain(struct execution *e)
+{
+    /* Of curl and git, of Python and other users of the C library, of Node. */
+    static const char *const signs[] = {"Could not resolve host",
+                                        "Temporary failure in name resolution",
+                                        "getaddrinfo EAI_AGAIN"};
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]) && !found; i++)
+        found = e->log.len > 0 && memmem(e->log.data, e->log.len, signs[i], strlen(signs[i]));
+    for (size_t i = 0; i < e->warnings.len; i++)
+        found &= strstr(e->warnings.items[i], "network") == NULL;
+    if (found)
+        (void)skill_strings_add(
+            &e->warnings, "it looked for a host and has no network: list the hosts that it "
+                          "needs as network: in SKILL.md, or in the request for code");
 }

@@ -21,4 +21,10 @@ int network_open(const struct egress_settings *settings, const struct job_networ
 void network_tell(struct registry *registry, struct execution *e,
                   const struct egress_records *log);
 
+/*
+ * For one without a network that failed: says it where its log has a name that could not be
+ * looked up, unless the warnings speak of the network already.
+ */
+void network_explain(struct execution *e);
+
 #endif

@@ -226,11 +226,12 @@ static int choose_network(const struct daemon *d, const struct skill *skill,
     if (!declared || !*declared || (request->network && !*request->network))
         return 0;
     if (strcmp(policy, TENANT_NETWORK_OFF) == 0)
-        return skill_strings_add(&e->warnings,
-                                 "the network is off: it may reach none of %.200s. The operator "
-                                 "permits it by the tenant's limit network, or the setting "
-                                 "network.policy",
-                                 declared);
+        return skill_strings_add(
+            &e->warnings,
+            "the network is off: it may reach none of %.200s. The operator "
+            "permits it by the tenant's limit network, or the setting "
+            "network.policy",
+            declared);
     network->declared = strdup(declared);
     network->policy = is_list ? strdup(policy) : NULL;
     network->asked = request->network && !request->code ? strdup(request->network) : NULL;

@@ -401,10 +401,10 @@ static int take_member(const char *body, const struct json_member *m, struct req
 static bool is_known(struct json_slice key)
 {
     static const char *const known[] = {
-        "skill",       "version",     "code",  "lang",  "script",          "module",
-        "entry_point", "entrypoint",  "env",   "args",  "timeout",         "limits",
-        "files",       "input_files", "async", "fresh", "idempotency_key", "stdin",
-        "network"};
+        "skill",   "version",         "code",       "lang",        "script",
+        "module",  "entry_point",     "entrypoint", "env",         "args",
+        "timeout", "limits",          "files",      "input_files", "async",
+        "fresh",   "idempotency_key", "stdin",      "network"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))

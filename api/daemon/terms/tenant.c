@@ -36,7 +36,7 @@ int tenant_network_clean(const char *text, size_t len, char ret[TENANT_NETWORK_S
                          struct err *err)
 {
     static const char *const words[] = {"", TENANT_NETWORK_OFF, TENANT_NETWORK_DECLARED};
-    _cleanup_buf_ struct buf list = buf_init(TENANT_NETWORK_SIZE);
+    _cleanup_buf_ struct buf list = buf_init(HOST_LIST_MAX * HOST_PATTERN_SIZE);
     int r;
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -38,6 +38,7 @@ if(TARGET apidaemon)
     set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     skillvm_unit(egress_address apiegress)
     skillvm_unit(egress_relay apiegress)
+    target_sources(unit_egress_relay PRIVATE egress_world.c)
     target_link_options(unit_egress_relay PRIVATE -Wl,--wrap=connect)
     skillvm_unit(daemon_known_digests apimachine)
     target_link_options(unit_daemon_known_digests PRIVATE

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "guest-init/net.h"
 #include "guest-init/skill.h"
 
 /* How long killed processes may take to be gone before the end is reported without them. */
@@ -22,6 +23,8 @@
 
 struct loop {
     struct execute *x;
+    struct net *net;   /* NULL: the skill has none */
+    bool net_has_more; /* to send */
     struct execute_result result;
     pid_t pid;
     int status;
@@ -182,6 +185,8 @@ static int take_frames(struct loop *l, struct err *err)
     if (r < 0)
         return r == -EAGAIN ? 0 : r;
     while ((r = frame_reader_next(l->x->reader, &frame)) > 0) {
+        if (l->net && net_take(l->net, &frame) == 0)
+            continue;
         if (frame.type != PROTO_CANCEL || frame.len != 0)
             return err_set(err, EPROTO, "frame 0x%02x while the skill runs", frame.type);
         if (!(l->result.flags & PROTO_EXIT_TIMED_OUT))
@@ -189,6 +194,26 @@ static int take_frames(struct loop *l, struct err *err)
         kill_all(l);
     }
     return r;
+}
+
+/* The skill's connections, behind its output. */
+static void work_on_network(struct loop *l)
+{
+    if (!l->net)
+        return;
+    net_work(l->net);
+    l->net_has_more = net_send(l->net, l->x->writer);
+}
+
+/* How long nothing may happen. */
+static int timeout_ms(const struct loop *l)
+{
+    /* With frames of the network's still to be made, once what fills the writer has left. */
+    if (l->net_has_more && !frame_writer_pending(l->x->writer))
+        return 0;
+    return l->result.flags & (PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED)
+               ? -1
+               : clock_timeout_ms(l->deadline_ns);
 }
 
 static int poll_once(struct loop *l, struct err *err)
@@ -203,8 +228,9 @@ static int poll_once(struct loop *l, struct err *err)
         {.fd = x->signals, .events = POLLIN},
         {.fd = full ? -1 : x->sandbox->out_read, .events = POLLIN},
         {.fd = full ? -1 : x->sandbox->err_read, .events = POLLIN},
+        {.fd = l->net ? net_fd(l->net) : -1, .events = POLLIN},
     };
-    int r = poll(p, 4, stopped ? -1 : clock_timeout_ms(l->deadline_ns));
+    int r = poll(p, 5, timeout_ms(l));
 
     if (r < 0)
         return errno == EINTR ? 0 : err_set_errno(err, errno, "poll");
@@ -224,6 +250,7 @@ static int poll_once(struct loop *l, struct err *err)
         if (r < 0)
             return r;
     }
+    work_on_network(l);
     /* The last output leaves together with EXIT. */
     r = l->ended ? 0 : frame_writer_push(x->writer);
     return r == -EAGAIN ? 0 : r;
@@ -291,13 +318,42 @@ static void fill_result(struct loop *l)
     }
 }
 
-int execute_run(struct execute *x, struct execute_result *ret_result, struct err *err)
+/* From the start to an end that nothing of the skill's outlives. 0 or -errno. */
+static int run_to_end(struct loop *l, struct err *err)
 {
-    struct loop l = {.x = x, .logs_left = x->run->log_bytes};
     int r;
 
-    if (!skill_interpreter(x->sandbox, x->run))
-        return err_set(err, ENOENT, "this image has no interpreter for the skill's language");
+    l->start_ns = clock_monotonic_ns();
+    l->deadline_ns = l->start_ns + l->x->run->timeout_ms * 1000000u;
+    r = start(l->x, &l->pid, err);
+    if (r < 0)
+        return r;
+    while (r == 0 && !l->ended)
+        r = poll_once(l, err);
+    fill_result(l);
+    end_children(l);
+    return r;
+}
+
+/* What the skill said last: its output, and to others where nobody ended it. */
+static int drain(struct loop *l)
+{
+    struct execute *x = l->x;
+    int r = 0;
+
+    if (l->net && !(l->result.flags & (PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED)))
+        r = net_drain(l->net, x->reader, x->writer);
+    if (r < 0)
+        return r;
+    r = drain_pipe(l, &x->sandbox->out_read, PROTO_STDOUT);
+    return r < 0 ? r : drain_pipe(l, &x->sandbox->err_read, PROTO_STDERR);
+}
+
+static int run_once(struct loop *l, struct err *err)
+{
+    struct execute *x = l->x;
+    int r;
+
     cgroup_begin(&x->sandbox->cgroup);
     /* Before the start: on one processor the skill may run to its end before this returns. */
     r = frame_writer_send(x->writer, PROTO_STARTED, NULL, 0);
@@ -306,21 +362,24 @@ int execute_run(struct execute *x, struct execute_result *ret_result, struct err
     r = frame_writer_flush(x->writer);
     if (r < 0)
         return r;
-    l.start_ns = clock_monotonic_ns();
-    l.deadline_ns = l.start_ns + x->run->timeout_ms * 1000000u;
-    r = start(x, &l.pid, err);
-    if (r < 0)
-        return r;
-    while (r == 0 && !l.ended)
-        r = poll_once(&l, err);
-    fill_result(&l);
-    end_children(&l);
-    if (r < 0)
-        return r;
-    r = drain_pipe(&l, &x->sandbox->out_read, PROTO_STDOUT);
-    if (r < 0)
-        return r;
-    r = drain_pipe(&l, &x->sandbox->err_read, PROTO_STDERR);
+    r = run_to_end(l, err);
+    return r < 0 ? r : drain(l);
+}
+
+int execute_run(struct execute *x, struct execute_result *ret_result, struct err *err)
+{
+    struct loop l = {.x = x, .logs_left = x->run->log_bytes};
+    int r;
+
+    if (!skill_interpreter(x->sandbox, x->run))
+        return err_set(err, ENOENT, "this image has no interpreter for the skill's language");
+    if (x->run->has_network) {
+        l.net = net_open(x->sandbox->config->dns_port, err);
+        if (!l.net)
+            return -EIO;
+    }
+    r = run_once(&l, err);
+    net_close(l.net);
     if (r < 0)
         return r;
     *ret_result = l.result;

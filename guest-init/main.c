@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "guest-init/boot.h"
+#include "guest-init/net.h"
 #include "guest-init/sandbox.h"
 #include "guest-init/server.h"
 #include "guest-init/zygote.h"
@@ -30,6 +31,7 @@ static const struct sandbox_config config = {
     .bash = "/bin/bash",
     .node = "/usr/bin/node",
     .zygote_dir = "/usr/lib/skillvm/zygote",
+    .dns_port = NET_DNS_PORT,
     .isolated = true,
 };
 

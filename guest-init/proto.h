@@ -22,6 +22,7 @@
  *                in chunks; an empty frame ends it
  *   G STARTED    the skill's process is about to run
  *   G STDOUT*, STDERR*   live, as they are written
+ *   G, H NET_*   while the skill runs, where RUN had NETWORK: see below
  *   H CANCEL     at any time after RUN: end the skill now, collect what it left
  *   G EXIT       how it ended
  *   G OUTPUT*    the content of output.json in chunks; an empty frame ends it (always sent)
@@ -36,6 +37,23 @@
  * import, before anything of a user's is known to the machine G WARMED     all of it is
  * imported; FAIL, and the machine ends, if any of it cannot be H closes and makes the snapshot
  * (WAKE could also follow)
+ *
+ * A skill's connections, which the host makes for it (all numbers u16 unless said otherwise):
+ *   G NET_ASK     query, the name (1 to PROTO_NET_NAME_MAX bytes): may it be reached, and where
+ *   H NET_ANSWER  query, u8 enum proto_net_answer, u8 name, and where it may be reached the
+ *                 ports, 1 to PROTO_NET_PORTS; the query's number is free again
+ *   G NET_OPEN    connection, name, port
+ *   H NET_OPENED  connection
+ *   H NET_REFUSED connection: its number is free again
+ *   both NET_DATA connection, 1 to PROTO_NET_DATA_MAX bytes. Each side may send
+ *                 PROTO_NET_WINDOW bytes after NET_OPENED, and more as the other one gives room
+ *   both NET_ROOM connection, zero, u32 bytes that were passed on and may be sent again
+ *   both NET_END  connection, 0: nothing follows, or 1: it broke, and nothing is taken any
+ *                 more; once. When both have sent it the connection's number is free again
+ * Queries are numbered from 0 to PROTO_NET_QUERIES - 1, connections to PROTO_NET_CONNECTIONS -
+ * 1, by the guest; names to PROTO_NET_NAMES - 1, by the host. From NET_OPEN to NET_OPENED the
+ * guest sends nothing for a connection. After EXIT nobody sends for any, and what the host sent
+ * before it had that is passed over.
  *
  * The guest is hostile to the host: every length, order and count is checked by the receiver,
  * and a breach ends the execution.
@@ -60,6 +78,12 @@ enum proto_type {
     PROTO_CANCEL = 0x06, /* empty */
     PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
     PROTO_SESSION_IN = 0x10,
+    PROTO_NET_ANSWER = 0x08,
+    PROTO_NET_OPENED = 0x09,
+    PROTO_NET_REFUSED = 0x0a,
+    PROTO_NET_HOST_DATA = 0x0b,
+    PROTO_NET_HOST_ROOM = 0x0c,
+    PROTO_NET_HOST_END = 0x0d,
 
     /* guest to host */
     PROTO_READY = 0x81,   /* u32 PROTO_VERSION */
@@ -73,7 +97,26 @@ enum proto_type {
     PROTO_FAIL = 0x89,   /* UTF-8 text, at most 1024 bytes */
     PROTO_WARMED = 0x8a, /* empty */
     PROTO_SESSION = 0x90,
+    PROTO_NET_ASK = 0x8b,
+    PROTO_NET_OPEN = 0x8c,
+    PROTO_NET_GUEST_DATA = 0x8d,
+    PROTO_NET_GUEST_ROOM = 0x8e,
+    PROTO_NET_GUEST_END = 0x8f,
 };
+
+enum proto_net_answer {
+    PROTO_NET_GOOD = 0,
+    PROTO_NET_NOBODY = 1, /* it may not be reached, or there is no such name */
+    PROTO_NET_FAILED = 2, /* nobody knows now */
+};
+
+#define PROTO_NET_QUERIES     16u
+#define PROTO_NET_NAMES       64u
+#define PROTO_NET_NAME_MAX    253u
+#define PROTO_NET_PORTS       8u
+#define PROTO_NET_CONNECTIONS 32u
+#define PROTO_NET_WINDOW      (64u * 1024u)
+#define PROTO_NET_DATA_MAX    (16u * 1024u)
 
 #define PROTO_WARM_MAX     1024u
 #define PROTO_ENTROPY_SIZE 64u
@@ -99,6 +142,7 @@ enum proto_field {
     PROTO_F_OUTPUT_BYTES = 12, /* u64: largest output.json collected */
     PROTO_F_INSTRUCTIONS = 13, /* SKILL_INSTRUCTIONS: the body of SKILL.md */
     PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
+    PROTO_F_NETWORK = 15,      /* u8 1: the skill may have connections; absent: it has none */
 
     /* Of an execution in a session. */
     PROTO_F_SESSION_FILES = 16, /* u32: the most files and empty folders of it */

@@ -146,6 +146,14 @@ static int decode_mode(const uint8_t *value, uint32_t len, enum proto_mode *ret_
     return 0;
 }
 
+static int decode_flag(const uint8_t *value, uint32_t len, bool *ret_flag)
+{
+    if (len != 1 || value[0] > 1)
+        return -EINVAL;
+    *ret_flag = value[0] == 1;
+    return 0;
+}
+
 static int decode_string(struct run_strings *list, const uint8_t *value, uint32_t len,
                          bool is_env)
 {
@@ -191,6 +199,8 @@ static int decode_field(struct run *run, uint16_t tag, const uint8_t *value, uin
         return decode_u32(value, len, &run->session_files);
     case PROTO_F_SESSION_BYTES:
         return decode_number(value, len, 8, &run->session_bytes);
+    case PROTO_F_NETWORK:
+        return decode_flag(value, len, &run->has_network);
     default:
         return 0;
     }

@@ -6,6 +6,7 @@
 #ifndef SKILLVM_GUEST_RUN_H
 #define SKILLVM_GUEST_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,7 @@ struct run {
     uint32_t files_max;
     uint64_t session_bytes; /* 0: there is no session */
     uint32_t session_files;
+    bool has_network;
 };
 
 /*

@@ -21,6 +21,7 @@ struct sandbox_config {
     const char *bash;
     const char *node;
     const char *zygote_dir; /* holds sitecustomize.py and the extension; NULL for no zygote */
+    uint16_t dns_port;      /* where the resolver of a skill with a network listens */
     bool isolated; /* mounts, cgroup and user 65534; false only in unprivileged tests */
 };
 

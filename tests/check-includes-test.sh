@@ -23,6 +23,7 @@ forbidden=(
     'api/daemon/config "api/daemon/registry/registry.h"' 'api/daemon/config <yaml.h>'
     'api/daemon/store "api/daemon/engine/result.h"' 'api/daemon/store "api/daemon/registry/registry.h"'
     'api/daemon/registry "api/daemon/store/store.h"' 'api/daemon/registry <archive.h>'
+    'api/daemon/egress "api/daemon/terms/tenant.h"' 'api/daemon/egress <sqlite3.h>'
     'api/daemon/machine "api/daemon/registry/registry.h"' 'api/daemon/machine <linux/kvm.h>'
     'api/daemon/engine "api/daemon/http/http.h"' 'api/daemon/engine <sqlite3.h>'
     'api/daemon/http "api/daemon/engine/engine.h"' 'api/daemon/http <sqlite3.h>'

@@ -31,6 +31,10 @@ const struct option_rule option_rules[] = {
      "the image to run it in (the skill's own, else the smallest that has what it needs)"},
     {OPTION_RUN, 'e', "env", "NAME=VALUE", OPTION_REPEATS,
      "set a variable; NAME alone takes it from here; may be repeated"},
+    {OPTION_RUN, 0, "network", "HOST[:PORT]", OPTION_REPEATS,
+     "of the hosts that it declares only this one; for code, a host that it may reach; may be "
+     "repeated"},
+    {OPTION_RUN, 0, "no-network", NULL, MEMBER(no_network), "it reaches no host"},
     {OPTION_RUN, 0, "fresh", NULL, MEMBER(fresh),
      "in a machine that has run nothing for anybody and will run nothing else"},
     {OPTION_RUN, 0, "session", "ID", MEMBER(session),
@@ -76,6 +80,10 @@ const struct option_rule option_rules[] = {
      "this and the daemon's setting holds"},
     {OPTION_LIMITS, 0, "images", "NAME,NAME", MEMBER(images),
      "the images that it may use, and no others; none takes the limit away"},
+    {OPTION_LIMITS, 0, "network-policy", "off|declared|HOSTS|none", MEMBER(network_policy),
+     "which hosts its skills may reach: none, all that they declare, or those of a list such "
+     "as "
+     "\"api.example.com *.example.org:8443\""},
     {OPTION_GLOBAL, 0, "server", "URL", GLOBAL(server),
      "one behind http:// or https:// (SKILLVM_SERVER, SKILLBOX_SERVER_URL)"},
     {OPTION_GLOBAL, 0, "key", "KEY", GLOBAL(key),

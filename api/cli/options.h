@@ -63,6 +63,7 @@ struct options {
     bool enable;
     bool disable;
     bool fresh;
+    bool no_network;
     bool foreground;
     bool version;
     const char *output;
@@ -84,6 +85,7 @@ struct options {
     const char *max_memory;
     const char *reuse;
     const char *images;
+    const char *network_policy;
     const char *input;
     const char *timeout;
     const char *script;

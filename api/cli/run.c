@@ -28,8 +28,9 @@ CLEANUP_WITH(struct skillvm *, skillvm_close)
 struct run_options {
     struct options given;
     struct run_files files;
-    cJSON *env;  /* owned; an object, or NULL */
-    char **args; /* of the skill */
+    cJSON *env;     /* owned; an object, or NULL */
+    cJSON *network; /* owned; an array, or NULL */
+    char **args;    /* of the skill */
     int n_args;
 };
 
@@ -143,6 +144,9 @@ static bool fill_request(cJSON *request, struct run_options *options, struct buf
            verbs_add_text(request, "session_id", options->given.session) &&
            verbs_add_text(request, "image", options->given.image) &&
            (!options->given.fresh || cJSON_AddTrueToObject(request, "fresh")) &&
+           (!options->given.no_network || cJSON_AddFalseToObject(request, "network")) &&
+           (!options->network ||
+            cJSON_AddItemToObject(request, "network", steal_ptr(&options->network))) &&
            (!options->env || cJSON_AddItemToObject(request, "env", steal_ptr(&options->env))) &&
            (!options->n_args ||
             cJSON_AddItemToObject(request, "args",
@@ -310,7 +314,17 @@ static int add_env(struct run_options *options, const char *text)
     return cJSON_AddStringToObject(options->env, name, value) ? 0 : -ENOMEM;
 }
 
-/* A value of --file or --env. -1: go on; else the exit status. */
+/* What a host is, is the daemon's to say. */
+static int add_network(struct run_options *options, const char *host)
+{
+    if (!options->network)
+        options->network = cJSON_CreateArray();
+    return options->network && cJSON_AddItemToArray(options->network, cJSON_CreateString(host))
+               ? -1
+               : verbs_no_memory();
+}
+
+/* A value of --file, --network or --env. -1: go on; else the exit status. */
 static int take_repeated(void *ctx, const char *name, const char *value)
 {
     struct run_options *options = ctx;
@@ -318,6 +332,8 @@ static int take_repeated(void *ctx, const char *name, const char *value)
 
     if (strcmp(name, "file") == 0)
         return run_files_add(&options->files, value, &err) < 0 ? verbs_failed(&err) : -1;
+    if (strcmp(name, "network") == 0)
+        return add_network(options, value);
     if (add_env(options, value))
         return help_usage_error(
             "run", "--env %s: use NAME=value, or the NAME of a variable that is set", value);
@@ -338,13 +354,16 @@ static int check_code(const struct options *given)
 }
 
 /* What getopt cannot know. -1: go on; else the exit status. */
-static int check_options(const struct options *given)
+static int check_options(const struct run_options *options)
 {
+    const struct options *given = &options->given;
     uint64_t ms;
 
     if (given->timeout && (duration_parse(given->timeout, &ms) || ms == 0))
         return help_usage_error("run", "--timeout %s: use an amount such as 30s or 2m",
                                 given->timeout);
+    if (options->network && given->no_network)
+        return help_usage_error("run", "give --network or --no-network, not both");
     if (given->code)
         return check_code(given);
     if (given->n_args == 0)
@@ -376,7 +395,7 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
 
     int status = options_parse(globals, "run", verbs_find(commands, "run"), n, argv, given);
     if (status < 0)
-        status = check_options(given);
+        status = check_options(&options);
     if (status < 0) {
         cli_catch_interrupts();
         status = run_skill(globals, &options, &err);
@@ -387,5 +406,6 @@ int cmd_run(struct cli_globals *globals, int argc, char **argv)
     }
     run_files_finish(&options.files, NULL);
     cJSON_Delete(options.env);
+    cJSON_Delete(options.network);
     return status;
 }

@@ -74,6 +74,13 @@ static void add_images(cJSON *object, const char *text)
     }
 }
 
+/* "none" is none of its own. */
+static void add_word(cJSON *object, const char *member, const char *text)
+{
+    if (text)
+        cJSON_AddStringToObject(object, member, strcmp(text, "none") == 0 ? "" : text);
+}
+
 /* Adds what was given as "limits". -1: go on; else the exit status. */
 static int add_limits(const struct options *options, cJSON *body)
 {
@@ -98,13 +105,10 @@ static int add_limits(const struct options *options, cJSON *body)
             object = cJSON_AddObjectToObject(body, "limits");
         cJSON_AddNumberToObject(object, limits[i].member, value);
     }
-    if (options->reuse && !object)
+    if ((options->reuse || options->network_policy || options->images) && !object)
         object = cJSON_AddObjectToObject(body, "limits");
-    if (options->reuse)
-        cJSON_AddStringToObject(object, "reuse",
-                                strcmp(options->reuse, "none") == 0 ? "" : options->reuse);
-    if (options->images && !object)
-        object = cJSON_AddObjectToObject(body, "limits");
+    add_word(object, "reuse", options->reuse);
+    add_word(object, "network", options->network_policy);
     if (options->images)
         add_images(object, options->images);
     return -1;
@@ -143,6 +147,7 @@ static void print_tenant(const cJSON *json)
     const cJSON *given = verbs_member(json, "limits");
     const cJSON *usage = verbs_member(json, "usage");
     const char *reuse = verbs_text(given, "reuse");
+    const char *network = verbs_text(given, "network");
     char text[SHOW_SIZE];
 
     show_field("tenant", 11, verbs_text(json, "id"));
@@ -159,6 +164,7 @@ static void print_tenant(const cJSON *json)
     }
     show_field("reuse", 11, reuse && *reuse ? reuse : "no limit");
     show_images(given);
+    show_field("network", 11, network && *network ? network : "as the daemon has it");
 }
 
 static void print_tenants(const cJSON *json)

@@ -120,6 +120,10 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
                 .images = &d->images,
                 .metrics = d->metrics,
                 .store = d->store,
+                .egress = {.fixed_names = config->network.allow_private,
+                           .servers = config->network.dns,
+                           .connections_max = config->network.connections,
+                           .bytes_max = config->network.bytes},
                 .reuse = (enum tenant_reuse)config->machines.reuse,
                 .scope_tenant = config->snapshots.scope != 0},
         .max_running = (unsigned)config->max_running,
@@ -319,6 +323,7 @@ int serve_run(const struct serve *serve, struct err *err)
         return r;
     d.public_url = config->public_url;
     d.tmp_fd = folder.tmp_fd;
+    d.network_policy = config->network.policy;
     d.archive_limits = archive_limits_default;
     d.archive_limits.archive_bytes = config->archive_bytes;
     d.archive_limits.expanded_bytes = config->archive_bytes;

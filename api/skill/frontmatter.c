@@ -8,6 +8,7 @@
 #include "api/skill/yamltree.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/host_pattern.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
@@ -349,6 +350,71 @@ static int add_timeout(struct skill *skill, const struct yamltree *value)
     return warn_amount(skill, "timeout", value, "30s or 2m");
 }
 
+static bool is_word(const char *text, const char *const *words)
+{
+    while (*words && strcasecmp(text, *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
+/* Adds the hosts of one text to the list; what is none of a host gives a warning. */
+static int add_hosts(struct skill *skill, const struct yamltree *value, struct buf *list)
+{
+    struct err err = {0};
+    int r = host_list_add(list, value->text, strlen(value->text), false, &err);
+
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    return skill_strings_add(&skill->warnings, "line %u: \"network\": %s", value->line,
+                             names_shown(err.message).text);
+}
+
+/* A text that is no list of hosts, as other runners have it. */
+static int add_network_text(struct skill *skill, const struct yamltree *value, struct buf *list)
+{
+    static const char *const nothing[] = {"",   "none",     "off",  "false",
+                                          "no", "disabled", "deny", NULL};
+    static const char *const everything[] = {
+        "true",    "yes",          "on",    "all",    "any", "full",     "host",     "internet",
+        "enabled", "unrestricted", "allow", "bridge", "*",   "required", "outbound", NULL};
+
+    if (is_word(value->text, nothing))
+        return 0;
+    if (is_word(value->text, everything))
+        return skill_strings_add(
+            &skill->warnings,
+            "line %u: \"network: %s\" names no hosts, and it reaches none: "
+            "list those that it needs, as in network: [api.example.com]",
+            value->line, names_shown(value->text).text);
+    return add_hosts(skill, value, list);
+}
+
+static int add_network(struct skill *skill, const struct yamltree *value)
+{
+    _cleanup_buf_ struct buf list = buf_init(HOST_LIST_MAX * HOST_PATTERN_SIZE);
+    int r = 0;
+
+    if (yamltree_is_null(value))
+        return 0;
+    if (value->kind == YAMLTREE_MAP)
+        return skill_strings_add(&skill->warnings,
+                                 "line %u: \"network\" must be a list of hosts, as in network: "
+                                 "[api.example.com]; it is ignored",
+                                 value->line);
+    if (value->kind == YAMLTREE_SCALAR)
+        r = add_network_text(skill, value, &list);
+    for (size_t i = 0; r == 0 && value->kind == YAMLTREE_LIST && i < value->n; i++)
+        r = value->children[i]->kind == YAMLTREE_SCALAR
+                ? add_hosts(skill, value->children[i], &list)
+                : skill_strings_add(&skill->warnings,
+                                    "line %u: a host in \"network\" is no text; it is ignored",
+                                    value->line);
+    if (r < 0 || list.len == 0)
+        return r;
+    skill->network = strndup((const char *)list.data, list.len);
+    return skill->network ? 0 : -ENOMEM;
+}
+
 static int add_field(struct skill *skill, const struct yamltree *key,
                      const struct yamltree *value)
 {
@@ -366,7 +432,6 @@ static int add_field(struct skill *skill, const struct yamltree *key,
         {"entry_point", &skill->entry_point},
         {"entrypoint", &skill->entry_point},
         {"image", &skill->image},
-        {"network", &skill->network},
     };
 
     if (key->kind != YAMLTREE_SCALAR)
@@ -391,6 +456,8 @@ static int add_field(struct skill *skill, const struct yamltree *key,
         return add_input_schema(skill, value);
     if (strcmp(key->text, "timeout") == 0)
         return add_timeout(skill, value);
+    if (strcmp(key->text, "network") == 0)
+        return skill->network ? 0 : add_network(skill, value);
     return skill_strings_add(&skill->warnings, "line %u: unknown field \"%s\" is ignored",
                              key->line, names_shown(key->text).text);
 }

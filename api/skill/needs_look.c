@@ -71,20 +71,10 @@ static bool has_language(const struct image_manifest *image, const struct needs_
            needs_python_at_least(item->detail) <= image->python_minor;
 }
 
-/* An image that is named is nobody's need: it was found or not. */
+/* An image that is named is nobody's need: it was found or not; the network is no image's. */
 static bool has_field(const struct image_manifest *image, const struct needs_item *item)
 {
-    static const char *const none[] = {"", "none", "off", "false", "no", "disabled"};
-
-    if (strcmp(item->name, "lang") == 0)
-        return runs(image, item->detail);
-    for (size_t i = 0; strcmp(item->name, "network") == 0; i++) {
-        if (i == sizeof(none) / sizeof(none[0]))
-            return false;
-        if (strcasecmp(item->detail, none[i]) == 0)
-            break;
-    }
-    return true;
+    return strcmp(item->name, "lang") != 0 || runs(image, item->detail);
 }
 
 enum needs_from needs_from_in(const struct image_manifest *image, const struct needs_item *item)

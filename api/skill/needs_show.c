@@ -155,12 +155,6 @@ static int warn_of_field(const struct needs *needs, const struct needs_item *ite
     char help[96];
 
     (void)help_text(item, help);
-    if (strcmp(item->name, "network") == 0)
-        return skill_strings_add(warnings,
-                                 "SKILL.md line %u: it asks for network \"%s\", and a skill "
-                                 "reaches nothing but loopback: hand in what it needs as input "
-                                 "files",
-                                 item->line, detail.text);
     if (strcmp(item->name, "image") == 0 && item->help == NEEDS_HELP_FORBIDDEN)
         return skill_strings_add(warnings,
                                  "SKILL.md line %u: the image \"%s\" may not be used here: "

@@ -51,7 +51,7 @@ struct skill {
     char *lang;       /* as written: "python", "bash", "node" are the ones that run */
     char *entry_point;
     char *image;
-    char *network;
+    char *network; /* the hosts it declares, a list as of base/host_pattern.h; NULL: none */
     struct skill_pair *metadata;
     size_t n_metadata;
     uint64_t timeout_ms;   /* 0: not given */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 if(TARGET apidaemon)
+    skillvm_fuzz(egress_frames apiegress)
     skillvm_fuzz(guest_frames apidaemon)
     skillvm_fuzz(config apidaemon)
     skillvm_fuzz(admin_json apidaemon)

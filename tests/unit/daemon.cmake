@@ -33,9 +33,14 @@ if(TARGET apidaemon)
     target_sources(unit_daemon_metrics PRIVATE prometheus_text.c)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
 
-    add_executable(fake_vmm fake_vmm.c fake_guest.c fake_files_in.c fake_session.c fake_tar.c)
+    add_executable(fake_vmm fake_vmm.c fake_guest.c fake_files_in.c fake_net.c fake_session.c
+        fake_tar.c)
     target_link_libraries(fake_vmm PRIVATE base)
     set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    skillvm_unit(egress_address apiegress)
+    skillvm_unit(egress_relay apiegress)
+    target_sources(unit_egress_relay PRIVATE egress_world.c)
+    target_link_options(unit_egress_relay PRIVATE -Wl,--wrap=connect)
     skillvm_unit(daemon_known_digests apimachine)
     target_link_options(unit_daemon_known_digests PRIVATE
         -Wl,--wrap=clock_realtime_ns,--wrap=fstat)

@@ -222,6 +222,26 @@ static void order_is_enforced(void **state)
     buf_finish(&run);
 }
 
+/* Whose job has no network may not speak of any. */
+static void connections_are_for_those_that_have_any(void **state)
+{
+    static const uint8_t types[][2] = {{PROTO_NET_ASK, 3},
+                                       {PROTO_NET_OPEN, 6},
+                                       {PROTO_NET_GUEST_DATA, 3},
+                                       {PROTO_NET_GUEST_ROOM, 8},
+                                       {PROTO_NET_GUEST_END, 4}};
+
+    (void)state;
+    for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+        struct buf b = buf_init(1u << 20);
+
+        put_ready(&b);
+        put(&b, PROTO_STARTED, NULL, 0);
+        put(&b, types[t][0], "\0\0\0\0\0\0\0", types[t][1]);
+        expect_breach(&b, "where it may have none");
+    }
+}
+
 static void started_waits_for_the_host(void **state)
 {
     struct guest_decoder *d = malloc(sizeof(*d));
@@ -423,11 +443,17 @@ static void a_session_is_bounded_and_due(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_run_in_any_pieces),      cmocka_unit_test(order_is_enforced),
-        cmocka_unit_test(started_waits_for_the_host),   cmocka_unit_test(sizes_are_enforced),
-        cmocka_unit_test(totals_are_enforced),          cmocka_unit_test(exits_are_checked),
-        cmocka_unit_test(fail_is_made_printable),       cmocka_unit_test(sinks_may_refuse),
-        cmocka_unit_test(sinks_may_be_missing),         cmocka_unit_test(a_session_comes_last),
+        cmocka_unit_test(whole_run_in_any_pieces),
+        cmocka_unit_test(order_is_enforced),
+        cmocka_unit_test(connections_are_for_those_that_have_any),
+        cmocka_unit_test(started_waits_for_the_host),
+        cmocka_unit_test(sizes_are_enforced),
+        cmocka_unit_test(totals_are_enforced),
+        cmocka_unit_test(exits_are_checked),
+        cmocka_unit_test(fail_is_made_printable),
+        cmocka_unit_test(sinks_may_refuse),
+        cmocka_unit_test(sinks_may_be_missing),
+        cmocka_unit_test(a_session_comes_last),
         cmocka_unit_test(a_session_is_bounded_and_due),
     };
 

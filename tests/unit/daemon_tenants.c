@@ -109,7 +109,8 @@ static void put_file(struct registry *registry, const char *tenant)
 static void tenants_are_kept(void **state)
 {
     struct registry *registry = open_with_tenants(*state);
-    struct tenant_limits limits = {7, 1, 2, 3, 4, 5, 6, 8, TENANT_REUSE_SKILL, "data python"};
+    struct tenant_limits limits = {
+        7, 1, 2, 3, 4, 5, 6, 8, TENANT_REUSE_SKILL, "data python", "a.example"};
     struct registry_tenant rows[4];
     size_t n = 0;
 
@@ -133,6 +134,8 @@ static void tenants_are_kept(void **state)
     assert_int_equal(rows[2].limits.reuse, TENANT_REUSE_SKILL);
     assert_string_equal(rows[2].limits.images, "data python");
     assert_string_equal(rows[1].limits.images, "");
+    assert_string_equal(rows[2].limits.network, "a.example");
+    assert_string_equal(rows[1].limits.network, "");
     for (size_t i = 0; i < n; i++)
         registry_tenant_finish(&rows[i]);
     assert_int_equal(registry_tenant_list(registry, 11, TWO, 4, rows, &n, NULL), 0);
@@ -140,6 +143,35 @@ static void tenants_are_kept(void **state)
     assert_string_equal(rows[0].id, ONE);
     registry_tenant_finish(&rows[0]);
     registry_close(registry);
+}
+
+static void a_network_is_a_word_or_hosts(void **state)
+{
+    static const char *const good[][2] = {
+        {"", ""},
+        {"off", "off"},
+        {"declared", "declared"},
+        {"A.example,  *.b.c:22", "a.example *.b.c:22"},
+        {"*", "*"},
+        {"*:*", "*:*"},
+    };
+    static const char *const bad[] = {" ", "all hosts!", "10.0.0.1", "https://a.example"};
+    char clean[TENANT_NETWORK_SIZE], large[2 * TENANT_NETWORK_SIZE];
+    struct err err = {0};
+    size_t len = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_int_equal(tenant_network_clean(good[i][0], strlen(good[i][0]), clean, &err), 0);
+        assert_string_equal(clean, good[i][1]);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(tenant_network_clean(bad[i], strlen(bad[i]), clean, NULL), -EINVAL);
+    for (int i = 0; len < TENANT_NETWORK_SIZE; i++)
+        len += (size_t)snprintf(large + len, sizeof(large) - len, "host-number-%d.example.org ",
+                                i);
+    assert_int_equal(tenant_network_clean(large, len, clean, &err), -E2BIG);
+    assert_non_null(strstr(err.message, "1023 bytes"));
 }
 
 static void rows_belong_to_one_tenant(void **state)
@@ -406,6 +438,7 @@ static void a_tenant_goes_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_network_is_a_word_or_hosts),
         IN_DIR(tenants_are_kept),
         IN_DIR(rows_belong_to_one_tenant),
         IN_DIR(stored_bytes_are_counted),

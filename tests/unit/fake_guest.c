@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "guest-init/proto.h"
 #include "tests/unit/fake_files_in.h"
+#include "tests/unit/fake_net.h"
 #include "tests/unit/fake_session.h"
 #include "tests/unit/fake_tar.h"
 #include "tests/unit/frame_header.h"
@@ -76,8 +77,7 @@ static void send_exit(const struct fake *f, uint32_t code, uint32_t sig, uint32_
     fake_send_frame(f, PROTO_EXIT, raw, sizeof(raw));
 }
 
-/* One frame from the host; its payload is the caller's to free. */
-static uint8_t receive_frame(const struct fake *f, uint8_t **ret, size_t *ret_len)
+uint8_t fake_receive_frame(const struct fake *f, uint8_t **ret, size_t *ret_len)
 {
     uint8_t header[PROTO_HEADER_SIZE] = {0};
     struct bytes_reader r = bytes_reader_init(header, sizeof(header));
@@ -143,7 +143,7 @@ void fake_take_injection(struct fake *f)
     for (;;) {
         uint8_t *data;
         size_t len;
-        uint8_t type = receive_frame(f, &data, &len);
+        uint8_t type = fake_receive_frame(f, &data, &len);
 
         switch (type) {
         case PROTO_WAKE:
@@ -292,7 +292,7 @@ static void behave_ticks(const struct fake *f, bool obey)
             uint8_t *data;
             size_t len;
 
-            if (receive_frame(f, &data, &len) != PROTO_CANCEL)
+            if (fake_receive_frame(f, &data, &len) != PROTO_CANCEL)
                 fake_die("not CANCEL");
             free(data);
             if (obey) {
@@ -521,6 +521,8 @@ void fake_behave(struct fake *f)
         fake_finish(f, 0, 0, 0);
     } else if (strcmp(how, "ticks") == 0 || strcmp(how, "deaf") == 0) {
         behave_ticks(f, how[0] == 't');
+    } else if (strncmp(how, "net", 3) == 0) {
+        fake_net_behave(f);
     } else if (strcmp(how, "burn") == 0) {
         behave_burn(f);
     } else if (strcmp(how, "sleep") == 0) {

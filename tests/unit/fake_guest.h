@@ -36,6 +36,8 @@ void fake_event(const struct fake *f, enum vmm_event_type type, const char *mess
 void fake_send_frame(const struct fake *f, uint8_t type, const void *data, size_t len);
 void fake_send_text(const struct fake *f, uint8_t type, const char *text);
 void fake_send_ready(const struct fake *f, uint32_t version);
+/* One frame from the host; its payload is the caller's to free. */
+uint8_t fake_receive_frame(const struct fake *f, uint8_t **ret, size_t *ret_len);
 /* Takes everything the host sends before STARTED. */
 void fake_take_injection(struct fake *f);
 /* Does what the job says. It may not return. */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+skillvm_unit(guest_dns guestcore)
 skillvm_unit(guest_frame guestcore)
+skillvm_unit(guest_net guestcore)
 skillvm_unit(guest_run guestcore)
 skillvm_unit(guest_tar_read guestcore)
 skillvm_unit(guest_tar_write guestcore)

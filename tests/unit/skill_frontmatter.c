@@ -78,7 +78,7 @@ static void all_fields(void **state)
     assert_string_equal(skill.entry_point, "scripts/count.py");
     assert_int_equal(skill.timeout_ms, 90000);
     assert_string_equal(skill.image, "python");
-    assert_string_equal(skill.network, "false");
+    assert_null(skill.network);
     assert_int_equal(skill.memory_bytes, 512u << 20);
     assert_int_equal(skill.cpu_millis, 500);
     assert_int_equal(skill.n_metadata, 2);
@@ -287,6 +287,50 @@ static void expect_schema(const char *yaml, const char *json, const char *warnin
     skill_finish(&skill);
 }
 
+/* What hosts a field declares, and a part of the warning where there is one. */
+static void hosts_are_declared(void **state)
+{
+    static const struct {
+        const char *field, *list, *warning;
+    } cases[] = {
+        {"network: [API.example.com, \"*.example.org:8443\"]",
+         "api.example.com *.example.org:8443", NULL},
+        {"network:\n  - a.example\n  - a.example\n  - b.example", "a.example b.example", NULL},
+        {"network: a.example, b.example:22", "a.example b.example:22", NULL},
+        {"network: none", NULL, NULL},
+        {"network: []", NULL, NULL},
+        {"network:", NULL, NULL},
+        {"network: true", NULL,
+         "line 4: \"network: true\" names no hosts, and it reaches none"},
+        {"network: full", NULL, "as in network: [api.example.com]"},
+        {"network: \"*\"", NULL, "names no hosts"},
+        {"network: [\"*\", a.example]", "a.example", "is every host"},
+        {"network: [https://a.example/v1, b.example]", "b.example", "without https://"},
+        {"network: [\"*.com\"]", NULL, "too wide"},
+        {"network: [10.0.0.1]", NULL, "is an address"},
+        {"network: [{host: a.example}]", NULL, "is no text"},
+        {"network: {allow: [a.example]}", NULL, "must be a list of hosts"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[256];
+        struct skill skill;
+
+        (void)snprintf(text, sizeof(text), "---\nname: a\ndescription: b\n%s\n---\n",
+                       cases[i].field);
+        skill = parse(text);
+        if (cases[i].list)
+            assert_string_equal(skill.network, cases[i].list);
+        else
+            assert_null(skill.network);
+        assert_int_equal(skill.warnings.len, cases[i].warning != NULL);
+        if (cases[i].warning && !strstr(skill.warnings.items[0], cases[i].warning))
+            fail_msg("%s", skill.warnings.items[0]);
+        skill_finish(&skill);
+    }
+}
+
 static void input_schemas(void **state)
 {
     static const char json[] =
@@ -404,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_fields),
+        cmocka_unit_test(hosts_are_declared),
         cmocka_unit_test(input_schemas),
         cmocka_unit_test(schemas_in_the_body),
         cmocka_unit_test(a_large_input_schema),

@@ -322,7 +322,6 @@ static const struct sample samples[] = {
       {.path = "main.py", .content = ""}},
      {"SKILL.md line 7: there is no lang \"node\"",
       "SKILL.md line 5: there is no image \"node:20\"",
-      "SKILL.md line 6: it asks for network \"true\"",
       "SKILL.md line 4: it asks for Python 3.13", PROGRAM("SKILL.md line 4", "docker")}},
     {"an image of another runner",
      {{.path = "SKILL.md", .content = MD("image: python:3.12\n")},

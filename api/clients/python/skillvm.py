@@ -205,7 +205,7 @@ class Client:
         """Runs a registered skill, or code, and waits for its end.
 
         Keyword arguments are the fields of POST /v1/executions: version, input, env, script,
-        module, args, files, timeout (of the skill), limits, image, fresh, session_id,
+        module, args, files, timeout (of the skill), limits, image, fresh, session_id, network,
         idempotency_key; and in place of a skill code and lang ("python", the default, or "bash").
         """
         body = _request(request, skill=skill, timeout=timeout)

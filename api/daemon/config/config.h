@@ -53,6 +53,15 @@ struct config_snapshots {
     uint64_t kept_bytes; /* of disk that those may have together */
 };
 
+/* Connections of skills. Texts are owned. */
+struct config_network {
+    char *policy;        /* of who has none of its own, as of tenant_network_clean */
+    char *allow_private; /* names with a given address */
+    char *dns;           /* a server in place of the system's; "": those */
+    uint64_t connections;
+    uint64_t bytes;
+};
+
 /* Texts are owned and never NULL; "" means not set. */
 struct config {
     char *socket_path;
@@ -69,6 +78,7 @@ struct config {
     uint64_t archive_entries;
     struct config_machines machines;
     struct config_snapshots snapshots;
+    struct config_network network;
     struct config_retention retention;
     struct config_watermarks watermarks;
     uint64_t stop_timeout_ms;

@@ -71,6 +71,20 @@ const struct config_key config_keys[] = {
      "one that nobody asked for the longest gives way, and 0 makes none"},
     {"snapshots.kept_bytes", CONFIG_BYTES, AT(snapshots.kept_bytes), 0, 1ull << 50, "2GiB",
      true, NULL, NULL, "what those may take on disk together"},
+    {"network.policy", CONFIG_HOSTS, AT(network.policy), 0, 0, "off", false, NULL, NULL,
+     "which hosts the skills of a tenant that has no `network` of its own may reach, the "
+     "operator's too: `off`, `declared` for all that they declare, or patterns such as "
+     "`api.example.com *.example.org:8443`"},
+    {"network.allow_private", CONFIG_NAMES, AT(network.allow_private), 0, 0, "", false, NULL,
+     NULL,
+     "`NAME=ADDRESS` with spaces between: these names have these addresses, also private ones, "
+     "and are not looked up. For tests, and for inner services that skills may reach"},
+    {"network.dns", CONFIG_ADDRESS, AT(network.dns), 0, 0, "", false, NULL, NULL,
+     "a DNS server, `192.0.2.1:53`, in place of the system's"},
+    {"network.connections", CONFIG_COUNT, AT(network.connections), 1, 1000000, "1000", false,
+     NULL, NULL, "connections that one execution may begin"},
+    {"network.bytes", CONFIG_BYTES, AT(network.bytes), 1, 1ull << 50, "1GiB", false, NULL, NULL,
+     "what all of them together may carry, in both directions"},
     {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
      3650 * DAYS, "30d", true, NULL, NULL,
      "how long an ended execution is kept: result, logs, artifacts; 0 for ever"},
@@ -109,6 +123,9 @@ const struct config_section config_sections[] = {
     {"snapshots",
      "Every execution begins from a snapshot of a booted guest. It is made anew in the "
      "background; the one before is used until then."},
+    {"network",
+     "Skills have no network. One that declares hosts gets connections to those that its "
+     "tenant's policy permits, by name and through the daemon (docs/network.md)."},
     {"retention", "What is kept, and for how long."},
     {"watermarks",
      "With less than this, nothing new is accepted (503, Retry-After) and /ready says why. A "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/config/config_value.h"
 
+#include "api/daemon/egress/fixed_names.h"
 #include "api/daemon/terms/tenant.h"
 #include "api/json/json_text.h"
 #include "api/skill/duration.h"
@@ -183,16 +184,23 @@ static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
 
 bool config_type_is_text(enum config_type type)
 {
-    return type == CONFIG_TEXT || type == CONFIG_ADDRESS || type == CONFIG_URL;
+    return type == CONFIG_TEXT || type == CONFIG_ADDRESS || type == CONFIG_URL ||
+           type == CONFIG_HOSTS || type == CONFIG_NAMES;
 }
 
 int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const char *text,
                        void *value)
 {
+    char hosts[TENANT_NETWORK_SIZE] = "";
     uint64_t number = 0;
     int r;
 
-    if ((type == CONFIG_ADDRESS && check_address(text) < 0) ||
+    if (type == CONFIG_HOSTS)
+        return tenant_network_clean(text, strlen(text), hosts, NULL) < 0 || !hosts[0]
+                   ? -EINVAL
+                   : take_text(hosts, TEXT_MAX, value);
+    if ((type == CONFIG_NAMES && fixed_names_check(text, NULL) < 0) ||
+        (type == CONFIG_ADDRESS && check_address(text) < 0) ||
         (type == CONFIG_URL && check_url(text) < 0))
         return -EINVAL;
     if (config_type_is_text(type))
@@ -285,6 +293,8 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
         [CONFIG_ADDRESS] = "an address and port such as 127.0.0.1:8080 or [::1]:8080, or \"\"",
         [CONFIG_URL] =
             "an URL such as https://skills.example.org, no slash at its end, or \"\"",
+        [CONFIG_HOSTS] = "off, declared, or hosts such as api.example.com, *.example.org:8443",
+        [CONFIG_NAMES] = "names with addresses such as wiki.example.org=10.0.0.5, or \"\"",
         [CONFIG_COUNT] = "a whole number ",
         [CONFIG_MODE] = "octal permissions ",
         [CONFIG_BYTES] = "a size such as 512MiB or 10GiB, ",

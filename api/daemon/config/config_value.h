@@ -15,6 +15,8 @@ enum config_type {
     CONFIG_TEXT,     /* char *: a path, "" for none */
     CONFIG_ADDRESS,  /* char *: 127.0.0.1:8080, [::1]:8080, "" for none */
     CONFIG_URL,      /* char *: https://host, "" for none */
+    CONFIG_HOSTS,    /* char *: as of tenant_network_clean, not "" */
+    CONFIG_NAMES,    /* char *: "name=address name=address", "" for none */
     CONFIG_COUNT,    /* uint64_t */
     CONFIG_MODE,     /* uint64_t: octal permissions */
     CONFIG_BYTES,    /* uint64_t: 10GiB */

@@ -3,6 +3,7 @@
 
 #include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/left.h"
+#include "api/daemon/engine/network.h"
 #include "api/daemon/engine/result.h"
 #include "api/daemon/engine/session_run.h"
 #include "api/daemon/terms/limits.h"
@@ -22,6 +23,7 @@ struct execution_run {
     const struct execution_env *env;
     struct execution *e;
     struct machine *machine;
+    struct egress *egress; /* NULL: it has no network */
     struct machine_report report;
     struct result result; /* borrows from all that is here */
     struct buf output;
@@ -238,20 +240,25 @@ static void write_owner(const struct execution_run *run, char owner[POOL_OWNER_S
 static int take_and_run(struct execution_run *run, const struct machine_wish *wish,
                         struct err *err)
 {
-    const struct guest_sink sink = {.ctx = run,
-                                    .log = on_log,
-                                    .output = on_output,
-                                    .files = on_files,
-                                    .session = on_session,
-                                    .stage = on_stage};
+    struct guest_sink sink = {.ctx = run,
+                              .log = on_log,
+                              .output = on_output,
+                              .files = on_files,
+                              .session = on_session,
+                              .stage = on_stage};
     struct execution *e = run->e;
     int r = session_run_open(&run->session, err);
 
     if (r < 0)
         return r;
     r = machine_take(run->env->pool, wish, e->cancel_fd, &run->machine, err);
-    return r < 0 ? r
-                 : machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
+    if (r < 0)
+        return r;
+    r = network_open(&run->env->egress, &e->job.network, &run->egress, err);
+    if (r < 0)
+        return r;
+    sink.egress = run->egress;
+    return machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
 }
 
 /* The machine's part. It is to be released when everything was said. */
@@ -369,6 +376,7 @@ static void fill_result(struct execution_run *run)
     result->warnings = &e->warnings;
     if (e->session)
         result->session = session_run_tell(&run->session);
+    result->network = run->egress ? egress_log(run->egress) : NULL;
     if (run->files.artifacts) {
         const struct artifacts_kept *kept = artifacts_kept(run->files.artifacts);
 
@@ -430,6 +438,10 @@ static void publish(struct execution_run *run)
 
     warn_truncations(run);
     warn_of_missing(run);
+    if (run->egress)
+        network_tell(run->env->registry, e, egress_log(run->egress));
+    else if (run->result.status == RESULT_FAILED)
+        network_explain(e);
     r = store_all(run, &json, &err);
     metrics_count_execution(run->env->metrics, e->tenant, result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
@@ -451,6 +463,7 @@ static struct execution_run execution_run_init(const struct execution_env *env,
 
 static void execution_run_finish(struct execution_run *run)
 {
+    egress_close(run->egress);
     left_finish(&run->files);
     session_run_finish(&run->session);
     buf_finish(&run->output);

@@ -7,6 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_EXECUTION_RUN_H
 #define SKILLVM_API_DAEMON_ENGINE_EXECUTION_RUN_H
 
+#include "api/daemon/egress/egress.h"
 #include "api/daemon/engine/execution.h"
 #include "api/daemon/engine/metrics.h"
 #include "api/daemon/machine/pool.h"
@@ -20,6 +21,7 @@ struct execution_env {
     const struct images *images;
     struct metrics *metrics;
     struct store *store;
+    struct egress_settings egress;
     enum tenant_reuse reuse; /* what a tenant without a narrower one may */
     bool scope_tenant;       /* no two tenants begin from one snapshot */
 };

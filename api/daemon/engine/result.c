@@ -190,6 +190,27 @@ static void write_session(struct json_writer *w, const struct result_session *se
     json_write_close(w, '}');
 }
 
+static void write_network(struct json_writer *w, const struct egress_records *records)
+{
+    json_write_open(w, "network", '[');
+    for (size_t i = 0; records && i < records->n; i++) {
+        const struct egress_record *row = &records->rows[i];
+
+        json_write_open(w, NULL, '{');
+        json_write_string(w, "host", row->host);
+        if (row->port)
+            json_write_number(w, "port", row->port);
+        else
+            json_write_string(w, "port", NULL);
+        json_write_number(w, "count", row->connections);
+        json_write_number(w, "bytes_sent", row->bytes_sent);
+        json_write_number(w, "bytes_received", row->bytes_received);
+        json_write_string(w, "refused", row->refusal == EGRESS_REACHED ? NULL : row->refused);
+        json_write_close(w, '}');
+    }
+    json_write_close(w, ']');
+}
+
 int result_write(const struct result *result, struct buf *ret)
 {
     struct json_writer w = json_writer_init(RESULT_MAX);
@@ -218,6 +239,7 @@ int result_write(const struct result *result, struct buf *ret)
     json_write_string(&w, "image_reason", result->image_reason);
     json_write_string(&w, "profile", result->profile);
     json_write_string(&w, "machine", result->machine);
+    write_network(&w, result->network);
     json_write_strings(&w, "warnings", warnings->items, warnings->len);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);

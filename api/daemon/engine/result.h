@@ -7,6 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_RESULT_H
 #define SKILLVM_API_DAEMON_ENGINE_RESULT_H
 
+#include "api/daemon/egress/records.h"
 #include "api/daemon/engine/execution.h"
 #include "api/daemon/machine/guest_decoder.h"
 #include "api/json/json_write.h"
@@ -82,6 +83,7 @@ struct result {
     const struct artifact *files;
     size_t n_files;
     bool truncated;
+    const struct egress_records *network; /* or NULL */
     const struct skill_strings *warnings; /* or NULL */
     uint64_t duration_ns;
     uint64_t phase_ns[RESULT_PHASES]; /* 0 where it did not happen */

@@ -103,6 +103,9 @@ static void enter_stage(struct guest *g)
         break;
     case GUEST_OUTPUT:
         g->times.exit_ns = now;
+        /* What the skill said last leaves as far as its peers take it now. */
+        if (g->sink->egress)
+            egress_work(g->sink->egress);
         g->deadline_ns = now + collect_ns(g);
         break;
     default:
@@ -194,6 +197,19 @@ static void make_run_body(struct guest *g)
     }
 }
 
+/* The next frame of the skill's connections, if there is any. */
+static void make_network(struct guest *g)
+{
+    uint8_t type;
+    size_t len;
+
+    if (!g->sink->egress || g->decoder.stage != GUEST_RUNNING)
+        return;
+    len = egress_next(g->sink->egress, &type, payload_of_next(g));
+    if (len > 0)
+        frame(g, (enum proto_type)type, len, len);
+}
+
 /* Adds the next frame, or piece of one, to the out buffer, if there is any to send. */
 static int make_frame(struct guest *g, struct err *err)
 {
@@ -206,7 +222,9 @@ static int make_frame(struct guest *g, struct err *err)
         return 0;
     switch (g->step) {
     case SEND_NOTHING:
+        return 0;
     case SEND_DONE:
+        make_network(g);
         return 0;
     case SEND_WAKE:
         return make_wake(g, err);
@@ -394,21 +412,32 @@ static int tell_end(const struct guest *g, struct err *err)
     return err_set(err, g->ended.code, "%s (%s the skill ran)", g->ended.message, when);
 }
 
+/* The skill's connections while it may have any, or NULL. */
+static struct egress *running_egress(const struct guest *g)
+{
+    return g->decoder.stage == GUEST_RUNNING ? g->sink->egress : NULL;
+}
+
 /* One wait for anything to happen, and its handling. */
 static int turn(struct guest *g, struct err *err)
 {
     bool watch_cancel = g->cancel_fd >= 0 && !g->cancelled;
     bool sending = g->out_at < g->out_len;
-    struct pollfd p[3] = {
+    struct egress *egress = running_egress(g);
+    uint64_t wake_ns = egress ? egress_deadline_ns(egress) : UINT64_MAX;
+    struct pollfd p[4] = {
         {.fd = g->vm->vsock_fd, .events = (short)(POLLIN | (sending ? POLLOUT : 0))},
         {.fd = g->control_ended ? -1 : g->vm->control_fd, .events = POLLIN},
         {.fd = watch_cancel ? g->cancel_fd : -1, .events = POLLIN},
+        {.fd = egress ? egress_fd(egress) : -1, .events = POLLIN},
     };
     int r;
 
     if (clock_monotonic_ns() >= g->deadline_ns)
         return timed_out(g, err);
-    if (poll(p, 3, clock_timeout_ms(g->deadline_ns)) < 0 && errno != EINTR)
+    if (wake_ns > g->deadline_ns)
+        wake_ns = g->deadline_ns;
+    if (poll(p, 4, clock_timeout_ms(wake_ns)) < 0 && errno != EINTR)
         return err_set_errno(err, errno, "cannot wait for the guest");
     if (p[1].revents)
         read_control(g);
@@ -434,6 +463,9 @@ static int turn(struct guest *g, struct err *err)
         /* Everything it left was read: the stream had nothing more. */
         return tell_end(g, err);
     }
+    /* Its first frames may have come together with STARTED. */
+    if (running_egress(g))
+        egress_work(g->sink->egress);
     return g->decoder.stage < GUEST_DONE ? advance(g, err) : 0;
 }
 

@@ -40,6 +40,11 @@ static const struct {
     [PROTO_SESSION] = {GUEST_SESSION, 0, PROTO_CHUNK_MAX},
     [PROTO_DONE] = {GUEST_ENDING, 0, 0},
     [PROTO_FAIL] = {GUEST_DONE, 0, FAIL_TEXT_MAX}, /* at any before it */
+    [PROTO_NET_ASK] = {GUEST_RUNNING, 3, 2 + PROTO_NET_NAME_MAX},
+    [PROTO_NET_OPEN] = {GUEST_RUNNING, 6, 6},
+    [PROTO_NET_GUEST_DATA] = {GUEST_RUNNING, 3, 2 + PROTO_NET_DATA_MAX},
+    [PROTO_NET_GUEST_ROOM] = {GUEST_RUNNING, 8, 8},
+    [PROTO_NET_GUEST_END] = {GUEST_RUNNING, 4, 4},
 };
 
 static bool is_due(const struct guest_decoder *d, uint8_t type)
@@ -179,6 +184,14 @@ static int take_frame(struct guest_decoder *d, const struct guest_sink *sink, st
         return 0;
     case PROTO_FAIL:
         return take_fail(d, err);
+    case PROTO_NET_ASK:
+    case PROTO_NET_OPEN:
+    case PROTO_NET_GUEST_DATA:
+    case PROTO_NET_GUEST_ROOM:
+    case PROTO_NET_GUEST_END:
+        return sink->egress
+                   ? egress_take(sink->egress, d->header[4], d->payload, d->payload_len, err)
+                   : breach(err, "a connection where it may have none");
     default:
         return breach(err, "an unknown frame");
     }

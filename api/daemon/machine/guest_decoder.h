@@ -7,6 +7,7 @@
 #ifndef SKILLVM_API_DAEMON_MACHINE_GUEST_DECODER_H
 #define SKILLVM_API_DAEMON_MACHINE_GUEST_DECODER_H
 
+#include "api/daemon/egress/egress.h"
 #include "base/err.h"
 #include "guest-init/proto.h"
 
@@ -51,6 +52,7 @@ struct guest_sink {
     int (*session)(void *ctx, const uint8_t *data, size_t len, struct err *err);
     /* The stage changed; the session's to call, the decoder only returns. */
     void (*stage)(void *ctx, enum guest_stage stage);
+    struct egress *egress; /* its connections, which the session works on; NULL: it has none */
 };
 
 struct guest_decoder_limits {

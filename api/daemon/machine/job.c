@@ -6,6 +6,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct job_bytes no_bytes(void)
@@ -34,6 +35,9 @@ void job_finish(struct job *job)
     finish_bytes(&job->input);
     input_files_finish(&job->files);
     finish_bytes(&job->session);
+    free(job->network.declared);
+    free(job->network.policy);
+    free(job->network.asked);
     *job = job_init();
 }
 
@@ -127,5 +131,7 @@ int job_encode(struct job *job, const struct job_orders *orders)
     if (orders->instructions)
         put_bytes(run, PROTO_F_INSTRUCTIONS, orders->instructions, orders->instructions_len);
     put_text(run, PROTO_F_SKILL_NAME, orders->skill_name);
+    if (job->network.declared)
+        put_number(run, PROTO_F_NETWORK, 1, 1);
     return run->error;
 }

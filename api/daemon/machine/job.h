@@ -22,6 +22,13 @@ struct job_bytes {
     uint64_t len;
 };
 
+/* The lists that say which hosts it may reach (egress.h). Owned. */
+struct job_network {
+    char *declared; /* NULL: it has no network */
+    char *policy;   /* NULL: all that is declared */
+    char *asked;    /* NULL: the same */
+};
+
 /* Everything is owned. */
 struct job {
     struct buf run;         /* the RUN payload, once job_encode has written it */
@@ -30,6 +37,7 @@ struct job {
     struct input_files files;
     struct job_bytes session; /* a plain tar of what it finds there; none: an empty one */
     bool has_session;
+    struct job_network network;
     uint64_t timeout_ms;
     uint64_t memory_bytes;
 };

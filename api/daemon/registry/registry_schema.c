@@ -168,4 +168,6 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "END;",
     /* Names between spaces; none is all of them. */
     "ALTER TABLE tenants ADD COLUMN images TEXT NOT NULL DEFAULT '';",
+    /* Which hosts its skills may reach, as of tenant_network_clean. */
+    "ALTER TABLE tenants ADD COLUMN network TEXT NOT NULL DEFAULT '';",
 };

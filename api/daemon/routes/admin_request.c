@@ -126,6 +126,28 @@ static int take_images(const struct json_member *m, char ret[TENANT_IMAGES_SIZE]
     return 0;
 }
 
+/* "off", "declared" or hosts with spaces between; null is "". */
+static int take_network(const struct json_member *m, struct tenant_limits *limits,
+                        struct err *err)
+{
+    _cleanup_free_ char *text = NULL;
+    struct err why = {0};
+    int r;
+
+    if (json_slice_is(m->value, "null")) {
+        limits->network[0] = '\0';
+        return 0;
+    }
+    r = take_text(m, TENANT_NETWORK_SIZE, &text, err);
+    if (r < 0)
+        return r;
+    if (tenant_network_clean(text, strlen(text), limits->network, &why) < 0)
+        return err_set(err, EINVAL,
+                       "\"network\" must be \"off\", \"declared\" or a list of hosts: %s",
+                       why.message);
+    return 0;
+}
+
 static int take_limit(const struct json_member *m, void *ctx, struct err *err)
 {
     struct tenant_limits *limits = ctx;
@@ -138,6 +160,8 @@ static int take_limit(const struct json_member *m, void *ctx, struct err *err)
 #undef LIMIT
     };
 
+    if (json_slice_is(m->key, "network"))
+        return take_network(m, limits, err);
     if (json_slice_is(m->key, "reuse"))
         return take_reuse(m, &limits->reuse, err);
     if (json_slice_is(m->key, "images"))

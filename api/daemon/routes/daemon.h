@@ -36,8 +36,9 @@ struct daemon {
     struct watermarks *watermarks;
     struct retention *retention;
     struct download_links links;
-    const char *public_url; /* before paths in answers over TCP; "": the Host header says */
-    bool stopping;          /* atomic: nothing new is accepted any more */
+    const char *public_url;     /* before paths in answers over TCP; "": the Host header says */
+    bool stopping;              /* atomic: nothing new is accepted any more */
+    const char *network_policy; /* of tenants without one of their own */
     struct archive_limits archive_limits;
     struct fair_gate *ingest_gate; /* DAEMON_INGESTS look at archives at once */
     struct store *store;

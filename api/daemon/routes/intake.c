@@ -241,6 +241,36 @@ static int choose_limits(const struct skill *skill, const struct request *reques
     return r;
 }
 
+/*
+ * Which hosts it may reach: what it declares, as far as its tenant and the request permit. Code
+ * declares nothing but what its request asks for.
+ */
+static int choose_network(const struct daemon *d, const struct skill *skill,
+                          const struct request *request, struct execution *e)
+{
+    struct job_network *network = &e->job.network;
+    const char *policy = e->limits.network[0] ? e->limits.network : d->network_policy;
+    const char *declared = request->code ? request->network : skill->network;
+    bool is_list = strcmp(policy, TENANT_NETWORK_DECLARED) != 0;
+
+    if (!declared || !*declared || (request->network && !*request->network))
+        return 0;
+    if (strcmp(policy, TENANT_NETWORK_OFF) == 0)
+        return skill_strings_add(
+            &e->warnings,
+            "the network is off: it may reach none of %.200s. The operator "
+            "permits it by the tenant's limit network, or the setting "
+            "network.policy",
+            declared);
+    network->declared = strdup(declared);
+    network->policy = is_list ? strdup(policy) : NULL;
+    network->asked = request->network && !request->code ? strdup(request->network) : NULL;
+    return network->declared && (network->policy || !is_list) &&
+                   (network->asked || !request->network || request->code)
+               ? 0
+               : -ENOMEM;
+}
+
 static int write_orders(const struct skill *skill, const struct skill_entry *entry,
                         const struct request *request, struct execution *e)
 {
@@ -279,6 +309,8 @@ int intake_plan(struct daemon *d, const struct skill *skill,
                           archive, entry, e->profile, err);
     if (r < 0)
         return r;
+    if (choose_network(d, skill, request, e) < 0)
+        return err_no_memory(err);
     r = write_orders(skill, entry, request, e);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");

@@ -7,6 +7,7 @@
 #include "api/skill/code.h"
 #include "api/skill/duration.h"
 #include "api/skill/names.h"
+#include "base/host_pattern.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_MAX      19u
+#define MEMBERS_MAX      21u
 #define MEMBER_BYTES_MAX (1024u * 1024u) /* of what is none of content */
 
 bool request_name_valid(const char *name, size_t max_bytes)
@@ -314,6 +315,34 @@ static int take_session(const cJSON *json, struct request *q, struct err *err)
     return q->session ? 0 : err_no_memory(err);
 }
 
+/* A list of hosts; an empty one, or false, is no network. */
+static int take_network(const cJSON *json, struct request *q, struct err *err)
+{
+    _cleanup_buf_ struct buf list = buf_init(HOST_LIST_MAX * HOST_PATTERN_SIZE);
+    const cJSON *item;
+
+    if (!cJSON_IsArray(json) && !cJSON_IsFalse(json))
+        return err_set(err, EINVAL,
+                       "\"network\" must be a list of hosts such as \"api.example.com\", or "
+                       "false");
+    cJSON_ArrayForEach(item, json) {
+        const char *text = cJSON_GetStringValue(item);
+        int r;
+
+        if (!text)
+            return err_set(err, EINVAL, "\"network\" must be a list of strings");
+        r = host_list_add(&list, text, strlen(text), false, err);
+        if (r == -E2BIG)
+            return err_set(err, EINVAL, "\"network\" is longer than %u hosts", HOST_LIST_MAX);
+        if (r < 0) {
+            err_prefix(err, "\"network\"");
+            return r;
+        }
+    }
+    q->network = strndup(list.len > 0 ? (const char *)list.data : "", list.len);
+    return q->network ? 0 : err_no_memory(err);
+}
+
 static int take_code(const cJSON *json, struct request *q, struct err *err)
 {
     if (!cJSON_IsString(json) || !json->valuestring[0])
@@ -393,6 +422,8 @@ static int take_member(const char *body, const struct json_member *m, struct req
         r = take_bool(json, "async", &q->is_async, err);
     else if (json_slice_is(m->key, "fresh"))
         r = take_bool(json, "fresh", &q->is_fresh, err);
+    else if (json_slice_is(m->key, "network"))
+        r = take_network(json, q, err);
     else if (json_slice_is(m->key, "idempotency_key"))
         r = take_key(json, q, err);
     else if (json_slice_is(m->key, "session_id"))
@@ -406,10 +437,10 @@ static int take_member(const char *body, const struct json_member *m, struct req
 static bool is_known(struct json_slice key)
 {
     static const char *const known[] = {
-        "skill",   "version",         "code",       "lang",        "script",
-        "module",  "entry_point",     "entrypoint", "env",         "args",
-        "timeout", "limits",          "files",      "input_files", "async",
-        "fresh",   "idempotency_key", "stdin",      "image",       "session_id"};
+        "skill",       "version",     "code",   "lang",  "script",          "module",
+        "entry_point", "entrypoint",  "env",    "args",  "timeout",         "limits",
+        "files",       "input_files", "async",  "fresh", "idempotency_key", "stdin",
+        "image",       "session_id",  "network"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
@@ -508,6 +539,7 @@ void request_finish(struct request *q)
     free(q->image);
     free(q->idempotency_key);
     free(q->session);
+    free(q->network);
     skill_strings_finish(&q->env);
     skill_strings_finish(&q->warnings);
     skill_strings_finish(&q->args);

@@ -58,6 +58,7 @@ struct request {
     size_t n_files;
     bool is_async;
     bool is_fresh; /* its machine shall run nothing else */
+    char *network; /* hosts as of base/host_pattern.h, "" for none at all; NULL: not given */
     char *idempotency_key;
     char *session;
 };

@@ -60,6 +60,7 @@ static void write_limits(struct json_writer *w, const struct tenant_limits *limi
 #undef LIMIT
     json_write_string(w, "reuse", tenant_reuse_name(limits->reuse));
     write_images(w, limits->images);
+    json_write_string(w, "network", limits->network);
     json_write_close(w, '}');
 }
 

@@ -6,6 +6,8 @@
 #ifndef SKILLVM_API_DAEMON_TERMS_TENANT_H
 #define SKILLVM_API_DAEMON_TERMS_TENANT_H
 
+#include "base/err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -66,13 +68,25 @@ int tenant_reuse_parse(const char *text, size_t len, enum tenant_reuse *ret);
 /* Names of images, each up to 32 bytes, between spaces. */
 #define TENANT_IMAGES_MAX  16u
 #define TENANT_IMAGES_SIZE (TENANT_IMAGES_MAX * 33u + 1)
+/*
+ * Which of the hosts that a skill declares it may reach: "off", "declared" (all of them), or a
+ * list of patterns as of base/host_pattern.h.
+ */
+#define TENANT_NETWORK_SIZE     1024u
+#define TENANT_NETWORK_OFF      "off"
+#define TENANT_NETWORK_DECLARED "declared"
+
+/* Writes it as it is kept; "" stays. 0, or -EINVAL or -E2BIG with what to write. */
+int tenant_network_clean(const char *text, size_t len, char ret[TENANT_NETWORK_SIZE],
+                         struct err *err);
 
 struct tenant_limits {
 #define LIMIT(name, unset, max) uint64_t name;
     TENANT_LIMITS_EACH(LIMIT)
 #undef LIMIT
     enum tenant_reuse reuse;
-    char images[TENANT_IMAGES_SIZE]; /* that it may use; "": any */
+    char images[TENANT_IMAGES_SIZE];   /* that it may use; "": any */
+    char network[TENANT_NETWORK_SIZE]; /* "": the daemon's */
 };
 
 /* Whether a list of images has one of this name. */

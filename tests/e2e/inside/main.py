@@ -26,6 +26,7 @@ SUITES = {
         "cases_lifetime",
         "cases_network",
         "cases_profiles",
+        "cases_egress",
     ),
     "hostile": (
         "cases_guest",

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/egress/stream.h"
+
+#include "api/daemon/egress/address.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* All addresses of a name together, and the rest of what a guest sent before it ended. */
+#define CONNECT_NS (15 * NS_PER_SECOND)
+#define DRAIN_NS   (15 * NS_PER_SECOND)
+
+void stream_reset(struct stream *s)
+{
+    struct stream next = {.fd = -1,
+                          .opens_again = s->opens_again,
+                          .next_name = s->next_name,
+                          .next_port = s->next_port};
+
+    fd_close(&s->fd);
+    buf_finish(&s->out);
+    *s = next;
+}
+
+void stream_refuse(struct stream *s)
+{
+    stream_reset(s);
+    s->state = STREAM_REFUSED;
+}
+
+static void fail(struct stream *s, struct stream_shared *shared, const char *why)
+{
+    (void)egress_records_add(shared->records, s->host, s->port, EGRESS_FAILED, why);
+    stream_refuse(s);
+}
+
+/* Begins with the next address that there is. 0, or the last one's -errno. */
+static int try_next(struct stream *s, const struct stream_shared *shared, unsigned key)
+{
+    int r = -ENOENT;
+
+    while (s->tried < s->n_addresses) {
+        union ip_address *to = &s->addresses[s->tried++];
+        struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                    .data.u32 = key};
+        const int on = 1;
+
+        fd_close(&s->fd);
+        s->writable = s->readable = false;
+        s->fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (s->fd < 0) {
+            r = -errno;
+            continue;
+        }
+        (void)setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        egress_address_set_port(to, s->port);
+        r = connect(s->fd, &to->any, egress_address_size(to)) < 0 ? -errno : 0;
+        if ((r == 0 || r == -EINPROGRESS) &&
+            epoll_ctl(shared->epoll_fd, EPOLL_CTL_ADD, s->fd, &event) == 0)
+            return 0;
+        r = r < 0 && r != -EINPROGRESS ? r : -EIO;
+    }
+    return r;
+}
+
+/* The address that was tried is none to be had: the next one, or none at all. */
+static void try_or_fail(struct stream *s, struct stream_shared *shared, unsigned key, int error)
+{
+    int r = try_next(s, shared, key);
+    char why[EGRESS_REFUSED_SIZE];
+
+    if (r == 0)
+        return;
+    (void)snprintf(why, sizeof(why), "it cannot be connected to: %s",
+                   strerror(r == -ENOENT ? error : -r));
+    fail(s, shared, why);
+}
+
+void stream_connect(struct stream *s, struct stream_shared *shared, const struct name *name,
+                    uint16_t port, unsigned key)
+{
+    *s = (struct stream){.state = STREAM_CONNECTING,
+                         .fd = -1,
+                         .port = port,
+                         .n_addresses = name->n_addresses,
+                         .deadline_ns = clock_monotonic_ns() + CONNECT_NS,
+                         .out = buf_init(PROTO_NET_WINDOW),
+                         .may_take = PROTO_NET_WINDOW,
+                         .may_send = PROTO_NET_WINDOW};
+    memcpy(s->host, name->text, sizeof(s->host));
+    memcpy(s->addresses, name->addresses, sizeof(s->addresses));
+    try_or_fail(s, shared, key, EHOSTUNREACH);
+}
+
+void stream_note(struct stream *s, uint32_t events)
+{
+    s->readable |= (events & ~(uint32_t)EPOLLOUT) != 0;
+    s->writable |= (events & ~(uint32_t)(EPOLLIN | EPOLLRDHUP)) != 0;
+}
+
+static void work_connecting(struct stream *s, struct stream_shared *shared, unsigned key)
+{
+    int error = 0;
+    socklen_t size = sizeof(error);
+
+    if (clock_monotonic_ns() >= s->deadline_ns) {
+        fail(s, shared, "it cannot be connected to in time");
+        return;
+    }
+    if (!s->writable)
+        return;
+    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        error = errno;
+    if (error != 0) {
+        try_or_fail(s, shared, key, error);
+        return;
+    }
+    s->record = egress_records_add(shared->records, s->host, s->port, EGRESS_REACHED, "");
+    s->state = STREAM_OPEN;
+    s->opened_due = true;
+}
+
+/* Nothing more goes in either direction. */
+static void break_off(struct stream *s)
+{
+    s->broke = true;
+    s->peer_ended = true;
+    fd_close(&s->fd);
+    buf_finish(&s->out);
+    s->out = buf_init(PROTO_NET_WINDOW);
+}
+
+/* How much of len may still be relayed; over it the connection ends, which is a refusal. */
+static size_t within_limit(struct stream *s, struct stream_shared *shared, size_t len)
+{
+    uint64_t left = shared->bytes_max - shared->bytes;
+    char why[EGRESS_REFUSED_SIZE];
+
+    if (left > 0 || len == 0)
+        return left < len ? (size_t)left : len;
+    (void)snprintf(why, sizeof(why), "more than %llu bytes in one execution",
+                   (unsigned long long)shared->bytes_max);
+    (void)egress_records_add(shared->records, s->host, s->port, EGRESS_OVER_LIMIT, why);
+    break_off(s);
+    return 0;
+}
+
+static void write_out(struct stream *s, struct stream_shared *shared)
+{
+    while (s->fd >= 0 && s->writable && s->out.len > 0) {
+        size_t len = within_limit(s, shared, s->out.len);
+        ssize_t n;
+
+        if (len == 0)
+            return;
+        n = send(s->fd, s->out.data, len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            s->writable = false;
+            return;
+        }
+        if (n < 0) {
+            break_off(s);
+            return;
+        }
+        buf_consume(&s->out, (size_t)n);
+        shared->bytes += (uint64_t)n;
+        s->record->bytes_sent += (uint64_t)n;
+        s->passed_on += (uint32_t)n;
+    }
+}
+
+void stream_work(struct stream *s, struct stream_shared *shared, unsigned key)
+{
+    bool had_out = s->out.len > 0;
+
+    if (s->state == STREAM_CONNECTING)
+        work_connecting(s, shared, key);
+    if (s->state != STREAM_OPEN && s->state != STREAM_DRAINING)
+        return;
+    write_out(s, shared);
+    if (s->guest_ended && had_out && s->out.len == 0 && s->fd >= 0)
+        (void)shutdown(s->fd, SHUT_WR);
+    if (s->state == STREAM_DRAINING &&
+        (s->out.len == 0 || clock_monotonic_ns() >= s->deadline_ns))
+        stream_reset(s);
+}
+
+int stream_take(struct stream *s, const uint8_t *data, size_t len)
+{
+    if (s->guest_ended || len > s->may_take)
+        return -EPROTO;
+    s->may_take -= (uint32_t)len;
+    /* It broke, and the guest did not know yet. */
+    return s->broke ? 0 : buf_append(&s->out, data, len);
+}
+
+/* Both have ended: the number is the guest's again, at once or when the peer has the rest. */
+static void part(struct stream *s)
+{
+    if (!s->guest_ended || !s->end_sent)
+        return;
+    if (s->out.len == 0) {
+        stream_reset(s);
+        return;
+    }
+    s->state = STREAM_DRAINING;
+    s->deadline_ns = clock_monotonic_ns() + DRAIN_NS;
+}
+
+int stream_take_end(struct stream *s, bool broke)
+{
+    if (s->guest_ended)
+        return -EPROTO;
+    s->guest_ended = true;
+    if (broke)
+        break_off(s);
+    else if (s->out.len == 0 && s->fd >= 0)
+        (void)shutdown(s->fd, SHUT_WR);
+    part(s);
+    return 0;
+}
+
+size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data, size_t max)
+{
+    size_t len = max < s->may_send ? max : s->may_send;
+    ssize_t n;
+
+    if (s->fd < 0 || !s->readable || s->peer_ended || s->opened_due || len == 0)
+        return 0;
+    len = within_limit(s, shared, len);
+    if (len == 0)
+        return 0;
+    do
+        n = recv(s->fd, data, len, 0);
+    while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        shared->bytes += (uint64_t)n;
+        s->record->bytes_received += (uint64_t)n;
+        s->may_send -= (uint32_t)n;
+        return (size_t)n;
+    }
+    s->readable = false;
+    s->peer_ended = n == 0;
+    if (n < 0 && errno != EAGAIN)
+        break_off(s);
+    return 0;
+}
+
+bool stream_end_is_due(const struct stream *s)
+{
+    return s->state == STREAM_OPEN && s->peer_ended && !s->end_sent && !s->opened_due;
+}
+
+void stream_told_end(struct stream *s)
+{
+    s->end_sent = true;
+    part(s);
+}

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest-init/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "guest-init/dns.h"
+
+#define EVENTS       32
+#define BACKLOG      64
+#define DNS_PACKET   512u
+#define DNS_IN_A_ROW 16
+#define DRAIN_MS     1000
+/* What is left in the writer for the skill's output, beside a frame of ours. */
+#define ROOM_LEFT (2u * PROTO_NET_DATA_MAX)
+#define ROOM_MIN  (PROTO_NET_WINDOW / 4)
+/* Of names, from 127.127.0.1 on. */
+#define FIRST_ADDRESS 0x7f7f0001u
+
+/* What epoll calls things by. */
+enum { KEY_DNS = 0x10000, KEY_LISTENER = 0x20000 };
+
+enum query_state { QUERY_FREE, QUERY_DUE, QUERY_ASKED };
+
+struct query {
+    enum query_state state;
+    struct dns_query dns;
+    struct sockaddr_in from;
+};
+
+struct listener {
+    int fd;
+    uint16_t port;
+    bool readable;
+};
+
+struct name {
+    bool is_known;
+    unsigned n;
+    struct listener listeners[PROTO_NET_PORTS];
+};
+
+enum conn_state { CONN_FREE, CONN_DUE, CONN_ASKED, CONN_OPEN };
+
+struct conn {
+    enum conn_state state;
+    int fd;
+    unsigned name;
+    uint16_t port;
+    struct buf in;      /* the host's bytes, for the skill */
+    uint32_t passed_on; /* since the host was told */
+    uint32_t may_send;
+    bool readable, writable;
+    bool host_ended, skill_ended, broke, end_sent;
+};
+
+struct net {
+    int epoll_fd, dns_fd;
+    unsigned turn;
+    struct query queries[PROTO_NET_QUERIES];
+    struct name names[PROTO_NET_NAMES];
+    struct conn conns[PROTO_NET_CONNECTIONS];
+};
+
+static struct sockaddr_in loopback(uint32_t address, uint16_t port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address)};
+}
+
+static int watch(const struct net *n, int fd, uint32_t key)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                .data.u32 = key};
+
+    return epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_resolver(struct net *n, uint16_t port)
+{
+    struct sockaddr_in at = loopback(ntohl(inet_addr(NET_RESOLVER)), port);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = KEY_DNS};
+
+    n->dns_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (n->dns_fd < 0 || bind(n->dns_fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+        epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, n->dns_fd, &event) < 0)
+        return -errno;
+    return 0;
+}
+
+struct net *net_open(uint16_t dns_port, struct err *err)
+{
+    struct net *n = calloc(1, sizeof(*n));
+    int r;
+
+    if (!n) {
+        err_no_memory(err);
+        return NULL;
+    }
+    n->dns_fd = -1;
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++)
+        n->conns[i].fd = -1;
+    n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    r = n->epoll_fd < 0 ? -errno : open_resolver(n, dns_port);
+    if (r < 0) {
+        err_set_errno(err, -r, "cannot make the skill's resolver");
+        net_close(n);
+        return NULL;
+    }
+    return n;
+}
+
+static void free_conn(struct conn *c)
+{
+    fd_close(&c->fd);
+    buf_finish(&c->in);
+    *c = (struct conn){.fd = -1};
+}
+
+void net_close(struct net *n)
+{
+    if (!n)
+        return;
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++)
+        free_conn(&n->conns[i]);
+    for (unsigned i = 0; i < PROTO_NET_NAMES; i++) {
+        for (unsigned j = 0; j < n->names[i].n; j++)
+            fd_close(&n->names[i].listeners[j].fd);
+    }
+    fd_close(&n->dns_fd);
+    fd_close(&n->epoll_fd);
+    free(n);
+}
+
+int net_fd(const struct net *n)
+{
+    return n->epoll_fd;
+}
+
+static void answer(const struct net *n, const struct query *q, enum dns_result result,
+                   uint32_t address)
+{
+    const uint32_t big_endian = htonl(address);
+    uint8_t ipv4[4], out[DNS_ANSWER_MAX];
+    size_t len;
+
+    memcpy(ipv4, &big_endian, sizeof(ipv4));
+    len = dns_answer(&q->dns, result, ipv4, out);
+    (void)sendto(n->dns_fd, out, len, MSG_NOSIGNAL, (const struct sockaddr *)&q->from,
+                 sizeof(q->from));
+}
+
+static struct query *free_query(struct net *n)
+{
+    for (unsigned i = 0; i < PROTO_NET_QUERIES; i++) {
+        if (n->queries[i].state == QUERY_FREE)
+            return &n->queries[i];
+    }
+    return NULL;
+}
+
+static void take_question(struct net *n, const uint8_t *data, size_t len,
+                          const struct sockaddr_in *from)
+{
+    struct query q = {.state = QUERY_DUE, .from = *from};
+    struct query *place;
+
+    if (dns_parse(data, len, &q.dns) < 0)
+        return;
+    if (!q.dns.name[0] || !q.dns.wants_ipv4) {
+        answer(n, &q, q.dns.name[0] ? DNS_GOOD : DNS_NOBODY, 0);
+        return;
+    }
+    place = free_query(n);
+    if (place)
+        *place = q;
+    else
+        answer(n, &q, DNS_FAILED, 0);
+}
+
+static void take_questions(struct net *n)
+{
+    for (unsigned i = 0; i < DNS_IN_A_ROW; i++) {
+        uint8_t data[DNS_PACKET];
+        struct sockaddr_in from;
+        socklen_t size = sizeof(from);
+        ssize_t len = recvfrom(n->dns_fd, data, sizeof(data), MSG_DONTWAIT,
+                               (struct sockaddr *)&from, &size);
+
+        if (len < 0)
+            return;
+        take_question(n, data, (size_t)len, &from);
+    }
+}
+
+/* Listens where a name is reached from now on. What is taken already is left out. */
+static void listen_at(struct net *n, unsigned at, uint16_t port)
+{
+    struct name *name = &n->names[at];
+    struct sockaddr_in address = loopback(FIRST_ADDRESS + at, port);
+    struct listener *l = &name->listeners[name->n];
+    const int on = 1;
+
+    *l = (struct listener){.fd = -1, .port = port};
+    l->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0)
+        return;
+    (void)setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(l->fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        listen(l->fd, BACKLOG) < 0 ||
+        watch(n, l->fd, KEY_LISTENER + at * PROTO_NET_PORTS + name->n) < 0)
+        fd_close(&l->fd);
+    else
+        name->n++;
+}
+
+static struct conn *free_conn_of(struct net *n)
+{
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        if (n->conns[i].state == CONN_FREE)
+            return &n->conns[i];
+    }
+    return NULL;
+}
+
+/* Accepts as long as there are connections and numbers for them; others wait where they are. */
+static void accept_all(struct net *n, unsigned at, struct listener *l)
+{
+    struct conn *c;
+
+    while (l->readable && (c = free_conn_of(n))) {
+        const int on = 1;
+        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        l->readable = fd >= 0;
+        if (fd < 0)
+            return;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        *c = (struct conn){.state = CONN_DUE,
+                           .fd = fd,
+                           .name = at,
+                           .port = l->port,
+                           .in = buf_init(PROTO_NET_WINDOW),
+                           .may_send = PROTO_NET_WINDOW};
+        if (watch(n, fd, (uint32_t)(c - n->conns)) < 0)
+            free_conn(c);
+    }
+}
+
+/* The skill sees that the connection broke, and not that it ended. */
+static void reset(struct conn *c)
+{
+    const struct linger now = {.l_onoff = 1};
+
+    if (c->fd >= 0)
+        (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    fd_close(&c->fd);
+}
+
+static void break_off(struct conn *c)
+{
+    c->broke = true;
+    c->skill_ended = true;
+    reset(c);
+    buf_clear(&c->in);
+}
+
+static void free_if_over(struct conn *c)
+{
+    if (c->host_ended && c->end_sent && c->in.len == 0)
+        free_conn(c);
+}
+
+static void write_in(struct conn *c)
+{
+    while (c->fd >= 0 && c->writable && c->in.len > 0) {
+        ssize_t len = send(c->fd, c->in.data, c->in.len, MSG_NOSIGNAL);
+
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len < 0) {
+            c->writable = false;
+            if (errno != EAGAIN)
+                break_off(c);
+            return;
+        }
+        buf_consume(&c->in, (size_t)len);
+        c->passed_on += (uint32_t)len;
+        if (c->in.len == 0 && c->host_ended)
+            (void)shutdown(c->fd, SHUT_WR);
+    }
+}
+
+static void note(struct net *n, uint32_t key, uint32_t events)
+{
+    if (key == KEY_DNS) {
+        take_questions(n);
+    } else if (key >= KEY_LISTENER) {
+        key -= KEY_LISTENER;
+        n->names[key / PROTO_NET_PORTS].listeners[key % PROTO_NET_PORTS].readable = true;
+    } else {
+        n->conns[key].readable |= (events & ~(uint32_t)EPOLLOUT) != 0;
+        n->conns[key].writable |= (events & ~(uint32_t)(EPOLLIN | EPOLLRDHUP)) != 0;
+    }
+}
+
+void net_work(struct net *n)
+{
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(n->epoll_fd, events, EVENTS, 0);
+
+    for (int i = 0; i < count; i++)
+        note(n, events[i].data.u32, events[i].events);
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        if (n->conns[i].state == CONN_OPEN) {
+            write_in(&n->conns[i]);
+            free_if_over(&n->conns[i]);
+        }
+    }
+    for (unsigned i = 0; i < PROTO_NET_NAMES; i++) {
+        for (unsigned j = 0; j < n->names[i].n; j++)
+            accept_all(n, i, &n->names[i].listeners[j]);
+    }
+}
+
+static int take_answer(struct net *n, struct bytes_reader *r)
+{
+    static const enum dns_result results[] = {[PROTO_NET_GOOD] = DNS_GOOD,
+                                              [PROTO_NET_NOBODY] = DNS_NOBODY,
+                                              [PROTO_NET_FAILED] = DNS_FAILED};
+    unsigned key = bytes_get_u16(r);
+    unsigned result = bytes_get_u8(r), at = bytes_get_u8(r);
+
+    if (key >= PROTO_NET_QUERIES || n->queries[key].state != QUERY_ASKED ||
+        result > PROTO_NET_FAILED || at >= PROTO_NET_NAMES)
+        return -EPROTO;
+    for (unsigned i = 0; bytes_left(r) > 0 && i < PROTO_NET_PORTS; i++) {
+        uint16_t port = bytes_get_u16(r);
+
+        if (!n->names[at].is_known)
+            listen_at(n, at, port);
+    }
+    if (!bytes_done(r))
+        return -EPROTO;
+    n->names[at].is_known |= result == PROTO_NET_GOOD;
+    answer(n, &n->queries[key], results[result], FIRST_ADDRESS + at);
+    n->queries[key].state = QUERY_FREE;
+    return 0;
+}
+
+static int take_data(struct conn *c, struct bytes_reader *r)
+{
+    size_t len = bytes_left(r);
+
+    if (c->host_ended || c->in.len + len > PROTO_NET_WINDOW)
+        return -EPROTO;
+    if (c->broke)
+        return 0;
+    return buf_append(&c->in, bytes_take(r, len), len);
+}
+
+static int take_end(struct conn *c, struct bytes_reader *r)
+{
+    uint16_t broke = bytes_get_u16(r);
+
+    if (c->host_ended || broke > 1)
+        return -EPROTO;
+    c->host_ended = true;
+    if (broke)
+        break_off(c);
+    else if (c->in.len == 0 && c->fd >= 0)
+        (void)shutdown(c->fd, SHUT_WR);
+    free_if_over(c);
+    return 0;
+}
+
+static int take_room(struct conn *c, struct bytes_reader *r)
+{
+    uint32_t room;
+
+    (void)bytes_get_u16(r);
+    room = bytes_get_u32(r);
+    if (room > PROTO_NET_WINDOW - c->may_send)
+        return -EPROTO;
+    c->may_send += room;
+    return 0;
+}
+
+int net_take(struct net *n, const struct frame *frame)
+{
+    struct bytes_reader r = bytes_reader_init(frame->data, frame->len);
+    struct conn *c;
+    unsigned key;
+
+    if (frame->type == PROTO_NET_ANSWER)
+        return take_answer(n, &r);
+    key = bytes_get_u16(&r);
+    if (key >= PROTO_NET_CONNECTIONS)
+        return -EPROTO;
+    c = &n->conns[key];
+    if (frame->type == PROTO_NET_OPENED || frame->type == PROTO_NET_REFUSED) {
+        if (c->state != CONN_ASKED)
+            return -EPROTO;
+        c->state = CONN_OPEN;
+        if (frame->type == PROTO_NET_REFUSED) {
+            reset(c);
+            free_conn(c);
+        }
+        return 0;
+    }
+    if (c->state != CONN_OPEN)
+        return -EPROTO;
+    switch (frame->type) {
+    case PROTO_NET_HOST_DATA:
+        return take_data(c, &r);
+    case PROTO_NET_HOST_ROOM:
+        return take_room(c, &r);
+    case PROTO_NET_HOST_END:
+        return take_end(c, &r);
+    default:
+        return -EPROTO;
+    }
+}
+
+static void send_questions(struct net *n, struct frame_writer *w)
+{
+    for (unsigned i = 0; i < PROTO_NET_QUERIES; i++) {
+        uint8_t payload[2 + PROTO_NET_NAME_MAX];
+        struct bytes_writer b = bytes_writer_init(payload, sizeof(payload));
+        struct query *q = &n->queries[i];
+
+        if (q->state != QUERY_DUE)
+            continue;
+        bytes_put_u16(&b, (uint16_t)i);
+        bytes_put(&b, q->dns.name, strlen(q->dns.name));
+        if (frame_writer_add(w, PROTO_NET_ASK, payload, b.len) < 0)
+            return;
+        q->state = QUERY_ASKED;
+    }
+}
+
+/* Reads what the skill sent into a frame. True when there was any. */
+static bool send_data(struct conn *c, unsigned key, struct frame_writer *w)
+{
+    uint8_t payload[2 + PROTO_NET_DATA_MAX];
+    struct bytes_writer b = bytes_writer_init(payload, sizeof(payload));
+    size_t max = c->may_send < PROTO_NET_DATA_MAX ? c->may_send : PROTO_NET_DATA_MAX;
+    ssize_t len;
+
+    if (!c->readable || c->skill_ended || max == 0)
+        return false;
+    bytes_put_u16(&b, (uint16_t)key);
+    do
+        len = recv(c->fd, payload + b.len, max, 0);
+    while (len < 0 && errno == EINTR);
+    if (len > 0) {
+        c->may_send -= (uint32_t)len;
+        return frame_writer_add(w, PROTO_NET_GUEST_DATA, payload, b.len + (size_t)len) == 0;
+    }
+    c->readable = false;
+    c->skill_ended = len == 0;
+    if (len < 0 && errno != EAGAIN)
+        break_off(c);
+    return false;
+}
+
+/* What is to be said of a connection beside its bytes. True when there was any. */
+static bool send_news(struct conn *c, unsigned key, struct frame_writer *w)
+{
+    uint8_t payload[8];
+    struct bytes_writer b = bytes_writer_init(payload, sizeof(payload));
+    uint8_t type;
+
+    bytes_put_u16(&b, (uint16_t)key);
+    if (c->state == CONN_DUE) {
+        type = PROTO_NET_OPEN;
+        bytes_put_u16(&b, (uint16_t)c->name);
+        bytes_put_u16(&b, c->port);
+        c->state = CONN_ASKED;
+    } else if (c->state == CONN_OPEN && c->passed_on >= ROOM_MIN && !c->host_ended) {
+        type = PROTO_NET_GUEST_ROOM;
+        bytes_put_u16(&b, 0);
+        bytes_put_u32(&b, c->passed_on);
+        c->passed_on = 0;
+    } else if (c->state == CONN_OPEN && c->skill_ended && !c->end_sent) {
+        type = PROTO_NET_GUEST_END;
+        bytes_put_u16(&b, c->broke);
+        c->end_sent = true;
+    } else {
+        return false;
+    }
+    (void)frame_writer_add(w, type, payload, b.len);
+    free_if_over(c);
+    return true;
+}
+
+/* A number has become free for what waits. */
+static bool can_accept(struct net *n)
+{
+    bool waits = false;
+
+    for (unsigned i = 0; i < PROTO_NET_NAMES; i++) {
+        for (unsigned j = 0; j < n->names[i].n; j++)
+            waits |= n->names[i].listeners[j].readable;
+    }
+    return waits && free_conn_of(n);
+}
+
+static bool has_room(const struct frame_writer *w)
+{
+    return frame_writer_room(w) >= ROOM_LEFT + PROTO_NET_DATA_MAX;
+}
+
+bool net_send(struct net *n, struct frame_writer *w)
+{
+    if (has_room(w))
+        send_questions(n, w);
+    /* Each in its turn, until all of them have nothing. */
+    for (unsigned idle = 0; idle < PROTO_NET_CONNECTIONS; idle++) {
+        struct conn *c = &n->conns[n->turn];
+
+        if (!has_room(w))
+            return true;
+        if ((c->state == CONN_OPEN && send_data(c, n->turn, w)) || send_news(c, n->turn, w))
+            idle = 0;
+        n->turn = (n->turn + 1) % PROTO_NET_CONNECTIONS;
+    }
+    return can_accept(n);
+}
+
+/* True while there is something of the skill's that the host was not given. */
+static bool is_sending(const struct net *n)
+{
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        const struct conn *c = &n->conns[i];
+
+        if (c->state != CONN_FREE && c->readable && !c->skill_ended)
+            return true;
+    }
+    return false;
+}
+
+static int take_frames(struct net *n, struct frame_reader *r, int fd)
+{
+    struct frame frame;
+    int result = frame_reader_fill(r, fd, MSG_DONTWAIT);
+
+    if (result <= 0)
+        return result == -EAGAIN ? 0 : -ECONNRESET;
+    while ((result = frame_reader_next(r, &frame)) > 0) {
+        if (frame.type != PROTO_CANCEL && net_take(n, &frame) < 0)
+            return -EPROTO;
+    }
+    return result;
+}
+
+int net_drain(struct net *n, struct frame_reader *r, struct frame_writer *w)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + DRAIN_MS * NS_PER_MS;
+
+    for (;;) {
+        struct pollfd p[] = {{.fd = w->fd, .events = POLLIN},
+                             {.fd = n->epoll_fd, .events = POLLIN}};
+        bool more;
+        int result;
+
+        net_work(n);
+        more = net_send(n, w);
+        result = frame_writer_flush(w);
+        if (result < 0)
+            return result;
+        if (!is_sending(n) || clock_monotonic_ns() >= deadline_ns)
+            return 0;
+        (void)poll(p, 2, more ? 0 : clock_timeout_ms(deadline_ns));
+        result = take_frames(n, r, w->fd);
+        if (result < 0)
+            return result;
+    }
+}

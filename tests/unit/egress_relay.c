@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The relay, as a guest drives it, an honest one and others. */
+#include "tests/unit/cmocka_all.h"
+
+#include "base/bytes.h"
+#include "tests/unit/egress_world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void bytes_go_both_ways_and_are_counted(void **state)
+{
+    char data[16];
+    int peer;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    assert_int_equal(w.len, 6);
+    assert_int_equal(w.payload[4] | w.payload[5] << 8, w.port);
+    peer = connect_key(3);
+    assert_int_equal(say_data(3, "hello", 5), 0);
+    assert_int_equal(read_some(peer, data, sizeof(data)), 5);
+    assert_memory_equal(data, "hello", 5);
+    assert_int_equal(send(peer, "welcome", 7, 0), 7);
+    take(PROTO_NET_HOST_DATA);
+    assert_memory_equal(w.payload, "\3\0welcome", 9);
+    /* Each direction ends by itself. */
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 3, 0, 0, 4), 0);
+    assert_int_equal(read_some(peer, data, sizeof(data)), 0);
+    assert_int_equal(send(peer, "late", 4, 0), 4);
+    take(PROTO_NET_HOST_DATA);
+    close(peer);
+    take(PROTO_NET_HOST_END);
+    assert_int_equal(w.payload[2], 0);
+    assert_int_equal(egress_log(w.egress)->n, 1);
+    assert_string_equal(row(0)->host, "here.test");
+    assert_int_equal(row(0)->port, w.port);
+    assert_int_equal(row(0)->bytes_sent, 5);
+    assert_int_equal(row(0)->bytes_received, 11);
+    /* The number is free again. */
+    close(connect_key(3));
+    assert_int_equal(row(0)->connections, 2);
+}
+
+static void what_is_not_permitted_is_nobody(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("other.test"), PROTO_NET_NOBODY);
+    assert_int_equal(row(0)->refusal, EGRESS_UNDECLARED);
+    assert_int_equal(row(0)->port, 0);
+    w.rules.policy = "elsewhere.test:*";
+    open_anew();
+    assert_int_equal(ask("here.test"), PROTO_NET_NOBODY);
+    assert_int_equal(row(0)->refusal, EGRESS_NOT_IN_POLICY);
+    w.rules.policy = "*:*";
+    w.rules.asked = "*.example.test:1";
+    open_anew();
+    assert_int_equal(ask("HERE.test."), PROTO_NET_NOBODY);
+    assert_int_equal(row(0)->refusal, EGRESS_NOT_ASKED);
+    assert_string_equal(row(0)->host, "here.test");
+    assert_int_equal(ask("no host"), PROTO_NET_NOBODY);
+    assert_int_equal(ask("127.0.0.1"), PROTO_NET_NOBODY);
+    assert_int_equal(egress_log(w.egress)->n, 1);
+    assert_int_equal(dns_asked + went, 0);
+}
+
+static void a_guest_reaches_nothing_by_itself(void **state)
+{
+    (void)state;
+    /* No name was asked for. */
+    assert_int_equal(open_key(0), -EPROTO);
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    assert_int_equal(say_numbers(PROTO_NET_OPEN, 0, 1, w.port, 6), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_OPEN, 0, 63, w.port, 6), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_OPEN, 0, 0, w.port + 1u, 6), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_OPEN, PROTO_NET_CONNECTIONS, 0, w.port, 6), -EPROTO);
+    assert_int_equal(say_data(0, "x", 1), -EPROTO);
+    assert_int_equal(open_key(0), 0);
+    assert_int_equal(open_key(0), -EPROTO);
+    assert_int_equal(say_data(0, "x", 1), -EPROTO);
+    take(PROTO_NET_OPENED);
+    assert_int_equal(open_key(0), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 1, 8), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 2, 0, 4), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), -EPROTO);
+    assert_int_equal(say_data(0, "x", 1), -EPROTO);
+    assert_int_equal(went, 1);
+}
+
+static void queries_have_numbers(void **state)
+{
+    char payload[] = "\0\0here.test";
+
+    (void)state;
+    assert_int_equal(say(PROTO_NET_ASK, payload, sizeof(payload) - 1), 0);
+    assert_int_equal(say(PROTO_NET_ASK, payload, sizeof(payload) - 1), -EPROTO);
+    payload[0] = PROTO_NET_QUERIES;
+    assert_int_equal(say(PROTO_NET_ASK, payload, sizeof(payload) - 1), -EPROTO);
+    assert_int_equal(say(PROTO_NET_ASK, payload, 2), -EPROTO);
+}
+
+static void expect_bad(const char *name, enum egress_refusal refusal, const char *why)
+{
+    const struct egress_record *last;
+
+    assert_int_equal(ask(name), refusal == EGRESS_FAILED ? PROTO_NET_FAILED : PROTO_NET_NOBODY);
+    last = row(egress_log(w.egress)->n - 1);
+    assert_string_equal(last->host, name);
+    assert_int_equal(last->refusal, refusal);
+    if (!strstr(last->refused, why))
+        fail_msg("%s", last->refused);
+}
+
+static void names_of_private_addresses_are_refused(void **state)
+{
+    (void)state;
+    resolve_to(1, "10.0.0.1", "0.0.0.0");
+    expect_bad("a.example.test", EGRESS_BAD_ADDRESS, "it resolves to 10.0.0.1: a private");
+    resolve_to(1, "169.254.169.254", "0.0.0.0");
+    expect_bad("b.example.test", EGRESS_BAD_ADDRESS, "metadata");
+    /* One of each: an address for the check, and one for the connection. */
+    resolve_to(2, "93.184.216.34", "127.0.0.1");
+    expect_bad("c.example.test", EGRESS_BAD_ADDRESS, "loopback");
+    resolve_to(0, "0.0.0.0", "0.0.0.0");
+    expect_bad("d.example.test", EGRESS_NO_SUCH_NAME, "no such name");
+    assert_int_equal(open_key(0), 0);
+    take(PROTO_NET_REFUSED);
+    assert_int_equal(went, 0);
+}
+
+static void what_was_checked_is_what_is_connected_to(void **state)
+{
+    int peer;
+
+    (void)state;
+    resolve_to(1, "93.184.216.34", "0.0.0.0");
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    /* From now on the name means this machine. */
+    resolve_to(1, "127.0.0.1", "0.0.0.0");
+    dns_asked = 0;
+    peer = connect_key(0);
+    close(peer);
+    take(PROTO_NET_HOST_END);
+    assert_string_equal(went_to, "93.184.216.34");
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    close(connect_key(1));
+    assert_string_equal(went_to, "93.184.216.34");
+    assert_int_equal(dns_asked, 0);
+}
+
+static void a_peer_that_is_not_there_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    close(w.listener);
+    w.listener = -1;
+    assert_int_equal(open_key(0), 0);
+    take(PROTO_NET_REFUSED);
+    assert_int_equal(row(0)->refusal, EGRESS_FAILED);
+    assert_non_null(strstr(row(0)->refused, "refused"));
+}
+
+/* Bytes of a peer's that come out, while the guest gives no room. */
+static size_t take_all_data(void)
+{
+    size_t bytes = 0;
+
+    while (take_now() && w.type == PROTO_NET_HOST_DATA)
+        bytes += w.len - 2;
+    return bytes;
+}
+
+static void a_guest_that_does_not_read_stops_its_peer(void **state)
+{
+    static uint8_t data[1u << 16];
+    size_t bytes = 0;
+    int peer;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    while (send(peer, data, sizeof(data), MSG_DONTWAIT) > 0 || errno != EAGAIN)
+        ;
+    while (bytes < PROTO_NET_WINDOW) {
+        size_t n = take_all_data();
+        struct pollfd p = {.fd = egress_fd(w.egress), .events = POLLIN};
+
+        bytes += n;
+        if (n == 0)
+            assert_int_equal(poll(&p, 1, 5000), 1);
+    }
+    assert_int_equal(bytes, PROTO_NET_WINDOW);
+    assert_int_equal(take_all_data(), 0);
+    /* One that is full is in nobody's way. */
+    close(connect_key(1));
+    take(PROTO_NET_HOST_END);
+    assert_int_equal(w.payload[0], 1);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 10, 8), 0);
+    take(PROTO_NET_HOST_DATA);
+    assert_int_equal(w.len, 12);
+    close(peer);
+}
+
+static uint64_t room_given(void)
+{
+    struct bytes_reader r = bytes_reader_init(w.payload + 4, w.len - 4);
+
+    assert_int_equal(w.type, PROTO_NET_HOST_ROOM);
+    return bytes_get_u32(&r);
+}
+
+/* As long as there is room the guest uses it. How many bytes. */
+static uint64_t say_all_there_is_room_for(void)
+{
+    static const uint8_t data[PROTO_NET_DATA_MAX];
+    uint64_t sent = 0, window = PROTO_NET_WINDOW;
+
+    do {
+        for (; sent < window;
+             sent += window - sent < sizeof(data) ? window - sent : sizeof(data))
+            assert_int_equal(
+                say_data(0, data, window - sent < sizeof(data) ? window - sent : sizeof(data)),
+                0);
+        if (take_now())
+            window += room_given();
+    } while (sent < window);
+    return sent;
+}
+
+static void read_all(int peer, uint64_t bytes)
+{
+    static uint8_t data[PROTO_NET_DATA_MAX];
+
+    for (uint64_t got = 0; got < bytes;)
+        got += read_some(peer, data, sizeof(data));
+}
+
+static void a_peer_that_does_not_read_stops_the_guest(void **state)
+{
+    uint64_t sent;
+    int peer;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    sent = say_all_there_is_room_for();
+    assert_int_equal(say_data(0, "x", 1), -EPROTO);
+    read_all(peer, sent);
+    take(PROTO_NET_HOST_ROOM);
+    close(peer);
+}
+
+static void a_number_is_free_before_its_peer_has_all(void **state)
+{
+    uint64_t sent;
+    char byte;
+    int peer;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    assert_int_equal(shutdown(peer, SHUT_WR), 0);
+    take(PROTO_NET_HOST_END);
+    sent = say_all_there_is_room_for();
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    assert_int_equal(open_key(0), 0);
+    assert_int_equal(open_key(0), -EPROTO);
+    assert_false(take_now());
+    read_all(peer, sent);
+    assert_int_equal(read_some(peer, &byte, 1), 0);
+    close(peer);
+    take(PROTO_NET_OPENED);
+    assert_int_equal(row(0)->bytes_sent, sent);
+}
+
+static unsigned open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void ten_thousand_opens_end_at_the_limit(void **state)
+{
+    unsigned opened = 0, refused = 0, before;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    before = open_descriptors();
+    for (unsigned i = 0; i < 10000; i++) {
+        assert_int_equal(open_key(i % 8), 0);
+        while (!take_now())
+            ;
+        if (w.type == PROTO_NET_REFUSED) {
+            refused++;
+            continue;
+        }
+        assert_int_equal(w.type, PROTO_NET_OPENED);
+        opened++;
+        close(accept(w.listener, NULL, NULL));
+        assert_int_equal(say_numbers(PROTO_NET_GUEST_END, i % 8, 1, 0, 4), 0);
+        take(PROTO_NET_HOST_END);
+    }
+    assert_int_equal(opened, 100);
+    assert_int_equal(refused, 9900);
+    assert_int_equal(egress_log(w.egress)->n, 2);
+    assert_int_equal(row(1)->connections, 9900);
+    assert_non_null(strstr(row(1)->refused, "more than 100 connections"));
+    assert_int_equal(open_descriptors(), before);
+}
+
+static void ten_thousand_names_take_a_fixed_room(void **state)
+{
+    char name[64];
+
+    (void)state;
+    resolve_to(0, "0.0.0.0", "0.0.0.0");
+    for (unsigned i = 0; i < 10000; i++) {
+        (void)snprintf(name, sizeof(name), i % 100 == 0 ? "n%u.example.test" : "n%u.test", i);
+        assert_int_equal(ask(name), PROTO_NET_NOBODY);
+    }
+    assert_int_equal(egress_log(w.egress)->n, EGRESS_RECORDS_MAX);
+    assert_int_equal(egress_log(w.egress)->others.connections, 10000 - EGRESS_RECORDS_MAX);
+}
+
+static void bytes_end_at_the_limit(void **state)
+{
+    static uint8_t data[PROTO_NET_DATA_MAX];
+    int peer;
+
+    (void)state;
+    w.settings.bytes_max = 1000;
+    open_anew();
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    assert_int_equal(send(peer, data, 400, 0), 400);
+    take(PROTO_NET_HOST_DATA);
+    assert_int_equal(say_data(0, data, 5000), 0);
+    take(PROTO_NET_HOST_END);
+    assert_int_equal(w.payload[2], 1);
+    assert_int_equal(row(0)->bytes_received, 400);
+    assert_int_equal(row(0)->bytes_sent, 600);
+    assert_int_equal(row(1)->refusal, EGRESS_OVER_LIMIT);
+    /* What the guest sent before it knew is let go. */
+    assert_int_equal(say_data(0, data, 100), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    assert_int_equal(open_key(0), 0);
+    take(PROTO_NET_REFUSED);
+    assert_int_equal(row(1)->connections, 2);
+    close(peer);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(bytes_go_both_ways_and_are_counted),
+        TEST(what_is_not_permitted_is_nobody),
+        TEST(a_guest_reaches_nothing_by_itself),
+        TEST(queries_have_numbers),
+        TEST(names_of_private_addresses_are_refused),
+        TEST(what_was_checked_is_what_is_connected_to),
+        TEST(a_peer_that_is_not_there_is_refused),
+        TEST(a_guest_that_does_not_read_stops_its_peer),
+        TEST(a_peer_that_does_not_read_stops_the_guest),
+        TEST(a_number_is_free_before_its_peer_has_all),
+        TEST(ten_thousand_opens_end_at_the_limit),
+        TEST(ten_thousand_names_take_a_fixed_room),
+        TEST(bytes_end_at_the_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -73,10 +73,10 @@ const struct option_rule option_rules[] = {
     {OPTION_LIMITS, 0, "reuse", "skill|tenant|never|none", MEMBER(reuse),
      "whose later executions a machine may run, each from the snapshot again; the narrower of "
      "this and the daemon's setting holds"},
-    {OPTION_LIMITS, 0, "network-policy", "off|declared|HOSTS|none", MEMBER(network_policy),
+    {OPTION_LIMITS, 0, "network-policy", "POLICY", MEMBER(network_policy),
      "which hosts its skills may reach: none, all that they declare, or those of a list such "
      "as "
-     "\"api.example.com *.example.org:8443\""},
+     "\"api.example.com *.example.org:8443\"; none is none of its own"},
     {OPTION_GLOBAL, 0, "server", "URL", GLOBAL(server),
      "one behind http:// or https:// (SKILLVM_SERVER, SKILLBOX_SERVER_URL)"},
     {OPTION_GLOBAL, 0, "key", "KEY", GLOBAL(key),

@@ -74,8 +74,7 @@ const struct option_rule option_rules[] = {
      "whose later executions a machine may run, each from the snapshot again; the narrower of "
      "this and the daemon's setting holds"},
     {OPTION_LIMITS, 0, "network-policy", "POLICY", MEMBER(network_policy),
-     "which hosts its skills may reach: none, all that they declare, or those of a list such "
-     "as "
+     "which hosts its skills may reach: off, declared (all that they declare), or a list, "
      "\"api.example.com *.example.org:8443\"; none is none of its own"},
     {OPTION_GLOBAL, 0, "server", "URL", GLOBAL(server),
      "one behind http:// or https:// (SKILLVM_SERVER, SKILLBOX_SERVER_URL)"},

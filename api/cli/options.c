@@ -80,10 +80,9 @@ const struct option_rule option_rules[] = {
      "this and the daemon's setting holds"},
     {OPTION_LIMITS, 0, "images", "NAME,NAME", MEMBER(images),
      "the images that it may use, and no others; none takes the limit away"},
-    {OPTION_LIMITS, 0, "network-policy", "off|declared|HOSTS|none", MEMBER(network_policy),
-     "which hosts its skills may reach: none, all that they declare, or those of a list such "
-     "as "
-     "\"api.example.com *.example.org:8443\""},
+    {OPTION_LIMITS, 0, "network-policy", "POLICY", MEMBER(network_policy),
+     "which hosts its skills may reach: off, declared (all that they declare), or a list, "
+     "\"api.example.com *.example.org:8443\"; none is none of its own"},
     {OPTION_GLOBAL, 0, "server", "URL", GLOBAL(server),
      "one behind http:// or https:// (SKILLVM_SERVER, SKILLBOX_SERVER_URL)"},
     {OPTION_GLOBAL, 0, "key", "KEY", GLOBAL(key),

@@ -80,6 +80,12 @@ static void tenants_come_and_go(void **state)
     assert_non_null(strstr(printed, "storage      no limit\n"));
     assert_non_null(strstr(printed, "weight       20\n"));
     assert_non_null(strstr(printed, "max running  4\n"));
+    assert_non_null(strstr(printed, "network      as the daemon has it\n"));
+    expect("tenant set apex --network-policy 'API.example.com *.example.org:8443'", 0,
+           "network      api.example.com *.example.org:8443\n");
+    expect("tenant set apex --network-policy https://x", 125, "without https://");
+    expect("tenant set apex --network-policy declared", 0, "network      declared\n");
+    expect("tenant set apex --network-policy none", 0, "network      as the daemon has it\n");
     expect("tenant set apex --disable", 0, "state        disabled\n");
     expect("tenant set apex --enable", 0, "state        active\n");
     expect("tenant set apex --images python,data", 0, "images       python, data\n");

@@ -204,6 +204,37 @@ static void code_reaches_what_its_request_names(void **state)
     expect(harness_run(&w.h, json), 200, "\"stdout\":\"nobody\"");
 }
 
+/* What the command line sends. The status of its end. */
+static int skillvm(const char *arguments)
+{
+    char command[512];
+
+    (void)snprintf(command, sizeof(command), "SKILLVM_SOCKET=%s " SKILLVM " %s >%s/said 2>&1",
+                   w.h.socket, arguments, w.h.dir);
+    return WEXITSTATUS(system(command));
+}
+
+static void the_command_line_narrows_too(void **state)
+{
+    char arguments[256];
+    pthread_t peer;
+
+    (void)state;
+    (void)snprintf(
+        arguments, sizeof(arguments),
+        "run net --network %s --network inner.test -e FAKE=net -e 'FAKE_DATA=here.test "
+        "0' --json | grep -q '\"stdout\":\"hello\"'",
+        reaches);
+    assert_int_equal(pthread_create(&peer, NULL, echo_once, NULL), 0);
+    assert_int_equal(skillvm(arguments), 0);
+    assert_int_equal(pthread_join(peer, NULL), 0);
+    assert_int_equal(skillvm("run net --no-network -e FAKE=net -e 'FAKE_DATA=here.test 0'"),
+                     125);
+    assert_int_equal(skillvm("run net --no-network --network here.test"), 2);
+    assert_int_equal(skillvm("run net --network 10.0.0.1"), 125);
+    nobody_came();
+}
+
 static void set_policy(const char *policy)
 {
     char json[160];
@@ -309,6 +340,7 @@ int main(void)
         cmocka_unit_test(the_caller_only_narrows),
         cmocka_unit_test(one_without_a_network_is_told_so),
         cmocka_unit_test(code_reaches_what_its_request_names),
+        cmocka_unit_test(the_command_line_narrows_too),
         cmocka_unit_test(a_tenants_policy_decides),
         cmocka_unit_test(guests_that_ask_for_more_are_ended),
         cmocka_unit_test(ten_thousand_opens_are_fifty),

@@ -463,6 +463,37 @@ static void a_commit_is_whole_or_not_at_all(void **state)
     harness_finish(&h);
 }
 
+/* When the session "s" goes, by an answer that has it. */
+static void take_expiry(struct answer a, char ret[32])
+{
+    const char *at = strstr(a.body, "\"expires_at\":\"");
+
+    assert_int_equal(a.status, 200);
+    assert_non_null(at);
+    snprintf(ret, 32, "%.24s", at + 14);
+    answer_finish(&a);
+}
+
+static void who_reads_one_uses_it(void **state)
+{
+    char first[32], listed[32], later[32] = "";
+    struct harness h;
+
+    (void)state;
+    start(&h, "retention:\n  sessions_age: 20s\n");
+    expect_status(run(&h, "s", "session", "a=one"), 200);
+    take_expiry(harness_get(&h, "/v1/sessions"), first);
+    for (int i = 0; i < 500 && strcmp(later, first) <= 0; i++) {
+        take_expiry(harness_get(&h, "/v1/sessions/s"), later);
+        usleep(20000);
+    }
+    assert_true(strcmp(later, first) > 0);
+    take_expiry(harness_get(&h, "/v1/sessions"), listed);
+    assert_string_equal(listed, later);
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_finish(&h);
+}
+
 static void unused_ones_go(void **state)
 {
     struct harness h;
@@ -507,6 +538,7 @@ int main(void)
     const struct CMUnitTest alone[] = {
         cmocka_unit_test(a_killed_daemon_leaves_the_last),
         cmocka_unit_test(a_commit_is_whole_or_not_at_all),
+        cmocka_unit_test(who_reads_one_uses_it),
         cmocka_unit_test(unused_ones_go),
     };
     int failed = cmocka_run_group_tests(tests, harness_setup, harness_teardown);

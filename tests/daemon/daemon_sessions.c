@@ -249,8 +249,8 @@ static void it_is_taken_while_it_waits(void **state)
     expect_status(
         harness_run(*state, "{\"skill\":\"demo\",\"session_id\":\"w\",\"async\":true}"), 202);
     cancel_all(*state);
-    harness_wait_executions(*state, "running", 0);
     harness_wait_executions(*state, "accepted", 0);
+    harness_wait_executions(*state, "running", 0);
     forget(*state, "w");
 }
 
@@ -389,6 +389,21 @@ static void start(struct harness *h, const char *settings)
     assert_int_equal(harness_push(h, "demo", "1.0", "print(1)"), 201);
 }
 
+/* Kills the daemon, and starts it once nobody has its socket: a machine that it was about to
+ * start may, for a moment. */
+static void kill_and_start(struct harness *h)
+{
+    int fd;
+
+    assert_int_equal(harness_stop(h, SIGKILL), -1);
+    while ((fd = harness_connect(h)) >= 0) {
+        close(fd);
+        usleep(1000);
+    }
+    harness_start(h, NULL);
+    harness_wait_ready(h);
+}
+
 static void a_killed_daemon_leaves_the_last(void **state)
 {
     struct harness h;
@@ -400,13 +415,10 @@ static void a_killed_daemon_leaves_the_last(void **state)
                                   "\"env\":{\"FAKE\":\"hang-collect\"}}"),
                   202);
     harness_wait_executions(&h, "running", 1);
-    assert_int_equal(harness_stop(&h, SIGKILL), -1);
-    harness_start(&h, NULL);
-    harness_wait_ready(&h);
+    kill_and_start(&h);
     expect_both(run(&h, "s", "session", "b=two"), "\"committed\":true,\"files\":2",
                 "\"output\":{\"a\":[3,2053932785,\"one\"]}");
-    assert_int_equal(harness_stop(&h, SIGKILL), -1);
-    harness_start(&h, NULL);
+    kill_and_start(&h);
     expect(harness_get(&h, "/v1/sessions/s"), 200, "\"files\":2");
     /* The skill, and the session as it is now. */
     assert_int_equal(harness_count_files(&h, "objects"), 2);
@@ -432,9 +444,7 @@ static void a_commit_is_whole_or_not_at_all(void **state)
                  i);
         expect_status(harness_run(&h, json), 202);
         usleep((useconds_t)i * 1500);
-        assert_int_equal(harness_stop(&h, SIGKILL), -1);
-        harness_start(&h, NULL);
-        harness_wait_ready(&h);
+        kill_and_start(&h);
         a = harness_get(&h, "/v1/sessions/s/files?limit=1000");
         assert_int_equal(a.status, 200);
         for (const char *at = a.body; (at = strstr(at, "\"size_bytes\":10,")); at++)
@@ -449,6 +459,37 @@ static void a_commit_is_whole_or_not_at_all(void **state)
     }
     expect(run(&h, "s", "session", "last=0"), 200, "\"committed\":true");
     assert_int_equal(harness_count_files(&h, "objects"), 2);
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_finish(&h);
+}
+
+/* When the session "s" goes, by an answer that has it. */
+static void take_expiry(struct answer a, char ret[32])
+{
+    const char *at = strstr(a.body, "\"expires_at\":\"");
+
+    assert_int_equal(a.status, 200);
+    assert_non_null(at);
+    snprintf(ret, 32, "%.24s", at + 14);
+    answer_finish(&a);
+}
+
+static void who_reads_one_uses_it(void **state)
+{
+    char first[32], listed[32], later[32] = "";
+    struct harness h;
+
+    (void)state;
+    start(&h, "retention:\n  sessions_age: 20s\n");
+    expect_status(run(&h, "s", "session", "a=one"), 200);
+    take_expiry(harness_get(&h, "/v1/sessions"), first);
+    for (int i = 0; i < 500 && strcmp(later, first) <= 0; i++) {
+        take_expiry(harness_get(&h, "/v1/sessions/s"), later);
+        usleep(20000);
+    }
+    assert_true(strcmp(later, first) > 0);
+    take_expiry(harness_get(&h, "/v1/sessions"), listed);
+    assert_string_equal(listed, later);
     assert_int_equal(harness_stop(&h, SIGTERM), 0);
     harness_finish(&h);
 }
@@ -497,6 +538,7 @@ int main(void)
     const struct CMUnitTest alone[] = {
         cmocka_unit_test(a_killed_daemon_leaves_the_last),
         cmocka_unit_test(a_commit_is_whole_or_not_at_all),
+        cmocka_unit_test(who_reads_one_uses_it),
         cmocka_unit_test(unused_ones_go),
     };
     int failed = cmocka_run_group_tests(tests, harness_setup, harness_teardown);

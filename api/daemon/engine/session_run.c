@@ -41,8 +41,10 @@ static int find(struct session_run *run, struct err *err)
     if (e->job.session.fd < 0)
         return -EIO;
     e->job.session.len = run->found.bytes;
-    return registry_session_use(run->env->registry, e->tenant, e->session, clock_realtime_ns(),
-                                err);
+    /* A full disk is no reason not to run. */
+    (void)registry_session_use(run->env->registry, e->tenant, e->session, clock_realtime_ns(),
+                               NULL);
+    return 0;
 }
 
 void session_run_look(struct session_run *run)

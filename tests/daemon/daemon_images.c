@@ -113,8 +113,7 @@ static void of_the_script_that_is_run(void **state)
 
     expect(harness_push_files(*state, files), 201, "\"image\":\"data\"");
     check_run(*state, "{\"skill\":\"both\"}", "\"image\":\"data\"");
-    check_run(*state, "{\"skill\":\"both\",\"script\":\"scripts/a.js\"}",
-              "\"image\":\"node\"");
+    check_run(*state, "{\"skill\":\"both\",\"script\":\"scripts/a.js\"}", "\"image\":\"node\"");
     check_run(*state, "{\"skill\":\"both\"}", "\"image\":\"data\"");
 }
 

@@ -145,6 +145,7 @@ static void takes_the_first_release_over(void **state)
     assert_string_equal(tenant.limits.images, "");
     registry_tenant_finish(&tenant);
     registry_close(registry);
+    assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM sessions"), 0);
     assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
 }
 

@@ -63,15 +63,12 @@ static int parse_amount(enum amount amount, const char *text, double *ret)
 /* Names between commas as an array, which is empty for none. */
 static void add_images(cJSON *object, const char *text)
 {
+    _cleanup_free_ char *names = strdup(strcmp(text, "none") == 0 ? "" : text);
     cJSON *array = cJSON_AddArrayToObject(object, "images");
+    char *at = names && *names ? names : NULL, *name;
 
-    for (const char *at = strcmp(text, "none") == 0 ? "" : text; *at;) {
-        size_t len = strcspn(at, ",");
-        _cleanup_free_ char *name = strndup(at, len);
-
-        cJSON_AddItemToArray(array, name ? cJSON_CreateString(name) : NULL);
-        at += len + (at[len] == ',');
-    }
+    while ((name = strsep(&at, ",")))
+        cJSON_AddItemToArray(array, cJSON_CreateString(name));
 }
 
 /* "none" is none of its own. */

@@ -257,7 +257,7 @@ static int on_found(void *user, const struct imports_found *found)
         return found->kind == IMPORTS_MODULE && found->runs
                    ? on_import(f, found, module, &use.own)
                    : 0;
-    if (found->kind == IMPORTS_MODULE)
+    if (found->kind == IMPORTS_MODULE || found->kind == IMPORTS_NAMED)
         r = on_import(f, found, module, &use.own);
     else if (found->kind == IMPORTS_FOLDER)
         r = on_folder(f, found->module);

@@ -77,7 +77,7 @@ static void tell(struct scan *s, struct imports_found *found)
         expected |= s->guards[i].expected;
     found->runs = !s->in_function;
     found->guarded =
-        expected & (found->kind == IMPORTS_MODULE ? EXPECTED_NO_MODULE : EXPECTED_NO_FILE);
+        expected & (found->kind <= IMPORTS_NAMED ? EXPECTED_NO_MODULE : EXPECTED_NO_FILE);
     r = s->found(s->user, found);
     if (r < 0)
         python_fail(&s->t, r);

@@ -22,6 +22,7 @@
 
 enum imports_kind {
     IMPORTS_MODULE,  /* an import statement: level, module and name */
+    IMPORTS_NAMED,   /* a module by a literal: importlib.import_module("a.b"), as of import */
     IMPORTS_PROGRAM, /* the first of an argument list: subprocess.run(["git", …]) */
     IMPORTS_COMMAND, /* a shell's text, as far as it is literal: os.system("ls | wc -l") */
     IMPORTS_ASKED,   /* a program that is looked for: shutil.which("git") */

@@ -324,6 +324,7 @@ static int on_use(void *user, const struct imports_use *use)
         return -E2BIG;
     switch (use->found->kind) {
     case IMPORTS_MODULE:
+    case IMPORTS_NAMED:
         return add_module(r, use);
     case IMPORTS_PROGRAM:
         return add_argument(r, use);

@@ -160,7 +160,7 @@ static bool take_argument(struct python_tokens *t, enum argument argument,
         return false;
     if (argument == ARGUMENT_MODULE) {
         if (!is_list && text.whole && is_module(&text))
-            tell(call, IMPORTS_MODULE, line, text.text);
+            tell(call, IMPORTS_NAMED, line, text.text);
         return true;
     }
     if (argument == ARGUMENT_SHELL && !is_list)

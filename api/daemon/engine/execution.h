@@ -46,6 +46,7 @@ struct execution {
     char *skill_version;
     char *skill_digest;
     char *idempotency_key; /* NULL: none */
+    char *session;         /* its id; NULL: none */
     char *request_digest;  /* with a key: of everything the request says */
     uint64_t accepted_ns;  /* realtime */
     uint64_t queued_ns;    /* monotonic */
@@ -80,6 +81,7 @@ struct execution {
 
     /* The engine's, under its lock. */
     LIST_ENTRY(execution) live;
+    LIST_ENTRY(execution) of_session;
     struct fair_entry place;
 };
 

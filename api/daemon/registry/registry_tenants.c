@@ -36,6 +36,7 @@ static const char *const text[N_STATEMENTS] = {
                " (" LIMIT_PLACES ") WHERE id = ?1",
     [DIGESTS] = "SELECT digest FROM skills WHERE tenant_id = ?1"
                 " UNION SELECT digest FROM files WHERE tenant_id = ?1"
+                " UNION SELECT digest FROM sessions WHERE tenant_id = ?1"
                 " UNION SELECT artifact_digest FROM executions"
                 " WHERE tenant_id = ?1 AND artifact_digest IS NOT NULL",
     [DELETE_EXECUTIONS] = "DELETE FROM executions WHERE tenant_id = ?1",

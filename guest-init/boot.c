@@ -129,7 +129,6 @@ int boot_machine(struct err *err)
     r = open_standard_streams(err);
     if (r < 0)
         return r;
-    (void)!sethostname("skillvm", 7);
     bring_loopback_up();
     quieten_kernel();
     return 0;

@@ -23,7 +23,7 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package owners clones siege resets crowd soak cases-6.12 cases-vmx bench-6.12 bench-vmx)
+long_runs=(package owners clones siege resets crowd soak pythons cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
@@ -48,6 +48,7 @@ long_run() { # name
         cat "$step_log"
         ;;
     soak) check "$1" bench/soak.sh --build "$build" --mixed 8 10000 ;;
+    pythons) check_cases "$1" /usr/bin/python3 -B tests/pythons/run.py --build "$build" ;;
     cases-6.12) check_cases "$1" tests/e2e/run.sh --build "$build" --kernel 6.12 ;;
     cases-vmx) check_cases "$1" tests/e2e/run.sh --build "$build" --vmx ;;
     bench-6.12) check_bench "$1" --kernel 6.12 --counting --runs 20 ;;

@@ -178,9 +178,12 @@ hostile_guest() {
 # What the cases inside need beside the programs.
 extra=$work/extra
 prepare_inside() {
-    mkdir -p "$extra/tests/e2e"
+    mkdir -p "$extra/tests/e2e" "$extra/docs"
     cp -r "$root/examples" "$extra/"
+    cp "$root/docs/syscalls.md" "$extra/docs/"
     cp -r "$here/inside" "$extra/tests/e2e/"
+    cp -r "$root/tests/calls" "$extra/tests/"
+    [[ ! -x $build/tests/guest-calls ]] || cp "$build/tests/guest-calls" "$extra/tests/calls/skill/"
     cp -r "$root/tests/hostile" "$extra/tests/"
     hostile_image "$extra/tests/hostile-image"
     hostile_guest "$extra/tests/hostile-guest"

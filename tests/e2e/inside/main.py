@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-FOLDERS = (HERE, HERE.parent.parent / "hostile")
+FOLDERS = (HERE, HERE.parent.parent / "hostile", HERE.parent.parent / "calls")
 sys.path[:0] = map(str, FOLDERS)
 sys.dont_write_bytecode = True
 
@@ -24,6 +24,7 @@ SUITES = {
         "cases_interpreter",
         "cases_edges",
         "cases_lifetime",
+        "cases_linux",
         "cases_network",
         "cases_profiles",
         "cases_egress",
@@ -43,6 +44,7 @@ MACHINE = {
     "cases_isolation",
     "cases_misbehaviour",
     "cases_lifetime",
+    "cases_linux",
     "cases_owners",
     "cases_profiles",
     "cases_skill_resets",

@@ -42,7 +42,7 @@ def wait_for(server, port, timeout):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--server", action="append", dest="servers", required=True)
-    parser.add_argument("--timeout", type=int, default=30, help="seconds to wait for each server")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds to wait for each server")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     command = args.command[1:] if args.command[:1] == ["--"] else args.command

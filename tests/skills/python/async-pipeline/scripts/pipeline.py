@@ -28,7 +28,7 @@ async def ask(path, n, limit):
         reader, writer = await asyncio.open_unix_connection(path)
         try:
             writer.write(f"{n}\n".encode())
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(8):
                 return (await reader.readline()).decode().strip()
         except TimeoutError:
             return None

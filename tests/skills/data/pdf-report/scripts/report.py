@@ -58,7 +58,7 @@ layout = subprocess.run(["pdftotext", "-f", "1", "-l", "1", "-layout", report, "
 fonts = subprocess.run(["pdffonts", report], capture_output=True, text=True, check=True).stdout
 boxes = [box for page in extract_pages(report, maxpages=1) for box in page if isinstance(box, LTTextContainer)]
 print(json.dumps({
-    "miner": [line for line in extract_text(report).split("\n") if line.strip() and "page" in line],
+    "miner": [line.strip() for line in extract_text(report).split("\n") if line.strip() and "page" in line],
     "topmost": max(boxes, key=lambda box: box.y1).get_text().strip(),
     "rows": [line.split() for line in layout.splitlines() if "€" in line],
     "scripts": "Ελλάδα, кириллица, „quoted“" in layout,

@@ -169,7 +169,9 @@ static bool shapes_startup(const char *variable)
 /* Variables that modules worth warming, or libraries below them, read when they are loaded. */
 static bool shapes_warmed(const char *variable)
 {
-    static const char *const prefixes[] = {"OPENSSL_", "SQLITE_TMPDIR=", "TMPDIR="};
+    static const char *const prefixes[] = {"GOTOBLAS_",      "NPY_",      "NUMPY_",   "OMP_",
+                                           "OPENBLAS_",      "OPENPYXL_", "OPENSSL_", "PILLOW_",
+                                           "SQLITE_TMPDIR=", "TMPDIR="};
 
     return begins_with_one_of(variable, prefixes, sizeof(prefixes) / sizeof(prefixes[0]));
 }

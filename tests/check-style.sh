@@ -35,7 +35,7 @@ for file in "${files[@]}"; do
     texts+=("$file")
     case $file in
     # Skills and scripts that are run as they are: what a first line does is part of the test.
-    examples/* | tests/e2e/skills/* | tests/hostile/skills/* | bench/skills/*) ;;
+    examples/* | tests/skills/* | tests/hostile/skills/* | bench/skills/*) ;;
     tests/unit/guest_zygote/*) ;;
     *.c | *.h | *.S | *.py | *.js | *.sh | *.cmake | *CMakeLists.txt | *.config | *.yaml | *.yml | dev | .ci/run)
         sources+=("$file")

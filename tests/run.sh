@@ -23,11 +23,18 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package owners clones siege resets crowd soak pythons cases-6.12 cases-vmx bench-6.12 bench-vmx)
+long_runs=(package skills owners clones siege resets crowd soak pythons cases-6.12 cases-vmx bench-6.12
+    bench-vmx)
 
 long_run() { # name
     case $1 in
     package) check_cases "$1" tests/package.sh --build "$build" ;;
+    skills)
+        check "image data" cmake/build.sh release image-data
+        check "software host with it" cmake/build.sh release softhost
+        check_cases "$1" tests/e2e/run.sh --build "$build" --only up \
+            --only skills_of_image_python --only skills_of_image_data --only warm_numpy_draws_anew
+        ;;
     owners)
         OWNER_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only owners_never_meet
         ;;

@@ -119,7 +119,7 @@ static int check_files(const cJSON *files, struct err *err)
 
 static int check(const cJSON *json, struct err *err)
 {
-    static const char known[] = "input args env script module timeout files expect";
+    static const char known[] = "input stdin args env script module timeout files expect";
     const cJSON *item, *expect = verbs_member(json, "expect");
 
     if (!cJSON_IsObject(json))

@@ -193,6 +193,20 @@ static int receive(struct message *m)
     return 1;
 }
 
+/* NumPy's own generator is drawn when it is imported, which for a warm one was before a
+ * snapshot. */
+static int reseed_numpy(void)
+{
+    PyObject *name = PyUnicode_FromString("numpy.random");
+    PyObject *module = name ? PyImport_GetModule(name) : NULL;
+    PyObject *done = module ? PyObject_CallMethod(module, "seed", NULL) : NULL;
+
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* Gives every generator and clock of the preloaded modules the state of a fresh start. */
 static int reseed(void)
 {
@@ -394,7 +408,7 @@ static int become(const struct message *m)
 {
     int is_module = strcmp(m->kind, "module") == 0;
 
-    if (reseed() < 0 || set_environment(m) < 0 || chdir(m->cwd) < 0)
+    if (reseed() < 0 || reseed_numpy() < 0 || set_environment(m) < 0 || chdir(m->cwd) < 0)
         return -1;
     if (needs_plain_start(m)) {
         start_plainly(m, is_module);

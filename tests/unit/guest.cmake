@@ -18,6 +18,10 @@ add_test(NAME unit_guest_zygote COMMAND /usr/bin/python3
 set_tests_properties(unit_guest_zygote PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
 add_test(NAME unit_guest_zygote_warm COMMAND /usr/bin/python3
     ${zygote_test} --warm ${CMAKE_SOURCE_DIR}/images/python.yaml ${CMAKE_BINARY_DIR}/share/zygote)
+add_test(NAME unit_guest_reseed COMMAND /usr/bin/python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/guest_reseed.py
+    --interpreter ${CMAKE_BINARY_DIR}/share/python/python3.11 ${CMAKE_BINARY_DIR}/share/zygote)
+set_tests_properties(unit_guest_reseed PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 # What the recipe lists as worth warming holds nothing that a wake-up would have to renew.
 add_test(NAME unit_guest_warm COMMAND /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_warm.py ${CMAKE_SOURCE_DIR})

@@ -236,6 +236,16 @@ static void test_warm_libraries(void **state)
     assert_string_equal(buf_cstr(&h->out), "[False, False, False, False]\n");
 }
 
+static void test_warm_numbers(void **state)
+{
+    struct host *h = *state;
+
+    warm(h, "sqlite3");
+    field_text(h, PROTO_F_ENV, "OPENBLAS_NUM_THREADS=1");
+    run_warm_python(h);
+    assert_string_equal(buf_cstr(&h->out), "[False, False, False, False]\n");
+}
+
 static void test_variable_of_a_library(void **state)
 {
     struct host *h = *state;
@@ -334,6 +344,7 @@ int main(void)
         SERVER_TEST(test_bad_skill_stream),
         SERVER_TEST(test_warm),
         SERVER_TEST(test_warm_libraries),
+        SERVER_TEST(test_warm_numbers),
         SERVER_TEST(test_variable_of_a_library),
         SERVER_TEST(test_warm_what_is_not_there),
         SERVER_TEST(test_warm_nothing),

@@ -295,7 +295,8 @@ static void warn_truncations(struct execution_run *run)
     if ((flags & PROTO_EXIT_LOGS_TRUNCATED) || run->e->log_clipped)
         warn(run, "stdout and stderr were cut at 1 MiB");
     if (flags & PROTO_EXIT_OUTPUT_TOO_LARGE)
-        warn(run, "output.json is larger than 4 MiB and was left out");
+        warn(run, "output.json is larger than 4 MiB and was left out; a file in "
+                  "SANDBOX_FILES_DIR may be larger");
     if (flags & PROTO_EXIT_FILES_TRUNCATED)
         warn(run, "there were more files than an execution may leave; the rest was left out");
 }

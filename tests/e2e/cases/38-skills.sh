@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The skills of tests/skills, which are like those that people publish: nothing is complained of
+# or missing, and their own tests pass. All of them, and the image `data`, only when asked for.
+
+skills=$E2E_ROOT/tests/skills
+
+# Skills of a folder by their own tests, beside one push of all.
+skills_pass() { # python or data, then their names
+    local folder=$skills/$1 name failed=()
+    shift
+    expect 0 skillvm skill push "$folder"
+    equal "$(grep warning <<<"$ERR" || true)" "" "what the push warns of"
+    for name in "$@"; do
+        capture skillvm skill test "$folder/$name"
+        printf '%s: exit status %s\n%s\n' "$name" "$RC" "$OUT$ERR"
+        ((RC == 0)) || failed+=("$name")
+    done
+    ((${#failed[@]} == 0)) || fail "their own tests fail: ${failed[*]}"
+}
+
+# Those that take least.
+# limit skills_pass_their_tests 300
+case_skills_pass_their_tests() {
+    skills_pass python config-lint file-inventory schema-validation skill-packager sqlite-explorer \
+        unicode-names
+}
+
+# limit skills_of_image_python 1800
+# asked skills_of_image_python
+case_skills_of_image_python() {
+    mapfile -t names < <(ls "$skills/python")
+    skills_pass python "${names[@]}"
+}
+
+# What they leave is looked at from outside as well.
+# limit skills_leave_what_they_say 300
+case_skills_leave_what_they_say() {
+    expect 0 skillvm run "$skills/python/archive-checksums" --output-dir archives
+    # The check of SHA256SUMS was to fail for what the skill had changed.
+    expect 1 bash -c 'cd archives && sha256sum --check --quiet SHA256SUMS'
+    equal "$OUT" "content.tar: FAILED" "the sums"
+    equal "$(tar -xOf archives/content.tar.xz ./numbers.txt | tail -n 1)" 5000 "a file of an archive"
+    expect 0 skillvm run "$skills/python/sqlite-explorer" --output-dir tables
+    equal "$(python3 -c 'import sqlite3
+print(*sqlite3.connect("tables/data.db").execute("select sum(amount), (select city from customers where id = 3) from orders").fetchone())')" \
+        "139.74 Köln" "the database"
+    mkdir -p in/a/b
+    for ((n = 0; n < 200; n++)); do
+        echo "$((n % 190))" >"in/a/b/ünïcode $n.txt"
+    done
+    expect 0 skillvm run "$skills/python/file-inventory" -f in --output-dir out --json
+    equal "$(jq -c '[.output.files, (.output.duplicates | length)]' <<<"$OUT")" '[200,10]' "200 files"
+    equal "$(wc -l <out/inventory.csv)" 201 "the inventory"
+    expect 0 skillvm run "$skills/python/geojson-export" --input '{"points": 6000}' --timeout 250s \
+        --json
+    equal "$(jq -c '[.truncated, (.output.features | length), .output.features[5999].properties]' <<<"$OUT")" \
+        '[false,6000,{"id":5999,"name":"Pünkt 5999"}]' "a large output"
+}
+
+# limit skills_of_image_data 3000
+# asked skills_of_image_data
+case_skills_of_image_data() {
+    [[ -e $SKILLVM_SHARE/data.erofs ]] || skip "the image data is not built"
+    mapfile -t names < <(ls "$skills/data")
+    skills_pass data "${names[@]}"
+}
+
+# A snapshot may hold NumPy, whose generator is drawn at import: each wake-up draws it anew.
+# limit warm_numpy_draws_anew 1500
+# asked warm_numpy_draws_anew
+case_warm_numpy_draws_anew() {
+    local n warm=0
+    [[ -e $SKILLVM_SHARE/data.erofs ]] || skip "the image data is not built"
+    skill draws main.py 'image: data' <<'S'
+import json
+import numpy as np
+print(json.dumps([np.random.random(), np.random.default_rng().random()]))
+S
+    for ((n = 0; n < 200 && warm < 4; n++)); do
+        expect 0 skillvm run draws --timeout 300s --json
+        if [[ $(jq -r .profile <<<"$OUT") == numpy ]]; then
+            jq '.output[]' <<<"$OUT" >>drawn
+            warm=$((warm + 1))
+        fi
+    done
+    equal "$warm" 4 "runs from a snapshot with NumPy"
+    equal "$(sort -u drawn | wc -l)" 8 "different numbers"
+}

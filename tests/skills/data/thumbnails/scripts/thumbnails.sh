@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Thumbnails and a contact sheet; see SKILL.md.
+set -euo pipefail
+
+work=/tmp/pictures
+mkdir -p "$work" "${SANDBOX_FILES_DIR}thumbs"
+if compgen -G "$SANDBOX_INPUT_DIR*" >/dev/null; then
+    cp "$SANDBOX_INPUT_DIR"* "$work"
+else
+    convert -size 300x200 gradient:red-blue "$work/gradient.png"
+    convert -size 100x400 xc:'#00ff00' -fill black -pointsize 40 -annotate +10+60 'Ab' "$work/tall.jpg"
+    convert -size 256x256 plasma:tomato-steelblue -seed 1 "$work/plasma.webp"
+fi
+for picture in "$work"/*; do
+    convert "$picture" -auto-orient -thumbnail 64x64 -strip "${SANDBOX_FILES_DIR}thumbs/$(basename "${picture%.*}").png"
+done
+montage "${SANDBOX_FILES_DIR}thumbs/"*.png -geometry 70x70+2+2 -tile 3x -background white "${SANDBOX_FILES_DIR}sheet.png"
+convert "${SANDBOX_FILES_DIR}thumbs/gradient.png" -resize 32x32! "${SANDBOX_FILES_DIR}icon.ico"
+mogrify -path /tmp -format gif -colors 8 "${SANDBOX_FILES_DIR}thumbs/tall.png"
+
+sizes=$(cd "${SANDBOX_FILES_DIR}thumbs" && identify -format '%f %wx%h\n' ./*.png | jq -R 'split(" ") | {key: .[0], value: .[1]}' | jq -s from_entries)
+green=$(convert "${SANDBOX_FILES_DIR}thumbs/tall.png" -format '%[pixel:p{8,60}]' info:)
+same=$(compare -metric AE "${SANDBOX_FILES_DIR}thumbs/gradient.png" "${SANDBOX_FILES_DIR}thumbs/gradient.png" null: 2>&1)
+jq -n --argjson sizes "$sizes" --arg green "$green" --arg same "$same" \
+    --arg sheet "$(identify -format '%wx%h' "${SANDBOX_FILES_DIR}sheet.png")" \
+    --arg gif "$(identify -format '%m' /tmp/tall.gif)" \
+    --arg icon "$(identify -format '%wx%h' "${SANDBOX_FILES_DIR}icon.ico")" \
+    '{$sizes, $sheet, $gif, $icon, is_green: ($green | test("lime|0,255,0|srgb\\(0,25")), differing_pixels: ($same | tonumber)}'

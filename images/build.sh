@@ -98,39 +98,19 @@ fi
 base_key=$({
     # shellcheck disable=SC2086
     cat "$resolved" $sources
-    cd "$here" && sha256sum build.sh image-tree.c recipe.c tree.c
+    cd "$here" && sha256sum build.sh ./*.c
 } | digest)
 base=$cache/rootfs-$base_key.tar
 
-# The Python of the image whose files are in a folder, with arguments.
-image_python() {
-    tree=$1
-    shift
-    loader=$(echo "$tree"/usr/lib/*/ld-linux-*.so.*)
-    (cd "$tree" && PYTHONHOME="$tree/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
-        "$loader" --library-path "$(dirname "$loader")" usr/bin/python3 -S -s -E "$@")
-}
-
 compile_python() {
-    # The image's own interpreter, one process and a fixed hash seed: the bytes of a .pyc depend
+    # The packages' own interpreter, one process and a fixed hash seed: the bytes of a .pyc depend
     # on both. -s and -p: the paths in tracebacks are those of the guest.
+    loader=$(echo "$work"/rootfs/usr/lib/*/ld-linux-*.so.*)
     # shellcheck disable=SC2046 # a list of folders without spaces
-    image_python "$work/rootfs" -m compileall -q -f \
-        --invalidation-mode unchecked-hash -s "$work/rootfs" -p / \
-        $("$tool" show "$recipe" compile_python | sed "s,^,$work/rootfs/,") >&2
-}
-
-# What a skill finds in the image whose files are in a folder: programs where its PATH leads, and
-# no links that lead nowhere.
-manifest() {
-    {
-        for file in "$1"/usr/bin/*; do
-            target=$file
-            case $(readlink "$file") in /*) target=$1$(readlink "$file") ;; esac
-            if [ -f "$target" ] && [ -x "$target" ]; then echo "program ${file##*/}"; fi
-        done
-        if [ -e "$1/usr/bin/python3" ]; then image_python "$1" "$here/manifest.py" "$1"; fi
-    } | sort -u
+    (cd "$work/rootfs" && PYTHONHOME="$PWD/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
+        "$loader" --library-path "$(dirname "$loader")" usr/bin/python3 -S -s -E \
+        -m compileall -q -f --invalidation-mode unchecked-hash -s "$PWD" -p / \
+        $("$tool" show "$recipe" compile_python | sed "s,^,$PWD/,")) >&2
 }
 
 if [ ! -s "$base" ]; then
@@ -162,7 +142,6 @@ fi
 image_key=$({
     echo "$base_key"
     mkfs.erofs --version 2>&1 | head -n 1
-    sha256sum <"$here/manifest.py"
     for input in $inputs; do
         echo "${input%%=*}"
         (cd "${input#*=}" 2>/dev/null && find . -maxdepth 1 -type f -exec sha256sum {} + | sort) ||
@@ -187,7 +166,7 @@ if [ ! -s "$image" ]; then
     "$tool" show "$recipe" warm >"$work/modules"
     mv "$work/modules" "$cache/$image_key/$name.modules"
     cp "$resolved" "$cache/$image_key/$name.packages"
-    manifest "$work/tree" >"$work/manifest"
+    "$tool" contents "$work/tree" manifest | sort -u >"$work/manifest"
     mv "$work/manifest" "$cache/$image_key/$name.manifest"
     mv "$work/image" "$image"
 fi

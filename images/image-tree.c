@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "images/contents.h"
 #include "images/recipe.h"
 #include "images/tree.h"
 
@@ -21,7 +23,8 @@ static const char USAGE[] =
     "name|suite|packages|inputs|compile_python|warm|sources\n"
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
-    "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n";
+    "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n"
+    "       image-tree contents FOLDER manifest|debian\n";
 
 static int show(const struct recipe *recipe, const char *what)
 {
@@ -133,8 +136,19 @@ static int add(const struct recipe *recipe, const char *folder, char **assignmen
     return add_inputs(recipe, assignments, fds, n, err);
 }
 
+static int contents(const char *folder, const char *what, struct err *err)
+{
+    _cleanup_fd_ int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "%s", folder);
+    if (!strcmp(what, "debian"))
+        return contents_print_debian(fd, stdout, err);
+    return strcmp(what, "manifest") == 0 ? contents_print(fd, stdout, err) : -EINVAL;
+}
+
 /* As the usage says; -EINVAL without a message where it does not. */
-static int obey(char **argv, size_t n_more, struct recipe *recipe, struct err *err)
+static int obey_recipe(char **argv, size_t n_more, struct recipe *recipe, struct err *err)
 {
     int r = recipe_load(argv[2], recipe, err);
 
@@ -147,9 +161,20 @@ static int obey(char **argv, size_t n_more, struct recipe *recipe, struct err *e
     return strcmp(argv[1], "add") == 0 ? add(recipe, argv[3], argv + 4, n_more, err) : -EINVAL;
 }
 
-int main(int argc, char **argv)
+static int obey(int argc, char **argv, struct err *err)
 {
     struct recipe recipe = {0};
+    int r;
+
+    if (!strcmp(argv[1], "contents"))
+        return contents(argv[2], argv[3], err);
+    r = obey_recipe(argv, (size_t)argc - 4, &recipe, err);
+    recipe_finish(&recipe);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
     struct err err = {0};
     int r;
 
@@ -157,8 +182,7 @@ int main(int argc, char **argv)
         fputs(USAGE, stderr);
         return 2;
     }
-    r = obey(argv, (size_t)argc - 4, &recipe, &err);
-    recipe_finish(&recipe);
+    r = obey(argc, argv, &err);
     if (r < 0 && !err.code) {
         fputs(USAGE, stderr);
         return 2;

@@ -179,6 +179,14 @@ static void take_program(void *ctx, int folder_fd, const char *name)
         contents_put(programs->lines, "program", name, NULL);
 }
 
+/* As guest-init/main.c looks for it. */
+static bool has_zygote(int root_fd)
+{
+    _cleanup_fd_ int fd = inside_open(root_fd, "usr/lib/skillvm/zygote", O_PATH | O_DIRECTORY);
+
+    return fd >= 0;
+}
+
 int contents_print(int root_fd, FILE *out, struct err *err)
 {
     struct contents_lines lines = {.out = out};
@@ -194,6 +202,8 @@ int contents_print(int root_fd, FILE *out, struct err *err)
         put_language(&lines, &python);
         contents_put_python(&lines, root_fd, &python);
     }
+    if (python.minor > 0 && has_zygote(root_fd))
+        contents_put(&lines, "warm", "python", NULL);
     put_node(&lines, root_fd);
     if (lines.n > CONTENTS_LINES_MAX)
         return err_set(err, E2BIG, "the image has more than %u programs and modules",
@@ -313,4 +323,18 @@ bool contents_debian_version(int root_fd, const char *package, char *ret, size_t
 
     each_debian(&debian);
     return wanted.found;
+}
+
+bool contents_fits(int root_fd, const char *version)
+{
+    char package[128] = "", installed[128] = "", path[PATH_MAX];
+    struct contents_python python;
+    size_t n = strlen(version);
+
+    contents_find_python(root_fd, &python);
+    (void)snprintf(package, sizeof(package), "python3.%u-minimal", python.minor);
+    (void)snprintf(path, sizeof(path), "usr/bin/python3.%u", python.minor);
+    return strcmp(python.path, path) == 0 &&
+           contents_debian_version(root_fd, package, installed, sizeof(installed)) &&
+           strncmp(installed, version, n) == 0 && installed[n] == '-';
 }

@@ -33,6 +33,7 @@ void contents_find_python(int root_fd, struct contents_python *ret);
  *   standard NAME           a module or package of the standard library, its first name
  *   module NAME             one that came with a package
  *   program NAME            one that PATH leads to
+ *   warm NAME               an interpreter that waits in the snapshot
  *
  * Names that a line has no room for, or that are not ASCII, are left out. 0; -E2BIG over
  * CONTENTS_LINES_MAX; -errno.
@@ -45,5 +46,11 @@ int contents_print(int root_fd, FILE *out, struct err *err);
 int contents_print_debian(int root_fd, FILE *out, struct err *err);
 /* The version of one of them in ret (size bytes), false where there is none. */
 bool contents_debian_version(int root_fd, const char *package, char *ret, size_t size);
+
+/*
+ * Whether the zygote, which was built for this version of Debian's Python, fits: `python3` is
+ * the one of that package.
+ */
+bool contents_fits(int root_fd, const char *version);
 
 #endif

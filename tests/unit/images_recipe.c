@@ -117,14 +117,14 @@ static void test_the_recipes_in_the_tree(void **state)
     if (!source)
         skip();
     assert_true(snprintf(path, sizeof(path), "%s/images/python.yaml", source) > 0);
-    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
     assert_string_equal(r.name, "python");
     assert_true(recipe_wants(&r, "usr/share/doc/python3/copyright"));
     assert_true(recipe_wants(&r, "usr/bin/python3.11"));
     assert_false(recipe_wants(&r, "usr/bin/dpkg-query"));
     recipe_finish(&r);
     assert_true(snprintf(path, sizeof(path), "%s/images/data.yaml", source) > 0);
-    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
     assert_string_equal(r.name, "data");
     assert_string_equal(r.suite, "bookworm");
     assert_string_equal(r.packages.items[0].path, "python3");
@@ -157,7 +157,7 @@ static void test_a_recipe_extends_another(void **state)
     write_recipe(dir, "b.yaml",
                  "name: b\nextends: a.yaml\npackages: [jq]\nkeep: [usr/share/doc/jq]\n");
     snprintf(path, sizeof(path), "%s/b.yaml", dir);
-    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
     assert_string_equal(r.name, "b");
     assert_string_equal(r.suite, "bookworm");
     assert_int_equal(r.packages.len, 2);
@@ -169,16 +169,16 @@ static void test_a_recipe_extends_another(void **state)
     assert_string_equal(r.sources.items[1].path, path);
     recipe_finish(&r);
     write_recipe(dir, "b.yaml", "name: b\nextends: b.yaml\n");
-    assert_int_equal(recipe_load(path, &r, &err), -EINVAL);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), -EINVAL);
     assert_non_null(strstr(err.message, "/b.yaml: too many recipes extend one another"));
     assert_null(r.name);
     write_recipe(dir, "b.yaml", "name: b\nextends: ../a.yaml\n");
     err = (struct err){0};
-    assert_int_equal(recipe_load(path, &r, &err), -EINVAL);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), -EINVAL);
     assert_non_null(strstr(err.message, "/b.yaml: line 2: needs one plain word, once"));
     write_recipe(dir, "b.yaml", "name: b\nextends: c.yaml\n");
     err = (struct err){0};
-    assert_int_equal(recipe_load(path, &r, &err), -ENOENT);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), -ENOENT);
     assert_non_null(strstr(err.message, "/c.yaml: "));
     snprintf(command, sizeof(command), "rm -rf '%s'", dir);
     assert_int_equal(system(command), 0);

@@ -31,7 +31,7 @@ static void of_an_execution_that_waits(void **state)
                          "\"queue\":0.000,\"take\":0.000,\"inject\":0.000,\"run\":0.000,"
                          "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
                          "\"digest\":null},\"snapshot\":null,\"image\":null,\"profile\":null,"
-                         "\"machine\":null,\"warnings\":[]}\n");
+                         "\"machine\":null,\"warm\":false,\"warnings\":[]}\n");
 }
 
 /* Both streams with bytes that are no UTF-8, and claims larger than what the host saw. */
@@ -54,7 +54,11 @@ static void of_one_that_has_ended(void **state)
         .profile = "",
         .machine = "fresh",
         .exited = true,
-        .exit = {.signal = 9, .user_us = UINT64_MAX, .system_us = 2, .peak_memory_bytes = 4096},
+        .exit = {.signal = 9,
+                 .flags = PROTO_EXIT_WARM,
+                 .user_us = UINT64_MAX,
+                 .system_us = 2,
+                 .peak_memory_bytes = 4096},
         .host_cpu_us = 1234567,
         .output_file = &output,
         .log = e,
@@ -83,7 +87,7 @@ static void of_one_that_has_ended(void **state)
                 "\"take\":2.500,\"inject\":0.000,\"run\":4000.000,"
                 "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","
                 "\"digest\":\"abc\"},\"snapshot\":\"key\",\"image\":\"data\",\"profile\":\"\","
-                "\"machine\":\"fresh\",\"warnings\":[\"one\",\"two\\n\"]}\n");
+                "\"machine\":\"fresh\",\"warm\":true,\"warnings\":[\"one\",\"two\\n\"]}\n");
     execution_unref(e);
 }
 

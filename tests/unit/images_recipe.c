@@ -70,7 +70,9 @@ static void test_refusals_say_where(void **state)
     } cases[] = {
         {"", "not a mapping"},
         {"- a\n", "not a mapping"},
-        {"name: x\nsuite: y\n", "name, and suite and packages or extends, are needed"},
+        {"suite: y\n", "name is needed, and with packages suite or extends is too"},
+        {"name: x\npackages: [y]\n",
+         "name is needed, and with packages suite or extends is too"},
         {HEAD "pakages: [a]\n", "line 4: unknown key"},
         {HEAD "name: again\n", "line 4: needs one plain word, once"},
         {HEAD "packages: [a]\n", "line 4: the same key twice"},

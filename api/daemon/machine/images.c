@@ -4,6 +4,7 @@
 #include "api/skill/profile.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,6 +27,18 @@ static size_t name_length(const char *file)
 static int is_image(const struct dirent *entry)
 {
     return name_length(entry->d_name) > 0 && strcmp(entry->d_name, USUAL SUFFIX) != 0;
+}
+
+static int is_any(const struct dirent *entry)
+{
+    return name_length(entry->d_name) > 0;
+}
+
+static void finish(struct image *image)
+{
+    skill_strings_finish(&image->modules);
+    image_manifest_finish(&image->manifest);
+    *image = (struct image){0};
 }
 
 /* What is worth warming; an image without a list has nothing. */
@@ -75,12 +88,46 @@ int images_read(const char *folder, struct images *ret, struct err *err)
     return r;
 }
 
+static int add_one(struct images *images, const char *folder, const char *file, struct err *err)
+{
+    const size_t len = name_length(file);
+    int r;
+
+    for (unsigned i = 0; i < images->n; i++) {
+        if (strlen(images->list[i].name) == len &&
+            strncmp(images->list[i].name, file, len) == 0)
+            return err_set(err, EEXIST, "the installation has one of this name");
+    }
+    r = add(images, folder, file, err);
+    if (r == -E2BIG)
+        return r;
+    if (r < 0) {
+        finish(&images->list[--images->n]);
+        return r;
+    }
+    images->list[images->n - 1].is_added = true;
+    return 0;
+}
+
+void images_read_added(const char *folder, struct images *images)
+{
+    struct dirent **found = NULL;
+    int n = scandir(folder, &found, is_any, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        struct err err = {0};
+
+        if (add_one(images, folder, found[i]->d_name, &err) < 0)
+            log_warn("images", "left_out=\"%s\" reason=\"%s\"", found[i]->d_name, err.message);
+        free(found[i]);
+    }
+    free(found);
+}
+
 void images_finish(struct images *images)
 {
-    for (unsigned i = 0; i < images->n; i++) {
-        skill_strings_finish(&images->list[i].modules);
-        image_manifest_finish(&images->list[i].manifest);
-    }
+    for (unsigned i = 0; i < images->n; i++)
+        finish(&images->list[i]);
     images->n = 0;
 }
 

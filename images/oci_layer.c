@@ -165,11 +165,9 @@ static int read_again(int root_fd, int fd, struct err *err)
 int oci_layer_apply(int root_fd, int fd, const struct oci_layer *layer, struct oci_room *room,
                     struct err *err)
 {
-    int r = read_first(root_fd, fd, layer, room, err);
-
-    if (r == 0)
-        r = read_again(root_fd, fd, err);
-    if (r < 0)
+    if (read_first(root_fd, fd, layer, room, err) < 0 || read_again(root_fd, fd, err) < 0) {
         err_prefix(err, "the layer %.100s", layer->blob.name);
-    return r;
+        return -err->code;
+    }
+    return 0;
 }

@@ -115,8 +115,9 @@ static int spool_link(struct oci_spool *spool, const char *name, const char *tar
     struct oci_spooled *item;
     int r = hard ? oci_path(target, path, err) : resolve(name, target, path, err);
 
-    if (r == 0)
-        r = add(spool, name, &item, err);
+    if (r < 0)
+        return r;
+    r = add(spool, name, &item, err);
     if (r < 0)
         return r;
     item->target = strdup(path);

@@ -96,11 +96,10 @@ static int read_folder(struct image_store *store, const char *folder, bool is_sh
     struct dirent **found = NULL;
     int r = 0, n = scandir(folder, &found, is_image, alphasort);
 
-    for (int i = 0; i < n; i++) {
-        if (r == 0)
-            r = add(store, folder, is_shipped, found[i]->d_name, err);
+    for (int i = 0; i < n && r == 0; i++)
+        r = add(store, folder, is_shipped, found[i]->d_name, err);
+    for (int i = 0; i < n; i++)
         free(found[i]);
-    }
     free(found);
     return r;
 }

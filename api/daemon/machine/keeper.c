@@ -286,8 +286,7 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
     (void)pthread_mutex_init(&pool->lock, NULL);
     cond_init(&pool->work);
     cond_init(&pool->changed);
-    r = warmup_job(WARMUP_PYTHON, &pool->warmup[WARMUP_PYTHON], err);
-    r = r < 0 ? r : warmup_job(WARMUP_BASH, &pool->warmup[WARMUP_BASH], err);
+    r = warmup_jobs(pool->warmup, err);
     for (; r == 0 && pool->n_keepers < POOL_KEEPERS; pool->n_keepers++) {
         r = pthread_create(&pool->keepers[pool->n_keepers], NULL, keeper, pool);
         if (r != 0) {

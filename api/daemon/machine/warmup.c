@@ -74,6 +74,17 @@ int warmup_job(enum warmup_kind kind, struct job *ret, struct err *err)
     return 0;
 }
 
+int warmup_jobs(struct job ret[WARMUP_KINDS], struct err *err)
+{
+    for (unsigned i = 0; i < WARMUP_KINDS; i++) {
+        int r = warmup_job((enum warmup_kind)i, &ret[i], err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int warmup_run(struct guest *guest, const struct job *job, struct err *err)
 {
     static const struct guest_sink nobody;

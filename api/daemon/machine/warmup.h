@@ -17,6 +17,8 @@ enum warmup_kind { WARMUP_PYTHON, WARMUP_BASH, WARMUP_KINDS };
 enum warmup_kind warmup_kind_of(const struct image_manifest *manifest);
 /* Makes the job (caller's). 0, -E2BIG or -ENOMEM. */
 int warmup_job(enum warmup_kind kind, struct job *ret, struct err *err);
+/* Makes one of each kind (the caller's, in any case). The same. */
+int warmup_jobs(struct job ret[WARMUP_KINDS], struct err *err);
 /* Runs it. 0, or -errno with the reason: then the machine is not one to go on with. */
 int warmup_run(struct guest *guest, const struct job *job, struct err *err);
 

@@ -61,7 +61,8 @@ case_imported_containers_run() {
     done
     mkdir bare
     printf -- '---\nname: bare\ndescription: a skill\nimage: bare\n---\n' >bare/SKILL.md
-    echo 'echo "bash says $(cat /etc/hostname)"' >bare/main.sh
+    # shellcheck disable=SC2016 # the skill's own
+    echo 'read -r name </etc/hostname; echo bash says "$name"' >bare/main.sh
     expect 0 own skillvm up --host "$E2E_HOST"
     expect 0 own skillvm run cold --json
     equal "$(jq -r '.stdout, .image, .warm' <<<"$OUT")" \

@@ -18,8 +18,8 @@
 #define COLLECT_GRACES 12u
 /* Nobody waits for the rest of what was cancelled; whole files of it are kept. */
 #define CANCELLED_GRACES 2u
-/* On top of it what a guest of the slowest kind takes in per millisecond. */
-#define INJECT_BYTES_PER_MS 1024u
+/* On top of them what a guest of the slowest kind takes in, or hands over, per millisecond. */
+#define BYTES_PER_MS 1024u
 /* Small frames travel together: every write wakes the machine. */
 #define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
 #define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
@@ -77,7 +77,7 @@ static uint64_t inject_ns(const struct guest *g)
 
     for (size_t i = 0; i < g->job->files.n; i++)
         bytes += g->job->files.items[i].bytes;
-    return INJECT_GRACES * g->grace_ns + bytes / INJECT_BYTES_PER_MS * NS_PER_MS;
+    return INJECT_GRACES * g->grace_ns + bytes / BYTES_PER_MS * NS_PER_MS;
 }
 
 static uint64_t collect_ns(const struct guest *g)
@@ -304,6 +304,8 @@ static int receive(struct guest *g, struct err *err)
             return -EPIPE;
         if (n < 0)
             return err_set_errno(err, errno, "cannot receive from the guest");
+        if (g->decoder.stage >= GUEST_OUTPUT && !g->cancelled)
+            g->deadline_ns += (uint64_t)n * NS_PER_MS / BYTES_PER_MS;
         r = feed(g, (size_t)n, err);
         if (r < 0)
             return r;

@@ -285,10 +285,10 @@ const struct verb image_verbs[] = {
      .here = HERE,
      .run = image_import},
     {.name = "build",
-     .args = "NAME|RECIPE.yaml",
+     .args = "RECIPE",
      .summary = "build an image of Debian's packages by a recipe",
      .text =
-         "Builds an image by a recipe: a file, or the one of this name in the folder recipes "
+         "Builds an image by RECIPE: a file, or the name of one in the folder recipes "
          "of the folder of images or of the installation. Packages are resolved and fetched "
          "by apt from this machine's sources, without root.",
      .examples = "image build data\nimage build geo.yaml\n",

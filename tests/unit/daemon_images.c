@@ -121,9 +121,9 @@ static void some_are_added(void **state)
     assert_true(f->images.list[2].is_added);
     assert_false(f->images.list[0].is_added);
     assert_false(f->images.list[1].is_added);
-    assert_int_equal(f->images.list[2].manifest.python_minor, 12);
-    assert_string_equal(f->images.list[2].manifest.node, "20");
-    assert_false(f->images.list[2].manifest.warm_python);
+    assert_int_equal(f->images.known.list[2].manifest.python_minor, 12);
+    assert_string_equal(f->images.known.list[2].manifest.node, "20");
+    assert_false(f->images.known.list[2].manifest.warm_python);
     strcat(folder, "/tools.erofs");
     assert_string_equal(f->images.list[2].path, folder);
     images_read_added("/nonexistent", &f->images);

@@ -108,7 +108,7 @@ static int begin(struct snapshot_maker *maker, const struct snapshot_name *name,
         return r;
     *ret = (struct work){.inputs = maker->inputs,
                          .image_fd = maker->images[i].fd,
-                         .warmup = warmup_kind_of(&images->list[i].manifest),
+                         .warmup = warmup_kind_of(&images->known.list[i].manifest),
                          .files = snapshot_no_files};
     memcpy(ret->inputs.image, maker->images[i].digest, sizeof(ret->inputs.image));
     ret->inputs.name = *name;

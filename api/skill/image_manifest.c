@@ -19,11 +19,10 @@ size_t image_name_length(const char *text)
 
 static int take_language(struct image_manifest *manifest, const char *text)
 {
-    if (strncmp(text, "python ", 7) == 0)
-        return sscanf(text, "python 3.%u", &manifest->python_minor) == 1 ? 0 : -EINVAL;
-    /* Of others their absence alone matters. */
-    (void)sscanf(text, "node %15s", manifest->node);
-    return 0;
+    return sscanf(text, "python 3.%u", &manifest->python_minor) == 1 ||
+                   sscanf(text, "node %15s", manifest->node) == 1
+               ? 0
+               : -EINVAL;
 }
 
 /* Kinds that a later version lists are passed over. */

@@ -35,7 +35,7 @@ Runs a skill (a folder with a SKILL.md and scripts) in a KVM microVM that is
 restored from a snapshot, and gives back its output, logs and files. Holds the
 daemon for many tenants, the command line, a server of the Model Context
 Protocol, and the kernel and file system of the guest.")
-set(CPACK_DEBIAN_SERVICE_PACKAGE_RECOMMENDS systemd)
+set(CPACK_DEBIAN_SERVICE_PACKAGE_RECOMMENDS "systemd, erofs-utils")
 set(CPACK_DEBIAN_SERVICE_PACKAGE_SUGGESTS "skillvm-softhost (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_SERVICE_PACKAGE_CONTROL_EXTRA
     ${CMAKE_SOURCE_DIR}/cmake/package/conffiles ${CMAKE_SOURCE_DIR}/cmake/package/postinst

@@ -85,6 +85,7 @@ static int start(struct execute *x, pid_t *ret_pid, struct err *err)
     r = -ENOENT;
     if (zygote_fits(x->zygote, x->run))
         r = zygote_run(x->zygote, x->sandbox, x->run, &env, ret_pid, NULL);
+    x->is_warm = r == 0;
     if (r < 0) {
         zygote_stop(x->zygote);
         r = start_plain(x, &env, ret_pid, err);
@@ -300,6 +301,8 @@ static void fill_result(struct loop *l)
     struct execute_result *result = &l->result;
     struct cgroup_usage usage;
 
+    if (l->x->is_warm)
+        result->flags |= PROTO_EXIT_WARM;
     result->wall_us = (clock_monotonic_ns() - l->start_ns) / 1000u;
     if (WIFSIGNALED(l->status))
         result->signal = (uint32_t)WTERMSIG(l->status);

@@ -22,6 +22,7 @@ struct execute {
     int signals; /* signalfd of SIGCHLD, which is blocked */
     struct frame_reader *reader;
     struct frame_writer *writer;
+    bool is_warm; /* of execute_run: it ran in the zygote */
 };
 
 /* How a run ended: the fields of EXIT. */

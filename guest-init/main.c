@@ -25,11 +25,8 @@
 /* A counting software host takes a minute where a real machine takes 100 ms. */
 #define ZYGOTE_TIMEOUT_MS 120000
 
-static const struct sandbox_config config = {
+static struct sandbox_config config = {
     .root = "",
-    .python = "/usr/bin/python3",
-    .bash = "/bin/bash",
-    .node = "/usr/bin/node",
     .zygote_dir = "/usr/lib/skillvm/zygote",
     .dns_port = NET_DNS_PORT,
     .isolated = true,
@@ -42,6 +39,28 @@ static void __attribute__((noreturn)) end_machine(void)
     (void)reboot(RB_AUTOBOOT);
     for (;;)
         (void)pause();
+}
+
+/* The first that is there, else the last, whose absence is then told. */
+static const char *find_program(const char *const *paths)
+{
+    while (paths[1] && access(paths[0], X_OK) < 0)
+        paths++;
+    return paths[0];
+}
+
+/* As a skill's PATH would have them: an image that was made elsewhere may keep them anywhere.
+ */
+static void find_interpreters(void)
+{
+    static const char *const python[] = {"/usr/local/bin/python3", "/usr/bin/python3", NULL};
+    static const char *const node[] = {"/usr/local/bin/node", "/usr/bin/node", NULL};
+    static const char *const bash[] = {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash",
+                                       NULL};
+
+    config.python = find_program(python);
+    config.node = find_program(node);
+    config.bash = find_program(bash);
 }
 
 static int listen_vsock(struct err *err)
@@ -110,6 +129,7 @@ static int run(struct err *err)
 
     if (r < 0)
         return r;
+    find_interpreters();
     r = sandbox_open(&sandbox, &config, err);
     if (r < 0)
         return r;

@@ -163,14 +163,14 @@ enum proto_mode {
 #define PROTO_EXIT_SIZE 48u
 
 enum proto_exit_flag {
-    PROTO_EXIT_TIMED_OUT = 1 << 0,        /* the deadline of TIMEOUT_MS passed */
-    PROTO_EXIT_CANCELLED = 1 << 1,        /* CANCEL arrived */
-    PROTO_EXIT_OUT_OF_MEMORY = 1 << 2,    /* the cgroup's OOM killer struck */
-    PROTO_EXIT_LOGS_TRUNCATED = 1 << 3,   /* LOG_BYTES was reached */
-    PROTO_EXIT_FILES_TRUNCATED = 1 << 4,  /* FILES_MAX or FILES_BYTES was reached */
-    PROTO_EXIT_OUTPUT_TOO_LARGE = 1 << 5, /* output.json was over OUTPUT_BYTES: not sent */
-
+    PROTO_EXIT_TIMED_OUT = 1 << 0,         /* the deadline of TIMEOUT_MS passed */
+    PROTO_EXIT_CANCELLED = 1 << 1,         /* CANCEL arrived */
+    PROTO_EXIT_OUT_OF_MEMORY = 1 << 2,     /* the cgroup's OOM killer struck */
+    PROTO_EXIT_LOGS_TRUNCATED = 1 << 3,    /* LOG_BYTES was reached */
+    PROTO_EXIT_FILES_TRUNCATED = 1 << 4,   /* FILES_MAX or FILES_BYTES was reached */
+    PROTO_EXIT_OUTPUT_TOO_LARGE = 1 << 5,  /* output.json was over OUTPUT_BYTES: not sent */
     PROTO_EXIT_SESSION_TOO_LARGE = 1 << 6, /* SESSION_FILES or SESSION_BYTES: not sent */
+    PROTO_EXIT_WARM = 1 << 7,              /* an interpreter that had waited ran it */
 };
 
 #endif

@@ -1,17 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds a guest root image from a recipe and prints its path, NAME.erofs; beside it NAME.modules
-# lists what the recipe says is worth warming, NAME.packages what it is made of, NAME.manifest
-# the modules and programs that a skill finds in it:
+# Builds a guest root image and prints its path, NAME.erofs; beside it NAME.modules lists what the
+# recipe says is worth warming, NAME.packages what it is made of, NAME.manifest the modules and
+# programs that a skill finds in it, and NAME.origin where it came from. Of a recipe:
 #
 #   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
 #       --input init=build/bin/skillvm-init --input zygote=build/share/zygote \
 #       --input python=build/share/python/python3.11
 #
-# Two stages, each kept in the cache under the digest of everything that goes into it: the root
-# file system of the packages (a tar), and the image with our own files in it. Packages are
-# resolved and fetched by apt from the machine's own sources; root is not needed.
+# or of a container that was saved, with the same tool and inputs:
+#
+#   images/build.sh --archive FILE --name NAME --output DIR --tool …
+#
+# --output DIR puts these files into a folder that is there.
+#
+# Two stages: the root file system, of packages or of the container, and the image with our own
+# files in it. With a recipe each is kept in the cache under the digest of everything that goes into
+# it. Packages are resolved and fetched by apt from the machine's own sources; a container is
+# a stranger's, and nothing of it is run. Root is not needed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,6 +26,9 @@ cache=${XDG_CACHE_HOME:-~/.cache}/skillvm/image
 # The time of every file in the image: fixed, and late enough for zip archives, which start at 1980.
 epoch=1672531200
 recipe=
+archive=
+name=
+output=
 tool=
 inputs=
 
@@ -30,6 +40,9 @@ die() {
 while [ $# -gt 0 ]; do
     case $1 in
     --recipe) recipe=$(realpath "${2:?}") && shift ;;
+    --archive) archive=$(realpath "${2:?}") && shift ;;
+    --name) name=${2:?} && shift ;;
+    --output) output=$(realpath "${2:?}") && shift ;;
     --tool) tool=$(realpath "${2:?}") && shift ;;
     --input)
         case ${2:?} in
@@ -38,21 +51,27 @@ while [ $# -gt 0 ]; do
         *) die "not NAME=PATH: $2" ;;
         esac
         ;;
-    *) die "unknown argument $1 (--recipe FILE, --tool image-tree, --input NAME=PATH)" ;;
+    *) die "unknown argument $1 (--recipe FILE, or --archive FILE --name NAME --output DIR;" \
+        "--tool image-tree, --input NAME=PATH)" ;;
     esac
     shift
 done
-[ -r "$recipe" ] || die "no such recipe: $recipe"
+[ -r "${archive:-$recipe}" ] || die "no such ${archive:+archive}${recipe:+recipe}: ${archive:-$recipe}"
+[ -z "$archive" ] || [ -d "$output" ] || die "--archive needs --output"
 [ -x "$tool" ] || die "no such tool: $tool (build the programs first)"
-export LC_ALL=C TZ=UTC
+PATH=$PATH:/usr/sbin:/sbin
+command -v mkfs.erofs >/dev/null || die "mkfs.erofs is not installed (Debian: erofs-utils)"
+export LC_ALL=C TZ=UTC SKILLVM_RECIPES="$here"
 
 digest() {
     sha256sum | cut -c 1-32
 }
 
 mkdir -p "$cache"
-exec 9>"$cache/lock"
-flock 9
+if [ -z "$archive" ]; then
+    exec 9>"$cache/lock"
+    flock 9
+fi
 work=$(mktemp -d "$cache/work.XXXXXX")
 clean() {
     chmod -R u+rwX "$work"
@@ -60,6 +79,45 @@ clean() {
 }
 trap clean EXIT
 trap 'exit 130' INT TERM HUP
+
+# The second stage: what is in $work/tree becomes $work/image, with what of it is told.
+finish() { # recipe
+    # shellcheck disable=SC2086 # a list without spaces
+    "$tool" add "$1" "$work/tree" $inputs || die "our own files cannot be put into $name"
+    # Fixed, so that nothing but the content decides the bytes.
+    uuid=$(echo "skillvm $name" | sha256sum | sed 's/^\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\).*/\1-\2-\3-\4-\5/')
+    mkfs.erofs --all-root -T "$epoch" -U "$uuid" -x -1 "$work/image" "$work/tree" >"$work/log" 2>&1 || {
+        cat "$work/log" >&2
+        die "mkfs.erofs failed"
+    }
+    chmod 0644 "$work/image"
+    "$tool" show "$1" warm >"$work/modules"
+    "$tool" contents "$work/tree" manifest >"$work/found" || die "what $name holds cannot be told"
+    sort -u "$work/found" >"$work/manifest"
+}
+
+publish() { # folder: the image last, which is what is looked for
+    for part in modules packages manifest origin; do mv "$work/$part" "$1/$name.$part"; done
+    mv "$work/image" "$1/$name.erofs"
+    echo "$1/$name.erofs"
+}
+
+if [ -n "$archive" ]; then
+    mkdir "$work/spool" "$work/tree"
+    echo "image: unpacking ${archive##*/}" >&2
+    title=$("$tool" import "$archive" "$work/spool" "$work/tree") ||
+        die "${archive##*/} cannot be imported"
+    rm -rf "$work/spool"
+    recipe=$here/imported.yaml
+    [ "$("$tool" contents "$work/tree" fit)" = no ] || recipe=$here/imported-warm.yaml
+    "$tool" contents "$work/tree" debian | sort -u >"$work/packages"
+    printf 'archive %s\ntitle %s\ndigest %s\n' "$(printf %s "${archive##*/}" | tr '\n' '?')" \
+        "$title" "$(sha256sum <"$archive" | cut -d ' ' -f 1)" >"$work/origin"
+    echo "image: putting $name together" >&2
+    finish "$recipe"
+    publish "$output"
+    exit
+fi
 
 # apt with an empty machine to install into, so that it names every package that is needed.
 apt() {
@@ -72,6 +130,7 @@ mkdir -p "$work/archives/partial" "$cache/debs/partial" "$cache/resolved"
 : >"$work/status"
 name=$("$tool" show "$recipe" name)
 packages=$("$tool" show "$recipe" packages)
+[ -n "$packages" ] || die "$recipe names no packages"
 # Its own file and those that it extends.
 sources=$("$tool" show "$recipe" sources)
 
@@ -87,7 +146,8 @@ if [ ! -s "$resolved" ]; then
     apt -o Dir::Cache::archives="$work/archives" --print-uris install $packages \
         >"$work/uris" 2>"$work/log" || {
         cat "$work/log" >&2
-        die "apt cannot resolve the packages of $recipe (no lists? apt-get update)"
+        die "apt cannot resolve the packages of $recipe: $(sed -n 's/^E: //p' "$work/log" |
+            head -n 1) (no lists? apt-get update)"
     }
     # The address differs from machine to machine; file name and digest do not.
     awk '{ print $2, $4 }' "$work/uris" | sort >"$work/resolved"
@@ -98,39 +158,20 @@ fi
 base_key=$({
     # shellcheck disable=SC2086
     cat "$resolved" $sources
-    cd "$here" && sha256sum build.sh image-tree.c recipe.c tree.c
+    sha256sum <"$here/build.sh"
+    sha256sum <"$tool"
 } | digest)
 base=$cache/rootfs-$base_key.tar
 
-# The Python of the image whose files are in a folder, with arguments.
-image_python() {
-    tree=$1
-    shift
-    loader=$(echo "$tree"/usr/lib/*/ld-linux-*.so.*)
-    (cd "$tree" && PYTHONHOME="$tree/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
-        "$loader" --library-path "$(dirname "$loader")" usr/bin/python3 -S -s -E "$@")
-}
-
 compile_python() {
-    # The image's own interpreter, one process and a fixed hash seed: the bytes of a .pyc depend
+    # The packages' own interpreter, one process and a fixed hash seed: the bytes of a .pyc depend
     # on both. -s and -p: the paths in tracebacks are those of the guest.
+    loader=$(echo "$work"/rootfs/usr/lib/*/ld-linux-*.so.*)
     # shellcheck disable=SC2046 # a list of folders without spaces
-    image_python "$work/rootfs" -m compileall -q -f \
-        --invalidation-mode unchecked-hash -s "$work/rootfs" -p / \
-        $("$tool" show "$recipe" compile_python | sed "s,^,$work/rootfs/,") >&2
-}
-
-# What a skill finds in the image whose files are in a folder: programs where its PATH leads, and
-# no links that lead nowhere.
-manifest() {
-    {
-        for file in "$1"/usr/bin/*; do
-            target=$file
-            case $(readlink "$file") in /*) target=$1$(readlink "$file") ;; esac
-            if [ -f "$target" ] && [ -x "$target" ]; then echo "program ${file##*/}"; fi
-        done
-        if [ -e "$1/usr/bin/python3" ]; then image_python "$1" "$here/manifest.py" "$1"; fi
-    } | sort -u
+    (cd "$work/rootfs" && PYTHONHOME="$PWD/usr" PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
+        "$loader" --library-path "$(dirname "$loader")" usr/bin/python3 -S -s -E \
+        -m compileall -q -f --invalidation-mode unchecked-hash -s "$PWD" -p / \
+        $("$tool" show "$recipe" compile_python | sed "s,^,$PWD/,")) >&2
 }
 
 if [ ! -s "$base" ]; then
@@ -162,7 +203,6 @@ fi
 image_key=$({
     echo "$base_key"
     mkfs.erofs --version 2>&1 | head -n 1
-    sha256sum <"$here/manifest.py"
     for input in $inputs; do
         echo "${input%%=*}"
         (cd "${input#*=}" 2>/dev/null && find . -maxdepth 1 -type f -exec sha256sum {} + | sort) ||
@@ -174,22 +214,11 @@ if [ ! -s "$image" ]; then
     echo "image: putting $name together" >&2
     mkdir "$work/tree"
     tar -C "$work/tree" -xpf "$base" --no-same-owner
-    # shellcheck disable=SC2086 # a list without spaces
-    "$tool" add "$recipe" "$work/tree" $inputs
-    # Fixed, so that nothing but the content decides the bytes.
-    uuid=$(echo "skillvm $name" | sha256sum | sed 's/^\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\).*/\1-\2-\3-\4-\5/')
-    mkfs.erofs --all-root -T "$epoch" -U "$uuid" -x -1 "$work/image" "$work/tree" >"$work/log" 2>&1 || {
-        cat "$work/log" >&2
-        die "mkfs.erofs failed"
-    }
-    chmod 0644 "$work/image"
+    cp "$resolved" "$work/packages"
+    echo "recipe ${recipe##*/}" >"$work/origin"
+    finish "$recipe"
     mkdir -p "$cache/$image_key"
-    "$tool" show "$recipe" warm >"$work/modules"
-    mv "$work/modules" "$cache/$image_key/$name.modules"
-    cp "$resolved" "$cache/$image_key/$name.packages"
-    manifest "$work/tree" >"$work/manifest"
-    mv "$work/manifest" "$cache/$image_key/$name.manifest"
-    mv "$work/image" "$image"
+    publish "$cache/$image_key" >&2
 fi
 # The newest few are kept: going back a commit is common, going back a week is not.
 touch "$base" "$cache/$image_key" "$resolved"
@@ -202,4 +231,10 @@ prune() { # how-many find-arguments…
 prune 3 -name 'rootfs-*.tar'
 prune 12 -type d -regex '.*/[0-9a-f]*'
 find "$cache/resolved" -type f -mtime +30 -delete
+if [ -n "$output" ]; then
+    for part in modules packages manifest origin erofs; do
+        cp --reflink=auto "$cache/$image_key/$name.$part" "$output/" || die "$name cannot be copied"
+    done
+    image=$output/$name.erofs
+fi
 echo "$image"

@@ -6,13 +6,17 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "images/contents.h"
+#include "images/oci.h"
 #include "images/recipe.h"
 #include "images/tree.h"
 
@@ -21,7 +25,11 @@ static const char USAGE[] =
     "name|suite|packages|inputs|compile_python|warm|sources\n"
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
-    "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n";
+    "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n"
+    "       image-tree import ARCHIVE FOLDER FOLDER    of containers, by way of one to the "
+    "other\n"
+    "       image-tree contents FOLDER manifest|debian|fit    the last: whether the zygote "
+    "does\n";
 
 static int show(const struct recipe *recipe, const char *what)
 {
@@ -133,10 +141,56 @@ static int add(const struct recipe *recipe, const char *folder, char **assignmen
     return add_inputs(recipe, assignments, fds, n, err);
 }
 
-/* As the usage says; -EINVAL without a message where it does not. */
-static int obey(char **argv, size_t n_more, struct recipe *recipe, struct err *err)
+static int open_folder(const char *path, struct err *err)
 {
-    int r = recipe_load(argv[2], recipe, err);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? err_set_errno(err, errno, "%s", path) : fd;
+}
+
+/* Prints the name that the image was saved by. */
+static int import(const char *archive, const char *spool, const char *root, struct err *err)
+{
+    _cleanup_fd_ int fd = open(archive, O_RDONLY | O_CLOEXEC);
+    char title[OCI_TITLE_MAX];
+    int r;
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "%s", archive);
+    _cleanup_fd_ int spool_fd = open_folder(spool, err);
+    if (spool_fd < 0)
+        return spool_fd;
+    _cleanup_fd_ int root_fd = open_folder(root, err);
+    if (root_fd < 0)
+        return root_fd;
+    /* What names of a tar are in, whatever the language of who imports. */
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        return err_set(err, ENOENT, "the locale C.UTF-8 is missing");
+    r = oci_import(fd, spool_fd, root_fd, title, err);
+    if (r == 0)
+        puts(title);
+    return r;
+}
+
+static int contents(const char *folder, const char *what, struct err *err)
+{
+    _cleanup_fd_ int fd = open_folder(folder, err);
+
+    if (fd < 0)
+        return fd;
+    if (!strcmp(what, "debian"))
+        return contents_print_debian(fd, stdout, err);
+    if (!strcmp(what, "fit")) {
+        puts(contents_fits(fd, ZYGOTE_PYTHON) ? "yes" : "no");
+        return 0;
+    }
+    return strcmp(what, "manifest") == 0 ? contents_print(fd, stdout, err) : -EINVAL;
+}
+
+/* As the usage says; -EINVAL without a message where it does not. */
+static int obey_recipe(char **argv, size_t n_more, struct recipe *recipe, struct err *err)
+{
+    int r = recipe_load(argv[2], getenv("SKILLVM_RECIPES"), recipe, err);
 
     if (r < 0)
         return r;
@@ -147,9 +201,22 @@ static int obey(char **argv, size_t n_more, struct recipe *recipe, struct err *e
     return strcmp(argv[1], "add") == 0 ? add(recipe, argv[3], argv + 4, n_more, err) : -EINVAL;
 }
 
-int main(int argc, char **argv)
+static int obey(int argc, char **argv, struct err *err)
 {
     struct recipe recipe = {0};
+    int r;
+
+    if (!strcmp(argv[1], "contents") && argc == 4)
+        return contents(argv[2], argv[3], err);
+    if (!strcmp(argv[1], "import"))
+        return argc == 5 ? import(argv[2], argv[3], argv[4], err) : -EINVAL;
+    r = obey_recipe(argv, (size_t)argc - 4, &recipe, err);
+    recipe_finish(&recipe);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
     struct err err = {0};
     int r;
 
@@ -157,8 +224,7 @@ int main(int argc, char **argv)
         fputs(USAGE, stderr);
         return 2;
     }
-    r = obey(argv, (size_t)argc - 4, &recipe, &err);
-    recipe_finish(&recipe);
+    r = obey(argc, argv, &err);
     if (r < 0 && !err.code) {
         fputs(USAGE, stderr);
         return 2;

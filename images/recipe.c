@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "base/cleanup.h"
@@ -204,8 +205,9 @@ static int read_document(struct reader *r, struct recipe *recipe)
         if (result < 0)
             return result;
     }
-    if (!recipe->name || (!recipe->extends && (!recipe->suite || !recipe->packages.len)))
-        return err_set(r->err, EINVAL, "name, and suite and packages or extends, are needed");
+    if (!recipe->name || (recipe->packages.len && !recipe->extends && !recipe->suite))
+        return err_set(r->err, EINVAL,
+                       "name is needed, and with packages suite or extends is too");
     return 0;
 }
 
@@ -282,24 +284,38 @@ static int merge(struct recipe *recipe, struct recipe *base)
     return r;
 }
 
-static int load(const char *path, unsigned depth, struct recipe *recipe, struct err *err);
+static int load(const char *path, const char *shipped, unsigned depth, struct recipe *recipe,
+                struct err *err);
 
-/* Adds what a recipe extends, which is in the same folder. */
-static int load_base(const char *path, unsigned depth, struct recipe *recipe, struct err *err)
+/* Where the recipe is that another extends: beside it, else in the folder shipped. */
+static char *find_base(const char *path, const char *shipped, const char *name)
 {
     const char *slash = strrchr(path, '/');
     int folder = slash ? (int)(slash - path) + 1 : 0;
+    char *found;
+
+    if (asprintf(&found, "%.*s%s", folder, path, name) < 0)
+        return NULL;
+    if (!shipped || access(found, F_OK) == 0)
+        return found;
+    free(found);
+    return asprintf(&found, "%s/%s", shipped, name) < 0 ? NULL : found;
+}
+
+/* Adds what a recipe extends. */
+static int load_base(const char *path, const char *shipped, unsigned depth,
+                     struct recipe *recipe, struct err *err)
+{
     _cleanup_free_ char *base_path = NULL;
     struct recipe base = {0};
     int r;
 
     if (depth == EXTENDS_MAX)
         return err_set(err, EINVAL, "%s: too many recipes extend one another", path);
-    if (asprintf(&base_path, "%.*s%s", folder, path, recipe->extends) < 0) {
-        base_path = NULL;
+    base_path = find_base(path, shipped, recipe->extends);
+    if (!base_path)
         return err_set(err, ENOMEM, "out of memory");
-    }
-    r = load(base_path, depth + 1, &base, err);
+    r = load(base_path, shipped, depth + 1, &base, err);
     if (r < 0)
         return r;
     r = merge(recipe, &base);
@@ -308,7 +324,8 @@ static int load_base(const char *path, unsigned depth, struct recipe *recipe, st
 }
 
 /* The recipe is untouched on failure. */
-static int load(const char *path, unsigned depth, struct recipe *recipe, struct err *err)
+static int load(const char *path, const char *shipped, unsigned depth, struct recipe *recipe,
+                struct err *err)
 {
     struct recipe read = {0};
     FILE *file = fopen(path, "re");
@@ -324,7 +341,7 @@ static int load(const char *path, unsigned depth, struct recipe *recipe, struct 
     }
     r = add_source(&read, path) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
     if (r == 0 && read.extends)
-        r = load_base(path, depth, &read, err);
+        r = load_base(path, shipped, depth, &read, err);
     if (r < 0)
         recipe_finish(&read);
     else
@@ -332,9 +349,10 @@ static int load(const char *path, unsigned depth, struct recipe *recipe, struct 
     return r;
 }
 
-int recipe_load(const char *path, struct recipe *ret_recipe, struct err *err)
+int recipe_load(const char *path, const char *shipped, struct recipe *ret_recipe,
+                struct err *err)
 {
-    return load(path, 1, ret_recipe, err);
+    return load(path, shipped, 1, ret_recipe, err);
 }
 
 static void list_finish(struct recipe_list *list)

@@ -30,7 +30,7 @@ struct recipe_list {
 struct recipe {
     char *name;
     char *suite;
-    char *extends;               /* the file of another recipe beside it, or NULL */
+    char *extends;               /* the file of another recipe, or NULL */
     struct recipe_list packages; /* in path */
     struct recipe_list drop;     /* patterns in path */
     struct recipe_list keep;
@@ -50,10 +50,12 @@ struct recipe {
  */
 int recipe_read(FILE *file, struct recipe *ret_recipe, struct err *err);
 /*
- * Reads the recipe of a file and those that it extends: their items come before its own. As
- * recipe_read, with the file in the message; -errno where one cannot be read.
+ * Reads the recipe of a file and those that it extends, which lie beside it or else in the
+ * folder shipped (NULL: none): their items come before its own. As recipe_read, with the file
+ * in the message; -errno where one cannot be read.
  */
-int recipe_load(const char *path, struct recipe *ret_recipe, struct err *err);
+int recipe_load(const char *path, const char *shipped, struct recipe *ret_recipe,
+                struct err *err);
 
 /* Frees what recipe_read gave; safe on a zeroed recipe. */
 void recipe_finish(struct recipe *recipe);

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "images/place.h"
 
 CLEANUP_WITH(struct archive *, archive_free)
 
@@ -201,44 +202,20 @@ int tree_unpack_deb(const struct recipe *recipe, int deb_fd, const char *deb_nam
     return r;
 }
 
-/* Makes the folders above path. */
-static int make_parents(const char *path, struct err *err)
+static int find(const char *path, struct place *ret, struct err *err)
 {
-    _cleanup_free_ char *copy = strdup(path);
+    _cleanup_fd_ int root = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (!copy)
-        return err_set(err, ENOMEM, "out of memory");
-    for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(copy, 0755) < 0 && errno != EEXIST)
-            return err_set_errno(err, errno, "%s", copy);
-        *slash = '/';
-    }
-    return 0;
-}
-
-/* Makes the folders above path and removes what is at path, unless it is a folder. */
-static int make_room(const char *path, struct err *err)
-{
-    int r = make_parents(path, err);
-
-    if (r < 0)
-        return r;
-    return unlink(path) < 0 && errno != ENOENT ? err_set_errno(err, errno, "%s", path) : 0;
+    return root < 0 ? err_set_errno(err, errno, "%s", path)
+                    : place_find(root, path, true, ret, err);
 }
 
 static int open_new(const char *path, mode_t mode, struct err *err)
 {
-    _cleanup_fd_ int fd = -1;
-    int r = make_room(path, err);
+    _cleanup_place_ struct place place = PLACE_NONE;
+    int r = find(path, &place, err);
 
-    if (r < 0)
-        return r;
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    /* fchmod: the mode must not depend on the umask of whoever builds. */
-    if (fd < 0 || fchmod(fd, mode) < 0)
-        return err_set_errno(err, errno, "%s", path);
-    return fd_steal(&fd);
+    return r < 0 ? r : place_file(&place, mode, err);
 }
 
 static int add_text(const struct recipe_item *item, struct err *err)
@@ -254,23 +231,18 @@ static int add_text(const struct recipe_item *item, struct err *err)
 
 static int add_directory(const struct recipe_item *item, struct err *err)
 {
-    int r = make_parents(item->path, err);
+    _cleanup_place_ struct place place = PLACE_NONE;
+    int r = find(item->path, &place, err);
 
-    if (r < 0)
-        return r;
-    if ((mkdir(item->path, 0755) < 0 && errno != EEXIST) || chmod(item->path, item->mode) < 0)
-        return err_set_errno(err, errno, "%s", item->path);
-    return 0;
+    return r < 0 ? r : place_folder(&place, item->mode, err);
 }
 
 static int add_link(const struct recipe_item *item, struct err *err)
 {
-    int r = make_room(item->path, err);
+    _cleanup_place_ struct place place = PLACE_NONE;
+    int r = find(item->path, &place, err);
 
-    if (r < 0)
-        return r;
-    return symlink(item->value, item->path) < 0 ? err_set_errno(err, errno, "%s", item->path)
-                                                : 0;
+    return r < 0 ? r : place_link(&place, item->value, err);
 }
 
 int tree_add_recipe(const struct recipe *recipe, struct err *err)

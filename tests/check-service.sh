@@ -72,7 +72,7 @@ if DESTDIR=$work/nothing cmake --install "$build" --component service >"$work/in
 elif ! tr -s '\n ' ' ' <"$work/install" | grep -q 'vmlinux is not there.*--target kernel image'; then
     complain "an install without a guest kernel says: $(cat "$work/install")"
 fi
-touch "$SKILLVM_SHARE"/{vmlinux,python.erofs,python.modules,python.manifest}
+touch "$SKILLVM_SHARE"/{vmlinux,python.erofs,python.{modules,manifest,packages,origin}}
 
 # An install has what the unit names, and leaves settings alone that are there.
 install() {
@@ -82,7 +82,8 @@ install() {
 install
 unit=$(find "$work/root" -name skillvmd.service)
 read -r start settings < <(sed -n 's/^ExecStart=\([^ ]*\) --config /\1 /p' "$unit")
-for file in "$start" "$settings" "$(dirname "$start")/skillvm-vmm" "$(dirname "$start")/skillvm"; do
+for file in "$start" "$settings" "$(dirname "$start")/skillvm-vmm" "$(dirname "$start")/skillvm" \
+    "$(dirname "$start")"/../share/skillvm/images/{build.sh,image-tree,python.yaml,init,zygote/sitecustomize.py}; do
     [[ -e $work/root/$file ]] || complain "not installed: $file"
 done
 echo 'grace: 7s' >"$work/root/$settings"

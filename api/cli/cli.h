@@ -31,6 +31,7 @@ struct cli {
     char data_dir[PATH_MAX];
     char socket_path[108]; /* what sockaddr_un can hold */
     char share_dir[PATH_MAX];
+    char images_dir[PATH_MAX];   /* of images that were made here; it need not be there */
     char bin_dir[PATH_MAX];      /* where this executable and its siblings are */
     char server[CLI_SERVER_MAX]; /* a URL; "" where the daemon is behind the socket */
     char key[CLI_KEY_MAX];       /* "" where there is none */

@@ -77,6 +77,19 @@ const struct verb commands[] = {
         .verbs = exec_verbs,
     },
     {
+        .name = "image",
+        .args = "VERB …",
+        .summary = "list, show, import, build and remove images of guests",
+        .text =
+            "An image is what a skill finds in its machine: interpreters, modules, programs. "
+            "Those that are made here lie in the folder images of the data directory, or "
+            "where SKILLVM_IMAGES says. A daemon looks for images when it starts: one that "
+            "runs knows what was made or removed since after `skillvm down` and "
+            "`skillvm up`.",
+        .examples = "image list\nimage import python-3.12.tar --name py312\n",
+        .verbs = image_verbs,
+    },
+    {
         .name = "session",
         .args = "VERB …",
         .summary = "list, show and remove sessions, and get their files",

@@ -131,6 +131,20 @@ int cli_find_programs(struct cli *cli, struct err *err)
                realpath(path, real) ? real : path);
 }
 
+static int find_images_dir(struct cli *cli, struct err *err)
+{
+    const char *given = cli_variable("SKILLVM_IMAGES");
+    const size_t size = sizeof(cli->images_dir);
+
+    /* The daemon reads the same variable, in another folder. */
+    if (given && given[0] != '/')
+        return err_set(err, EINVAL, "SKILLVM_IMAGES is \"%s\", which is no absolute path",
+                       given);
+    return given ? put(cli->images_dir, size, "folder of images", err, "%s", given)
+                 : put(cli->images_dir, size, "folder of images", err, "%s/images",
+                       cli->data_dir);
+}
+
 int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
                     struct err *err)
 {
@@ -150,6 +164,9 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
         return err_set_errno(err, errno, "cannot open the data directory \"%s\"",
                              cli->data_dir);
     strcpy(cli->data_dir, real);
+    result = find_images_dir(cli, err);
+    if (result < 0)
+        return result;
 
     /* A data directory that was asked for is that of the daemon that is meant. */
     if (!socket_path && !data_dir)

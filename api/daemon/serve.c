@@ -30,7 +30,8 @@
 struct places {
     char vmm[PATH_MAX];
     char kernel[PATH_MAX];
-    char share[PATH_MAX]; /* where the images are */
+    char share[PATH_MAX];  /* where the images are */
+    char images[PATH_MAX]; /* and those that were made here */
 };
 
 static int find_places(const struct config *config, struct places *ret, struct err *err)
@@ -52,6 +53,12 @@ static int find_places(const struct config *config, struct places *ret, struct e
         len = snprintf(ret->vmm, sizeof(ret->vmm), "%s/skillvm-vmm", folder);
     if (len < 0 || (size_t)len >= sizeof(ret->vmm))
         return err_set(err, ENAMETOOLONG, "the path of skillvm-vmm is too long");
+    if (*config->images_path)
+        len = snprintf(ret->images, sizeof(ret->images), "%s", config->images_path);
+    else
+        len = snprintf(ret->images, sizeof(ret->images), "%s/images", config->data_path);
+    if (len < 0 || (size_t)len >= sizeof(ret->images) - 128)
+        return err_set(err, ENAMETOOLONG, "the path of the folder of images is too long");
     (void)snprintf(ret->kernel, sizeof(ret->kernel), "%.4000s/vmlinux", share);
     if (access(ret->vmm, X_OK) < 0)
         return err_set_errno(err, errno, "cannot run %s", ret->vmm);
@@ -64,6 +71,7 @@ static int read_images(struct daemon *d, const struct places *places, struct err
 
     if (r < 0)
         return r;
+    images_read_added(places->images, &d->images);
     d->choices = choices_create(&d->images);
     d->profiles = profiles_create(&d->images);
     return d->choices && d->profiles ? 0 : err_no_memory(err);

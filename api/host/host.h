@@ -25,8 +25,10 @@ struct host_options {
     const char *data_dir;    /* made when missing (0700) */
     const char *socket_path; /* the public socket, made 0660 */
     const char *share_dir;   /* holds softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} */
-    const char *listen;  /* an IPv4 address and port that lead to the daemon's; NULL: none */
-    const char *config;  /* the absolute path of the daemon's settings; NULL: none */
+    const char
+        *images_dir;    /* images besides those of the installation; NULL, or not there: none */
+    const char *listen; /* an IPv4 address and port that lead to the daemon's; NULL: none */
+    const char *config; /* the absolute path of the daemon's settings; NULL: none */
     uint32_t memory_mib; /* of the emulated host; 0: half of this machine's, 1 to 4 GiB */
     uint32_t silence_ms; /* without an answer of the daemon that end a host; 0: 60 s */
     bool counting;       /* clock counts instructions: for measuring, not for use */
@@ -89,9 +91,10 @@ const char *host_state_name(enum host_state state);
 /*
  * Entry points of hidden subcommands of skillvm; argv[0] is the subcommand's name. They log to
  * standard error and return the exit status.
- *   skillvm host-soft --data DIR --socket PATH --share DIR [--listen ADDRESS]
- *                     [--config FILE] [--memory-mib N] [--silence-ms N] [--counting]
- *   skillvm relay --port N --socket PATH --token-file FILE      (inside the software host)
+ *   skillvm host-soft --data DIR --socket PATH --share DIR [--images DIR]
+ *                     [--listen ADDRESS] [--config FILE] [--memory-mib N] [--silence-ms N]
+ * [--counting] skillvm relay --port N --socket PATH --token-file FILE      (inside the software
+ * host)
  */
 int host_soft_main(int argc, char **argv);
 int host_relay_main(int argc, char **argv);

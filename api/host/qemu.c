@@ -146,6 +146,26 @@ static int args_add_settings(struct qemu_args *args, const struct host_options *
     return 0;
 }
 
+/*
+ * The folder of images, read-only, as the daemon inside finds it. Its files are what it has
+ * now: that daemon reads it once.
+ */
+static int args_add_images(struct qemu_args *args, const struct host_options *options)
+{
+    char folder[FILES_PATH_MAX];
+
+    if (!options->images_dir || access(options->images_dir, R_OK | X_OK) < 0)
+        return 0;
+    if (args_escape(options->images_dir, folder, sizeof(folder)) < 0)
+        return -ENAMETOOLONG;
+    args_option(args, "-fsdev",
+                "local,id=images,path=%s,security_model=none,readonly=on,multidevs=remap",
+                folder);
+    args_option(args, "-device", "virtio-9p-pci,fsdev=images,mount_tag=images");
+    args_option(args, "-fw_cfg", "name=opt/skillvm/images,string=yes");
+    return 0;
+}
+
 static int args_build(struct qemu_args *args, const struct host_options *options, uint16_t port)
 {
     char share[FILES_PATH_MAX], data[FILES_PATH_MAX];
@@ -175,7 +195,7 @@ static int args_build(struct qemu_args *args, const struct host_options *options
                 "%s%s%s",
                 port, to ? ",hostfwd=tcp:" : "", to ? to : "", to ? "-" QEMU_DAEMON_TCP : "");
     args_option(args, "-device", "virtio-net-pci,netdev=net,romfile=");
-    if (args_add_settings(args, options) < 0)
+    if (args_add_settings(args, options) < 0 || args_add_images(args, options) < 0)
         return -ENAMETOOLONG;
     return args->failed ? -ENOMEM : 0;
 }

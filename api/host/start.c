@@ -46,6 +46,8 @@ static _Noreturn void start_child(const struct host_options *options, int ready_
                                 options->socket_path,
                                 "--share",
                                 options->share_dir,
+                                "--images",
+                                options->images_dir ? options->images_dir : "",
                                 "--listen",
                                 options->listen ? options->listen : "",
                                 "--config",
@@ -183,18 +185,25 @@ int host_run(const struct host_options *options, int ready_fd)
 int host_soft_main(int argc, char **argv)
 {
     struct host_options host = {.counting = host_counting_from_env()};
-    const char *memory = "0", *silence = "0", *ready = "-1", *listen = "", *config = "";
+    const char *memory = "0", *silence = "0", *ready = "-1", *listen = "", *config = "",
+               *images = "";
     int c, at, ready_fd, counting = 0;
     const struct option options[] = {
-        {"data", required_argument, NULL, 0},       {"socket", required_argument, NULL, 0},
-        {"share", required_argument, NULL, 0},      {"memory-mib", required_argument, NULL, 0},
-        {"silence-ms", required_argument, NULL, 0}, {"ready-fd", required_argument, NULL, 0},
-        {"listen", required_argument, NULL, 0},     {"config", required_argument, NULL, 0},
-        {"counting", no_argument, &counting, 1},    {0},
+        {"data", required_argument, NULL, 0},
+        {"socket", required_argument, NULL, 0},
+        {"share", required_argument, NULL, 0},
+        {"memory-mib", required_argument, NULL, 0},
+        {"silence-ms", required_argument, NULL, 0},
+        {"ready-fd", required_argument, NULL, 0},
+        {"listen", required_argument, NULL, 0},
+        {"config", required_argument, NULL, 0},
+        {"images", required_argument, NULL, 0},
+        {"counting", no_argument, &counting, 1},
+        {0},
     };
-    const char **const values[] = {
-        &host.data_dir, &host.socket_path, &host.share_dir, &memory, &silence,
-        &ready,         &listen,           &config};
+    const char **const values[] = {&host.data_dir, &host.socket_path, &host.share_dir,
+                                   &memory,        &silence,          &ready,
+                                   &listen,        &config,           &images};
 
     optind = 1;
     while ((c = getopt_long(argc, argv, "", options, &at)) == 0) {
@@ -205,10 +214,11 @@ int host_soft_main(int argc, char **argv)
         return 2;
     if (!host.data_dir || !host.socket_path || !host.share_dir) {
         fprintf(stderr, "usage: skillvm host-soft --data DIR --socket PATH --share DIR "
-                        "[--listen ADDRESS] [--config FILE] [--memory-mib N] [--silence-ms N] "
-                        "[--counting]\n");
+                        "[--images DIR] [--listen ADDRESS] [--config FILE] [--memory-mib N] "
+                        "[--silence-ms N] [--counting]\n");
         return 2;
     }
+    host.images_dir = *images ? images : NULL;
     host.listen = *listen ? listen : NULL;
     host.config = *config ? config : NULL;
     host.memory_mib = (uint32_t)strtoul(memory, NULL, 10);

@@ -98,6 +98,51 @@ int image_list_read(const char *folder, struct image_list *ret, struct err *err)
     return r < 0 ? r : add_each(ret, folder, is_manifest, add_other, err);
 }
 
+/* Of one that is only told of: its image is here now, or there is no room. */
+static void forget(struct image_list *images, unsigned place)
+{
+    image_manifest_finish(&images->list[place].manifest);
+    images->n--;
+    memmove(&images->list[place], &images->list[place + 1],
+            (images->n - place) * sizeof(images->list[0]));
+}
+
+static int find_any(const struct image_list *images, const char *name)
+{
+    for (unsigned i = 0; i < images->n; i++)
+        if (strcmp(images->list[i].name, name) == 0)
+            return (int)i;
+    return -ENOENT;
+}
+
+int image_list_insert(struct image_list *images, const char *folder, const char *file,
+                      struct err *err)
+{
+    struct image_list one = {0};
+    int place, r;
+
+    r = add(&one, folder, file, name_length(file, IMAGE), err);
+    if (r < 0)
+        return r;
+    place = find_any(images, one.list[0].name);
+    if ((place >= 0 && images->list[place].here) || images->n_here == IMAGE_LIST_HERE_MAX) {
+        r = place >= 0 ? err_set(err, EEXIST, "the installation has one of this name")
+                       : err_set(err, E2BIG, "there are %u images already", images->n_here);
+        image_list_finish(&one);
+        return r;
+    }
+    if (place >= 0)
+        forget(images, (unsigned)place);
+    else if (images->n == IMAGE_LIST_MAX)
+        forget(images, images->n - 1);
+    memmove(&images->list[images->n_here + 1], &images->list[images->n_here],
+            (images->n - images->n_here) * sizeof(images->list[0]));
+    one.list[0].here = true;
+    images->list[images->n_here++] = one.list[0];
+    images->n++;
+    return 0;
+}
+
 void image_list_finish(struct image_list *images)
 {
     for (unsigned i = 0; i < images->n; i++)

@@ -43,6 +43,12 @@ struct image_list {
  * IMAGE_LIST_HERE_MAX images; -errno. The caller finishes *ret in any case.
  */
 int image_list_read(const char *folder, struct image_list *ret, struct err *err);
+/*
+ * Adds the image of a file "NAME.erofs" of another folder, behind those that are here. -EEXIST:
+ * one of its name is; -E2BIG: there is no room; -EINVAL for a manifest that is none; -errno.
+ */
+int image_list_insert(struct image_list *images, const char *folder, const char *file,
+                      struct err *err);
 void image_list_finish(struct image_list *images);
 #define _cleanup_image_list_ __attribute__((cleanup(image_list_finish)))
 

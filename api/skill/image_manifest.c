@@ -19,7 +19,10 @@ size_t image_name_length(const char *text)
 
 static int take_language(struct image_manifest *manifest, const char *text)
 {
-    return sscanf(text, "python 3.%u", &manifest->python_minor) == 1 ? 0 : -EINVAL;
+    return sscanf(text, "python 3.%u", &manifest->python_minor) == 1 ||
+                   sscanf(text, "node %15s", manifest->node) == 1
+               ? 0
+               : -EINVAL;
 }
 
 /* Kinds that a later version lists are passed over. */
@@ -38,6 +41,7 @@ static int take_line(struct image_manifest *manifest, const char *line)
         return -EINVAL;
     if (strncmp(line, "language ", len + 1) == 0)
         return take_language(manifest, line + len + 1);
+    manifest->warm_python = manifest->warm_python || strcmp(line, "warm python") == 0;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         if (strlen(lists[i].kind) == len && strncmp(line, lists[i].kind, len) == 0)
             return skill_strings_insert(lists[i].list, line + len + 1,

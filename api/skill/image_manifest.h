@@ -24,6 +24,8 @@ struct image_manifest {
     bool known;
     char name[IMAGE_NAME_SIZE];    /* of the image */
     unsigned python_minor;         /* of Python 3; 0: there is none */
+    char node[16];                 /* the version of Node, or "" */
+    bool warm_python;              /* one waits in a snapshot */
     struct skill_strings standard; /* first names of the standard library, sorted, as all */
     struct skill_strings modules;  /* of packages */
     struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */

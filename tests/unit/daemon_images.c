@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct fixture {
@@ -96,6 +97,39 @@ static void the_usual_one_need_not_be_there(void **state)
     assert_string_equal(f->images.list[0].name, "python");
 }
 
+/* Those of a second folder come after the installation's, and take nobody's name or place. */
+static void some_are_added(void **state)
+{
+    struct fixture *f = *state;
+    char folder[128];
+
+    add(f, "python.erofs", "");
+    add(f, "data.erofs", "");
+    snprintf(folder, sizeof(folder), "%s/more", f->dir);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    add(f, "more/data.erofs", "");
+    add(f, "more/python.erofs", "");
+    add(f, "more/tools.erofs", "");
+    add(f, "more/tools.manifest", "language python 3.12\nlanguage node 20\nprogram bash\n");
+    add(f, "more/broken.erofs", "");
+    add(f, "more/broken.manifest", "language python none\n");
+    add(f, "more/.new-x", "");
+    assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
+    images_read_added(folder, &f->images);
+    assert_int_equal(f->images.n, 3);
+    assert_string_equal(f->images.list[2].name, "tools");
+    assert_true(f->images.list[2].is_added);
+    assert_false(f->images.list[0].is_added);
+    assert_false(f->images.list[1].is_added);
+    assert_int_equal(f->images.known.list[2].manifest.python_minor, 12);
+    assert_string_equal(f->images.known.list[2].manifest.node, "20");
+    assert_false(f->images.known.list[2].manifest.warm_python);
+    strcat(folder, "/tools.erofs");
+    assert_string_equal(f->images.list[2].path, folder);
+    images_read_added("/nonexistent", &f->images);
+    assert_int_equal(f->images.n, 3);
+}
+
 static void a_list_that_is_none_is_named(void **state)
 {
     struct fixture *f = *state;
@@ -128,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_usual_one_is_first, setup, teardown),
         cmocka_unit_test_setup_teardown(the_usual_one_need_not_be_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(some_are_added, setup, teardown),
         cmocka_unit_test_setup_teardown(a_list_that_is_none_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(there_may_be_so_many, setup, teardown),
     };

@@ -32,7 +32,7 @@ static void of_an_execution_that_waits(void **state)
                          "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
                          "\"digest\":null},\"session\":null,\"snapshot\":null,\"image\":null,"
                          "\"image_reason\":null,\"profile\":null,"
-                         "\"machine\":null,\"network\":[],\"warnings\":[]}\n");
+                         "\"machine\":null,\"warm\":false,\"network\":[],\"warnings\":[]}\n");
 }
 
 /* Both streams with bytes that are no UTF-8, and claims larger than what the host saw. */
@@ -57,7 +57,11 @@ static void of_one_that_has_ended(void **state)
         .profile = "",
         .machine = "fresh",
         .exited = true,
-        .exit = {.signal = 9, .user_us = UINT64_MAX, .system_us = 2, .peak_memory_bytes = 4096},
+        .exit = {.signal = 9,
+                 .flags = PROTO_EXIT_WARM,
+                 .user_us = UINT64_MAX,
+                 .system_us = 2,
+                 .peak_memory_bytes = 4096},
         .host_cpu_us = 1234567,
         .output_file = &output,
         .log = e,
@@ -73,22 +77,22 @@ static void of_one_that_has_ended(void **state)
     execution_append_log(e, GUEST_STDOUT, "o\xff\t", 3);
     execution_append_log(e, GUEST_STDERR, "e\0", 2);
     execution_append_log(e, GUEST_STDOUT, "p", 1);
-    expect_text(&result,
-                "{\"execution_id\":\"" ID "\",\"status\":\"failed\","
-                "\"output\":{\"k\":[1.50,null]},\"files_url\":\"/v1/executions/" ID
-                "/files\",\"files_list\":[\"a\\\"b\",\"c/\xc3\xa9\"],"
-                "\"logs\":\"o\xef\xbf\xbd\\te\\u0000p\",\"duration_ms\":2,"
-                "\"error\":\"killed by signal 9 (SIGKILL)\",\"exit_code\":null,"
-                "\"signal\":9,\"stdout\":\"o\xef\xbf\xbd\\tp\","
-                "\"stderr\":\"e\\u0000\",\"truncated\":true,\"usage\":{"
-                "\"cpu_ms\":1234.567,\"peak_memory_bytes\":4096,"
-                "\"host_cpu_ms\":1234.567},\"phases_ms\":{\"queue\":0.001,"
-                "\"take\":2.500,\"inject\":0.000,\"run\":4000.000,"
-                "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","
-                "\"digest\":\"abc\"},\"session\":{\"id\":\"s\",\"committed\":false,"
-                "\"bytes\":7,\"files\":2,\"reason\":\"killed\"},\"snapshot\":\"key\","
-                "\"image\":\"data\",\"image_reason\":\"why\",\"profile\":\"\","
-                "\"machine\":\"fresh\",\"network\":[],\"warnings\":[\"one\",\"two\\n\"]}\n");
+    expect_text(&result, "{\"execution_id\":\"" ID "\",\"status\":\"failed\","
+                         "\"output\":{\"k\":[1.50,null]},\"files_url\":\"/v1/executions/" ID
+                         "/files\",\"files_list\":[\"a\\\"b\",\"c/\xc3\xa9\"],"
+                         "\"logs\":\"o\xef\xbf\xbd\\te\\u0000p\",\"duration_ms\":2,"
+                         "\"error\":\"killed by signal 9 (SIGKILL)\",\"exit_code\":null,"
+                         "\"signal\":9,\"stdout\":\"o\xef\xbf\xbd\\tp\","
+                         "\"stderr\":\"e\\u0000\",\"truncated\":true,\"usage\":{"
+                         "\"cpu_ms\":1234.567,\"peak_memory_bytes\":4096,"
+                         "\"host_cpu_ms\":1234.567},\"phases_ms\":{\"queue\":0.001,"
+                         "\"take\":2.500,\"inject\":0.000,\"run\":4000.000,"
+                         "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","
+                         "\"digest\":\"abc\"},\"session\":{\"id\":\"s\",\"committed\":false,"
+                         "\"bytes\":7,\"files\":2,\"reason\":\"killed\"},\"snapshot\":\"key\","
+                         "\"image\":\"data\",\"image_reason\":\"why\",\"profile\":\"\","
+                         "\"machine\":\"fresh\",\"warm\":true,\"network\":[],\"warnings\":["
+                         "\"one\",\"two\\n\"]}\n");
     execution_unref(e);
 }
 

@@ -56,6 +56,7 @@ static void test_python_by_zygote(void **state)
         "{\"n\": 1}");
     assert_string_equal(buf_cstr(&h->err), "");
     assert_string_equal(buf_cstr(&h->out), "['x'] body True\n");
+    assert_int_equal(h->flags, PROTO_EXIT_WARM);
     assert_string_equal(buf_cstr(&h->output), "{\"n\": 1}");
     assert_int_equal(h->code, 3);
 }
@@ -70,6 +71,7 @@ static void test_python_plain(void **state)
     field_text(h, PROTO_F_ENV, "LC_ALL=C.UTF-8");
     run_python(h, "import sys\nprint('dataclasses' in sys.modules)\n", "{}");
     assert_string_equal(buf_cstr(&h->out), "False\n");
+    assert_int_equal(h->flags, 0);
 }
 
 static void test_timeout_keeps_partial_output(void **state)

@@ -70,7 +70,9 @@ static void test_refusals_say_where(void **state)
     } cases[] = {
         {"", "not a mapping"},
         {"- a\n", "not a mapping"},
-        {"name: x\nsuite: y\n", "name, and suite and packages or extends, are needed"},
+        {"suite: y\n", "name is needed, and with packages suite or extends is too"},
+        {"name: x\npackages: [y]\n",
+         "name is needed, and with packages suite or extends is too"},
         {HEAD "pakages: [a]\n", "line 4: unknown key"},
         {HEAD "name: again\n", "line 4: needs one plain word, once"},
         {HEAD "packages: [a]\n", "line 4: the same key twice"},
@@ -117,14 +119,14 @@ static void test_the_recipes_in_the_tree(void **state)
     if (!source)
         skip();
     assert_true(snprintf(path, sizeof(path), "%s/images/python.yaml", source) > 0);
-    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
     assert_string_equal(r.name, "python");
     assert_true(recipe_wants(&r, "usr/share/doc/python3/copyright"));
     assert_true(recipe_wants(&r, "usr/bin/python3.11"));
     assert_false(recipe_wants(&r, "usr/bin/dpkg-query"));
     recipe_finish(&r);
     assert_true(snprintf(path, sizeof(path), "%s/images/data.yaml", source) > 0);
-    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
     assert_string_equal(r.name, "data");
     assert_string_equal(r.suite, "bookworm");
     assert_string_equal(r.packages.items[0].path, "python3");
@@ -157,7 +159,7 @@ static void test_a_recipe_extends_another(void **state)
     write_recipe(dir, "b.yaml",
                  "name: b\nextends: a.yaml\npackages: [jq]\nkeep: [usr/share/doc/jq]\n");
     snprintf(path, sizeof(path), "%s/b.yaml", dir);
-    assert_int_equal(recipe_load(path, &r, &err), 0);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
     assert_string_equal(r.name, "b");
     assert_string_equal(r.suite, "bookworm");
     assert_int_equal(r.packages.len, 2);
@@ -169,16 +171,16 @@ static void test_a_recipe_extends_another(void **state)
     assert_string_equal(r.sources.items[1].path, path);
     recipe_finish(&r);
     write_recipe(dir, "b.yaml", "name: b\nextends: b.yaml\n");
-    assert_int_equal(recipe_load(path, &r, &err), -EINVAL);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), -EINVAL);
     assert_non_null(strstr(err.message, "/b.yaml: too many recipes extend one another"));
     assert_null(r.name);
     write_recipe(dir, "b.yaml", "name: b\nextends: ../a.yaml\n");
     err = (struct err){0};
-    assert_int_equal(recipe_load(path, &r, &err), -EINVAL);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), -EINVAL);
     assert_non_null(strstr(err.message, "/b.yaml: line 2: needs one plain word, once"));
     write_recipe(dir, "b.yaml", "name: b\nextends: c.yaml\n");
     err = (struct err){0};
-    assert_int_equal(recipe_load(path, &r, &err), -ENOENT);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), -ENOENT);
     assert_non_null(strstr(err.message, "/c.yaml: "));
     snprintf(command, sizeof(command), "rm -rf '%s'", dir);
     assert_int_equal(system(command), 0);

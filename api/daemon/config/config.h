@@ -70,6 +70,7 @@ struct config {
     char *public_url;
     char *data_path;
     char *share_path;
+    char *images_path;
     char *vmm_path;
     uint64_t max_running;
     uint64_t max_queued;

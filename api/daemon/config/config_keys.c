@@ -28,6 +28,9 @@ const struct config_key config_keys[] = {
      "time; it must be set"},
     {"share", CONFIG_TEXT, AT(share_path), 0, 0, "", false, "--share", "DIR",
      "the folder of guest kernel and images; `\"\"` for `../share/skillvm` beside the program"},
+    {"images", CONFIG_TEXT, AT(images_path), 0, 0, "", false, "--images", "DIR",
+     "the folder of images that `skillvm image` made, beside those in the share folder; `\"\"` "
+     "for `images` in the data folder"},
     {"vmm", CONFIG_TEXT, AT(vmm_path), 0, 0, "", false, "--vmm", "PATH",
      "the program that is one machine; `\"\"` for `skillvm-vmm` beside the program"},
     {"limits.max_running", CONFIG_COUNT, AT(max_running), 1, 256, "2", false, "--max-running",

@@ -239,6 +239,7 @@ int result_write(const struct result *result, struct buf *ret)
     json_write_string(&w, "image_reason", result->image_reason);
     json_write_string(&w, "profile", result->profile);
     json_write_string(&w, "machine", result->machine);
+    json_write_bool(&w, "warm", (result->exit.flags & PROTO_EXIT_WARM) != 0);
     write_network(&w, result->network);
     json_write_strings(&w, "warnings", warnings->items, warnings->len);
     json_write_close(&w, '}');

@@ -4,7 +4,9 @@
 #include "api/skill/profile.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/log.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,6 +46,40 @@ int images_read(const char *folder, struct images *ret, struct err *err)
     for (unsigned i = 0; r == 0 && i < ret->known.n_here; i++)
         r = add(ret, folder, ret->known.list[i], err);
     return r;
+}
+
+static int is_image(const struct dirent *entry)
+{
+    const size_t n = image_name_length(entry->d_name);
+
+    return n > 0 && n < IMAGE_NAME_SIZE && strcmp(entry->d_name + n, ".erofs") == 0;
+}
+
+/* A list of modules that is none costs no more than that list. */
+static int add_one(struct images *images, const char *folder, const char *file, struct err *err)
+{
+    int r = image_list_insert(&images->known, folder, file, err);
+
+    if (r < 0)
+        return r;
+    r = add(images, folder, images->known.list[images->n], err);
+    images->list[images->n - 1].is_added = true;
+    return r;
+}
+
+void images_read_added(const char *folder, struct images *images)
+{
+    struct dirent **found = NULL;
+    int n = scandir(folder, &found, is_image, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        struct err err = {0};
+
+        if (add_one(images, folder, found[i]->d_name, &err) < 0)
+            log_warn("images", "file=\"%s\" reason=\"%s\"", found[i]->d_name, err.message);
+        free(found[i]);
+    }
+    free(found);
 }
 
 void images_finish(struct images *images)

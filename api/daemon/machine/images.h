@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guest images of this installation: NAME.erofs in the share folder, each with what its
- * recipe lists beside it. They are found once, when the daemon starts. The first, "python", is
- * the one for skills that name none, and goes by "" too.
+ * The guest images: NAME.erofs in the share folder, each with what its recipe lists beside it,
+ * and in the folder where `skillvm image` puts those that were made here. They are found once,
+ * when the daemon starts. The first, "python", is the one for skills that name none, and goes
+ * by "" too.
  */
 #ifndef SKILLVM_API_DAEMON_MACHINE_IMAGES_H
 #define SKILLVM_API_DAEMON_MACHINE_IMAGES_H
@@ -12,6 +13,7 @@
 #include "base/err.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define IMAGES_MAX IMAGE_LIST_HERE_MAX
@@ -19,6 +21,7 @@
 struct image {
     char name[IMAGE_NAME_SIZE];
     char path[PATH_MAX];
+    bool is_added;                /* it is not of the installation */
     struct skill_strings modules; /* worth having in a snapshot; sorted, may be empty */
 };
 
@@ -34,6 +37,11 @@ struct images {
  * in any case.
  */
 int images_read(const char *folder, struct images *ret, struct err *err);
+/*
+ * Adds those of another folder, which need not be there. One that cannot be read, whose name is
+ * taken or for which there is no room is left out, and the log says so.
+ */
+void images_read_added(const char *folder, struct images *images);
 void images_finish(struct images *images);
 
 /* The place of an image in the list; -ENOENT. */

@@ -162,7 +162,7 @@ static int warm(struct pool *pool, struct machine *m, struct err *err)
     starts_note(&pool->starts, clock_monotonic_ns(), r < 0 ? err : NULL);
     if (r < 0)
         return r;
-    r = warmup_run(m->guest, &pool->warmup, err);
+    r = warmup_run(m->guest, &pool->warmup[m->snapshot->warmup], err);
     return r < 0 ? r : machine_reset(m, grace_ms, err);
 }
 
@@ -277,7 +277,8 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
     pool->config = *config;
     pool->limits = config->limits;
     pool->starts = STARTS_INIT;
-    pool->warmup = job_init();
+    for (unsigned i = 0; i < WARMUP_KINDS; i++)
+        pool->warmup[i] = job_init();
     TAILQ_INIT(&pool->parked);
     TAILQ_INIT(&pool->resetting);
     TAILQ_INIT(&pool->ending);
@@ -285,7 +286,7 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
     (void)pthread_mutex_init(&pool->lock, NULL);
     cond_init(&pool->work);
     cond_init(&pool->changed);
-    r = warmup_job(&pool->warmup, err);
+    r = warmup_jobs(pool->warmup, err);
     for (; r == 0 && pool->n_keepers < POOL_KEEPERS; pool->n_keepers++) {
         r = pthread_create(&pool->keepers[pool->n_keepers], NULL, keeper, pool);
         if (r != 0) {
@@ -330,7 +331,8 @@ void pool_destroy(struct pool *pool)
         machine_end(m);
         free(m);
     }
-    job_finish(&pool->warmup);
+    for (unsigned i = 0; i < WARMUP_KINDS; i++)
+        job_finish(&pool->warmup[i]);
     (void)pthread_cond_destroy(&pool->work);
     (void)pthread_cond_destroy(&pool->changed);
     (void)pthread_mutex_destroy(&pool->lock);

@@ -29,7 +29,7 @@ TAILQ_HEAD(machines, machine);
 struct pool {
     struct pool_config config;
     struct starts starts;
-    struct job warmup;
+    struct job warmup[WARMUP_KINDS];
     pthread_t keepers[POOL_KEEPERS];
     unsigned n_keepers;
 

@@ -27,6 +27,7 @@ CLEANUP_WITH(struct guest *, guest_close)
 struct work {
     struct snapshot_inputs inputs; /* with the name and the image's digest */
     int image_fd;                  /* borrowed */
+    enum warmup_kind warmup;
     char key[SNAPSHOT_KEY_SIZE];
     struct vm_files files;
     struct snapshot_contents contents;
@@ -93,6 +94,7 @@ static int begin(struct snapshot_maker *maker, const struct snapshot_name *name,
                  struct work *ret, struct err *err)
 {
     const struct images *images = maker->config->images;
+    const char *share_image = maker->config->share_image;
     int r, i = images_find(images, name->image);
 
     if (i < 0)
@@ -100,12 +102,14 @@ static int begin(struct snapshot_maker *maker, const struct snapshot_name *name,
     r = maker->images[i].fd >= 0
             ? 0
             : snapshot_input_open(images->list[i].path, "guest image",
-                                  maker->config->share_image, &maker->known,
+                                  images->list[i].is_added ? NULL : share_image, &maker->known,
                                   maker->images[i].digest, &maker->images[i].fd, err);
     if (r < 0)
         return r;
-    *ret = (struct work){
-        .inputs = maker->inputs, .image_fd = maker->images[i].fd, .files = snapshot_no_files};
+    *ret = (struct work){.inputs = maker->inputs,
+                         .image_fd = maker->images[i].fd,
+                         .warmup = warmup_kind_of(&images->known.list[i].manifest),
+                         .files = snapshot_no_files};
     memcpy(ret->inputs.image, maker->images[i].digest, sizeof(ret->inputs.image));
     ret->inputs.name = *name;
     return snapshot_inputs_key(&ret->inputs, ret->key) < 0 ? err_no_memory(err) : 0;
@@ -150,6 +154,7 @@ static int publish(struct work *work, uint64_t age_ns, struct snapshot **ret, st
                                   .is_current = true,
                                   .age_ns = age_ns,
                                   .disk_bytes = (uint64_t)memory.st_blocks * 512,
+                                  .warmup = work->warmup,
                                   .image_fd = image_fd,
                                   .files = work->files};
     memcpy(snapshot->key, work->key, sizeof(snapshot->key));
@@ -282,11 +287,11 @@ static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct
  * Runs the warm-up in a machine that records, and has it end by itself, which writes the
  * record.
  */
-static int run_warmup(struct vm *vm, uint64_t grace_ms, struct err *err)
+static int run_warmup(struct vm *vm, enum warmup_kind kind, uint64_t grace_ms, struct err *err)
 {
     _cleanup_(guest_close) struct guest *guest = guest_open(vm, clock_monotonic_ns(), grace_ms);
     _cleanup_job_ struct job job = job_init();
-    int r = guest ? warmup_job(&job, err) : err_no_memory(err);
+    int r = guest ? warmup_job(kind, &job, err) : err_no_memory(err);
 
     if (r < 0)
         return r;
@@ -294,7 +299,8 @@ static int run_warmup(struct vm *vm, uint64_t grace_ms, struct err *err)
     return r < 0 ? r : vm_quit(vm, clock_monotonic_ns() + 6 * grace_ms * NS_PER_MS, err);
 }
 
-static int record(struct snapshot_maker *maker, const struct vm_restore *how, struct err *err)
+static int record(struct snapshot_maker *maker, enum warmup_kind kind,
+                  const struct vm_restore *how, struct err *err)
 {
     struct vm vm = vm_init();
     struct stat st;
@@ -302,7 +308,7 @@ static int record(struct snapshot_maker *maker, const struct vm_restore *how, st
 
     if (r < 0)
         return r;
-    r = run_warmup(&vm, maker->config->grace_ms, err);
+    r = run_warmup(&vm, kind, maker->config->grace_ms, err);
     finish_vm(maker, &vm);
     if (r < 0)
         return r;
@@ -328,7 +334,7 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
 
     maker->say(maker->ctx, "recording which pages a run uses");
     r = fd < 0 ? err_set_errno(&err, errno, "cannot create working-set")
-               : record(maker, &how, &err);
+               : record(maker, work->warmup, &how, &err);
     if (r == 0) {
         work->files.fds[VM_WORKING_SET] = fd_steal(&fd);
         return;

@@ -17,6 +17,7 @@
 #include "api/daemon/machine/images.h"
 #include "api/daemon/machine/renewal.h"
 #include "api/daemon/machine/vm.h"
+#include "api/daemon/machine/warmup.h"
 #include "api/skill/profile.h"
 #include "base/err.h"
 
@@ -62,6 +63,7 @@ struct snapshot {
     char profile[PROFILE_NAME_SIZE];
     uint64_t age_ns; /* when it came into use */
     uint64_t disk_bytes;
+    enum warmup_kind warmup; /* that its image can run */
     int image_fd;
     struct vm_files files;
 };

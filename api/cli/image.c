@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm image …`: what images there are, and what is in them. */
+#include "api/cli/image_store.h"
+#include "api/cli/show.h"
+#include "api/cli/table.h"
+#include "api/cli/verbs.h"
+#include "api/skill/sha256.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define _cleanup_store_ __attribute__((cleanup(image_store_finish)))
+
+CLEANUP_WITH(cJSON *, cJSON_Delete)
+
+/* Where it is from, for a person. Returns out. */
+static const char *show_origin(const struct image_stored *image, char out[IMAGE_TEXT_SIZE])
+{
+    if (image->archive[0] && image->title[0])
+        (void)snprintf(out, IMAGE_TEXT_SIZE, "%.120s (%.120s)", image->title, image->archive);
+    else
+        (void)snprintf(out, IMAGE_TEXT_SIZE, "%s",
+                       image->archive[0]  ? image->archive
+                       : image->recipe[0] ? image->recipe
+                                          : "the installation");
+    return out;
+}
+
+static const char *show_python(const struct image_manifest *manifest, char out[SHOW_SIZE])
+{
+    if (!manifest->known)
+        return "?";
+    (void)snprintf(out, SHOW_SIZE, "3.%u", manifest->python_minor);
+    return manifest->python_minor > 0 ? out : NULL;
+}
+
+static void add_known(cJSON *json, const struct image_stored *image)
+{
+    char python[SHOW_SIZE];
+    const struct image_manifest *manifest = &image->manifest;
+
+    cJSON_AddBoolToObject(json, "known", manifest->known);
+    if (manifest->python_minor > 0)
+        cJSON_AddStringToObject(json, "python", show_python(manifest, python));
+    else
+        cJSON_AddNullToObject(json, "python");
+    if (manifest->node[0])
+        cJSON_AddStringToObject(json, "node", manifest->node);
+    else
+        cJSON_AddNullToObject(json, "node");
+    cJSON_AddBoolToObject(json, "bash", image_manifest_has(&manifest->programs, "bash"));
+    cJSON_AddBoolToObject(json, "warm", manifest->warm_python);
+}
+
+static cJSON *describe(const struct image_stored *image)
+{
+    cJSON *json = cJSON_CreateObject(), *from = cJSON_AddObjectToObject(json, "from");
+    char path[PATH_MAX], file[IMAGE_NAME_SIZE + 16];
+
+    (void)snprintf(file, sizeof(file), "%s.erofs", image->name);
+    cJSON_AddStringToObject(json, "name", image->name);
+    cJSON_AddStringToObject(json, "path", cli_join(image->folder, file, path));
+    cJSON_AddNumberToObject(json, "bytes", (double)image->bytes);
+    cJSON_AddBoolToObject(json, "installation", image->is_shipped);
+    (void)verbs_add_text(from, "recipe", image->recipe[0] ? image->recipe : NULL);
+    (void)verbs_add_text(from, "archive", image->archive[0] ? image->archive : NULL);
+    (void)verbs_add_text(from, "title", image->title[0] ? image->title : NULL);
+    (void)verbs_add_text(from, "sha256", image->digest[0] ? image->digest : NULL);
+    add_known(json, image);
+    return json;
+}
+
+static int print_list_json(const struct image_store *store)
+{
+    cJSON *json = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(json, "images");
+
+    for (unsigned i = 0; i < store->n; i++)
+        cJSON_AddItemToArray(list, describe(&store->list[i]));
+    return verbs_print_tree(json);
+}
+
+static int list(const struct cli *cli, const struct options *options)
+{
+    static const char *const header[] = {"NAME", "SIZE", "PYTHON", "NODE", "WARM", "FROM"};
+    _cleanup_store_ struct image_store store = {0};
+    struct table table;
+    struct err err = {0};
+
+    if (image_store_read(cli, &store, &err) < 0)
+        return verbs_failed(&err);
+    if (options->json)
+        return print_list_json(&store);
+    table = table_begin(header, 6);
+    for (unsigned i = 0; i < store.n; i++) {
+        const struct image_stored *image = &store.list[i];
+        char bytes[SHOW_SIZE], python[SHOW_SIZE], origin[IMAGE_TEXT_SIZE];
+
+        table_add(&table,
+                  (const char *const[]){image->name, show_bytes((double)image->bytes, bytes),
+                                        show_python(&image->manifest, python),
+                                        image->manifest.node[0] ? image->manifest.node : NULL,
+                                        image->manifest.warm_python ? "yes" : "no",
+                                        show_origin(image, origin)});
+    }
+    return table_end(&table, 0) < 0 ? verbs_no_memory() : CLI_OK;
+}
+
+/* The SHA-256 of the image's file. 0 or -errno with err. */
+static int digest(const struct image_stored *image, char ret[SHA256_HEX_SIZE], struct err *err)
+{
+    char file[IMAGE_NAME_SIZE + 16], path[PATH_MAX];
+    int r;
+
+    (void)snprintf(file, sizeof(file), "%s.erofs", image->name);
+    _cleanup_fd_ int fd = open(cli_join(image->folder, file, path), O_RDONLY | O_CLOEXEC);
+
+    r = fd < 0 ? -errno : sha256_of_fd(fd, ret);
+    return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
+}
+
+static void add_strings(cJSON *json, const char *key, const struct skill_strings *strings)
+{
+    cJSON *array = cJSON_AddArrayToObject(json, key);
+
+    for (size_t i = 0; i < strings->len; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
+}
+
+/* The lines of the list of Debian packages, "name_version_architecture.deb[ digest]". */
+static void add_debian(cJSON *json, const struct image_stored *image)
+{
+    cJSON *array = cJSON_AddArrayToObject(json, "debian_packages");
+    char file[IMAGE_NAME_SIZE + 16], path[PATH_MAX], line[512];
+    FILE *lines;
+
+    (void)snprintf(file, sizeof(file), "%s.packages", image->name);
+    lines = fopen(cli_join(image->folder, file, path), "re");
+    while (lines && fgets(line, sizeof(line), lines)) {
+        line[strcspn(line, " \n")] = '\0';
+        cJSON_AddItemToArray(array, cJSON_CreateString(line));
+    }
+    if (lines)
+        (void)fclose(lines);
+}
+
+static void print_names(const char *label, const cJSON *array)
+{
+    const cJSON *item;
+
+    printf("%-10s", label);
+    cJSON_ArrayForEach(item, array) {
+        putchar(' ');
+        show_text(stdout, cJSON_GetStringValue(item));
+    }
+    puts(cJSON_GetArraySize(array) > 0 ? "" : " -");
+}
+
+static int print_one(const struct image_stored *image, const cJSON *json)
+{
+    char bytes[SHOW_SIZE], python[SHOW_SIZE], origin[IMAGE_TEXT_SIZE];
+
+    show_field("name", 10, image->name);
+    show_field("path", 10, verbs_text(json, "path"));
+    show_field("size", 10, show_bytes((double)image->bytes, bytes));
+    show_field("from", 10, show_origin(image, origin));
+    show_field("sha256", 10, verbs_text(json, "sha256"));
+    if (!image->manifest.known) {
+        show_field("holds", 10, "nothing is known: it has no manifest, or one that is damaged");
+        return CLI_OK;
+    }
+    show_field("python", 10, show_python(&image->manifest, python));
+    show_field("node", 10, image->manifest.node[0] ? image->manifest.node : NULL);
+    show_field("warm", 10, image->manifest.warm_python ? "yes" : "no");
+    print_names("modules", verbs_member(json, "modules"));
+    print_names("packages", verbs_member(json, "python_packages"));
+    print_names("programs", verbs_member(json, "programs"));
+    print_names("debian", verbs_member(json, "debian_packages"));
+    return CLI_OK;
+}
+
+static int show(const struct cli *cli, const struct options *options)
+{
+    _cleanup_store_ struct image_store store = {0};
+    _cleanup_(cJSON_Delete) cJSON *json = NULL;
+    const struct image_stored *image;
+    char hex[SHA256_HEX_SIZE];
+    struct err err = {0};
+
+    if (image_store_read(cli, &store, &err) < 0)
+        return verbs_failed(&err);
+    image = image_store_find(&store, options->args[0]);
+    if (!image) {
+        cli_say("there is no image %s (`skillvm image list`)", options->args[0]);
+        return CLI_FAILED;
+    }
+    if (digest(image, hex, &err) < 0)
+        return verbs_failed(&err);
+    json = describe(image);
+    cJSON_AddStringToObject(json, "sha256", hex);
+    add_strings(json, "modules", &image->manifest.modules);
+    add_strings(json, "standard_library", &image->manifest.standard);
+    add_strings(json, "python_packages", &image->manifest.packages);
+    add_strings(json, "programs", &image->manifest.programs);
+    add_debian(json, image);
+    return options->json ? verbs_print_tree(steal_ptr(&json)) : print_one(image, json);
+}
+
+static int remove_one(const struct cli *cli, const char *name, struct err *err)
+{
+    _cleanup_store_ struct image_store store = {0};
+    _cleanup_fd_ int held = -1;
+    const struct image_stored *image;
+    int r = image_check_name(name, err);
+
+    if (r < 0)
+        return r;
+    held = image_store_hold(cli, err);
+    if (held < 0)
+        return held;
+    r = image_store_read(cli, &store, err);
+    if (r < 0 && r != -E2BIG)
+        return r;
+    image = image_store_find(&store, name);
+    if (!image)
+        return err_set(err, ENOENT, "there is no image %s (`skillvm image list`)", name);
+    if (image->is_shipped)
+        return err_set(err, EPERM, "%s is the installation's own, which has it in %s", name,
+                       image->folder);
+    return image_store_remove(cli, name, err);
+}
+
+static int rm(const struct cli *cli, const struct options *options)
+{
+    struct err err = {0};
+
+    if (remove_one(cli, options->args[0], &err) < 0)
+        return verbs_failed(&err);
+    cli_say("the image %s is removed; a daemon that runs has it until `skillvm down`",
+            options->args[0]);
+    return CLI_OK;
+}
+
+#define HERE "images are this machine's"
+
+const struct verb image_verbs[] = {
+    {.name = "list",
+     .args = "[-o json|table]",
+     .summary = "list the images, of the installation and made here",
+     .text =
+         "Lists the images that a daemon finds when it starts, with their interpreters. Where "
+         "WARM is yes, a Python waits in the machine's snapshot; else it is started for each "
+         "execution.",
+     .examples = "image list\nimage list --json\n",
+     .options = OPTION_FORMAT | OPTION_JSON,
+     .here = HERE,
+     .run = list},
+    {.name = "show",
+     .args = "NAME [-o json|table]",
+     .summary = "show what an image holds, and where it is from",
+     .text =
+         "Shows the image's modules, programs and packages, its digest, and what it was built "
+         "or imported from.",
+     .examples = "image show python\nimage show py312 --json | jq .python_packages\n",
+     .options = OPTION_FORMAT | OPTION_JSON,
+     .n_args = 1,
+     .here = HERE,
+     .run = show},
+    {.name = "import",
+     .args = "FILE [--name NAME]",
+     .summary = "make an image of a container that was saved",
+     .text =
+         "Makes an image of what `docker save`, `podman save` or `skopeo copy` wrote: a docker "
+         "archive or an OCI layout in a tar, for linux/amd64. Nothing of it is run on this "
+         "machine. Without --name it is named for the file. Skills choose it by `image: NAME` "
+         "in their front matter.",
+     .examples = "image import my-tools.tar\nimage import python-3.12.tar.gz --name py312\n",
+     .options = OPTION_NAME,
+     .n_args = 1,
+     .here = HERE,
+     .run = image_import},
+    {.name = "build",
+     .args = "RECIPE",
+     .summary = "build an image of Debian's packages by a recipe",
+     .text =
+         "Builds an image by RECIPE: a file, or the name of one in the folder recipes "
+         "of the folder of images or of the installation. Packages are resolved and fetched "
+         "by apt from this machine's sources, without root.",
+     .examples = "image build data\nimage build geo.yaml\n",
+     .n_args = 1,
+     .here = HERE,
+     .run = image_build},
+    {.name = "rm",
+     .args = "NAME",
+     .summary = "remove an image that was made here",
+     .text =
+         "Removes an image that was imported or built here. Skills that name it then run in "
+         "`python`, with a warning.",
+     .examples = "image rm py312\n",
+     .n_args = 1,
+     .here = HERE,
+     .run = rm},
+    {.name = NULL},
+};

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "images/contents.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "images/contents_internal.h"
+#include "images/inside.h"
+
+static void cleanup_closedir(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static void cleanup_fclose(FILE **file)
+{
+    if (*file)
+        (void)fclose(*file);
+}
+
+static bool is_word(const char *text)
+{
+    size_t n = 0;
+
+    while (text[n] > ' ' && text[n] < 0x7f)
+        n++;
+    return n > 0 && n < 256 && text[n] == '\0';
+}
+
+void contents_put(struct contents_lines *lines, const char *kind, const char *name,
+                  const char *more)
+{
+    if (!is_word(name) || (more && !is_word(more)))
+        return;
+    (void)fprintf(lines->out, "%s %s%s%s\n", kind, name, more ? " " : "", more ? more : "");
+    lines->n++;
+}
+
+void contents_each(int root_fd, const char *folder,
+                   void (*take)(void *ctx, int folder_fd, const char *name), void *ctx)
+{
+    _cleanup_fd_ int fd = inside_open(root_fd, folder, O_RDONLY | O_DIRECTORY);
+    _cleanup_(closedir) DIR *dir = fd < 0 ? NULL : fd_opendir(fd);
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            take(ctx, fd, entry->d_name);
+    }
+}
+
+/* One of python3.MINOR and nothing behind it: 0 where it is not. */
+static unsigned minor_of(const char *name)
+{
+    static const char prefix[] = "python3.";
+    char *end;
+    unsigned long minor;
+
+    if (strncmp(name, prefix, strlen(prefix)) != 0 || name[strlen(prefix)] < '0' ||
+        name[strlen(prefix)] > '9')
+        return 0;
+    minor = strtoul(name + strlen(prefix), &end, 10);
+    return *end == '\0' && minor < 1000 ? (unsigned)minor : 0;
+}
+
+static void take_library(void *ctx, int folder_fd, const char *name)
+{
+    unsigned *minor = ctx, found = minor_of(name);
+
+    (void)folder_fd;
+    *minor = found > *minor ? found : *minor;
+}
+
+void contents_find_python(int root_fd, struct contents_python *ret)
+{
+    struct contents_python python = {0};
+    _cleanup_fd_ int fd = inside_program(root_fd, "python3");
+    char folder[PATH_MAX + 8];
+    char *slash;
+
+    *ret = python;
+    if (fd < 0 || inside_where(root_fd, fd, python.path) < 0)
+        return;
+    strcpy(python.prefix, python.path);
+    slash = strrchr(python.prefix, '/');
+    python.minor = minor_of(slash ? slash + 1 : python.prefix);
+    /* Off with the name and with bin. */
+    for (int i = 0; i < 2; i++) {
+        slash = strrchr(python.prefix, '/');
+        *(slash ? slash : python.prefix) = '\0';
+    }
+    (void)snprintf(folder, sizeof(folder), "%s/lib", python.prefix);
+    /* Not all are named for their version: the newest library beside it tells. */
+    if (python.minor == 0)
+        contents_each(root_fd, folder, take_library, &python.minor);
+    if (python.minor > 0)
+        *ret = python;
+}
+
+static bool read_define(FILE *file, const char *name, char *ret, size_t size)
+{
+    char line[256], key[64], value[64];
+
+    for (int i = 0; i < 200 && fgets(line, sizeof(line), file); i++) {
+        if (sscanf(line, "#define %63s %63s", key, value) == 2 && strcmp(key, name) == 0) {
+            (void)snprintf(ret, size, "%s", value);
+            return true;
+        }
+    }
+    return false;
+}
+
+static FILE *open_text(int root_fd, const char *path)
+{
+    _cleanup_fd_ int fd = inside_open(root_fd, path, O_RDONLY | O_NONBLOCK);
+    struct stat st;
+    FILE *file;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return NULL;
+    file = fdopen(fd, "r");
+    if (file)
+        (void)fd_steal(&fd);
+    return file;
+}
+
+/* The header that Node's own archives have says which it is, and so does Debian's package. */
+static void put_node(struct contents_lines *lines, int root_fd)
+{
+    _cleanup_fd_ int fd = inside_program(root_fd, "node");
+    _cleanup_(fclose) FILE *header = NULL;
+    char version[128] = "";
+
+    if (fd < 0)
+        return;
+    header = open_text(root_fd, "usr/local/include/node/node_version.h");
+    if (!header)
+        header = open_text(root_fd, "usr/include/node/node_version.h");
+    if ((header && read_define(header, "NODE_MAJOR_VERSION", version, sizeof(version))) ||
+        contents_debian_version(root_fd, "nodejs", version, sizeof(version))) {
+        version[strspn(version, "0123456789")] = '\0';
+        contents_put(lines, "language", "node", version);
+    }
+}
+
+static void put_language(struct contents_lines *lines, const struct contents_python *python)
+{
+    char version[16];
+
+    (void)snprintf(version, sizeof(version), "3.%u", python->minor);
+    contents_put(lines, "language", "python", version);
+}
+
+struct programs {
+    struct contents_lines *lines;
+    int root_fd;
+    const char *folder;
+};
+
+static void take_program(void *ctx, int folder_fd, const char *name)
+{
+    const struct programs *programs = ctx;
+    char path[PATH_MAX];
+    struct stat st;
+
+    (void)folder_fd;
+    (void)snprintf(path, sizeof(path), "%s/%s", programs->folder, name);
+    _cleanup_fd_ int fd = inside_open(programs->root_fd, path, O_PATH);
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111))
+        contents_put(programs->lines, "program", name, NULL);
+}
+
+/* As guest-init/main.c looks for it. */
+static bool has_zygote(int root_fd)
+{
+    _cleanup_fd_ int fd = inside_open(root_fd, "usr/lib/skillvm/zygote", O_PATH | O_DIRECTORY);
+
+    return fd >= 0;
+}
+
+int contents_print(int root_fd, FILE *out, struct err *err)
+{
+    struct contents_lines lines = {.out = out};
+    struct contents_python python;
+
+    for (size_t i = 0; i < INSIDE_N_FOLDERS; i++) {
+        struct programs programs = {&lines, root_fd, inside_folders[i]};
+
+        contents_each(root_fd, inside_folders[i], take_program, &programs);
+    }
+    contents_find_python(root_fd, &python);
+    if (python.minor > 0) {
+        put_language(&lines, &python);
+        contents_put_python(&lines, root_fd, &python);
+    }
+    if (python.minor > 0 && has_zygote(root_fd))
+        contents_put(&lines, "warm", "python", NULL);
+    put_node(&lines, root_fd);
+    if (lines.n > CONTENTS_LINES_MAX)
+        return err_set(err, E2BIG, "the image has more than %u programs and modules",
+                       CONTENTS_LINES_MAX);
+    return ferror(out) ? err_set(err, EIO, "cannot write what the image holds") : 0;
+}
+
+/* A package of dpkg's list, as it is read. */
+struct entry {
+    char name[128], version[128], architecture[32];
+    bool installed;
+};
+
+static void take_field(struct entry *entry, const char *line)
+{
+    if (sscanf(line, "Package: %127s", entry->name) == 1 ||
+        sscanf(line, "Version: %127s", entry->version) == 1 ||
+        sscanf(line, "Architecture: %31s", entry->architecture) == 1)
+        return;
+    if (strncmp(line, "Status: ", 8) == 0)
+        entry->installed = strstr(line, " installed") != NULL;
+}
+
+/* The next package; a list of one package a file (distroless) says nothing of a status. */
+static bool next_entry(FILE *list, bool installed, struct entry *ret)
+{
+    struct entry entry = {.installed = installed};
+    char line[1024];
+
+    while (fgets(line, sizeof(line), list) && (line[0] != '\n' || !entry.name[0]))
+        take_field(&entry, line);
+    *ret = entry;
+    return entry.name[0];
+}
+
+struct debian {
+    int root_fd;
+    bool (*take)(void *ctx, const struct entry *entry); /* false: no more */
+    void *ctx;
+    bool done;
+};
+
+static void take_list(struct debian *debian, const char *path, bool installed)
+{
+    _cleanup_(fclose) FILE *list = open_text(debian->root_fd, path);
+    struct entry entry;
+
+    while (list && !debian->done && next_entry(list, installed, &entry)) {
+        if (entry.installed && entry.version[0] && entry.architecture[0])
+            debian->done = !debian->take(debian->ctx, &entry);
+    }
+}
+
+#define DPKG "var/lib/dpkg/status"
+
+static void take_part(void *ctx, int folder_fd, const char *name)
+{
+    size_t n = strlen(name);
+    char path[PATH_MAX];
+
+    (void)folder_fd;
+    if (n > 8 && strcmp(name + n - 8, ".md5sums") == 0)
+        return;
+    (void)snprintf(path, sizeof(path), DPKG ".d/%s", name);
+    take_list(ctx, path, true);
+}
+
+static void each_debian(struct debian *debian)
+{
+    take_list(debian, DPKG, false);
+    contents_each(debian->root_fd, DPKG ".d", take_part, debian);
+}
+
+static bool print_package(void *ctx, const struct entry *entry)
+{
+    FILE *out = ctx;
+
+    if (is_word(entry->name) && is_word(entry->version) && is_word(entry->architecture)) {
+        (void)fprintf(out, "%s_", entry->name);
+        for (const char *c = entry->version; *c; c++)
+            (void)fprintf(out, *c == ':' ? "%%3a" : "%c", *c);
+        (void)fprintf(out, "_%s.deb\n", entry->architecture);
+    }
+    return true;
+}
+
+int contents_print_debian(int root_fd, FILE *out, struct err *err)
+{
+    struct debian debian = {.root_fd = root_fd, .take = print_package, .ctx = out};
+
+    each_debian(&debian);
+    return ferror(out) ? err_set(err, EIO, "cannot write the list of packages") : 0;
+}
+
+struct wanted {
+    const char *package;
+    char *version;
+    size_t size;
+    bool found;
+};
+
+static bool take_wanted(void *ctx, const struct entry *entry)
+{
+    struct wanted *wanted = ctx;
+
+    if (strcmp(entry->name, wanted->package) != 0)
+        return true;
+    (void)snprintf(wanted->version, wanted->size, "%s", entry->version);
+    wanted->found = true;
+    return false;
+}
+
+bool contents_debian_version(int root_fd, const char *package, char *ret, size_t size)
+{
+    struct wanted wanted = {.package = package, .version = ret, .size = size};
+    struct debian debian = {.root_fd = root_fd, .take = take_wanted, .ctx = &wanted};
+
+    each_debian(&debian);
+    return wanted.found;
+}
+
+bool contents_fits(int root_fd, const char *version)
+{
+    char package[128] = "", installed[128] = "", path[PATH_MAX];
+    struct contents_python python;
+    size_t n = strlen(version);
+
+    contents_find_python(root_fd, &python);
+    (void)snprintf(package, sizeof(package), "python3.%u-minimal", python.minor);
+    (void)snprintf(path, sizeof(path), "usr/bin/python3.%u", python.minor);
+    return strcmp(python.path, path) == 0 &&
+           contents_debian_version(root_fd, package, installed, sizeof(installed)) &&
+           strncmp(installed, version, n) == 0 && installed[n] == '-';
+}

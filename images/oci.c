@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "images/oci.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "images/oci_layer.h"
+#include "images/oci_spool.h"
+#include "images/oci_stream.h"
+
+#define INDEXES_MAX 3u /* in one another */
+
+static void cleanup_spool(struct oci_spool *spool)
+{
+    oci_spool_finish(spool);
+}
+
+static struct oci_blob named(const char *name)
+{
+    struct oci_blob blob = {.size = OCI_SIZE_ABSENT};
+
+    (void)snprintf(blob.name, sizeof(blob.name), "%s", name);
+    return blob;
+}
+
+static int read_config(const struct oci_spool *spool, struct oci_image *image, struct err *err)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    int r = oci_spool_text(spool, &image->config, &text, &len, err);
+
+    return r < 0 ? r : oci_read_config(text, len, image, err);
+}
+
+/* From the index on to the manifest. */
+static int follow(const struct oci_spool *spool, struct oci_choice *choice, struct err *err)
+{
+    struct oci_blob blob = named("index.json");
+    char title[OCI_TITLE_MAX] = "";
+
+    for (unsigned i = 0; i < INDEXES_MAX; i++) {
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = oci_spool_text(spool, &blob, &text, &len, err);
+
+        if (r < 0)
+            return r;
+        r = oci_read_index(text, len, choice, err);
+        if (r < 0)
+            return r;
+        if (!title[0])
+            strcpy(title, choice->title);
+        if (!choice->is_index) {
+            strcpy(choice->title, title);
+            return 0;
+        }
+        blob = choice->blob;
+    }
+    return err_set(err, E2BIG, "more than %u indexes lead to one another", INDEXES_MAX);
+}
+
+static int read_layout(const struct oci_spool *spool, const char *layout, size_t layout_len,
+                       struct oci_image *image, struct err *err)
+{
+    _cleanup_free_ char *text = NULL;
+    struct oci_choice choice;
+    size_t len;
+    int r = oci_read_layout(layout, layout_len, err);
+
+    if (r < 0)
+        return r;
+    r = follow(spool, &choice, err);
+    if (r < 0)
+        return r;
+    r = oci_spool_text(spool, &choice.blob, &text, &len, err);
+    if (r < 0)
+        return r;
+    r = oci_read_manifest(text, len, image, err);
+    if (r == 0)
+        strcpy(image->title, choice.title);
+    return r;
+}
+
+/* Of both kinds, which one archive may be at the same time, that with digests comes first. */
+static int read_image(const struct oci_spool *spool, struct oci_image *image, struct err *err)
+{
+    const struct oci_blob layout = named("oci-layout"), saved = named("manifest.json");
+    _cleanup_free_ char *text = NULL;
+    struct err why = {0};
+    size_t len;
+    int r = oci_spool_text(spool, &layout, &text, &len, &why);
+
+    if (r == 0)
+        return read_layout(spool, text, len, image, err);
+    if (r != -ENOENT)
+        return err_set(err, -r, "%s", why.message);
+    why = (struct err){0};
+    r = oci_spool_text(spool, &saved, &text, &len, &why);
+    if (r == -ENOENT)
+        return err_set(
+            err, EINVAL,
+            "this is no container image: it has neither oci-layout nor manifest.json "
+            "(make one with `docker save` or `skopeo copy … oci-archive:FILE`)");
+    return r < 0 ? err_set(err, -r, "%s", why.message) : oci_read_saved(text, len, image, err);
+}
+
+static int apply_all(const struct oci_spool *spool, const struct oci_image *image, int root_fd,
+                     struct err *err)
+{
+    struct oci_room room = {2 * OCI_BYTES_MAX, OCI_BYTES_MAX, OCI_ENTRIES_MAX};
+
+    for (unsigned i = 0; i < image->n_layers; i++) {
+        _cleanup_fd_ int fd = oci_spool_open(spool, &image->layers[i].blob, err);
+        int r = fd < 0 ? fd : oci_layer_apply(root_fd, fd, &image->layers[i], &room, err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int oci_import(int fd, int spool_fd, int root_fd, char ret_title[OCI_TITLE_MAX],
+               struct err *err)
+{
+    struct oci_room room = {2 * OCI_BYTES_MAX, OCI_BYTES_MAX, OCI_FILES_MAX};
+    __attribute__((cleanup(cleanup_spool))) struct oci_spool spool = {.dir_fd = -1};
+    _cleanup_free_ struct oci_image *image = calloc(1, sizeof(*image));
+    int r;
+
+    if (!image)
+        return err_no_memory(err);
+    r = oci_spool_read(fd, spool_fd, &room, &spool, err);
+    if (r < 0)
+        return r;
+    r = read_image(&spool, image, err);
+    if (r < 0)
+        return r;
+    r = read_config(&spool, image, err);
+    if (r < 0)
+        return r;
+    r = apply_all(&spool, image, root_fd, err);
+    if (r == 0)
+        strcpy(ret_title, image->title);
+    return r;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The archive that an image was saved in, unpacked to a folder of numbered files: no name of
+ * the archive's ever becomes one of the file system. What is found by name is checked against
+ * size and digest, where these are told.
+ */
+#ifndef SKILLVM_IMAGES_OCI_SPOOL_H
+#define SKILLVM_IMAGES_OCI_SPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "images/oci_json.h"
+#include "images/oci_stream.h"
+
+struct oci_spool {
+    int dir_fd; /* borrowed: an empty folder */
+    size_t n;
+    struct oci_spooled *list; /* owned, by name when all are there */
+};
+
+/*
+ * Unpacks the archive fd. 0; -EINVAL for what is no archive, or whose names are none; -E2BIG
+ * over the room; -EEXIST for a name that comes twice. The caller finishes *ret in any case.
+ */
+int oci_spool_read(int fd, int dir_fd, struct oci_room *room, struct oci_spool *ret,
+                   struct err *err);
+void oci_spool_finish(struct oci_spool *spool);
+
+/* Opens what a blob names: a descriptor; -ENOENT it is not there; -EBADMSG it is another than
+ * told. */
+int oci_spool_open(const struct oci_spool *spool, const struct oci_blob *blob, struct err *err);
+/*
+ * The text of a document, the caller's, in *ret with its length. 0, or as oci_spool_open;
+ * -EFBIG over OCI_JSON_MAX.
+ */
+int oci_spool_text(const struct oci_spool *spool, const struct oci_blob *blob, char **ret,
+                   size_t *ret_len, struct err *err);
+
+#endif

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Images that were made here. Their daemon is one of their own, since a daemon looks for images
+# when it starts.
+
+# A root file system of Debian's, from the image that is there anyway.
+debian_root() { # folder
+    fsck.erofs --extract="$1" "$(readlink -f "$SKILLVM_SHARE/python.erofs")" >fsck.out 2>&1 ||
+        skip "fsck.erofs cannot extract: $(tail -n 1 fsck.out)"
+    rm -rf "$1/usr/lib/skillvm" "$1/usr/sbin/skillvm-init"
+}
+
+save() { # kind folder file more…
+    python3 "$E2E_HERE/save_image.py" "$@"
+}
+
+own() { # a command with a daemon of its own, and images of its own
+    env -u SKILLVM_SOCKET SKILLVM_DATA="$PWD/own" "$@"
+}
+
+end_own() {
+    own timeout 60 skillvm down || true
+}
+
+# limit imported_containers_run 900
+case_imported_containers_run() {
+    local code='import sys, own_module; print(sys.version_info[:2], own_module.said, sys.executable)'
+    trap end_own EXIT
+    debian_root root
+    # The first layer has a module that the second takes away, and the second one of its own.
+    mkdir -p root/usr/lib/python3/dist-packages more/usr/lib/python3/dist-packages
+    echo 'said = "gone"' >root/usr/lib/python3/dist-packages/gone_module.py
+    : >more/usr/lib/python3/dist-packages/.wh.gone_module.py
+    echo 'said = "from a layer"' >more/usr/lib/python3/dist-packages/own_module.py
+    # As dpkg tells which Python it is: then the one that waits fits.
+    mkdir -p fits/var/lib/dpkg
+    printf 'Package: python3.11-minimal\nStatus: install ok installed\nArchitecture: amd64\nVersion: %s\n' \
+        "$(grep -o '^python3.11-minimal_[^_]*' "$SKILLVM_SHARE/python.packages" | cut -d _ -f 2)" \
+        >fits/var/lib/dpkg/status
+    save docker root cold.tar more
+    save oci root warm.tar more fits
+    # Without any Python.
+    rm -rf root/usr/bin/python* root/usr/lib/python3*
+    save docker root bare.tar
+    gzip -1 bare.tar
+    expect 0 own skillvm image import cold.tar
+    expect 0 own skillvm image import warm.tar
+    expect 0 own skillvm image import bare.tar.gz --name bare
+    expect 0 own skillvm image list --json
+    equal "$(jq -c '[.images[] | [.name, .python, .warm, .bash]]' <<<"$OUT")" \
+        '[["python","3.11",true,true],["bare",null,false,true],["cold","3.11",false,true],["warm","3.11",true,true]]' \
+        "the list"
+    expect 0 own skillvm image show warm --json
+    equal "$(jq -c '.from.title, (.modules | index("own_module") != null, index("gone_module"))' <<<"$OUT" |
+        xargs)" "example.org/tools:1 true null" "what the image shows"
+    for image in cold warm; do
+        mkdir "$image"
+        printf -- '---\nname: %s\ndescription: a skill\nimage: %s\n---\n' "$image" "$image" >"$image/SKILL.md"
+        echo "$code" >"$image/main.py"
+    done
+    mkdir bare
+    printf -- '---\nname: bare\ndescription: a skill\nimage: bare\n---\n' >bare/SKILL.md
+    # shellcheck disable=SC2016 # the skill's own
+    echo 'read -r name </etc/hostname; echo bash says "$name"' >bare/main.sh
+    expect 0 own skillvm up --host "$E2E_HOST"
+    expect 0 own skillvm run cold --json
+    equal "$(jq -r '.stdout, .image, .warm' <<<"$OUT")" \
+        "(3, 11) from a layer /usr/bin/python3"$'\n\ncold\nfalse' "the image whose Python is started"
+    expect 0 own skillvm run warm --json
+    equal "$(jq -r '.stdout, .image, .warm' <<<"$OUT")" \
+        "(3, 11) from a layer /usr/bin/python3"$'\n\nwarm\ntrue' "the image whose Python waits"
+    expect 0 own skillvm run bare --json
+    equal "$(jq -r '.stdout, .image' <<<"$OUT")" "bash says sandbox"$'\n\nbare' "the image without Python"
+    expect 0 own skillvm down
+}
+
+# limit images_that_cannot_be_made 300
+case_images_that_cannot_be_made() {
+    expect 125 own skillvm image import nothing.tar
+    contains "$ERR" "No such file" "a file that is not there"
+    echo hello >text.tar
+    expect 125 own skillvm image import text.tar
+    contains "$ERR" "text.tar cannot be imported" "a file that is no archive"
+    mkdir empty
+    tar -cf empty.tar empty
+    expect 125 own skillvm image import empty.tar
+    contains "$ERR" "neither oci-layout nor manifest.json" "an archive that is no image"
+    save docker empty small.tar
+    expect 0 own skillvm image import small.tar
+    expect 125 own skillvm image import small.tar
+    contains "$ERR" "there is an image small already" "a name that is taken"
+    expect 125 own skillvm image import small.tar --name python
+    contains "$ERR" "the installation has an image python" "the usual one's name"
+    expect 125 own skillvm image import small.tar --name Big
+    contains "$ERR" "lower-case letters" "a name that is none"
+    expect 125 own skillvm image rm python
+    contains "$ERR" "the installation's own" "removing the usual one"
+    expect 0 own skillvm image rm small
+    expect 125 own skillvm image rm small
+    contains "$ERR" "no image small" "removing it twice"
+    equal "$(ls -A own/images)" .lock "what is left"
+    printf 'name: broken\nsuite: bookworm\npackages: [bash, no-such-package-anywhere]\n' >broken.yaml
+    expect 125 own skillvm image build broken.yaml
+    contains "$ERR" no-such-package-anywhere "a package that does not exist"
+    expect 125 own skillvm image build absent
+    contains "$ERR" "no recipe absent.yaml" "a recipe that does not exist"
+    equal "$(ls -A own/images)" .lock "what is left of a build"
+    if ((EUID == 0)) && mkdir tiny && mount -t tmpfs -o size=1m tiny tiny; then
+        head -c 3M /dev/urandom >empty/large
+        save docker empty large.tar
+        capture env XDG_CACHE_HOME="$PWD/tiny" SKILLVM_IMAGES="$PWD/own/images" skillvm image import large.tar
+        umount tiny
+        equal "$RC" 125 "the exit status of a full disk"
+        contains "$ERR" "No space left on device" "a full disk"
+    fi
+}
+
+case_an_operators_recipe_is_built() {
+    own mkdir -p own/images/recipes
+    printf 'name: own-python\nextends: python.yaml\nfiles:\n  etc/own: |\n    mine\n' \
+        >own/images/recipes/mine.yaml
+    expect 0 own skillvm image build mine
+    expect 0 own skillvm image list --json
+    equal "$(jq -c '[.images[] | select(.name == "own-python") | [.from.recipe, .warm, .installation]]' <<<"$OUT")" \
+        '[["mine.yaml",true,false]]' "the image of a recipe"
+    expect 0 own skillvm image show own-python --json
+    equal "$(jq -r '.debian_packages | map(select(startswith("bash_"))) | length' <<<"$OUT")" 1 "its packages"
+    expect 125 own skillvm image build python
+    contains "$ERR" "the installation has an image python" "the usual one"
+}
+# limit an_operators_recipe_is_built 600

@@ -7,9 +7,11 @@ language NAME VERSION    an interpreter
 package NAME VERSION     a distribution of Python's, its name in the form of PEP 503
 standard NAME            a module or package of the standard library, its first name
 module NAME              one that came with a package
+node NAME                one of Node's that came with a package, also @SCOPE/NAME
 """
 import importlib.machinery
 import importlib.metadata
+import pathlib
 import pkgutil
 import re
 import sys
@@ -35,3 +37,10 @@ for name in standard:
     print("standard", name)
 for name in names(packages) - standard:
     print("module", name)
+# Debian's folders of Node's modules; one is a folder that says what it is, or a file.
+for folder in [*pathlib.Path(root).glob("usr/share/nodejs"), *pathlib.Path(root).glob("usr/lib/*/nodejs")]:
+    for pattern in ("*/package.json", "@*/*/package.json"):
+        for found in folder.glob(pattern):
+            print("node", found.parent.relative_to(folder))
+    for found in folder.glob("*.js"):
+        print("node", found.stem)

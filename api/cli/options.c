@@ -25,7 +25,7 @@ const struct option_rule option_rules[] = {
     {OPTION_RUN, 'm', "module", "NAME", MEMBER(module), "run this Python module of the skill"},
     {OPTION_RUN, 'c', "code", "CODE", MEMBER(code),
      "run this code in place of a skill; - reads it from standard input"},
-    {OPTION_RUN | OPTION_LANG, 0, "lang", "python|bash|shell", MEMBER(lang),
+    {OPTION_RUN | OPTION_LANG, 0, "lang", "python|bash|shell|node", MEMBER(lang),
      "what code is in (by its file's name or its first line, else python)"},
     {OPTION_RUN, 'e', "env", "NAME=VALUE", OPTION_REPEATS,
      "set a variable; NAME alone takes it from here; may be repeated"},

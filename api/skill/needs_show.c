@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NODE_REMEDY "the image node has it: say \"image: node\" in SKILL.md"
+
 static const char *const froms[] = {[NEEDS_UNKNOWN] = "unknown",
                                     [NEEDS_STANDARD] = "standard library",
                                     [NEEDS_IMAGE] = "image",
@@ -61,7 +63,8 @@ static const char *program_remedy(const char *program)
     static const struct remedy remedies[] = {
         {" pip pip3 uv uvx pipx poetry conda npm yarn pnpm apt apt-get brew ",
          "nothing can be installed in a run; put modules into the skill's folder"},
-        {" node npx deno bun ", "only Python and bash run; write that part in one of them"},
+        {" node ", NODE_REMEDY},
+        {" npx deno bun ", "Python, bash and Node run; write that part in one of them"},
         {" sudo su ", "a skill has no privileges; leave it out"},
         {" docker podman ", "a skill runs in a machine of its own and starts no containers"},
         {" wget ", "curl is there, and reaches nothing but loopback"},
@@ -138,6 +141,10 @@ static int warn(const struct needs_item *item, struct skill_strings *warnings)
                                      "%s line %u: it asks for Python %s, and the image has an "
                                      "older one: keep to what that knows",
                                      file.text, item->line, detail.text);
+        if (strcmp(item->name, "JavaScript") == 0)
+            return skill_strings_add(warnings,
+                                     "%s line %u: the image has no Node: " NODE_REMEDY,
+                                     file.text, item->line);
         return skill_strings_add(warnings,
                                  "%s line %u: no image runs %s: write it in Python or bash",
                                  file.text, item->line, name.text);

@@ -14,12 +14,12 @@
 #define NONE                                                                                   \
     "module \\\"pandas\\\": it has compiled code; csv, sqlite3 and statistics are there"
 
-static void put_manifest(const struct harness *h, const char *text)
+static void put_manifest(const struct harness *h, const char *image, const char *text)
 {
     char path[128];
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s/python.manifest", h->dir);
+    snprintf(path, sizeof(path), "%s/%s.manifest", h->dir, image);
     file = fopen(path, "we");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
@@ -33,8 +33,10 @@ static int start(void **state)
 
     *state = h;
     harness_init(h, "boot", "restore");
+    put_manifest(h, "data", "language python 3.11\nprogram bash\n");
     put_manifest(
-        h, "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
+        h, "python",
+        "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;
@@ -61,6 +63,15 @@ static void push_and_validate_warn(void **state)
                            "Content-Type: application/octet-stream\r\n", tar, len),
            200, "\"warnings\":[\"main.py line 2: the image has no " NONE "\"]");
     free(tar);
+}
+
+/* Its own image has no Node, and no other is there that has. */
+static void a_language_without_an_image_is_refused(void **state)
+{
+    static const char code[] = "{\"code\":\"x\",\"lang\":\"node\"}";
+
+    expect(harness_run(*state, code), 400, "no image here has node");
+    expect(harness_run(*state, code), 400, "--target image-node");
 }
 
 static void inspection_tells_where_things_are_from(void **state)
@@ -124,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(push_and_validate_warn),
+        cmocka_unit_test(a_language_without_an_image_is_refused),
         cmocka_unit_test(inspection_tells_where_things_are_from),
         cmocka_unit_test(results_say_why),
         cmocka_unit_test(without_a_list),

@@ -307,7 +307,7 @@ static const struct sample samples[] = {
     {"Node",
      {{.path = "scripts/main.js", .content = "const fs = require('fs')\n"},
       {.path = "package.json", .content = "{}"}},
-     {"package.json line 1: no image runs JavaScript"}},
+     {"package.json line 1: the image has no Node: the image node has it"}},
     {"an interpreter that is missing",
      {{.path = "scripts/tool", .content = "#!/usr/bin/env -S ruby -w\n", .mode = 0755}},
      {PROGRAM("scripts/tool line 1", "ruby")}},

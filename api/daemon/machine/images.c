@@ -93,6 +93,27 @@ int images_find(const struct images *images, const char *name)
     return *name || images->n == 0 ? -ENOENT : 0;
 }
 
+static bool runs(const struct image *image, const char *lang)
+{
+    const struct image_manifest *manifest = &image->manifest;
+
+    return !manifest->known || (strcmp(lang, "python") == 0 && manifest->python_minor > 0) ||
+           image_manifest_has(&manifest->programs, lang);
+}
+
+int images_for(const struct images *images, const char *name, const char *lang)
+{
+    int named = name ? images_find(images, name) : -ENOENT;
+
+    if (named >= 0)
+        return runs(&images->list[named], lang) ? named : -ENOENT;
+    for (unsigned i = 0; i < images->n; i++) {
+        if (runs(&images->list[i], lang))
+            return (int)i;
+    }
+    return -ENOENT;
+}
+
 void images_write(const struct images *images, unsigned place, char ret_name[IMAGE_NAME_SIZE])
 {
     (void)snprintf(ret_name, IMAGE_NAME_SIZE, "%s", place == 0 ? "" : images->list[place].name);

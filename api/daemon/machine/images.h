@@ -40,6 +40,12 @@ void images_finish(struct images *images);
 int images_find(const struct images *images, const char *name);
 /* The place of the image for a skill that names one, or NULL: the first for any other name. */
 unsigned images_of(const struct images *images, const char *name);
+/*
+ * The place of the image that runs a script in a language ("python", "bash" or "node"): of the
+ * one that a skill names if it is there; else the usual one, or the first that has what runs
+ * it. -ENOENT: that one has not, or none. An image without a manifest is taken to have all.
+ */
+int images_for(const struct images *images, const char *name, const char *lang);
 /* The name of the image of a place as snapshots have it: "" for the first. */
 void images_write(const struct images *images, unsigned place, char ret_name[IMAGE_NAME_SIZE]);
 

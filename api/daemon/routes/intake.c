@@ -56,13 +56,24 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
     return 0;
 }
 
+const struct image *intake_image(const struct daemon *d, const struct skill *skill,
+                                 const struct skill_archive *archive)
+{
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err ignored = {0};
+    int place = -ENOENT;
+
+    if (skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored) == 0)
+        place = images_for(&d->images, skill->image, entry.lang);
+    return &d->images.list[place >= 0 ? (unsigned)place : images_of(&d->images, skill->image)];
+}
+
 /* Adds what the image does not have to the skill's warnings. */
 static int check_needs(const struct daemon *d, struct room *room, int tar_fd,
                        const struct skill_archive *archive, struct skill *skill,
                        struct err *err)
 {
-    const struct image_manifest *manifest =
-        &d->images.list[images_of(&d->images, skill->image)].manifest;
+    const struct image_manifest *manifest = &intake_image(d, skill, archive)->manifest;
     int r = manifest->known ? grow(room, needs_bytes(archive), err) : 0;
 
     if (r < 0)
@@ -228,7 +239,28 @@ static int warn_of_image(const struct images *images, const struct skill *skill,
     return !skill->image || images_find(images, skill->image) >= 0
                ? 0
                : skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
-                                   skill->image, images->list[0].name);
+                                   skill->image, images->list[e->image].name);
+}
+
+/* Which image, once it is known what has to run in it. */
+static int choose_image(const struct images *images, const struct skill *skill,
+                        const char *lang, struct execution *e, struct err *err)
+{
+    int place = images_for(images, skill->image, lang);
+    int here = images_for(images, NULL, lang);
+
+    if (place < 0 && here < 0)
+        return err_set(err, EINVAL,
+                       "no image here has %s, which the skill's script needs: build the image "
+                       "\"%s\" (cmake --build build --target image-%s) and restart skillvmd",
+                       lang, lang, lang);
+    if (place < 0)
+        return err_set(err, EINVAL,
+                       "the image \"%s\", which the skill names, has no %s: say \"image: %s\" "
+                       "in SKILL.md, or name none",
+                       skill->image, lang, images->list[here].name);
+    e->image = (unsigned)place;
+    return 0;
 }
 
 int intake_plan(struct daemon *d, const struct skill *skill,
@@ -244,7 +276,9 @@ int intake_plan(struct daemon *d, const struct skill *skill,
     r = skill_entry_resolve(&asked, archive, request->script, request->module, &entry, err);
     if (r < 0)
         return r;
-    e->image = images_of(&d->images, skill->image);
+    r = choose_image(&d->images, skill, entry.lang, e, err);
+    if (r < 0)
+        return r;
     r = profiles_look(d->profiles, e->image, e->skill_digest, e->job.skill.fd, archive, &entry,
                       e->profile, err);
     if (r < 0)

@@ -36,8 +36,16 @@ bool intake_code(struct http_request *request, const struct request *q, int tar_
                  struct http_reply *reply);
 
 /*
+ * The image of the skill's own entry; of one that has none, or that runs in no image here, the
+ * one it names or the usual one.
+ */
+const struct image *intake_image(const struct daemon *d, const struct skill *skill,
+                                 const struct skill_archive *archive);
+
+/*
  * Completes the job of a draft whose skill is set: entry point, limits, environment, what RUN
- * says, image and profile. e->warnings gets what was clamped. 0; -EINVAL (no such entry);
+ * says, image and profile. e->warnings gets what was clamped. 0; -EINVAL (no such entry, or no
+ * image for its language);
  * -E2BIG; -ENOMEM.
  */
 int intake_plan(struct daemon *d, const struct skill *skill,

@@ -4,6 +4,7 @@
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -171,8 +172,7 @@ static int read_needs(struct daemon *d, const struct registry_skill *row, struct
     int r = fd < 0 ? fd : skill_archive_reload(fd, row->digest, &archive, skill, err);
 
     return r < 0 ? r
-                 : needs_read(fd, &archive, skill,
-                              &d->images.list[images_of(&d->images, skill->image)].manifest,
+                 : needs_read(fd, &archive, skill, &intake_image(d, skill, &archive)->manifest,
                               ret, err);
 }
 

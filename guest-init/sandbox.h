@@ -20,7 +20,9 @@ struct sandbox_config {
     const char *python; /* the interpreter */
     const char *bash;
     const char *node;
-    const char *zygote_dir; /* holds sitecustomize.py and the extension; NULL for no zygote */
+    /* What a waiting interpreter is started with, or NULL for none: the folder of
+     * sitecustomize.py or of node.cjs, and of native code for it. */
+    const char *zygote_dirs[RUN_LANGS];
     bool isolated; /* mounts, cgroup and user 65534; false only in unprivileged tests */
 };
 

@@ -25,6 +25,7 @@ SUITES = {
         "cases_edges",
         "cases_lifetime",
         "cases_network",
+        "cases_node",
         "cases_profiles",
     ),
     "hostile": (

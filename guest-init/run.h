@@ -41,6 +41,8 @@ struct run {
     uint64_t output_bytes;
     uint32_t pids_max;
     uint32_t files_max;
+    uint64_t session_bytes; /* 0: there is no session */
+    uint32_t session_files;
 };
 
 /*

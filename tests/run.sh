@@ -13,6 +13,8 @@ build=$PWD/build
 logs=$build/logs
 . cmake/steps.sh
 . tests/totals.sh
+# Settings of somebody's own daemon are none of the tests'.
+unset "${!SKILLVM_@}"
 
 check_bench() { # title option…: passes when no execution failed, and shows its figures
     check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \

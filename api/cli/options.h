@@ -83,13 +83,16 @@ struct options {
     const char *max_timeout;
     const char *max_memory;
     const char *reuse;
+    const char *images;
     const char *input;
     const char *timeout;
     const char *script;
     const char *module;
+    const char *image;
     const char *code;
     const char *lang;
     const char *host;
+    const char *session;
     const char *listen;
     const char *config;
     /* Takes a value of an option that repeats. -1: go on; else the exit status. */

@@ -5,6 +5,7 @@
 #include "api/cli/skill_verbs.h"
 #include "api/cli/table.h"
 #include "api/client/skillvm.h"
+#include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -19,16 +20,42 @@
 
 #define INSPECTION_MAX (16u << 20)
 
-int skill_image(const struct skill *skill, struct image_manifest *ret, struct err *err)
+/* As a daemon of this installation would choose, for a tenant that may use every image. */
+static void choose(const struct skill *skill, const struct skill_archive *archive,
+                   const struct image_list *images, struct needs *needs,
+                   struct image_choice *ret)
 {
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err ignored = {0};
+
+    if (skill->image &&
+        image_choose_named(images, IMAGE_SET_ALL, skill->image, "SKILL.md", ret) == 0)
+        return;
+    if (image_choose_clear(images, IMAGE_SET_ALL, ret) != 0)
+        return;
+    (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
+    image_choose(needs, images, IMAGE_SET_ALL, entry.lang, ret);
+}
+
+int skill_needs(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
+                struct needs *ret, struct err *err)
+{
+    _cleanup_image_list_ struct image_list images = {.n = 0};
+    struct image_choice choice = {0};
     struct cli here = {0};
     int r = cli_find_programs(&here, err);
 
-    if (r == 0 && skill->image)
-        r = image_manifest_read(here.share_dir, skill->image, ret, err);
-    if (r == 0 && !ret->known)
-        r = image_manifest_read(here.share_dir, "python", ret, err);
-    return r;
+    if (r < 0)
+        return r;
+    r = image_list_read(here.share_dir, &images, err);
+    if (r < 0)
+        return r;
+    r = needs_read(tar_fd, archive, skill, ret, err);
+    if (r < 0)
+        return r;
+    choose(skill, archive, &images, ret, &choice);
+    needs_look(ret, &images, IMAGE_SET_ALL, &choice);
+    return 0;
 }
 
 /* One row for each thing of a list. */
@@ -74,6 +101,8 @@ static void print_inspection(const cJSON *json)
     struct table table = table_begin(header, 4);
     const cJSON *warning;
 
+    show_field("image", 6, verbs_text(json, "image"));
+    show_field("why", 6, verbs_text(json, "image_reason"));
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         add_rows(&table, json, lists[i].list, lists[i].what, lists[i].key);
     (void)table_end(&table, 0);
@@ -83,9 +112,10 @@ static void print_inspection(const cJSON *json)
     }
     if (cJSON_IsTrue(verbs_member(json, "truncated")))
         cli_say("warning: the skill is large, and not all of it was looked at");
-    if (cJSON_IsNull(verbs_member(json, "image")))
-        cli_say("warning: there is no list of what the image has (python.manifest), so that "
-                "nothing is known to be missing");
+    if (cJSON_IsFalse(verbs_member(json, "image_known")))
+        cli_say("warning: there is no list of what the image has (%s.manifest), so that "
+                "nothing is known to be missing",
+                verbs_text(json, "image"));
 }
 
 /* What the daemon would answer, for a skill of this machine. *ret_json is the caller's to free.
@@ -94,7 +124,6 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
 {
     __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
     __attribute__((cleanup(skill_finish))) struct skill skill = {0};
-    _cleanup_image_manifest_ struct image_manifest image = {0};
     _cleanup_needs_ struct needs needs = {0};
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     struct json_writer w = json_writer_init(INSPECTION_MAX);
@@ -104,10 +133,7 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
 
     if (r < 0)
         return r;
-    r = skill_image(&skill, &image, err);
-    if (r < 0)
-        return r;
-    r = needs_read(tar, &archive, &skill, &image, &needs, err);
+    r = skill_needs(tar, &archive, &skill, &needs, err);
     if (r < 0)
         return r;
     json_write_open(&w, NULL, '{');

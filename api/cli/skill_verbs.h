@@ -5,7 +5,7 @@
 
 #include "api/cli/verbs.h"
 #include "api/skill/archive.h"
-#include "api/skill/image_manifest.h"
+#include "api/skill/needs.h"
 
 int skill_push(const struct cli *cli, const struct options *options);
 int skill_list(const struct cli *cli, const struct options *options);
@@ -26,9 +26,11 @@ int skill_print_paths(const struct options *options, char *const *paths, int n);
  */
 int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
                struct skill *ret_skill, struct err *err);
-/* What a skill finds in its image as this installation has it. 0 with *ret the caller's to
- * finish, or -errno.
+/*
+ * What a skill needs, looked for in the image that it would run in of this installation. 0 with
+ * *ret the caller's to finish, or -errno with err.
  */
-int skill_image(const struct skill *skill, struct image_manifest *ret, struct err *err);
+int skill_needs(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
+                struct needs *ret, struct err *err);
 
 #endif

@@ -42,6 +42,8 @@ void image_manifest_finish(struct image_manifest *manifest);
 
 /* Whether a sorted list has the text. */
 bool image_manifest_has(const struct skill_strings *list, const char *text);
+/* Whether it has what runs a language, "python", "bash" or "node". */
+bool image_manifest_runs(const struct image_manifest *manifest, const char *lang);
 /* The version of a package, its name in the form of PEP 503, or NULL. */
 const char *image_manifest_package(const struct image_manifest *manifest, const char *name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of a script as argparse_probe.py describes it, checked: the description
+ * The command line of a script as parser_probe.py describes it, checked: the description
  * comes out of a guest, so nothing in it is trusted and everything in it has a limit. It says
  * what a tool's arguments are called and what they may be; it never says what is run.
  *

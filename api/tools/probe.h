@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* argparse_probe.py as the daemon carries it: what runs in the guest to describe a parser. */
+/* parser_probe.py as the daemon carries it: what runs in the guest to describe a parser. */
 #ifndef SKILLVM_API_TOOLS_PROBE_H
 #define SKILLVM_API_TOOLS_PROBE_H
 
 #include <stddef.h>
 
-extern const unsigned char argparse_probe[];
-extern const size_t argparse_probe_len;
+extern const unsigned char parser_probe[];
+extern const size_t parser_probe_len;
 
 #endif

@@ -14,12 +14,12 @@
 #define NONE                                                                                   \
     "module \\\"pandas\\\": it has compiled code; csv, sqlite3 and statistics are there"
 
-static void put_manifest(const struct harness *h, const char *image, const char *text)
+static void put_manifest(const struct harness *h, const char *text)
 {
     char path[128];
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s/%s.manifest", h->dir, image);
+    snprintf(path, sizeof(path), "%s/python.manifest", h->dir);
     file = fopen(path, "we");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
@@ -33,10 +33,8 @@ static int start(void **state)
 
     *state = h;
     harness_init(h, "boot", "restore");
-    put_manifest(h, "data", "language python 3.11\nprogram bash\n");
     put_manifest(
-        h, "python",
-        "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
+        h, "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;
@@ -58,19 +56,19 @@ static void push_and_validate_warn(void **state)
 
     expect(push(*state, "good", "import json, yaml\n"), 201, "\"warnings\":[]");
     expect(push(*state, "lacking", "import json\nimport pandas\n"), 201,
-           "\"warnings\":[\"main.py line 2: the image has no " NONE "\"]");
+           "\"warnings\":[\"main.py line 2: the image python has no " NONE "\"]");
     expect(harness_request(*state, "POST", "/v1/skills/validate",
                            "Content-Type: application/octet-stream\r\n", tar, len),
-           200, "\"warnings\":[\"main.py line 2: the image has no " NONE "\"]");
+           200, "\"warnings\":[\"main.py line 2: the image python has no " NONE "\"]");
     free(tar);
 }
 
-/* Its own image has no Node, and no other is there that has. */
+/* Where no image that may be taken has Node, what to do is said. */
 static void a_language_without_an_image_is_refused(void **state)
 {
     static const char code[] = "{\"code\":\"x\",\"lang\":\"node\"}";
 
-    expect(harness_run(*state, code), 400, "no image here has node");
+    expect(harness_run(*state, code), 400, "the image \\\"python\\\" does not run node");
     expect(harness_run(*state, code), 400, "--target image-node");
 }
 
@@ -78,13 +76,15 @@ static void inspection_tells_where_things_are_from(void **state)
 {
     expect(push(*state, "seen", "import json, yaml, gone\n"), 201, "gone");
     expect(harness_get(*state, "/v1/skills/seen/latest/inspect"), 200,
-           "{\"name\":\"seen\",\"version\":\"1\",\"image\":\"python\",\"imports\":["
+           "{\"name\":\"seen\",\"version\":\"1\",\"image\":\"python\",\"image_reason\":\"the "
+           "only one to choose from\",\"image_known\":true,\"imports\":["
            "{\"module\":\"json\",\"from\":\"standard library\",\"file\":\"main.py\",\"line\":1,"
            "\"guarded\":false},"
            "{\"module\":\"yaml\",\"from\":\"image\",\"file\":\"main.py\",\"line\":1,"
            "\"guarded\":false},"
            "{\"module\":\"gone\",\"from\":\"missing\",\"file\":\"main.py\",\"line\":1,"
-           "\"guarded\":false}],\"programs\":[],\"requirements\":[],\"languages\":[],"
+           "\"guarded\":false}],\"programs\":[],\"requirements\":[],\"languages\":[{\"name\":"
+           "\"Python\",\"detail\":null,\"from\":\"image\",\"file\":\"main.py\",\"line\":1}],"
            "\"fields\":[],\"hosts\":[],\"secrets\":[],\"warnings\":[\"main.py line 1: ");
     expect(harness_get(*state, "/v1/skills/seen/2/inspect"), 404, "has no version 2");
     expect(harness_get(*state, "/v1/skills/unseen/1/inspect"), 404, "no skill named unseen");
@@ -103,11 +103,11 @@ static void results_say_why(void **state)
 {
     expect(push(*state, "fails", "import json\n"), 201, "\"warnings\":[]");
     expect(run(*state, "stderr", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
-           "\"warnings\":[\"the image has no " NONE "\"]");
-    expect(
-        run(*state, "stderr", "main.sh: line 1: gs: command not found\\n"), 200,
-        "\"warnings\":[\"the image has no program \\\"gs\\\": use Python, or bring a program "
-        "that is a script\"]");
+           "\"warnings\":[\"the image python has no " NONE "\"]");
+    expect(run(*state, "stderr", "main.sh: line 1: gs: command not found\\n"), 200,
+           "\"warnings\":[\"the image python has no program \\\"gs\\\": use Python, or bring a "
+           "program "
+           "that is a script\"]");
     /* What is there failed for another reason, and what went well has none. */
     expect(run(*state, "stderr", "ModuleNotFoundError: No module named 'yaml.x'\\n"), 200,
            "\"warnings\":[]");
@@ -125,7 +125,10 @@ static void without_a_list(void **state)
     harness_start(&h, NULL);
     harness_wait_ready(&h);
     expect(push(&h, "fails", "import pandas\n"), 201, "\"warnings\":[]");
-    expect(harness_get(&h, "/v1/skills/fails/1/inspect"), 200, "\"image\":null");
+    expect(harness_get(&h, "/v1/skills/fails/1/inspect"), 200,
+           "\"image\":\"python\",\"image_reason\":\"nothing is known of what it "
+           "has\",\"image_known\":"
+           "false");
     expect(run(&h, "stderr", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
            "\"warnings\":[]");
     harness_finish(&h);

@@ -306,6 +306,8 @@ static void heads_are_whole_or_refused(void **state)
     assert_int_equal(feed(GET "A: \0\r\n\r\n", sizeof(GET) + 7, 0, NULL), 400);
 }
 
+#define TWO_LINES GET "Connection: keep-alive\r\nConnection: close\r\n\r\n"
+
 static void heads_are_taken_apart(void **state)
 {
     static const char text[] = "\r\nPOST /a?b HTTP/1.1\r\nHost: x\r\nA:  b c\t \r\nB:\r\n"
@@ -331,6 +333,8 @@ static void heads_are_taken_apart(void **state)
     assert_true(h.is_last && h.is_1_0 && h.length == 0);
     assert_int_equal(feed(GET "Connection: closed\r\n\r\n", sizeof(GET) + 21, 0, &h), 0);
     assert_false(h.is_last);
+    assert_int_equal(feed(TWO_LINES, sizeof(TWO_LINES) - 1, 0, &h), 0);
+    assert_true(h.is_last);
 }
 
 static void heads_have_a_limit(void **state)

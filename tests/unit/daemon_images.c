@@ -85,40 +85,6 @@ static void the_usual_one_is_first(void **state)
     assert_string_equal(name, "data");
 }
 
-static void a_language_has_its_image(void **state)
-{
-    struct fixture *f = *state;
-
-    add(f, "python.erofs", "");
-    add(f, "python.manifest", "program bash\nlanguage python 3.11\n");
-    add(f, "data.erofs", "");
-    add(f, "data.manifest", "program bash\nlanguage python 3.11\n");
-    add(f, "js.erofs", "");
-    add(f, "js.manifest", "node lodash\nprogram bash\nprogram node\nlanguage python 3.11\n");
-    assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
-    assert_int_equal(images_for(&f->images, NULL, "python"), 0);
-    assert_int_equal(images_for(&f->images, NULL, "node"), 2);
-    assert_int_equal(images_for(&f->images, "debian:12", "node"), 2);
-    assert_int_equal(images_for(&f->images, "debian:12", "bash"), 0);
-    assert_int_equal(images_for(&f->images, "data", "python"), 1);
-    assert_int_equal(images_for(&f->images, "data", "node"), -ENOENT);
-    assert_int_equal(images_for(&f->images, "js", "node"), 2);
-    assert_int_equal(images_for(&f->images, "js", "python"), 2);
-    f->images.n = 2;
-    assert_int_equal(images_for(&f->images, NULL, "node"), -ENOENT);
-    f->images.n = 3;
-}
-
-/* What is not known of an image is the guest's to say. */
-static void an_unknown_image_has_every_language(void **state)
-{
-    struct fixture *f = *state;
-
-    add(f, "python.erofs", "");
-    assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
-    assert_int_equal(images_for(&f->images, NULL, "node"), 0);
-}
-
 /* Who wants a machine of it is told that its file is missing. */
 static void the_usual_one_need_not_be_there(void **state)
 {
@@ -161,8 +127,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_usual_one_is_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_language_has_its_image, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_unknown_image_has_every_language, setup, teardown),
         cmocka_unit_test_setup_teardown(the_usual_one_need_not_be_there, setup, teardown),
         cmocka_unit_test_setup_teardown(a_list_that_is_none_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(there_may_be_so_many, setup, teardown),

@@ -12,6 +12,7 @@
 #include "api/daemon/machine/job.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/tenant.h"
+#include "api/skill/image_choice.h"
 #include "api/skill/profile.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"
@@ -46,13 +47,14 @@ struct execution {
     char *skill_version;
     char *skill_digest;
     char *idempotency_key; /* NULL: none */
+    char *session;         /* its id; NULL: none */
     char *request_digest;  /* with a key: of everything the request says */
     uint64_t accepted_ns;  /* realtime */
     uint64_t queued_ns;    /* monotonic */
     int cancel_fd;         /* eventfd: readable once it shall end */
 
-    bool fresh;     /* its machine shall have run, and shall run, nothing else */
-    unsigned image; /* its place among the images */
+    bool fresh;                /* its machine shall have run, and shall run, nothing else */
+    struct image_choice image; /* why is "" where none was chosen */
     char profile[PROFILE_NAME_SIZE]; /* of its skill's imports */
 
     /* Its worker's alone once it was submitted. */
@@ -80,6 +82,7 @@ struct execution {
 
     /* The engine's, under its lock. */
     LIST_ENTRY(execution) live;
+    LIST_ENTRY(execution) of_session;
     struct fair_entry place;
 };
 

@@ -52,17 +52,28 @@ struct result_skill {
     const char *digest;
 };
 
+/* What became of its session. Borrowed; id NULL: it had none. */
+struct result_session {
+    const char *id;
+    bool committed;
+    uint64_t bytes; /* of what the next execution finds there */
+    uint64_t files;
+    const char *reason; /* why it was not committed, or NULL */
+};
+
 /* All that a result is made of. Everything is borrowed. */
 struct result {
     const char *execution_id;
     enum result_status status;
     const char *error; /* NULL on success and before the end */
     struct result_skill skill;
+    struct result_session session;
     const char *snapshot; /* key, or NULL */
     const char *image;    /* its name, or NULL */
-    const char *profile;  /* modules that it held beside the image's own, or NULL */
-    const char *machine;  /* "fresh" or "reused", or NULL */
-    bool exited;          /* exit is valid */
+    const char *image_reason;
+    const char *profile; /* modules that it held beside the image's own, or NULL */
+    const char *machine; /* "fresh" or "reused", or NULL */
+    bool exited;         /* exit is valid */
     struct guest_exit exit;
     uint64_t
         host_cpu_us; /* of its machine's process and its thread, as the host's kernel counted */

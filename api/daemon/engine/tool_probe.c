@@ -36,13 +36,25 @@ uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env)
     return TIMEOUT_MS + env->grace_ms / 3;
 }
 
+/* Typer's parsers are click's. */
+static bool names_parser(const struct buf *text)
+{
+    static const char *const names[] = {"argparse", "click", "typer"};
+    const size_t n = sizeof(names) / sizeof(names[0]);
+    bool found = false;
+
+    for (size_t i = 0; i < n && text->len > 0; i++)
+        found |= memmem(text->data, text->len, names[i], strlen(names[i])) != NULL;
+    return found;
+}
+
 int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err)
 {
     _cleanup_buf_ struct buf text = buf_init(SCRIPT_MAX);
     struct err ignored = {0};
     int r = skill_content_read(skill_fd, path, &text, &ignored);
 
-    *ret = r == 0 && text.len > 0 && memmem(text.data, text.len, "argparse", 8);
+    *ret = r == 0 && names_parser(&text);
     if (r == -ENOENT || r == -E2BIG)
         return 0;
     return r < 0 ? err_set(err, -r, "%s", ignored.message) : 0;
@@ -56,7 +68,7 @@ static int write_tar(int skill_fd, int tar_fd, uint64_t *ret_bytes)
     off_t at = 0;
     int r = fstat(skill_fd, &st) < 0
                 ? -errno
-                : tar_put_file(&head, PROBE_PATH, argparse_probe, argparse_probe_len);
+                : tar_put_file(&head, PROBE_PATH, parser_probe, parser_probe_len);
 
     if (r < 0)
         return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One look at a script's parser: a microVM runs api/tools/argparse_probe.py beside the skill
+ * One look at a script's parser: a microVM runs api/tools/parser_probe.py beside the skill
  * and gives a description back. It is no execution: it has no id, no row and no artifacts, and
  * of what the guest says nothing is kept but a description that parser_read() takes.
  */
@@ -35,7 +35,7 @@ struct tool_script {
 uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env);
 
 /*
- * Says whether looking may find something: a Python file that has the word argparse in it.
+ * Says whether looking may find something: a Python file that has the name of a parser in it.
  * skill_fd is the canonical tar. 0 or -errno.
  */
 int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err);

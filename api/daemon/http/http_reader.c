@@ -81,7 +81,7 @@ static int take_header(struct http_head *h, char *line, size_t len)
 /* True when a list has this word. */
 static bool has_word(const char *list, const char *word)
 {
-    while (list && *list) {
+    while (*list) {
         size_t len;
 
         list += strspn(list, " \t,");
@@ -91,6 +91,17 @@ static bool has_word(const char *list, const char *word)
         list += len;
     }
     return false;
+}
+
+/* Connection may come in several lines (RFC 9110, 5.3), and any of them end it. */
+static bool closes(const struct http_head *h)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < h->n_headers; i++)
+        found |= strcasecmp(h->headers[i].name, "Connection") == 0 &&
+                 has_word(h->headers[i].value, "close");
+    return found;
 }
 
 /* Where does the body end, and the connection? 0 or a status. */
@@ -117,7 +128,7 @@ static int finish(struct http_head *h)
         return 413;
     h->is_chunked = encodings > 0;
     h->length = length ? strtoull(length, NULL, 10) : 0;
-    h->is_last = h->is_1_0 || has_word(http_head_find(h, "Connection", NULL), "close");
+    h->is_last = h->is_1_0 || closes(h);
     h->expects = !h->is_1_0 && expect && strcasecmp(expect, "100-continue") == 0;
     return 0;
 }

@@ -50,7 +50,8 @@ static const char *const text[N_STATEMENTS] = {
                   " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [DIGEST_USED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
-                    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)",
+                    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
+                    " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
 };
 
 const struct registry_statements registry_skill_statements = {text, N_STATEMENTS};

@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 #define SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 
+#include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/engine/profiles.h"
@@ -17,13 +18,13 @@
 #include "api/daemon/store/store.h"
 #include "api/daemon/store/watermarks.h"
 #include "api/skill/archive.h"
-#include "api/skill/image_manifest.h"
 
 #define DAEMON_INGESTS 4u
 
 struct daemon {
     struct registry *registry;
     struct images images;
+    struct choices *choices;
     struct profiles *profiles;
     struct snapshots *snapshots;
     struct pool *pool;
@@ -53,6 +54,12 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
                          struct http_reply *reply, struct buf *result);
 
 /*
+ * Replies with one file of an archive that artifacts.h made; fd is taken over. 0, or -ENOENT or
+ * -EIO without a reply.
+ */
+int daemon_reply_file(struct http_reply *reply, int fd, const char *path, struct err *err);
+
+/*
  * What POST /v1/executions does, for a body that was made of what the caller said: that is what
  * an idempotency key belongs to.
  */
@@ -73,5 +80,7 @@ http_handle_fn route_execution_create, route_execution_list, route_execution_get
 http_handle_fn route_execution_logs, route_execution_events, route_execution_files,
     route_execution_file, route_download;
 http_handle_fn route_tool_list, route_tool_call;
+http_handle_fn route_session_list, route_session_get, route_session_files, route_session_file,
+    route_session_delete;
 
 #endif

@@ -2,6 +2,7 @@
 #include "api/daemon/routes/intake.h"
 
 #include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/limits.h"
@@ -56,51 +57,66 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
     return 0;
 }
 
-const struct image *intake_image(const struct daemon *d, const struct skill *skill,
-                                 const struct skill_archive *archive)
-{
-    _cleanup_skill_entry_ struct skill_entry entry = {0};
-    struct err ignored = {0};
-    int place = -ENOENT;
-
-    if (skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored) == 0)
-        place = images_for(&d->images, skill->image, entry.lang);
-    return &d->images.list[place >= 0 ? (unsigned)place : images_of(&d->images, skill->image)];
-}
-
 /* Adds what the image does not have to the skill's warnings. */
-static int check_needs(const struct daemon *d, struct room *room, int tar_fd,
+static int check_needs(struct daemon *d, struct room *room, int tar_fd, const char *image,
                        const struct skill_archive *archive, struct skill *skill,
-                       struct err *err)
+                       struct image_choice *ret_choice, struct err *err)
 {
-    const struct image_manifest *manifest = &intake_image(d, skill, archive)->manifest;
-    int r = manifest->known ? grow(room, needs_bytes(archive), err) : 0;
+    _cleanup_needs_ struct needs needs = {0};
+    int r = grow(room, needs_bytes(archive), err);
 
     if (r < 0)
         return r;
-    return needs_check(tar_fd, archive, manifest, skill) < 0 ? err_no_memory(err) : 0;
+    r = needs_read(tar_fd, archive, skill, &needs, err);
+    if (r < 0)
+        return r;
+    r = chooser_look(d, room->request->caller.tenant, skill, archive, image, &needs, ret_choice,
+                     err);
+    if (r < 0)
+        return r;
+    return needs_warn(&needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
 }
 
-static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
-                struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
+static int load_archive(struct daemon *d, struct room *room, int fd, int tar_fd,
+                        struct skill_archive *ret_archive, struct skill *ret_skill,
+                        struct err *err)
 {
-    struct room room = {.request = request};
-    struct archive_spool spool = {store_temporary(d->store), grow, &room};
+    struct archive_spool spool = {store_temporary(d->store), grow, room};
     int r;
 
     if (spool.fd < 0)
         return err_set_errno(err, -spool.fd, "cannot create a temporary file");
     r = skill_archive_load(fd, &d->archive_limits, &spool, tar_fd, ret_archive, ret_skill, err);
     fd_close(&spool.fd);
-    if (r == 0 && tar_fd >= 0)
-        r = check_needs(d, &room, tar_fd, ret_archive, ret_skill, err);
-    http_request_shrink(request, r == 0 && tar_fd >= 0 ? ret_archive->tar_bytes : 0);
+    return r;
+}
+
+static int load_and_look(struct daemon *d, struct room *room, int fd, int tar_fd,
+                         const char *image, struct skill_archive *ret_archive,
+                         struct skill *ret_skill, struct image_choice *ret_choice,
+                         struct err *err)
+{
+    int r = load_archive(d, room, fd, tar_fd, ret_archive, ret_skill, err);
+
+    return r < 0 ? r
+                 : check_needs(d, room, tar_fd, image, ret_archive, ret_skill, ret_choice, err);
+}
+
+static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
+                const char *image, struct skill_archive *ret_archive, struct skill *ret_skill,
+                struct image_choice *ret_choice, struct err *err)
+{
+    struct room room = {.request = request};
+    int r = load_and_look(d, &room, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, err);
+
+    http_request_shrink(request, r == 0 ? ret_archive->tar_bytes : 0);
     return r < 0 ? r : check_names(ret_skill, err);
 }
 
 /* Loads when it is its turn. */
 static int load_in_turn(struct daemon *d, struct http_request *request, int fd, int tar_fd,
-                        struct skill_archive *ret_archive, struct skill *ret_skill,
+                        const char *image, struct skill_archive *ret_archive,
+                        struct skill *ret_skill, struct image_choice *ret_choice,
                         struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
@@ -111,13 +127,14 @@ static int load_in_turn(struct daemon *d, struct http_request *request, int fd, 
         return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
         return r;
-    r = load(d, request, fd, tar_fd, ret_archive, ret_skill, err);
+    r = load(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, err);
     fair_gate_leave(d->ingest_gate, &entry);
     return r;
 }
 
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
-                    int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
+                    int tar_fd, const char *image, struct skill_archive *ret_archive,
+                    struct skill *ret_skill, struct image_choice *ret_choice,
                     struct http_reply *reply)
 {
     struct err err = {0};
@@ -127,10 +144,12 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
     if (fd < 0)
         return http_reply_error(reply, 500, "internal_error", "cannot keep the archive: %s",
                                 strerror(-fd));
-    r = load_in_turn(d, request, fd, tar_fd, ret_archive, ret_skill, &err);
+    r = load_in_turn(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, &err);
     /* Who has no room for it has said so. */
     if (r == 0 || reply->status != 0)
         return r == 0;
+    if (r == -ENOENT)
+        return http_reply_error(reply, 401, "unauthorized", "%s", err.message);
     if (r != -EINVAL)
         return failure_reply(reply, r, &err);
     return http_reply_error(reply, 400, "invalid_skill", "%s",
@@ -234,57 +253,50 @@ static int write_orders(const struct skill *skill, const struct skill_entry *ent
 
 /* A skill that was written for another runner may name an image of that one's. */
 static int warn_of_image(const struct images *images, const struct skill *skill,
-                         struct execution *e)
+                         const struct request *request, struct execution *e)
 {
-    return !skill->image || images_find(images, skill->image) >= 0
-               ? 0
-               : skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
-                                   skill->image, images->list[e->image].name);
+    if (!skill->image || request->image || images_find(images, skill->image) >= 0)
+        return 0;
+    return skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
+                             skill->image, images->list[e->image.place].name);
 }
 
-/* Which image, once it is known what has to run in it. */
-static int choose_image(const struct images *images, const struct skill *skill,
-                        const char *lang, struct execution *e, struct err *err)
+int intake_entry(const struct skill *skill, const struct skill_archive *archive,
+                 const struct request *request, struct skill_entry *ret, struct err *err)
 {
-    int place = images_for(images, skill->image, lang);
-    int here = images_for(images, NULL, lang);
+    struct skill asked = *skill; /* borrows all of it */
 
-    if (place < 0 && here < 0)
-        return err_set(err, EINVAL,
-                       "no image here has %s, which the skill's script needs: build the image "
-                       "\"%s\" (cmake --build build --target image-%s) and restart skillvmd",
-                       lang, lang, lang);
-    if (place < 0)
-        return err_set(err, EINVAL,
-                       "the image \"%s\", which the skill names, has no %s: say \"image: %s\" "
-                       "in SKILL.md, or name none",
-                       skill->image, lang, images->list[here].name);
-    e->image = (unsigned)place;
-    return 0;
+    if (request->entry_point)
+        asked.entry_point = request->entry_point;
+    return skill_entry_resolve(&asked, archive, request->script, request->module, ret, err);
+}
+
+/* Python and bash every image has; for Node there is one of its own. */
+static int check_language(const struct image_listed *image, const char *lang, struct err *err)
+{
+    if (!image->manifest.known || image_manifest_runs(&image->manifest, lang))
+        return 0;
+    return err_set(
+        err, EINVAL,
+        "the image \"%s\" does not run %s: use one that does (\"image: %s\"), which "
+        "`cmake --build build --target image-%s` makes; skillvmd finds it when it starts",
+        image->name, lang, lang, lang);
 }
 
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
-                struct execution *e, struct err *err)
+                struct skill_entry *entry, struct execution *e, struct err *err)
 {
-    _cleanup_skill_entry_ struct skill_entry entry = {0};
-    struct skill asked = *skill; /* borrows all of it */
-    int r;
+    int r = check_language(&d->images.known.list[e->image.place], entry->lang, err);
 
-    if (request->entry_point)
-        asked.entry_point = request->entry_point;
-    r = skill_entry_resolve(&asked, archive, request->script, request->module, &entry, err);
     if (r < 0)
         return r;
-    r = choose_image(&d->images, skill, entry.lang, e, err);
+    r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd, archive,
+                      entry, e->profile, err);
     if (r < 0)
         return r;
-    r = profiles_look(d->profiles, e->image, e->skill_digest, e->job.skill.fd, archive, &entry,
-                      e->profile, err);
-    if (r < 0)
-        return r;
-    r = write_orders(skill, &entry, request, e);
+    r = write_orders(skill, entry, request, e);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");
-    return warn_of_image(&d->images, skill, e) < 0 ? err_no_memory(err) : 0;
+    return warn_of_image(&d->images, skill, request, e) < 0 ? err_no_memory(err) : 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/callers/held.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/failure.h"
@@ -58,6 +59,8 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
         http_reply_error(reply, 429, refusal->code, "%s", err->message);
         reply->retry_after_s = refusal->retry_after_s;
         return false;
+    case -EADDRINUSE:
+        return step(reply, result, err);
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -ESHUTDOWN:
@@ -91,11 +94,13 @@ static bool begin_tar(struct creation *c, struct http_reply *reply)
 static bool load_inline(struct creation *c, struct http_request *http, struct spool *upload,
                         struct http_reply *reply)
 {
+    struct image_choice ignored; /* it is asked for again, as of every execution */
     struct err err = {0};
     int r = 0;
 
-    if (!begin_tar(c, reply) || !intake_archive(c->daemon, http, upload, c->e->job.skill.fd,
-                                                &c->archive, &c->skill, reply))
+    if (!begin_tar(c, reply) ||
+        !intake_archive(c->daemon, http, upload, c->e->job.skill.fd, c->request.image,
+                        &c->archive, &c->skill, &ignored, reply))
         return false;
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
@@ -226,6 +231,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
     c->e = execution_create(c->tenant, &err);
     if (!c->e)
         return step(reply, -ENOMEM, &err);
+    c->e->session = steal_ptr(&c->request.session);
     if (key) {
         c->e->idempotency_key = strdup(key);
         c->e->request_digest = strdup(c->request_digest);
@@ -289,6 +295,20 @@ static void give_back(void *ctx, const char *tenant, uint64_t bytes)
     held_remove(ctx, tenant, HTTP_HELD_BODY, bytes);
 }
 
+/* What runs, and where. False when *reply says why not. */
+static bool plan(struct creation *c, struct http_reply *reply)
+{
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err err = {0};
+    int r = intake_entry(&c->skill, &c->archive, &c->request, &entry, &err);
+
+    if (!step(reply, r, &err) || !chooser_choose(c->daemon, &c->skill, &c->archive, entry.lang,
+                                                 c->request.image, c->e, reply))
+        return false;
+    r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, &entry, c->e, &err);
+    return step(reply, r, &err);
+}
+
 /* Parses the request and completes the draft. False when *reply says why not. */
 static bool prepare(struct creation *c, struct http_request *http, struct http_reply *reply)
 {
@@ -323,13 +343,13 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (fstat(c->e->job.skill.fd, &tar) < 0)
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->e->fresh = c->request.is_fresh;
+    c->e->job.has_session = c->e->session;
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
     if (reply->status != 0 || !step(reply, r, &err))
         return false;
-    r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, c->e, &err);
-    if (!step(reply, r, &err))
+    if (!plan(c, reply))
         return false;
     /* What only this execution has: it may wait for long after the request is over. */
     r = take_input(c, json, text, &own);
@@ -371,7 +391,8 @@ static bool submit(struct creation *c, struct http_reply *reply)
                        : engine_submit(c->daemon->engine, c->e, &refusal, &err);
 
     /* Another request with the same key was quicker. */
-    if (r == -EEXIST && !find_repeated(c, reply))
+    if ((r == -EEXIST || (r == -EADDRINUSE && c->request.idempotency_key)) &&
+        !find_repeated(c, reply))
         return false;
     if (c->repeated)
         return true;

@@ -27,6 +27,7 @@ struct push {
     struct daemon *daemon;
     struct http_request *request;
     int fd; /* the canonical tar */
+    struct image_choice image;
     bool replace;
     struct registry_skill row;
     bool is_new;
@@ -49,13 +50,13 @@ static void write_previous(struct json_writer *w, const struct push *push)
     json_write_string(w, "replaced", push->previous && push->replace ? text : NULL);
 }
 
-/* What push and validate, which has no push, say of a skill they accept. */
-static void reply_accepted(struct http_reply *reply, const struct push *push,
+/* What push and validate, which stores nothing, say of a skill they accept. */
+static void reply_accepted(struct http_reply *reply, unsigned status, const struct push *push,
                            const struct skill *skill, const struct skill_archive *archive)
 {
+    const struct image_choice *image = &push->image;
     struct json_writer w = json_writer_init(LIMIT_MIB * 8);
     const struct err err = {0};
-    unsigned status = push ? 201 : 200;
 
     json_write_open(&w, NULL, '{');
     if (status == 200)
@@ -68,8 +69,11 @@ static void reply_accepted(struct http_reply *reply, const struct push *push,
     }
     json_write_string(&w, "description", skill->description);
     json_write_string(&w, "digest", archive->digest);
-    if (push)
+    if (status == 201)
         write_previous(&w, push);
+    json_write_string(&w, "image",
+                      image->why[0] ? push->daemon->images.list[image->place].name : NULL);
+    json_write_string(&w, "image_reason", image->why[0] ? image->why : NULL);
     json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);
     if (status == 200)
         json_write_strings(&w, "errors", NULL, 0);
@@ -151,7 +155,7 @@ static void register_skill(struct push *push, const struct skill *skill,
     else if (r < 0)
         failure_reply(reply, r, &err);
     else
-        reply_accepted(reply, push, skill, archive);
+        reply_accepted(reply, 201, push, skill, archive);
     if (r == 0)
         tool_catalog_prepare(push->daemon, caller->tenant, skill, archive);
     if (r == 0 && push->is_new)
@@ -198,7 +202,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     if (!body)
         return;
     push.fd = fd = open_temporary(d, reply);
-    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, reply))
+    if (fd >= 0 &&
+        intake_archive(d, request, body, fd, NULL, &archive, &skill, &push.image, reply))
         register_skill(&push, &skill, &archive, reply);
 }
 
@@ -209,7 +214,9 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
     _cleanup_fd_ int fd = body ? open_temporary(d, reply) : -1;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
+    struct push look = {.daemon = d};
 
-    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, reply))
-        reply_accepted(reply, NULL, &skill, &archive);
+    if (fd >= 0 &&
+        intake_archive(d, request, body, fd, NULL, &archive, &skill, &look.image, reply))
+        reply_accepted(reply, 200, &look, &skill, &archive);
 }

@@ -2,9 +2,9 @@
 /* The registered skills: the list, one of them, and its removal. */
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
-#include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -164,16 +164,18 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
     }
 }
 
-static int read_needs(struct daemon *d, const struct registry_skill *row, struct skill *skill,
-                      struct needs *ret, struct err *err)
+static int read_needs(struct daemon *d, const char *tenant, const struct registry_skill *row,
+                      struct skill *skill, struct needs *ret, struct err *err)
 {
+    struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_fd_ int fd = store_get(d->store, row->digest, err);
     int r = fd < 0 ? fd : skill_archive_reload(fd, row->digest, &archive, skill, err);
 
-    return r < 0 ? r
-                 : needs_read(fd, &archive, skill, &intake_image(d, skill, &archive)->manifest,
-                              ret, err);
+    if (r < 0)
+        return r;
+    r = needs_read(fd, &archive, skill, ret, err);
+    return r < 0 ? r : chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
 }
 
 /* It takes memory and time as an archive does that comes in, and waits for its turn with them.
@@ -190,7 +192,7 @@ static int read_needs_in_turn(struct daemon *d, const char *tenant,
         return err_set(err, EBUSY, "too many archives are being looked at already");
     if (r < 0)
         return r;
-    r = read_needs(d, row, skill, ret, err);
+    r = read_needs(d, tenant, row, skill, ret, err);
     fair_gate_leave(d->ingest_gate, &entry);
     return r;
 }

@@ -45,16 +45,27 @@ p.add_argument("--negate", action="store_true")
 args = p.parse_args()
 print(sum(args.numbers) * (-1 if args.negate else 1))
 S
+    cat >several/scripts/greet.py <<'S'
+import click
+@click.command()
+@click.argument("name")
+@click.option("--loud/--quiet", default=True)
+def greet(name, loud):
+    click.echo(f"hello {name}" + "!" * loud)
+greet()
+S
     echo 'tr a-z A-Z' >several/scripts/shout.sh
     printf 'import argparse\nwhile True: pass\n' >several/scripts/stuck.py
     expect 0 skillvm skill push several
     http_expect 200 '/v1/tools?format=mcp'
     equal "$(jq -c '[.tools[].name | select(startswith("several"))]' <<<"$BODY")" \
-        '["several__add","several__shout","several__stuck"]' names
+        '["several__add","several__greet","several__shout","several__stuck"]' names
     equal "$(jq -c '.tools[] | select(.name == "several__add").inputSchema.required' <<<"$BODY")" \
         '["numbers"]' "what it needs"
     expect 0 skillvm tools call several__add '{"numbers": [1, -2, 30], "negate": true}'
     equal "$OUT" -29 sum
+    expect 0 skillvm tools call several__greet '{"name": "--Ann", "loud": false}'
+    equal "$OUT" 'hello --Ann' "whom it greets"
     expect 0 skillvm tools call several__shout '{"a": "b"}'
     equal "$(jq -c . <<<"$OUT")" '{"A":"B"}' "what it shouts"
     expect 0 skillvm skill rm several@1.0.0

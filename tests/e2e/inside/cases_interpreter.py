@@ -453,7 +453,7 @@ print(json.dumps([asyncio.run(main()), body, db.execute("select count(*) from t"
 def packages_of_the_image_work(world):
     source = r"""
 import http.server, io, json, threading
-import bs4, dateutil.parser, defusedxml.ElementTree, jinja2, markdown, requests, yaml
+import bs4, click, dateutil.parser, defusedxml.ElementTree, jinja2, markdown, requests, typer, yaml
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):

@@ -2,9 +2,9 @@
 """Describes the command line of one script of a skill as JSON, and leaves its work undone.
 
 The daemon runs this in a machine of its own, in the skill's root: the first argument is the
-script's path from there. The script runs up to the moment in which it asks argparse for its
-arguments; then the parser is written to $SANDBOX_OUTPUT and the process ends. A script that does
-not import argparse is not run at all. api/tools/parser.h describes the JSON. Whoever reads it must
+script's path from there. The script runs up to the moment in which it asks argparse or click for
+its arguments; then the parser is written to $SANDBOX_OUTPUT and the process ends. A script that
+imports none of them is not run at all. api/tools/parser.h describes the JSON. Whoever reads it must
 not trust it: the script can write there too.
 """
 
@@ -13,6 +13,8 @@ ACTIONS_MAX = 128
 COMMANDS_MAX = 64
 CHOICES_MAX = 200
 TEXT_MAX = 1024
+# Typer makes commands of click's.
+PARSERS = {"argparse", "click", "typer"}
 
 
 def clean(value):
@@ -42,9 +44,10 @@ def scalar(value):
     return exact(value)
 
 
-def imports_argparse(tree):
+def imported_parsers(tree):
     import ast
 
+    found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -52,9 +55,8 @@ def imports_argparse(tree):
             names = [node.module or ""]
         else:
             continue
-        if any(name.partition(".")[0] == "argparse" for name in names):
-            return True
-    return False
+        found |= PARSERS & {name.partition(".")[0] for name in names}
+    return found
 
 
 def type_of(parser, action):
@@ -92,16 +94,18 @@ def choices_of(action):
     return found if len(found) <= CHOICES_MAX and None not in found else None
 
 
-def default_of(action):
-    import argparse
-
-    value = action.default
-    if value is argparse.SUPPRESS or value is None:
-        return None
+def plain_default(value):
+    """A scalar or a list of some, or None."""
     if isinstance(value, (list, tuple)):
         items = [scalar(item) for item in value[:CHOICES_MAX]]
         return items if len(value) <= CHOICES_MAX and None not in items else None
     return scalar(value)
+
+
+def default_of(action):
+    import argparse
+
+    return None if action.default is argparse.SUPPRESS else plain_default(action.default)
 
 
 def kind_of(action):
@@ -210,6 +214,114 @@ def describe(parser, depth=0):
     return {"description": clean(text), "actions": actions[:ACTIONS_MAX]}
 
 
+def click_type(param):
+    import click
+    import json
+
+    kinds = (
+        (click.types.IntParamType, "integer"),
+        (click.types.FloatParamType, "number"),
+    )
+    if getattr(param.type, "func", None) is json.loads:
+        return "json"
+    return next((name for kind, name in kinds if isinstance(param.type, kind)), "string")
+
+
+def click_choices(param):
+    import click
+
+    if isinstance(param.type, click.types.BoolParamType):
+        return ["true", "false"]
+    if not isinstance(param.type, click.Choice):
+        return None
+    found = [exact(choice) for choice in param.type.choices]
+    return found if len(found) <= CHOICES_MAX and None not in found else None
+
+
+def click_kind(param):
+    """The kind of an option, and the names that it has then."""
+    others = param.secondary_opts
+    if param.count:
+        return "count", param.opts
+    if param.is_flag and others and all(name.startswith("--no-") for name in others):
+        return "switch", param.opts + others
+    # "--loud/--quiet": what changes the default.
+    if param.is_flag:
+        return ("unset", others) if others and param.default is True else ("set", param.opts)
+    return ("append" if param.multiple else "store"), param.opts
+
+
+def click_nargs(param, is_option):
+    if param.nargs == -1:
+        return "+" if param.required else "*"
+    if is_option and param._flag_needs_value:
+        return "?"
+    if param.nargs == 1:
+        return None if is_option or param.required else "?"
+    return param.nargs
+
+
+def describe_param(param):
+    import click
+
+    is_option = isinstance(param, click.Option)
+    kind, names = click_kind(param) if is_option else ("store", [])
+    # It ends the script, as --version does.
+    if is_option and param.is_eager and not param.expose_value:
+        return None
+    required = bool(param.required or getattr(param, "prompt", None))
+    if getattr(param, "hidden", False) and not required:
+        return None
+    # A value is joined by "=", and click takes "-n=5" for "=5".
+    takes_value = kind in ("store", "append")
+    names = [n for n in names if exact(n) and (n.startswith("--") or not takes_value)]
+    if is_option and not names:
+        if required:
+            raise ValueError("an option that cannot be given by its long name")
+        return None
+    return {
+        "kind": kind,
+        "dest": clean(param.name),
+        "options": names,
+        "nargs": click_nargs(param, is_option),
+        "type": click_type(param),
+        "choices": click_choices(param),
+        "default": plain_default(param.default),
+        "required": required,
+        "help": clean(getattr(param, "help", None)),
+    }
+
+
+def describe_click_commands(group, depth):
+    import click
+
+    context = click.Context(group)
+    commands = []
+    for name in group.list_commands(context)[:COMMANDS_MAX]:
+        command = group.get_command(context, name)
+        if command is None or command.hidden or exact(name) is None:
+            continue
+        text = clean(command.get_short_help_str(TEXT_MAX)) or None
+        parser = describe_click(command, depth + 1)
+        commands.append({"name": name, "help": text, "parser": parser})
+    return {
+        "kind": "commands",
+        "dest": None,
+        "required": not group.invoke_without_command,
+        "help": None,
+        "commands": commands,
+    }
+
+
+def describe_click(command, depth=0):
+    actions = [describe_param(param) for param in command.params]
+    actions = [action for action in actions if action][: ACTIONS_MAX - 1]
+    if hasattr(command, "list_commands") and depth < DEPTH_MAX:
+        actions.append(describe_click_commands(command, depth))
+    text = command.help.partition("\f")[0] if command.help else None
+    return {"description": clean(text), "actions": actions}
+
+
 def main():
     import ast
     import json
@@ -228,22 +340,32 @@ def main():
             json.dump(answer, f, allow_nan=False)
         os._exit(0)
 
-    def take(parser, *_args, **_kwargs):
-        try:
-            answer["parser"] = describe(parser)
-        finally:
-            end()
+    def taker(describe):
+        def take(parser, *_args, **_kwargs):
+            try:
+                answer["parser"] = describe(parser)
+            finally:
+                end()
+
+        return take
 
     try:
         with open(script, "rb") as f:
             tree = ast.parse(f.read(), script)
         answer["doc"] = clean(ast.get_docstring(tree))
-        if not imports_argparse(tree):
-            end()
-        import argparse
+        parsers = imported_parsers(tree)
+        if "argparse" in parsers:
+            import argparse
 
-        for name in ("args", "known_args", "intermixed_args", "known_intermixed_args"):
-            setattr(argparse.ArgumentParser, "parse_" + name, take)
+            for name in ("args", "known_args", "intermixed_args", "known_intermixed_args"):
+                setattr(argparse.ArgumentParser, "parse_" + name, taker(describe))
+        if parsers - {"argparse"}:
+            import click
+
+            base = getattr(click.core, "BaseCommand", click.Command)
+            base.main = base.__call__ = taker(describe_click)
+        if not parsers:
+            end()
         sys.argv = [script]
         sys.path[0] = os.path.dirname(os.path.realpath(script))
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs scripts with argparse through the probe, and the command lines made for them through argparse.
+"""Runs scripts with argparse or click through the probe, and the command lines made for them.
 
-usage: tools_argparse.py PROBE TOOLS_ARGV
+usage: tools_parsers.py PROBE TOOLS_ARGV
 
-Each case is a script, arguments in JSON, and what argparse must make of the command line.
+Each case is a script, arguments in JSON, and what its parser must make of the command line.
 """
 
 import json
@@ -73,6 +73,83 @@ g.add_argument("--file")
 p.add_argument("+x", action="store_true") if False else None
 p.add_argument("-5", dest="five", action="store_true")
 p.add_argument("value", nargs="?", type=int)
+'''
+
+CLICK = '''
+"""Draws."""
+import click, json
+
+@click.command(help="Draws shapes.\\fNot for help.")
+@click.argument("target")
+@click.argument("points", nargs=-1, type=int)
+@click.option("-n", "--count", type=click.IntRange(1, 9), default=3, show_default=True, help="How often.")
+@click.option("--scale", type=float, required=True)
+@click.option("--style", type=click.Choice(["plain", "round"]))
+@click.option("--tag", multiple=True)
+@click.option("--size", nargs=2, type=int)
+@click.option("--pair", multiple=True, nargs=2)
+@click.option("--color/--no-color", default=True)
+@click.option("--loud/--quiet", default=True)
+@click.option("--fill", is_flag=True)
+@click.option("-v", "--verbose", count=True)
+@click.option("--name", prompt=True)
+@click.option("--exact", type=bool)
+@click.option("--data", type=json.loads)
+@click.option("-x", type=int)
+@click.option("--hidden", hidden=True)
+@click.version_option("1")
+def draw(**given):
+    print(json.dumps(given, default=str))
+
+if __name__ == "__main__":
+    draw()
+'''
+
+CLICK_GROUP = '''
+import click, json
+
+@click.group()
+@click.option("--level", type=int)
+@click.pass_context
+def tasks(context, level):
+    context.obj = {"level": level}
+
+@tasks.command()
+@click.argument("title")
+@click.option("--due")
+@click.pass_obj
+def add(obj, **given):
+    """Adds a task."""
+    print(json.dumps({"did": "add", **obj, **given}))
+
+@tasks.command(hidden=True)
+def secret():
+    pass
+
+@tasks.group()
+def list():
+    """Lists them."""
+
+@list.command()
+@click.argument("words", nargs=-1, required=True)
+def all(words):
+    print(json.dumps({"did": "all", "words": words}))
+
+tasks()
+'''
+
+TYPER = '''
+import enum, json, typer
+
+class Color(str, enum.Enum):
+    red = "red"
+    blue = "blue"
+
+def main(name: str, times: int = 1, color: Color = Color.red, formal: bool = False):
+    """Greets."""
+    print(json.dumps({"name": name, "times": times, "color": color.value, "formal": formal}))
+
+typer.run(main)
 '''
 
 END = '''
@@ -280,6 +357,65 @@ class Cases(unittest.TestCase):
         # With an option that looks like one, no number is a value by itself.
         self.assertEqual(self.argv({"text": "t", "value": -6}), ["--text=t", "--", "-6"])
         self.assertEqual(self.parsed({"file": "f", "value": -6})["value"], -6)
+
+    def test_click(self):
+        self.assertEqual(self.probe(CLICK)["doc"], "Draws.")
+        schema = self.schema()
+        properties = schema["properties"]
+        self.assertEqual(sorted(schema["required"]), ["name", "scale", "target"])
+        self.assertEqual(
+            properties["count"], {"type": "integer", "default": 3, "description": "How often."}
+        )
+        self.assertEqual(properties["style"]["enum"], ["plain", "round"])
+        self.assertEqual(properties["exact"]["enum"], ["true", "false"])
+        self.assertEqual(properties["points"], {"type": "array", "items": {"type": "integer"}})
+        # "-x=5" would be "=5" for click, and --version ends the script.
+        for name in ("x", "hidden", "version"):
+            self.assertNotIn(name, properties)
+        plain = {"target": "t", "scale": 1.5, "name": "n"}
+        for arguments, expected in (
+            ({}, {"target": "t", "scale": 1.5, "name": "n", "count": 3, "points": []}),
+            ({"target": "--scale", "points": [-1, 2]}, {"target": "--scale", "points": [-1, 2]}),
+            ({"count": 9, "style": "round"}, {"count": 9, "style": "round"}),
+            ({"tag": ["a", "-b"]}, {"tag": ["a", "-b"]}),
+            ({"size": [3, 4], "pair": [["a", "b"], ["c", "d"]]}, {"size": [3, 4]}),
+            ({"pair": [["a", "b"], ["c", "d"]]}, {"pair": [["a", "b"], ["c", "d"]]}),
+            ({"color": False, "loud": False}, {"color": False, "loud": False}),
+            ({"color": True, "loud": True}, {"color": True, "loud": True}),
+            ({"fill": True, "verbose": 3}, {"fill": True, "verbose": 3}),
+            ({"exact": "false", "data": {"a": [1]}}, {"exact": False, "data": {"a": [1]}}),
+        ):
+            result = self.parsed({**plain, **arguments})
+            for name, value in expected.items():
+                self.assertEqual(result[name], value, f"{arguments}: {name}")
+        self.refused({"target": "t", "scale": 1}, '"name" is missing')
+        self.refused({**plain, "style": "odd"}, '"style" must be one of')
+
+    def test_click_groups(self):
+        self.assertEqual(self.probe(CLICK_GROUP)["parser"]["actions"][1]["kind"], "commands")
+        self.assertEqual(self.schema()["properties"]["command"]["enum"], ["add", "list"])
+        for arguments, expected in (
+            (
+                {"level": 2, "command": "add", "title": "-t", "due": "now"},
+                {"did": "add", "level": 2, "title": "-t", "due": "now"},
+            ),
+            (
+                {"command": "list", "subcommand": "all", "words": ["--a", "b"]},
+                {"did": "all", "words": ["--a", "b"]},
+            ),
+        ):
+            self.assertEqual(self.parsed(arguments), expected)
+        self.refused({"level": 1}, '"command" is missing')
+
+    def test_typer(self):
+        self.assertEqual(self.probe(TYPER)["parser"]["description"], "Greets.")
+        self.assertEqual(self.schema()["required"], ["name"])
+        expected = {"name": "n", "times": 2, "color": "blue", "formal": True}
+        self.assertEqual(self.parsed(expected), expected)
+
+    def test_click_that_cannot_be_called(self):
+        script = CLICK.replace('"-x", type=int', '"-x", type=int, required=True')
+        self.assertIsNone(self.probe(script)["parser"])
 
     def test_not_run(self):
         script = '"""Only talks of argparse."""\nopen("ran", "w")\nprint("argparse")\n'

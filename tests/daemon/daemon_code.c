@@ -380,7 +380,8 @@ static void the_command_line_runs_code(void **state)
     skillvm("run demo --lang python", 125, "\"demo\" is no script");
     skillvm("run --code - </dev/zero", 125, "code has up to 256 KiB");
     skillvm("tools call run_code '{\"code\":\"x\",\"lang\":\"bash\"}' -o json", 0, "main.sh");
-    skillvm("tools list", 0, "run_code  code [lang] [input] [args] [files] [timeout]");
+    skillvm("tools list", 0,
+            "run_code  code [lang] [input] [args] [files] [session_id] [timeout]");
 }
 
 static void the_command_line_runs_scripts(void **state)

@@ -135,7 +135,7 @@ def check_numbers(client):
 def node_is_a_plain_one_and_never_the_same_twice(world):
     if not pathlib.Path(world.share, "node.erofs").exists():
         raise Skipped("image-node is not built")
-    daemon = world.copy_of_snapshots("node", kept=1)
+    daemon = world.copy_of_snapshots("node", kept=2)
     daemon.start()
     # The first waits for the image's snapshot, and a plain Node is slow without a processor's help.
     daemon.client.run_ok(skill_zip({"main.js": ""}), timeout_s=900)

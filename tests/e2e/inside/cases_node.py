@@ -9,6 +9,8 @@ from harness import Skipped, case, check, check_equal, skill_zip
 
 # It is read when Node starts, so with it an execution has a plain one; and it changes nothing.
 PLAIN = {"NODE_NO_WARNINGS": "0"}
+# A plain Node in an emulated machine on a busy host takes minutes to start.
+PATIENT = {"timeout": 600, "timeout_s": 900}
 
 FACTS = r"""
 const { Worker, isMainThread } = require('worker_threads');
@@ -104,8 +106,8 @@ def check_facts(client):
     skill = skill_zip({"main.js": FACTS})
     args = ["one", "two words", "-x", ""]
     env = {"NODE_ENV": "production", "TZ": "Asia/Tokyo"}
-    warm = client.run_ok(skill, args=args, env=env)
-    plain = client.run_ok(skill, args=args, env={**env, **PLAIN})
+    warm = client.run_ok(skill, args=args, env=env, **PATIENT)
+    plain = client.run_ok(skill, args=args, env={**env, **PLAIN}, **PATIENT)
     check_equal(warm["stderr"], "/usr/bin/node -- -skill \n", "the warm one's command line")
     check("main.js one" in plain["stderr"], "the other is not plain")
     check_equal(warm["stdout"], plain["stdout"], "facts")
@@ -114,8 +116,8 @@ def check_facts(client):
 def check_ends(client):
     skill = skill_zip({**SCRIPTS, "node_modules/mine/index.js": "module.exports = 'own';\n"})
     for name in SCRIPTS:
-        warm = client.run(skill, script=name, input={"a": 1})
-        plain = client.run(skill, script=name, input={"a": 1}, env=PLAIN)
+        warm = client.run(skill, script=name, input={"a": 1}, **PATIENT)
+        plain = client.run(skill, script=name, input={"a": 1}, env=PLAIN, **PATIENT)
         check_equal(seen(warm), seen(plain), name)
 
 
@@ -123,7 +125,7 @@ def check_numbers(client):
     skill = skill_zip({"main.js": RANDOM})
     drawn = {}
     for fresh in (True, True, False, False):
-        for line in client.run_ok(skill, fresh=fresh)["stdout"].splitlines():
+        for line in client.run_ok(skill, fresh=fresh, **PATIENT)["stdout"].splitlines():
             for name, value in json.loads(line).items():
                 drawn.setdefault(name, []).append(value)
     for name, values in drawn.items():
@@ -137,8 +139,8 @@ def node_is_a_plain_one_and_never_the_same_twice(world):
         raise Skipped("image-node is not built")
     daemon = world.copy_of_snapshots("node", kept=2)
     daemon.start()
-    # The first waits for the image's snapshot, and a plain Node is slow without a processor's help.
-    daemon.client.run_ok(skill_zip({"main.js": ""}), timeout_s=900)
+    # It waits for the image's snapshot.
+    daemon.client.run_ok(skill_zip({"main.js": ""}), **PATIENT)
     check_numbers(daemon.client)
     check_facts(daemon.client)
     check_ends(daemon.client)

@@ -21,7 +21,7 @@ static const struct {
     [CGROUP_EVENTS] = {"memory.events", O_RDONLY},
     [CGROUP_MEMORY_MAX] = {"memory.max", O_WRONLY},
     [CGROUP_PIDS_MAX] = {"pids.max", O_WRONLY},
-    [CGROUP_PIDS] = {"pids.current", O_RDONLY},
+    [CGROUP_PROCS] = {"cgroup.procs", O_RDONLY},
     [CGROUP_FREEZE] = {"cgroup.freeze", O_WRONLY},
     [CGROUP_KILL] = {"cgroup.kill", O_WRONLY},
 };
@@ -183,14 +183,17 @@ int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
 static int freeze_last(const struct cgroup *cg)
 {
     char text[24];
+    const char *end;
     int r = put(cg, CGROUP_FREEZE, "1");
 
     if (r < 0)
         return r;
-    r = get(cg, CGROUP_PIDS, text, sizeof(text));
+    /* A line each. */
+    r = get(cg, CGROUP_PROCS, text, sizeof(text));
     if (r < 0)
         return r;
-    return strcmp(text, "1\n") == 0 ? 0 : -EBUSY;
+    end = strchr(text, '\n');
+    return end && end[1] == '\0' ? 0 : -EBUSY;
 }
 
 int cgroup_freeze_last(const struct cgroup *cg)

@@ -18,7 +18,7 @@ enum cgroup_file {
     CGROUP_EVENTS,
     CGROUP_MEMORY_MAX,
     CGROUP_PIDS_MAX,
-    CGROUP_PIDS,
+    CGROUP_PROCS,
     CGROUP_FREEZE,
     CGROUP_KILL,
     CGROUP_FILES,
@@ -59,7 +59,7 @@ void cgroup_begin(struct cgroup *cg);
 /* Usage since cgroup_begin. 0, or -errno when it cannot be read. */
 int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage);
 /*
- * Stops every process in it for good if it holds one task only: no instruction of it is run any
+ * Stops every process in it for good if it holds one only: no instruction of it is run any
  * more. 0; -EBUSY when there are more, which go on; or -errno.
  */
 int cgroup_freeze_last(const struct cgroup *cg);

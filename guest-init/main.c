@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PID 1 of the guest: makes the machine ready, warms the zygote, listens on the vsock port,
+ * PID 1 of the guest: makes the machine ready, warms the zygotes, listens on the vsock port,
  * serves one execution and ends the machine. It must never exit: the kernel would panic.
  */
 #include <errno.h>
@@ -27,7 +27,8 @@
 
 static struct sandbox_config config = {
     .root = "",
-    .zygote_dir = "/usr/lib/skillvm/zygote",
+    .zygote_dirs = {[RUN_LANG_PYTHON] = "/usr/lib/skillvm/zygote",
+                    [RUN_LANG_NODE] = "/usr/lib/skillvm/zygote-node"},
     .dns_port = NET_DNS_PORT,
     .isolated = true,
 };
@@ -90,14 +91,17 @@ static int open_signals(struct err *err)
     return fd < 0 ? err_set_errno(err, errno, "signalfd") : fd;
 }
 
-static void warm(const struct sandbox *sb, struct zygote *zygote)
+/* Those whose folders the image has. */
+static void warm(const struct sandbox *sb, struct zygote *zygotes)
 {
-    struct err err = {0};
+    for (enum run_lang lang = 0; lang < RUN_LANGS; lang++) {
+        const char *dir = config.zygote_dirs[lang];
+        struct err err = {0};
 
-    if (access(config.zygote_dir, F_OK) < 0)
-        log_info(COMPONENT, "zygote=none");
-    else if (zygote_start(sb, ZYGOTE_TIMEOUT_MS, zygote, &err) < 0)
-        log_warn(COMPONENT, "zygote=failed reason=\"%s\"", err.message);
+        if (dir && access(dir, F_OK) == 0 &&
+            zygote_start(sb, lang, ZYGOTE_TIMEOUT_MS, &zygotes[lang], &err) < 0)
+            log_warn(COMPONENT, "zygote=failed folder=%s reason=\"%s\"", dir, err.message);
+    }
 }
 
 /* Accepts connections until one has used the machine up. */
@@ -121,9 +125,9 @@ static void serve_all(struct server *server, int listener)
 
 static int run(struct err *err)
 {
-    struct zygote zygote = ZYGOTE_NONE;
+    struct zygote zygotes[RUN_LANGS] = {[0 ... RUN_LANGS - 1] = ZYGOTE_NONE};
     struct sandbox sandbox;
-    struct server server = {.sandbox = &sandbox, .zygote = &zygote};
+    struct server server = {.sandbox = &sandbox, .zygotes = zygotes};
     int listener;
     int r = boot_machine(err);
 
@@ -139,7 +143,7 @@ static int run(struct err *err)
     listener = listen_vsock(err);
     if (listener < 0)
         return listener;
-    warm(&sandbox, &zygote);
+    warm(&sandbox, zygotes);
     log_info(COMPONENT, "ready port=%u uptime_ms=%llu", PROTO_PORT,
              (unsigned long long)(clock_monotonic_ns() / 1000000u));
     serve_all(&server, listener);

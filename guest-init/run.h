@@ -14,6 +14,7 @@
 #include "guest-init/proto.h"
 
 enum run_lang { RUN_LANG_PYTHON, RUN_LANG_BASH, RUN_LANG_NODE };
+#define RUN_LANGS (RUN_LANG_NODE + 1)
 
 /*
  * A list of owned strings, NULL-terminated in items. Adding remembers the first failure, after

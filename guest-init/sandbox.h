@@ -20,9 +20,11 @@ struct sandbox_config {
     const char *python; /* the interpreter */
     const char *bash;
     const char *node;
-    const char *zygote_dir; /* holds sitecustomize.py and the extension; NULL for no zygote */
-    uint16_t dns_port;      /* where the resolver of a skill with a network listens */
-    bool isolated; /* mounts, cgroup and user 65534; false only in unprivileged tests */
+    /* What a waiting interpreter is started with, or NULL for none: the folder of
+     * sitecustomize.py or of node.cjs, and of native code for it. */
+    const char *zygote_dirs[RUN_LANGS];
+    uint16_t dns_port; /* where the resolver of a skill with a network listens */
+    bool isolated;     /* mounts, cgroup and user 65534; false only in unprivileged tests */
 };
 
 struct sandbox {

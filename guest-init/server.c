@@ -54,6 +54,7 @@ static int expect(struct session *s, uint8_t type, struct frame *ret_frame, stru
     return 1;
 }
 
+/* Interpreters of other languages have no part in it: neither their memory nor their end. */
 static int take_run(struct session *s, struct err *err)
 {
     struct frame frame;
@@ -61,7 +62,11 @@ static int take_run(struct session *s, struct err *err)
 
     if (r < 0)
         return r;
-    return run_decode(frame.data, frame.len, &s->run, err);
+    r = run_decode(frame.data, frame.len, &s->run, err);
+    for (unsigned lang = 0; r == 0 && lang < RUN_LANGS; lang++)
+        if (lang != s->run.lang)
+            zygote_stop(&s->server->zygotes[lang]);
+    return r;
 }
 
 static int take_tree(struct session *s, uint8_t type, int dir, struct err *err)
@@ -132,7 +137,7 @@ static int run_skill(struct session *s, struct execute_result *ret_result, struc
 {
     struct execute x = {
         .sandbox = s->server->sandbox,
-        .zygote = s->server->zygote,
+        .zygote = &s->server->zygotes[s->run.lang],
         .run = &s->run,
         .input = s->input_clipped ? NULL : buf_cstr(&s->input),
         .conn = s->conn,
@@ -254,7 +259,8 @@ static void wait_for_close(int conn)
 static int take_warm(struct session *s, const struct frame *frame, struct err *err)
 {
     const char *names = (const char *)frame->data;
-    int r = zygote_warm(s->server->zygote, names, frame->len, WARM_TIMEOUT_MS, err);
+    int r = zygote_warm(&s->server->zygotes[RUN_LANG_PYTHON], names, frame->len,
+                        WARM_TIMEOUT_MS, err);
 
     if (r < 0)
         return r;

@@ -12,8 +12,8 @@
 
 struct server {
     struct sandbox *sandbox; /* all borrowed */
-    struct zygote *zygote;
-    int signals; /* non-blocking signalfd of SIGCHLD, which is blocked */
+    struct zygote *zygotes;  /* RUN_LANGS of them */
+    int signals;             /* non-blocking signalfd of SIGCHLD, which is blocked */
 };
 
 enum server_end {

@@ -96,26 +96,49 @@ static int wait_warm(int control, int timeout_ms, struct err *err)
     return 0;
 }
 
-static int start_environment(const struct sandbox *sb, struct run_strings *ret_env)
+/* How an interpreter is brought to load what it waits in. */
+static int start_environment(const struct sandbox *sb, enum run_lang lang,
+                             struct run_strings *ret_env)
 {
+    const char *dir = sb->config->zygote_dirs[lang];
     const struct run none = {0};
+    char option[SANDBOX_PATH_MAX];
 
     (void)skill_environment(sb, &none, NULL, ret_env);
-    return run_strings_add_env(ret_env, "PYTHONPATH", sb->config->zygote_dir);
+    if (lang == RUN_LANG_PYTHON)
+        return run_strings_add_env(ret_env, "PYTHONPATH", dir);
+    (void)snprintf(option, sizeof(option), "--require=%s/node.cjs", dir);
+    return run_strings_add_env(ret_env, "NODE_OPTIONS", option);
 }
 
-static int spawn(const struct sandbox *sb, int extra_fd, pid_t *ret_pid, struct err *err)
+/*
+ * The script is never opened: the zygote replaces it by the run's before it would be. To Node
+ * what begins with a hyphen is no path, and it asks process.argv for one when it needs it.
+ */
+static int start_arguments(const char *program, enum run_lang lang,
+                           struct run_strings *ret_argv)
 {
-    /* Never opened: the zygote replaces it by the run's file or module before it would be. */
-    char placeholder[] = "skill";
-    _cleanup_free_ char *program = strdup(sb->config->python);
-    char *argv[] = {program, placeholder, NULL};
-    _cleanup_run_strings_ struct run_strings env = {0};
-    struct skill_command command = {
-        .path = sb->config->python, .argv = argv, .cwd = "/", .extra_fd = extra_fd};
+    (void)run_strings_add(ret_argv, program, strlen(program));
+    if (lang == RUN_LANG_PYTHON)
+        return run_strings_add(ret_argv, "skill", strlen("skill"));
+    (void)run_strings_add(ret_argv, "--", strlen("--"));
+    return run_strings_add(ret_argv, "-skill", strlen("-skill"));
+}
 
-    if (start_environment(sb, &env) < 0 || !program)
+static int spawn(const struct sandbox *sb, enum run_lang lang, int extra_fd, pid_t *ret_pid,
+                 struct err *err)
+{
+    const struct run run = {.lang = lang};
+    const char *program = skill_interpreter(sb, &run);
+    _cleanup_run_strings_ struct run_strings argv = {0};
+    _cleanup_run_strings_ struct run_strings env = {0};
+    struct skill_command command = {.path = program, .cwd = "/", .extra_fd = extra_fd};
+
+    if (!program)
+        return err_set(err, ENOENT, "there is no interpreter for the zygote");
+    if (start_environment(sb, lang, &env) < 0 || start_arguments(program, lang, &argv) < 0)
         return err_set_errno(err, ENOMEM, "zygote");
+    command.argv = argv.items;
     command.env = env.items;
     return skill_spawn(sb, &command, ret_pid, err);
 }
@@ -129,17 +152,19 @@ static int start(const struct sandbox *sb, int timeout_ms, struct zygote *z, str
         return err_set_errno(err, errno, "cannot make a socket pair");
     z->control = pair[0];
     z->end = share_end(z->control);
-    r = spawn(sb, pair[1], &z->pid, err);
+    r = spawn(sb, z->lang, pair[1], &z->pid, err);
     fd_close(&pair[1]);
     return r < 0 ? r : wait_warm(z->control, timeout_ms, err);
 }
 
-int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zygote,
-                 struct err *err)
+int zygote_start(const struct sandbox *sb, enum run_lang lang, int timeout_ms,
+                 struct zygote *ret_zygote, struct err *err)
 {
     struct zygote z = ZYGOTE_NONE;
-    int r = start(sb, timeout_ms, &z, err);
+    int r;
 
+    z.lang = lang;
+    r = start(sb, timeout_ms, &z, err);
     if (r < 0) {
         zygote_stop(&z);
         return r;
@@ -148,22 +173,27 @@ int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zy
     return 0;
 }
 
-static bool begins_with_one_of(const char *variable, const char *const *prefixes, size_t n)
+static bool begins_with_one_of(const char *variable, const char *const *prefixes)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+    for (; *prefixes; prefixes++)
+        if (strncmp(variable, *prefixes, strlen(*prefixes)) == 0)
             return true;
     return false;
 }
 
 /* Variables that libc or the interpreter reads at its start, before a zygote could be told. */
-static bool shapes_startup(const char *variable)
+static bool shapes_startup(enum run_lang lang, const char *variable)
 {
-    static const char *const prefixes[] = {
-        "LC_",      "LANG=",  "LANGUAGE=", "PYTHON", "LD_", "MALLOC_", "GLIBC_TUNABLES=",
-        "LOCPATH=", "GCONV_", "PATH=",     "HOME="};
+    static const char *const any[] = {"LC_",     "LANG=",           "LANGUAGE=", "LD_",
+                                      "MALLOC_", "GLIBC_TUNABLES=", "LOCPATH=",  "GCONV_",
+                                      "PATH=",   "HOME=",           NULL};
+    static const char *const python[] = {"PYTHON", NULL};
+    /* Of Node's own, NODE_ENV is the scripts' to read. */
+    static const char *const node[] = {"NODE_D", "NODE_N", "ICU_", "OPENSSL_",
+                                       "SSL_",   "UV_",    NULL};
 
-    return begins_with_one_of(variable, prefixes, sizeof(prefixes) / sizeof(prefixes[0]));
+    return begins_with_one_of(variable, any) ||
+           begins_with_one_of(variable, lang == RUN_LANG_PYTHON ? python : node);
 }
 
 /* Variables that modules worth warming, or libraries below them, read when they are loaded. */
@@ -171,17 +201,17 @@ static bool shapes_warmed(const char *variable)
 {
     static const char *const prefixes[] = {"GOTOBLAS_",      "NPY_",      "NUMPY_",   "OMP_",
                                            "OPENBLAS_",      "OPENPYXL_", "OPENSSL_", "PILLOW_",
-                                           "SQLITE_TMPDIR=", "TMPDIR="};
+                                           "SQLITE_TMPDIR=", "TMPDIR=",   NULL};
 
-    return begins_with_one_of(variable, prefixes, sizeof(prefixes) / sizeof(prefixes[0]));
+    return begins_with_one_of(variable, prefixes);
 }
 
 bool zygote_fits(const struct zygote *z, const struct run *run)
 {
-    if (z->pid == 0 || run->lang != RUN_LANG_PYTHON)
+    if (z->pid == 0 || run->lang != z->lang)
         return false;
     for (size_t i = 0; i < run->env.count; i++)
-        if (shapes_startup(run->env.items[i]) ||
+        if (shapes_startup(z->lang, run->env.items[i]) ||
             (z->warmed && shapes_warmed(run->env.items[i])))
             return false;
     return true;

@@ -24,6 +24,7 @@
 #include "guest-init/zygote/end.h"
 
 struct zygote {
+    enum run_lang lang;
     pid_t pid;              /* 0 when there is none, or it became the skill's process */
     int control;            /* owned */
     struct zygote_end *end; /* owned mapping, also once it is the skill's process, or NULL */
@@ -33,15 +34,16 @@ struct zygote {
 #define ZYGOTE_NONE ((struct zygote){.pid = 0, .control = -1, .end = NULL})
 
 /*
- * Starts the python zygote and waits until it is warm, timeout_ms at most. 0 with *ret_zygote,
- * or -errno with err set; no process is left then.
+ * Starts the zygote of a language that has a folder in sb->config->zygote_dirs and waits until
+ * it is warm, timeout_ms at most. 0 with *ret_zygote, or -errno with err set; no process is
+ * left then.
  */
-int zygote_start(const struct sandbox *sb, int timeout_ms, struct zygote *ret_zygote,
-                 struct err *err);
+int zygote_start(const struct sandbox *sb, enum run_lang lang, int timeout_ms,
+                 struct zygote *ret_zygote, struct err *err);
 /*
- * Imports modules into a waiting zygote: dotted names joined by "+", len bytes of the host's.
- * 0 once all are there, timeout_ms at most; -EPROTO for what is no such list; or -errno; with
- * err set, and no zygote is left then.
+ * Imports modules into a waiting zygote of Python's: dotted names joined by "+", len bytes of
+ * the host's. 0 once all are there, timeout_ms at most; -EPROTO for what is no such list; or
+ * -errno; with err set, and no zygote is left then.
  */
 int zygote_warm(struct zygote *z, const char *names, size_t len, int timeout_ms,
                 struct err *err);

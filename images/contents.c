@@ -14,16 +14,12 @@
 #include "images/contents_internal.h"
 #include "images/inside.h"
 
+CLEANUP_WITH(FILE *, contents_close_text)
+
 static void cleanup_closedir(DIR **dir)
 {
     if (*dir)
         (void)closedir(*dir);
-}
-
-static void cleanup_fclose(FILE **file)
-{
-    if (*file)
-        (void)fclose(*file);
 }
 
 static bool is_word(const char *text)
@@ -105,20 +101,13 @@ void contents_find_python(int root_fd, struct contents_python *ret)
         *ret = python;
 }
 
-static bool read_define(FILE *file, const char *name, char *ret, size_t size)
+void contents_close_text(FILE *file)
 {
-    char line[256], key[64], value[64];
-
-    for (int i = 0; i < 200 && fgets(line, sizeof(line), file); i++) {
-        if (sscanf(line, "#define %63s %63s", key, value) == 2 && strcmp(key, name) == 0) {
-            (void)snprintf(ret, size, "%s", value);
-            return true;
-        }
-    }
-    return false;
+    if (file)
+        (void)fclose(file);
 }
 
-static FILE *open_text(int root_fd, const char *path)
+FILE *contents_open_text(int root_fd, const char *path)
 {
     _cleanup_fd_ int fd = inside_open(root_fd, path, O_RDONLY | O_NONBLOCK);
     struct stat st;
@@ -130,25 +119,6 @@ static FILE *open_text(int root_fd, const char *path)
     if (file)
         (void)fd_steal(&fd);
     return file;
-}
-
-/* The header that Node's own archives have says which it is, and so does Debian's package. */
-static void put_node(struct contents_lines *lines, int root_fd)
-{
-    _cleanup_fd_ int fd = inside_program(root_fd, "node");
-    _cleanup_(fclose) FILE *header = NULL;
-    char version[128] = "";
-
-    if (fd < 0)
-        return;
-    header = open_text(root_fd, "usr/local/include/node/node_version.h");
-    if (!header)
-        header = open_text(root_fd, "usr/include/node/node_version.h");
-    if ((header && read_define(header, "NODE_MAJOR_VERSION", version, sizeof(version))) ||
-        contents_debian_version(root_fd, "nodejs", version, sizeof(version))) {
-        version[strspn(version, "0123456789")] = '\0';
-        contents_put(lines, "language", "node", version);
-    }
 }
 
 static void put_language(struct contents_lines *lines, const struct contents_python *python)
@@ -179,12 +149,14 @@ static void take_program(void *ctx, int folder_fd, const char *name)
         contents_put(programs->lines, "program", name, NULL);
 }
 
-/* As guest-init/main.c looks for it. */
-static bool has_zygote(int root_fd)
+/* As guest-init/main.c looks for them. */
+void contents_put_warm(struct contents_lines *lines, int root_fd, const char *name,
+                       const char *zygote)
 {
-    _cleanup_fd_ int fd = inside_open(root_fd, "usr/lib/skillvm/zygote", O_PATH | O_DIRECTORY);
+    _cleanup_fd_ int fd = inside_open(root_fd, zygote, O_PATH | O_DIRECTORY);
 
-    return fd >= 0;
+    if (fd >= 0)
+        contents_put(lines, "warm", name, NULL);
 }
 
 int contents_print(int root_fd, FILE *out, struct err *err)
@@ -202,9 +174,9 @@ int contents_print(int root_fd, FILE *out, struct err *err)
         put_language(&lines, &python);
         contents_put_python(&lines, root_fd, &python);
     }
-    if (python.minor > 0 && has_zygote(root_fd))
-        contents_put(&lines, "warm", "python", NULL);
-    put_node(&lines, root_fd);
+    if (python.minor > 0)
+        contents_put_warm(&lines, root_fd, "python", "usr/lib/skillvm/zygote");
+    contents_put_node(&lines, root_fd);
     if (lines.n > CONTENTS_LINES_MAX)
         return err_set(err, E2BIG, "the image has more than %u programs and modules",
                        CONTENTS_LINES_MAX);
@@ -248,7 +220,7 @@ struct debian {
 
 static void take_list(struct debian *debian, const char *path, bool installed)
 {
-    _cleanup_(fclose) FILE *list = open_text(debian->root_fd, path);
+    _cleanup_(contents_close_text) FILE *list = contents_open_text(debian->root_fd, path);
     struct entry entry;
 
     while (list && !debian->done && next_entry(list, installed, &entry)) {

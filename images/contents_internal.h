@@ -18,6 +18,18 @@ void contents_put(struct contents_lines *lines, const char *kind, const char *na
 void contents_each(int root_fd, const char *folder,
                    void (*take)(void *ctx, int folder_fd, const char *name), void *ctx);
 
+/* A regular file of the image, to read, or NULL. */
+FILE *contents_open_text(int root_fd, const char *path);
+/* NULL is fine. */
+void contents_close_text(FILE *file);
+
+/* That an interpreter waits in the snapshot, where the image has its zygote's folder. */
+void contents_put_warm(struct contents_lines *lines, int root_fd, const char *name,
+                       const char *zygote);
+
+/* Version and modules of the image's Node. */
+void contents_put_node(struct contents_lines *lines, int root_fd);
+
 /* The modules and packages of the image's Python. */
 void contents_put_python(struct contents_lines *lines, int root_fd,
                          const struct contents_python *python);

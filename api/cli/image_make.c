@@ -25,10 +25,12 @@
 #define ARGS_MAX 24u
 
 /* What the builder is told, with the places that it needs. */
+#define N_FILES 6u /* what builds images, in a folder of the installation */
+
 struct order {
-    char folder[PATH_MAX];   /* of the builder and what it puts into images */
-    char staging[PATH_MAX];  /* where it puts the files */
-    char paths[5][PATH_MAX]; /* of builder, tool and inputs */
+    char folder[PATH_MAX];         /* of the builder and what it puts into images */
+    char staging[PATH_MAX];        /* where it puts the files */
+    char paths[N_FILES][PATH_MAX]; /* of builder, tool and inputs */
     const char *args[ARGS_MAX];
     size_t n;
 };
@@ -42,11 +44,12 @@ static void add(struct order *order, const char *option, const char *value)
 /* Those that every image takes. 0, or -ENOENT: this installation cannot build. */
 static int prepare(const struct cli *cli, struct order *order, struct err *err)
 {
-    static const char *const files[] = {"build.sh", "image-tree", "init", "zygote", "python"};
-    static const char *const inputs[] = {"init=", "zygote=", "python="};
+    static const char *const files[N_FILES] = {"build.sh", "image-tree",  "init",
+                                               "zygote",   "zygote-node", "python"};
+    static const char *const inputs[] = {"init=", "zygote=", "zygote-node=", "python="};
 
     (void)cli_join(cli->share_dir, "images", order->folder);
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < N_FILES; i++) {
         char path[PATH_MAX];
 
         (void)cli_join(order->folder, files[i], path);
@@ -58,7 +61,7 @@ static int prepare(const struct cli *cli, struct order *order, struct err *err)
     order->args[order->n++] = "sh";
     order->args[order->n++] = order->paths[0];
     add(order, "--tool", order->paths[1]);
-    for (size_t i = 2; i < 5; i++)
+    for (size_t i = 2; i < N_FILES; i++)
         add(order, "--input", order->paths[i]);
     return 0;
 }

@@ -25,7 +25,7 @@ const struct option_rule option_rules[] = {
     {OPTION_RUN, 'm', "module", "NAME", MEMBER(module), "run this Python module of the skill"},
     {OPTION_RUN, 'c', "code", "CODE", MEMBER(code),
      "run this code in place of a skill; - reads it from standard input"},
-    {OPTION_RUN | OPTION_LANG, 0, "lang", "python|bash|shell", MEMBER(lang),
+    {OPTION_RUN | OPTION_LANG, 0, "lang", "python|bash|shell|node", MEMBER(lang),
      "what code is in (by its file's name or its first line, else python)"},
     {OPTION_RUN, 0, "image", "NAME", MEMBER(image),
      "the image to run it in (the skill's own, else the smallest that has what it needs)"},

@@ -34,7 +34,7 @@ enum option_kind {
     OPTION_GLOBAL = 1u << 15,     /* every command takes these: which daemon */
     OPTION_HELP = 1u << 16,       /* and -h, --help */
     OPTION_REPLACE = 1u << 17,    /* --replace */
-    OPTION_LANG = 1u << 18,       /* --lang python|bash|shell */
+    OPTION_LANG = 1u << 18,       /* --lang python|bash|shell|node */
     OPTION_DAEMON = 1u << 19,     /* --listen ADDRESS, --config FILE */
     OPTION_OFFLINE = 1u << 31     /* none: the command needs no daemon */
 };

@@ -40,6 +40,13 @@ static const char main_sh[] =
     "name=$(jq -r '.name // \"world\"')\n"
     "jq -n --arg name \"$name\" '{greeting: \"Hello, \\($name)!\"}' >\"$SANDBOX_OUTPUT\"\n";
 
+static const char main_js[] =
+    "const fs = require('fs');\n"
+    "\n"
+    "const request = JSON.parse(fs.readFileSync(0, 'utf8'));\n"
+    "const answer = { greeting: `Hello, ${request.name ?? 'world'}!` };\n"
+    "fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(answer));\n";
+
 static const char test_json[] = "{\n"
                                 "  \"input\": {\"name\": \"Ada\"},\n"
                                 "  \"expect\": {\"output\": {\"greeting\": \"Hello, Ada!\"}}\n"
@@ -49,7 +56,8 @@ static const struct language {
     const char *name;
     const char *file;
     const char *text;
-} languages[] = {{"python", "main.py", main_py}, {"bash", "main.sh", main_sh}};
+} languages[] = {
+    {"python", "main.py", main_py}, {"node", "main.js", main_js}, {"bash", "main.sh", main_sh}};
 
 int skill_print_paths(const struct options *options, char *const *paths, int n)
 {

@@ -115,11 +115,11 @@ const struct verb skill_verbs[] = {
     },
     {
         .name = "init",
-        .args = "NAME [--lang python|bash]",
+        .args = "NAME [--lang python|bash|node]",
         .summary = "begin a new one",
         .text =
-            "Makes the folder NAME with a SKILL.md, a main.py or main.sh, and a test of it, "
-            "all of which work as they are.",
+            "Makes the folder NAME with a SKILL.md, a main.py, main.sh or main.js, and a test "
+            "of it, all of which work as they are.",
         .examples = "skill init my-skill && skillvm skill test my-skill\n"
                     "skill init my-script --lang bash\n",
         .options = OPTION_FORMAT | OPTION_LANG | OPTION_OFFLINE,

@@ -18,7 +18,7 @@
 static const struct {
     const char *lang;
     const char *script;
-} scripts[] = {{"python", "main.py"}, {"bash", "main.sh"}};
+} scripts[] = {{"python", "main.py"}, {"bash", "main.sh"}, {"node", "main.js"}};
 
 static const char *script_of(const char *lang)
 {
@@ -29,13 +29,36 @@ static const char *script_of(const char *lang)
     return NULL;
 }
 
+/* Whether a statement begins with the word; not a call or a longer word. */
+static bool begins_statement(const char *line, size_t len, const char *word)
+{
+    size_t n = strlen(word);
+
+    return len > n && memcmp(line, word, n) == 0 && memchr(" \t\"'{*", line[n], 6);
+}
+
+/* Whether a line of JavaScript begins as only an ES module's may. */
+static bool is_es_module(const char *text, size_t len)
+{
+    while (len > 0) {
+        const char *end = memchr(text, '\n', len);
+        size_t n = end ? (size_t)(end - text) + 1 : len;
+
+        if (begins_statement(text, n, "import") || begins_statement(text, n, "export"))
+            return true;
+        text += n;
+        len -= n;
+    }
+    return false;
+}
+
 int code_check_language(const struct language *language, const char *what,
                         const char **ret_lang, struct err *err)
 {
     const struct names_shown shown = names_shown(what);
 
     if (!language)
-        return err_set(err, EINVAL, "%s: its language is unknown; code is python or bash",
+        return err_set(err, EINVAL, "%s: its language is unknown; code is python, bash or node",
                        shown.text);
     if (!script_of(language->lang))
         return err_set(err, EINVAL,
@@ -54,8 +77,8 @@ int code_language(const char *name, const char *text, size_t len, const char **r
         language = language_of_name(name);
         if (!language)
             return err_set(err, EINVAL,
-                           "\"lang\": \"%s\" is no language that is known; code is python or "
-                           "bash",
+                           "\"lang\": \"%s\" is no language that is known; code is python, "
+                           "bash or node",
                            names_shown(name).text);
     } else if (!language) {
         language = language_of_name("python");
@@ -79,7 +102,8 @@ static int keep_tar(const char *lang, const char *text, size_t len, int tar_fd,
                     char ret_digest[SHA256_HEX_SIZE])
 {
     _cleanup_buf_ struct buf tar = buf_init(CODE_BYTES_MAX + CODE_TAR_EXTRA);
-    int r = write_tar(script_of(lang), text, len, &tar);
+    bool is_module = strcmp(lang, "node") == 0 && is_es_module(text, len);
+    int r = write_tar(is_module ? "main.mjs" : script_of(lang), text, len, &tar);
 
     if (r < 0)
         return r;

@@ -34,7 +34,8 @@ int code_language(const char *name, const char *text, size_t len, const char **r
 
 /*
  * Writes the canonical tar of code (UTF-8 without NUL) to tar_fd, an empty file, and gives what
- * skill_archive_reload() gives for it. lang is "python" or "bash". 0; -EFBIG; -ENOMEM; -errno.
+ * skill_archive_reload() gives for it. lang is "python", "bash" or "node"; code of the
+ * last that imports or exports is an ES module, main.mjs. 0; -EFBIG; -ENOMEM; -errno.
  * The caller finishes both on success.
  */
 int code_make_skill(const char *lang, const char *text, size_t len, int tar_fd,

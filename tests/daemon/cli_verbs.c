@@ -82,8 +82,10 @@ static void skills_come_and_go(void **state)
     expect(s, "skill init script --lang bash -o json", 0,
            "[\"script/SKILL.md\",\"script/main.sh\",\"script/tests/greeting.json\"]\n");
     expect(s, "skill lint script --strict", 0, "script is a good skill");
+    expect(s, "skill init scripted --lang node", 0,
+           "made scripted/SKILL.md, scripted/main.js and");
     expect(s, "skill init other --lang ruby", 2,
-           "--lang is python, bash or shell, not \"ruby\"");
+           "--lang is python, bash, shell or node, not \"ruby\"");
     expect(s, "version && test ! -e other", 0, "");
     expect(s, "skill init fresh", 125, "cannot make the folder fresh");
     expect(s, "skill init Not--Good", 2, "single hyphens");
@@ -312,7 +314,7 @@ static void a_test_that_is_none_is_refused(void **state)
     write_test(s, "[]");
     expect(s, "skill test tested", 125, "tests/one.json: a test is an object");
     write_test(s, "{\"expected\": {}}");
-    expect(s, "skill test tested", 125, "there is no \"expected\" in a test, but input args");
+    expect(s, "skill test tested", 125, "there is no \"expected\" in a test, but input stdin");
     write_test(s, "{\"expect\": {\"outptu\": 1}}");
     expect(s, "skill test tested", 125, "\"expect\" has \"outptu\", but takes output");
     write_test(s, "{\"files\": {\"x\": \"../../secret\"}}");

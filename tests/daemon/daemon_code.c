@@ -176,7 +176,7 @@ static void what_is_no_code_is_refused(void **state)
         {"{\"skill\":\"demo\",\"lang\":\"python\"}", "\\\"lang\\\" is of \\\"code\\\""},
         {"{\"code\":\"x\",\"lang\":\"cobol\"}", "no language that is known"},
         {"{\"code\":\"x\",\"lang\":\"typescript\"}", "TypeScript, which does not run here"},
-        {"{\"code\":\"x\",\"lang\":\"node\"}", "write it in Python or bash"},
+        {"{\"code\":\"x\",\"lang\":\"lua\"}", "write it in Python or bash"},
         {"{\"code\":\"#!/usr/bin/env -S ruby -w\\nx\"}", "in Ruby"},
         {"{\"code\":\"x\",\"lang\":[]}", "\\\"lang\\\" must be a string"},
         {"{\"code\":\"x\",\"code\":\"y\"}", "twice"},
@@ -262,7 +262,8 @@ static void code_that_waits_counts(void **state)
 static void a_tool_runs_code(void **state)
 {
     static const char *const shapes[][2] = {
-        {"/v1/tools", "\"name\":\"run_code\",\"description\":\"Runs a Python or bash script "},
+        {"/v1/tools",
+         "\"name\":\"run_code\",\"description\":\"Runs a Python, bash or JavaScript"},
         {"/v1/tools?format=anthropic", "\"input_schema\":{\"type\":\"object\",\"properties\":"
                                        "{\"code\":{\"type\":\"string\","},
         {"/v1/tools?format=mcp", "{\"tools\":[{\"name\":\"run_code\","},
@@ -372,7 +373,8 @@ static void the_command_line_runs_code(void **state)
     skillvm("run --code x demo", 2, "give --code or \"demo\", not both");
     skillvm("run --code x --script a.py", 2, "--script is for skills");
     skillvm("run --code x --module a", 2, "--module is for skills");
-    skillvm("run --code x --lang perl", 2, "--lang is python, bash or shell, not \"perl\"");
+    skillvm("run --code x --lang perl", 2,
+            "--lang is python, bash, shell or node, not \"perl\"");
     skillvm("run --code - --input -", 2, "cannot both be read from standard input");
     skillvm("run --code ''", 125, "\"code\" must be a string that is not empty");
     skillvm("run demo --lang python", 125, "\"demo\" is no script");
@@ -397,7 +399,9 @@ static void the_command_line_runs_scripts(void **state)
         {"a.ts", "let a: number\n", NULL, "a.ts is in TypeScript, which does not run here"},
         {"a.rb", "puts 1\n", NULL, "a.rb is in Ruby"},
         {"a.go", "package main\n", NULL, "a.go is in Go"},
-        {"a.js", "1\n", NULL, "a.js is in JavaScript"},
+        {"a.js", "1\n", "main.js", NULL},
+        {"a.cjs", "exports.a = 1\n", "main.js", NULL},
+        {"a.mjs", "import 'fs'\n", "main.mjs", NULL},
         {"perly", "#!/usr/bin/perl\n1;\n", NULL, "perly is in Perl"},
         {"odd", "#!/opt/odd\n", NULL, "odd: its language is unknown"},
         {"latin.py", "# \xe4\n", NULL, "latin.py: code is text in UTF-8"},

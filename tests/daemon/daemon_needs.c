@@ -63,6 +63,15 @@ static void push_and_validate_warn(void **state)
     free(tar);
 }
 
+/* Where no image that may be taken has Node, what to do is said. */
+static void a_language_without_an_image_is_refused(void **state)
+{
+    static const char code[] = "{\"code\":\"x\",\"lang\":\"node\"}";
+
+    expect(harness_run(*state, code), 400, "the image \\\"python\\\" does not run node");
+    expect(harness_run(*state, code), 400, "--target image-node");
+}
+
 static void inspection_tells_where_things_are_from(void **state)
 {
     expect(push(*state, "seen", "import json, yaml, gone\n"), 201, "gone");
@@ -129,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(push_and_validate_warn),
+        cmocka_unit_test(a_language_without_an_image_is_refused),
         cmocka_unit_test(inspection_tells_where_things_are_from),
         cmocka_unit_test(results_say_why),
         cmocka_unit_test(without_a_list),

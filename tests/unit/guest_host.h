@@ -50,10 +50,10 @@ static inline void guest_main(const struct tree *root, int conn)
                                     .python = PYTHON,
                                     .bash = "/bin/bash",
                                     .node = "/nonexistent",
-                                    .zygote_dir = getenv("SKILLVM_TEST_ZYGOTE")};
-    struct zygote zygote = ZYGOTE_NONE;
+                                    .zygote_dirs = {getenv("SKILLVM_TEST_ZYGOTE")}};
+    struct zygote zygotes[RUN_LANGS] = {[0 ... RUN_LANGS - 1] = ZYGOTE_NONE};
     struct sandbox sandbox;
-    struct server server = {.sandbox = &sandbox, .zygote = &zygote};
+    struct server server = {.sandbox = &sandbox, .zygotes = zygotes};
     struct err err = {0};
     enum server_end end;
     sigset_t chld;
@@ -66,11 +66,11 @@ static inline void guest_main(const struct tree *root, int conn)
     server.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
     if (sandbox_open(&sandbox, &config, &err) < 0)
         _exit(3);
-    if (config.zygote_dir && access(PYTHON, X_OK) == 0 &&
-        zygote_start(&sandbox, 60000, &zygote, &err) < 0)
+    if (config.zygote_dirs[RUN_LANG_PYTHON] && access(PYTHON, X_OK) == 0 &&
+        zygote_start(&sandbox, RUN_LANG_PYTHON, 60000, &zygotes[RUN_LANG_PYTHON], &err) < 0)
         _exit(4);
     end = server_serve(&server, conn, &err);
-    zygote_stop(&zygote);
+    zygote_stop(&zygotes[RUN_LANG_PYTHON]);
     sandbox_close(&sandbox);
     _exit(end == SERVER_SPENT ? 0 : 2);
 }

@@ -92,7 +92,7 @@ static void what_does_not_run_is_named(void **state)
         {"typescript", "x",
          "the code is in TypeScript, which does not run here; write it in "
          "Python or bash"},
-        {"node", "x", "in JavaScript"},
+        {"lua", "x", "in Lua"},
         {NULL, "#!/usr/bin/perl", "in Perl"},
         {"brainfuck", "#!/bin/sh", "\"lang\": \"brainfuck\" is no language"},
         {"", "x", "no language"},
@@ -151,6 +151,41 @@ static void code_is_a_canonical_skill(void **state)
     fd_close(&out);
 }
 
+static void what_imports_is_an_es_module(void **state)
+{
+    static const char *const cases[][2] = {
+        {"import fs from 'fs'", "main.mjs"},
+        {"// x\nimport 'fs'\n", "main.mjs"},
+        {"import{a} from 'b'", "main.mjs"},
+        {"import* as a from 'b'", "main.mjs"},
+        {"x\r\nexport default 1", "main.mjs"},
+        {"export{}", "main.mjs"},
+        {"import('fs').then(f)", "main.js"},
+        {"import.meta", "main.js"},
+        {"important\n  import a", "main.js"},
+        {"exports.a = 1\nmodule.exports = 2", "main.js"},
+        {"import", "main.js"},
+        {"const a = require('a')\nx = 'import a'", "main.js"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct skill_archive archive = {0};
+        struct skill skill = {0};
+        struct skill_entry entry = {0};
+        int fd;
+
+        make("node", cases[i][0], strlen(cases[i][0]), &archive, &skill, &fd);
+        assert_int_equal(skill_entry_resolve(&skill, &archive, NULL, NULL, &entry, NULL), 0);
+        assert_string_equal(entry.entry, cases[i][1]);
+        assert_string_equal(entry.lang, "node");
+        skill_entry_finish(&entry);
+        skill_finish(&skill);
+        skill_archive_finish(&archive);
+        fd_close(&fd);
+    }
+}
+
 static void the_same_code_has_the_same_digest(void **state)
 {
     struct skill_archive archives[4] = {0};
@@ -203,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_first_line_tells_the_language),
         cmocka_unit_test(what_does_not_run_is_named),
         cmocka_unit_test(code_is_a_canonical_skill),
+        cmocka_unit_test(what_imports_is_an_es_module),
         cmocka_unit_test(the_same_code_has_the_same_digest),
         cmocka_unit_test(code_is_bounded),
     };

@@ -301,12 +301,30 @@ int intake_entry(const struct skill *skill, const struct skill_archive *archive,
     return skill_entry_resolve(&asked, archive, request->script, request->module, ret, err);
 }
 
+/* Python and bash our images all have; for Node there is one that may not be built. */
+static int check_node(const struct image_listed *image, const char *lang, struct err *err)
+{
+    if (strcmp(lang, "node") != 0 || !image->manifest.known ||
+        image_manifest_runs(&image->manifest, lang))
+        return 0;
+    return err_set(
+        err, EINVAL,
+        "the image \"%s\" does not run node: use one that does (\"image: node\"), "
+        "which `cmake --build build --target image-node` makes and skillvmd finds when "
+        "it starts",
+        image->name);
+}
+
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct skill_entry *entry, struct execution *e, struct err *err)
 {
-    int r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd,
-                          archive, entry, e->profile, err);
+    int r = check_node(&d->images.known.list[e->image.place], entry->lang, err);
+
+    if (r < 0)
+        return r;
+    r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd, archive,
+                      entry, e->profile, err);
     if (r < 0)
         return r;
     if (choose_network(d, skill, request, e) < 0)

@@ -26,6 +26,7 @@ SUITES = {
         "cases_lifetime",
         "cases_linux",
         "cases_network",
+        "cases_node",
         "cases_profiles",
         "cases_egress",
     ),

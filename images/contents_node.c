@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The image's Node: which it is, and the modules that came with packages. */
+#include "images/contents_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "images/inside.h"
+
+CLEANUP_WITH(FILE *, contents_close_text)
+
+static bool read_define(FILE *file, const char *name, char *ret, size_t size)
+{
+    char line[256], key[64], value[64];
+
+    for (int i = 0; i < 200 && fgets(line, sizeof(line), file); i++) {
+        if (sscanf(line, "#define %63s %63s", key, value) == 2 && strcmp(key, name) == 0) {
+            (void)snprintf(ret, size, "%s", value);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The header that Node's own archives have says which it is, and so does Debian's package. */
+static bool put_version(struct contents_lines *lines, int root_fd)
+{
+    _cleanup_fd_ int fd = inside_program(root_fd, "node");
+    _cleanup_(contents_close_text) FILE *header = NULL;
+    char version[128] = "";
+
+    if (fd < 0)
+        return false;
+    header = contents_open_text(root_fd, "usr/local/include/node/node_version.h");
+    if (!header)
+        header = contents_open_text(root_fd, "usr/include/node/node_version.h");
+    if ((header && read_define(header, "NODE_MAJOR_VERSION", version, sizeof(version))) ||
+        contents_debian_version(root_fd, "nodejs", version, sizeof(version))) {
+        version[strspn(version, "0123456789")] = '\0';
+        contents_put(lines, "language", "node", version);
+    }
+    return true;
+}
+
+struct modules {
+    struct contents_lines *lines;
+    int root_fd;
+    const char *folder;
+    const char *scope; /* "", or "@SCOPE/" */
+};
+
+static bool is_there(int root_fd, const char *path, mode_t kind)
+{
+    _cleanup_fd_ int fd = inside_open(root_fd, path, O_PATH);
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == kind;
+}
+
+/* One is a folder that says what it is, or a file. */
+static void take_module(void *ctx, int folder_fd, const char *file)
+{
+    const struct modules *m = ctx;
+    size_t n = strlen(file);
+    char name[2 * NAME_MAX + 2], path[PATH_MAX];
+
+    (void)folder_fd;
+    (void)snprintf(name, sizeof(name), "%s%s", m->scope, file);
+    (void)snprintf(path, sizeof(path), "%s/%s/package.json", m->folder, name);
+    if (is_there(m->root_fd, path, S_IFREG)) {
+        contents_put(m->lines, "node", name, NULL);
+    } else if (n > 3 && strcmp(file + n - 3, ".js") == 0 && !*m->scope) {
+        name[n - 3] = '\0';
+        contents_put(m->lines, "node", name, NULL);
+    }
+}
+
+static void take_scope(void *ctx, int folder_fd, const char *file)
+{
+    struct modules m = *(const struct modules *)ctx;
+    char scope[NAME_MAX + 2], path[PATH_MAX];
+
+    (void)folder_fd;
+    if (file[0] != '@')
+        return;
+    (void)snprintf(scope, sizeof(scope), "%s/", file);
+    (void)snprintf(path, sizeof(path), "%s/%s", m.folder, file);
+    m.scope = scope;
+    contents_each(m.root_fd, path, take_module, &m);
+}
+
+void contents_put_node(struct contents_lines *lines, int root_fd)
+{
+    /* Debian's, and what `npm install --global` fills. */
+    static const char *const folders[] = {"usr/share/nodejs", "usr/lib/x86_64-linux-gnu/nodejs",
+                                          "usr/lib/node_modules", "usr/local/lib/node_modules"};
+    const size_t n = sizeof(folders) / sizeof(folders[0]);
+
+    if (!put_version(lines, root_fd))
+        return;
+    contents_put_warm(lines, root_fd, "node", "usr/lib/skillvm/zygote-node");
+    for (size_t i = 0; i < n; i++) {
+        struct modules modules = {lines, root_fd, folders[i], ""};
+
+        contents_each(root_fd, folders[i], take_module, &modules);
+        contents_each(root_fd, folders[i], take_scope, &modules);
+    }
+}

@@ -28,7 +28,7 @@ def names(*folders):
 frozen = {name for name in sys.stdlib_module_names if importlib.machinery.FrozenImporter.find_spec(name)}
 standard = (names(library, f"{library}/lib-dynload") | set(sys.builtin_module_names) | frozen) & (
     set(sys.stdlib_module_names) | set(sys.builtin_module_names))
-print(f"language python {sys.version_info[0]}.{sys.version_info[1]}")
+print("language python {}.{}.{}".format(*sys.version_info[:3]))
 for found in importlib.metadata.distributions(path=[packages]):
     print("package", re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower(), found.version)
 for name in standard:

@@ -19,7 +19,9 @@ size_t image_name_length(const char *text)
 
 static int take_language(struct image_manifest *manifest, const char *text)
 {
-    return sscanf(text, "python 3.%u", &manifest->python_minor) == 1 ? 0 : -EINVAL;
+    return sscanf(text, "python 3.%u.%u", &manifest->python_minor, &manifest->python_micro) >= 1
+               ? 0
+               : -EINVAL;
 }
 
 /* Kinds that a later version lists are passed over. */

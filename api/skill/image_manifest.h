@@ -24,6 +24,7 @@ struct image_manifest {
     bool known;
     char name[IMAGE_NAME_SIZE];    /* of the image */
     unsigned python_minor;         /* of Python 3; 0: there is none */
+    unsigned python_micro;         /* 0 also where it is not listed */
     struct skill_strings standard; /* first names of the standard library, sorted, as all */
     struct skill_strings modules;  /* of packages */
     struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */

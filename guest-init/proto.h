@@ -14,6 +14,7 @@
  *   G READY      as soon as the connection is accepted
  *   H WAKE       wall clock and entropy: nothing of the user's runs before it is applied
  *   H RUN        what to run (fields below)
+ *   H PACKAGES*  where RUN says so: what is below /sandbox/packages, as SKILL
  *   H SKILL*     the skill as one tar stream (ustar with pax path/linkpath/size records),
  *                in chunks; an empty frame ends it
  *   H INPUT*     the input JSON in chunks; an empty frame ends it
@@ -54,6 +55,7 @@ enum proto_type {
     PROTO_INPUT = 0x04,
     PROTO_FILES_IN = 0x05,
     PROTO_CANCEL = 0x06, /* empty */
+    PROTO_PACKAGES = 0x08,
     PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
 
     /* guest to host */
@@ -93,6 +95,7 @@ enum proto_field {
     PROTO_F_OUTPUT_BYTES = 12, /* u64: largest output.json collected */
     PROTO_F_INSTRUCTIONS = 13, /* SKILL_INSTRUCTIONS: the body of SKILL.md */
     PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
+    PROTO_F_PACKAGES = 15,     /* u8, 1: PACKAGES comes before SKILL */
 };
 
 enum proto_mode {

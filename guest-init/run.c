@@ -119,6 +119,17 @@ static int decode_u32(const uint8_t *value, uint32_t len, uint32_t *ret_value)
     return 0;
 }
 
+static int decode_flag(const uint8_t *value, uint32_t len, bool *ret_flag)
+{
+    uint64_t flag;
+    int r = decode_number(value, len, 1, &flag);
+
+    if (r < 0)
+        return r;
+    *ret_flag = flag == 1;
+    return flag > 1 ? -EINVAL : 0;
+}
+
 static int decode_lang(const uint8_t *value, uint32_t len, enum run_lang *ret_lang)
 {
     static const char *const names[] = {
@@ -187,6 +198,8 @@ static int decode_field(struct run *run, uint16_t tag, const uint8_t *value, uin
         return decode_text(value, len, &run->instructions);
     case PROTO_F_SKILL_NAME:
         return decode_text(value, len, &run->skill_name);
+    case PROTO_F_PACKAGES:
+        return decode_flag(value, len, &run->has_packages);
     default:
         return 0;
     }

@@ -6,6 +6,7 @@
 #ifndef SKILLVM_GUEST_RUN_H
 #define SKILLVM_GUEST_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,7 @@ struct run {
     uint64_t output_bytes;
     uint32_t pids_max;
     uint32_t files_max;
+    bool has_packages; /* they come before the skill */
 };
 
 /*

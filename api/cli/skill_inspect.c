@@ -6,6 +6,7 @@
 #include "api/cli/table.h"
 #include "api/client/skillvm.h"
 #include "api/skill/needs.h"
+#include "api/wheels/layer.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 
@@ -29,6 +30,44 @@ int skill_image(const struct skill *skill, struct image_manifest *ret, struct er
     if (r == 0 && !ret->known)
         r = image_manifest_read(here.share_dir, "python", ret, err);
     return r;
+}
+
+static int spool_grow(void *ctx, uint64_t bytes, struct err *err)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)err;
+    return 0;
+}
+
+static int temporary(void *ctx)
+{
+    int fd = memfd_create("wheel", MFD_CLOEXEC);
+
+    (void)ctx;
+    return fd < 0 ? -errno : fd;
+}
+
+int skill_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                   const struct image_manifest *image, struct wheels_layer *ret_layer,
+                   struct image_manifest *ret_brought, struct err *err)
+{
+    _cleanup_fd_ int unpacked = temporary(NULL), layer = temporary(NULL);
+    const struct archive_spool spool = {unpacked, spool_grow, NULL};
+    const struct wheels wheels = {.tar_fd = tar_fd,
+                                  .archive = archive,
+                                  .skill = skill,
+                                  .image = image,
+                                  .wheelhouse = "",
+                                  .limits = &wheels_limits_default,
+                                  .spool = &spool,
+                                  .temporary = temporary,
+                                  .layer_fd = layer};
+    int r = unpacked < 0 || layer < 0
+                ? err_set_errno(err, errno, "cannot make an anonymous file")
+                : wheels_prepare(&wheels, ret_layer, &skill->warnings, err);
+
+    return r < 0 || !ret_layer->digest[0] ? r : layer_look(layer, ret_brought, err);
 }
 
 /* One row for each thing of a list. */
@@ -59,6 +98,22 @@ static void add_rows(struct table *table, const cJSON *json, const char *list, c
     }
 }
 
+/* What it gets for what it requires. */
+static void add_packages(struct table *table, const cJSON *json)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, verbs_member(json, "packages")) {
+        const char *file = verbs_text(item, "file");
+        char name[320];
+
+        (void)snprintf(name, sizeof(name), "%s %s", verbs_text(item, "name"),
+                       verbs_text(item, "version"));
+        table_add(table, (const char *const[]){"resolved", name, verbs_text(item, "from"),
+                                               file ? file : ""});
+    }
+}
+
 static void print_inspection(const cJSON *json)
 {
     static const struct {
@@ -74,6 +129,7 @@ static void print_inspection(const cJSON *json)
     struct table table = table_begin(header, 4);
     const cJSON *warning;
 
+    add_packages(&table, json);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         add_rows(&table, json, lists[i].list, lists[i].what, lists[i].key);
     (void)table_end(&table, 0);
@@ -95,6 +151,8 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
     __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
     __attribute__((cleanup(skill_finish))) struct skill skill = {0};
     _cleanup_image_manifest_ struct image_manifest image = {0};
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    _cleanup_wheels_layer_ struct wheels_layer layer = {.bytes = 0};
     _cleanup_needs_ struct needs needs = {0};
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     struct json_writer w = json_writer_init(INSPECTION_MAX);
@@ -107,12 +165,17 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
     r = skill_image(&skill, &image, err);
     if (r < 0)
         return r;
+    r = skill_packages(tar, &archive, &skill, &image, &layer, &brought, err);
+    if (r < 0)
+        return r;
+    image.brought = &brought;
     r = needs_read(tar, &archive, &skill, &image, &needs, err);
     if (r < 0)
         return r;
     json_write_open(&w, NULL, '{');
     json_write_string(&w, "name", skill.name);
     json_write_string(&w, "version", skill.version);
+    wheels_write_packages(layer.packages, &w);
     needs_write(&needs, &w);
     json_write_close(&w, '}');
     if (json_writer_end(&w, &text) < 0 || !buf_cstr(&text))

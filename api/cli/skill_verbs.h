@@ -6,6 +6,7 @@
 #include "api/cli/verbs.h"
 #include "api/skill/archive.h"
 #include "api/skill/image_manifest.h"
+#include "api/wheels/wheels.h"
 
 int skill_push(const struct cli *cli, const struct options *options);
 int skill_list(const struct cli *cli, const struct options *options);
@@ -30,5 +31,12 @@ int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
  * finish, or -errno.
  */
 int skill_image(const struct skill *skill, struct image_manifest *ret, struct err *err);
+/*
+ * The packages that a skill in the canonical tar in tar_fd gets of its own wheels, with the
+ * warnings of that, and what they bring. 0 with both the caller's to finish, or -errno.
+ */
+int skill_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                   const struct image_manifest *image, struct wheels_layer *ret_layer,
+                   struct image_manifest *ret_brought, struct err *err);
 
 #endif

@@ -25,7 +25,7 @@ struct archive_limits {
     uint32_t ratio;          /* expanded : archive, from 1 MiB expanded on */
 };
 
-/* 50 MiB, 50 MiB, 500 entries, 100:1. */
+/* 100 MiB, 100 MiB, 20,000 entries, 100:1. */
 extern const struct archive_limits archive_limits_default;
 
 enum archive_entry_type {

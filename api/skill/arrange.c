@@ -292,7 +292,6 @@ int ingest_write(struct ingest *in, struct err *err)
     return result;
 }
 
-
 int ingest_arrange(struct ingest *in, struct err *err)
 {
     static int (*const steps[])(struct ingest * in, struct err * err) = {

@@ -29,6 +29,7 @@ struct image_manifest {
     struct skill_strings modules;  /* of packages */
     struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */
     struct skill_strings programs;
+    const struct image_manifest *brought; /* borrowed: by a skill's packages; NULL: nothing */
 };
 
 /*

@@ -83,8 +83,8 @@ static int keep(struct ingest *in, const char *data, size_t len, struct err *err
     return result < 0 ? err_set_errno(err, -result, "cannot spool the archive") : 0;
 }
 
-int ingest_add_file(struct ingest *in, const struct archive_entry_info *entry,
-                    const void *data, struct err *err)
+int ingest_add_file(struct ingest *in, const struct archive_entry_info *entry, const void *data,
+                    struct err *err)
 {
     struct archive_entry_info placed = *entry;
     int result;
@@ -206,6 +206,7 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
             continue;
         if (status < ARCHIVE_WARN)
             return explain(a, source, "the archive is damaged", err);
+        source_count_entry(source);
         if (++seen > in->limits->entries)
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);

@@ -13,8 +13,8 @@ struct ingest {
     const struct archive_limits *limits; /* borrowed */
     const struct archive_spool *spool;   /* borrowed; NULL: spool_fd is its own */
     int spool_fd;
-    int tar_fd;             /* of who judges */
-    uint64_t archive_bytes; /* of all archives that were read */
+    int tar_fd;                   /* of who judges */
+    uint64_t archive_bytes;       /* of all archives that were read */
     struct skill_archive archive; /* in the archive's order; hard links have a target */
 };
 
@@ -48,8 +48,8 @@ int ingest_grow(const struct ingest *in, uint64_t bytes, struct err *err);
 int ingest_read_content(const struct ingest *in, uint64_t offset, void *data, size_t len,
                         struct err *err);
 /* Adds a file that is not out of an archive to list and spool. As of ingest_add, or -errno. */
-int ingest_add_file(struct ingest *in, const struct archive_entry_info *entry,
-                    const void *data, struct err *err);
+int ingest_add_file(struct ingest *in, const struct archive_entry_info *entry, const void *data,
+                    struct err *err);
 /* Adds a copy of *entry. 0, -EFBIG over the limit of entries, or -ENOMEM. */
 int ingest_add(struct ingest *in, const struct archive_entry_info *entry, struct err *err);
 

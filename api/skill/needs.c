@@ -230,10 +230,14 @@ static const char *find_elsewhere(const struct needs_reader *r, const char *modu
 
 static enum needs_from module_from(const struct needs_reader *r, const char *module)
 {
+    const struct image_manifest *brought = r->manifest->brought;
+
     if (!r->manifest->known)
         return NEEDS_UNKNOWN;
     if (image_manifest_has(&r->manifest->standard, module) || strcmp(module, "__main__") == 0)
         return NEEDS_STANDARD;
+    if (brought && image_manifest_has(&brought->modules, module))
+        return NEEDS_OWN;
     return image_manifest_has(&r->manifest->modules, module) ? NEEDS_IMAGE : NEEDS_MISSING;
 }
 
@@ -278,6 +282,8 @@ enum needs_from needs_program_from(const struct needs_reader *r, const char *nam
         return NEEDS_UNKNOWN;
     if (image_manifest_has(&r->manifest->programs, name))
         return NEEDS_IMAGE;
+    if (r->manifest->brought && image_manifest_has(&r->manifest->brought->programs, name))
+        return NEEDS_OWN;
     return has_file(r, name) ? NEEDS_OWN : NEEDS_MISSING;
 }
 

@@ -106,6 +106,14 @@ static bool is_own(const struct needs_reader *r, const char *name)
     return false;
 }
 
+/* Whether a wheel of it was chosen for the skill. */
+static bool is_brought(const struct needs_reader *r, const char *name)
+{
+    const struct image_manifest *brought = r->manifest->brought;
+
+    return brought && image_manifest_package(brought, name);
+}
+
 /* "Name[extra]>=1.0; marker" as PEP 508 has it; what does not begin with a name is none. */
 static int add_requirement(struct needs_reader *r, const char *file, unsigned line,
                            struct part part)
@@ -138,7 +146,7 @@ static int add_requirement(struct needs_reader *r, const char *file, unsigned li
     item.detail = detail[0] ? detail : NULL;
     if (!r->manifest->known)
         item.from = NEEDS_UNKNOWN;
-    else if (is_own(r, name))
+    else if (is_own(r, name) || is_brought(r, name))
         item.from = NEEDS_OWN;
     else
         item.from = image_manifest_package(r->manifest, name) ? NEEDS_IMAGE : NEEDS_MISSING;

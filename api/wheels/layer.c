@@ -15,9 +15,9 @@
 #define SCRIPT_LINE_MAX 256u
 #define PYTHON_LINE     "#!/usr/bin/python3\n"
 /* Of a file whose first line is written anew. */
-#define SCRIPT_MAX (1u << 20)
+#define SCRIPT_MAX       (1u << 20)
 #define ENTRIES_TEXT_MAX (64u * 1024)
-#define COMMANDS_MAX 256u /* of a wheel */
+#define COMMANDS_MAX     256u /* of a wheel */
 
 struct layer {
     struct ingest in;
@@ -141,8 +141,8 @@ static int add_command(struct layer *layer, char *line, struct err *err)
         .path = path, .type = ARCHIVE_ENTRY_FILE, .executable = true};
     int n;
 
-    if (sscanf(line, " %128[A-Za-z0-9._-] = %128[A-Za-z0-9_.] : %128[A-Za-z0-9_.]", name, module,
-               object) != 3 ||
+    if (sscanf(line, " %128[A-Za-z0-9._-] = %128[A-Za-z0-9_.] : %128[A-Za-z0-9_.]", name,
+               module, object) != 3 ||
         name[0] == '.')
         return 0;
     n = snprintf(text, sizeof(text),
@@ -212,23 +212,30 @@ static int settle_entry(struct layer *layer, size_t at, struct err *err)
                : 0;
 }
 
+/* Leaves out what an installer does. */
+static void drop_unplaced(struct skill_archive *archive, size_t from)
+{
+    char place[NAMES_PATH_MAX + 5];
+    size_t kept = from;
+
+    for (size_t i = from; i < archive->n_entries; i++) {
+        if (find_place(&archive->entries[i], place))
+            archive->entries[kept++] = archive->entries[i];
+        else
+            skill_archive_entry_finish(&archive->entries[i]);
+    }
+    archive->n_entries = kept;
+}
+
 int layer_add(struct layer *layer, int fd, const char *file, struct err *err)
 {
     struct skill_archive *archive = &layer->in.archive;
-    size_t from = archive->n_entries, end, kept = from;
-    char place[NAMES_PATH_MAX + 5];
+    size_t from = archive->n_entries, end;
     int r = ingest_read_more(&layer->in, fd, err);
 
+    drop_unplaced(archive, from);
+    /* Programs that are made for it come behind. */
     end = archive->n_entries;
-    for (size_t i = from; r == 0 && i < end; i++) {
-        if (find_place(&archive->entries[i], place)) {
-            archive->entries[kept++] = archive->entries[i];
-            continue;
-        }
-        skill_archive_entry_finish(&archive->entries[i]);
-    }
-    if (r == 0)
-        archive->n_entries = end = kept;
     for (size_t i = from; r == 0 && i < end; i++)
         r = settle_entry(layer, i, err);
     if (r < 0)
@@ -273,8 +280,9 @@ int layer_write(struct layer *layer, int tar_fd, char ret_digest[SHA256_HEX_SIZE
     in->tar_fd = tar_fd;
     merge(&in->archive);
     r = ingest_arrange(in, err);
-    if (r == 0)
-        r = ingest_write(in, err);
+    if (r < 0)
+        return r == -ENOMEM ? err_no_memory(err) : r;
+    r = ingest_write(in, err);
     if (r < 0)
         return r == -ENOMEM ? err_no_memory(err) : r;
     memcpy(ret_digest, in->archive.digest, SHA256_HEX_SIZE);

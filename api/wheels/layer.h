@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What chosen wheels hold, as one canonical tar, in the places where an installer would put it:
- * a folder for sys.path with programs in bin. Nothing is run, and no entry becomes a path on the
- * host.
+ * a folder for sys.path with programs in bin. Nothing is run, and no entry becomes a path on
+ * the host.
  */
 #ifndef SKILLVM_API_WHEELS_LAYER_H
 #define SKILLVM_API_WHEELS_LAYER_H

@@ -162,8 +162,7 @@ static int take_comparison(struct reader *r)
         return -EINVAL;
     for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
         if (take(r, operators[i]))
-            return take_value(r, &right) < 0 ? -EINVAL
-                                             : compare(&left, operators[i], &right);
+            return take_value(r, &right) < 0 ? -EINVAL : compare(&left, operators[i], &right);
     }
     if (take_word(r, "in"))
         return take_value(r, &right) < 0 ? -EINVAL : strstr(right.text, left.text) != NULL;

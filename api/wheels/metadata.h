@@ -12,7 +12,7 @@ struct metadata {
     char name[TAGS_NAME_MAX + 1]; /* in the form of PEP 503 */
     char version_text[PEP440_TEXT_MAX];
     struct pep440 version;
-    char python[PEP440_TEXT_MAX]; /* Requires-Python; "": any */
+    char python[PEP440_TEXT_MAX];      /* Requires-Python; "": any */
     struct requirement *requires_dist; /* owned */
     size_t n_requires;
 };

@@ -224,7 +224,8 @@ static int pre_rank(const struct pep440 *v)
 
 static int compare_part(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    bool a_number = strspn(a, "0123456789") >= a_len, b_number = strspn(b, "0123456789") >= b_len;
+    bool a_number = strspn(a, "0123456789") >= a_len,
+         b_number = strspn(b, "0123456789") >= b_len;
     int r;
 
     if (a_number != b_number)
@@ -260,17 +261,19 @@ static int compare_local(const char *a, const char *b)
 /* All but what is local. */
 static int compare_public(const struct pep440 *a, const struct pep440 *b)
 {
-    int r = compare_release(a, b, PEP440_RELEASE_MAX);
+    const int orders[] = {
+        compare_release(a, b, PEP440_RELEASE_MAX),
+        order((uint64_t)pre_rank(a), (uint64_t)pre_rank(b)),
+        order(a->pre_n, b->pre_n),
+        order(a->has_post ? a->post_n + 1 : 0, b->has_post ? b->post_n + 1 : 0),
+        order(a->has_dev ? a->dev_n : UINT64_MAX, b->has_dev ? b->dev_n : UINT64_MAX),
+    };
 
-    if (r == 0)
-        r = order((uint64_t)pre_rank(a), (uint64_t)pre_rank(b));
-    if (r == 0)
-        r = order(a->pre_n, b->pre_n);
-    if (r == 0)
-        r = order(a->has_post ? a->post_n + 1 : 0, b->has_post ? b->post_n + 1 : 0);
-    if (r == 0)
-        r = order(a->has_dev ? a->dev_n : UINT64_MAX, b->has_dev ? b->dev_n : UINT64_MAX);
-    return r;
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        if (orders[i])
+            return orders[i];
+    }
+    return 0;
 }
 
 int pep440_compare(const struct pep440 *a, const struct pep440 *b)
@@ -285,8 +288,9 @@ static bool take_operator(struct cursor *c, enum pep440_operator *ret)
     static const struct {
         const char *text;
         enum pep440_operator op;
-    } operators[] = {{"===", PEP440_IDENTICAL}, {"==", PEP440_EQUAL},    {"!=", PEP440_NOT_EQUAL},
-                     {">=", PEP440_AT_LEAST},   {"<=", PEP440_AT_MOST},  {"~=", PEP440_COMPATIBLE},
+    } operators[] = {{"===", PEP440_IDENTICAL}, {"==", PEP440_EQUAL},
+                     {"!=", PEP440_NOT_EQUAL},  {">=", PEP440_AT_LEAST},
+                     {"<=", PEP440_AT_MOST},    {"~=", PEP440_COMPATIBLE},
                      {"<", PEP440_LESS},        {">", PEP440_MORE}};
 
     for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {

@@ -13,12 +13,13 @@
 #define REQUIREMENT_EXTRAS_MAX 32u
 
 struct requirement {
-    char name[TAGS_NAME_MAX + 1];    /* in the form of PEP 503 */
-    struct skill_strings extras;     /* in that form, sorted */
-    char *versions; /* owned: clauses with commas; "": any */
-    char *marker;   /* owned, NULL: none */
-    char *shown;    /* owned: "name[extra]>=1" for messages */
-    struct skill_strings sha256; /* a file's, of which one is wanted, in lower case; none: any */
+    char name[TAGS_NAME_MAX + 1]; /* in the form of PEP 503 */
+    struct skill_strings extras;  /* in that form, sorted */
+    char *versions;               /* owned: clauses with commas; "": any */
+    char *marker;                 /* owned, NULL: none */
+    char *shown;                  /* owned: "name[extra]>=1" for messages */
+    struct skill_strings
+        sha256; /* a file's, of which one is wanted, in lower case; none: any */
 };
 
 /*

@@ -67,20 +67,23 @@ void wheel_list_finish(struct wheel_list *list)
 static int compare_wheels(const void *a, const void *b)
 {
     const struct wheel *x = a, *y = b;
-    int r = strcmp(x->name, y->name);
+    const int orders[] = {
+        strcmp(x->name, y->name),
+        (int)x->from - (int)y->from,
+        pep440_compare(&y->version, &x->version),
+        x->rank - y->rank,
+        (x->build < y->build) - (x->build > y->build),
+    };
 
-    if (r == 0)
-        r = (int)x->from - (int)y->from;
-    if (r == 0)
-        r = pep440_compare(&y->version, &x->version);
-    if (r == 0)
-        r = x->rank - y->rank;
-    if (r == 0)
-        r = (x->build < y->build) - (x->build > y->build);
-    return r ? r : strcmp(x->file, y->file);
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        if (orders[i])
+            return orders[i];
+    }
+    return strcmp(x->file, y->file);
 }
 
-static void find_name(const struct search *s, const char *name, size_t *ret_first, size_t *ret_n)
+static void find_name(const struct search *s, const char *name, size_t *ret_first,
+                      size_t *ret_n)
 {
     const struct wheel_list *list = s->in->wheels;
     size_t low = 0, high = list->n;
@@ -179,13 +182,19 @@ static int meets(struct search *s, const struct requirement *q, struct wheel *wh
     if (why[0] || q->sha256.len == 0)
         return !why[0];
     r = wheel->sha256[0] ? 0 : s->in->digest(s->in->ctx, wheel, err);
-    if (r == 0 && !has_text(&q->sha256, wheel->sha256))
+    if (r < 0)
+        return r;
+    if (!has_text(&q->sha256, wheel->sha256))
         (void)snprintf(why, WHY_SIZE, "has another hash");
-    return r < 0 ? r : !why[0];
+    return !why[0];
 }
 
-/* Whether a wheel meets all that is known so far of its name: 1, 0 with the reason, -errno. */
-static int fits(struct search *s, struct wheel *wheel, char why[WHY_SIZE], struct err *err)
+/*
+ * Whether a wheel meets all that is known so far of its name, of which the need at is the one
+ * in question: 1, 0 with the reason, -errno.
+ */
+static int fits(struct search *s, struct wheel *wheel, size_t at, char why[WHY_SIZE],
+                struct err *err)
 {
     int r = wheel->why ? 0 : load(s, wheel, err);
 
@@ -199,6 +208,10 @@ static int fits(struct search *s, struct wheel *wheel, char why[WHY_SIZE], struc
     for (size_t i = 0; r > 0 && i < s->n_needs; i++) {
         if (strcmp(s->needs[i].requirement->name, wheel->name) == 0)
             r = meets(s, s->needs[i].requirement, wheel, why, err);
+        if (r == 0 && i != at)
+            (void)snprintf(why + strlen(why), WHY_SIZE - strlen(why),
+                           ", and %.100s requires %.60s", s->needs[i].by,
+                           s->needs[i].requirement->shown);
     }
     return r;
 }
@@ -273,7 +286,7 @@ static void explain_wheels(const struct search *s, size_t at, struct buf *out)
         char why[WHY_SIZE];
 
         look.steps = 0;
-        if (fits(&look, wheel, why, NULL) != 0)
+        if (fits(&look, wheel, at, why, NULL) != 0)
             (void)snprintf(why, sizeof(why), "does not go with what else is required");
         (void)buf_printf(out, "%s%s %s", i ? "; " : ": ", wheel->file, why);
     }
@@ -318,7 +331,7 @@ static int choose_next(struct search *s, struct choice *c, struct err *err)
         /* Pre-releases only where nothing else fits. */
         if (is_ordinary(s, wheel) != (c->next < c->n))
             continue;
-        r = fits(s, wheel, why, err);
+        r = fits(s, wheel, c->need, why, err);
         if (r < 0)
             return r;
         if (r > 0) {
@@ -370,9 +383,12 @@ static int meet(struct search *s, size_t at, struct err *err)
 {
     const struct requirement *q = s->needs[at].requirement;
     const struct choice *chosen = find_choice(s, q->name);
+    /* Chosen otherwise by go_back: it fits. */
+    bool again = chosen && chosen->need == at;
     char why[WHY_SIZE];
-    int r = chosen ? meets(s, q, &s->in->wheels->items[chosen->wheel], why, err)
-                   : decide(s, at, err);
+    int r = again    ? 1
+            : chosen ? meets(s, q, &s->in->wheels->items[chosen->wheel], why, err)
+                     : decide(s, at, err);
 
     if (r <= 0)
         return r;
@@ -388,23 +404,13 @@ static int search_all(struct search *s, struct err *err)
     size_t at = 0;
 
     while (at < s->n_needs) {
-        bool again = s->n_choices > 0 && s->choices[s->n_choices - 1].need == at;
-        int r;
+        int r = meet(s, at, err);
 
-        if (again) {
-            /* Chosen otherwise by go_back: what that one requires comes now. */
-            r = add_needs_of(s, &s->in->wheels->items[s->choices[s->n_choices - 1].wheel],
-                             &s->needs[at].requirement->extras, err);
-            r = r < 0 ? r : 1;
-        } else {
-            r = meet(s, at, err);
-        }
         if (r < 0)
             return r;
-        if (r > 0) {
-            at++;
+        at += r > 0;
+        if (r > 0)
             continue;
-        }
         explain(s, at);
         r = go_back(s, &at, err);
         if (r < 0)
@@ -447,7 +453,8 @@ int resolve_run(const struct resolve *resolve, struct resolved *ret, struct err 
         if (requirement_applies(&wanted->requirement, &resolve->python, NULL))
             r = add_need(&s, &wanted->requirement, wanted->by, err);
     }
-    if (r == 0)
-        r = search_all(&s, err);
+    if (r < 0)
+        return r;
+    r = search_all(&s, err);
     return r < 0 ? r : hand_over(&s, ret, err);
 }

@@ -26,12 +26,12 @@ struct wheel {
     char name[TAGS_NAME_MAX + 1];
     char version_text[PEP440_TEXT_MAX];
     struct pep440 version;
-    int rank;        /* of tags_rank */
+    int rank; /* of tags_rank */
     unsigned build;
-    char *file;      /* owned, as a person knows it */
-    char *why;       /* owned: why it cannot be taken; NULL: it can, as far as is known */
-    size_t place;    /* the caller's */
-    bool is_loaded;  /* metadata is there */
+    char *file;     /* owned, as a person knows it */
+    char *why;      /* owned: why it cannot be taken; NULL: it can, as far as is known */
+    size_t place;   /* the caller's */
+    bool is_loaded; /* metadata is there */
     struct metadata metadata;
     char sha256[65]; /* "" until somebody asks */
 };

@@ -95,7 +95,8 @@ static int platform_rank(const char *tag)
     static const struct {
         const char *tag;
         unsigned glibc;
-    } old[] = {{"manylinux1_x86_64", 5}, {"manylinux2010_x86_64", 12}, {"manylinux2014_x86_64", 17}};
+    } old[] = {
+        {"manylinux1_x86_64", 5}, {"manylinux2010_x86_64", 12}, {"manylinux2014_x86_64", 17}};
     unsigned glibc;
     int end = 0;
 
@@ -173,9 +174,10 @@ static void explain(const struct tags_wheel *w, int best_platform, unsigned mino
     const char *at = w->python;
 
     if (best_platform < 0) {
-        (void)snprintf(why, TAGS_WHY_SIZE,
-                       "is for the platform %.60s; the image is Linux on x86_64 with glibc 2.%u",
-                       w->platform, TAGS_GLIBC);
+        (void)snprintf(
+            why, TAGS_WHY_SIZE,
+            "is for the platform %.60s; the image is Linux on x86_64 with glibc 2.%u",
+            w->platform, TAGS_GLIBC);
         return;
     }
     (void)next_tag(&at, tag);

@@ -9,10 +9,10 @@
 #include "api/wheels/pep440.h"
 #include "base/err.h"
 
-#define TAGS_NAME_MAX  128u /* of a distribution */
-#define TAGS_FILE_MAX  255u /* of a wheel's file name */
-#define TAGS_GLIBC     36u  /* 2.36 */
-#define TAGS_WHY_SIZE  160u
+#define TAGS_NAME_MAX 128u /* of a distribution */
+#define TAGS_FILE_MAX 255u /* of a wheel's file name */
+#define TAGS_GLIBC    36u  /* 2.36 */
+#define TAGS_WHY_SIZE 160u
 
 struct tags_wheel {
     char name[TAGS_NAME_MAX + 1]; /* in the form of PEP 503 */

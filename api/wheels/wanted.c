@@ -90,7 +90,8 @@ static int take_hashes(const struct reading *in, char *text, struct requirement 
         if (!*word)
             continue;
         if (!hash || strlen(hash) != SHA256_TEXT)
-            return refuse(in, "of the options behind a requirement there is --hash=sha256:…", err);
+            return refuse(in, "of the options behind a requirement there is --hash=sha256:…",
+                          err);
         for (char *p = hash; *p; p++)
             *p = (char)tolower((unsigned char)*p);
         if (skill_strings_insert(&requirement->sha256, hash, WANTED_MAX) < 0)
@@ -284,8 +285,9 @@ static int take_array(struct wanted_list *list, const char *by, struct span s, s
 
         if (quote == ']')
             return 0;
-        end = quote == '"' || quote == '\'' ? memchr(s.at + 1, quote, (size_t)(s.end - s.at) - 1)
-                                            : NULL;
+        end = quote == '"' || quote == '\''
+                  ? memchr(s.at + 1, quote, (size_t)(s.end - s.at) - 1)
+                  : NULL;
         if (!end)
             return err_set(err, EINVAL, "%s: \"dependencies\" is a list of texts", by);
         r = wanted_add(list, by, s.at + 1, (size_t)(end - s.at) - 1, err);

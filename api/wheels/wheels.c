@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/wheels/wheels.h"
 
-#include "api/json/json_write.h"
 #include "api/skill/content.h"
 #include "api/skill/entry.h"
 #include "api/skill/names.h"
@@ -21,9 +20,16 @@
 #include <unistd.h>
 
 /* Where nothing is known of the image, it is the one that comes with this version. */
-#define PYTHON_MINOR 11u
-#define PYTHON_MICRO 2u
-#define PACKAGES_TEXT_MAX (1u << 20)
+#define PYTHON_MINOR      11u
+#define PYTHON_MICRO      2u
+#define PACKAGES_TEXT_MAX (64u * 1024)
+
+const struct archive_limits wheels_limits_default = {
+    .archive_bytes = 256u << 20,
+    .expanded_bytes = 256u << 20,
+    .entries = 20000,
+    .ratio = 100,
+};
 
 struct work {
     const struct wheels *in;
@@ -168,7 +174,8 @@ static int add_image(struct work *w, struct err *err)
 
     for (size_t i = 0; i < packages->len; i++) {
         const char *space = strchr(packages->items[i], ' ');
-        struct wheel wheel = {.from = WHEEL_OF_IMAGE, .file = (char *)(uintptr_t) "the image's"};
+        struct wheel wheel = {.from = WHEEL_OF_IMAGE,
+                              .file = (char *)(uintptr_t) "the image's"};
 
         if (!space ||
             tags_normalize(packages->items[i], (size_t)(space - packages->items[i]),
@@ -312,7 +319,8 @@ static int open_wheel(struct work *w, const struct wheel *wheel, struct err *err
 
     if (wheel->from == WHEEL_OF_HOUSE) {
         fd = openat(w->house_fd, wheel->file + sizeof("wheelhouse"), O_RDONLY | O_CLOEXEC);
-        return fd < 0 ? err_set_errno(err, errno, "cannot open %s", wheel->file) : fd_steal(&fd);
+        return fd < 0 ? err_set_errno(err, errno, "cannot open %s", wheel->file)
+                      : fd_steal(&fd);
     }
     fd = w->in->temporary(w->in->ctx);
     if (fd < 0)
@@ -363,12 +371,14 @@ static int warn(const struct work *w, struct skill_strings *warnings)
     return r;
 }
 
-static int write_packages(const struct work *w, struct wheels_layer *ret)
+static int write_packages(const struct work *w, struct wheels_layer *ret, struct err *err)
 {
-    static const char *const froms[] = {
-        [WHEEL_OF_SKILL] = "skill", [WHEEL_OF_IMAGE] = "image", [WHEEL_OF_HOUSE] = "wheelhouse"};
+    static const char *const froms[] = {[WHEEL_OF_SKILL] = "skill",
+                                        [WHEEL_OF_IMAGE] = "image",
+                                        [WHEEL_OF_HOUSE] = "wheelhouse"};
     struct json_writer out = json_writer_init(PACKAGES_TEXT_MAX);
     struct buf text;
+    int r;
 
     json_write_open(&out, NULL, '[');
     for (size_t i = 0; i < w->resolved.n; i++) {
@@ -383,12 +393,14 @@ static int write_packages(const struct work *w, struct wheels_layer *ret)
         json_write_close(&out, '}');
     }
     json_write_close(&out, ']');
-    if (json_writer_end(&out, &text) < 0)
-        return -ENOMEM;
+    r = json_writer_end(&out, &text);
+    if (r < 0)
+        return r == -E2BIG ? err_set(err, EINVAL, "the skill requires too many packages")
+                           : err_no_memory(err);
     if (text.len > 0 && text.data[text.len - 1] == '\n')
         text.len--;
     ret->packages = buf_cstr(&text) ? (char *)text.data : NULL;
-    return ret->packages ? 0 : -ENOMEM;
+    return ret->packages ? 0 : err_no_memory(err);
 }
 
 static int make_layer(struct work *w, struct wheels_layer *ret, struct err *err)
@@ -427,20 +439,24 @@ static int prepare(struct work *w, struct wheels_layer *ret, struct skill_string
     if (r < 0)
         return r;
     r = add_own(w, err);
-    if (r == 0)
-        r = find_wanted(w, err);
+    if (r < 0)
+        return r;
+    r = find_wanted(w, err);
     if (r < 0 || w->wanted.n == 0)
         return r;
     r = add_house(w, err);
-    if (r == 0)
-        r = add_image(w, err);
-    if (r == 0)
-        r = resolve_run(&resolve, &w->resolved, err);
     if (r < 0)
         return r;
-    if (warn(w, warnings) < 0 || write_packages(w, ret) < 0)
+    r = add_image(w, err);
+    if (r < 0)
+        return r;
+    r = resolve_run(&resolve, &w->resolved, err);
+    if (r < 0)
+        return r;
+    if (warn(w, warnings) < 0)
         return err_no_memory(err);
-    return make_layer(w, ret, err);
+    r = write_packages(w, ret, err);
+    return r < 0 ? r : make_layer(w, ret, err);
 }
 
 int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
@@ -476,6 +492,13 @@ int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
                    ? err_no_memory(err)
                    : 0;
     return why.code ? err_set(err, -r, "%s", why.message) : r;
+}
+
+void wheels_write_packages(const char *packages, struct json_writer *w)
+{
+    const char *text = packages ? packages : "[]";
+
+    json_write_value(w, "packages", (struct json_slice){text, strlen(text)});
 }
 
 void wheels_layer_finish(struct wheels_layer *layer)

@@ -138,6 +138,8 @@ static void takes_the_first_release_over(void **state)
     assert_string_equal(skill.version, "0.0.0");
     assert_false(skill.is_floating);
     assert_int_equal(skill.bytes, 100);
+    assert_null(skill.packages_digest);
+    assert_null(skill.packages);
     registry_skill_finish(&skill);
     registry_close(registry);
     assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);

@@ -30,6 +30,8 @@ struct host {
     pid_t guest;
     struct frame_reader reader;
     struct frame_writer writer;
+    bool has_packages;
+    uint8_t tree;      /* type of the frames that it is sent in */
     struct buf fields; /* RUN */
     struct buf out;
     struct buf err;
@@ -163,9 +165,9 @@ static void field_u64(struct host *h, uint16_t tag, uint64_t value)
     field(h, tag, bytes, sizeof(bytes));
 }
 
-static int sink_to_skill(void *context, const void *data, size_t len)
+static int sink_to_host(void *context, const void *data, size_t len)
 {
-    send_frame(context, PROTO_SKILL, data, len);
+    send_frame(context, ((struct host *)context)->tree, data, len);
     return 0;
 }
 
@@ -180,8 +182,11 @@ static void send_all(struct host *h, const char *input)
     send_frame(h, PROTO_WAKE, wake, sizeof(wake));
     assert_int_equal(frame_writer_send(&h->writer, PROTO_RUN, h->fields.data, h->fields.len),
                      0);
-    assert_int_equal(tar_list_stream(&list, sink_to_skill, h), 0);
-    send_frame(h, PROTO_SKILL, NULL, 0);
+    for (h->tree = h->has_packages ? PROTO_PACKAGES : PROTO_SKILL; h->tree;) {
+        assert_int_equal(tar_list_stream(&list, sink_to_host, h), 0);
+        send_frame(h, h->tree, NULL, 0);
+        h->tree = h->tree == PROTO_PACKAGES ? PROTO_SKILL : 0;
+    }
     send_frame(h, PROTO_INPUT, input, strlen(input));
     send_frame(h, PROTO_INPUT, NULL, 0);
     send_frame(h, PROTO_FILES_IN, NULL, 0);
@@ -269,6 +274,18 @@ static void run_python(struct host *h, const char *source, const char *input)
     field_text(h, PROTO_F_ENTRY, "main.py");
     send_all(h, input);
     receive_all(h);
+}
+
+static void test_packages_have_a_place_of_their_own(void **state)
+{
+    struct host *h = *state;
+    const uint8_t yes = 1;
+
+    tree_write(&h->skill, "one.py", "text\n");
+    h->has_packages = true;
+    field(h, PROTO_F_PACKAGES, &yes, 1);
+    run_bash(h, "cd \"$(dirname \"$0\")/..\"; cat packages/one.py; ls packages");
+    assert_string_equal(buf_cstr(&h->out), "text\nmain.sh\none.py\n");
 }
 
 static void test_python_by_zygote(void **state)
@@ -554,6 +571,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(test_bash),
+        SERVER_TEST(test_packages_have_a_place_of_their_own),
         SERVER_TEST(test_python_by_zygote),
         SERVER_TEST(test_python_plain),
         SERVER_TEST(test_timeout_keeps_partial_output),

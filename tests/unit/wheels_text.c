@@ -28,11 +28,14 @@ static struct pep440 version(const char *text)
 static void versions_have_an_order(void **state)
 {
     static const char *const sorted[] = {
-        "1.dev0",      "1.0.dev456",    "1.0a1",        "1.0a2.dev456",   "1.0a12.dev456",
-        "1.0a12",      "1.0b1.dev456",  "1.0b2",        "1.0b2.post345.dev456",
-        "1.0b2.post345", "1.0rc1.dev456", "1.0rc1",     "1.0",            "1.0+abc.5",
-        "1.0+abc.7",   "1.0+5",         "1.0+5.1",      "1.0.post456.dev34", "1.0.post456",
-        "1.1.dev1",    "1.1",           "1.9",          "1.10",           "2024.1.1",
+        "1.dev0",        "1.0.dev456",    "1.0a1",
+        "1.0a2.dev456",  "1.0a12.dev456", "1.0a12",
+        "1.0b1.dev456",  "1.0b2",         "1.0b2.post345.dev456",
+        "1.0b2.post345", "1.0rc1.dev456", "1.0rc1",
+        "1.0",           "1.0+abc.5",     "1.0+abc.7",
+        "1.0+5",         "1.0+5.1",       "1.0.post456.dev34",
+        "1.0.post456",   "1.1.dev1",      "1.1",
+        "1.9",           "1.10",          "2024.1.1",
         "1!0.1"};
 
     (void)state;
@@ -48,15 +51,35 @@ static void versions_have_an_order(void **state)
 
 static void spellings_are_one_version(void **state)
 {
-    static const char *const same[][2] = {
-        {"1.0", "1.0.0"},          {"1.1a1", "1.1.alpha1"},   {"1.1b2", "1.1-beta_2"},
-        {"1.1rc3", "1.1.c3"},      {"1.1rc3", "1.1-pre3"},    {"1.1RC3", "1.1preview3"},
-        {"1.2.post2", "1.2-2"},    {"1.2.post2", "1.2r2"},    {"1.2.post0", "1.2.post"},
-        {"1.2.dev0", "1.2-dev"},   {"v1.0", "1.0"},           {" 1.0\n", "1.0"},
-        {"1.0+ubuntu-1", "1.0+ubuntu.1"}, {"1.0a", "1.0a0"},  {"01.02", "1.2"}};
-    static const char *const bad[] = {"", "x", "1.", "1..2", "1.0+", "1.0+a..b", "1.0foo", "1.0 2",
-                                      "!1", "1!", "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17",
-                                      "99999999999999999999", "1.0-", "french toast"};
+    static const char *const same[][2] = {{"1.0", "1.0.0"},
+                                          {"1.1a1", "1.1.alpha1"},
+                                          {"1.1b2", "1.1-beta_2"},
+                                          {"1.1rc3", "1.1.c3"},
+                                          {"1.1rc3", "1.1-pre3"},
+                                          {"1.1RC3", "1.1preview3"},
+                                          {"1.2.post2", "1.2-2"},
+                                          {"1.2.post2", "1.2r2"},
+                                          {"1.2.post0", "1.2.post"},
+                                          {"1.2.dev0", "1.2-dev"},
+                                          {"v1.0", "1.0"},
+                                          {" 1.0\n", "1.0"},
+                                          {"1.0+ubuntu-1", "1.0+ubuntu.1"},
+                                          {"1.0a", "1.0a0"},
+                                          {"01.02", "1.2"}};
+    static const char *const bad[] = {"",
+                                      "x",
+                                      "1.",
+                                      "1..2",
+                                      "1.0+",
+                                      "1.0+a..b",
+                                      "1.0foo",
+                                      "1.0 2",
+                                      "!1",
+                                      "1!",
+                                      "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17",
+                                      "99999999999999999999",
+                                      "1.0-",
+                                      "french toast"};
     struct pep440 v;
 
     (void)state;
@@ -76,21 +99,41 @@ static void clauses_hold_or_not(void **state)
     static const struct {
         const char *set, *version;
         bool has;
-    } cases[] = {
-        {">=1.0,<2", "1.5", true},       {">=1.0,<2", "2.0", false},     {"", "0", true},
-        {"==1.2.*", "1.2.9", true},      {"==1.2.*", "1.3", false},      {"==1.2.*", "1.2a1", true},
-        {"!=1.2.*", "1.2.5", false},     {"!=1.5", "1.5.0", false},      {"~=2.2", "2.9", true},
-        {"~=2.2", "3.0", false},         {"~=1.4.5", "1.4.9", true},     {"~=1.4.5", "1.5", false},
-        {"~=1.4.5a4", "1.4.5b1", true},  {"~=2.2.post3", "2.2", false},  {"~=2.2.0", "2.3", false},
-        {"==1.1", "1.1.post1", false},   {"==1.1.post1", "1.1.post1", true},
-        {"==1.1.*", "1.1.post1", true},  {">1.7", "1.7.post1", false},   {">1.7.post1", "1.7.post2", true},
-        {">1.7", "1.7+local", false},    {"<=1.7", "1.7+local", true},   {"==1.7", "1.7+local", true},
-        {"==1.7+local", "1.7", false},   {"<2.0", "2.0rc1", false},      {"<2.0rc2", "2.0rc1", true},
-        {"<2.0", "1.9.dev1", true},      {"===1.0", "1.0", true},        {"===1.0", "1.0.0", false},
-        {">=1!1.0", "2.0", false},       {"==1!1.0", "1!1", true},       {" >= 1.0 , < 2 ", "1.1", true},
-        {">=1.0,", "1.1", true}};
-    static const char *const bad[] = {"1.0", "=1.0", "~=1", ">=1.*", ">=1.0+a", "==1.0+a.*", "==", "=>1",
-                                      ">=1;", "== 1.0 2"};
+    } cases[] = {{">=1.0,<2", "1.5", true},
+                 {">=1.0,<2", "2.0", false},
+                 {"", "0", true},
+                 {"==1.2.*", "1.2.9", true},
+                 {"==1.2.*", "1.3", false},
+                 {"==1.2.*", "1.2a1", true},
+                 {"!=1.2.*", "1.2.5", false},
+                 {"!=1.5", "1.5.0", false},
+                 {"~=2.2", "2.9", true},
+                 {"~=2.2", "3.0", false},
+                 {"~=1.4.5", "1.4.9", true},
+                 {"~=1.4.5", "1.5", false},
+                 {"~=1.4.5a4", "1.4.5b1", true},
+                 {"~=2.2.post3", "2.2", false},
+                 {"~=2.2.0", "2.3", false},
+                 {"==1.1", "1.1.post1", false},
+                 {"==1.1.post1", "1.1.post1", true},
+                 {"==1.1.*", "1.1.post1", true},
+                 {">1.7", "1.7.post1", false},
+                 {">1.7.post1", "1.7.post2", true},
+                 {">1.7", "1.7+local", false},
+                 {"<=1.7", "1.7+local", true},
+                 {"==1.7", "1.7+local", true},
+                 {"==1.7+local", "1.7", false},
+                 {"<2.0", "2.0rc1", false},
+                 {"<2.0rc2", "2.0rc1", true},
+                 {"<2.0", "1.9.dev1", true},
+                 {"===1.0", "1.0", true},
+                 {"===1.0", "1.0.0", false},
+                 {">=1!1.0", "2.0", false},
+                 {"==1!1.0", "1!1", true},
+                 {" >= 1.0 , < 2 ", "1.1", true},
+                 {">=1.0,", "1.1", true}};
+    static const char *const bad[] = {"1.0",       "=1.0", "~=1", ">=1.*", ">=1.0+a",
+                                      "==1.0+a.*", "==",   "=>1", ">=1;",  "== 1.0 2"};
     struct pep440_set set;
 
     (void)state;
@@ -170,9 +213,14 @@ static void wheels_fit_or_not(void **state)
 
 static void names_of_wheels(void **state)
 {
-    static const char *const bad[] = {"numpy.whl", "a-1-py3-none.whl", "a-1-py3-none-any.zip",
-                                      "-1-py3-none-any.whl", "a-x-py3-none-any.whl",
-                                      "a-1-b-py3-none-any.whl", "a-1-2-3-py3-none-any.whl", ".whl"};
+    static const char *const bad[] = {"numpy.whl",
+                                      "a-1-py3-none.whl",
+                                      "a-1-py3-none-any.zip",
+                                      "-1-py3-none-any.whl",
+                                      "a-x-py3-none-any.whl",
+                                      "a-1-b-py3-none-any.whl",
+                                      "a-1-2-3-py3-none-any.whl",
+                                      ".whl"};
     struct tags_wheel wheel;
     struct err err = {0};
     char name[TAGS_NAME_MAX + 1];
@@ -197,37 +245,36 @@ static void markers_are_of_the_guest(void **state)
     static const struct {
         const char *marker, *extra;
         int holds;
-    } cases[] = {
-        {"python_version >= \"3.8\"", "", 1},
-        {"python_version<'3.10'", "", 0},
-        {"python_version >= '3.9' and python_version < '3.12'", "", 1},
-        {"python_full_version == '3.11.2'", "", 1},
-        {"python_full_version < '3.11.0a1'", "", 0},
-        {"sys_platform == 'win32'", "", 0},
-        {"sys_platform != \"win32\" and platform_machine == \"x86_64\"", "", 1},
-        {"os_name == 'nt' or os_name == 'posix'", "", 1},
-        {"platform_python_implementation == 'CPython'", "", 1},
-        {"implementation_name != 'pypy'", "", 1},
-        {"platform_system in 'Linux Darwin'", "", 1},
-        {"platform_system not in 'Windows'", "", 1},
-        {"(os_name == 'nt' or python_version > '3') and extra == 'socks'", "socks", 1},
-        {"extra == 'socks'", "", 0},
-        {"extra == \"Some.Extra\"", "some-extra", 1},
-        {"python_version in '3.10 3.11'", "", 1},
-        {"'linux' in sys_platform", "", 1},
-        {"platform_release >= '20'", "", 0},
-        {"python_version ~= '3.9'", "", 1},
-        {"python_version == '3.*'", "", 1},
-        {"os.name == 'posix'", "", 1},
-        {"python_version", "", -EINVAL},
-        {"", "", -EINVAL},
-        {"python_version >= 3.8", "", -EINVAL},
-        {"python_version >= '3.8", "", -EINVAL},
-        {"nothing == '1'", "", -EINVAL},
-        {"python_version >= '3.8' and", "", -EINVAL},
-        {"(python_version >= '3.8'", "", -EINVAL},
-        {"python_version >= '3.8') ", "", -EINVAL},
-        {"((((((((((((((((((os_name == 'posix'))))))))))))))))))", "", -EINVAL}};
+    } cases[] = {{"python_version >= \"3.8\"", "", 1},
+                 {"python_version<'3.10'", "", 0},
+                 {"python_version >= '3.9' and python_version < '3.12'", "", 1},
+                 {"python_full_version == '3.11.2'", "", 1},
+                 {"python_full_version < '3.11.0a1'", "", 0},
+                 {"sys_platform == 'win32'", "", 0},
+                 {"sys_platform != \"win32\" and platform_machine == \"x86_64\"", "", 1},
+                 {"os_name == 'nt' or os_name == 'posix'", "", 1},
+                 {"platform_python_implementation == 'CPython'", "", 1},
+                 {"implementation_name != 'pypy'", "", 1},
+                 {"platform_system in 'Linux Darwin'", "", 1},
+                 {"platform_system not in 'Windows'", "", 1},
+                 {"(os_name == 'nt' or python_version > '3') and extra == 'socks'", "socks", 1},
+                 {"extra == 'socks'", "", 0},
+                 {"extra == \"Some.Extra\"", "some-extra", 1},
+                 {"python_version in '3.10 3.11'", "", 1},
+                 {"'linux' in sys_platform", "", 1},
+                 {"platform_release >= '20'", "", 0},
+                 {"python_version ~= '3.9'", "", 1},
+                 {"python_version == '3.*'", "", 1},
+                 {"os.name == 'posix'", "", 1},
+                 {"python_version", "", -EINVAL},
+                 {"", "", -EINVAL},
+                 {"python_version >= 3.8", "", -EINVAL},
+                 {"python_version >= '3.8", "", -EINVAL},
+                 {"nothing == '1'", "", -EINVAL},
+                 {"python_version >= '3.8' and", "", -EINVAL},
+                 {"(python_version >= '3.8'", "", -EINVAL},
+                 {"python_version >= '3.8') ", "", -EINVAL},
+                 {"((((((((((((((((((os_name == 'posix'))))))))))))))))))", "", -EINVAL}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -250,15 +297,16 @@ static void requirements_are_read(void **state)
         {"typing_extensions; python_version<'3.8'", "typing-extensions", ""},
         {"name[]", "name", ""},
         {"PySocks!=1.5.7,>=1.5.6; extra == 'socks'", "pysocks", "!=1.5.7,>=1.5.6"}};
-    static const char *const bad[][2] = {{"", "begins with the name"},
-                                         {"name @ https://example.org/x.whl", "nothing is fetched"},
-                                         {"name[a", "extras"},
-                                         {"name[a b]", "extras"},
-                                         {"name 1.0", "versions"},
-                                         {"name; nonsense", "marker"},
-                                         {"name;", "marker"},
-                                         {"-e .", "begins with the name"},
-                                         {"a==1.0 b", "versions"}};
+    static const char *const bad[][2] = {
+        {"", "begins with the name"},
+        {"name @ https://example.org/x.whl", "nothing is fetched"},
+        {"name[a", "extras"},
+        {"name[a b]", "extras"},
+        {"name 1.0", "versions"},
+        {"name; nonsense", "marker"},
+        {"name;", "marker"},
+        {"-e .", "begins with the name"},
+        {"a==1.0 b", "versions"}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -288,12 +336,13 @@ static void metadata_is_read(void **state)
                                "Requires-Dist: a (>=1)\nRequires-Dist: b>=2,\n   <3\n"
                                "Provides-Extra: x\nRequires-Dist: c; extra == 'x'\n"
                                "\nName: of the description\nRequires-Dist: d\n";
-    static const char *const bad[][2] = {{"Name: a\n", "no Version"},
-                                         {"Version: 1\n", "no Name"},
-                                         {"Name: -\nVersion: 1\n", "name"},
-                                         {"Name: a\nVersion: x\n", "version"},
-                                         {"Name: a\nVersion: 1\nRequires-Python: 3\n", "Python"},
-                                         {"Name: a\nVersion: 1\nRequires-Dist: !\n", "requirement"}};
+    static const char *const bad[][2] = {
+        {"Name: a\n", "no Version"},
+        {"Version: 1\n", "no Name"},
+        {"Name: -\nVersion: 1\n", "name"},
+        {"Name: a\nVersion: x\n", "version"},
+        {"Name: a\nVersion: 1\nRequires-Python: 3\n", "Python"},
+        {"Name: a\nVersion: 1\nRequires-Dist: !\n", "requirement"}};
     _cleanup_metadata_ struct metadata m = {.n_requires = 0};
     struct wheels_python python = {11, 2};
     struct err err = {0};
@@ -378,7 +427,8 @@ static void requirements_files_are_read(void **state)
         _cleanup_wanted_ struct wanted_list list = {.n = 0};
         struct err err = {0};
 
-        if (wanted_read_file(&list, i ? "circle.txt" : "scripts/requirements.txt", &source, &err))
+        if (wanted_read_file(&list, i ? "circle.txt" : "scripts/requirements.txt", &source,
+                             &err))
             fail_msg("%s", err.message);
         assert_int_equal(list.n, i ? 1 : 4);
         if (i)
@@ -398,25 +448,28 @@ static void blocks_of_scripts_are_read(void **state)
     static const struct {
         const char *text;
         int n; /* or -EINVAL */
-    } cases[] = {
-        {"#!/usr/bin/env python3\n# /// script\n# requires-python = \">=3.11\"\n"
-         "# dependencies = [\n#   \"requests<3\",  # a comment ]\n#   'rich',\n# ]\n# ///\nimport rich\n",
-         2},
-        {"# /// script\n# dependencies = [\"six\"]\n# [tool.uv]\n# dependencies = [\"x\"]\n# ///\n", 1},
-        {"# /// script\n# dependencies = []\n# ///\n", 0},
-        {"# /// script\n# dependencies = [\"six\"]\n", 0},
-        {"# /// script\nprint()\n# dependencies = [\"six\"]\n# ///\n", 0},
-        {"import six\n", 0},
-        {"# /// script\n# dependencies = \"six\"\n# ///\n", -EINVAL},
-        {"# /// script\n# dependencies = [six]\n# ///\n", -EINVAL},
-        {"# /// script\n# dependencies = [\"six\n# ///\n", -EINVAL},
-        {"# /// script\n# dependencies = [\"six @ file:///x\"]\n# ///\n", -EINVAL}};
+    } cases[] = {{"#!/usr/bin/env python3\n# /// script\n# requires-python = \">=3.11\"\n"
+                  "# dependencies = [\n#   \"requests<3\",  # a comment ]\n#   'rich',\n# ]\n# "
+                  "///\nimport rich\n",
+                  2},
+                 {"# /// script\n# dependencies = [\"six\"]\n# [tool.uv]\n# dependencies = "
+                  "[\"x\"]\n# ///\n",
+                  1},
+                 {"# /// script\n# dependencies = []\n# ///\n", 0},
+                 {"# /// script\n# dependencies = [\"six\"]\n", 0},
+                 {"# /// script\nprint()\n# dependencies = [\"six\"]\n# ///\n", 0},
+                 {"import six\n", 0},
+                 {"# /// script\n# dependencies = \"six\"\n# ///\n", -EINVAL},
+                 {"# /// script\n# dependencies = [six]\n# ///\n", -EINVAL},
+                 {"# /// script\n# dependencies = [\"six\n# ///\n", -EINVAL},
+                 {"# /// script\n# dependencies = [\"six @ file:///x\"]\n# ///\n", -EINVAL}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         _cleanup_wanted_ struct wanted_list list = {.n = 0};
         struct err err = {0};
-        int r = wanted_read_script(&list, "main.py", cases[i].text, strlen(cases[i].text), &err);
+        int r =
+            wanted_read_script(&list, "main.py", cases[i].text, strlen(cases[i].text), &err);
 
         if (r != (cases[i].n < 0 ? cases[i].n : 0) || (r == 0 && (int)list.n != cases[i].n))
             fail_msg("%s: %d, %zu: %s", cases[i].text, r, list.n, err.message);
@@ -426,11 +479,16 @@ static void blocks_of_scripts_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_have_an_order),     cmocka_unit_test(spellings_are_one_version),
-        cmocka_unit_test(clauses_hold_or_not),        cmocka_unit_test(wheels_fit_or_not),
-        cmocka_unit_test(names_of_wheels),            cmocka_unit_test(markers_are_of_the_guest),
-        cmocka_unit_test(requirements_are_read),      cmocka_unit_test(metadata_is_read),
-        cmocka_unit_test(requirements_files_are_read), cmocka_unit_test(blocks_of_scripts_are_read),
+        cmocka_unit_test(versions_have_an_order),
+        cmocka_unit_test(spellings_are_one_version),
+        cmocka_unit_test(clauses_hold_or_not),
+        cmocka_unit_test(wheels_fit_or_not),
+        cmocka_unit_test(names_of_wheels),
+        cmocka_unit_test(markers_are_of_the_guest),
+        cmocka_unit_test(requirements_are_read),
+        cmocka_unit_test(metadata_is_read),
+        cmocka_unit_test(requirements_files_are_read),
+        cmocka_unit_test(blocks_of_scripts_are_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

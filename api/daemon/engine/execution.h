@@ -45,6 +45,7 @@ struct execution {
     char *skill_name;
     char *skill_version;
     char *skill_digest;
+    char *packages;        /* that it gets, as wheels.h writes them; NULL: none */
     char *idempotency_key; /* NULL: none */
     char *request_digest;  /* with a key: of everything the request says */
     uint64_t accepted_ns;  /* realtime */

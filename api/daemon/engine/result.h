@@ -50,6 +50,7 @@ struct result_skill {
     const char *name;
     const char *version;
     const char *digest;
+    const char *packages; /* JSON; NULL: none */
 };
 
 /* All that a result is made of. Everything is borrowed. */

@@ -16,7 +16,11 @@ static struct job_bytes no_bytes(void)
 struct job job_init(void)
 {
     return (struct job){
-        .run = buf_init(PROTO_PAYLOAD_MAX), .skill = no_bytes(), .input = no_bytes()};
+        .run = buf_init(PROTO_PAYLOAD_MAX),
+        .packages = no_bytes(),
+        .skill = no_bytes(),
+        .input = no_bytes(),
+    };
 }
 
 static void finish_bytes(struct job_bytes *bytes)
@@ -28,6 +32,7 @@ static void finish_bytes(struct job_bytes *bytes)
 void job_finish(struct job *job)
 {
     buf_finish(&job->run);
+    finish_bytes(&job->packages);
     finish_bytes(&job->skill);
     finish_bytes(&job->input);
     input_files_finish(&job->files);
@@ -120,5 +125,7 @@ int job_encode(struct job *job, const struct job_orders *orders)
     if (orders->instructions)
         put_bytes(run, PROTO_F_INSTRUCTIONS, orders->instructions, orders->instructions_len);
     put_text(run, PROTO_F_SKILL_NAME, orders->skill_name);
+    if (job->packages.len > 0)
+        put_number(run, PROTO_F_PACKAGES, 1, 1);
     return run->error;
 }

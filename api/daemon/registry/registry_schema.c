@@ -139,4 +139,10 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE TRIGGER skills_current AFTER INSERT ON skills BEGIN"
     " DELETE FROM skills WHERE tenant_id = NEW.tenant_id AND name = NEW.name"
     " AND version = 'sha256:' || NEW.digest; END;",
+
+    /* The object of what a skill's wheels hold, and which they are as JSON; NULL: none. */
+    "ALTER TABLE skills ADD COLUMN packages_digest TEXT;"
+    "ALTER TABLE skills ADD COLUMN packages TEXT;"
+    "CREATE INDEX skills_packages ON skills(packages_digest)"
+    " WHERE packages_digest IS NOT NULL;",
 };

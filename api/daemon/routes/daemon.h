@@ -38,7 +38,9 @@ struct daemon {
     const char *public_url; /* before paths in answers over TCP; "": the Host header says */
     bool stopping;          /* atomic: nothing new is accepted any more */
     struct archive_limits archive_limits;
-    struct fair_gate *ingest_gate; /* DAEMON_INGESTS look at archives at once */
+    struct archive_limits packages_limits; /* of what a skill's wheels hold */
+    const char *wheelhouse;                /* a folder; "": none */
+    struct fair_gate *ingest_gate;         /* DAEMON_INGESTS look at archives at once */
     struct store *store;
     int tmp_fd; /* a folder for what is on its way */
 };

@@ -8,6 +8,7 @@
 #include "api/skill/code.h"
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
+#include "api/wheels/layer.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -56,22 +57,76 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
     return 0;
 }
 
-/* Adds what the image does not have to the skill's warnings. */
+/* Adds what neither the image nor its packages have to the skill's warnings. */
 static int check_needs(const struct daemon *d, struct room *room, int tar_fd,
-                       const struct skill_archive *archive, struct skill *skill,
+                       const struct skill_archive *archive,
+                       const struct intake_packages *packages, struct skill *skill,
                        struct err *err)
 {
-    const struct image_manifest *manifest =
-        &d->images.list[images_of(&d->images, skill->image)].manifest;
-    int r = manifest->known ? grow(room, needs_bytes(archive), err) : 0;
+    struct image_manifest manifest =
+        d->images.list[images_of(&d->images, skill->image)].manifest;
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    int r = manifest.known ? grow(room, needs_bytes(archive), err) : 0;
 
+    if (r == 0 && packages->fd >= 0)
+        r = layer_look(packages->fd, &brought, err);
     if (r < 0)
         return r;
-    return needs_check(tar_fd, archive, manifest, skill) < 0 ? err_no_memory(err) : 0;
+    manifest.brought = &brought;
+    return needs_check(tar_fd, archive, &manifest, skill) < 0 ? err_no_memory(err) : 0;
+}
+
+static int temporary(void *ctx)
+{
+    return store_temporary(ctx);
+}
+
+/* Chooses the packages, and writes what they hold to a file of its own. */
+static int choose_packages(const struct daemon *d, struct room *room, int tar_fd,
+                           const struct skill_archive *archive, struct skill *skill,
+                           struct intake_packages *ret, struct err *err)
+{
+    _cleanup_fd_ int unpacked = store_temporary(d->store), layer = store_temporary(d->store);
+    const struct archive_spool spool = {unpacked, grow, room};
+    const struct wheels wheels = {
+        .tar_fd = tar_fd,
+        .archive = archive,
+        .skill = skill,
+        .image = &d->images.list[images_of(&d->images, skill->image)].manifest,
+        .wheelhouse = d->wheelhouse,
+        .limits = &d->packages_limits,
+        .spool = &spool,
+        .temporary = temporary,
+        .ctx = d->store,
+        .layer_fd = layer};
+    int r = unpacked < 0 || layer < 0
+                ? err_set(err, EIO, "cannot create a temporary file")
+                : wheels_prepare(&wheels, &ret->layer, &skill->warnings, err);
+
+    if (r == 0 && ret->layer.digest[0])
+        ret->fd = fd_steal(&layer);
+    return r;
+}
+
+void intake_packages_finish(struct intake_packages *packages)
+{
+    fd_close(&packages->fd);
+    wheels_layer_finish(&packages->layer);
+}
+
+/* What follows for a skill that can be read. */
+static int look_at(const struct daemon *d, struct room *room, int tar_fd,
+                   const struct skill_archive *archive, struct skill *skill,
+                   struct intake_packages *ret_packages, struct err *err)
+{
+    int r = choose_packages(d, room, tar_fd, archive, skill, ret_packages, err);
+
+    return r < 0 ? r : check_needs(d, room, tar_fd, archive, ret_packages, skill, err);
 }
 
 static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
-                struct skill_archive *ret_archive, struct skill *ret_skill, struct err *err)
+                struct skill_archive *ret_archive, struct skill *ret_skill,
+                struct intake_packages *ret_packages, struct err *err)
 {
     struct room room = {.request = request};
     struct archive_spool spool = {store_temporary(d->store), grow, &room};
@@ -82,15 +137,17 @@ static int load(struct daemon *d, struct http_request *request, int fd, int tar_
     r = skill_archive_load(fd, &d->archive_limits, &spool, tar_fd, ret_archive, ret_skill, err);
     fd_close(&spool.fd);
     if (r == 0 && tar_fd >= 0)
-        r = check_needs(d, &room, tar_fd, ret_archive, ret_skill, err);
-    http_request_shrink(request, r == 0 && tar_fd >= 0 ? ret_archive->tar_bytes : 0);
+        r = look_at(d, &room, tar_fd, ret_archive, ret_skill, ret_packages, err);
+    http_request_shrink(request, r == 0 && tar_fd >= 0
+                                     ? ret_archive->tar_bytes + ret_packages->layer.bytes
+                                     : 0);
     return r < 0 ? r : check_names(ret_skill, err);
 }
 
 /* Loads when it is its turn. */
 static int load_in_turn(struct daemon *d, struct http_request *request, int fd, int tar_fd,
                         struct skill_archive *ret_archive, struct skill *ret_skill,
-                        struct err *err)
+                        struct intake_packages *ret_packages, struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct fair_entry entry;
@@ -100,14 +157,14 @@ static int load_in_turn(struct daemon *d, struct http_request *request, int fd, 
         return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
         return r;
-    r = load(d, request, fd, tar_fd, ret_archive, ret_skill, err);
+    r = load(d, request, fd, tar_fd, ret_archive, ret_skill, ret_packages, err);
     fair_gate_leave(d->ingest_gate, &entry);
     return r;
 }
 
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
                     int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
-                    struct http_reply *reply)
+                    struct intake_packages *ret_packages, struct http_reply *reply)
 {
     struct err err = {0};
     int fd = spool_to_fd(upload);
@@ -116,7 +173,7 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
     if (fd < 0)
         return http_reply_error(reply, 500, "internal_error", "cannot keep the archive: %s",
                                 strerror(-fd));
-    r = load_in_turn(d, request, fd, tar_fd, ret_archive, ret_skill, &err);
+    r = load_in_turn(d, request, fd, tar_fd, ret_archive, ret_skill, ret_packages, &err);
     /* Who has no room for it has said so. */
     if (r == 0 || reply->status != 0)
         return r == 0;

@@ -27,15 +27,19 @@ struct push {
     struct daemon *daemon;
     struct http_request *request;
     int fd; /* the canonical tar */
+    struct intake_packages packages;
     bool replace;
     struct registry_skill row;
     bool is_new;
-    char *previous; /* owned: the digest of what had its version before */
+    char *previous;          /* owned: the digest of what had its version before */
+    char *previous_packages; /* owned: and of its packages; NULL: none */
 };
 
 static void push_finish(struct push *push)
 {
+    intake_packages_finish(&push->packages);
     free(push->previous);
+    free(push->previous_packages);
 }
 #define _cleanup_push_ __attribute__((cleanup(push_finish)))
 
@@ -51,7 +55,8 @@ static void write_previous(struct json_writer *w, const struct push *push)
 
 /* What push and validate, which has no push, say of a skill they accept. */
 static void reply_accepted(struct http_reply *reply, const struct push *push,
-                           const struct skill *skill, const struct skill_archive *archive)
+                           const struct skill *skill, const struct skill_archive *archive,
+                           const struct wheels_layer *layer)
 {
     struct json_writer w = json_writer_init(LIMIT_MIB * 8);
     const struct err err = {0};
@@ -70,6 +75,7 @@ static void reply_accepted(struct http_reply *reply, const struct push *push,
     json_write_string(&w, "digest", archive->digest);
     if (push)
         write_previous(&w, push);
+    wheels_write_packages(layer->packages, &w);
     json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);
     if (status == 200)
         json_write_strings(&w, "errors", NULL, 0);
@@ -81,6 +87,8 @@ static int put(struct push *push, struct store *store, struct err *err)
 {
     int r = store_put(store, push->fd, push->row.digest, err);
 
+    if (r == 0 && push->row.packages_digest)
+        r = store_put(store, push->packages.fd, push->row.packages_digest, err);
     return r < 0 ? r
                  : registry_skill_put(push->daemon->registry, push->request->caller.tenant,
                                       &push->row, push->replace, &push->previous, err);
@@ -99,6 +107,11 @@ static int check_room(struct push *push, struct err *err)
     if (r < 0 && r != -ENOENT)
         return r;
     push->is_new = r == -ENOENT || strcmp(known.digest, push->row.digest) != 0;
+    if (r == 0 && known.packages_digest) {
+        push->previous_packages = strdup(known.packages_digest);
+        if (!push->previous_packages)
+            return err_no_memory(err);
+    }
     http_request_shrink(push->request, 0);
     /* What is there already takes nothing more. */
     if (!push->is_new || push->row.bytes <= freed)
@@ -119,11 +132,15 @@ static int store_skill(struct push *push, struct err *err)
     if (r < 0)
         return r;
     r = put(push, store, err);
+    /* What a row names stays; what cannot be removed now the next start sweeps. */
     if (r < 0)
         (void)store_release(store, push->row.digest, NULL);
-    /* What cannot be removed now the next start sweeps. */
     else if (push->replace && push->previous)
         (void)store_release(store, push->previous, NULL);
+    if (push->row.packages_digest)
+        (void)store_release(store, push->row.packages_digest, NULL);
+    if (push->previous_packages)
+        (void)store_release(store, push->previous_packages, NULL);
     return r;
 }
 
@@ -140,18 +157,23 @@ static void register_skill(struct push *push, const struct skill *skill,
         .version = skill->version,
         .digest = archive->digest,
         .description = skill->description,
-        .bytes = fstat(push->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0,
+        .bytes = (fstat(push->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0) +
+                 push->packages.layer.bytes,
+        .packages_digest = push->packages.fd >= 0 ? push->packages.layer.digest : NULL,
+        .packages = push->packages.layer.packages,
         .is_floating = skill->is_floating,
     };
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(push->fd);
+    if (push->packages.fd >= 0)
+        (void)fsync(push->packages.fd);
     r = store_skill(push, &err);
     if (r == -ENOENT)
         http_reply_error(reply, 401, "unauthorized", "%s", err.message);
     else if (r < 0)
         failure_reply(reply, r, &err);
     else
-        reply_accepted(reply, push, skill, archive);
+        reply_accepted(reply, push, skill, archive, &push->packages.layer);
     if (r == 0)
         tool_catalog_prepare(push->daemon, caller->tenant, skill, archive);
     if (r == 0 && push->is_new)
@@ -187,7 +209,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 {
     struct daemon *d = ctx;
     _cleanup_fd_ int fd = -1;
-    _cleanup_push_ struct push push = {.daemon = d, .request = request};
+    _cleanup_push_ struct push push = {
+        .daemon = d, .request = request, .packages = INTAKE_NO_PACKAGES};
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct spool *body;
@@ -198,7 +221,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     if (!body)
         return;
     push.fd = fd = open_temporary(d, reply);
-    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, reply))
+    if (fd >= 0 &&
+        intake_archive(d, request, body, fd, &archive, &skill, &push.packages, reply))
         register_skill(&push, &skill, &archive, reply);
 }
 
@@ -208,8 +232,9 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
     struct spool *body = uploads_receive(request, reply);
     _cleanup_fd_ int fd = body ? open_temporary(d, reply) : -1;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_intake_packages_ struct intake_packages packages = INTAKE_NO_PACKAGES;
     _cleanup_skill_ struct skill skill = {0};
 
-    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, reply))
-        reply_accepted(reply, NULL, &skill, &archive);
+    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, &packages, reply))
+        reply_accepted(reply, NULL, &skill, &archive, &packages.layer);
 }

@@ -80,11 +80,21 @@ int collect_open(int out_dir, const struct run *run, struct collect *ret_collect
     return r < 0 ? r : tar_list_scan(out_dir, &limits, &c->files);
 }
 
+int collect_open_session(int session_dir, const struct run *run, struct collect *c)
+{
+    const struct tar_limits limits = {
+        .files_max = run->session_files, .bytes_max = run->session_bytes, .folders = true};
+
+    c->has_session = true;
+    return tar_list_scan(session_dir, &limits, &c->session);
+}
+
 void collect_finish(struct collect *c)
 {
     fd_close(&c->output);
     fd_close(&c->files_dir);
     tar_list_finish(&c->files);
+    tar_list_finish(&c->session);
 }
 
 static int send_output(struct collect *c, struct chunker *chunker)
@@ -104,25 +114,42 @@ static int send_output(struct collect *c, struct chunker *chunker)
     return r < 0 ? r : chunker_flush(chunker);
 }
 
-int collect_send(struct collect *c, struct frame_writer *w)
+static struct chunker *chunker_begin(struct frame_writer *w, uint8_t type)
 {
     /* Static: 64 KiB on the stack would be fresh pages, and one execution is all there is. */
     static struct chunker chunker;
-    int r;
 
     chunker.writer = w;
-    chunker.type = PROTO_OUTPUT;
+    chunker.type = type;
     chunker.len = 0;
-    r = send_output(c, &chunker);
+    return &chunker;
+}
+
+static int send_tree(const struct tar_list *list, struct frame_writer *w, uint8_t type)
+{
+    struct chunker *chunker = chunker_begin(w, type);
+    int r = tar_list_stream(list, chunker_add, chunker);
+
+    return r < 0 ? r : chunker_flush(chunker);
+}
+
+int collect_send(struct collect *c, struct frame_writer *w)
+{
+    int r = send_output(c, chunker_begin(w, PROTO_OUTPUT));
+
     if (r < 0)
         return r;
     r = frame_writer_send(w, PROTO_OUTPUT, NULL, 0);
     if (r < 0)
         return r;
-    chunker.type = PROTO_FILES;
-    r = tar_list_stream(&c->files, chunker_add, &chunker);
-    if (r < 0)
-        return r;
-    r = chunker_flush(&chunker);
+    r = send_tree(&c->files, w, PROTO_FILES);
     return r < 0 ? r : frame_writer_send(w, PROTO_FILES, NULL, 0);
+}
+
+int collect_send_session(struct collect *c, struct frame_writer *w)
+{
+    int r =
+        c->has_session && !c->session.truncated ? send_tree(&c->session, w, PROTO_SESSION) : 0;
+
+    return r < 0 ? r : frame_writer_send(w, PROTO_SESSION, NULL, 0);
 }

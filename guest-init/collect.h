@@ -21,6 +21,8 @@ struct collect {
     uint64_t output_size;
     bool output_too_large;
     struct tar_list files;
+    struct tar_list session; /* truncated: it is over its limits, and not sent */
+    bool has_session;        /* it was looked at */
 };
 
 /*
@@ -28,9 +30,13 @@ struct collect {
  * -ENOMEM; collect_finish it either way.
  */
 int collect_open(int out_dir, const struct run *run, struct collect *ret_collect);
+/* The same of a session, whose empty folders count too. */
+int collect_open_session(int session_dir, const struct run *run, struct collect *c);
 void collect_finish(struct collect *c);
 #define _cleanup_collect_ __attribute__((cleanup(collect_finish)))
 /* Sends OUTPUT and FILES with the empty frames that end them. 0 or -errno. */
 int collect_send(struct collect *c, struct frame_writer *w);
+/* The same for SESSION, which is empty where there is no session to send. */
+int collect_send_session(struct collect *c, struct frame_writer *w);
 
 #endif

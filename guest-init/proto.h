@@ -19,12 +19,16 @@
  *                in chunks; an empty frame ends it
  *   H INPUT*     the input JSON in chunks; an empty frame ends it
  *   H FILES_IN*  input files as a tar stream in chunks; an empty frame ends it (always sent)
+ *   H SESSION_IN* only with SESSION_BYTES in RUN: the session as it was left, as a tar stream
+ *                in chunks; an empty frame ends it
  *   G STARTED    the skill's process is about to run
  *   G STDOUT*, STDERR*   live, as they are written
  *   H CANCEL     at any time after RUN: end the skill now, collect what it left
  *   G EXIT       how it ended
  *   G OUTPUT*    the content of output.json in chunks; an empty frame ends it (always sent)
  *   G FILES*     the artifacts as a tar stream in chunks; an empty frame ends it (always sent)
+ *   G SESSION*   only after SESSION_IN: the session as it is now, in the same way; the empty
+ *                frame alone where the skill was ended or it is over its limits
  *   G DONE       nothing follows; the host may kill the machine
  *   G FAIL       instead of anything above: guest-init could not do it; text says why
  *
@@ -55,8 +59,9 @@ enum proto_type {
     PROTO_INPUT = 0x04,
     PROTO_FILES_IN = 0x05,
     PROTO_CANCEL = 0x06, /* empty */
-    PROTO_PACKAGES = 0x08,
     PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
+    PROTO_PACKAGES = 0x08,
+    PROTO_SESSION_IN = 0x10,
 
     /* guest to host */
     PROTO_READY = 0x81,   /* u32 PROTO_VERSION */
@@ -69,6 +74,7 @@ enum proto_type {
     PROTO_DONE = 0x88,   /* empty */
     PROTO_FAIL = 0x89,   /* UTF-8 text, at most 1024 bytes */
     PROTO_WARMED = 0x8a, /* empty */
+    PROTO_SESSION = 0x90,
 };
 
 #define PROTO_WARM_MAX     1024u
@@ -96,6 +102,10 @@ enum proto_field {
     PROTO_F_INSTRUCTIONS = 13, /* SKILL_INSTRUCTIONS: the body of SKILL.md */
     PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
     PROTO_F_PACKAGES = 15,     /* u8, 1: PACKAGES comes before SKILL */
+
+    /* Of an execution in a session. */
+    PROTO_F_SESSION_FILES = 16, /* u32: the most files and empty folders of it */
+    PROTO_F_SESSION_BYTES = 17, /* u64: the most bytes of them; more than 0 */
 };
 
 enum proto_mode {
@@ -112,12 +122,14 @@ enum proto_mode {
 #define PROTO_EXIT_SIZE 48u
 
 enum proto_exit_flag {
-    PROTO_EXIT_TIMED_OUT = 1 << 0,       /* the deadline of TIMEOUT_MS passed */
-    PROTO_EXIT_CANCELLED = 1 << 1,       /* CANCEL arrived */
-    PROTO_EXIT_OUT_OF_MEMORY = 1 << 2,   /* the cgroup's OOM killer struck */
-    PROTO_EXIT_LOGS_TRUNCATED = 1 << 3,  /* LOG_BYTES was reached */
-    PROTO_EXIT_FILES_TRUNCATED = 1 << 4, /* FILES_MAX or FILES_BYTES was reached */
-    PROTO_EXIT_OUTPUT_TOO_LARGE = 1 << 5 /* output.json was over OUTPUT_BYTES: not sent */
+    PROTO_EXIT_TIMED_OUT = 1 << 0,        /* the deadline of TIMEOUT_MS passed */
+    PROTO_EXIT_CANCELLED = 1 << 1,        /* CANCEL arrived */
+    PROTO_EXIT_OUT_OF_MEMORY = 1 << 2,    /* the cgroup's OOM killer struck */
+    PROTO_EXIT_LOGS_TRUNCATED = 1 << 3,   /* LOG_BYTES was reached */
+    PROTO_EXIT_FILES_TRUNCATED = 1 << 4,  /* FILES_MAX or FILES_BYTES was reached */
+    PROTO_EXIT_OUTPUT_TOO_LARGE = 1 << 5, /* output.json was over OUTPUT_BYTES: not sent */
+
+    PROTO_EXIT_SESSION_TOO_LARGE = 1 << 6, /* SESSION_FILES or SESSION_BYTES: not sent */
 };
 
 #endif

@@ -106,18 +106,23 @@ static int make_link(const struct sandbox *sb, const char *to, const char *name,
     return 0;
 }
 
+static int give_folder(const struct sandbox *sb, const char *path, struct err *err)
+{
+    char full[SANDBOX_PATH_MAX];
+
+    sandbox_path(sb, path, full);
+    if (sb->config->isolated && chown(full, SKILL_UID, SKILL_UID) < 0)
+        return err_set_errno(err, errno, "cannot give %s to the skill", full);
+    return 0;
+}
+
 static int give_folders(const struct sandbox *sb, struct err *err)
 {
     static const char *const paths[] = {"/sandbox/in", "/sandbox/out", "/sandbox/out/files"};
-    const size_t n = sizeof(paths) / sizeof(paths[0]);
-    char path[SANDBOX_PATH_MAX];
     int r = make_dir(sb, "/sandbox/out/files", 0755, err);
 
-    for (size_t i = 0; r == 0 && sb->config->isolated && i < n; i++) {
-        sandbox_path(sb, paths[i], path);
-        if (chown(path, SKILL_UID, SKILL_UID) < 0)
-            r = err_set_errno(err, errno, "cannot give %s to the skill", path);
-    }
+    for (size_t i = 0; r == 0 && i < sizeof(paths) / sizeof(paths[0]); i++)
+        r = give_folder(sb, paths[i], err);
     return r;
 }
 
@@ -184,6 +189,7 @@ int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct
                            .skill_dir = -1,
                            .in_dir = -1,
                            .out_dir = -1,
+                           .session_dir = -1,
                            .input_write = -1,
                            .input_read = -1,
                            .out_read = -1,
@@ -219,6 +225,31 @@ int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct
     return r < 0 ? r : open_streams(sb, err);
 }
 
+/* Its content is where all that the skill writes is, within the same limits. */
+static int bind_session(const struct sandbox *sb, struct err *err)
+{
+    int r = make_dir(sb, WORK "/session", 0755, err);
+
+    if (r < 0)
+        return r;
+    if (mount(WORK "/session", "/sandbox/session", NULL, MS_BIND, NULL) < 0)
+        return err_set_errno(err, errno, "cannot bind /sandbox/session");
+    return 0;
+}
+
+int sandbox_add_session(struct sandbox *sb, struct err *err)
+{
+    static const char path[] = "/sandbox/session";
+    int r = make_dir(sb, path, 0755, err);
+
+    if (r == 0 && sb->config->isolated)
+        r = bind_session(sb, err);
+    if (r < 0)
+        return r;
+    r = give_folder(sb, path, err);
+    return r < 0 ? r : open_at(sb, path, O_RDONLY | O_DIRECTORY, &sb->session_dir, err);
+}
+
 void sandbox_close_skill_ends(struct sandbox *sb)
 {
     fd_close(&sb->input_read);
@@ -234,6 +265,7 @@ void sandbox_close(struct sandbox *sb)
     fd_close(&sb->skill_dir);
     fd_close(&sb->in_dir);
     fd_close(&sb->out_dir);
+    fd_close(&sb->session_dir);
     fd_close(&sb->input_write);
     fd_close(&sb->out_read);
     fd_close(&sb->err_read);

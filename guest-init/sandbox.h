@@ -31,6 +31,7 @@ struct sandbox {
     int skill_dir;
     int in_dir;
     int out_dir;
+    int session_dir;         /* once it was added */
     int input_write;         /* /sandbox/input.json */
     int input_read;          /* the skill's standard input, at offset 0 */
     int out_read, out_write; /* its standard output and error: pipes, read ends non-blocking */
@@ -40,6 +41,10 @@ struct sandbox {
 /* Makes everything. 0, or -errno with err set; sandbox_close it either way. */
 int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct err *err);
 void sandbox_close(struct sandbox *sb);
+/*
+ * Makes and opens the folder of a session, which no other run finds. 0, or -errno with err set.
+ */
+int sandbox_add_session(struct sandbox *sb, struct err *err);
 /* What this thread makes from now on belongs to the skill, or to root again. */
 void sandbox_make_for_skill(const struct sandbox *sb, bool for_skill);
 /*

@@ -85,15 +85,27 @@ static int take_tree(struct session *s, uint8_t type, int dir, struct err *err)
 }
 
 /* They are the skill's own copies. */
-static int take_files(struct session *s, struct err *err)
+static int take_files(struct session *s, uint8_t type, int dir, struct err *err)
 {
     struct sandbox *sb = s->server->sandbox;
     int r;
 
     sandbox_make_for_skill(sb, true);
-    r = take_tree(s, PROTO_FILES_IN, sb->in_dir, err);
+    r = take_tree(s, type, dir, err);
     sandbox_make_for_skill(sb, false);
     return r;
+}
+
+/* What it finds of earlier runs, if this one has a session. */
+static int take_session(struct session *s, struct err *err)
+{
+    struct sandbox *sb = s->server->sandbox;
+    int r;
+
+    if (s->run.session_bytes == 0)
+        return 0;
+    r = sandbox_add_session(sb, err);
+    return r < 0 ? r : take_files(s, PROTO_SESSION_IN, sb->session_dir, err);
 }
 
 static int take_input(struct session *s, struct err *err)
@@ -136,6 +148,19 @@ static int run_skill(struct session *s, struct execute_result *ret_result, struc
     return execute_run(&x, ret_result, err);
 }
 
+/* Looks at the session, unless the skill was ended: what it was about to do there is not done.
+ */
+static int open_session(struct session *s, const struct execute_result *result,
+                        struct collect *collect)
+{
+    const uint32_t ended =
+        PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED | PROTO_EXIT_OUT_OF_MEMORY;
+
+    if (s->run.session_bytes == 0 || (result->flags & ended))
+        return 0;
+    return collect_open_session(s->server->sandbox->session_dir, &s->run, collect);
+}
+
 static int report(struct session *s, struct execute_result *result)
 {
     uint8_t payload[PROTO_EXIT_SIZE];
@@ -144,6 +169,11 @@ static int report(struct session *s, struct execute_result *result)
 
     if (r < 0)
         return r;
+    r = open_session(s, result, &collect);
+    if (r < 0)
+        return r;
+    if (collect.session.truncated)
+        result->flags |= PROTO_EXIT_SESSION_TOO_LARGE;
     if (collect.output_too_large)
         result->flags |= PROTO_EXIT_OUTPUT_TOO_LARGE;
     if (collect.files.truncated)
@@ -153,6 +183,8 @@ static int report(struct session *s, struct execute_result *result)
     if (r < 0)
         return r;
     r = collect_send(&collect, &s->writer);
+    if (r == 0 && s->run.session_bytes > 0)
+        r = collect_send_session(&collect, &s->writer);
     if (r < 0)
         return r;
     r = frame_writer_send(&s->writer, PROTO_DONE, NULL, 0);
@@ -177,7 +209,10 @@ static int execute(struct session *s, struct err *err)
     r = take_input(s, err);
     if (r < 0)
         return r;
-    r = take_files(s, err);
+    r = take_files(s, PROTO_FILES_IN, sb->in_dir, err);
+    if (r < 0)
+        return r;
+    r = take_session(s, err);
     if (r < 0)
         return r;
     r = sandbox_limit(sb, &s->run, err);

@@ -197,6 +197,8 @@ int skill_environment(const struct sandbox *sb, const struct run *run, const cha
     add_path(sb, ret_env, "SANDBOX_OUTPUT", "/sandbox/out/output.json");
     add_path(sb, ret_env, "SANDBOX_FILES_DIR", "/sandbox/out/files/");
     add_path(sb, ret_env, "SANDBOX_INPUT_DIR", "/sandbox/in/");
+    if (run->session_bytes > 0)
+        add_path(sb, ret_env, "SANDBOX_SESSION_DIR", "/sandbox/session/");
     add_optional(ret_env, "SANDBOX_INPUT", input);
     add_optional(ret_env, "SKILL_INSTRUCTIONS", run->instructions);
     add_optional(ret_env, "SKILL_NAME", run->skill_name);

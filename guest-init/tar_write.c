@@ -123,7 +123,8 @@ static int names_read(struct walk *w, int dir, struct names *names)
 static int list_add(struct walk *w, const struct stat *st)
 {
     struct tar_list *list = w->list;
-    uint64_t size = (uint64_t)st->st_size;
+    bool is_folder = S_ISDIR(st->st_mode);
+    uint64_t size = is_folder ? 0 : (uint64_t)st->st_size;
     const struct tar_file key = {.path = w->path};
     char *path;
 
@@ -149,12 +150,22 @@ static int list_add(struct walk *w, const struct stat *st)
                                                    .dir = w->top,
                                                    .size = size,
                                                    .mtime = st->st_mtim.tv_sec,
-                                                   .executable = (st->st_mode & 0100) != 0};
+                                                   .executable = (st->st_mode & 0100) != 0,
+                                                   .is_folder = is_folder};
     list->bytes += size;
     return 0;
 }
 
 static int walk_dir(struct walk *w, int dir, unsigned depth);
+
+/* Walks a folder at the path; one without anything listed in it may be listed itself. */
+static int walk_sub(struct walk *w, int sub, const struct stat *st, unsigned depth)
+{
+    size_t before = w->list->count;
+    int r = walk_dir(w, sub, depth);
+
+    return r == 0 && w->limits->folders && w->list->count == before ? list_add(w, st) : r;
+}
 
 static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
 {
@@ -182,7 +193,7 @@ static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
         if (sub < 0)
             w->list->truncated = true;
         else
-            r = walk_dir(w, sub, depth + 1);
+            r = walk_sub(w, sub, &st, depth + 1);
     }
     w->path_len = old_len;
     w->path[old_len] = 0;
@@ -333,10 +344,12 @@ int tar_list_stream(const struct tar_list *list, tar_sink *sink, void *context)
 
         if (r < 0)
             return r;
-        r = sink_header(sink, context, file->path, '0', file, file->size);
+        r = sink_header(sink, context, file->path, file->is_folder ? '5' : '0', file,
+                        file->size);
         if (r < 0)
             return r;
-        r = sink_content(file, sink, context);
+        if (!file->is_folder)
+            r = sink_content(file, sink, context);
         if (r < 0)
             return r;
     }

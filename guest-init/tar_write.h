@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists the regular files below a directory and streams them as a tar (ustar, pax records for
- * what does not fit). The tree was made by the skill: it must never follow a symbolic link,
- * open anything but a regular file, leave the directory or let the tree decide how much memory
+ * Lists the regular files below a directory, empty folders where they are wanted, and streams
+ * them as a tar (ustar, pax records for what does not fit). The tree was made by the skill: it
+ * must never follow a symbolic link, open anything but a regular file, leave the directory or
+ * let the tree decide how much memory
  * is used.
  */
 #ifndef SKILLVM_GUEST_TAR_WRITE_H
@@ -18,6 +19,7 @@ struct tar_limits {
     uint64_t files_max;
     uint64_t bytes_max;      /* of file content */
     const char *const *skip; /* names in the top directory to leave out, NULL-terminated */
+    bool folders;            /* one without a listed file in it is listed as such a file is */
 };
 
 struct tar_file {
@@ -26,6 +28,7 @@ struct tar_file {
     uint64_t size;
     int64_t mtime; /* seconds since the epoch */
     bool executable;
+    bool is_folder; /* and nothing in it is listed */
 };
 
 struct tar_list {

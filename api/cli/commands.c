@@ -77,6 +77,16 @@ const struct verb commands[] = {
         .verbs = exec_verbs,
     },
     {
+        .name = "session",
+        .args = "VERB …",
+        .summary = "list, show and remove sessions, and get their files",
+        .text = "What runs with `--session ID` find of each other. A run makes one; it goes "
+                "when nobody used it for a while (retention.sessions_age).",
+        .examples = "run --code 'open(\"/sandbox/session/n\", \"a\").write(\"x\")' --session "
+                    "s\nsession get s n\n",
+        .verbs = session_verbs,
+    },
+    {
         .name = "tools",
         .args = "VERB …",
         .summary = "list the skills as tools of a model, and call one",

@@ -31,6 +31,9 @@ const struct option_rule option_rules[] = {
      "set a variable; NAME alone takes it from here; may be repeated"},
     {OPTION_RUN, 0, "fresh", NULL, MEMBER(fresh),
      "in a machine that has run nothing for anybody and will run nothing else"},
+    {OPTION_RUN, 0, "session", "ID", MEMBER(session),
+     "let it find in /sandbox/session what the run before with this ID left there, and keep "
+     "what it leaves"},
     {OPTION_FORMAT, 'o', "output", "json|table", MEMBER(output),
      "how to print what the command answers"},
     {OPTION_JSON, 0, "json", NULL, MEMBER(json), "the same as -o json"},

@@ -90,6 +90,7 @@ struct options {
     const char *code;
     const char *lang;
     const char *host;
+    const char *session;
     const char *listen;
     const char *config;
     /* Takes a value of an option that repeats. -1: go on; else the exit status. */

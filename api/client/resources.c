@@ -146,23 +146,57 @@ static int write_body(void *ctx, const char *type, const void *data, size_t len)
     return d->failed;
 }
 
-int skillvm_download(struct skillvm *client, const char *execution_id, const char *path, int fd,
-                     uint64_t max_bytes, struct skillvm_error *error)
+static int download(struct skillvm *client, struct buf *url, int fd, uint64_t max_bytes,
+                    struct skillvm_error *error)
 {
     struct download d = {.fd = fd, .left = max_bytes ? max_bytes : UINT64_MAX};
     struct skillvm_request request = {.on_body = write_body, .ctx = &d};
-    _cleanup_buf_ struct buf url = buf_init(CLIENT_PATH_MAX);
-    int result =
-        percent_printf(&url, path ? "/v1/executions/%s/files/%S" : "/v1/executions/%s/files",
-                       execution_id, path);
+    int result;
 
-    request.path = result == 0 ? buf_cstr(&url) : NULL;
+    request.path = url->error ? NULL : buf_cstr(url);
     result = request.path ? skillvm_perform(client, &request, NULL, error)
                           : client_fail(error, ENAMETOOLONG, "the name is too long");
     if (d.failed)
         result = client_fail(error, -d.failed, "cannot write what is downloaded: %s",
                              strerror(-d.failed));
     return result;
+}
+
+int skillvm_download(struct skillvm *client, const char *execution_id, const char *path, int fd,
+                     uint64_t max_bytes, struct skillvm_error *error)
+{
+    _cleanup_buf_ struct buf url = buf_init(CLIENT_PATH_MAX);
+
+    (void)percent_printf(&url, path ? "/v1/executions/%s/files/%S" : "/v1/executions/%s/files",
+                         execution_id, path);
+    return download(client, &url, fd, max_bytes, error);
+}
+
+int skillvm_list_sessions(struct skillvm *client, char **ret_json, struct skillvm_error *error)
+{
+    return skillvm_request(client, "GET", "/v1/sessions", NULL, ret_json, error);
+}
+
+int skillvm_get_session(struct skillvm *client, const char *session_id, char **ret_json,
+                        struct skillvm_error *error)
+{
+    return fetch_at(client, &get, ret_json, NULL, error, "/v1/sessions/%s", session_id);
+}
+
+int skillvm_download_from_session(struct skillvm *client, const char *session_id,
+                                  const char *path, int fd, uint64_t max_bytes,
+                                  struct skillvm_error *error)
+{
+    _cleanup_buf_ struct buf url = buf_init(CLIENT_PATH_MAX);
+
+    (void)percent_printf(&url, "/v1/sessions/%s/files/%S", session_id, path);
+    return download(client, &url, fd, max_bytes, error);
+}
+
+int skillvm_remove_session(struct skillvm *client, const char *session_id,
+                           struct skillvm_error *error)
+{
+    return fetch_at(client, &delete, NULL, NULL, error, "/v1/sessions/%s", session_id);
 }
 
 int skillvm_upload(struct skillvm *client, int fd, const char *name, char **ret_json,

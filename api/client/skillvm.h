@@ -216,6 +216,20 @@ int skillvm_download(struct skillvm *client, const char *execution_id, const cha
 int skillvm_upload(struct skillvm *client, int fd, const char *name, char **ret_json,
                    struct skillvm_error *error);
 
+/* ---- Sessions ---- */
+
+/* Gives an array of the sessions, the one changed last first. */
+int skillvm_list_sessions(struct skillvm *client, char **ret_json, struct skillvm_error *error);
+/* Gives one with its files: {"id","bytes","files","files_list":[{"path","size_bytes"}],…}. */
+int skillvm_get_session(struct skillvm *client, const char *session_id, char **ret_json,
+                        struct skillvm_error *error);
+/* Writes a file of a session to fd. As skillvm_download(). */
+int skillvm_download_from_session(struct skillvm *client, const char *session_id,
+                                  const char *path, int fd, uint64_t max_bytes,
+                                  struct skillvm_error *error);
+int skillvm_remove_session(struct skillvm *client, const char *session_id,
+                           struct skillvm_error *error);
+
 /* ---- Tools ---- */
 
 /* Gives the skills as tool definitions; format is "openai", "anthropic" or "mcp". */

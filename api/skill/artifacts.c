@@ -22,6 +22,7 @@ struct artifacts {
     int spool_fd; /* begins with the current file: written out only once it is whole */
     bool keeping; /* the current entry is a file that is kept */
     bool executable;
+    bool is_folder;
     uint64_t current_size;
     uint64_t current_mtime;
     char current[NAMES_PATH_MAX + 1];
@@ -68,6 +69,7 @@ static int begin_file(struct artifacts *a, const struct tar_header *header)
     a->current_size = 0;
     a->current_mtime = header->mtime_s < MTIME_MAX ? header->mtime_s : 0;
     a->executable = (header->mode & 0111) != 0;
+    a->is_folder = header->type == TAR_DIR;
     a->bytes += header->size;
     return 0;
 }
@@ -78,11 +80,11 @@ static int on_begin(void *user, const struct tar_header *header)
     struct err rule = {0};
 
     a->keeping = false;
-    if (header->type == TAR_DIR)
+    if (header->type == TAR_DIR && !a->limits.is_tree)
         return 0;
     if (names_clean(header->path, a->current, &rule) || !a->current[0])
         return leave_out(a, header->path, "its name is refused");
-    if (header->type != TAR_FILE)
+    if (header->type != TAR_FILE && header->type != TAR_DIR)
         return leave_out(a, header->path, "it is no regular file");
     return begin_file(a, header);
 }
@@ -116,10 +118,11 @@ static int write_out(struct artifacts *a)
     if (!entry)
         return -ENOMEM;
     archive_entry_set_pathname(entry, a->current);
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, a->executable ? 0755 : 0644);
+    archive_entry_set_filetype(entry, a->is_folder ? AE_IFDIR : AE_IFREG);
+    archive_entry_set_perm(entry, a->executable || a->is_folder ? 0755 : 0644);
     archive_entry_set_size(entry, (la_int64_t)a->current_size);
-    archive_entry_set_mtime(entry, (time_t)a->current_mtime, 0);
+    if (!a->limits.is_tree)
+        archive_entry_set_mtime(entry, (time_t)a->current_mtime, 0);
     if (archive_write_header(a->out, entry) < ARCHIVE_WARN)
         result = write_failed(a, a->err);
     for (uint64_t at = 0; at < a->current_size && !result;) {
@@ -163,10 +166,20 @@ static int on_end(void *user)
     if (result < 0)
         return result;
     a->kept.files++;
+    a->kept.bytes += a->current_size;
     return list_current(a);
 }
 
 static const struct tar_ops tar_ops = {on_begin, on_data, on_end};
+
+static int pack(struct archive *out)
+{
+    return archive_write_add_filter_gzip(out) == ARCHIVE_OK &&
+                   archive_write_set_options(out, "gzip:compression-level=1,gzip:!timestamp") ==
+                       ARCHIVE_OK
+               ? 0
+               : -ENOMEM;
+}
 
 struct artifacts *artifacts_create(int out_fd, int spool_fd,
                                    const struct artifacts_limits *limits, struct err *err)
@@ -185,9 +198,7 @@ struct artifacts *artifacts_create(int out_fd, int spool_fd,
     if (!a->reader || !a->out)
         goto no_memory;
     if (archive_write_set_format_pax_restricted(a->out) != ARCHIVE_OK ||
-        archive_write_add_filter_gzip(a->out) != ARCHIVE_OK ||
-        archive_write_set_options(a->out, "gzip:compression-level=1,gzip:!timestamp") !=
-            ARCHIVE_OK ||
+        (!limits->is_tree && pack(a->out) < 0) ||
         archive_write_open_fd(a->out, out_fd) != ARCHIVE_OK)
         goto no_memory;
     return a;

@@ -23,6 +23,11 @@ struct artifacts_limits {
     uint64_t list_bytes; /* of the names in the list, folders included: others are not listed */
     uint64_t bytes;      /* of all files' content */
     uint64_t file_bytes; /* of one file's content */
+    /*
+     * A plain tar without times, of empty folders too, so that the same tree is the same bytes:
+     * what a guest takes back. Else a tar.gz of files alone.
+     */
+    bool is_tree;
 };
 
 struct artifact {
@@ -32,7 +37,8 @@ struct artifact {
 
 /* What there is so far. */
 struct artifacts_kept {
-    uint32_t files;
+    uint32_t files;        /* folders that are kept among them */
+    uint64_t bytes;        /* of their content */
     struct artifact *list; /* the first n of them, as far as the limit of names in it goes */
     size_t n;
     bool truncated;                /* something was left out because of a limit */
@@ -42,7 +48,7 @@ struct artifacts_kept {
 struct artifacts;
 
 /*
- * Starts a stream whose kept files go to out_fd (borrowed; a new empty file) as tar.gz. One at
+ * Starts a stream whose kept files go to out_fd (borrowed; a new empty file). One at
  * a time waits in spool_fd (a new empty file, read and write; taken over in any case) until it
  * is whole: no content is held in memory. NULL with err set when memory is short.
  */

@@ -22,38 +22,57 @@ static int damaged(struct archive *a, struct err *err)
     return err_set(err, EIO, "the stored files are damaged: %s", archive_error_string(a));
 }
 
-static int find(struct archive *a, const char *path, uint64_t *ret_bytes, struct err *err)
+/* Walks from where it is. As of artifact_each. */
+static int walk(struct archive *a, artifact_visit *visit, void *ctx, struct err *err)
 {
     struct archive_entry *entry;
-    int status;
+    int status = ARCHIVE_OK, r = 0;
 
-    while ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK ||
-           status == ARCHIVE_WARN) {
+    while (r == 0 && ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK ||
+                      status == ARCHIVE_WARN)) {
         const char *name = archive_entry_pathname_utf8(entry);
 
-        if (!name || strcmp(name, path) != 0 || archive_entry_filetype(entry) != AE_IFREG)
-            continue;
-        *ret_bytes = (uint64_t)archive_entry_size(entry);
-        return 0;
+        r = name ? visit(ctx, name, (uint64_t)archive_entry_size(entry)) : 0;
     }
-    return status == ARCHIVE_EOF ? -ENOENT : damaged(a, err);
+    return r != 0 || status == ARCHIVE_EOF ? r : damaged(a, err);
 }
 
-static int start(struct artifact_reader *reader, const char *path, uint64_t *ret_bytes,
-                 struct err *err)
+struct wanted {
+    const char *path;
+    uint64_t bytes;
+};
+
+static int is_wanted(void *ctx, const char *path, uint64_t bytes)
+{
+    struct wanted *wanted = ctx;
+
+    wanted->bytes = bytes;
+    return strcmp(path, wanted->path) == 0;
+}
+
+static int find(struct archive *a, const char *path, uint64_t *ret_bytes, struct err *err)
+{
+    struct wanted wanted = {.path = path};
+    int r = walk(a, is_wanted, &wanted, err);
+
+    if (r <= 0)
+        return r < 0 ? r : -ENOENT;
+    *ret_bytes = wanted.bytes;
+    return 0;
+}
+
+static int start(struct artifact_reader *reader, struct err *err)
 {
     struct archive *a = reader->archive = archive_read_new();
 
     if (!a || archive_read_support_format_tar(a) < ARCHIVE_WARN ||
         archive_read_support_filter_gzip(a) < ARCHIVE_WARN)
         return err_no_memory(err);
-    if (archive_read_open_fd(a, reader->fd, BLOCK) != ARCHIVE_OK)
-        return damaged(a, err);
-    return find(a, path, ret_bytes, err);
+    return archive_read_open_fd(a, reader->fd, BLOCK) == ARCHIVE_OK ? 0 : damaged(a, err);
 }
 
-int artifact_reader_open(int fd, const char *path, struct artifact_reader **ret,
-                         uint64_t *ret_bytes, struct err *err)
+/* fd is taken over. */
+static int open_reader(int fd, struct artifact_reader **ret, struct err *err)
 {
     struct artifact_reader *reader = calloc(1, sizeof(*reader));
     int r;
@@ -63,7 +82,35 @@ int artifact_reader_open(int fd, const char *path, struct artifact_reader **ret,
         return err_no_memory(err);
     }
     reader->fd = fd;
-    r = start(reader, path, ret_bytes, err);
+    r = start(reader, err);
+    if (r < 0)
+        artifact_reader_close(reader);
+    else
+        *ret = reader;
+    return r;
+}
+
+int artifact_each(int fd, artifact_visit *visit, void *ctx, struct err *err)
+{
+    struct artifact_reader *reader = NULL;
+    int r = open_reader(fd, &reader, err);
+
+    if (r < 0)
+        return r;
+    r = walk(reader->archive, visit, ctx, err);
+    artifact_reader_close(reader);
+    return r;
+}
+
+int artifact_reader_open(int fd, const char *path, struct artifact_reader **ret,
+                         uint64_t *ret_bytes, struct err *err)
+{
+    struct artifact_reader *reader = NULL;
+    int r = open_reader(fd, &reader, err);
+
+    if (r < 0)
+        return r;
+    r = find(reader->archive, path, ret_bytes, err);
     if (r < 0)
         artifact_reader_close(reader);
     else

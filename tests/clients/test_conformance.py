@@ -10,6 +10,7 @@ import io
 import os
 import socket
 import tarfile
+import time
 import unittest
 import zipfile
 
@@ -207,7 +208,7 @@ class Api(unittest.TestCase):
         self.assertEqual((result["status"], result["output"]["input"]), ("success", {}))
         self.assertEqual(len(result["warnings"]), 1)
         self.assertIn("PATH", result["warnings"][0])
-        self.assertEqual(self.http.get("/v1/files?session_id=s&execution_id=e").json, [])
+        self.assertEqual(self.http.get("/v1/files?session_id=none&execution_id=e").json, [])
 
     def test_async_and_repeated(self):
         answer = self.run_skill(**{"async": True, "idempotency_key": "k1"})
@@ -302,6 +303,33 @@ class Api(unittest.TestCase):
         for unknown in (raw.json["id"], "file_" + "0" * 32):
             self.expect_error(self.run_skill(files=[unknown]), 400, "bad_request")
         self.expect_error(self.http.post("/v1/files?name=../x", b""), 400)
+
+    def test_sessions(self):
+        first = self.run_skill(session_id="s", env={"FAKE": "session", "FAKE_DATA": "a/b.txt=1"})
+        self.assertEqual(first.json["session"], {"id": "s", "committed": True, "bytes": 1,
+                                                 "files": 1, "reason": None})
+        failed = self.run_skill(session_id="s", env={"FAKE": "timeout"}).json["session"]
+        self.assertEqual((failed["committed"], failed["files"]), (False, 1))
+        self.assertEqual([s["id"] for s in self.http.get("/v1/sessions").json], ["s"])
+        shown = self.http.get("/v1/sessions/s").json
+        self.assertEqual(shown["files_list"], [{"path": "a/b.txt", "size_bytes": 1}])
+        listed = self.http.get("/v1/sessions/s/files").json
+        self.assertEqual(listed, self.http.get("/v1/files?session_id=s").json)
+        uploaded = self.http.post("/v1/files?name=x", b"x").json
+        self.http.delete("/v1/files/" + uploaded["id"])
+        self.assertEqual(set(uploaded) | {"session_id"}, set(listed[0]))
+        self.assertEqual(self.http.get("/v1/sessions/s/files/a/b.txt").body, b"1")
+        self.run_skill(**{"session_id": "s", "async": True, "env": {"FAKE": "ticks"}})
+        self.expect_error(self.run_skill(session_id="s"), 409, "session_busy")
+        self.expect_error(self.http.delete("/v1/sessions/s"), 409, "session_busy")
+        for execution in self.http.get("/v1/executions?status=running").json["executions"]:
+            self.http.delete("/v1/executions/" + execution["execution_id"])
+        for _ in range(500):
+            if self.http.delete("/v1/sessions/s").status == 204:
+                break
+            time.sleep(0.02)
+        self.expect_error(self.http.get("/v1/sessions/s"), 404, "not_found")
+        self.expect_error(self.run_skill(session_id="../s"), 400, "bad_request")
 
     def test_inline_skill(self):
         answer = self.http.form("/v1/executions", [("request", None, b'{"input":1}'),

@@ -161,6 +161,21 @@ class PythonClient(unittest.TestCase):
                 self.client.download_file(result, "../etc/passwd", to)
         self.assertEqual(self.client.download(self.client.run("demo"), "/nonexistent"), [])
 
+    def test_sessions(self):
+        env = {"FAKE": "session", "FAKE_DATA": "a.txt=hello"}
+        result = self.client.run("demo", session_id="chat-1", env=env)
+        self.assertTrue(result.session["committed"])
+        self.assertEqual([s["id"] for s in self.client.sessions()], ["chat-1"])
+        self.assertEqual(self.client.session("chat-1")["files_list"],
+                         [{"path": "a.txt", "size_bytes": 5}])
+        got = io.BytesIO()
+        self.client.session_file("chat-1", "a.txt", got)
+        self.assertEqual(got.getvalue(), b"hello")
+        self.assertIn("a.txt", self.client.run("demo", session_id="chat-1", env=env).output)
+        self.client.delete_session("chat-1")
+        self.assertEqual(self.client.sessions(), [])
+        self.assertIsNone(self.client.run("demo").session)
+
     def test_threads(self):
         outputs = {}
 

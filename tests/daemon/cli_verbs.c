@@ -183,6 +183,25 @@ static void executions_are_seen(void **state)
     expect(s, "exec show exec_none", 125, "there is no execution exec_none");
 }
 
+static void sessions_are_seen(void **state)
+{
+    struct setting *s = *state;
+
+    expect(s, "run demo --session chat-1 -e FAKE=session -e FAKE_DATA=a.txt=hello", 0, "");
+    expect(s, "session list", 0, "chat-1");
+    expect(s, "session list", 0, "5 B");
+    expect(s, "session list -o json", 0, "\"id\":\"chat-1\",\"bytes\":5,\"files\":1");
+    expect(s, "session show chat-1", 0, "file     a.txt (5 B)");
+    expect(s, "session get chat-1 a.txt", 0, "hello");
+    expect(s, "session get chat-1 b.txt", 125, "session chat-1 has no file b.txt");
+    expect(s, "run demo --session chat-1 -e FAKE=timeout", 124,
+           "demo: warning: session chat-1 is as it was before: timed out");
+    expect(s, "run demo --session a/b", 125, "\"session_id\" must be");
+    expect(s, "session rm chat-1", 0, "");
+    expect(s, "session rm chat-1", 125, "there is no session chat-1");
+    expect(s, "session show chat-1", 125, "there is no session chat-1");
+}
+
 static void says_what_is_wrong(void **state)
 {
     struct setting *s = *state;
@@ -435,6 +454,7 @@ int main(void)
         cmocka_unit_test(skills_come_and_go),
         cmocka_unit_test(many_skills_are_pushed_at_once),
         cmocka_unit_test(executions_are_seen),
+        cmocka_unit_test(sessions_are_seen),
         cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(what_was_meant_is_said),
         cmocka_unit_test(a_skill_is_tested),

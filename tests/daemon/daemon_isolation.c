@@ -47,6 +47,12 @@ static const struct probe probes[] = {
     {"GET /v1/files/:", SECRET, "/v1/files/{file}", NULL, "", 200},
     {"DELETE /v1/files/:", SECRET, "/v1/files/{file}", NULL, "", 0},
     {"GET /v1/files/:/download", SECRET, "/v1/files/{file}/download", NULL, "", 200},
+    {"GET /v1/sessions", LIST, "/v1/sessions", NULL, "", 200},
+    {"GET /v1/sessions/:", SECRET, "/v1/sessions/{session}", NULL, "", 200},
+    {"DELETE /v1/sessions/:", SECRET, "/v1/sessions/{session}", NULL, "", 0},
+    {"GET /v1/sessions/:/files", LIST, "/v1/sessions/{session}/files", NULL, "", 200},
+    {"GET /v1/sessions/:/files/*", SECRET, "/v1/sessions/{session}/files/touched", NULL, "",
+     200},
     {"POST /v1/executions", SECRET, "/v1/executions", JSON, "{\"skill\":\"{skill}\"}", 200},
     {"GET /v1/executions", LIST, "/v1/executions", NULL, "", 200},
     {"GET /v1/executions/:", SECRET, "/v1/executions/{ended}", NULL, "", 200},
@@ -155,11 +161,9 @@ static void lasting_headers(const struct answer *a, char *ret, size_t size)
 /* The ids of nothing in a text, which are as long, become the first tenant's. */
 static void rename_things(char *text, const struct things *to)
 {
-    const char *const from_to[][2] = {{nothing.skill, to->skill},
-                                      {nothing.file, to->file},
-                                      {nothing.ended, to->ended},
-                                      {nothing.live, to->live},
-                                      {nothing.key, to->key}};
+    const char *const from_to[][2] = {
+        {nothing.skill, to->skill}, {nothing.file, to->file}, {nothing.ended, to->ended},
+        {nothing.live, to->live},   {nothing.key, to->key},   {nothing.session, to->session}};
 
     for (size_t i = 0; i < sizeof(from_to) / sizeof(from_to[0]); i++) {
         size_t len = strlen(from_to[i][0]);

@@ -12,21 +12,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-const struct things nothing = {"skill-omega", "file_00000000000000000000000000000000",
+const struct things nothing = {"skill-omega",
+                               "file_00000000000000000000000000000000",
                                "exec_00000000000000000000000000000000",
                                "exec_00000000000000000000000000000001",
-                               "key_00000000000000000000000000000000"};
+                               "key_00000000000000000000000000000000",
+                               "chat-omega"};
 
 void fill_in(const char *text, const struct things *t, char *ret, size_t size)
 {
     const struct {
         const char *name;
         const char *value;
-    } names[] = {{"{skill}", t->skill},
-                 {"{file}", t->file},
-                 {"{ended}", t->ended},
-                 {"{live}", t->live},
-                 {"{key}", t->key}};
+    } names[] = {{"{skill}", t->skill}, {"{file}", t->file}, {"{ended}", t->ended},
+                 {"{live}", t->live},   {"{key}", t->key},   {"{session}", t->session}};
     size_t used = 0;
 
     while (*text && used + 1 < size) {
@@ -157,6 +156,7 @@ static void make_things(struct place *p)
     struct answer a;
 
     snprintf(t->skill, sizeof(t->skill), "skill-" MARK);
+    snprintf(t->session, sizeof(t->session), "chat-" MARK);
     bearer(p->first, headers);
     skill = harness_skill(t->skill, "1", "print(1)", &len);
     a = ask(p, headers, "POST", "/v1/skills", RAW, skill, len);
@@ -168,7 +168,7 @@ static void make_things(struct place *p)
     answer_finish(&a);
     run(p,
         "{\"skill\":\"skill-" MARK "\",\"env\":{\"FAKE\":\"files\"},"
-        "\"idempotency_key\":\"k\"}",
+        "\"idempotency_key\":\"k\",\"session_id\":\"chat-" MARK "\"}",
         200, t->ended);
     run(p,
         "{\"skill\":\"skill-" MARK "\",\"env\":{\"FAKE\":\"ticks\"},\"async\":true,"

@@ -22,6 +22,7 @@ struct things {
     char ended[64];
     char live[64];
     char key[64]; /* the id of its key */
+    char session[64];
 };
 
 /* Names as long as the first tenant's, of what nobody has. */

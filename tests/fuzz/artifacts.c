@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guest's file stream from any bytes, in pieces of a size that the first byte chooses: what
- * is kept has clean names within the limits.
+ * The guest's file stream from any bytes, in pieces of a size that the first byte chooses,
+ * which also says whether it is a session's: what is kept has clean names within the limits.
  */
 #include "api/skill/artifacts.h"
 #include "api/skill/names.h"
@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                             .names_bytes = 2000,
                                             .list_bytes = 1000,
                                             .bytes = 65536,
-                                            .file_bytes = 40000};
+                                            .file_bytes = 40000,
+                                            .is_tree = size > 0 && (data[0] & 0x80)};
     _cleanup_fd_ int out_fd = memfd_create("out", MFD_CLOEXEC);
     struct artifacts *a =
         artifacts_create(out_fd, memfd_create("spool", MFD_CLOEXEC), &limits, NULL);

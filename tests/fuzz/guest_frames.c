@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of a hostile guest. The first byte says how the stream is cut and when the host has
- * sent everything; what must hold: limits, order, and no reading past the input.
+ * Frames of a hostile guest. The first byte says how the stream is cut, when the host has sent
+ * everything, and whether there is a session; what must hold: limits, order, and no reading
+ * past the input.
  */
 #include "api/daemon/machine/guest_decoder.h"
 
@@ -14,6 +15,7 @@ struct sums {
     enum guest_stage stage;
     uint64_t output;
     uint64_t files;
+    uint64_t session;
 };
 
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
@@ -52,12 +54,27 @@ static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
     return 0;
 }
 
+static int on_session(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct sums *sums = ctx;
+
+    (void)data;
+    (void)err;
+    sums->session += len;
+    if (sums->session > 300 || sums->stage != GUEST_SESSION)
+        abort();
+    return 0;
+}
+
 /* Feeds one piece stage by stage, and looks at each step. */
 static int feed(struct guest_decoder *d, const uint8_t *data, size_t len, struct sums *sums,
                 struct err *err)
 {
-    const struct guest_sink sink = {
-        .ctx = sums, .log = on_log, .output = on_output, .files = on_files};
+    const struct guest_sink sink = {.ctx = sums,
+                                    .log = on_log,
+                                    .output = on_output,
+                                    .files = on_files,
+                                    .session = on_session};
     size_t used = 0;
     int r = 0;
 
@@ -77,7 +94,7 @@ static int feed(struct guest_decoder *d, const uint8_t *data, size_t len, struct
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct guest_decoder_limits limits = {300, 300};
+    static const struct guest_decoder_limits limits = {300, 300, 300};
     struct guest_decoder *d = malloc(sizeof(*d));
     struct sums sums = {.stage = GUEST_CONNECTING};
     struct err err = {0};
@@ -92,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     guest_decoder_init(d, &limits);
     if (data[0] & 0x80)
         d->injected = true;
+    d->has_session = (data[0] & 0x40) != 0;
     for (size_t at = 1; r == 0 && at < size; at += piece) {
         size_t n = size - at < piece ? size - at : piece;
         uint8_t *copy = malloc(n);

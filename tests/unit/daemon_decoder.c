@@ -15,6 +15,7 @@
 struct seen {
     struct buf text;
     int refuse; /* what every member returns */
+    bool has_session;
 };
 
 static int on_log(void *ctx, enum guest_stream stream, const uint8_t *data, size_t len,
@@ -47,6 +48,16 @@ static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
     return s->refuse;
 }
 
+static int on_session(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct seen *s = ctx;
+
+    (void)data;
+    (void)err;
+    buf_printf(&s->text, "session<%zu>", len);
+    return s->refuse;
+}
+
 static void on_stage(void *ctx, enum guest_stage stage)
 {
     struct seen *s = ctx;
@@ -54,7 +65,8 @@ static void on_stage(void *ctx, enum guest_stage stage)
     buf_printf(&s->text, "[%d]", (int)stage);
 }
 
-static const struct guest_decoder_limits limits = {.output_bytes = 100, .files_bytes = 100};
+static const struct guest_decoder_limits limits = {
+    .output_bytes = 100, .files_bytes = 100, .session_bytes = 100};
 
 static void put(struct buf *out, uint8_t type, const void *data, size_t len)
 {
@@ -104,8 +116,11 @@ static struct buf whole_run(void)
 static int feed_piece(struct guest_decoder *d, const uint8_t *data, size_t len,
                       struct seen *seen, struct err *err)
 {
-    const struct guest_sink sink = {
-        .ctx = seen, .log = on_log, .output = on_output, .files = on_files};
+    const struct guest_sink sink = {.ctx = seen,
+                                    .log = on_log,
+                                    .output = on_output,
+                                    .files = on_files,
+                                    .session = on_session};
     size_t used = 0;
     int r = 0;
 
@@ -134,6 +149,7 @@ static int feed(const struct buf *b, size_t piece, struct seen *seen, struct err
     assert_non_null(d);
     guest_decoder_init(d, &limits);
     d->injected = true;
+    d->has_session = seen->has_session;
     for (size_t at = 0; r == 0 && at < b->len; at += piece)
         r = feed_piece(d, b->data + at, b->len - at < piece ? b->len - at : piece, seen, err);
     free(d);
@@ -142,7 +158,7 @@ static int feed(const struct buf *b, size_t piece, struct seen *seen, struct err
 
 static void whole_run_in_any_pieces(void **state)
 {
-    const char *want = "[1][2]out<hello>err<warn>exit<42 0 0>[3]output<{}>[4]files<3>[5][6]";
+    const char *want = "[1][2]out<hello>err<warn>exit<42 0 0>[3]output<{}>[4]files<3>[6][7]";
     struct buf b = whole_run();
 
     (void)state;
@@ -171,8 +187,9 @@ static void expect_breach(struct buf *b, const char *part)
 /* Every frame at every stage but its own is a breach. */
 static void order_is_enforced(void **state)
 {
-    static const uint8_t types[] = {PROTO_READY, PROTO_STARTED, PROTO_STDOUT, PROTO_STDERR,
-                                    PROTO_EXIT,  PROTO_OUTPUT,  PROTO_FILES,  PROTO_DONE};
+    static const uint8_t types[] = {PROTO_READY,  PROTO_STARTED, PROTO_STDOUT,
+                                    PROTO_STDERR, PROTO_EXIT,    PROTO_OUTPUT,
+                                    PROTO_FILES,  PROTO_DONE,    PROTO_SESSION};
     static const struct {
         int frames; /* of a whole run that come before */
         uint8_t due[3];
@@ -280,7 +297,7 @@ static void totals_are_enforced(void **state)
 static void exits_are_checked(void **state)
 {
     static const uint32_t bad[][4] = {
-        {256, 0, 0, 0}, {0, 65, 0, 0}, {1, 9, 0, 0}, {0, 0, 64, 0}, {0, 0, 0, 1}};
+        {256, 0, 0, 0}, {0, 65, 0, 0}, {1, 9, 0, 0}, {0, 0, 128, 0}, {0, 0, 0, 1}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -347,14 +364,71 @@ static void sinks_may_refuse(void **state)
     buf_finish(&seen.text);
 }
 
+/* All up to where a session is due. */
+static struct buf run_with_session(void)
+{
+    struct buf b = whole_run();
+
+    b.len -= PROTO_HEADER_SIZE;
+    return b;
+}
+
+static void a_session_comes_last(void **state)
+{
+    struct seen seen = {.text = buf_init(1000), .has_session = true};
+    struct buf b = run_with_session();
+
+    (void)state;
+    put(&b, PROTO_SESSION, "tar", 3);
+    put(&b, PROTO_SESSION, NULL, 0);
+    put(&b, PROTO_DONE, NULL, 0);
+    assert_int_equal(feed(&b, 7, &seen, NULL), 0);
+    assert_non_null(strstr(buf_cstr(&seen.text), "files<3>[5]session<3>[6][7]"));
+    buf_finish(&seen.text);
+    buf_finish(&b);
+}
+
+static void expect_session_breach(struct buf *b, const char *part)
+{
+    struct seen seen = {.text = buf_init(1000), .has_session = true};
+    struct err err = {0};
+
+    assert_int_equal(feed(b, SIZE_MAX / 2, &seen, &err), -EPROTO);
+    assert_non_null(strstr(err.message, part));
+    buf_finish(&seen.text);
+    buf_finish(b);
+}
+
+static void a_session_is_bounded_and_due(void **state)
+{
+    static const char bytes[60];
+    struct buf b = run_with_session();
+
+    (void)state;
+    put(&b, PROTO_SESSION, bytes, sizeof(bytes));
+    put(&b, PROTO_SESSION, bytes, sizeof(bytes));
+    expect_session_breach(&b, "more bytes");
+    b = whole_run();
+    expect_session_breach(&b, "frame type 0x88");
+    /* Nothing comes before READY, whatever its type. */
+    b = buf_init(1000);
+    put(&b, PROTO_SESSION - 1, NULL, 0);
+    expect_breach(&b, "the guest broke the protocol");
+    /* Of a run that has none. */
+    b = run_with_session();
+    put(&b, PROTO_SESSION, NULL, 0);
+    expect_breach(&b, "frame type 0x90");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_run_in_any_pieces),    cmocka_unit_test(order_is_enforced),
-        cmocka_unit_test(started_waits_for_the_host), cmocka_unit_test(sizes_are_enforced),
-        cmocka_unit_test(totals_are_enforced),        cmocka_unit_test(exits_are_checked),
-        cmocka_unit_test(fail_is_made_printable),     cmocka_unit_test(sinks_may_refuse),
-        cmocka_unit_test(sinks_may_be_missing),
+        cmocka_unit_test(whole_run_in_any_pieces),      cmocka_unit_test(order_is_enforced),
+        cmocka_unit_test(started_waits_for_the_host),   cmocka_unit_test(sizes_are_enforced),
+        cmocka_unit_test(totals_are_enforced),          cmocka_unit_test(exits_are_checked),
+        cmocka_unit_test(fail_is_made_printable),       cmocka_unit_test(sinks_may_refuse),
+        cmocka_unit_test(sinks_may_be_missing),         cmocka_unit_test(a_session_comes_last),
+        cmocka_unit_test(a_session_is_bounded_and_due),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

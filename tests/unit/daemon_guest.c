@@ -106,11 +106,10 @@ static void a_guest_that_takes_nothing_costs_nothing(void **state)
     assert_true(clock_thread_cpu_ns() - cpu_ns < 2 * GRACE_MS * MS);
 }
 
-/* Takes what it is given, ends the skill, and says nothing more. */
-static void *end_and_wait(void *ctx)
+/* Takes what it is given, and ends the skill. */
+static void end_skill(const struct fixture *f)
 {
     static const uint8_t exit_payload[PROTO_EXIT_SIZE];
-    const struct fixture *f = ctx;
     uint8_t header[PROTO_HEADER_SIZE], payload[256];
 
     do {
@@ -119,7 +118,43 @@ static void *end_and_wait(void *ctx)
     } while (header[4] != PROTO_FILES_IN);
     say(f, PROTO_STARTED, NULL, 0);
     say(f, PROTO_EXIT, exit_payload, sizeof(exit_payload));
+}
+
+/* Says nothing more then. */
+static void *end_and_wait(void *ctx)
+{
+    end_skill(ctx);
     return NULL;
+}
+
+/* Hands over much, and the last of it when a guest without files would be late. */
+static void *end_slowly(void *ctx)
+{
+    static const uint8_t piece[PROTO_CHUNK_MAX];
+    const struct timespec late = {.tv_sec = 13 * GRACE_MS / 1000,
+                                  .tv_nsec = 13 * GRACE_MS % 1000 * MS};
+    const struct fixture *f = ctx;
+
+    end_skill(f);
+    say(f, PROTO_OUTPUT, NULL, 0);
+    for (size_t sent = 0; sent < 16u << 20; sent += sizeof(piece))
+        say(f, PROTO_FILES, piece, sizeof(piece));
+    (void)nanosleep(&late, NULL);
+    say(f, PROTO_FILES, NULL, 0);
+    say(f, PROTO_DONE, NULL, 0);
+    return NULL;
+}
+
+static void files_have_the_time_that_they_take(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    pthread_t guest;
+
+    assert_int_equal(pthread_create(&guest, NULL, end_slowly, f), 0);
+    if (run(f, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(pthread_join(guest, NULL), 0);
 }
 
 static void cancel_shortens_collection(struct fixture *f, enum guest_stage at)
@@ -153,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_guest_that_takes_nothing_costs_nothing),
+        TEST(files_have_the_time_that_they_take),
         TEST(a_cancel_before_the_end_shortens_collection),
         TEST(a_cancel_after_the_end_shortens_collection),
     };

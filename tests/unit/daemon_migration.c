@@ -142,6 +142,7 @@ static void takes_the_first_release_over(void **state)
     assert_null(skill.packages);
     registry_skill_finish(&skill);
     registry_close(registry);
+    assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM sessions"), 0);
     assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
 }
 

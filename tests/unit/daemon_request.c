@@ -17,7 +17,7 @@ static void takes_everything(void **state)
         "{\"skill\":\"word-counter\",\"version\":\"1.2\",\"input\": {\"n\": 9007199254740993},"
         "\"env\":{\"A\":\"1\",\"_b2\":\"=x=\"},\"args\":[\"-x\",\"\",\"\xc3\xa4\"],"
         "\"script\":\"scripts/a.py\",\"timeout\":\"1m30s\","
-        "\"limits\":{\"memory\":\"64Mi\",\"pids\":12}}";
+        "\"limits\":{\"memory\":\"64Mi\",\"pids\":12},\"session_id\":\"Chat:1_a.b-2\"}";
     struct request q;
     struct err err = {0};
 
@@ -36,6 +36,7 @@ static void takes_everything(void **state)
     assert_int_equal(q.timeout_ms, 90000);
     assert_int_equal(q.memory_bytes, 64 * LIMIT_MIB);
     assert_int_equal(q.pids, 12);
+    assert_string_equal(q.session, "Chat:1_a.b-2");
     request_finish(&q);
 }
 

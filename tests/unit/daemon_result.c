@@ -23,15 +23,17 @@ static void of_an_execution_that_waits(void **state)
         .execution_id = ID, .status = RESULT_ACCEPTED, .skill = {"x", "1", ""}};
 
     (void)state;
-    expect_text(&result, "{\"execution_id\":\"" ID "\",\"status\":\"accepted\",\"output\":null,"
-                         "\"files_url\":null,\"files_list\":[],\"logs\":\"\",\"duration_ms\":0,"
-                         "\"error\":null,\"exit_code\":null,\"signal\":null,\"stdout\":\"\","
-                         "\"stderr\":\"\",\"truncated\":false,\"usage\":{\"cpu_ms\":0.000,"
-                         "\"peak_memory_bytes\":0,\"host_cpu_ms\":0.000},\"phases_ms\":{"
-                         "\"queue\":0.000,\"take\":0.000,\"inject\":0.000,\"run\":0.000,"
-                         "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
-                         "\"digest\":null},\"snapshot\":null,\"image\":null,\"profile\":null,"
-                         "\"machine\":null,\"warnings\":[]}\n");
+    expect_text(
+        &result,
+        "{\"execution_id\":\"" ID "\",\"status\":\"accepted\",\"output\":null,"
+        "\"files_url\":null,\"files_list\":[],\"logs\":\"\",\"duration_ms\":0,"
+        "\"error\":null,\"exit_code\":null,\"signal\":null,\"stdout\":\"\","
+        "\"stderr\":\"\",\"truncated\":false,\"usage\":{\"cpu_ms\":0.000,"
+        "\"peak_memory_bytes\":0,\"host_cpu_ms\":0.000},\"phases_ms\":{"
+        "\"queue\":0.000,\"take\":0.000,\"inject\":0.000,\"run\":0.000,"
+        "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
+        "\"digest\":null},\"session\":null,\"snapshot\":null,\"image\":null,\"profile\":null,"
+        "\"machine\":null,\"warnings\":[]}\n");
 }
 
 /* Both streams with bytes that are no UTF-8, and claims larger than what the host saw. */
@@ -49,6 +51,7 @@ static void of_one_that_has_ended(void **state)
         .status = RESULT_FAILED,
         .error = "killed by signal 9 (SIGKILL)",
         .skill = {"x", "1", "abc"},
+        .session = {"s", false, 7, 2, "killed"},
         .snapshot = "key",
         .image = "data",
         .profile = "",
@@ -70,20 +73,21 @@ static void of_one_that_has_ended(void **state)
     execution_append_log(e, GUEST_STDOUT, "o\xff\t", 3);
     execution_append_log(e, GUEST_STDERR, "e\0", 2);
     execution_append_log(e, GUEST_STDOUT, "p", 1);
-    expect_text(&result,
-                "{\"execution_id\":\"" ID "\",\"status\":\"failed\","
-                "\"output\":{\"k\":[1.50,null]},\"files_url\":\"/v1/executions/" ID
-                "/files\",\"files_list\":[\"a\\\"b\",\"c/\xc3\xa9\"],"
-                "\"logs\":\"o\xef\xbf\xbd\\te\\u0000p\",\"duration_ms\":2,"
-                "\"error\":\"killed by signal 9 (SIGKILL)\",\"exit_code\":null,"
-                "\"signal\":9,\"stdout\":\"o\xef\xbf\xbd\\tp\","
-                "\"stderr\":\"e\\u0000\",\"truncated\":true,\"usage\":{"
-                "\"cpu_ms\":1234.567,\"peak_memory_bytes\":4096,"
-                "\"host_cpu_ms\":1234.567},\"phases_ms\":{\"queue\":0.001,"
-                "\"take\":2.500,\"inject\":0.000,\"run\":4000.000,"
-                "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","
-                "\"digest\":\"abc\"},\"snapshot\":\"key\",\"image\":\"data\",\"profile\":\"\","
-                "\"machine\":\"fresh\",\"warnings\":[\"one\",\"two\\n\"]}\n");
+    expect_text(&result, "{\"execution_id\":\"" ID "\",\"status\":\"failed\","
+                         "\"output\":{\"k\":[1.50,null]},\"files_url\":\"/v1/executions/" ID
+                         "/files\",\"files_list\":[\"a\\\"b\",\"c/\xc3\xa9\"],"
+                         "\"logs\":\"o\xef\xbf\xbd\\te\\u0000p\",\"duration_ms\":2,"
+                         "\"error\":\"killed by signal 9 (SIGKILL)\",\"exit_code\":null,"
+                         "\"signal\":9,\"stdout\":\"o\xef\xbf\xbd\\tp\","
+                         "\"stderr\":\"e\\u0000\",\"truncated\":true,\"usage\":{"
+                         "\"cpu_ms\":1234.567,\"peak_memory_bytes\":4096,"
+                         "\"host_cpu_ms\":1234.567},\"phases_ms\":{\"queue\":0.001,"
+                         "\"take\":2.500,\"inject\":0.000,\"run\":4000.000,"
+                         "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","
+                         "\"digest\":\"abc\"},\"session\":{\"id\":\"s\",\"committed\":false,"
+                         "\"bytes\":7,\"files\":2,\"reason\":\"killed\"},\"snapshot\":\"key\","
+                         "\"image\":\"data\",\"profile\":\"\","
+                         "\"machine\":\"fresh\",\"warnings\":[\"one\",\"two\\n\"]}\n");
     execution_unref(e);
 }
 

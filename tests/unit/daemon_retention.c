@@ -5,6 +5,7 @@
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
+#include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/store/store.h"
@@ -231,6 +232,58 @@ static void files_expire(void **state)
     close_all(&f);
 }
 
+static void add_session(struct fixture *f, const char *id, char *digest, uint64_t used_ns)
+{
+    struct registry_session session = {.tenant = TENANT_DEFAULT,
+                                       .digest = digest,
+                                       .bytes = 5,
+                                       .files = 1,
+                                       .changed_ns = used_ns};
+    struct registry_execution accepted = {.id = id,
+                                          .skill_name = "x",
+                                          .skill_version = "1",
+                                          .skill_digest = "d",
+                                          .accepted_ns = used_ns};
+    const struct registry_ending ending = {
+        .status = "success", .result = "", .finished_ns = used_ns, .session = &session};
+
+    snprintf(session.id, sizeof(session.id), "%s", id);
+    assert_int_equal(registry_execution_accept(f->registry, TENANT_DEFAULT, &accepted, NULL),
+                     0);
+    assert_int_equal(registry_execution_end(f->registry, id, &ending, NULL), 0);
+}
+
+static void unused_sessions_go(void **state)
+{
+    struct config_retention settings = {.sessions_age_ms = 7 * DAY_MS};
+    struct fixture f = open_all(*state, &settings);
+    char digest[SHA256_HEX_SIZE], id[32];
+
+    assert_int_equal(retention_session_expiry(f.retention, 100), 100 + 7 * DAY_NS);
+    make_object(&f, "tree", digest);
+    for (unsigned i = 1; i <= 100; i++) {
+        snprintf(id, sizeof(id), "s%u", i);
+        add_session(&f, id, digest, 10 * i);
+    }
+    assert_int_equal(stored(&f), 500);
+    assert_int_equal(registry_session_use(f.registry, TENANT_DEFAULT, "s3", 5000, NULL), 0);
+    assert_int_equal(pass(&f, 7 * DAY_NS + 900).sessions, 89);
+    assert_int_equal(stored(&f), 11 * 5);
+    assert_true(has_object(&f, digest));
+    /* What is removed while it is used stays: it was looked at before that. */
+    assert_int_equal(registry_session_delete(f.registry, TENANT_DEFAULT, "s3", 4999, NULL),
+                     -ENOENT);
+    settings.sessions_age_ms = 0;
+    retention_set(f.retention, &settings);
+    assert_int_equal(pass(&f, 90 * DAY_NS).sessions, 0);
+    settings.sessions_age_ms = DAY_MS;
+    retention_set(f.retention, &settings);
+    assert_int_equal(pass(&f, 90 * DAY_NS).sessions, 11);
+    assert_false(has_object(&f, digest));
+    assert_int_equal(stored(&f), 0);
+    close_all(&f);
+}
+
 static void orphans_are_swept(void **state)
 {
     const struct config_retention settings = {0};
@@ -392,6 +445,7 @@ int main(void)
         IN_DIR(old_executions_go),
         IN_DIR(the_oldest_go_first),
         IN_DIR(files_expire),
+        IN_DIR(unused_sessions_go),
         IN_DIR(orphans_are_swept),
         IN_DIR(storage_has_a_limit),
         IN_DIR(tenants_keep_to_their_storage),

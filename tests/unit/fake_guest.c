@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "guest-init/proto.h"
 #include "tests/unit/fake_files_in.h"
+#include "tests/unit/fake_session.h"
 #include "tests/unit/fake_tar.h"
 #include "tests/unit/frame_header.h"
 
@@ -101,8 +102,10 @@ static void note_field(struct fake *f, uint16_t tag, const uint8_t *data, uint32
     uint64_t number = 0;
 
     buf_printf(&f->run_text, "%s\"%u.%zu\":", f->run_text.len ? "," : "", tag, f->run_text.len);
+    f->has_session |= tag == PROTO_F_SESSION_BYTES;
     if (tag == PROTO_F_MODE || tag == PROTO_F_PACKAGES ||
-        (tag >= PROTO_F_TIMEOUT_MS && tag <= PROTO_F_OUTPUT_BYTES)) {
+        (tag >= PROTO_F_TIMEOUT_MS && tag <= PROTO_F_OUTPUT_BYTES) ||
+        (tag >= PROTO_F_SESSION_FILES && tag <= PROTO_F_SESSION_BYTES)) {
         for (uint32_t i = 0; i < len; i++)
             number |= (uint64_t)data[i] << (8 * i);
         buf_printf(&f->run_text, "%llu", (unsigned long long)number);
@@ -165,6 +168,14 @@ void fake_take_injection(struct fake *f)
             break;
         case PROTO_FILES_IN:
             buf_append(&f->files_in, data, len);
+            if (len > 0 || f->has_session)
+                break;
+            free(data);
+            return;
+        case PROTO_SESSION_IN:
+            if (!f->has_session)
+                fake_die("SESSION_IN");
+            buf_append(&f->session, data, len);
             if (len > 0)
                 break;
             free(data);
@@ -190,6 +201,8 @@ static void send_files_end(const struct fake *f)
 
     fake_send_frame(f, PROTO_FILES, zeros, sizeof(zeros));
     fake_send_frame(f, PROTO_FILES, NULL, 0);
+    if (f->has_session)
+        fake_session_send(f);
 }
 
 static void send_output(const struct fake *f, const char *text)
@@ -446,6 +459,23 @@ static void behave_who(const struct fake *f)
     fake_send_frame(f, PROTO_DONE, NULL, 0);
 }
 
+/* What it found in its session; what it leaves there is in FAKE_DATA. */
+static void behave_session(const struct fake *f)
+{
+    struct buf found = buf_init(1u << 20);
+
+    if (fake_files_in_list(f->session.data, f->session.len, &found) < 0)
+        fake_die("SESSION_IN");
+    send_exit(f, strcmp(f->behaviour, "session-exit") == 0 ? 3 : 0, 0,
+              strcmp(f->behaviour, "session-flag") == 0  ? PROTO_EXIT_SESSION_TOO_LARGE
+              : strcmp(f->behaviour, "session-oom") == 0 ? PROTO_EXIT_OUT_OF_MEMORY
+                                                         : 0);
+    send_output(f, buf_cstr(&found));
+    send_files_end(f);
+    fake_send_frame(f, PROTO_DONE, NULL, 0);
+    buf_finish(&found);
+}
+
 void fake_behave(struct fake *f)
 {
     const char *how = f->behaviour;
@@ -484,6 +514,8 @@ void fake_behave(struct fake *f)
         fake_finish(f, 0, 9, PROTO_EXIT_OUT_OF_MEMORY);
     } else if (strcmp(how, "files") == 0) {
         behave_files(f);
+    } else if (strncmp(how, "session", 7) == 0) {
+        behave_session(f);
     } else if (strcmp(how, "bulk") == 0) {
         behave_bulk(f);
     } else if (strcmp(how, "stdout") == 0) {

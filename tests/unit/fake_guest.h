@@ -28,6 +28,8 @@ struct fake {
     uint32_t skill_crc;
     struct buf input;
     struct buf files_in; /* the tar stream */
+    bool has_session;
+    struct buf session; /* the tar stream */
 };
 
 void fake_die(const char *what);

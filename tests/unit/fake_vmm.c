@@ -70,6 +70,8 @@ static void forget(struct fake *f)
     buf_clear(&f->skill);
     buf_clear(&f->input);
     buf_clear(&f->files_in);
+    buf_clear(&f->session);
+    f->has_session = false;
     f->behaviour[0] = f->payload[0] = '\0';
     f->is_probe = false;
     f->skill_bytes = 0;
@@ -319,7 +321,8 @@ int main(int argc, char **argv)
                      .run_text = buf_init(1u << 20),
                      .skill = buf_init(1u << 24),
                      .input = buf_init(1u << 25),
-                     .files_in = buf_init(1u << 28)};
+                     .files_in = buf_init(1u << 28),
+                     .session = buf_init(1u << 28)};
     const struct {
         int option;
         int *fd;

@@ -4,6 +4,7 @@ skillvm_unit(guest_run guestcore)
 skillvm_unit(guest_tar_read guestcore)
 skillvm_unit(guest_tar_write guestcore)
 skillvm_unit(guest_server guestcore)
+skillvm_unit(guest_session guestcore)
 set_property(TEST unit_guest_server APPEND PROPERTY
     ENVIRONMENT "SKILLVM_TEST_ZYGOTE=${CMAKE_BINARY_DIR}/share/zygote")
 

@@ -1,249 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest-init/server, driven by a host over a socket pair: whole executions, without the machine
- * (no mounts, cgroup or user), so that order, streams, deadline, cancel and collection are
- * tested natively.
+ * guest-init/server, driven by a host over a socket pair: whole executions, so that order,
+ * streams, deadline, cancel and collection are tested natively.
  */
 #include "guest-init/server.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-#include "base/buf.h"
-#include "base/bytes.h"
-#include "guest-init/frame.h"
-#include "guest-init/tar_read.h"
-#include "guest-init/tar_write.h"
-#include "tests/unit/guest_tree.h"
-
-#define PYTHON "/usr/bin/python3.11"
-
-struct host {
-    struct tree root;  /* the guest's file system */
-    struct tree skill; /* what is sent as the skill */
-    struct tree got;   /* unpacked artifacts */
-    int conn;
-    pid_t guest;
-    struct frame_reader reader;
-    struct frame_writer writer;
-    bool has_packages;
-    uint8_t tree;      /* type of the frames that it is sent in */
-    struct buf fields; /* RUN */
-    struct buf out;
-    struct buf err;
-    struct buf output;
-    char fail[1025];
-    uint32_t code, signal, flags;
-    unsigned started, done;
-};
-
-static void guest_main(const struct tree *root, int conn)
-{
-    struct sandbox_config config = {.root = root->path,
-                                    .python = PYTHON,
-                                    .bash = "/bin/bash",
-                                    .node = "/nonexistent",
-                                    .zygote_dir = getenv("SKILLVM_TEST_ZYGOTE")};
-    struct zygote zygote = ZYGOTE_NONE;
-    struct sandbox sandbox;
-    struct server server = {.sandbox = &sandbox, .zygote = &zygote};
-    struct err err = {0};
-    enum server_end end;
-    sigset_t chld;
-
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    sigemptyset(&chld);
-    sigaddset(&chld, SIGCHLD);
-    (void)sigprocmask(SIG_BLOCK, &chld, NULL);
-    server.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (sandbox_open(&sandbox, &config, &err) < 0)
-        _exit(3);
-    if (config.zygote_dir && access(PYTHON, X_OK) == 0 &&
-        zygote_start(&sandbox, 60000, &zygote, &err) < 0)
-        _exit(4);
-    end = server_serve(&server, conn, &err);
-    zygote_stop(&zygote);
-    sandbox_close(&sandbox);
-    _exit(end == SERVER_SPENT ? 0 : 2);
-}
-
-static void next_frame(struct host *h, struct frame *frame)
-{
-    struct err err = {0};
-
-    if (frame_reader_wait(&h->reader, h->conn, frame, &err) != 1)
-        fail_msg("no frame: %s", err.message);
-}
-
-static int setup(void **state)
-{
-    struct host *h = calloc(1, sizeof(*h));
-    struct frame ready;
-    int pair[2];
-
-    assert_non_null(h);
-    tree_make(&h->root);
-    tree_make(&h->skill);
-    tree_make(&h->got);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    h->guest = fork();
-    if (h->guest == 0) {
-        fd_close(&pair[0]);
-        guest_main(&h->root, pair[1]);
-    }
-    fd_close(&pair[1]);
-    h->conn = pair[0];
-    frame_reader_init(&h->reader);
-    frame_writer_init(&h->writer, h->conn);
-    h->fields = buf_init(1u << 20);
-    h->out = buf_init(8u << 20);
-    h->err = buf_init(8u << 20);
-    h->output = buf_init(8u << 20);
-    next_frame(h, &ready);
-    assert_int_equal(ready.type, PROTO_READY);
-    assert_int_equal(ready.len, 4);
-    assert_int_equal(ready.data[0], PROTO_VERSION);
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct host *h = *state;
-    int status;
-
-    fd_close(&h->conn);
-    assert_int_equal(waitpid(h->guest, &status, 0), h->guest);
-    assert_true(WIFEXITED(status));
-    frame_reader_finish(&h->reader);
-    frame_writer_finish(&h->writer);
-    buf_finish(&h->fields);
-    buf_finish(&h->out);
-    buf_finish(&h->err);
-    buf_finish(&h->output);
-    tree_remove(&h->root);
-    tree_remove(&h->skill);
-    tree_remove(&h->got);
-    free(h);
-    return 0;
-}
-
-static void send_frame(struct host *h, uint8_t type, const void *data, size_t len)
-{
-    assert_int_equal(frame_writer_send(&h->writer, type, data, len), 0);
-    assert_int_equal(frame_writer_flush(&h->writer), 0);
-}
-
-static void field(struct host *h, uint16_t tag, const void *value, size_t len)
-{
-    uint8_t header[8];
-    struct bytes_writer w = bytes_writer_init(header, sizeof(header));
-
-    bytes_put_u16(&w, tag);
-    bytes_put_u16(&w, 0);
-    bytes_put_u32(&w, (uint32_t)len);
-    assert_int_equal(buf_append(&h->fields, header, sizeof(header)), 0);
-    assert_int_equal(buf_append(&h->fields, value, len), 0);
-}
-
-static void field_text(struct host *h, uint16_t tag, const char *text)
-{
-    field(h, tag, text, strlen(text));
-}
-
-static void field_u64(struct host *h, uint16_t tag, uint64_t value)
-{
-    uint8_t bytes[8];
-    struct bytes_writer w = bytes_writer_init(bytes, sizeof(bytes));
-
-    bytes_put_u64(&w, value);
-    field(h, tag, bytes, sizeof(bytes));
-}
-
-static int sink_to_host(void *context, const void *data, size_t len)
-{
-    send_frame(context, ((struct host *)context)->tree, data, len);
-    return 0;
-}
-
-/* Sends WAKE, RUN of the fields, the skill's tree and the input; the skill then runs. */
-static void send_all(struct host *h, const char *input)
-{
-    static const struct tar_limits limits = {.files_max = 100, .bytes_max = 1u << 20};
-    static const uint8_t wake[PROTO_WAKE_SIZE];
-    struct tar_list list = {0};
-
-    assert_int_equal(tar_list_scan(h->skill.fd, &limits, &list), 0);
-    send_frame(h, PROTO_WAKE, wake, sizeof(wake));
-    assert_int_equal(frame_writer_send(&h->writer, PROTO_RUN, h->fields.data, h->fields.len),
-                     0);
-    for (h->tree = h->has_packages ? PROTO_PACKAGES : PROTO_SKILL; h->tree;) {
-        assert_int_equal(tar_list_stream(&list, sink_to_host, h), 0);
-        send_frame(h, h->tree, NULL, 0);
-        h->tree = h->tree == PROTO_PACKAGES ? PROTO_SKILL : 0;
-    }
-    send_frame(h, PROTO_INPUT, input, strlen(input));
-    send_frame(h, PROTO_INPUT, NULL, 0);
-    send_frame(h, PROTO_FILES_IN, NULL, 0);
-    tar_list_finish(&list);
-}
-
-static void take_exit(struct host *h, const struct frame *frame)
-{
-    struct bytes_reader r = bytes_reader_init(frame->data, frame->len);
-
-    assert_int_equal(frame->len, PROTO_EXIT_SIZE);
-    h->code = bytes_get_u32(&r);
-    h->signal = bytes_get_u32(&r);
-    h->flags = bytes_get_u32(&r);
-}
-
-/* Receives until DONE or FAIL. */
-static void receive_all(struct host *h)
-{
-    struct tar_read tar;
-
-    tar_read_init(&tar, h->got.fd, 16u << 20, 20000);
-    while (!h->done && !h->fail[0]) {
-        struct frame f;
-
-        next_frame(h, &f);
-        if (f.type == PROTO_STARTED)
-            h->started++;
-        else if (f.type == PROTO_STDOUT)
-            assert_int_equal(buf_append(&h->out, f.data, f.len), 0);
-        else if (f.type == PROTO_STDERR)
-            assert_int_equal(buf_append(&h->err, f.data, f.len), 0);
-        else if (f.type == PROTO_EXIT)
-            take_exit(h, &f);
-        else if (f.type == PROTO_OUTPUT)
-            assert_int_equal(buf_append(&h->output, f.data, f.len), 0);
-        else if (f.type == PROTO_FILES)
-            assert_int_equal(tar_read_feed(&tar, f.data, f.len, NULL), 0);
-        else if (f.type == PROTO_DONE)
-            h->done++;
-        else if (f.type == PROTO_FAIL)
-            memcpy(h->fail, f.data, f.len);
-        else
-            fail_msg("frame 0x%02x", f.type);
-    }
-    assert_int_equal(tar_read_end(&tar, NULL), 0);
-    tar_read_finish(&tar);
-}
-
-static void run_bash(struct host *h, const char *script)
-{
-    tree_write(&h->skill, "main.sh", script);
-    field_text(h, PROTO_F_LANG, "bash");
-    field_text(h, PROTO_F_ENTRY, "main.sh");
-    send_all(h, "{\"n\": 1}");
-    receive_all(h);
-}
+#include "tests/unit/guest_host.h"
 
 static void test_bash(void **state)
 {
@@ -282,10 +44,20 @@ static void test_packages_have_a_place_of_their_own(void **state)
     const uint8_t yes = 1;
 
     tree_write(&h->skill, "one.py", "text\n");
-    h->has_packages = true;
     field(h, PROTO_F_PACKAGES, &yes, 1);
+    h->has_packages = true;
     run_bash(h, "cd \"$(dirname \"$0\")/..\"; cat packages/one.py; ls packages");
     assert_string_equal(buf_cstr(&h->out), "text\nmain.sh\none.py\n");
+}
+
+/* What RUN did not say is no packages. */
+static void test_packages_come_only_when_they_are_announced(void **state)
+{
+    struct host *h = *state;
+
+    h->has_packages = true;
+    run_bash(h, "exit 0");
+    assert_non_null(strstr(h->fail, "frame 0x08 where 0x03 was due"));
 }
 
 static void test_python_by_zygote(void **state)
@@ -572,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(test_bash),
         SERVER_TEST(test_packages_have_a_place_of_their_own),
+        SERVER_TEST(test_packages_come_only_when_they_are_announced),
         SERVER_TEST(test_python_by_zygote),
         SERVER_TEST(test_python_plain),
         SERVER_TEST(test_timeout_keeps_partial_output),

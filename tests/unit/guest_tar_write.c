@@ -70,6 +70,44 @@ static void test_round_trip(void **state)
     tree_remove(&to);
 }
 
+/* One with nothing but a link in it is empty too. */
+static void test_empty_folders(void **state)
+{
+    const struct tar_limits limits = {.files_max = 3, .bytes_max = 1u << 20, .folders = true};
+    struct tree from, to;
+    struct tar_list list = {0};
+    struct stat st;
+
+    (void)state;
+    tree_make(&from);
+    tree_make(&to);
+    assert_int_equal(mkdirat(from.fd, "a", 0755), 0);
+    assert_int_equal(mkdirat(from.fd, "a/b", 0700), 0);
+    assert_int_equal(mkdirat(from.fd, "c", 0755), 0);
+    assert_int_equal(symlinkat("/etc", from.fd, "c/link"), 0);
+    assert_int_equal(mkdirat(from.fd, "d", 0755), 0);
+    tree_write(&from, "d/file", "1");
+    assert_int_equal(tar_list_scan(from.fd, &limits, &list), 0);
+    assert_int_equal(list.count, 3);
+    assert_false(list.truncated);
+    assert_string_equal(list.files[0].path, "a/b");
+    assert_true(list.files[0].is_folder);
+    assert_false(list.files[2].is_folder);
+    copy_tree(&from, &list, &to);
+    assert_int_equal(fstatat(to.fd, "a/b", &st, AT_SYMLINK_NOFOLLOW), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(fstatat(to.fd, "c", &st, AT_SYMLINK_NOFOLLOW), 0);
+    assert_string_equal(tree_read(&to, "d/file"), "1");
+    tar_list_finish(&list);
+    assert_int_equal(mkdirat(from.fd, "e", 0755), 0);
+    assert_int_equal(tar_list_scan(from.fd, &limits, &list), 0);
+    assert_int_equal(list.count, 3);
+    assert_true(list.truncated);
+    tar_list_finish(&list);
+    tree_remove(&from);
+    tree_remove(&to);
+}
+
 static void test_nothing_is_an_end_mark(void **state)
 {
     static const uint8_t zeros[2 * TAR_BLOCK];
@@ -258,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_empty_folders),
         cmocka_unit_test(test_nothing_is_an_end_mark),
         cmocka_unit_test(test_only_regular_files),
         cmocka_unit_test(test_changes_after_the_scan),

@@ -66,6 +66,7 @@ class Result:
     duration_ms: int = 0
     usage: dict[str, Any] = field(default_factory=dict)
     machine: str | None = None  # fresh or reused
+    session: dict[str, Any] | None = None  # id, committed, bytes, files, reason
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -87,6 +88,7 @@ class Result:
             duration_ms=raw.get("duration_ms") or 0,
             usage=dict(raw.get("usage") or {}),
             machine=raw.get("machine"),
+            session=raw.get("session"),
             raw=dict(raw),
         )
 
@@ -201,8 +203,8 @@ class Client:
         """Runs a registered skill, or code, and waits for its end.
 
         Keyword arguments are the fields of POST /v1/executions: version, input, env, script,
-        module, args, files, timeout (of the skill), limits, fresh, idempotency_key; and in place
-        of a skill code and lang ("python", the default, or "bash").
+        module, args, files, timeout (of the skill), limits, fresh, session_id, idempotency_key;
+        and in place of a skill code and lang ("python", the default, or "bash").
         """
         body = _request(request, skill=skill, timeout=timeout)
         return Result.from_json(self._json("POST", "/v1/executions", body))
@@ -299,13 +301,32 @@ class Client:
 
     def download_file(self, execution: str | Result, path: str, to: PathLike | BinaryIO) -> None:
         """Fetches one file an execution left, by its path in `files`."""
-        where = f"/v1/executions/{_id(execution)}/files/{quote(path, safe='/')}"
+        self._fetch(f"/v1/executions/{_id(execution)}/files/{quote(path, safe='/')}", to)
+
+    def _fetch(self, where: str, to: PathLike | BinaryIO) -> None:
         with self._call("GET", where) as answer:
             if hasattr(to, "write"):
                 shutil.copyfileobj(answer, to, _CHUNK)
                 return
             with open(to, "wb") as out:
                 shutil.copyfileobj(answer, out, _CHUNK)
+
+    # Sessions
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """What runs with a session_id keep for each other, the one changed last first."""
+        return self._json("GET", "/v1/sessions")
+
+    def session(self, session_id: str) -> dict[str, Any]:
+        """One session, with its files in "files_list"."""
+        return self._json("GET", f"/v1/sessions/{_segment(session_id)}")
+
+    def session_file(self, session_id: str, path: str, to: PathLike | BinaryIO) -> None:
+        """Fetches one file of a session."""
+        self._fetch(f"/v1/sessions/{_segment(session_id)}/files/{quote(path, safe='/')}", to)
+
+    def delete_session(self, session_id: str) -> None:
+        self._json("DELETE", f"/v1/sessions/{_segment(session_id)}")
 
     # Tools
 

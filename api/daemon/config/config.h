@@ -25,7 +25,8 @@ struct config_retention {
     uint64_t executions_age_ms;
     uint64_t executions_bytes; /* of artifacts and stored results together */
     uint64_t files_age_ms;
-    uint64_t interval_ms; /* between two looks at all of this */
+    uint64_t sessions_age_ms; /* since they were used */
+    uint64_t interval_ms;     /* between two looks at all of this */
 };
 
 /* Below these no execution is accepted; 0: no such bound. */

@@ -87,6 +87,8 @@ const struct config_key config_keys[] = {
      "how much results and artifacts may take together; the oldest go first; 0 for no limit"},
     {"retention.files_age", CONFIG_DURATION, AT(retention.files_age_ms), 0, 3650 * DAYS, "7d",
      true, NULL, NULL, "how long an uploaded input file is kept; 0 for ever"},
+    {"retention.sessions_age", CONFIG_DURATION, AT(retention.sessions_age_ms), 0, 3650 * DAYS,
+     "7d", true, NULL, NULL, "how long a session is kept that nobody uses; 0 for ever"},
     {"retention.interval", CONFIG_DURATION, AT(retention.interval_ms), 100, DAYS, "1m", true,
      NULL, NULL, "how often what is due is removed"},
     {"watermarks.disk_free", CONFIG_AMOUNT, AT(watermarks.disk_free), 0, 0, "256MiB", true,

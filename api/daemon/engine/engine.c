@@ -2,6 +2,7 @@
 #include "api/daemon/engine/engine.h"
 
 #include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/engine/sessions_taken.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
@@ -31,6 +32,7 @@ struct engine {
     struct fair_queue *queue;
     /* By their ids: all that wait, run, or are being ended without having run. */
     struct live live[LIVE_BUCKETS];
+    struct sessions_taken sessions;
     unsigned n_ending;
     bool stopping;
 };
@@ -124,6 +126,7 @@ static void *worker(void *arg)
         run(engine, e);
         (void)pthread_mutex_lock(&engine->lock);
         fair_queue_done(engine->queue, &e->place, clock_monotonic_ns());
+        sessions_leave(e);
         LIST_REMOVE(e, live);
         (void)pthread_cond_broadcast(&engine->idle);
         (void)pthread_mutex_unlock(&engine->lock);
@@ -170,15 +173,29 @@ static unsigned retry_s(const struct engine *engine, unsigned n)
     return s < RETRY_QUEUE_MAX_S ? (unsigned)s : RETRY_QUEUE_MAX_S;
 }
 
-/* Looks for room in the queue. Under the lock. */
-static int check_room(struct engine *engine, const char *tenant,
+/* Looks whether another execution has its session. Under the lock. */
+static int check_session(struct engine *engine, const struct execution *e, struct err *err)
+{
+    const struct execution *other =
+        e->session ? sessions_taken_by(&engine->sessions, e->tenant, e->session) : NULL;
+
+    return other ? err_set(err, EADDRINUSE,
+                           "execution %s has session %s; this one can begin when it has ended",
+                           other->id, e->session)
+                 : 0;
+}
+
+/* Looks for room in the queue, and for the session. Under the lock. */
+static int check_room(struct engine *engine, const struct execution *e,
                       const struct tenant_limits *limits, struct refusal *ret, struct err *err)
 {
     struct fair_count all = fair_queue_count(engine->queue);
-    struct fair_count own = fair_queue_count_of(engine->queue, tenant);
+    struct fair_count own = fair_queue_count_of(engine->queue, e->tenant);
 
     if (engine->stopping)
         return err_set(err, ESHUTDOWN, "the daemon is stopping");
+    if (check_session(engine, e, err) < 0)
+        return -EADDRINUSE;
     ret->code = "overloaded";
     if (limits->max_queued > 0 && own.waiting >= limits->max_queued) {
         ret->retry_after_s = retry_s(engine, own.running);
@@ -205,16 +222,17 @@ static int refused(struct engine *engine, const char *tenant, const struct refus
     return -EBUSY;
 }
 
-static int check_limits(struct engine *engine, const char *tenant, struct tenant_limits *ret,
-                        struct refusal *ret_refusal, struct err *err)
+static int check_limits(struct engine *engine, const struct execution *e,
+                        struct tenant_limits *ret, struct refusal *ret_refusal, struct err *err)
 {
     struct registry *registry = engine->config.env.registry;
+    const char *tenant = e->tenant;
     int r = quota_limits(registry, tenant, ret, err);
 
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&engine->lock);
-    r = check_room(engine, tenant, ret, ret_refusal, err);
+    r = check_room(engine, e, ret, ret_refusal, err);
     (void)pthread_mutex_unlock(&engine->lock);
     if (r < 0)
         return r;
@@ -229,7 +247,7 @@ int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret
                  struct err *err)
 {
     struct tenant_limits limits;
-    int r = check_limits(engine, e->tenant, &limits, ret_refusal, err);
+    int r = check_limits(engine, e, &limits, ret_refusal, err);
 
     if (r == -EDQUOT)
         return refused(engine, e->tenant, ret_refusal);
@@ -240,16 +258,18 @@ int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret
     return 0;
 }
 
-/* Keeps a place in the queue. */
-static int reserve(struct engine *engine, const struct execution *e, struct fair_tenant **ret,
+/* Keeps a place in the queue, and the session. */
+static int reserve(struct engine *engine, struct execution *e, struct fair_tenant **ret,
                    struct refusal *ret_refusal, struct err *err)
 {
     const struct fair_limits limits = fair_limits(&e->limits);
     int r;
 
     (void)pthread_mutex_lock(&engine->lock);
-    r = check_room(engine, e->tenant, &e->limits, ret_refusal, err);
+    r = check_room(engine, e, &e->limits, ret_refusal, err);
     *ret = r < 0 ? NULL : fair_queue_reserve(engine->queue, e->tenant, &limits);
+    if (*ret)
+        sessions_take(&engine->sessions, e);
     (void)pthread_mutex_unlock(&engine->lock);
     if (r == -EDQUOT)
         return refused(engine, e->tenant, ret_refusal);
@@ -258,10 +278,11 @@ static int reserve(struct engine *engine, const struct execution *e, struct fair
     return *ret ? 0 : err_no_memory(err);
 }
 
-static void give_back(struct engine *engine, struct fair_tenant *place)
+static void give_back(struct engine *engine, struct execution *e, struct fair_tenant *place)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
 
+    sessions_leave(e);
     fair_queue_give_back(engine->queue, place);
     (void)pthread_cond_broadcast(&engine->idle);
 }
@@ -293,6 +314,7 @@ static void end_unrun(struct engine *engine, struct execution *e, bool cancelled
                            "the daemon stopped before this execution ran");
     (void)pthread_mutex_lock(&engine->lock);
     engine->n_ending--;
+    sessions_leave(e);
     LIST_REMOVE(e, live);
     (void)pthread_cond_broadcast(&engine->idle);
     (void)pthread_mutex_unlock(&engine->lock);
@@ -313,7 +335,7 @@ int engine_submit(struct engine *engine, struct execution *e, struct refusal *re
         return r;
     r = accept_execution(engine, e, err);
     if (r < 0) {
-        give_back(engine, place);
+        give_back(engine, e, place);
         return r;
     }
     (void)execution_ref(e);
@@ -384,6 +406,13 @@ int engine_cancel(struct engine *engine, const char *tenant, const char *id, boo
         end_unrun(engine, e, true);
     *ret_ended = waits;
     return 0;
+}
+
+bool engine_has_session(struct engine *engine, const char *tenant, const char *session)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
+    return sessions_taken_by(&engine->sessions, tenant, session) != NULL;
 }
 
 void engine_limits_changed(struct engine *engine, const char *tenant)

@@ -29,7 +29,8 @@ int engine_create(const struct engine_config *config, struct engine **ret, struc
  * Looks whether the tenant of a draft may begin an execution now, takes it off the tenant's
  * rate and notes the tenant's limits in the draft. To be called before anything costly is done
  * for a request; engine_submit and engine_refuse do it for a draft that was not admitted. 0;
- * -EBUSY with *ret_refusal; -ENOENT: the tenant is gone; -ESHUTDOWN; -EIO; -ENOMEM.
+ * -EBUSY with *ret_refusal; -EADDRINUSE: another execution, which has not ended, has its
+ * session; -ENOENT: the tenant is gone; -ESHUTDOWN; -EIO; -ENOMEM.
  */
 int engine_admit(struct engine *engine, struct execution *draft, struct refusal *ret_refusal,
                  struct err *err);
@@ -57,6 +58,9 @@ struct execution *engine_find(struct engine *engine, const char *tenant, const c
  * runs, or its skill has ended.
  */
 int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended);
+
+/* True while an execution that waits or runs has a tenant's session. */
+bool engine_has_session(struct engine *engine, const char *tenant, const char *session);
 
 /* The limits of a tenant were changed: those for what waits hold from now on. */
 void engine_limits_changed(struct engine *engine, const char *tenant);

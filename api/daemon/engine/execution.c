@@ -81,6 +81,7 @@ void execution_unref(struct execution *e)
     free(e->skill_digest);
     free(e->packages);
     free(e->idempotency_key);
+    free(e->session);
     free(e->request_digest);
     buf_finish(&e->log);
     buf_finish(&e->segments);

@@ -47,6 +47,7 @@ struct execution {
     char *skill_digest;
     char *packages;        /* that it gets, as wheels.h writes them; NULL: none */
     char *idempotency_key; /* NULL: none */
+    char *session;         /* its id; NULL: none */
     char *request_digest;  /* with a key: of everything the request says */
     uint64_t accepted_ns;  /* realtime */
     uint64_t queued_ns;    /* monotonic */
@@ -81,6 +82,7 @@ struct execution {
 
     /* The engine's, under its lock. */
     LIST_ENTRY(execution) live;
+    LIST_ENTRY(execution) of_session;
     struct fair_entry place;
 };
 

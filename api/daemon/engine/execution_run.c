@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/execution_run.h"
 
+#include "api/daemon/engine/left.h"
 #include "api/daemon/engine/result.h"
+#include "api/daemon/engine/session_run.h"
 #include "api/daemon/terms/limits.h"
-#include "api/skill/artifacts.h"
 #include "api/skill/needs.h"
-#include "api/skill/sha256.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The end of the log, which is looked at for why a run failed. */
 #define EXPLAINED_BYTES (64u * 1024)
@@ -26,10 +24,8 @@ struct execution_run {
     struct machine_report report;
     struct result result; /* borrows from all that is here */
     struct buf output;
-    int artifacts_fd; /* the archive of files; -1: none */
-    struct artifacts *artifacts;
-    char artifact_digest[SHA256_HEX_SIZE]; /* "" where there are no files */
-    uint64_t artifact_bytes;
+    struct left files;
+    struct session_run session;
     char error[ERR_MESSAGE_MAX + 64];
 };
 
@@ -52,32 +48,24 @@ static int on_output(void *ctx, const uint8_t *data, size_t len, struct err *err
     return 0;
 }
 
-static int open_artifacts(struct execution_run *run, struct err *err)
-{
-    const struct artifacts_limits limits = {.files = LIMIT_FILES,
-                                            .folders = LIMIT_FOLDERS,
-                                            .names_bytes = LIMIT_NAMES_BYTES,
-                                            .list_bytes = LIMIT_LIST_BYTES,
-                                            .bytes = LIMIT_FILES_BYTES,
-                                            .file_bytes = LIMIT_FILES_BYTES};
-    int spool_fd;
-
-    run->artifacts_fd = store_temporary(run->env->store);
-    if (run->artifacts_fd < 0)
-        return err_set_errno(err, -run->artifacts_fd, "cannot create a temporary file");
-    spool_fd = store_temporary(run->env->store);
-    if (spool_fd < 0)
-        return err_set_errno(err, -spool_fd, "cannot create a temporary file");
-    run->artifacts = artifacts_create(run->artifacts_fd, spool_fd, &limits, err);
-    return run->artifacts ? 0 : -ENOMEM;
-}
-
 static int on_files(void *ctx, const uint8_t *data, size_t len, struct err *err)
 {
+    static const struct artifacts_limits limits = {.files = LIMIT_FILES,
+                                                   .folders = LIMIT_FOLDERS,
+                                                   .names_bytes = LIMIT_NAMES_BYTES,
+                                                   .list_bytes = LIMIT_LIST_BYTES,
+                                                   .bytes = LIMIT_FILES_BYTES,
+                                                   .file_bytes = LIMIT_FILES_BYTES};
     struct execution_run *run = ctx;
-    int r = run->artifacts ? 0 : open_artifacts(run, err);
 
-    return r < 0 ? r : artifacts_push(run->artifacts, data, len, err);
+    return left_push(&run->files, run->env->store, &limits, data, len, err);
+}
+
+static int on_session(void *ctx, const uint8_t *data, size_t len, struct err *err)
+{
+    struct execution_run *run = ctx;
+
+    return session_run_take(&run->session, data, len, err);
 }
 
 static void on_stage(void *ctx, enum guest_stage stage)
@@ -146,38 +134,12 @@ static void log_fault(const struct execution_run *run, const struct err *err)
     log_warn("engine", "execution=%s fault=\"%s\" vmm=\"%s\"", run->e->id, err->message, end);
 }
 
-/* Completes the archive of files: on disk, its digest known, but not yet in the store. */
-static int complete_artifacts(struct execution_run *run, struct err *err)
-{
-    struct stat st;
-    int r = artifacts_end(run->artifacts, err);
-
-    if (r < 0)
-        return r;
-    if (artifacts_kept(run->artifacts)->files == 0) {
-        /* Now: an answer means that nothing of the execution can be seen. */
-        fd_close(&run->artifacts_fd);
-        return 0;
-    }
-    /* Before the store lock is taken: under it, where it is due, it then takes no time. */
-    if (fsync(run->artifacts_fd) < 0 || fstat(run->artifacts_fd, &st) < 0)
-        return err_set_errno(err, errno, "cannot write the files to disk");
-    r = sha256_of_fd(run->artifacts_fd, run->artifact_digest);
-    if (r < 0)
-        return err_set_errno(err, -r, "cannot read the files back");
-    run->artifact_bytes = (uint64_t)st.st_size;
-    return 0;
-}
-
 /* What is said when the files of an execution cannot be kept. */
 static void lose_artifacts(struct execution_run *run, const struct err *err)
 {
     log_error("engine", "execution=%s artifacts=\"%s\"", run->e->id, err->message);
-    artifacts_destroy(run->artifacts);
-    run->artifacts = NULL;
-    run->artifact_digest[0] = '\0';
     /* Now: the result may need the room on disk. */
-    fd_close(&run->artifacts_fd);
+    left_finish(&run->files);
     spoil(run, err);
 }
 
@@ -186,17 +148,46 @@ static void finish_artifacts(struct execution_run *run)
     struct err err = {0};
     const struct skill_strings *warnings;
 
-    if (!run->artifacts)
+    if (!run->files.artifacts)
         return;
-    if (complete_artifacts(run, &err) < 0) {
+    if (left_complete(&run->files, &err) < 0) {
         /* A guest that is not believed its files is not believed anything. */
         machine_distrust(run->machine);
         lose_artifacts(run, &err);
         return;
     }
-    warnings = &artifacts_kept(run->artifacts)->warnings;
+    warnings = &artifacts_kept(run->files.artifacts)->warnings;
     for (size_t i = 0; i < warnings->len; i++)
         warn(run, warnings->items[i]);
+    /* Now: an answer means that nothing of the execution can be seen. */
+    if (artifacts_kept(run->files.artifacts)->files == 0)
+        fd_close(&run->files.fd);
+}
+
+/* True where there are files to store. */
+static bool has_files(const struct execution_run *run)
+{
+    return run->files.artifacts && run->files.fd >= 0;
+}
+
+/* Why it did not end by itself, or NULL; r is the result of its machine's run. */
+static const char *find_interruption(const struct execution_run *run, int r,
+                                     const struct err *err)
+{
+    const struct guest_exit *exit = &run->report.guest.exit;
+
+    if (r < 0)
+        return err->message;
+    if (exit->signal != 0 || (exit->flags & (PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED)))
+        return run->error;
+    return exit->flags & PROTO_EXIT_OUT_OF_MEMORY ? "a process of it went over its memory"
+                                                  : NULL;
+}
+
+static void finish_session(struct execution_run *run, const char *interruption)
+{
+    if (!session_run_complete(&run->session, &run->report.guest.exit, interruption))
+        machine_distrust(run->machine);
 }
 
 /* The length of a phase that began; one that did not end lasted until all of it was over. */
@@ -246,11 +237,18 @@ static void write_owner(const struct execution_run *run, char owner[POOL_OWNER_S
 static int take_and_run(struct execution_run *run, const struct machine_wish *wish,
                         struct err *err)
 {
-    const struct guest_sink sink = {
-        .ctx = run, .log = on_log, .output = on_output, .files = on_files, .stage = on_stage};
+    const struct guest_sink sink = {.ctx = run,
+                                    .log = on_log,
+                                    .output = on_output,
+                                    .files = on_files,
+                                    .session = on_session,
+                                    .stage = on_stage};
     struct execution *e = run->e;
-    int r = machine_take(run->env->pool, wish, e->cancel_fd, &run->machine, err);
+    int r = session_run_open(&run->session, err);
 
+    if (r < 0)
+        return r;
+    r = machine_take(run->env->pool, wish, e->cancel_fd, &run->machine, err);
     return r < 0 ? r
                  : machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
 }
@@ -277,6 +275,7 @@ static void run_machine(struct execution_run *run)
     }
     cpu_ns = clock_thread_cpu_ns();
     finish_artifacts(run);
+    finish_session(run, find_interruption(run, r, &err));
     run->report.cpu_us += (clock_thread_cpu_ns() - cpu_ns) / 1000;
     fill_phases(run, start_ns);
 }
@@ -327,10 +326,11 @@ static int store_result(struct execution_run *run, const struct result *result,
                                       .result_len = json->len,
                                       .finished_ns = clock_realtime_ns(),
                                       .cpu_ms = (result->host_cpu_us + 999) / 1000};
-    if (run->artifact_digest[0]) {
-        ending.artifact_digest = run->artifact_digest;
-        ending.artifact_bytes = run->artifact_bytes;
+    if (has_files(run)) {
+        ending.artifact_digest = run->files.digest;
+        ending.artifact_bytes = run->files.bytes;
     }
+    ending.session = session_run_change(&run->session, ending.finished_ns);
     r = registry_execution_end(run->env->registry, run->e->id, &ending, err);
     if (r < 0) {
         buf_finish(json);
@@ -363,8 +363,10 @@ static void fill_result(struct execution_run *run)
     result->output_file = &run->output;
     result->log = e;
     result->warnings = &e->warnings;
-    if (run->artifacts) {
-        const struct artifacts_kept *kept = artifacts_kept(run->artifacts);
+    if (e->session)
+        result->session = session_run_tell(&run->session);
+    if (run->files.artifacts) {
+        const struct artifacts_kept *kept = artifacts_kept(run->files.artifacts);
 
         result->files = kept->list;
         result->n_files = kept->n;
@@ -385,13 +387,14 @@ static void fill_result(struct execution_run *run)
 static int store_all(struct execution_run *run, struct buf *json, struct err *err)
 {
     _cleanup_store_lock_ struct store *store =
-        run->artifact_digest[0] ? store_lock(run->env->store) : NULL;
+        has_files(run) || run->session.left.digest[0] ? store_lock(run->env->store) : NULL;
     struct result *result = &run->result;
     struct err put_err = {0};
     int r;
 
-    if (store && store_put(store, run->artifacts_fd, run->artifact_digest, &put_err) < 0)
+    if (has_files(run) && store_put(store, run->files.fd, run->files.digest, &put_err) < 0)
         lose_artifacts(run, &put_err);
+    session_run_store(&run->session, store);
     fill_result(run);
     r = store_result(run, result, json, err);
     if (r < 0) {
@@ -403,10 +406,12 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
         result->log = NULL;
         end_as(run, RESULT_FAILED, err->message);
         result->error = run->error;
+        session_run_refuse(&run->session, err->message);
         r = store_result(run, result, json, &again);
     }
-    if (r < 0 && run->artifact_digest[0])
-        (void)store_release(store, run->artifact_digest, NULL);
+    if (r < 0 && has_files(run))
+        (void)store_release(store, run->files.digest, NULL);
+    session_run_settle(&run->session, store);
     return r;
 }
 
@@ -435,14 +440,15 @@ static struct execution_run execution_run_init(const struct execution_env *env,
     return (struct execution_run){.env = env,
                                   .e = e,
                                   .output = buf_init(LIMIT_OUTPUT_BYTES),
-                                  .artifacts_fd = -1,
+                                  .files = left_init(),
+                                  .session = session_run_init(env, e),
                                   .result = {.status = RESULT_FAILED}};
 }
 
 static void execution_run_finish(struct execution_run *run)
 {
-    artifacts_destroy(run->artifacts);
-    fd_close(&run->artifacts_fd);
+    left_finish(&run->files);
+    session_run_finish(&run->session);
     buf_finish(&run->output);
 }
 
@@ -463,6 +469,8 @@ void execution_run_none(const struct execution_env *env, struct execution *e,
     struct execution_run run = execution_run_init(env, e);
 
     end_as(&run, status, reason);
+    session_run_look(&run.session);
+    session_run_refuse(&run.session, reason);
     fill_phases(&run, clock_monotonic_ns());
     publish(&run);
     execution_run_finish(&run);

@@ -180,6 +180,21 @@ static void write_packages(struct json_writer *w, const char *packages)
     json_write_value(w, "packages", (struct json_slice){packages, strlen(packages)});
 }
 
+static void write_session(struct json_writer *w, const struct result_session *session)
+{
+    if (!session->id) {
+        json_write_string(w, "session", NULL);
+        return;
+    }
+    json_write_open(w, "session", '{');
+    json_write_string(w, "id", session->id);
+    json_write_bool(w, "committed", session->committed);
+    json_write_number(w, "bytes", session->bytes);
+    json_write_number(w, "files", session->files);
+    json_write_string(w, "reason", session->reason);
+    json_write_close(w, '}');
+}
+
 int result_write(const struct result *result, struct buf *ret)
 {
     struct json_writer w = json_writer_init(RESULT_MAX);
@@ -203,6 +218,7 @@ int result_write(const struct result *result, struct buf *ret)
     write_phases(&w, result);
     result_write_skill(&w, &result->skill);
     write_packages(&w, result->skill.packages ? result->skill.packages : "[]");
+    write_session(&w, &result->session);
     json_write_string(&w, "snapshot", result->snapshot);
     json_write_string(&w, "image", result->image);
     json_write_string(&w, "profile", result->profile);

@@ -53,12 +53,22 @@ struct result_skill {
     const char *packages; /* JSON; NULL: none */
 };
 
+/* What became of its session. Borrowed; id NULL: it had none. */
+struct result_session {
+    const char *id;
+    bool committed;
+    uint64_t bytes; /* of what the next execution finds there */
+    uint64_t files;
+    const char *reason; /* why it was not committed, or NULL */
+};
+
 /* All that a result is made of. Everything is borrowed. */
 struct result {
     const char *execution_id;
     enum result_status status;
     const char *error; /* NULL on success and before the end */
     struct result_skill skill;
+    struct result_session session;
     const char *snapshot; /* key, or NULL */
     const char *image;    /* its name, or NULL */
     const char *profile;  /* modules that it held beside the image's own, or NULL */

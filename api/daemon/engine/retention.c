@@ -4,6 +4,7 @@
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
+#include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
@@ -68,12 +69,21 @@ static struct config_retention get_settings(struct retention *r)
     return r->settings;
 }
 
+/* When what began at a time is so old; INT64_MAX: never. */
+static uint64_t expiry(uint64_t begin_ns, uint64_t age_ms)
+{
+    return age_ms > 0 && age_ms < INT64_MAX / (2 * NS_PER_MS) ? begin_ns + age_ms * NS_PER_MS
+                                                              : INT64_MAX;
+}
+
 uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns)
 {
-    uint64_t age_ms = get_settings(r).files_age_ms;
+    return expiry(created_ns, get_settings(r).files_age_ms);
+}
 
-    return age_ms > 0 && age_ms < INT64_MAX / (2 * NS_PER_MS) ? created_ns + age_ms * NS_PER_MS
-                                                              : INT64_MAX;
+uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns)
+{
+    return expiry(used_ns, get_settings(r).sessions_age_ms);
 }
 
 /* Lets others in. True when it is time to stop. */
@@ -181,6 +191,49 @@ static int expire_files(struct retention *r, uint64_t now_ns, unsigned *ret_n, s
     return result;
 }
 
+/* Forgets these sessions, but one that was used since. */
+static int forget_sessions(struct retention *r, const struct registry_session *rows, size_t n,
+                           uint64_t used_ns, unsigned *ret_n, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
+
+    for (size_t i = 0; i < n; i++) {
+        int result =
+            registry_session_delete(r->env.registry, rows[i].tenant, rows[i].id, used_ns, err);
+
+        if (result == -ENOENT)
+            continue;
+        if (result < 0)
+            return result;
+        result = store_release(store, rows[i].digest, err);
+        if (result < 0)
+            return result;
+        (*ret_n)++;
+    }
+    return 0;
+}
+
+static int expire_sessions(struct retention *r, uint64_t used_ns, unsigned *ret_n,
+                           struct err *err)
+{
+    struct registry_session rows[BATCH];
+    bool stop = false;
+    int result = 0;
+
+    while (result == 0 && !stop) {
+        size_t n = 0;
+
+        result = registry_session_unused(r->env.registry, used_ns, BATCH, rows, &n, err);
+        if (result < 0)
+            break;
+        result = forget_sessions(r, rows, n, used_ns, ret_n, err);
+        for (size_t i = 0; i < n; i++)
+            registry_session_finish(&rows[i]);
+        stop = n < BATCH || pause_and_look(r);
+    }
+    return result;
+}
+
 /* One pass on its way. */
 struct pass {
     struct config_retention settings;
@@ -239,6 +292,15 @@ static int files(struct retention *r, struct pass *pass, struct err *err)
     return expire_files(r, pass->now_ns, &pass->report.files, err);
 }
 
+static int sessions(struct retention *r, struct pass *pass, struct err *err)
+{
+    uint64_t age_ns = pass->settings.sessions_age_ms * NS_PER_MS;
+
+    if (age_ns == 0 || age_ns > pass->now_ns)
+        return 0;
+    return expire_sessions(r, pass->now_ns - age_ns, &pass->report.sessions, err);
+}
+
 static int audit(struct retention *r, struct pass *pass, struct err *err)
 {
     (void)pass;
@@ -284,7 +346,7 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
                    struct err *err)
 {
     static int (*const steps[])(struct retention *, struct pass *, struct err *) = {
-        by_age, by_tenant, by_size, files, audit, usage, objects, shrink, checkpoint};
+        by_age, by_tenant, by_size, files, sessions, audit, usage, objects, shrink, checkpoint};
     struct pass pass = {.settings = get_settings(r), .now_ns = now_ns};
     int result = 0;
 
@@ -324,9 +386,9 @@ static void *run(void *arg)
 
         if (retention_pass(r, clock_realtime_ns(), &report, &err) < 0)
             log_warn("retention", "reason=\"%s\"", err.message);
-        if (report.executions + report.files + report.objects > 0)
-            log_info("retention", "removed executions=%u files=%u objects=%u",
-                     report.executions, report.files, report.objects);
+        if (report.executions + report.files + report.sessions + report.objects > 0)
+            log_info("retention", "removed executions=%u files=%u sessions=%u objects=%u",
+                     report.executions, report.files, report.sessions, report.objects);
     } while (wait_for_turn(r));
     return NULL;
 }

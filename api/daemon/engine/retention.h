@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forgets what is old or too much: executions with their results and files, input files that
- * expired, old rows of the audit, objects that nothing names. A thread of its own that works in
- * small batches, so that nobody waits for it for long, and gives the room back to the disk. It
- * never touches an execution that has not ended; who reads what it removes goes on reading.
+ * expired, sessions that nobody used, old rows of the audit, objects that nothing names. A
+ * thread of its own that works in small batches, so that nobody waits for it for long, and
+ * gives the room back to the disk. It never touches an execution that has not ended; who reads
+ * what it removes goes on reading.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_RETENTION_H
 #define SKILLVM_API_DAEMON_ENGINE_RETENTION_H
@@ -36,10 +37,14 @@ void retention_set(struct retention *r, const struct config_retention *settings)
 /* When a file that is uploaded at a time (realtime) expires; INT64_MAX: never. */
 uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns);
 
+/* The same of a session that was used at a time. */
+uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns);
+
 /* What one pass removed. */
 struct retention_report {
     unsigned executions;
     unsigned files;
+    unsigned sessions;
     unsigned objects;
 };
 

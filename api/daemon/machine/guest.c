@@ -18,8 +18,8 @@
 #define COLLECT_GRACES 12u
 /* Nobody waits for the rest of what was cancelled; whole files of it are kept. */
 #define CANCELLED_GRACES 2u
-/* On top of it what a guest of the slowest kind takes in per millisecond. */
-#define INJECT_BYTES_PER_MS 1024u
+/* On top of them what a guest of the slowest kind takes in, or hands over, per millisecond. */
+#define BYTES_PER_MS 1024u
 /* Small frames travel together: every write wakes the machine. */
 #define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
 #define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
@@ -33,6 +33,7 @@ enum send_step {
     SEND_SKILL,
     SEND_INPUT,
     SEND_FILES_IN,
+    SEND_SESSION_IN, /* where there is a session */
     SEND_DONE,
 };
 
@@ -74,11 +75,12 @@ static const struct job_bytes *input_of(const struct job *job)
 /* How long the guest may take for all that it is given. */
 static uint64_t inject_ns(const struct guest *g)
 {
-    uint64_t bytes = g->job->packages.len + g->job->skill.len + g->job->input.len;
+    uint64_t bytes =
+        g->job->packages.len + g->job->skill.len + g->job->input.len + g->job->session.len;
 
     for (size_t i = 0; i < g->job->files.n; i++)
         bytes += g->job->files.items[i].bytes;
-    return INJECT_GRACES * g->grace_ns + bytes / INJECT_BYTES_PER_MS * NS_PER_MS;
+    return INJECT_GRACES * g->grace_ns + bytes / BYTES_PER_MS * NS_PER_MS;
 }
 
 static uint64_t collect_ns(const struct guest *g)
@@ -145,7 +147,7 @@ static int make_wake(struct guest *g, struct err *err)
     return 0;
 }
 
-/* The next chunk of PACKAGES, SKILL or INPUT, or the empty frame after the last. */
+/* The next chunk of PACKAGES, SKILL, INPUT or SESSION_IN, or the empty frame after the last. */
 static int make_chunk(struct guest *g, enum proto_type type, const struct job_bytes *bytes,
                       const char *what, struct err *err)
 {
@@ -175,7 +177,7 @@ static int make_files(struct guest *g, struct err *err)
         return r;
     frame(g, PROTO_FILES_IN, n, n);
     if (n == 0)
-        g->step = SEND_DONE;
+        g->step = g->job->has_session ? SEND_SESSION_IN : SEND_DONE;
     return 0;
 }
 
@@ -227,6 +229,8 @@ static int make_frame(struct guest *g, struct err *err)
         return make_chunk(g, PROTO_INPUT, input_of(g->job), "input", err);
     case SEND_FILES_IN:
         return make_files(g, err);
+    case SEND_SESSION_IN:
+        return make_chunk(g, PROTO_SESSION_IN, &g->job->session, "session", err);
     }
     return 0;
 }
@@ -307,6 +311,8 @@ static int receive(struct guest *g, struct err *err)
             return -EPIPE;
         if (n < 0)
             return err_set_errno(err, errno, "cannot receive from the guest");
+        if (g->decoder.stage >= GUEST_OUTPUT && !g->cancelled)
+            g->deadline_ns += (uint64_t)n * NS_PER_MS / BYTES_PER_MS;
         r = feed(g, (size_t)n, err);
         if (r < 0)
             return r;
@@ -361,6 +367,7 @@ static int timed_out(const struct guest *g, struct err *err)
         [GUEST_RUNNING] = "the guest did not end the skill at its deadline",
         [GUEST_OUTPUT] = "the guest did not hand over output.json",
         [GUEST_FILES] = "the guest did not hand over its files",
+        [GUEST_SESSION] = "the guest did not hand over its session",
         [GUEST_ENDING] = "the guest did not finish",
     };
 
@@ -437,7 +444,8 @@ static int turn(struct guest *g, struct err *err)
 struct guest *guest_open(struct vm *vm, uint64_t start_ns, uint64_t grace_ms)
 {
     static const struct guest_decoder_limits limits = {.output_bytes = LIMIT_OUTPUT_BYTES,
-                                                       .files_bytes = LIMIT_FILES_STREAM};
+                                                       .files_bytes = LIMIT_FILES_STREAM,
+                                                       .session_bytes = LIMIT_SESSION_STREAM};
     static const struct guest_sink nobody;
     struct guest *g = malloc(sizeof(*g));
 
@@ -491,6 +499,7 @@ int guest_run(struct guest *g, const struct job *job, const struct guest_sink *s
     int r;
 
     g->job = job;
+    g->decoder.has_session = job->has_session;
     g->sink = sink;
     g->cancel_fd = cancel_fd;
     g->files = input_stream_init(&job->files);

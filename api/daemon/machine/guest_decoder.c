@@ -10,7 +10,7 @@
 #define FAIL_TEXT_MAX    1024u
 #define EXIT_CODE_MAX    255u
 #define EXIT_SIGNAL_MAX  64u
-#define EXIT_FLAGS_KNOWN 0x3fu
+#define EXIT_FLAGS_KNOWN 0x7fu
 
 void guest_decoder_init(struct guest_decoder *d, const struct guest_decoder_limits *limits)
 {
@@ -37,6 +37,7 @@ static const struct {
     [PROTO_EXIT] = {GUEST_RUNNING, PROTO_EXIT_SIZE, PROTO_EXIT_SIZE},
     [PROTO_OUTPUT] = {GUEST_OUTPUT, 0, PROTO_CHUNK_MAX},
     [PROTO_FILES] = {GUEST_FILES, 0, PROTO_CHUNK_MAX},
+    [PROTO_SESSION] = {GUEST_SESSION, 0, PROTO_CHUNK_MAX},
     [PROTO_DONE] = {GUEST_ENDING, 0, 0},
     [PROTO_FAIL] = {GUEST_DONE, 0, FAIL_TEXT_MAX}, /* at any before it */
 };
@@ -167,8 +168,12 @@ static int take_frame(struct guest_decoder *d, const struct guest_sink *sink, st
         return take_chunk(d, &d->output_seen, d->limits.output_bytes, GUEST_FILES, sink->output,
                           sink->ctx, err);
     case PROTO_FILES:
-        return take_chunk(d, &d->files_seen, d->limits.files_bytes, GUEST_ENDING, sink->files,
-                          sink->ctx, err);
+        return take_chunk(d, &d->files_seen, d->limits.files_bytes,
+                          d->has_session ? GUEST_SESSION : GUEST_ENDING, sink->files, sink->ctx,
+                          err);
+    case PROTO_SESSION:
+        return take_chunk(d, &d->session_seen, d->limits.session_bytes, GUEST_ENDING,
+                          sink->session, sink->ctx, err);
     case PROTO_DONE:
         d->stage = GUEST_DONE;
         return 0;

@@ -20,6 +20,7 @@ enum guest_stage {
     GUEST_RUNNING,    /* STDOUT, STDERR or EXIT */
     GUEST_OUTPUT,     /* OUTPUT until its empty frame */
     GUEST_FILES,      /* FILES until its empty frame */
+    GUEST_SESSION,    /* SESSION until its empty frame, where SESSION_IN was sent */
     GUEST_ENDING,     /* DONE is due */
     GUEST_DONE,       /* nothing is */
     GUEST_FAILED,     /* FAIL came */
@@ -47,27 +48,31 @@ struct guest_sink {
                struct err *err);
     int (*output)(void *ctx, const uint8_t *data, size_t len, struct err *err);
     int (*files)(void *ctx, const uint8_t *data, size_t len, struct err *err);
+    int (*session)(void *ctx, const uint8_t *data, size_t len, struct err *err);
     /* The stage changed; the session's to call, the decoder only returns. */
     void (*stage)(void *ctx, enum guest_stage stage);
 };
 
 struct guest_decoder_limits {
-    uint64_t output_bytes; /* of all OUTPUT frames */
-    uint64_t files_bytes;  /* of all FILES frames: content and tar headers */
+    uint64_t output_bytes;  /* of all OUTPUT frames */
+    uint64_t files_bytes;   /* of all FILES frames: content and tar headers */
+    uint64_t session_bytes; /* the same of SESSION */
 };
 
 struct guest_decoder {
     struct guest_decoder_limits limits;
     enum guest_stage stage;
     struct guest_exit exit; /* from GUEST_OUTPUT on */
-    bool injected; /* who feeds it has sent RUN and all that follows: STARTED may come */
-    bool warming;  /* who feeds it has sent WARM, and WARMED has not come */
+    bool injected;    /* who feeds it has sent RUN and all that follows: STARTED may come */
+    bool has_session; /* RUN says so: SESSION comes after FILES */
+    bool warming;     /* who feeds it has sent WARM, and WARMED has not come */
     uint8_t header[PROTO_HEADER_SIZE];
     size_t header_len;
     uint32_t payload_len;
     uint32_t payload_have;
     uint64_t output_seen;
     uint64_t files_seen;
+    uint64_t session_seen;
     uint8_t payload[PROTO_CHUNK_MAX]; /* last: only payload_have bytes are ever set */
 };
 

@@ -15,12 +15,11 @@ static struct job_bytes no_bytes(void)
 
 struct job job_init(void)
 {
-    return (struct job){
-        .run = buf_init(PROTO_PAYLOAD_MAX),
-        .packages = no_bytes(),
-        .skill = no_bytes(),
-        .input = no_bytes(),
-    };
+    return (struct job){.run = buf_init(PROTO_PAYLOAD_MAX),
+                        .packages = no_bytes(),
+                        .skill = no_bytes(),
+                        .input = no_bytes(),
+                        .session = no_bytes()};
 }
 
 static void finish_bytes(struct job_bytes *bytes)
@@ -36,6 +35,7 @@ void job_finish(struct job *job)
     finish_bytes(&job->skill);
     finish_bytes(&job->input);
     input_files_finish(&job->files);
+    finish_bytes(&job->session);
     *job = job_init();
 }
 
@@ -110,6 +110,10 @@ static void put_limits(struct buf *run, const struct job *job, uint32_t pids)
 
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         put_number(run, limits[i].tag, limits[i].value, limits[i].size);
+    if (!job->has_session)
+        return;
+    put_number(run, PROTO_F_SESSION_FILES, LIMIT_SESSION_FILES, 4);
+    put_number(run, PROTO_F_SESSION_BYTES, LIMIT_SESSION_BYTES, 8);
 }
 
 int job_encode(struct job *job, const struct job_orders *orders)

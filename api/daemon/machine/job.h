@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "guest-init/proto.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ struct job {
     struct job_bytes skill;    /* the canonical tar */
     struct job_bytes input;    /* JSON; without any the guest gets "{}" */
     struct input_files files;
+    struct job_bytes session; /* a plain tar of what it finds there; none: an empty one */
+    bool has_session;
     uint64_t timeout_ms;
     uint64_t memory_bytes;
 };

@@ -36,6 +36,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_AUDIT] = &registry_audit_statements,
     [REGISTRY_TOOLS] = &registry_tool_statements,
     [REGISTRY_RETENTION] = &registry_retention_statements,
+    [REGISTRY_SESSIONS] = &registry_session_statements,
 };
 
 int registry_error(struct registry *registry, struct err *err, const char *what)

@@ -105,7 +105,8 @@ int registry_skill_delete(struct registry *registry, const char *tenant,
  */
 int registry_skill_packages(struct registry *registry, const char *tenant, const char *digest,
                             char **ret, struct err *err);
-/* Says whether a skill, an execution or a file of any tenant names this object. 0 or -EIO. */
+/* Says whether a skill, an execution, a file or a session of any tenant names this object. 0 or
+ * -EIO. */
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,
                          struct err *err);
 
@@ -120,6 +121,8 @@ int registry_execution_accept(struct registry *registry, const char *tenant,
 int registry_execution_by_key(struct registry *registry, const char *tenant, const char *key,
                               char **ret_id, char **ret_request_digest, struct err *err);
 
+struct registry_session;
+
 /* How an execution ended. Strings are borrowed. */
 struct registry_ending {
     const char *status;
@@ -128,6 +131,7 @@ struct registry_ending {
     uint64_t finished_ns;
     const char *artifact_digest; /* NULL: no files */
     uint64_t artifact_bytes;
+    const struct registry_session *session; /* what it left of its session; NULL: as it was */
     uint64_t cpu_ms; /* it took: counts as used by its tenant on the day it finished */
 };
 

@@ -145,6 +145,8 @@ int registry_execution_end(struct registry *registry, const char *id,
                           REGISTRY_VALUES(registry_text(id), registry_number(day),
                                           registry_number(ending->cpu_ms)),
                           "store usage", err);
+    if (r == 0 && ending->session)
+        r = registry_session_put(registry, ending->session, err);
     return registry_transaction_end(registry, r, err);
 }
 

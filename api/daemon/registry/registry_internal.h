@@ -7,6 +7,7 @@
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_INTERNAL_H
 
 #include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_sessions.h"
 
 struct sqlite3_stmt;
 
@@ -20,6 +21,7 @@ enum registry_part {
     REGISTRY_AUDIT,
     REGISTRY_TOOLS,
     REGISTRY_RETENTION,
+    REGISTRY_SESSIONS,
     REGISTRY_PARTS,
 };
 
@@ -38,6 +40,7 @@ extern const struct registry_statements registry_usage_statements;
 extern const struct registry_statements registry_audit_statements;
 extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
+extern const struct registry_statements registry_session_statements;
 
 /* What is bound to a statement's places, in turn; a list ends with REGISTRY_NONE. */
 enum registry_type {
@@ -136,6 +139,9 @@ int registry_transaction_end(struct registry *registry, int result, struct err *
 /* Within a transaction: runs a statement that gives no rows. */
 int registry_step(struct registry *registry, enum registry_part part, unsigned which,
                   const struct registry_value *values, const char *what, struct err *err);
+/* Within a transaction, of an execution: what it left of its session. */
+int registry_session_put(struct registry *registry, const struct registry_session *session,
+                         struct err *err);
 /* Of the last statement there: how many rows it changed. */
 int registry_changes(struct registry *registry);
 

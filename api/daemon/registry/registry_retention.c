@@ -14,10 +14,12 @@ static const char *const text[N_STATEMENTS] = {
     [SPENT_OF] = ("SELECT id, artifact_digest, result_bytes + artifact_bytes FROM executions"
                   " WHERE tenant_id = ?3 AND finished_ns IS NOT NULL AND finished_ns < ?1"
                   " ORDER BY accepted_ns, id LIMIT ?2"),
-    /* Triggers keep what tenants store: what is no skill and no file of it is executions'. */
+    /* Triggers keep what tenants store: what is no skill, file or session of it is
+     * executions'. */
     [SUM_BYTES] = ("SELECT (SELECT COALESCE(SUM(stored_bytes), 0) FROM tenants)"
                    " - (SELECT COALESCE(SUM(bytes), 0) FROM skills)"
-                   " - (SELECT COALESCE(SUM(bytes), 0) FROM files)"),
+                   " - (SELECT COALESCE(SUM(bytes), 0) FROM files)"
+                   " - (SELECT COALESCE(SUM(bytes), 0) FROM sessions)"),
     [OVER] = ("SELECT id, stored_bytes - storage_bytes FROM tenants"
               " WHERE storage_bytes > 0 AND stored_bytes > storage_bytes AND id > ?1"
               " ORDER BY id LIMIT ?2"),

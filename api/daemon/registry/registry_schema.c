@@ -140,6 +140,33 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " DELETE FROM skills WHERE tenant_id = NEW.tenant_id AND name = NEW.name"
     " AND version = 'sha256:' || NEW.digest; END;",
 
+    /*
+     * The workspaces that executions share, each an object; content_bytes is what is in it.
+     * They count in tenants.stored_bytes.
+     */
+    "CREATE TABLE sessions("
+    " tenant_id TEXT NOT NULL REFERENCES tenants(id) ON DELETE CASCADE,"
+    " id TEXT NOT NULL,"
+    " digest TEXT NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " files INTEGER NOT NULL,"
+    " content_bytes INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " changed_ns INTEGER NOT NULL,"
+    " used_ns INTEGER NOT NULL,"
+    " PRIMARY KEY(tenant_id, id)) WITHOUT ROWID;"
+    "CREATE INDEX sessions_newest ON sessions(tenant_id, changed_ns, id);"
+    "CREATE INDEX sessions_digest ON sessions(digest);"
+    "CREATE INDEX sessions_used ON sessions(used_ns);"
+    "CREATE TRIGGER sessions_stored AFTER INSERT ON sessions BEGIN"
+    " UPDATE tenants SET stored_bytes = stored_bytes + NEW.bytes WHERE id = NEW.tenant_id; END;"
+    "CREATE TRIGGER sessions_changed AFTER UPDATE OF bytes ON sessions BEGIN"
+    " UPDATE tenants SET stored_bytes = stored_bytes + NEW.bytes - OLD.bytes"
+    " WHERE id = NEW.tenant_id; END;"
+    "CREATE TRIGGER sessions_freed AFTER DELETE ON sessions BEGIN"
+    " UPDATE tenants SET stored_bytes = stored_bytes - OLD.bytes WHERE id = OLD.tenant_id; "
+    "END;",
+
     /* The object of what a skill's wheels hold, and which they are as JSON; NULL: none. */
     "ALTER TABLE skills ADD COLUMN packages_digest TEXT;"
     "ALTER TABLE skills ADD COLUMN packages TEXT;"

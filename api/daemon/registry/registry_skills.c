@@ -55,7 +55,8 @@ static const char *const text[N_STATEMENTS] = {
     [DIGEST_USED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
-                    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)",
+                    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
+                    " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
     [WITH_PACKAGES] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND digest = ?2"
                       " AND packages_digest IS NOT NULL ORDER BY id DESC LIMIT 1",
 };

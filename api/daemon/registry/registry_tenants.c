@@ -38,6 +38,7 @@ static const char *const text[N_STATEMENTS] = {
                 " UNION SELECT packages_digest FROM skills WHERE tenant_id = ?1"
                 " AND packages_digest IS NOT NULL"
                 " UNION SELECT digest FROM files WHERE tenant_id = ?1"
+                " UNION SELECT digest FROM sessions WHERE tenant_id = ?1"
                 " UNION SELECT artifact_digest FROM executions"
                 " WHERE tenant_id = ?1 AND artifact_digest IS NOT NULL",
     [DELETE_EXECUTIONS] = "DELETE FROM executions WHERE tenant_id = ?1",

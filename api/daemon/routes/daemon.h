@@ -55,6 +55,12 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
                          struct http_reply *reply, struct buf *result);
 
 /*
+ * Replies with one file of an archive that artifacts.h made; fd is taken over. 0, or -ENOENT or
+ * -EIO without a reply.
+ */
+int daemon_reply_file(struct http_reply *reply, int fd, const char *path, struct err *err);
+
+/*
  * What POST /v1/executions does, for a body that was made of what the caller said: that is what
  * an idempotency key belongs to.
  */
@@ -75,5 +81,7 @@ http_handle_fn route_execution_create, route_execution_list, route_execution_get
 http_handle_fn route_execution_logs, route_execution_events, route_execution_files,
     route_execution_file, route_download;
 http_handle_fn route_tool_list, route_tool_call;
+http_handle_fn route_session_list, route_session_get, route_session_files, route_session_file,
+    route_session_delete;
 
 #endif

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_DEFAULT 50u
+#define ROWS_DEFAULT  50u
+#define RANGE_DEFAULT 100u
+#define RANGE_MAX     1000u
 
 static bool parse_cursor(const char *text, struct page *ret)
 {
@@ -38,6 +40,15 @@ bool page_number(const char *name, const char *text, size_t min, size_t max, siz
                                 min, max);
     *ret = value;
     return true;
+}
+
+bool page_range(const char *limit, const char *offset, size_t *ret_limit, size_t *ret_offset,
+                struct http_reply *reply)
+{
+    *ret_limit = RANGE_DEFAULT;
+    *ret_offset = 0;
+    return page_number("limit", limit, 1, RANGE_MAX, ret_limit, reply) &&
+           page_number("offset", offset, 0, PAGE_OFFSET_MAX, ret_offset, reply);
 }
 
 bool page_parse(const char *limit, const char *cursor, struct page *ret,

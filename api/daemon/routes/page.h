@@ -17,6 +17,7 @@
 #define PAGE_ID_SIZE     48u
 #define PAGE_CURSOR_SIZE (16u + PAGE_ID_SIZE)
 #define PAGE_ROWS_MAX    200u
+#define PAGE_OFFSET_MAX  1000000000u
 
 struct page {
     size_t max;
@@ -34,6 +35,9 @@ struct page {
  */
 bool page_number(const char *name, const char *text, size_t min, size_t max, size_t *ret,
                  struct http_reply *reply);
+/* Reads limit and offset (NULL where absent) of a list that is walked by number. As above. */
+bool page_range(const char *limit, const char *offset, size_t *ret_limit, size_t *ret_offset,
+                struct http_reply *reply);
 /* Reads limit and cursor (NULL where absent). False when *reply says what is wrong. */
 bool page_parse(const char *limit, const char *cursor, struct page *ret,
                 struct http_reply *reply);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_MAX      18u
+#define MEMBERS_MAX      19u
 #define MEMBER_BYTES_MAX (1024u * 1024u) /* of what is none of content */
 
 bool request_name_valid(const char *name, size_t max_bytes)
@@ -282,6 +282,30 @@ static int take_key(const cJSON *json, struct request *q, struct err *err)
     return r;
 }
 
+/* A word that needs no escaping in a path, and says nothing in a log but itself. */
+static bool is_session_id(const char *id)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789._:-";
+
+    return *id && !strchr("._:-", *id) && !id[strspn(id, allowed)] &&
+           strlen(id) <= LIMIT_SESSION_ID_BYTES;
+}
+
+/* Clients with optional fields send an empty one. */
+static int take_session(const cJSON *json, struct request *q, struct err *err)
+{
+    if (cJSON_IsString(json) && !*json->valuestring)
+        return 0;
+    if (!cJSON_IsString(json) || !is_session_id(json->valuestring))
+        return err_set(err, EINVAL,
+                       "\"session_id\" must be up to %u letters, digits, \".\", \"_\", \":\" "
+                       "and \"-\", the first of them a letter or a digit",
+                       LIMIT_SESSION_ID_BYTES);
+    q->session = strdup(json->valuestring);
+    return q->session ? 0 : err_no_memory(err);
+}
+
 static int take_code(const cJSON *json, struct request *q, struct err *err)
 {
     if (!cJSON_IsString(json) || !json->valuestring[0])
@@ -361,6 +385,8 @@ static int take_member(const char *body, const struct json_member *m, struct req
         r = take_bool(json, "fresh", &q->is_fresh, err);
     else if (json_slice_is(m->key, "idempotency_key"))
         r = take_key(json, q, err);
+    else if (json_slice_is(m->key, "session_id"))
+        r = take_session(json, q, err);
     else
         r = take_limits(json, q, err);
     cJSON_Delete(json);
@@ -370,9 +396,10 @@ static int take_member(const char *body, const struct json_member *m, struct req
 static bool is_known(struct json_slice key)
 {
     static const char *const known[] = {
-        "skill",       "version",     "code",  "lang",  "script",          "module",
-        "entry_point", "entrypoint",  "env",   "args",  "timeout",         "limits",
-        "files",       "input_files", "async", "fresh", "idempotency_key", "stdin"};
+        "skill",   "version",         "code",       "lang",        "script",
+        "module",  "entry_point",     "entrypoint", "env",         "args",
+        "timeout", "limits",          "files",      "input_files", "async",
+        "fresh",   "idempotency_key", "stdin",      "session_id"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
@@ -469,6 +496,7 @@ void request_finish(struct request *q)
     free(q->module);
     free(q->entry_point);
     free(q->idempotency_key);
+    free(q->session);
     skill_strings_finish(&q->env);
     skill_strings_finish(&q->warnings);
     skill_strings_finish(&q->args);

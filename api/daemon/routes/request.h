@@ -58,6 +58,7 @@ struct request {
     bool is_async;
     bool is_fresh; /* its machine shall run nothing else */
     char *idempotency_key;
+    char *session;
 };
 
 /*

@@ -127,40 +127,45 @@ static void release_file(void *ctx)
     artifact_reader_close(ctx);
 }
 
-void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply)
+int daemon_reply_file(struct http_reply *reply, int fd, const char *path, struct err *err)
 {
-    struct daemon *d = ctx;
-    const char *path = request->params[1];
-    int fd = open_files(d, request->caller.tenant, request->params[0], reply);
     struct artifact_reader *reader;
-    struct err err = {0};
     uint64_t bytes = 0;
-    int r;
+    int r = artifact_reader_open(fd, path, &reader, &bytes, err);
 
-    if (fd < 0)
-        return;
-    r = artifact_reader_open(fd, path, &reader, &bytes, &err);
-    if (r == -ENOENT) {
-        http_reply_error(reply, 404, "not_found", "execution %s left no file %.200s",
-                         request->params[0], path);
-        return;
-    }
-    if (r < 0) {
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-        return;
-    }
+    if (r < 0)
+        return r;
     http_reply_empty(reply, 200);
     reply->content_type = type_of(path);
     /* A page of a skill's is looked at, not shown as one of this server's. */
     reply->file_name = "";
     if (bytes == 0) {
         artifact_reader_close(reader);
-        return;
+        return 0;
     }
     reply->read = read_file;
     reply->release = release_file;
     reply->stream_ctx = reader;
     reply->stream_bytes = bytes;
+    return 0;
+}
+
+void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *path = request->params[1];
+    int fd = open_files(d, request->caller.tenant, request->params[0], reply);
+    struct err err = {0};
+    int r;
+
+    if (fd < 0)
+        return;
+    r = daemon_reply_file(reply, fd, path, &err);
+    if (r == -ENOENT)
+        (void)err_set(&err, ENOENT, "execution %s left no file %.200s", request->params[0],
+                      path);
+    if (r < 0)
+        (void)failure_reply(reply, r, &err);
 }
 
 void route_download(void *ctx, struct http_request *request, struct http_reply *reply)

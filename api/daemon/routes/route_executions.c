@@ -59,6 +59,8 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
         http_reply_error(reply, 429, refusal->code, "%s", err->message);
         reply->retry_after_s = refusal->retry_after_s;
         return false;
+    case -EADDRINUSE:
+        return step(reply, result, err);
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -ESHUTDOWN:
@@ -250,6 +252,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
     c->e = execution_create(c->tenant, &err);
     if (!c->e)
         return step(reply, -ENOMEM, &err);
+    c->e->session = steal_ptr(&c->request.session);
     if (key) {
         c->e->idempotency_key = strdup(key);
         c->e->request_digest = strdup(c->request_digest);
@@ -347,6 +350,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (fstat(c->e->job.skill.fd, &tar) < 0)
         return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->e->fresh = c->request.is_fresh;
+    c->e->job.has_session = c->e->session;
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
@@ -396,7 +400,8 @@ static bool submit(struct creation *c, struct http_reply *reply)
                        : engine_submit(c->daemon->engine, c->e, &refusal, &err);
 
     /* Another request with the same key was quicker. */
-    if (r == -EEXIST && !find_repeated(c, reply))
+    if ((r == -EEXIST || (r == -EADDRINUSE && c->request.idempotency_key)) &&
+        !find_repeated(c, reply))
         return false;
     if (c->repeated)
         return true;

@@ -5,6 +5,7 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/routes/request.h"
+#include "api/daemon/routes/session_files.h"
 #include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -18,9 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_DEFAULT   100u
-#define LIST_MAX       1000u
-#define OFFSET_MAX     1000000000u
 #define LIST_BYTES_MAX (4 * LIMIT_MIB)
 #define TYPE_UNKNOWN   "application/octet-stream"
 #define TYPE_MAX       100u
@@ -119,15 +117,19 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     _cleanup_free_ struct registry_file *rows = NULL;
     struct err err = {0};
-    size_t limit = LIST_DEFAULT, offset = 0, n = 0;
+    size_t limit, offset, n = 0;
     int r;
 
-    if (!page_number("limit", request->query[LIST_LIMIT], 1, LIST_MAX, &limit, reply) ||
-        !page_number("offset", request->query[LIST_OFFSET], 0, OFFSET_MAX, &offset, reply))
+    if (!page_range(request->query[LIST_LIMIT], request->query[LIST_OFFSET], &limit, &offset,
+                    reply))
         return;
-    /* No file that is kept belongs to a session or an execution. */
-    if (given(request, LIST_SESSION) || given(request, LIST_EXECUTION))
-        offset = OFFSET_MAX;
+    /* No file that is kept belongs to an execution. */
+    if (given(request, LIST_EXECUTION))
+        offset = PAGE_OFFSET_MAX;
+    if (given(request, LIST_SESSION)) {
+        session_files_reply(d, request, request->query[LIST_SESSION], limit, offset, reply);
+        return;
+    }
     rows = calloc(limit, sizeof(*rows));
     r = rows ? registry_file_list(d->registry, request->caller.tenant, clock_realtime_ns(),
                                   offset, limit, rows, &n, &err)

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#define TOOL_CALL_OPTIONS 7u
+#define TOOL_CALL_OPTIONS 8u
 
 struct tool_call {
     char *name; /* owned */

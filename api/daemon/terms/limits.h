@@ -47,6 +47,12 @@
  */
 #define LIMIT_FILES_STREAM (LIMIT_FILES_BYTES + LIMIT_FILES * 6144ull + LIMIT_MIB)
 
+#define LIMIT_SESSIONS         1000u /* of a tenant */
+#define LIMIT_SESSION_ID_BYTES 128u
+#define LIMIT_SESSION_FILES    10000u /* of one, with folders that are empty */
+#define LIMIT_SESSION_BYTES    (100 * LIMIT_MIB)
+#define LIMIT_SESSION_STREAM   (LIMIT_SESSION_BYTES + LIMIT_SESSION_FILES * 6144ull + LIMIT_MIB)
+
 #define LIMIT_TOOLS        2000u     /* of a tenant: skills and scripts after these are none */
 #define LIMIT_TOOL_SCRIPTS 64u       /* of one skill */
 #define LIMIT_ARGUMENTS    LIMIT_MIB /* of a tool that become a command line, as JSON */

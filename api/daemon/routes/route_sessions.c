@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions: files that an execution finds as the one before left them. Executions make and
+ * change them; here they are looked at and removed, and who looks at one has used it.
+ */
+#include "api/daemon/engine/retention.h"
+#include "api/daemon/registry/registry_sessions.h"
+#include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/page.h"
+#include "api/daemon/routes/session_files.h"
+#include "api/daemon/terms/limits.h"
+#include "api/json/json_write.h"
+#include "api/skill/artifacts_read.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_BYTES_MAX (4 * LIMIT_MIB)
+/* A look renews a session when so much of its time has passed: not each of them is written. */
+#define RENEW_PART 16u
+
+enum { FILES_LIMIT, FILES_OFFSET };
+
+static void write_expiry(struct json_writer *w, struct daemon *d,
+                         const struct registry_session *row)
+{
+    uint64_t expires_ns = retention_session_expiry(d->retention, row->used_ns);
+
+    json_write_time(w, "expires_at", expires_ns < INT64_MAX ? expires_ns : 0);
+}
+
+/* Begins its object. */
+static void open_session(struct json_writer *w, struct daemon *d,
+                         const struct registry_session *row)
+{
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "id", row->id);
+    json_write_number(w, "bytes", row->content_bytes);
+    json_write_number(w, "files", row->files);
+    json_write_time(w, "created_at", row->created_ns);
+    json_write_time(w, "updated_at", row->changed_ns);
+    write_expiry(w, d, row);
+}
+
+void route_session_list(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    _cleanup_free_ struct registry_session *rows = calloc(LIMIT_SESSIONS, sizeof(*rows));
+    struct err err = {0};
+    size_t n = 0;
+    int r = rows ? registry_session_list(d->registry, request->caller.tenant, LIMIT_SESSIONS,
+                                         rows, &n, &err)
+                 : err_no_memory(&err);
+
+    json_write_open(&w, NULL, '[');
+    for (size_t i = 0; i < n; i++) {
+        open_session(&w, d, &rows[i]);
+        json_write_close(&w, '}');
+        registry_session_finish(&rows[i]);
+    }
+    json_write_close(&w, ']');
+    (void)failure_or_json(reply, 200, &w, r, &err);
+}
+
+static int renew(struct daemon *d, struct registry_session *row, struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    uint64_t expires_ns = retention_session_expiry(d->retention, now_ns);
+
+    if (expires_ns == INT64_MAX || now_ns < row->used_ns ||
+        now_ns - row->used_ns < (expires_ns - now_ns) / RENEW_PART)
+        return 0;
+    row->used_ns = now_ns;
+    return registry_session_use(d->registry, row->tenant, row->id, now_ns, err);
+}
+
+/*
+ * Finds a session that somebody looks at, and opens what is in it, at one moment. 0; -ENOENT;
+ * -ENOMEM; -EIO.
+ */
+static int look_at(struct daemon *d, const char *tenant, const char *id,
+                   struct registry_session *ret, int *ret_fd, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    int r = registry_session_get(d->registry, tenant, id, ret, err);
+
+    if (r < 0)
+        return r;
+    *ret_fd = store_get(store, ret->digest, err);
+    return *ret_fd < 0 ? -EIO : renew(d, ret, err);
+}
+
+/* The same of a path. False where there is a reply. */
+static bool look_at_path(struct daemon *d, const struct http_request *request,
+                         struct registry_session *ret, int *ret_fd, struct http_reply *reply)
+{
+    const char *id = request->params[0];
+    struct err err = {0};
+    int r = look_at(d, request->caller.tenant, id, ret, ret_fd, &err);
+
+    return r == 0 || failure_of(reply, r, "session", id, &err);
+}
+
+/* Files of a session on their way to JSON. */
+struct listing {
+    struct json_writer *w;
+    const struct registry_session *row;
+    struct daemon *d;
+    size_t skip, left;
+    uint64_t names; /* bytes of them */
+    bool truncated;
+};
+
+static int list_name(void *ctx, const char *path, uint64_t bytes)
+{
+    struct listing *l = ctx;
+
+    l->names += strlen(path);
+    l->truncated = l->names > LIMIT_LIST_BYTES;
+    if (l->truncated)
+        return 1;
+    json_write_open(l->w, NULL, '{');
+    json_write_string(l->w, "path", path);
+    json_write_number(l->w, "size_bytes", bytes);
+    json_write_close(l->w, '}');
+    return 0;
+}
+
+void route_session_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    _cleanup_registry_session_ struct registry_session row = {0};
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    struct listing listing = {.w = &w};
+    _cleanup_fd_ int fd = -1;
+    struct err err = {0};
+    int r;
+
+    if (!look_at_path(d, request, &row, &fd, reply))
+        return;
+    open_session(&w, d, &row);
+    json_write_open(&w, "files_list", '[');
+    r = artifact_each(fd_steal(&fd), list_name, &listing, &err);
+    json_write_close(&w, ']');
+    json_write_bool(&w, "truncated", listing.truncated);
+    json_write_close(&w, '}');
+    (void)failure_or_json(reply, 200, &w, r < 0 ? r : 0, &err);
+}
+
+/* As an uploaded file is told of: one of a session has no id, and is known by its path. */
+static int list_file(void *ctx, const char *path, uint64_t bytes)
+{
+    struct listing *l = ctx;
+
+    if (l->left == 0)
+        return 1;
+    if (path[strlen(path) - 1] == '/')
+        return 0;
+    if (l->skip > 0) {
+        l->skip--;
+        return 0;
+    }
+    l->left--;
+    json_write_open(l->w, NULL, '{');
+    json_write_string(l->w, "id", NULL);
+    json_write_string(l->w, "name", path);
+    json_write_number(l->w, "size_bytes", bytes);
+    json_write_string(l->w, "digest", NULL);
+    json_write_string(l->w, "content_type", "application/octet-stream");
+    json_write_string(l->w, "tenant_id", l->row->tenant);
+    json_write_number(l->w, "version", 1);
+    json_write_time(l->w, "created_at", l->row->created_ns);
+    json_write_time(l->w, "updated_at", l->row->changed_ns);
+    write_expiry(l->w, l->d, l->row);
+    json_write_string(l->w, "session_id", l->row->id);
+    json_write_close(l->w, '}');
+    return 0;
+}
+
+/* Where there is no such session there are no files. */
+static int list_files(struct listing *l, const char *tenant, const char *id,
+                      struct registry_session *row, struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+    int r = look_at(l->d, tenant, id, row, &fd, err);
+
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    r = artifact_each(fd_steal(&fd), list_file, l, err);
+    return r < 0 ? r : 0;
+}
+
+void session_files_reply(struct daemon *d, const struct http_request *request, const char *id,
+                         size_t limit, size_t offset, struct http_reply *reply)
+{
+    _cleanup_registry_session_ struct registry_session row = {0};
+    struct json_writer w = json_writer_init(LIST_BYTES_MAX);
+    struct listing listing = {.w = &w, .row = &row, .d = d, .skip = offset, .left = limit};
+    struct err err = {0};
+    int r;
+
+    json_write_open(&w, NULL, '[');
+    r = list_files(&listing, request->caller.tenant, id, &row, &err);
+    json_write_close(&w, ']');
+    (void)failure_or_json(reply, 200, &w, r, &err);
+}
+
+void route_session_files(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    size_t limit, offset;
+
+    if (page_range(request->query[FILES_LIMIT], request->query[FILES_OFFSET], &limit, &offset,
+                   reply))
+        session_files_reply(ctx, request, request->params[0], limit, offset, reply);
+}
+
+void route_session_file(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    _cleanup_registry_session_ struct registry_session row = {0};
+    const char *path = request->params[1];
+    _cleanup_fd_ int fd = -1;
+    struct err err = {0};
+    int r;
+
+    if (!look_at_path(ctx, request, &row, &fd, reply))
+        return;
+    r = daemon_reply_file(reply, fd_steal(&fd), path, &err);
+    if (r == -ENOENT)
+        (void)err_set(&err, ENOENT, "session %s has no file %.200s", row.id, path);
+    if (r < 0)
+        (void)failure_reply(reply, r, &err);
+}
+
+static int forget(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    _cleanup_registry_session_ struct registry_session row = {0};
+    int r = registry_session_get(d->registry, tenant, id, &row, err);
+
+    if (r < 0)
+        return r;
+    r = registry_session_delete(d->registry, tenant, id, INT64_MAX, err);
+    return r < 0 ? r : store_release(store, row.digest, err);
+}
+
+void route_session_delete(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *tenant = request->caller.tenant, *id = request->params[0];
+    struct err err = {0};
+    int r;
+
+    r = engine_has_session(d->engine, tenant, id)
+            ? err_set(&err, EADDRINUSE, "an execution that waits or runs has session %s", id)
+            : forget(d, tenant, id, &err);
+    if (r < 0) {
+        failure_of(reply, r, "session", id, &err);
+        return;
+    }
+    log_info("sessions", "deleted id=%s", id);
+    http_reply_empty(reply, 204);
+}

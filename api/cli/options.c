@@ -27,6 +27,8 @@ const struct option_rule option_rules[] = {
      "run this code in place of a skill; - reads it from standard input"},
     {OPTION_RUN | OPTION_LANG, 0, "lang", "python|bash|shell", MEMBER(lang),
      "what code is in (by its file's name or its first line, else python)"},
+    {OPTION_RUN, 0, "image", "NAME", MEMBER(image),
+     "the image to run it in (the skill's own, else the smallest that has what it needs)"},
     {OPTION_RUN, 'e', "env", "NAME=VALUE", OPTION_REPEATS,
      "set a variable; NAME alone takes it from here; may be repeated"},
     {OPTION_RUN, 0, "fresh", NULL, MEMBER(fresh),
@@ -72,6 +74,8 @@ const struct option_rule option_rules[] = {
     {OPTION_LIMITS, 0, "reuse", "skill|tenant|never|none", MEMBER(reuse),
      "whose later executions a machine may run, each from the snapshot again; the narrower of "
      "this and the daemon's setting holds"},
+    {OPTION_LIMITS, 0, "images", "NAME,NAME", MEMBER(images),
+     "the images that it may use, and no others; none takes the limit away"},
     {OPTION_GLOBAL, 0, "server", "URL", GLOBAL(server),
      "one behind http:// or https:// (SKILLVM_SERVER, SKILLBOX_SERVER_URL)"},
     {OPTION_GLOBAL, 0, "key", "KEY", GLOBAL(key),

@@ -83,10 +83,12 @@ struct options {
     const char *max_timeout;
     const char *max_memory;
     const char *reuse;
+    const char *images;
     const char *input;
     const char *timeout;
     const char *script;
     const char *module;
+    const char *image;
     const char *code;
     const char *lang;
     const char *host;

@@ -141,6 +141,7 @@ static bool fill_request(cJSON *request, struct run_options *options, struct buf
            verbs_add_text(request, "script", options->given.script) &&
            verbs_add_text(request, "module", options->given.module) &&
            verbs_add_text(request, "session_id", options->given.session) &&
+           verbs_add_text(request, "image", options->given.image) &&
            (!options->given.fresh || cJSON_AddTrueToObject(request, "fresh")) &&
            (!options->env || cJSON_AddItemToObject(request, "env", steal_ptr(&options->env))) &&
            (!options->n_args ||

@@ -5,6 +5,7 @@
 #include "api/cli/skill_verbs.h"
 #include "api/cli/table.h"
 #include "api/client/skillvm.h"
+#include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
 #include "base/cleanup.h"
@@ -20,16 +21,21 @@
 
 #define INSPECTION_MAX (16u << 20)
 
-int skill_image(const struct skill *skill, struct image_manifest *ret, struct err *err)
+/* As a daemon of this installation would choose, for a tenant that may use every image. */
+static void choose(const struct skill *skill, const struct skill_archive *archive,
+                   const struct image_list *images, struct needs *needs,
+                   struct image_choice *ret)
 {
-    struct cli here = {0};
-    int r = cli_find_programs(&here, err);
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err ignored = {0};
 
-    if (r == 0 && skill->image)
-        r = image_manifest_read(here.share_dir, skill->image, ret, err);
-    if (r == 0 && !ret->known)
-        r = image_manifest_read(here.share_dir, "python", ret, err);
-    return r;
+    if (skill->image &&
+        image_choose_named(images, IMAGE_SET_ALL, skill->image, "SKILL.md", ret) == 0)
+        return;
+    if (image_choose_clear(images, IMAGE_SET_ALL, ret) != 0)
+        return;
+    (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
+    image_choose(needs, images, IMAGE_SET_ALL, entry.lang, ret);
 }
 
 static int spool_grow(void *ctx, uint64_t bytes, struct err *err)
@@ -48,10 +54,12 @@ static int temporary(void *ctx)
     return fd < 0 ? -errno : fd;
 }
 
-int skill_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
-                   const struct image_manifest *image, struct wheels_layer *ret_layer,
-                   struct image_manifest *ret_brought, struct err *err)
+/* The packages of its own wheels, whose content is then the skill's own too. */
+static int choose_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                           const struct image_manifest *image, struct needs *needs,
+                           struct wheels_layer *ret, struct err *err)
 {
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
     _cleanup_fd_ int unpacked = temporary(NULL), layer = temporary(NULL);
     const struct archive_spool spool = {unpacked, spool_grow, NULL};
     const struct wheels wheels = {.tar_fd = tar_fd,
@@ -65,9 +73,37 @@ int skill_packages(int tar_fd, const struct skill_archive *archive, struct skill
                                   .layer_fd = layer};
     int r = unpacked < 0 || layer < 0
                 ? err_set_errno(err, errno, "cannot make an anonymous file")
-                : wheels_prepare(&wheels, ret_layer, &skill->warnings, err);
+                : wheels_prepare(&wheels, ret, &skill->warnings, err);
 
-    return r < 0 || !ret_layer->digest[0] ? r : layer_look(layer, ret_brought, err);
+    if (r < 0 || !ret->digest[0])
+        return r;
+    r = layer_look(layer, &brought, err);
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought);
+    return 0;
+}
+
+int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                struct needs *ret, struct wheels_layer *ret_packages, struct err *err)
+{
+    _cleanup_image_list_ struct image_list images = {.n = 0};
+    struct image_choice choice = {0};
+    struct cli here = {0};
+    int r = cli_find_programs(&here, err);
+
+    if (r < 0)
+        return r;
+    r = image_list_read(here.share_dir, &images, err);
+    if (r < 0)
+        return r;
+    r = needs_read(tar_fd, archive, skill, ret, err);
+    if (r < 0)
+        return r;
+    choose(skill, archive, &images, ret, &choice);
+    needs_look(ret, &images, IMAGE_SET_ALL, &choice);
+    return choose_packages(tar_fd, archive, skill, &images.list[choice.place].manifest, ret,
+                           ret_packages, err);
 }
 
 /* One row for each thing of a list. */
@@ -129,6 +165,8 @@ static void print_inspection(const cJSON *json)
     struct table table = table_begin(header, 4);
     const cJSON *warning;
 
+    show_field("image", 6, verbs_text(json, "image"));
+    show_field("why", 6, verbs_text(json, "image_reason"));
     add_packages(&table, json);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         add_rows(&table, json, lists[i].list, lists[i].what, lists[i].key);
@@ -139,9 +177,10 @@ static void print_inspection(const cJSON *json)
     }
     if (cJSON_IsTrue(verbs_member(json, "truncated")))
         cli_say("warning: the skill is large, and not all of it was looked at");
-    if (cJSON_IsNull(verbs_member(json, "image")))
-        cli_say("warning: there is no list of what the image has (python.manifest), so that "
-                "nothing is known to be missing");
+    if (cJSON_IsFalse(verbs_member(json, "image_known")))
+        cli_say("warning: there is no list of what the image has (%s.manifest), so that "
+                "nothing is known to be missing",
+                verbs_text(json, "image"));
 }
 
 /* What the daemon would answer, for a skill of this machine. *ret_json is the caller's to free.
@@ -150,9 +189,7 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
 {
     __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
     __attribute__((cleanup(skill_finish))) struct skill skill = {0};
-    _cleanup_image_manifest_ struct image_manifest image = {0};
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
-    _cleanup_wheels_layer_ struct wheels_layer layer = {.bytes = 0};
+    _cleanup_wheels_layer_ struct wheels_layer packages = {.bytes = 0};
     _cleanup_needs_ struct needs needs = {0};
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     struct json_writer w = json_writer_init(INSPECTION_MAX);
@@ -162,20 +199,13 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
 
     if (r < 0)
         return r;
-    r = skill_image(&skill, &image, err);
-    if (r < 0)
-        return r;
-    r = skill_packages(tar, &archive, &skill, &image, &layer, &brought, err);
-    if (r < 0)
-        return r;
-    image.brought = &brought;
-    r = needs_read(tar, &archive, &skill, &image, &needs, err);
+    r = skill_needs(tar, &archive, &skill, &needs, &packages, err);
     if (r < 0)
         return r;
     json_write_open(&w, NULL, '{');
     json_write_string(&w, "name", skill.name);
     json_write_string(&w, "version", skill.version);
-    wheels_write_packages(layer.packages, &w);
+    wheels_write_packages(packages.packages, &w);
     needs_write(&needs, &w);
     json_write_close(&w, '}');
     if (json_writer_end(&w, &text) < 0 || !buf_cstr(&text))

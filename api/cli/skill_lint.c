@@ -72,21 +72,17 @@ static int load(const char *path, struct skill_archive *ret_archive, struct skil
                 struct err *err)
 {
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
-    _cleanup_image_manifest_ struct image_manifest image = {0}, brought = {0};
-    _cleanup_wheels_layer_ struct wheels_layer layer = {.bytes = 0};
+    _cleanup_wheels_layer_ struct wheels_layer packages = {.bytes = 0};
+    _cleanup_needs_ struct needs needs = {0};
     int r = tar < 0 ? err_set_errno(err, errno, "cannot make an anonymous file")
                     : skill_load(path, tar, ret_archive, ret_skill, err);
 
     if (r < 0)
         return r;
-    r = skill_image(ret_skill, &image, err);
+    r = skill_needs(tar, ret_archive, ret_skill, &needs, &packages, err);
     if (r < 0)
         return r;
-    r = skill_packages(tar, ret_archive, ret_skill, &image, &layer, &brought, err);
-    if (r < 0)
-        return r;
-    image.brought = &brought;
-    return needs_check(tar, ret_archive, &image, ret_skill) < 0 ? err_no_memory(err) : 0;
+    return needs_warn(&needs, &ret_skill->warnings) < 0 ? err_no_memory(err) : 0;
 }
 
 int skill_lint(const struct cli *cli, const struct options *options)

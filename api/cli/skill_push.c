@@ -36,6 +36,7 @@ static void print_warnings(const cJSON *json)
 static void print_pushed(const cJSON *json)
 {
     const char *digest = verbs_text(json, "digest"), *name = verbs_text(json, "name");
+    const char *image = verbs_text(json, "image");
     char skill[VERBS_SKILL_SIZE];
 
     print_warnings(json);
@@ -43,6 +44,8 @@ static void print_pushed(const cJSON *json)
     show_text(stdout, "  ");
     (void)snprintf(skill, sizeof(skill), "%.12s\n", digest ? digest : "");
     show_text(stdout, skill);
+    if (image)
+        cli_say("it runs in the image %s: %s", image, verbs_text(json, "image_reason"));
     if (name && verbs_text(json, "previous"))
         cli_say("%s has no version: the content before this one stays as %s@%s", name, name,
                 verbs_text(json, "previous"));

@@ -5,7 +5,7 @@
 
 #include "api/cli/verbs.h"
 #include "api/skill/archive.h"
-#include "api/skill/image_manifest.h"
+#include "api/skill/needs.h"
 #include "api/wheels/wheels.h"
 
 int skill_push(const struct cli *cli, const struct options *options);
@@ -27,16 +27,12 @@ int skill_print_paths(const struct options *options, char *const *paths, int n);
  */
 int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
                struct skill *ret_skill, struct err *err);
-/* What a skill finds in its image as this installation has it. 0 with *ret the caller's to
- * finish, or -errno.
- */
-int skill_image(const struct skill *skill, struct image_manifest *ret, struct err *err);
 /*
- * The packages that a skill in the canonical tar in tar_fd gets of its own wheels, with the
- * warnings of that, and what they bring. 0 with both the caller's to finish, or -errno.
+ * What a skill needs, looked for in the image that it would run in of this installation, and
+ * the packages that it gets of its own wheels; skill gets the warnings of these. 0 with both
+ * the caller's to finish, or -errno with err.
  */
-int skill_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
-                   const struct image_manifest *image, struct wheels_layer *ret_layer,
-                   struct image_manifest *ret_brought, struct err *err);
+int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                struct needs *ret, struct wheels_layer *ret_packages, struct err *err);
 
 #endif

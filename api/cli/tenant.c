@@ -4,6 +4,7 @@
 #include "api/cli/show.h"
 #include "api/cli/table.h"
 #include "api/skill/duration.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
@@ -59,6 +60,20 @@ static int parse_amount(enum amount amount, const char *text, double *ret)
     return result;
 }
 
+/* Names between commas as an array, which is empty for none. */
+static void add_images(cJSON *object, const char *text)
+{
+    cJSON *array = cJSON_AddArrayToObject(object, "images");
+
+    for (const char *at = strcmp(text, "none") == 0 ? "" : text; *at;) {
+        size_t len = strcspn(at, ",");
+        _cleanup_free_ char *name = strndup(at, len);
+
+        cJSON_AddItemToArray(array, name ? cJSON_CreateString(name) : NULL);
+        at += len + (at[len] == ',');
+    }
+}
+
 /* Adds what was given as "limits". -1: go on; else the exit status. */
 static int add_limits(const struct options *options, cJSON *body)
 {
@@ -88,6 +103,10 @@ static int add_limits(const struct options *options, cJSON *body)
     if (options->reuse)
         cJSON_AddStringToObject(object, "reuse",
                                 strcmp(options->reuse, "none") == 0 ? "" : options->reuse);
+    if (options->images && !object)
+        object = cJSON_AddObjectToObject(body, "limits");
+    if (options->images)
+        add_images(object, options->images);
     return -1;
 }
 
@@ -99,6 +118,19 @@ static const char *show_amount(enum amount amount, double value, char out[SHOW_S
         return show_bytes(value, out);
     (void)snprintf(out, SHOW_SIZE, "%.0f", value);
     return out;
+}
+
+/* What it may use, between commas. */
+static void show_images(const cJSON *given)
+{
+    _cleanup_buf_ struct buf text = buf_init(SIZE_MAX / 2);
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, verbs_member(given, "images")) {
+        if (cJSON_IsString(item))
+            (void)buf_printf(&text, "%s%s", text.len > 0 ? ", " : "", item->valuestring);
+    }
+    show_field("images", 11, text.len > 0 ? buf_cstr(&text) : "no limit");
 }
 
 static const char *state_of(const cJSON *json)
@@ -126,6 +158,7 @@ static void print_tenant(const cJSON *json)
                    value > 0 ? show_amount(limits[i].amount, value, text) : "no limit");
     }
     show_field("reuse", 11, reuse && *reuse ? reuse : "no limit");
+    show_images(given);
 }
 
 static void print_tenants(const cJSON *json)

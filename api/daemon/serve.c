@@ -64,8 +64,9 @@ static int read_images(struct daemon *d, const struct places *places, struct err
 
     if (r < 0)
         return r;
+    d->choices = choices_create(&d->images);
     d->profiles = profiles_create(&d->images);
-    return d->profiles ? 0 : err_no_memory(err);
+    return d->choices && d->profiles ? 0 : err_no_memory(err);
 }
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
@@ -340,6 +341,7 @@ int serve_run(const struct serve *serve, struct err *err)
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
     profiles_destroy(d.profiles);
+    choices_destroy(d.choices);
     images_finish(&d.images);
     store_destroy(d.store);
     registry_close(d.registry);

@@ -136,6 +136,12 @@ bool image_manifest_has(const struct skill_strings *list, const char *text)
            bsearch(text, list->items, list->len, sizeof(*list->items), compare);
 }
 
+bool image_manifest_runs(const struct image_manifest *manifest, const char *lang)
+{
+    return strcmp(lang, "python") == 0 ? manifest->python_minor > 0
+                                       : image_manifest_has(&manifest->programs, lang);
+}
+
 const char *image_manifest_package(const struct image_manifest *manifest, const char *name)
 {
     size_t len = strlen(name);

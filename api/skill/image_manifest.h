@@ -29,7 +29,6 @@ struct image_manifest {
     struct skill_strings modules;  /* of packages */
     struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */
     struct skill_strings programs;
-    const struct image_manifest *brought; /* borrowed: by a skill's packages; NULL: nothing */
 };
 
 /*
@@ -44,6 +43,8 @@ void image_manifest_finish(struct image_manifest *manifest);
 
 /* Whether a sorted list has the text. */
 bool image_manifest_has(const struct skill_strings *list, const char *text);
+/* Whether it has what runs a language, "python", "bash" or "node". */
+bool image_manifest_runs(const struct image_manifest *manifest, const char *lang);
 /* The version of a package, its name in the form of PEP 503, or NULL. */
 const char *image_manifest_package(const struct image_manifest *manifest, const char *name);
 

@@ -231,28 +231,75 @@ static unsigned take_exceptions(struct python_tokens *t)
     return expected;
 }
 
-/* What the handlers of the try at the current token expect: they come behind its body. */
+/* Whether the statement that goes on to the end of the line ends the program, or raises. */
+static bool take_end(struct python_tokens *t)
+{
+    static const char *const exits[] = {"exit", "_exit", "quit"};
+    bool ends = python_at_word(t, "raise");
+
+    for (; !python_at_line_end(t); python_advance(t)) {
+        struct python_tokens ahead = *t;
+
+        if (python_at_sign(t, ';'))
+            ends = false;
+        for (size_t i = 0; i < sizeof(exits) / sizeof(exits[0]); i++)
+            if (python_at_word(t, exits[i])) {
+                python_advance(&ahead);
+                ends = ends || python_at_sign(&ahead, '(');
+            }
+    }
+    return ends;
+}
+
+/*
+ * The body of a handler, from its colon to the first line that is no part of it: whether its
+ * last statement, not one that a condition may spare, ends the program.
+ */
+static bool take_handler(struct python_tokens *t, size_t column)
+{
+    size_t body = 0;
+    bool ends;
+
+    if (python_at_sign(t, ':'))
+        python_advance(t);
+    ends = take_end(t);
+    for (;;) {
+        if (t->kind == PYTHON_END)
+            return ends;
+        python_advance(t);
+        if (t->column <= column || t->kind == PYTHON_END)
+            return ends;
+        body = body ? body : t->column;
+        if (python_at_line_end(t))
+            continue;
+        if (t->column == body)
+            ends = take_end(t);
+        while (!python_at_line_end(t))
+            python_advance(t);
+    }
+}
+
+/*
+ * What the handlers of the try at the current token expect: they come behind its body. One that
+ * ends the program expects nothing.
+ */
 static unsigned look_at_handlers(const struct scan *s)
 {
     struct python_tokens ahead = s->t;
     size_t column = ahead.column;
-    unsigned expected = 0;
+    unsigned expected = 0, found;
 
-    for (;;) {
-        while (!python_at_line_end(&ahead))
-            python_advance(&ahead);
-        if (ahead.kind == PYTHON_END)
-            return expected;
-        python_advance(&ahead);
-        if (ahead.column > column && ahead.kind != PYTHON_END)
-            continue;
-        if (ahead.column < column || !python_at_word(&ahead, "except"))
-            return expected;
+    (void)take_handler(&ahead, column);
+    while (ahead.kind != PYTHON_END && ahead.column == column &&
+           python_at_word(&ahead, "except")) {
         python_advance(&ahead);
         if (python_at_sign(&ahead, '*'))
             python_advance(&ahead);
-        expected |= take_exceptions(&ahead);
+        found = take_exceptions(&ahead);
+        if (!take_handler(&ahead, column))
+            expected |= found;
     }
+    return expected;
 }
 
 /* `with suppress(ImportError):` is a try too. */

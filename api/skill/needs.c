@@ -48,7 +48,7 @@ static int append(struct needs *needs, const struct needs_item *item)
     needs->items = items;
     added.name = added.detail = added.file = added.elsewhere = NULL;
     if (copy(item->name, &added.name) < 0 || copy(item->detail, &added.detail) < 0 ||
-        copy(item->file, &added.file) < 0 || copy(item->elsewhere, &added.elsewhere) < 0) {
+        copy(item->file, &added.file) < 0) {
         item_finish(&added);
         return -ENOMEM;
     }
@@ -122,9 +122,10 @@ static bool is_code(const struct archive_entry_info *entry)
 
 static bool is_text(const struct archive_entry_info *entry)
 {
-    static const char *const ends[] = {".md",  ".txt", ".js",   ".mjs",  ".cjs", ".ts",
-                                       ".rb",  ".go",  ".json", ".yaml", ".yml", ".toml",
-                                       ".cfg", ".ini", ".env",  ".html"};
+    static const char *const ends[] = {".md",  ".txt", ".js",   ".mjs", ".cjs",  ".ts",
+                                       ".rb",  ".go",  ".json", ".mts", ".php",  ".lua",
+                                       ".R",   ".ps1", ".yaml", ".yml", ".toml", ".cfg",
+                                       ".ini", ".env", ".html"};
     const char *name = base_name(entry->path);
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
@@ -228,28 +229,15 @@ static const char *find_elsewhere(const struct needs_reader *r, const char *modu
     return NULL;
 }
 
-static enum needs_from module_from(const struct needs_reader *r, const char *module)
-{
-    const struct image_manifest *brought = r->manifest->brought;
-
-    if (!r->manifest->known)
-        return NEEDS_UNKNOWN;
-    if (image_manifest_has(&r->manifest->standard, module) || strcmp(module, "__main__") == 0)
-        return NEEDS_STANDARD;
-    if (brought && image_manifest_has(&brought->modules, module))
-        return NEEDS_OWN;
-    return image_manifest_has(&r->manifest->modules, module) ? NEEDS_IMAGE : NEEDS_MISSING;
-}
-
 static int add_module(struct needs_reader *r, const struct imports_use *use)
 {
     char module[IMPORTS_NAME_MAX + 1];
     struct needs_item item = {.kind = NEEDS_MODULE,
-                              .from = NEEDS_OWN,
                               .name = module,
                               .file = (char *)(uintptr_t)use->file,
                               .line = use->found->line,
-                              .guarded = use->found->guarded};
+                              .guarded = use->found->guarded,
+                              .own = use->own};
 
     if (!use->module || strlen(use->module) > NEEDS_TEXT_MAX)
         return 0;
@@ -260,31 +248,16 @@ static int add_module(struct needs_reader *r, const struct imports_use *use)
     if (use->found->level > 0 || (!use->found->runs && is_aside(use->file)))
         return 0;
     module[strcspn(module, ".")] = '\0';
-    item.from = module_from(r, module);
-    if (item.from == NEEDS_MISSING)
-        item.elsewhere = (char *)(uintptr_t)find_elsewhere(r, module);
     return needs_add(r, &item);
 }
 
-/* Whether the skill has a file of this name, in whatever folder. */
-static bool has_file(const struct needs_reader *r, const char *name)
+bool needs_has_file(const struct needs_reader *r, const char *name)
 {
     for (size_t i = 0; i < r->archive->n_entries; i++)
         if (r->archive->entries[i].type != ARCHIVE_ENTRY_DIR &&
             strcmp(base_name(r->archive->entries[i].path), name) == 0)
             return true;
     return false;
-}
-
-enum needs_from needs_program_from(const struct needs_reader *r, const char *name)
-{
-    if (!r->manifest->known)
-        return NEEDS_UNKNOWN;
-    if (image_manifest_has(&r->manifest->programs, name))
-        return NEEDS_IMAGE;
-    if (r->manifest->brought && image_manifest_has(&r->manifest->brought->programs, name))
-        return NEEDS_OWN;
-    return has_file(r, name) ? NEEDS_OWN : NEEDS_MISSING;
 }
 
 /* A text for a shell, or a file of one, from a line on. */
@@ -299,11 +272,11 @@ static int add_program(struct needs_reader *r, const char *name, const char *fil
                        unsigned line, bool guarded)
 {
     const struct needs_item item = {.kind = NEEDS_PROGRAM,
-                                    .from = needs_program_from(r, name),
                                     .name = (char *)(uintptr_t)name,
                                     .file = (char *)(uintptr_t)file,
                                     .line = line,
-                                    .guarded = guarded};
+                                    .guarded = guarded,
+                                    .own = needs_has_file(r, name)};
 
     return needs_add(r, &item);
 }
@@ -320,7 +293,7 @@ static int on_shell(void *user, const struct shell_found *found)
     if (found->kind == SHELL_DEFINED)
         return skill_strings_insert(&r->defined, found->name, NEEDS_ITEMS_MAX);
     if (found->kind == SHELL_SOURCED)
-        return has_file(r, found->name)
+        return needs_has_file(r, found->name)
                    ? 0
                    : skill_strings_insert(&r->opaque, shell->file, NEEDS_ITEMS_MAX);
     return add_program(r, found->name, shell->file, shell->line ? shell->line : found->line,
@@ -421,6 +394,18 @@ static bool is_script(const struct needs_reader *r, const struct needs_file *fil
            (has_word(text, file->len, "__main__") && !is_in_package(r, path));
 }
 
+/* That a script is in a language that images may lack. */
+static int add_script(struct needs_reader *r, const char *path, const char *language,
+                      const char *program)
+{
+    return needs_add(r, &(struct needs_item){.kind = NEEDS_LANGUAGE,
+                                             .name = (char *)(uintptr_t)language,
+                                             .detail = (char *)(uintptr_t)program,
+                                             .file = (char *)(uintptr_t)path,
+                                             .line = 1,
+                                             .own = program && needs_has_file(r, program)});
+}
+
 /* A language whose scripts nothing here runs. */
 static int add_language(struct needs_reader *r, const struct needs_file *file)
 {
@@ -444,15 +429,8 @@ static int add_language(struct needs_reader *r, const struct needs_file *file)
     const char *name = strncmp(path, "scripts/", 8) == 0 ? path + 8 : path;
 
     for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++) {
-        const struct needs_item item = {.kind = NEEDS_LANGUAGE,
-                                        .from = needs_program_from(r, languages[i].program),
-                                        .name = (char *)(uintptr_t)languages[i].language,
-                                        .detail = (char *)(uintptr_t)languages[i].program,
-                                        .file = (char *)(uintptr_t)path,
-                                        .line = 1};
-
         if (ends_with(name, languages[i].end) && !strchr(name, '/'))
-            return needs_add(r, &item);
+            return add_script(r, path, languages[i].language, languages[i].program);
     }
     return 0;
 }
@@ -488,11 +466,16 @@ static int read_file(struct needs_reader *r, const struct needs_file *file, bool
     } else if (!python && !shell) {
         result = add_language(r, file);
     }
+    if (result == 0 && shell && is_script(r, file))
+        result = add_script(r, path, "bash", "bash");
     if (result == 0 && shell)
         return read_shell(r, file);
     *ret_python = python && is_script(r, file);
-    return result < 0 || !*ret_python ? result
-                                      : needs_read_script_block(r, path, text, file->len);
+    if (result < 0 || !*ret_python)
+        return result;
+    /* Which may ask for a version of it. */
+    result = needs_read_script_block(r, path, text, file->len);
+    return result < 0 ? result : add_script(r, path, "Python", NULL);
 }
 
 static int read_files(struct needs_reader *r)
@@ -516,10 +499,11 @@ static int read_files(struct needs_reader *r)
     return imports_walk(&walk);
 }
 
-/* What is known only when all was read. */
-static void settle(struct needs_reader *r)
+/* What is known only when all was read. 0 or -ENOMEM. */
+static int settle(struct needs_reader *r)
 {
     size_t kept = 0;
+    int result = 0;
 
     for (size_t i = 0; i < r->needs.len; i++) {
         struct needs_item *item = &r->needs.items[i];
@@ -532,9 +516,12 @@ static void settle(struct needs_reader *r)
         if (item->kind == NEEDS_PROGRAM && (image_manifest_has(&r->asked, item->name) ||
                                             image_manifest_has(&r->opaque, item->file)))
             item->guarded = true;
+        if (item->kind == NEEDS_MODULE && !item->own && result == 0)
+            result = copy(find_elsewhere(r, item->name), &item->elsewhere);
         r->needs.items[kept++] = *item;
     }
     r->needs.len = kept;
+    return result;
 }
 
 static int read_all(struct needs_reader *r, int tar_fd, struct err *err)
@@ -547,12 +534,11 @@ static int read_all(struct needs_reader *r, int tar_fd, struct err *err)
     if (result < 0 && result != -E2BIG)
         return err_no_memory(err);
     r->needs.truncated = r->needs.truncated || result == -E2BIG;
-    settle(r);
-    return 0;
+    return settle(r) < 0 ? err_no_memory(err) : 0;
 }
 
 int needs_read(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
-               const struct image_manifest *manifest, struct needs *ret, struct err *err)
+               struct needs *ret, struct err *err)
 {
     _cleanup_free_ struct needs_reader *r = calloc(1, sizeof(*r));
     int result;
@@ -561,8 +547,6 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
         return err_no_memory(err);
     r->archive = archive;
     r->skill = skill;
-    r->manifest = manifest;
-    (void)snprintf(r->needs.image, sizeof(r->needs.image), "%s", manifest->name);
     r->texts = buf_init(NEEDS_BYTES_MAX);
     result = read_all(r, tar_fd, err);
     free(r->wanted);
@@ -575,6 +559,27 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
     else
         *ret = r->needs;
     return result;
+}
+
+static bool is_brought(const struct needs_item *item, const struct image_manifest *brought)
+{
+    if (item->kind == NEEDS_MODULE)
+        return image_manifest_has(&brought->modules, item->name);
+    if (item->kind == NEEDS_PROGRAM)
+        return image_manifest_has(&brought->programs, item->name);
+    return item->kind == NEEDS_PACKAGE && image_manifest_package(brought, item->name);
+}
+
+void needs_bring(struct needs *needs, const struct image_manifest *brought)
+{
+    for (size_t i = 0; i < needs->len; i++) {
+        struct needs_item *item = &needs->items[i];
+
+        if (item->from == NEEDS_STANDARD || !is_brought(item, brought))
+            continue;
+        item->own = true;
+        item->from = NEEDS_OWN;
+    }
 }
 
 void needs_finish(struct needs *needs)

@@ -11,7 +11,7 @@
 
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
-#include "api/skill/image_manifest.h"
+#include "api/skill/image_choice.h"
 #include "api/skill/skill.h"
 #include "base/err.h"
 
@@ -34,11 +34,19 @@ enum needs_kind {
 };
 
 enum needs_from {
-    NEEDS_UNKNOWN, /* there is no manifest of the image */
+    NEEDS_UNKNOWN, /* there is no manifest of the image, or nobody looked yet */
     NEEDS_STANDARD,
     NEEDS_IMAGE,
     NEEDS_OWN, /* the skill's */
     NEEDS_MISSING,
+};
+
+/* Whether another image has it. */
+enum needs_help {
+    NEEDS_NO_HELP,
+    NEEDS_HELP_HERE,
+    NEEDS_HELP_FORBIDDEN, /* it may not be used */
+    NEEDS_HELP_AWAY,      /* it is not installed */
 };
 
 struct needs_item {
@@ -49,40 +57,56 @@ struct needs_item {
     char *file;
     unsigned line;   /* from 1 */
     bool guarded;    /* the skill expects that it may not be there */
-    char *elsewhere; /* of a missing module: a file of that name that is not on the path */
+    bool own;        /* the skill brings it */
+    bool scarce;     /* an image that was looked at does not have it */
+    char *elsewhere; /* of a module that is not its own: a file of that name off the path */
+    /* Of what is missing. */
+    enum needs_help help;
+    char helper[IMAGE_NAME_SIZE]; /* the image that has it */
 };
 
 struct needs {
     struct needs_item *items; /* one for each kind, name and file */
     size_t len;
     bool truncated;
-    char image[IMAGE_NAME_SIZE]; /* that was looked in; "": nothing is known of it */
+    /* That was looked in. */
+    char image[IMAGE_NAME_SIZE];
+    char why[IMAGE_WHY_SIZE];
+    bool known; /* what it has */
+    bool has_python;
+    char runs[32]; /* the languages that it runs, for a person */
 };
 
 /* How many bytes needs_read() holds for its time, at most: those of the files that it reads. */
 uint64_t needs_bytes(const struct skill_archive *archive);
 /*
- * Reads the skill in the canonical tar in tar_fd. 0; -ENOMEM, or what reading tar_fd gave. The
- * caller finishes *ret on success.
+ * Reads the skill in the canonical tar in tar_fd; where things are from is not known before
+ * needs_look(). 0; -ENOMEM, or what reading tar_fd gave. The caller finishes *ret on success.
  */
 int needs_read(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
-               const struct image_manifest *manifest, struct needs *ret, struct err *err);
+               struct needs *ret, struct err *err);
 void needs_finish(struct needs *needs);
 #define _cleanup_needs_ __attribute__((cleanup(needs_finish)))
 
+/*
+ * Looks in the image that was chosen where things are from, and among the others, of which only
+ * the allowed may be used, which one would help.
+ */
+void needs_look(struct needs *needs, const struct image_list *images, image_set_t allowed,
+                const struct image_choice *choice);
+/* What packages that a skill brings have, as a list of what is in them, is its own. */
+void needs_bring(struct needs *needs, const struct image_manifest *brought);
 /* Adds a sentence for each thing that is missing, with file, line and remedy. 0 or -ENOMEM. */
 int needs_warn(const struct needs *needs, struct skill_strings *warnings);
-/* needs_read() and needs_warn() in one. What cannot be read warns of nothing. 0 or -ENOMEM. */
-int needs_check(int tar_fd, const struct skill_archive *archive,
-                const struct image_manifest *manifest, struct skill *skill);
 /* The members of what `skillvm skill inspect -o json` shows, into an open object. */
 void needs_write(const struct needs *needs, struct json_writer *w);
 
 /*
- * Why a run failed, by what it printed last: a module or a program that the image does not
- * have. 1 with a sentence with the remedy in ret; else 0. log need not be text.
+ * Why a run in the image of that place failed, by what it printed last: a module or a program
+ * that the image does not have. 1 with a sentence with the remedy in ret; else 0. log need not
+ * be text.
  */
-int needs_explain(const struct image_manifest *manifest, const char *log, size_t len, char *ret,
-                  size_t size);
+int needs_explain(const struct image_list *images, image_set_t allowed, unsigned place,
+                  const char *log, size_t len, char *ret, size_t size);
 
 #endif

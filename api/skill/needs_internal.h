@@ -18,7 +18,6 @@ struct needs_file {
 struct needs_reader {
     const struct skill_archive *archive;
     const struct skill *skill;
-    const struct image_manifest *manifest;
     struct needs needs;
     uint16_t seats[NEEDS_SEATS]; /* index in items plus one; 0: free */
     struct needs_file files[NEEDS_FILES_MAX];
@@ -36,8 +35,8 @@ struct needs_reader {
  * guarded if this one is too. 0 or -ENOMEM.
  */
 int needs_add(struct needs_reader *r, const struct needs_item *item);
-/* Where a program comes from. */
-enum needs_from needs_program_from(const struct needs_reader *r, const char *name);
+/* Whether the skill has a file of this name, in whatever folder. */
+bool needs_has_file(const struct needs_reader *r, const char *name);
 
 /* The lines of a requirements.txt. */
 int needs_read_requirements(struct needs_reader *r, const char *file, const char *text,
@@ -50,7 +49,25 @@ int needs_read_text(struct needs_reader *r, const char *file, const char *text, 
 /* What SKILL.md asks for in its fields. */
 int needs_read_fields(struct needs_reader *r);
 
-/* The module that a package is imported as, where that is not its own name; else NULL. */
-const char *needs_module_of(const char *package);
+/* The module that a package, its name in the form of PEP 503, is imported as. */
+void needs_module_name(const char *package, char ret[NEEDS_TEXT_MAX + 1]);
+/* The minor version of Python 3 that ">=3.12,<4" asks for; 0: any. NULL is fine. */
+unsigned needs_python_at_least(const char *version);
+
+/* Where a thing is from in an image. */
+enum needs_from needs_from_in(const struct image_manifest *image,
+                              const struct needs_item *item);
+/* Whether the skill cannot do without a thing that images differ in. */
+bool needs_is_needed(const struct needs_item *item);
+/* Whether there is any such thing. */
+bool needs_knows(const struct needs *needs);
+/* Whether a thing before says the same. */
+bool needs_is_repeated(const struct needs *needs, size_t at);
+/* Says of each thing where it is from in an image, and counts what it needs and is not there.
+ */
+size_t needs_count_missing(struct needs *needs, const struct image_manifest *image);
+/* Names an image that has what is missing. */
+void needs_find_help(struct needs_item *item, const struct image_list *images,
+                     image_set_t allowed);
 
 #endif

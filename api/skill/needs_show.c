@@ -61,7 +61,7 @@ static const char *program_remedy(const char *program)
     static const struct remedy remedies[] = {
         {" pip pip3 uv uvx pipx poetry conda npm yarn pnpm apt apt-get brew ",
          "nothing can be installed in a run; put modules into the skill's folder"},
-        {" node npx deno bun ", "only Python and bash run; write that part in one of them"},
+        {" node npx deno bun ", "write that part in Python or bash"},
         {" sudo su ", "a skill has no privileges; leave it out"},
         {" docker podman ", "a skill runs in a machine of its own and starts no containers"},
         {" wget ", "curl is there, and reaches nothing but loopback"},
@@ -77,87 +77,129 @@ static const char *program_remedy(const char *program)
     return find_remedy(remedies, sizeof(remedies) / sizeof(remedies[0]), program);
 }
 
-/* Whether an import of a package's module is told already, or expected not to be there. */
-static bool is_imported(const struct needs *needs, const char *package)
+/* Which image has it, in a sentence's end; "" for none. */
+static const char *help_text(const struct needs_item *item, char ret[96])
 {
-    const char *known = needs_module_of(package);
+    static const char *const texts[] = {
+        [NEEDS_HELP_HERE] = "has it: image: in SKILL.md, or the request's image, names one",
+        [NEEDS_HELP_FORBIDDEN] = "has it, which may not be used",
+        [NEEDS_HELP_AWAY] = "has it, which is not installed here"};
+
+    ret[0] = '\0';
+    if (item->help != NEEDS_NO_HELP)
+        (void)snprintf(ret, 96, "the image %s %s", item->helper, texts[item->help]);
+    return ret;
+}
+
+/* Which thing of an image is not there. */
+static int warn_of(const struct needs *needs, const struct needs_item *item, const char *what,
+                   const char *remedy, struct skill_strings *warnings)
+{
+    const struct names_shown file = names_shown(item->file), name = names_shown(item->name);
+    char help[96];
+
+    (void)help_text(item, help);
+    return skill_strings_add(warnings, "%s line %u: the image %s has no %s \"%s\": %s%s%s",
+                             file.text, item->line, needs->image, what, name.text, remedy,
+                             help[0] ? "; " : "", help);
+}
+
+static int warn_of_module(const struct needs *needs, const struct needs_item *item,
+                          struct skill_strings *warnings)
+{
+    /* Where another image has it, a file of the skill's that is called so is something else. */
+    if (!item->elsewhere || item->help != NEEDS_NO_HELP)
+        return warn_of(needs, item, "module", module_remedy(item->name), warnings);
+    return skill_strings_add(warnings,
+                             "%s line %u: the module \"%s\" is not found from there: the "
+                             "skill has it as %s; add its folder to sys.path",
+                             names_shown(item->file).text, item->line,
+                             names_shown(item->name).text, names_shown(item->elsewhere).text);
+}
+
+static int warn_of_package(const struct needs *needs, const struct needs_item *item,
+                           struct skill_strings *warnings)
+{
     char module[NEEDS_TEXT_MAX + 1];
 
-    (void)snprintf(module, sizeof(module), "%s", known ? known : package);
-    for (char *p = module; *p; p++)
-        *p = *p == '-' ? '_' : *p;
-    for (size_t i = 0; i < needs->len; i++)
-        if (needs->items[i].kind == NEEDS_MODULE &&
-            strcasecmp(needs->items[i].name, module) == 0)
-            return true;
-    return false;
+    needs_module_name(item->name, module);
+    return warn_of(needs, item, "package", module_remedy(module), warnings);
 }
 
-/* Whether the same is missing in a file that comes before. */
-static bool is_told(const struct needs *needs, size_t at)
+static int warn_of_language(const struct needs *needs, const struct needs_item *item,
+                            struct skill_strings *warnings)
 {
-    const struct needs_item *item = &needs->items[at];
+    const struct names_shown file = names_shown(item->file), name = names_shown(item->name);
+    bool older = item->detail && strcmp(item->name, "Python") == 0 && needs->has_python;
+    char help[96];
 
-    for (size_t i = 0; i < at; i++) {
-        const struct needs_item *other = &needs->items[i];
-
-        if (other->kind == item->kind && other->from == NEEDS_MISSING && !other->guarded &&
-            strcmp(other->name, item->name) == 0)
-            return true;
-    }
-    return item->kind == NEEDS_PACKAGE && is_imported(needs, item->name);
+    (void)help_text(item, help);
+    if (older)
+        return skill_strings_add(warnings,
+                                 "%s line %u: it asks for Python %s, and the image %s has an "
+                                 "older one: keep to what that knows%s%s",
+                                 file.text, item->line, names_shown(item->detail).text,
+                                 needs->image, help[0] ? "; " : "", help);
+    if (help[0])
+        return skill_strings_add(warnings, "%s line %u: the image %s does not run %s: %s",
+                                 file.text, item->line, needs->image, name.text, help);
+    return skill_strings_add(warnings,
+                             "%s line %u: no image runs %s: write it in Python or bash",
+                             file.text, item->line, name.text);
 }
 
-static int warn(const struct needs_item *item, struct skill_strings *warnings)
+static int warn_of_field(const struct needs *needs, const struct needs_item *item,
+                         struct skill_strings *warnings)
 {
-    const struct names_shown file = names_shown(item->file), name = names_shown(item->name),
-                             detail = names_shown(item->detail ? item->detail : "");
+    const struct names_shown name = names_shown(item->name), detail = names_shown(item->detail);
+    char help[96];
 
+    (void)help_text(item, help);
+    if (strcmp(item->name, "network") == 0)
+        return skill_strings_add(warnings,
+                                 "SKILL.md line %u: it asks for network \"%s\", and a skill "
+                                 "reaches nothing but loopback: hand in what it needs as input "
+                                 "files",
+                                 item->line, detail.text);
+    if (strcmp(item->name, "image") == 0 && item->help == NEEDS_HELP_FORBIDDEN)
+        return skill_strings_add(warnings,
+                                 "SKILL.md line %u: the image \"%s\" may not be used here: "
+                                 "no run that asks for it is accepted",
+                                 item->line, detail.text);
+    return skill_strings_add(warnings,
+                             "SKILL.md line %u: there is no %s \"%s\"%s: it runs in the image "
+                             "%s, which has %s%s%s",
+                             item->line, name.text, detail.text,
+                             strcmp(item->name, "image") == 0 ? " here" : " there",
+                             needs->image, needs->runs, help[0] ? "; " : "", help);
+}
+
+static int warn(const struct needs *needs, const struct needs_item *item,
+                struct skill_strings *warnings)
+{
     switch (item->kind) {
     case NEEDS_MODULE:
-        if (item->elsewhere)
-            return skill_strings_add(
-                warnings,
-                "%s line %u: the module \"%s\" is not found from there: the "
-                "skill has it as %s; add its folder to sys.path",
-                file.text, item->line, name.text, names_shown(item->elsewhere).text);
-        return skill_strings_add(warnings, "%s line %u: the image has no module \"%s\": %s",
-                                 file.text, item->line, name.text, module_remedy(item->name));
+        return warn_of_module(needs, item, warnings);
     case NEEDS_PROGRAM:
-        return skill_strings_add(warnings, "%s line %u: the image has no program \"%s\": %s",
-                                 file.text, item->line, name.text, program_remedy(item->name));
+        return warn_of(needs, item, "program", program_remedy(item->name), warnings);
     case NEEDS_PACKAGE:
-        return skill_strings_add(warnings, "%s line %u: the image has no package \"%s\": %s",
-                                 file.text, item->line, name.text,
-                                 module_remedy(needs_module_of(item->name)
-                                                   ? needs_module_of(item->name)
-                                                   : item->name));
+        return warn_of_package(needs, item, warnings);
     case NEEDS_LANGUAGE:
-        if (strcmp(item->name, "Python") == 0)
-            return skill_strings_add(warnings,
-                                     "%s line %u: it asks for Python %s, and the image has an "
-                                     "older one: keep to what that knows",
-                                     file.text, item->line, detail.text);
-        return skill_strings_add(warnings,
-                                 "%s line %u: no image runs %s: write it in Python or bash",
-                                 file.text, item->line, name.text);
+        return warn_of_language(needs, item, warnings);
     case NEEDS_FIELD:
-        if (strcmp(item->name, "network") == 0)
-            return skill_strings_add(
-                warnings,
-                "%s line %u: it asks for network \"%s\", and a skill reaches "
-                "nothing but loopback: hand in what it needs as input files",
-                file.text, item->line, detail.text);
-        return skill_strings_add(
-            warnings,
-            "%s line %u: there is no %s \"%s\": it runs in the image python, "
-            "which has Python and bash",
-            file.text, item->line, name.text, detail.text);
+        return warn_of_field(needs, item, warnings);
     case NEEDS_HOST:
     case NEEDS_SECRET:
         break;
     }
     return 0;
+}
+
+/* Whether something that says it all is said: an image without Python has none of its modules.
+ */
+static bool is_implied(const struct needs *needs, const struct needs_item *item)
+{
+    return !needs->has_python && (item->kind == NEEDS_MODULE || item->kind == NEEDS_PACKAGE);
 }
 
 int needs_warn(const struct needs *needs, struct skill_strings *warnings)
@@ -168,29 +210,16 @@ int needs_warn(const struct needs *needs, struct skill_strings *warnings)
     for (size_t i = 0; r == 0 && i < needs->len; i++) {
         const struct needs_item *item = &needs->items[i];
 
-        if (item->from != NEEDS_MISSING || item->guarded || is_told(needs, i))
+        if (item->from != NEEDS_MISSING || item->guarded || is_implied(needs, item) ||
+            needs_is_repeated(needs, i))
             continue;
         if (n++ < NEEDS_WARNINGS_MAX)
-            r = warn(item, warnings);
+            r = warn(needs, item, warnings);
     }
     if (r == 0 && n > NEEDS_WARNINGS_MAX)
         r = skill_strings_add(warnings, "%zu more things are missing: skillvm skill inspect",
                               n - NEEDS_WARNINGS_MAX);
     return r;
-}
-
-int needs_check(int tar_fd, const struct skill_archive *archive,
-                const struct image_manifest *manifest, struct skill *skill)
-{
-    _cleanup_needs_ struct needs needs = {0};
-    int r;
-
-    if (!manifest->known)
-        return 0;
-    r = needs_read(tar_fd, archive, skill, manifest, &needs, NULL);
-    if (r < 0)
-        return r == -ENOMEM ? r : 0;
-    return needs_warn(&needs, &skill->warnings);
 }
 
 static void write_item(const struct needs_item *item, struct json_writer *w)
@@ -226,7 +255,9 @@ void needs_write(const struct needs *needs, struct json_writer *w)
                  {"secrets", NEEDS_SECRET}};
     struct skill_strings warnings = {0};
 
-    json_write_string(w, "image", needs->image[0] ? needs->image : NULL);
+    json_write_string(w, "image", needs->image);
+    json_write_string(w, "image_reason", needs->why);
+    json_write_bool(w, "image_known", needs->known);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         json_write_open(w, lists[i].key, '[');
         for (size_t at = 0; at < needs->len; at++)
@@ -315,13 +346,28 @@ static bool is_module_name(const char *name)
     return true;
 }
 
-int needs_explain(const struct image_manifest *manifest, const char *log, size_t len, char *ret,
-                  size_t size)
+/* The sentence about a thing, unless the image has it. As needs_explain. */
+static int explain(const struct image_list *images, image_set_t allowed, unsigned place,
+                   struct needs_item *item, const char *remedy, char *ret, size_t size)
+{
+    char help[96];
+
+    if (needs_from_in(&images->list[place].manifest, item) != NEEDS_MISSING)
+        return 0;
+    needs_find_help(item, images, allowed);
+    (void)help_text(item, help);
+    (void)snprintf(ret, size, "the image %s has no %s \"%s\": %s%s%s", images->list[place].name,
+                   item->kind == NEEDS_MODULE ? "module" : "program", item->name, remedy,
+                   help[0] ? "; " : "", help);
+    return 1;
+}
+
+int needs_explain(const struct image_list *images, image_set_t allowed, unsigned place,
+                  const char *log, size_t len, char *ret, size_t size)
 {
     struct failure failure = {.name = ""};
+    struct needs_item item = {.kind = NEEDS_PROGRAM, .name = failure.name};
 
-    if (!manifest->known)
-        return 0;
     while (len > 0) {
         const char *end = memchr(log, '\n', len);
         size_t n = end ? (size_t)(end - log) : len;
@@ -330,18 +376,11 @@ int needs_explain(const struct image_manifest *manifest, const char *log, size_t
         log += n + (end != NULL);
         len -= n + (end != NULL);
     }
-    if (failure.module && failure.name[0] && is_module_name(failure.name) &&
-        !image_manifest_has(&manifest->standard, failure.name) &&
-        !image_manifest_has(&manifest->modules, failure.name)) {
-        (void)snprintf(ret, size, "the image has no module \"%s\": %s", failure.name,
-                       module_remedy(failure.name));
-        return 1;
+    if (failure.module && failure.name[0] && is_module_name(failure.name)) {
+        item.kind = NEEDS_MODULE;
+        return explain(images, allowed, place, &item, module_remedy(failure.name), ret, size);
     }
-    if (!failure.module && shell_is_program(failure.name) &&
-        !image_manifest_has(&manifest->programs, failure.name)) {
-        (void)snprintf(ret, size, "the image has no program \"%s\": %s", failure.name,
-                       program_remedy(failure.name));
-        return 1;
-    }
-    return 0;
+    return !failure.module && shell_is_program(failure.name)
+               ? explain(images, allowed, place, &item, program_remedy(failure.name), ret, size)
+               : 0;
 }

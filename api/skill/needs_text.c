@@ -56,7 +56,7 @@ static bool is_name_byte(char c)
     return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '.';
 }
 
-const char *needs_module_of(const char *package)
+static const char *module_of(const char *package)
 {
     static const struct {
         const char *package, *module;
@@ -86,15 +86,21 @@ const char *needs_module_of(const char *package)
     return NULL;
 }
 
+void needs_module_name(const char *package, char ret[NEEDS_TEXT_MAX + 1])
+{
+    const char *known = module_of(package);
+
+    (void)snprintf(ret, NEEDS_TEXT_MAX + 1, "%s", known ? known : package);
+    for (char *p = ret; *p; p++)
+        *p = *p == '-' ? '_' : *p;
+}
+
 /* Whether the skill brings a package along, as a folder or a file of its module's name. */
 static bool is_own(const struct needs_reader *r, const char *name)
 {
-    const char *known = needs_module_of(name);
     char module[NEEDS_TEXT_MAX + 1], file[NEEDS_TEXT_MAX + sizeof(".py")];
 
-    (void)snprintf(module, sizeof(module), "%s", known ? known : name);
-    for (char *p = module; *p; p++)
-        *p = *p == '-' ? '_' : *p;
+    needs_module_name(name, module);
     (void)snprintf(file, sizeof(file), "%s.py", module);
     for (size_t i = 0; i < r->archive->n_entries; i++) {
         const char *slash = strrchr(r->archive->entries[i].path, '/');
@@ -104,14 +110,6 @@ static bool is_own(const struct needs_reader *r, const char *name)
             return true;
     }
     return false;
-}
-
-/* Whether a wheel of it was chosen for the skill. */
-static bool is_brought(const struct needs_reader *r, const char *name)
-{
-    const struct image_manifest *brought = r->manifest->brought;
-
-    return brought && image_manifest_package(brought, name);
 }
 
 /* "Name[extra]>=1.0; marker" as PEP 508 has it; what does not begin with a name is none. */
@@ -144,12 +142,7 @@ static int add_requirement(struct needs_reader *r, const char *file, unsigned li
     part = trim((struct part){part.text + n, rest});
     (void)snprintf(detail, sizeof(detail), "%.*s", (int)part.len, part.text);
     item.detail = detail[0] ? detail : NULL;
-    if (!r->manifest->known)
-        item.from = NEEDS_UNKNOWN;
-    else if (is_own(r, name) || is_brought(r, name))
-        item.from = NEEDS_OWN;
-    else
-        item.from = image_manifest_package(r->manifest, name) ? NEEDS_IMAGE : NEEDS_MISSING;
+    item.own = is_own(r, name);
     return needs_add(r, &item);
 }
 
@@ -168,8 +161,6 @@ int needs_read_requirements(struct needs_reader *r, const char *file, const char
 static int add_python(struct needs_reader *r, const char *file, unsigned line, struct part text)
 {
     char detail[65];
-    unsigned minor = 0, at_least = 0;
-    const char *found;
     struct needs_item item = {.kind = NEEDS_LANGUAGE,
                               .name = (char *)(uintptr_t) "Python",
                               .detail = detail,
@@ -178,15 +169,7 @@ static int add_python(struct needs_reader *r, const char *file, unsigned line, s
 
     (void)snprintf(detail, sizeof(detail), "%.*s", (int)(text.len < 64 ? text.len : 64),
                    text.text);
-    found = strstr(detail, "3.");
-    if (!found || sscanf(found, "3.%3u", &minor) != 1)
-        return 0;
-    at_least = strncmp(detail, "<", 1) == 0 || strncmp(detail, "!", 1) == 0 ? 0 : minor;
-    if (!r->manifest->known)
-        item.from = NEEDS_UNKNOWN;
-    else
-        item.from = at_least > r->manifest->python_minor ? NEEDS_MISSING : NEEDS_IMAGE;
-    return needs_add(r, &item);
+    return strstr(detail, "3.") ? needs_add(r, &item) : 0;
 }
 
 /* The text between the quotes at the start of a part; *left is behind it. */
@@ -421,26 +404,16 @@ static unsigned line_of(const struct needs_reader *r, const char *field)
     return 1;
 }
 
-static int add_field(struct needs_reader *r, const char *field, const char *value, bool missing)
+static int add_field(struct needs_reader *r, const char *field, const char *value)
 {
     char shown[NEEDS_TEXT_MAX + 1];
 
     (void)snprintf(shown, sizeof(shown), "%.100s", value);
     return needs_add(r, &(struct needs_item){.kind = NEEDS_FIELD,
-                                             .from = !r->manifest->known ? NEEDS_UNKNOWN
-                                                     : missing           ? NEEDS_MISSING
-                                                                         : NEEDS_IMAGE,
                                              .name = (char *)(uintptr_t)field,
                                              .detail = shown,
                                              .file = (char *)(uintptr_t) "SKILL.md",
                                              .line = line_of(r, field)});
-}
-
-static bool is_one_of(const char *text, const char *const *words)
-{
-    while (*words && strcasecmp(text, *words) != 0)
-        words++;
-    return *words;
 }
 
 /* The programs and versions that a sentence of compatibility names. */
@@ -485,10 +458,10 @@ static int read_compatibility(struct needs_reader *r, const char *text)
                 strncasecmp(word.text, known[i].word, word.len) == 0)
                 result = needs_add(
                     r, &(struct needs_item){.kind = NEEDS_PROGRAM,
-                                            .from = needs_program_from(r, known[i].program),
                                             .name = (char *)(uintptr_t)known[i].program,
                                             .file = (char *)(uintptr_t) "SKILL.md",
-                                            .line = line});
+                                            .line = line,
+                                            .own = needs_has_file(r, known[i].program)});
         at += len;
         if (result == 0 && word.len == 6 && strncasecmp(word.text, "python", 6) == 0 &&
             strncmp(at + strspn(at, " >="), "3.", 2) == 0) {
@@ -503,18 +476,13 @@ static int read_compatibility(struct needs_reader *r, const char *text)
 
 int needs_read_fields(struct needs_reader *r)
 {
-    static const char *const langs[] = {"python", "python3", "py", "bash", "sh", "shell", NULL};
-    static const char *const none[] = {"", "none", "off", "false", "no", "disabled", NULL};
     const struct skill *skill = r->skill;
-    int result = 0;
+    int result = skill->lang ? add_field(r, "lang", skill->lang) : 0;
 
-    if (skill->lang)
-        result = add_field(r, "lang", skill->lang, !is_one_of(skill->lang, langs));
     if (result == 0 && skill->image)
-        result = add_field(r, "image", skill->image,
-                           r->manifest->known && strcmp(skill->image, r->manifest->name) != 0);
+        result = add_field(r, "image", skill->image);
     if (result == 0 && skill->network)
-        result = add_field(r, "network", skill->network, !is_one_of(skill->network, none));
+        result = add_field(r, "network", skill->network);
     if (result == 0 && skill->compatibility)
         result = read_compatibility(r, skill->compatibility);
     return result;

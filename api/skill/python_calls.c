@@ -4,7 +4,13 @@
 #include <string.h>
 
 /* What the first argument of a function is; LIST: only where it is a list that begins so. */
-enum argument { ARGUMENT_PROGRAM, ARGUMENT_LIST, ARGUMENT_SHELL, ARGUMENT_ASKED };
+enum argument {
+    ARGUMENT_PROGRAM,
+    ARGUMENT_LIST,
+    ARGUMENT_SHELL,
+    ARGUMENT_ASKED,
+    ARGUMENT_MODULE,
+};
 
 static const struct {
     const char *module; /* NULL: imported by name */
@@ -28,12 +34,15 @@ static const struct {
     {"os", "system", ARGUMENT_SHELL},
     {"os", "popen", ARGUMENT_SHELL},
     {"shutil", "which", ARGUMENT_ASKED},
+    {"importlib", "import_module", ARGUMENT_MODULE},
     {NULL, "run", ARGUMENT_LIST},
     {NULL, "call", ARGUMENT_LIST},
     {NULL, "check_call", ARGUMENT_SHELL},
     {NULL, "check_output", ARGUMENT_SHELL},
     {NULL, "Popen", ARGUMENT_SHELL},
     {NULL, "which", ARGUMENT_ASKED},
+    {NULL, "import_module", ARGUMENT_MODULE},
+    {NULL, "__import__", ARGUMENT_MODULE},
 };
 
 /* A literal at the current token, as far as it is one. */
@@ -112,6 +121,23 @@ static void tell_command(const struct call *call, struct literal *text, unsigned
         tell(call, IMPORTS_COMMAND, line, text->text);
 }
 
+/* A dotted name that is not relative, as of an import statement. */
+static bool is_module(const struct literal *text)
+{
+    bool begins = true;
+
+    for (size_t i = 0; i < text->len; i++) {
+        char c = text->text[i];
+
+        if (begins ? c == '.' || (c >= '0' && c <= '9') : false)
+            return false;
+        if (c != '.' && !python_is_name_byte(c))
+            return false;
+        begins = c == '.';
+    }
+    return !begins && text->len <= IMPORTS_NAME_MAX;
+}
+
 /* The first argument, behind the parenthesis or the sign of an assignment. */
 static bool take_argument(struct python_tokens *t, enum argument argument,
                           const struct call *call)
@@ -132,6 +158,11 @@ static bool take_argument(struct python_tokens *t, enum argument argument,
     line = python_line(t);
     if ((argument == ARGUMENT_LIST && !is_list) || !take_literal(t, &text))
         return false;
+    if (argument == ARGUMENT_MODULE) {
+        if (!is_list && text.whole && is_module(&text))
+            tell(call, IMPORTS_MODULE, line, text.text);
+        return true;
+    }
     if (argument == ARGUMENT_SHELL && !is_list)
         tell_command(call, &text, line);
     else if (text.whole && text.len > 0)
@@ -207,7 +238,8 @@ static bool take_assignment(struct python_tokens *t, const struct call *call)
 
 static bool take(struct python_tokens *t, const struct call *call)
 {
-    static const char *const modules[] = {"subprocess", "sp", "asyncio", "os", "shutil", "sys"};
+    static const char *const modules[] = {"subprocess", "sp",        "asyncio", "os",
+                                          "shutil",     "importlib", "sys"};
     const char *module = NULL;
 
     if (python_at_word(t, "cmd") || python_at_word(t, "command"))

@@ -114,6 +114,7 @@ struct command {
     bool wrapped; /* behind env, exec and the like */
     bool asks;    /* each further word is a program that is looked for */
     bool asks_if; /* it does with -v only: command */
+    bool skips;   /* options and numbers before the name: xargs, timeout and the like */
 };
 
 static const struct command command_begin = {.first = true};
@@ -175,14 +176,19 @@ static int take_name(struct shell_scan *s, const char *name, const char *where,
     static const char *const wrappers[] = {"env",     "exec",    "nohup", "sudo",
                                            "builtin", "command", NULL};
     static const char *const asking[] = {"which", "type", "hash", NULL};
+    static const char *const skipping[] = {"xargs", "timeout", "nice", "stdbuf", NULL};
 
+    if (command->skips &&
+        (name[0] == '-' || !shell_is_program(name) || strchr("0123456789", name[0])))
+        return 0;
     if (command->wrapped && name[0] == '-') {
         command->first = false;
         command->asks =
             command->asks_if && (strcmp(name, "-v") == 0 || strcmp(name, "-V") == 0);
         return 0;
     }
-    command->first = command->wrapped = is_one_of(wrappers, name);
+    command->skips = is_one_of(skipping, name);
+    command->first = command->wrapped = command->skips || is_one_of(wrappers, name);
     command->asks_if = strcmp(name, "command") == 0;
     command->asks = is_one_of(asking, name);
     return tell(s, SHELL_PROGRAM, name, where);

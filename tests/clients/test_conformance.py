@@ -140,7 +140,8 @@ class Api(unittest.TestCase):
     def test_inspect(self):
         self.push(skill("seen", "1.0.0"))
         seen = self.http.get("/v1/skills/seen/1.0.0/inspect").json
-        self.assertEqual((seen["name"], seen["version"], seen["image"]), ("seen", "1.0.0", None))
+        self.assertEqual((seen["name"], seen["version"], seen["image"], seen["image_known"]),
+                         ("seen", "1.0.0", "python", False))
         self.assertEqual({one["from"] for one in seen["imports"]} - {"unknown"}, set())
         self.expect_error(self.http.get("/v1/skills/seen/9.9.9/inspect"), 404, "not_found")
         self.expect_error(self.http.get("/v1/skills/%20/1/inspect"), 400)

@@ -82,6 +82,10 @@ static void tenants_come_and_go(void **state)
     assert_non_null(strstr(printed, "max running  4\n"));
     expect("tenant set apex --disable", 0, "state        disabled\n");
     expect("tenant set apex --enable", 0, "state        active\n");
+    expect("tenant set apex --images python,data", 0, "images       python, data\n");
+    expect("tenant show apex -o json", 0, "\"images\":[\"python\",\"data\"]");
+    expect("tenant set apex --images a,,b", 125, "must be an array of names of images");
+    expect("tenant set apex --images none", 0, "images       no limit\n");
     expect("tenant rm apex", 0, "");
     expect("tenant show apex", 125, "(not_found)");
     expect("tenant rm default", 125, "(conflict)");

@@ -56,10 +56,10 @@ static void push_and_validate_warn(void **state)
 
     expect(push(*state, "good", "import json, yaml\n"), 201, "\"warnings\":[]");
     expect(push(*state, "lacking", "import json\nimport pandas\n"), 201,
-           "\"warnings\":[\"main.py line 2: the image has no " NONE "\"]");
+           "\"warnings\":[\"main.py line 2: the image python has no " NONE "\"]");
     expect(harness_request(*state, "POST", "/v1/skills/validate",
                            "Content-Type: application/octet-stream\r\n", tar, len),
-           200, "\"warnings\":[\"main.py line 2: the image has no " NONE "\"]");
+           200, "\"warnings\":[\"main.py line 2: the image python has no " NONE "\"]");
     free(tar);
 }
 
@@ -67,13 +67,16 @@ static void inspection_tells_where_things_are_from(void **state)
 {
     expect(push(*state, "seen", "import json, yaml, gone\n"), 201, "gone");
     expect(harness_get(*state, "/v1/skills/seen/latest/inspect"), 200,
-           "{\"name\":\"seen\",\"version\":\"1\",\"image\":\"python\",\"imports\":["
+           "{\"name\":\"seen\",\"version\":\"1\",\"packages\":[],\"image\":\"python\",\"image_"
+           "reason\":\"the "
+           "only one to choose from\",\"image_known\":true,\"imports\":["
            "{\"module\":\"json\",\"from\":\"standard library\",\"file\":\"main.py\",\"line\":1,"
            "\"guarded\":false},"
            "{\"module\":\"yaml\",\"from\":\"image\",\"file\":\"main.py\",\"line\":1,"
            "\"guarded\":false},"
            "{\"module\":\"gone\",\"from\":\"missing\",\"file\":\"main.py\",\"line\":1,"
-           "\"guarded\":false}],\"programs\":[],\"requirements\":[],\"languages\":[],"
+           "\"guarded\":false}],\"programs\":[],\"requirements\":[],\"languages\":[{\"name\":"
+           "\"Python\",\"detail\":null,\"from\":\"image\",\"file\":\"main.py\",\"line\":1}],"
            "\"fields\":[],\"hosts\":[],\"secrets\":[],\"warnings\":[\"main.py line 1: ");
     expect(harness_get(*state, "/v1/skills/seen/2/inspect"), 404, "has no version 2");
     expect(harness_get(*state, "/v1/skills/unseen/1/inspect"), 404, "no skill named unseen");
@@ -92,11 +95,11 @@ static void results_say_why(void **state)
 {
     expect(push(*state, "fails", "import json\n"), 201, "\"warnings\":[]");
     expect(run(*state, "stderr", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
-           "\"warnings\":[\"the image has no " NONE "\"]");
-    expect(
-        run(*state, "stderr", "main.sh: line 1: gs: command not found\\n"), 200,
-        "\"warnings\":[\"the image has no program \\\"gs\\\": use Python, or bring a program "
-        "that is a script\"]");
+           "\"warnings\":[\"the image python has no " NONE "\"]");
+    expect(run(*state, "stderr", "main.sh: line 1: gs: command not found\\n"), 200,
+           "\"warnings\":[\"the image python has no program \\\"gs\\\": use Python, or bring a "
+           "program "
+           "that is a script\"]");
     /* What is there failed for another reason, and what went well has none. */
     expect(run(*state, "stderr", "ModuleNotFoundError: No module named 'yaml.x'\\n"), 200,
            "\"warnings\":[]");
@@ -114,7 +117,10 @@ static void without_a_list(void **state)
     harness_start(&h, NULL);
     harness_wait_ready(&h);
     expect(push(&h, "fails", "import pandas\n"), 201, "\"warnings\":[]");
-    expect(harness_get(&h, "/v1/skills/fails/1/inspect"), 200, "\"image\":null");
+    expect(harness_get(&h, "/v1/skills/fails/1/inspect"), 200,
+           "\"image\":\"python\",\"image_reason\":\"nothing is known of what it "
+           "has\",\"image_known\":"
+           "false");
     expect(run(&h, "stderr", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
            "\"warnings\":[]");
     harness_finish(&h);

@@ -105,13 +105,19 @@ static void check_shell(const struct member *m)
         abort();
 }
 
-static const struct image_manifest image = {.known = true, .python_minor = 11};
+/* A small one, and a large one that is not always better. */
+static const struct image_list images = {
+    .n = 3,
+    .n_here = 2,
+    .list = {{"python", 1, true, {.known = true, .python_minor = 11}},
+             {"node", 2, true, {.known = true}},
+             {"away", 0, false, {.known = true, .python_minor = 13}}}};
 
 static void check_log(const struct member *m)
 {
     char text[256];
 
-    if (needs_explain(&image, m->text, m->len, text, sizeof(text)) &&
+    if (needs_explain(&images, IMAGE_SET_ALL, 0, m->text, m->len, text, sizeof(text)) &&
         (strlen(text) >= sizeof(text) || !utf8_valid(text, strlen(text))))
         abort();
 }
@@ -121,10 +127,16 @@ static void check_needs(int tar_fd, const struct skill_archive *archive)
     struct skill skill = {0};
     struct skill_strings warnings = {0};
     struct needs needs;
+    struct image_choice choice;
     struct json_writer w = json_writer_init(64u << 20);
 
-    if (needs_read(tar_fd, archive, &skill, &image, &needs, NULL) < 0 ||
-        needs.len > NEEDS_ITEMS_MAX || needs_warn(&needs, &warnings) < 0 ||
+    if (needs_read(tar_fd, archive, &skill, &needs, NULL) < 0)
+        abort();
+    image_choose(&needs, &images, IMAGE_SET_ALL, "python", &choice);
+    if (choice.place >= images.n_here || !utf8_valid(choice.why, strlen(choice.why)))
+        abort();
+    needs_look(&needs, &images, IMAGE_SET_ALL, &choice);
+    if (needs.len > NEEDS_ITEMS_MAX || needs_warn(&needs, &warnings) < 0 ||
         warnings.len > NEEDS_WARNINGS_MAX + 1)
         abort();
     for (size_t i = 0; i < needs.len; i++)

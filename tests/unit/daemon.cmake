@@ -40,6 +40,7 @@ if(TARGET apidaemon)
     target_link_options(unit_daemon_known_digests PRIVATE
         -Wl,--wrap=clock_realtime_ns,--wrap=fstat)
     skillvm_unit(daemon_images apimachine)
+    skillvm_unit(daemon_choices apiengine)
     skillvm_unit(daemon_renewal apimachine)
     skillvm_unit(daemon_guest apimachine Threads::Threads)
     foreach(name pool profiles)

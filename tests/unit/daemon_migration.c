@@ -90,6 +90,7 @@ static void expect_tenant(struct registry *registry)
     assert_int_equal(tenant.limits.weight, TENANT_WEIGHT_DEFAULT);
     assert_int_equal(tenant.limits.max_running, 0);
     assert_int_equal(tenant.limits.reuse, TENANT_REUSE_UNSET);
+    assert_string_equal(tenant.limits.images, "");
     registry_tenant_finish(&tenant);
 }
 
@@ -129,6 +130,7 @@ static void takes_the_first_release_over(void **state)
 {
     struct registry *registry;
     struct registry_skill skill;
+    struct registry_tenant tenant;
     bool known;
 
     make_first(*state);
@@ -141,6 +143,9 @@ static void takes_the_first_release_over(void **state)
     assert_null(skill.packages_digest);
     assert_null(skill.packages);
     registry_skill_finish(&skill);
+    assert_int_equal(registry_tenant_get(registry, TENANT_DEFAULT, &tenant, NULL), 0);
+    assert_string_equal(tenant.limits.images, "");
+    registry_tenant_finish(&tenant);
     registry_close(registry);
     assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM sessions"), 0);
     assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);

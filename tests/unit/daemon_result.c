@@ -23,17 +23,16 @@ static void of_an_execution_that_waits(void **state)
         .execution_id = ID, .status = RESULT_ACCEPTED, .skill = {"x", "1", ""}};
 
     (void)state;
-    expect_text(
-        &result,
-        "{\"execution_id\":\"" ID "\",\"status\":\"accepted\",\"output\":null,"
-        "\"files_url\":null,\"files_list\":[],\"logs\":\"\",\"duration_ms\":0,"
-        "\"error\":null,\"exit_code\":null,\"signal\":null,\"stdout\":\"\","
-        "\"stderr\":\"\",\"truncated\":false,\"usage\":{\"cpu_ms\":0.000,"
-        "\"peak_memory_bytes\":0,\"host_cpu_ms\":0.000},\"phases_ms\":{"
-        "\"queue\":0.000,\"take\":0.000,\"inject\":0.000,\"run\":0.000,"
-        "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
-        "\"digest\":null},\"session\":null,\"snapshot\":null,\"image\":null,\"profile\":null,"
-        "\"machine\":null,\"warnings\":[]}\n");
+    expect_text(&result, "{\"execution_id\":\"" ID "\",\"status\":\"accepted\",\"output\":null,"
+                         "\"files_url\":null,\"files_list\":[],\"logs\":\"\",\"duration_ms\":0,"
+                         "\"error\":null,\"exit_code\":null,\"signal\":null,\"stdout\":\"\","
+                         "\"stderr\":\"\",\"truncated\":false,\"usage\":{\"cpu_ms\":0.000,"
+                         "\"peak_memory_bytes\":0,\"host_cpu_ms\":0.000},\"phases_ms\":{"
+                         "\"queue\":0.000,\"take\":0.000,\"inject\":0.000,\"run\":0.000,"
+                         "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
+                         "\"digest\":null},\"session\":null,\"snapshot\":null,\"image\":null,"
+                         "\"image_reason\":null,\"profile\":null,"
+                         "\"machine\":null,\"warnings\":[]}\n");
 }
 
 /* Both streams with bytes that are no UTF-8, and claims larger than what the host saw. */
@@ -54,6 +53,7 @@ static void of_one_that_has_ended(void **state)
         .session = {"s", false, 7, 2, "killed"},
         .snapshot = "key",
         .image = "data",
+        .image_reason = "why",
         .profile = "",
         .machine = "fresh",
         .exited = true,
@@ -86,7 +86,7 @@ static void of_one_that_has_ended(void **state)
                          "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","
                          "\"digest\":\"abc\"},\"session\":{\"id\":\"s\",\"committed\":false,"
                          "\"bytes\":7,\"files\":2,\"reason\":\"killed\"},\"snapshot\":\"key\","
-                         "\"image\":\"data\",\"profile\":\"\","
+                         "\"image\":\"data\",\"image_reason\":\"why\",\"profile\":\"\","
                          "\"machine\":\"fresh\",\"warnings\":[\"one\",\"two\\n\"]}\n");
     execution_unref(e);
 }

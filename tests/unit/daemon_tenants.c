@@ -109,7 +109,7 @@ static void put_file(struct registry *registry, const char *tenant)
 static void tenants_are_kept(void **state)
 {
     struct registry *registry = open_with_tenants(*state);
-    struct tenant_limits limits = {7, 1, 2, 3, 4, 5, 6, 8, TENANT_REUSE_SKILL};
+    struct tenant_limits limits = {7, 1, 2, 3, 4, 5, 6, 8, TENANT_REUSE_SKILL, "data python"};
     struct registry_tenant rows[4];
     size_t n = 0;
 
@@ -131,6 +131,8 @@ static void tenants_are_kept(void **state)
     assert_true(rows[2].is_disabled);
     assert_memory_equal(&rows[2].limits, &limits, offsetof(struct tenant_limits, reuse));
     assert_int_equal(rows[2].limits.reuse, TENANT_REUSE_SKILL);
+    assert_string_equal(rows[2].limits.images, "data python");
+    assert_string_equal(rows[1].limits.images, "");
     for (size_t i = 0; i < n; i++)
         registry_tenant_finish(&rows[i]);
     assert_int_equal(registry_tenant_list(registry, 11, TWO, 4, rows, &n, NULL), 0);

@@ -16,6 +16,7 @@ skillvm_unit(skill_tree apiskill guestcore)
 skillvm_unit(skill_pack apiskill)
 skillvm_unit(skill_imports apiskill PkgConfig::ARCHIVE)
 skillvm_unit(skill_needs apiskill PkgConfig::ARCHIVE)
+skillvm_unit(skill_images apiskill PkgConfig::ARCHIVE)
 skillvm_unit(skill_as_module apiskill PkgConfig::ARCHIVE)
 skillvm_unit(skill_profile apiskill)
 

@@ -71,8 +71,11 @@ static void look(const struct member *files, size_t n, const struct image_manife
     _cleanup_fd_ int in = -1, tar = memfd_create("tar", MFD_CLOEXEC);
     struct skill_archive archive;
     struct skill skill;
+    struct image_list images = {.n = 1, .n_here = 1};
     struct err err = {0};
     bool has_md = false;
+
+    images.list[0] = (struct image_listed){"python", 0, true, *image};
 
     for (size_t i = 0; i < n; i++) {
         members[i] = files[i];
@@ -83,8 +86,9 @@ static void look(const struct member *files, size_t n, const struct image_manife
     in = make_archive(TAR, members);
     if (skill_archive_load(in, &archive_limits_default, NULL, tar, &archive, &skill, &err) <
             0 ||
-        needs_read(tar, &archive, &skill, image, ret, &err) < 0)
+        needs_read(tar, &archive, &skill, ret, &err) < 0)
         fail_msg("%s", err.message);
+    needs_look(ret, &images, IMAGE_SET_ALL, &(struct image_choice){.why = "the only one"});
     skill_finish(&skill);
     skill_archive_finish(&archive);
 }
@@ -115,8 +119,8 @@ static void check(const struct sample *sample)
     needs_finish(&needs);
 }
 
-#define MODULE(place, name)  place ": the image has no module \"" name "\": "
-#define PROGRAM(place, name) place ": the image has no program \"" name "\": "
+#define MODULE(place, name)  place ": the image python has no module \"" name "\": "
+#define PROGRAM(place, name) place ": the image python has no program \"" name "\": "
 
 static const struct sample samples[] = {
     {"the standard library",
@@ -293,7 +297,7 @@ static const struct sample samples[] = {
     {"a requirement that nobody imports",
      {{.path = "main.py", .content = ""},
       {.path = "requirements.txt", .content = "requests\npython_docx[x]>=1\n"}},
-     {"requirements.txt line 2: the image has no package \"python-docx\": "}},
+     {"requirements.txt line 2: the image python has no package \"python-docx\": "}},
     {"a requirement and its import",
      {{.path = "main.py", .content = "from PIL import Image"},
       {.path = "requirements.txt", .content = "Pillow==10.0\n"}},
@@ -303,7 +307,7 @@ static const struct sample samples[] = {
        .content = "# /// script\n# requires-python = \">=3.12\"\n# dependencies = [\n"
                   "#   \"requests[socks]<3\",\n#   'httpx',\n# ]\n# ///\nimport requests\n"}},
      {"main.py line 2: it asks for Python >=3.12",
-      "main.py line 5: the image has no package \"httpx\": "}},
+      "main.py line 5: the image python has no package \"httpx\": "}},
     {"Node",
      {{.path = "scripts/main.js", .content = "const fs = require('fs')\n"},
       {.path = "package.json", .content = "{}"}},
@@ -404,7 +408,8 @@ static void test_unknown_image(void **state)
     look(files, 2, &none, &needs);
     assert_int_equal(needs_warn(&needs, &warnings), 0);
     assert_int_equal(warnings.len, 0);
-    check_json(&needs, "\"image\":null");
+    check_json(&needs,
+               "\"image\":\"python\",\"image_reason\":\"the only one\",\"image_known\":false");
     check_json(&needs, "{\"module\":\"gone\",\"from\":\"unknown\"");
     needs_finish(&needs);
 }
@@ -440,27 +445,30 @@ static void test_explanations(void **state)
     } logs[] = {
         {"Traceback (most recent call last):\n  File \"main.py\", line 3\n"
          "ModuleNotFoundError: No module named 'pandas.core'\n",
-         "the image has no module \"pandas\": it has compiled code"},
+         "the image python has no module \"pandas\": it has compiled code"},
         {"ModuleNotFoundError: No module named 'json.x'\n", NULL},
         {"ModuleNotFoundError: No module named '../x'\n", NULL},
         {"ModuleNotFoundError: No module named 'open\n", NULL},
         {"main.sh: line 3: gnuplot: command not found\n",
-         "the image has no program \"gnuplot\": "},
-        {"sh: 1: ffmpeg: not found", "the image has no program \"ffmpeg\": "},
+         "the image python has no program \"gnuplot\": "},
+        {"sh: 1: ffmpeg: not found", "the image python has no program \"ffmpeg\": "},
         {"main.sh: line 3: git: command not found\n", NULL},
         {"  File \"/usr/lib/python3.11/subprocess.py\", line 1\n"
          "FileNotFoundError: [Errno 2] No such file or directory: 'dot'\n",
-         "the image has no program \"dot\": "},
+         "the image python has no program \"dot\": "},
         {"FileNotFoundError: [Errno 2] No such file or directory: 'dot'\n", NULL},
         {"page: not found\n", NULL},
         {"", NULL},
         {"\n\n", NULL},
     };
+    struct image_list images = {.n = 1, .n_here = 1};
     char text[256];
 
     (void)state;
+    images.list[0] = (struct image_listed){"python", 0, true, manifest};
     for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
-        int r = needs_explain(&manifest, logs[i].log, strlen(logs[i].log), text, sizeof(text));
+        int r = needs_explain(&images, IMAGE_SET_ALL, 0, logs[i].log, strlen(logs[i].log), text,
+                              sizeof(text));
 
         if (r != (logs[i].want != NULL) ||
             (r && strncmp(text, logs[i].want, strlen(logs[i].want)) != 0))
@@ -492,7 +500,7 @@ static void test_limits(void **state)
     assert_int_equal(needs_warn(&needs, &warnings), 0);
     assert_int_equal(warnings.len, NEEDS_WARNINGS_MAX + 1);
     assert_string_equal(warnings.items[NEEDS_WARNINGS_MAX],
-                        "992 more things are missing: skillvm skill inspect");
+                        "990 more things are missing: skillvm skill inspect");
     skill_strings_finish(&warnings);
     needs_finish(&needs);
     buf_finish(&many);

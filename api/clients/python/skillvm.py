@@ -65,6 +65,7 @@ class Result:
     exit_code: int | None = None
     duration_ms: int = 0
     usage: dict[str, Any] = field(default_factory=dict)
+    image: str | None = None  # in which it ran; raw["image_reason"] says why
     machine: str | None = None  # fresh or reused
     session: dict[str, Any] | None = None  # id, committed, bytes, files, reason
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -87,6 +88,7 @@ class Result:
             exit_code=raw.get("exit_code"),
             duration_ms=raw.get("duration_ms") or 0,
             usage=dict(raw.get("usage") or {}),
+            image=raw.get("image"),
             machine=raw.get("machine"),
             session=raw.get("session"),
             raw=dict(raw),
@@ -203,8 +205,8 @@ class Client:
         """Runs a registered skill, or code, and waits for its end.
 
         Keyword arguments are the fields of POST /v1/executions: version, input, env, script,
-        module, args, files, timeout (of the skill), limits, fresh, session_id, idempotency_key;
-        and in place of a skill code and lang ("python", the default, or "bash").
+        module, args, files, timeout (of the skill), limits, image, fresh, session_id,
+        idempotency_key; and in place of a skill code and lang ("python", the default, or "bash").
         """
         body = _request(request, skill=skill, timeout=timeout)
         return Result.from_json(self._json("POST", "/v1/executions", body))

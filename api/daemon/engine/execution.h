@@ -12,6 +12,7 @@
 #include "api/daemon/machine/job.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/tenant.h"
+#include "api/skill/image_choice.h"
 #include "api/skill/profile.h"
 #include "api/skill/skill.h"
 #include "base/buf.h"
@@ -53,8 +54,8 @@ struct execution {
     uint64_t queued_ns;    /* monotonic */
     int cancel_fd;         /* eventfd: readable once it shall end */
 
-    bool fresh;     /* its machine shall have run, and shall run, nothing else */
-    unsigned image; /* its place among the images */
+    bool fresh;                /* its machine shall have run, and shall run, nothing else */
+    struct image_choice image; /* why is "" where none was chosen */
     char profile[PROFILE_NAME_SIZE]; /* of its skill's imports */
 
     /* Its worker's alone once it was submitted. */

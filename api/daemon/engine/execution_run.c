@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/execution_run.h"
 
+#include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/left.h"
 #include "api/daemon/engine/result.h"
 #include "api/daemon/engine/session_run.h"
@@ -265,7 +266,7 @@ static void run_machine(struct execution_run *run)
     write_owner(run, wish.owner);
     if (run->env->scope_tenant)
         memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
-    images_write(run->env->images, e->image, wish.snapshot.image);
+    images_write(run->env->images, e->image.place, wish.snapshot.image);
     memcpy(wish.snapshot.profile, e->profile, sizeof(e->profile));
     r = take_and_run(run, &wish, &err);
     judge(run, r, &err);
@@ -296,13 +297,14 @@ static void warn_truncations(struct execution_run *run)
 static void warn_of_missing(struct execution_run *run)
 {
     const struct skill_strings *warnings = &run->e->warnings;
+    const struct image_list *images = &run->env->images->known;
     const struct buf *log = &run->e->log;
     size_t from = log->len > EXPLAINED_BYTES ? log->len - EXPLAINED_BYTES : 0;
     char text[ERR_MESSAGE_MAX];
 
     if (run->result.status != RESULT_FAILED || run->report.guest.times.exit_ns == 0 ||
         log->len == 0 ||
-        !needs_explain(&run->env->images->list[run->e->image].manifest,
+        !needs_explain(images, choices_allowed(images, &run->e->limits), run->e->image.place,
                        (const char *)log->data + from, log->len - from, text, sizeof(text)))
         return;
     /* A skill that came with the request was read, and this may have been said. */
@@ -351,9 +353,12 @@ static void fill_result(struct execution_run *run)
     result->error = result->status == RESULT_SUCCESS ? NULL : run->error;
     result->skill =
         (struct result_skill){e->skill_name, e->skill_version, e->skill_digest, e->packages};
+    if (e->image.why[0]) {
+        result->image = run->env->images->list[e->image.place].name;
+        result->image_reason = e->image.why;
+    }
     if (run->report.snapshot[0]) {
         result->snapshot = run->report.snapshot;
-        result->image = run->env->images->list[e->image].name;
         result->profile = run->report.profile;
         result->machine = run->report.kind == POOL_REUSED ? "reused" : "fresh";
     }

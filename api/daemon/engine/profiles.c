@@ -1,47 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/profiles.h"
 
+#include "api/daemon/engine/memo.h"
 #include "api/skill/as_module.h"
 #include "api/skill/imports.h"
 #include "api/skill/sha256.h"
 #include "base/buf.h"
-#include "base/lock.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Those that are remembered; each has one place, and the newest has it. */
-#define SEATS 1024u
-
-struct seat {
-    char key[SHA256_HEX_SIZE]; /* "": nobody sits here */
+struct found {
     char name[PROFILE_NAME_SIZE];
     bool is_module; /* the script is run as one */
 };
 
 struct profiles {
     const struct images *images;
-    pthread_mutex_t lock; /* for the seats */
-    struct seat seats[SEATS];
+    struct memo *memo; /* of struct found */
 };
 
 struct profiles *profiles_create(const struct images *images)
 {
     struct profiles *profiles = calloc(1, sizeof(*profiles));
 
-    if (profiles) {
-        profiles->images = images;
-        (void)pthread_mutex_init(&profiles->lock, NULL);
-    }
-    return profiles;
+    if (!profiles)
+        return NULL;
+    profiles->images = images;
+    profiles->memo = memo_create(sizeof(struct found));
+    if (profiles->memo)
+        return profiles;
+    profiles_destroy(profiles);
+    return NULL;
 }
 
 void profiles_destroy(struct profiles *profiles)
 {
     if (!profiles)
         return;
-    (void)pthread_mutex_destroy(&profiles->lock);
+    memo_destroy(profiles->memo);
     free(profiles);
 }
 
@@ -54,36 +51,11 @@ static int make_key(unsigned image, const char *digest, const struct skill_entry
     return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
 
-static struct seat *seat_of(struct profiles *profiles, const char *key)
-{
-    const char first[] = {key[0], key[1], key[2], '\0'};
-
-    return &profiles->seats[strtoul(first, NULL, 16) % SEATS];
-}
-
-static bool recall(struct profiles *profiles, struct seat *found)
-{
-    const struct seat *seat = seat_of(profiles, found->key);
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&profiles->lock);
-
-    if (strcmp(seat->key, found->key) != 0)
-        return false;
-    *found = *seat;
-    return true;
-}
-
-static void remember(struct profiles *profiles, const struct seat *found)
-{
-    struct seat *seat = seat_of(profiles, found->key);
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&profiles->lock);
-
-    *seat = *found;
-}
-
 /* Reads what nobody asked for yet, and remembers it. */
-static int read_sources(struct profiles *profiles, const struct skill_strings *modules,
-                        int tar_fd, const struct skill_archive *archive,
-                        struct skill_entry *entry, struct seat *found, struct err *err)
+static int read_sources(struct profiles *profiles, const char *key,
+                        const struct skill_strings *modules, int tar_fd,
+                        const struct skill_archive *archive, struct skill_entry *entry,
+                        struct found *found, struct err *err)
 {
     _cleanup_skill_strings_ struct skill_strings imports = {0};
     const enum proto_mode asked = entry->mode;
@@ -97,7 +69,7 @@ static int read_sources(struct profiles *profiles, const struct skill_strings *m
         return 0;
     if (modules->len > 0)
         profile_make(modules, &imports, found->name);
-    remember(profiles, found);
+    memo_keep(profiles->memo, key, found);
     return 0;
 }
 
@@ -105,13 +77,14 @@ int profiles_look(struct profiles *profiles, unsigned image, const char *digest,
                   const struct skill_archive *archive, struct skill_entry *entry,
                   char ret_name[PROFILE_NAME_SIZE], struct err *err)
 {
-    struct seat found = {0};
+    char key[SHA256_HEX_SIZE];
+    struct found found = {0};
     int r = 0;
 
-    if (make_key(image, digest, entry, found.key) < 0)
+    if (make_key(image, digest, entry, key) < 0)
         return err_no_memory(err);
-    if (!recall(profiles, &found))
-        r = read_sources(profiles, &profiles->images->list[image].modules, tar_fd, archive,
+    if (!memo_recall(profiles->memo, key, &found))
+        r = read_sources(profiles, key, &profiles->images->list[image].modules, tar_fd, archive,
                          entry, &found, err);
     else if (found.is_module)
         r = as_module_known(entry, err);

@@ -221,6 +221,7 @@ int result_write(const struct result *result, struct buf *ret)
     write_session(&w, &result->session);
     json_write_string(&w, "snapshot", result->snapshot);
     json_write_string(&w, "image", result->image);
+    json_write_string(&w, "image_reason", result->image_reason);
     json_write_string(&w, "profile", result->profile);
     json_write_string(&w, "machine", result->machine);
     json_write_strings(&w, "warnings", warnings->items, warnings->len);

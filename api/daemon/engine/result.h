@@ -71,9 +71,10 @@ struct result {
     struct result_session session;
     const char *snapshot; /* key, or NULL */
     const char *image;    /* its name, or NULL */
-    const char *profile;  /* modules that it held beside the image's own, or NULL */
-    const char *machine;  /* "fresh" or "reused", or NULL */
-    bool exited;          /* exit is valid */
+    const char *image_reason;
+    const char *profile; /* modules that it held beside the image's own, or NULL */
+    const char *machine; /* "fresh" or "reused", or NULL */
+    bool exited;         /* exit is valid */
     struct guest_exit exit;
     uint64_t
         host_cpu_us; /* of its machine's process and its thread, as the host's kernel counted */

@@ -5,28 +5,11 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define USUAL  "python"
-#define SUFFIX ".erofs"
-
-/* The length of the name in that of a file, 0: it is no image's. */
-static size_t name_length(const char *file)
-{
-    size_t n = image_name_length(file);
-
-    return n < IMAGE_NAME_SIZE && strcmp(file + n, SUFFIX) == 0 ? n : 0;
-}
-
-static int is_image(const struct dirent *entry)
-{
-    return name_length(entry->d_name) > 0 && strcmp(entry->d_name, USUAL SUFFIX) != 0;
-}
 
 /* What is worth warming; an image without a list has nothing. */
 static int read_modules(const char *folder, struct image *image, struct err *err)
@@ -42,45 +25,32 @@ static int read_modules(const char *folder, struct image *image, struct err *err
     return r < 0 ? err_set(err, -r, "%s: %s", path, why.message) : 0;
 }
 
-static int add(struct images *images, const char *folder, const char *file, struct err *err)
+static int add(struct images *images, const char *folder, const struct image_listed listed,
+               struct err *err)
 {
-    struct image *image = &images->list[images->n];
-    int r;
+    struct image *image = &images->list[images->n++];
 
-    if (images->n == IMAGES_MAX)
-        return err_set(err, E2BIG, "%s holds more than %u images", folder, IMAGES_MAX);
-    images->n++;
-    (void)snprintf(image->name, sizeof(image->name), "%.*s", (int)name_length(file), file);
-    (void)snprintf(image->path, sizeof(image->path), "%.4000s/%.64s", folder, file);
-    r = read_modules(folder, image, err);
-    return r < 0 ? r : image_manifest_read(folder, image->name, &image->manifest, err);
+    memcpy(image->name, listed.name, sizeof(image->name));
+    (void)snprintf(image->path, sizeof(image->path), "%.4000s/%s.erofs", folder, listed.name);
+    return read_modules(folder, image, err);
 }
 
 int images_read(const char *folder, struct images *ret, struct err *err)
 {
-    struct dirent **found = NULL;
-    int n, r;
+    int r;
 
     memset(ret, 0, sizeof(*ret));
-    r = add(ret, folder, USUAL SUFFIX, err);
-    if (r < 0)
-        return r;
-    /* Where there is no folder the one that is missing from it is told. */
-    n = scandir(folder, &found, is_image, alphasort);
-    for (int i = 0; i < n && r == 0; i++)
-        r = add(ret, folder, found[i]->d_name, err);
-    for (int i = 0; i < n; i++)
-        free(found[i]);
-    free(found);
+    r = image_list_read(folder, &ret->known, err);
+    for (unsigned i = 0; r == 0 && i < ret->known.n_here; i++)
+        r = add(ret, folder, ret->known.list[i], err);
     return r;
 }
 
 void images_finish(struct images *images)
 {
-    for (unsigned i = 0; i < images->n; i++) {
+    for (unsigned i = 0; i < images->n; i++)
         skill_strings_finish(&images->list[i].modules);
-        image_manifest_finish(&images->list[i].manifest);
-    }
+    image_list_finish(&images->known);
     images->n = 0;
 }
 
@@ -96,11 +66,4 @@ int images_find(const struct images *images, const char *name)
 void images_write(const struct images *images, unsigned place, char ret_name[IMAGE_NAME_SIZE])
 {
     (void)snprintf(ret_name, IMAGE_NAME_SIZE, "%s", place == 0 ? "" : images->list[place].name);
-}
-
-unsigned images_of(const struct images *images, const char *name)
-{
-    int place = images_find(images, name ? name : "");
-
-    return place > 0 ? (unsigned)place : 0;
 }

@@ -7,25 +7,25 @@
 #ifndef SKILLVM_API_DAEMON_MACHINE_IMAGES_H
 #define SKILLVM_API_DAEMON_MACHINE_IMAGES_H
 
-#include "api/skill/image_manifest.h"
+#include "api/skill/image_list.h"
 #include "api/skill/skill.h"
 #include "base/err.h"
 
 #include <limits.h>
 #include <stdint.h>
 
-#define IMAGES_MAX 16u
+#define IMAGES_MAX IMAGE_LIST_HERE_MAX
 
 struct image {
     char name[IMAGE_NAME_SIZE];
     char path[PATH_MAX];
     struct skill_strings modules; /* worth having in a snapshot; sorted, may be empty */
-    struct image_manifest manifest;
 };
 
 struct images {
     unsigned n; /* the first is there even where its file is not */
     struct image list[IMAGES_MAX];
+    struct image_list known; /* these first, and in it others that are not here */
 };
 
 /*
@@ -38,8 +38,6 @@ void images_finish(struct images *images);
 
 /* The place of an image in the list; -ENOENT. */
 int images_find(const struct images *images, const char *name);
-/* The place of the image for a skill that names one, or NULL: the first for any other name. */
-unsigned images_of(const struct images *images, const char *name);
 /* The name of the image of a place as snapshots have it: "" for the first. */
 void images_write(const struct images *images, unsigned place, char ret_name[IMAGE_NAME_SIZE]);
 

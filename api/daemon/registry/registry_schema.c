@@ -166,6 +166,8 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE TRIGGER sessions_freed AFTER DELETE ON sessions BEGIN"
     " UPDATE tenants SET stored_bytes = stored_bytes - OLD.bytes WHERE id = OLD.tenant_id; "
     "END;",
+    /* Names between spaces; none is all of them. */
+    "ALTER TABLE tenants ADD COLUMN images TEXT NOT NULL DEFAULT '';",
 
     /* The object of what a skill's wheels hold, and which they are as JSON; NULL: none. */
     "ALTER TABLE skills ADD COLUMN packages_digest TEXT;"

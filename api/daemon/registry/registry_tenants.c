@@ -8,9 +8,9 @@
 
 #define LIMIT_COLUMN(name, unset, max) #name ", "
 #define LIMIT_PLACE(name, unset, max)  "?, "
-#define LIMIT_COLUMNS                  TENANT_LIMITS_EACH(LIMIT_COLUMN) "reuse"
+#define LIMIT_COLUMNS                  TENANT_LIMITS_EACH(LIMIT_COLUMN) "reuse, images"
 /* After those that have a number. */
-#define LIMIT_PLACES TENANT_LIMITS_EACH(LIMIT_PLACE) "?"
+#define LIMIT_PLACES TENANT_LIMITS_EACH(LIMIT_PLACE) "?, ?"
 #define COLUMNS      "id, name, is_disabled, created_ns, stored_bytes, " LIMIT_COLUMNS
 
 enum statement {
@@ -57,6 +57,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_NUMBER, registry_tenant, created_ns),
     REGISTRY_COLUMN(REGISTRY_NUMBER, registry_tenant, stored_bytes),
     TENANT_LIMITS_EACH(LIMIT) REGISTRY_COLUMN(REGISTRY_ENUM, registry_tenant, limits.reuse),
+    REGISTRY_COLUMN(REGISTRY_ID, registry_tenant, limits.images),
 };
 #undef LIMIT
 
@@ -82,7 +83,8 @@ static int store(struct registry *registry, enum statement which, const char *id
 #define LIMIT(name, unset, max) registry_number(limits->name),
     const struct registry_value *values =
         REGISTRY_VALUES(registry_text(id), registry_text(name), registry_number(third),
-                        TENANT_LIMITS_EACH(LIMIT) registry_number(limits->reuse));
+                        TENANT_LIMITS_EACH(LIMIT) registry_number(limits->reuse),
+                        registry_text(limits->images));
 #undef LIMIT
     int r = registry_put(registry, REGISTRY_TENANTS, which, values, what, err);
 

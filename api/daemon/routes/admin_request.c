@@ -3,10 +3,12 @@
 
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
+#include "api/skill/image_manifest.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +91,41 @@ static int take_reuse(const struct json_member *m, enum tenant_reuse *ret, struc
     return 0;
 }
 
+/* A name that an image can have, behind those before it. Told twice it is there once. */
+static int take_image(struct json_slice item, char images[TENANT_IMAGES_SIZE])
+{
+    _cleanup_free_ char *name = json_strdup(item, IMAGE_NAME_SIZE - 1);
+    size_t len = strlen(images);
+
+    if (!name || !name[0] || name[image_name_length(name)])
+        return -EINVAL;
+    if (tenant_images_have(images, name))
+        return 0;
+    if (len + 1 + strlen(name) >= TENANT_IMAGES_SIZE)
+        return -E2BIG;
+    (void)snprintf(images + len, TENANT_IMAGES_SIZE - len, "%s%s", len > 0 ? " " : "", name);
+    return 0;
+}
+
+/* The images that it may use; null and [] are all of them. */
+static int take_images(const struct json_member *m, char ret[TENANT_IMAGES_SIZE],
+                       struct err *err)
+{
+    struct json_items items = {.array = m->value};
+    char images[TENANT_IMAGES_SIZE] = "";
+    struct json_slice item;
+    int r = json_is_array(m->value) || json_slice_is(m->value, "null") ? 0 : -EINVAL;
+
+    while (r == 0 && json_items_next(&items, &item))
+        r = take_image(item, images);
+    if (r == -E2BIG)
+        return refuse_member(m, "names too many images", err);
+    if (r < 0)
+        return refuse_member(m, "must be an array of names of images", err);
+    memcpy(ret, images, sizeof(images));
+    return 0;
+}
+
 static int take_limit(const struct json_member *m, void *ctx, struct err *err)
 {
     struct tenant_limits *limits = ctx;
@@ -103,6 +140,8 @@ static int take_limit(const struct json_member *m, void *ctx, struct err *err)
 
     if (json_slice_is(m->key, "reuse"))
         return take_reuse(m, &limits->reuse, err);
+    if (json_slice_is(m->key, "images"))
+        return take_images(m, limits->images, err);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint64_t value = 0;
         int r;

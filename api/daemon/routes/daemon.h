@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 #define SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 
+#include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/engine/profiles.h"
@@ -17,13 +18,13 @@
 #include "api/daemon/store/store.h"
 #include "api/daemon/store/watermarks.h"
 #include "api/skill/archive.h"
-#include "api/skill/image_manifest.h"
 
 #define DAEMON_INGESTS 4u
 
 struct daemon {
     struct registry *registry;
     struct images images;
+    struct choices *choices;
     struct profiles *profiles;
     struct snapshots *snapshots;
     struct pool *pool;

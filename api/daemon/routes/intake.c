@@ -2,6 +2,7 @@
 #include "api/daemon/routes/intake.h"
 
 #include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/limits.h"
@@ -57,25 +58,6 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
     return 0;
 }
 
-/* Adds what neither the image nor its packages have to the skill's warnings. */
-static int check_needs(const struct daemon *d, struct room *room, int tar_fd,
-                       const struct skill_archive *archive,
-                       const struct intake_packages *packages, struct skill *skill,
-                       struct err *err)
-{
-    struct image_manifest manifest =
-        d->images.list[images_of(&d->images, skill->image)].manifest;
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
-    int r = manifest.known ? grow(room, needs_bytes(archive), err) : 0;
-
-    if (r == 0 && packages->fd >= 0)
-        r = layer_look(packages->fd, &brought, err);
-    if (r < 0)
-        return r;
-    manifest.brought = &brought;
-    return needs_check(tar_fd, archive, &manifest, skill) < 0 ? err_no_memory(err) : 0;
-}
-
 static int temporary(void *ctx)
 {
     return store_temporary(ctx);
@@ -83,29 +65,31 @@ static int temporary(void *ctx)
 
 /* Chooses the packages, and writes what they hold to a file of its own. */
 static int choose_packages(const struct daemon *d, struct room *room, int tar_fd,
+                           const struct image_manifest *image,
                            const struct skill_archive *archive, struct skill *skill,
                            struct intake_packages *ret, struct err *err)
 {
     _cleanup_fd_ int unpacked = store_temporary(d->store), layer = store_temporary(d->store);
     const struct archive_spool spool = {unpacked, grow, room};
-    const struct wheels wheels = {
-        .tar_fd = tar_fd,
-        .archive = archive,
-        .skill = skill,
-        .image = &d->images.list[images_of(&d->images, skill->image)].manifest,
-        .wheelhouse = d->wheelhouse,
-        .limits = &d->packages_limits,
-        .spool = &spool,
-        .temporary = temporary,
-        .ctx = d->store,
-        .layer_fd = layer};
+    const struct wheels wheels = {.tar_fd = tar_fd,
+                                  .archive = archive,
+                                  .skill = skill,
+                                  .image = image,
+                                  .wheelhouse = d->wheelhouse,
+                                  .limits = &d->packages_limits,
+                                  .spool = &spool,
+                                  .temporary = temporary,
+                                  .ctx = d->store,
+                                  .layer_fd = layer};
     int r = unpacked < 0 || layer < 0
                 ? err_set(err, EIO, "cannot create a temporary file")
                 : wheels_prepare(&wheels, &ret->layer, &skill->warnings, err);
 
-    if (r == 0 && ret->layer.digest[0])
+    if (r < 0)
+        return r;
+    if (ret->layer.digest[0])
         ret->fd = fd_steal(&layer);
-    return r;
+    return 0;
 }
 
 void intake_packages_finish(struct intake_packages *packages)
@@ -114,39 +98,86 @@ void intake_packages_finish(struct intake_packages *packages)
     wheels_layer_finish(&packages->layer);
 }
 
-/* What follows for a skill that can be read. */
-static int look_at(const struct daemon *d, struct room *room, int tar_fd,
-                   const struct skill_archive *archive, struct skill *skill,
-                   struct intake_packages *ret_packages, struct err *err)
+/* Adds what neither the image nor its packages have to the skill's warnings. */
+static int warn_of_needs(struct needs *needs, const struct intake_packages *packages,
+                         struct skill *skill, struct err *err)
 {
-    int r = choose_packages(d, room, tar_fd, archive, skill, ret_packages, err);
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    int r = packages->fd >= 0 ? layer_look(packages->fd, &brought, err) : 0;
 
-    return r < 0 ? r : check_needs(d, room, tar_fd, archive, ret_packages, skill, err);
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought);
+    return needs_warn(needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
 }
 
-static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
-                struct skill_archive *ret_archive, struct skill *ret_skill,
-                struct intake_packages *ret_packages, struct err *err)
+/* Image and packages, and what both of them do not have. */
+static int look_at(struct daemon *d, struct room *room, int tar_fd, const char *image,
+                   const struct skill_archive *archive, struct skill *skill,
+                   struct image_choice *ret_choice, struct intake_packages *ret_packages,
+                   struct err *err)
 {
-    struct room room = {.request = request};
-    struct archive_spool spool = {store_temporary(d->store), grow, &room};
+    _cleanup_needs_ struct needs needs = {0};
+    int r = grow(room, needs_bytes(archive), err);
+
+    if (r < 0)
+        return r;
+    r = needs_read(tar_fd, archive, skill, &needs, err);
+    if (r < 0)
+        return r;
+    r = chooser_look(d, room->request->caller.tenant, skill, archive, image, &needs, ret_choice,
+                     err);
+    if (r < 0)
+        return r;
+    r = choose_packages(d, room, tar_fd, &d->images.known.list[ret_choice->place].manifest,
+                        archive, skill, ret_packages, err);
+    return r < 0 ? r : warn_of_needs(&needs, ret_packages, skill, err);
+}
+
+static int load_archive(struct daemon *d, struct room *room, int fd, int tar_fd,
+                        struct skill_archive *ret_archive, struct skill *ret_skill,
+                        struct err *err)
+{
+    struct archive_spool spool = {store_temporary(d->store), grow, room};
     int r;
 
     if (spool.fd < 0)
         return err_set_errno(err, -spool.fd, "cannot create a temporary file");
     r = skill_archive_load(fd, &d->archive_limits, &spool, tar_fd, ret_archive, ret_skill, err);
     fd_close(&spool.fd);
-    if (r == 0 && tar_fd >= 0)
-        r = look_at(d, &room, tar_fd, ret_archive, ret_skill, ret_packages, err);
-    http_request_shrink(request, r == 0 && tar_fd >= 0
-                                     ? ret_archive->tar_bytes + ret_packages->layer.bytes
-                                     : 0);
+    return r;
+}
+
+static int load_and_look(struct daemon *d, struct room *room, int fd, int tar_fd,
+                         const char *image, struct skill_archive *ret_archive,
+                         struct skill *ret_skill, struct image_choice *ret_choice,
+                         struct intake_packages *ret_packages, struct err *err)
+{
+    int r = load_archive(d, room, fd, tar_fd, ret_archive, ret_skill, err);
+
+    return r < 0 ? r
+                 : look_at(d, room, tar_fd, image, ret_archive, ret_skill, ret_choice,
+                           ret_packages, err);
+}
+
+static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
+                const char *image, struct skill_archive *ret_archive, struct skill *ret_skill,
+                struct image_choice *ret_choice, struct intake_packages *ret_packages,
+                struct err *err)
+{
+    struct room room = {.request = request};
+    int r = load_and_look(d, &room, fd, tar_fd, image, ret_archive, ret_skill, ret_choice,
+                          ret_packages, err);
+
+    http_request_shrink(request,
+                        r == 0 ? ret_archive->tar_bytes + ret_packages->layer.bytes : 0);
     return r < 0 ? r : check_names(ret_skill, err);
 }
 
 /* Loads when it is its turn. */
 static int load_in_turn(struct daemon *d, struct http_request *request, int fd, int tar_fd,
-                        struct skill_archive *ret_archive, struct skill *ret_skill,
+                        const char *image, struct skill_archive *ret_archive,
+                        struct skill *ret_skill, struct image_choice *ret_choice,
                         struct intake_packages *ret_packages, struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
@@ -157,13 +188,15 @@ static int load_in_turn(struct daemon *d, struct http_request *request, int fd, 
         return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
         return r;
-    r = load(d, request, fd, tar_fd, ret_archive, ret_skill, ret_packages, err);
+    r = load(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, ret_packages,
+             err);
     fair_gate_leave(d->ingest_gate, &entry);
     return r;
 }
 
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
-                    int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
+                    int tar_fd, const char *image, struct skill_archive *ret_archive,
+                    struct skill *ret_skill, struct image_choice *ret_choice,
                     struct intake_packages *ret_packages, struct http_reply *reply)
 {
     struct err err = {0};
@@ -173,10 +206,13 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
     if (fd < 0)
         return http_reply_error(reply, 500, "internal_error", "cannot keep the archive: %s",
                                 strerror(-fd));
-    r = load_in_turn(d, request, fd, tar_fd, ret_archive, ret_skill, ret_packages, &err);
+    r = load_in_turn(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice,
+                     ret_packages, &err);
     /* Who has no room for it has said so. */
     if (r == 0 || reply->status != 0)
         return r == 0;
+    if (r == -ENOENT)
+        return http_reply_error(reply, 401, "unauthorized", "%s", err.message);
     if (r != -EINVAL)
         return failure_reply(reply, r, &err);
     return http_reply_error(reply, 400, "invalid_skill", "%s",
@@ -280,34 +316,34 @@ static int write_orders(const struct skill *skill, const struct skill_entry *ent
 
 /* A skill that was written for another runner may name an image of that one's. */
 static int warn_of_image(const struct images *images, const struct skill *skill,
-                         struct execution *e)
+                         const struct request *request, struct execution *e)
 {
-    return !skill->image || images_find(images, skill->image) >= 0
-               ? 0
-               : skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
-                                   skill->image, images->list[0].name);
+    if (!skill->image || request->image || images_find(images, skill->image) >= 0)
+        return 0;
+    return skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
+                             skill->image, images->list[e->image.place].name);
+}
+
+int intake_entry(const struct skill *skill, const struct skill_archive *archive,
+                 const struct request *request, struct skill_entry *ret, struct err *err)
+{
+    struct skill asked = *skill; /* borrows all of it */
+
+    if (request->entry_point)
+        asked.entry_point = request->entry_point;
+    return skill_entry_resolve(&asked, archive, request->script, request->module, ret, err);
 }
 
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
-                struct execution *e, struct err *err)
+                struct skill_entry *entry, struct execution *e, struct err *err)
 {
-    _cleanup_skill_entry_ struct skill_entry entry = {0};
-    struct skill asked = *skill; /* borrows all of it */
-    int r;
-
-    if (request->entry_point)
-        asked.entry_point = request->entry_point;
-    r = skill_entry_resolve(&asked, archive, request->script, request->module, &entry, err);
+    int r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd,
+                          archive, entry, e->profile, err);
     if (r < 0)
         return r;
-    e->image = images_of(&d->images, skill->image);
-    r = profiles_look(d->profiles, e->image, e->skill_digest, e->job.skill.fd, archive, &entry,
-                      e->profile, err);
-    if (r < 0)
-        return r;
-    r = write_orders(skill, &entry, request, e);
+    r = write_orders(skill, entry, request, e);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");
-    return warn_of_image(&d->images, skill, e) < 0 ? err_no_memory(err) : 0;
+    return warn_of_image(&d->images, skill, request, e) < 0 ? err_no_memory(err) : 0;
 }

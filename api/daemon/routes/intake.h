@@ -25,16 +25,19 @@ void intake_packages_finish(struct intake_packages *packages);
 #define _cleanup_intake_packages_ __attribute__((cleanup(intake_packages_finish)))
 
 /*
- * Checks an archive that came with the request and writes its canonical tar to tar_fd (-1 only
- * checks, and then does not look at what the skill needs), and chooses its packages. On success
- * name and version of the skill are set and may be stored. The gate bounds how many do so at
- * once, for each takes memory and time of its own, and lets tenants in by turns. What is
- * written is held for the request before it is: what is unpacked until this returns, the tar
- * until the request is over or http_request_shrink. False: there is a reply. What the ret_
- * parameters get, in any case, is the caller's to finish; they are empty before.
+ * Checks an archive that came with the request and writes its canonical tar to tar_fd. What the
+ * skill needs and does not find becomes its warnings, of the image that *ret_choice gets; image
+ * is what the request names, or NULL, and chooser_look() says what is not chosen. Packages that
+ * it requires are chosen for that image. On success name and version of the skill are set and
+ * may be stored. The gate bounds how many do so at once, for each takes memory and time of its
+ * own, and lets tenants in by turns. What is written is held for the request before it is: what
+ * is unpacked until this returns, the tar until the request is over or http_request_shrink.
+ * False: there is a reply. What the ret_ parameters get, in any case, is the caller's to
+ * finish; they are empty before.
  */
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
-                    int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
+                    int tar_fd, const char *image, struct skill_archive *ret_archive,
+                    struct skill *ret_skill, struct image_choice *ret_choice,
                     struct intake_packages *ret_packages, struct http_reply *reply);
 
 /*
@@ -45,13 +48,17 @@ bool intake_code(struct http_request *request, const struct request *q, int tar_
                  struct skill_archive *ret_archive, struct skill *ret_skill,
                  struct http_reply *reply);
 
+/* What a request runs of a skill. 0 with *ret the caller's to finish; -EINVAL; -ENOMEM. */
+int intake_entry(const struct skill *skill, const struct skill_archive *archive,
+                 const struct request *request, struct skill_entry *ret, struct err *err);
+
 /*
- * Completes the job of a draft whose skill is set: entry point, limits, environment, what RUN
- * says, image and profile. e->warnings gets what was clamped. 0; -EINVAL (no such entry);
+ * Completes the job of a draft whose skill and image are set: limits, environment, what RUN
+ * says, profile. The entry may become a module. e->warnings gets what was clamped. 0; -EINVAL;
  * -E2BIG; -ENOMEM.
  */
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
-                struct execution *e, struct err *err);
+                struct skill_entry *entry, struct execution *e, struct err *err);
 
 #endif

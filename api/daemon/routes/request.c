@@ -273,6 +273,14 @@ static int take_entry_point(const cJSON *json, struct request *q, struct err *er
     return take_string(json, "entry_point", LIMIT_ENTRY_BYTES, &q->entry_point, err);
 }
 
+/* Clients with optional fields send an empty one. */
+static int take_image(const cJSON *json, struct request *q, struct err *err)
+{
+    if (cJSON_IsString(json) && !*json->valuestring)
+        return 0;
+    return take_string(json, "image", LIMIT_NAME_BYTES, &q->image, err);
+}
+
 static int take_key(const cJSON *json, struct request *q, struct err *err)
 {
     int r = take_string(json, "idempotency_key", LIMIT_KEY_BYTES, &q->idempotency_key, err);
@@ -373,6 +381,8 @@ static int take_member(const char *body, const struct json_member *m, struct req
         r = take_entry_point(json, q, err);
     else if (json_slice_is(m->key, "module"))
         r = take_string(json, "module", LIMIT_ENTRY_BYTES, &q->module, err);
+    else if (json_slice_is(m->key, "image"))
+        r = take_image(json, q, err);
     else if (json_slice_is(m->key, "env"))
         r = take_env(json, q, err);
     else if (json_slice_is(m->key, "args"))
@@ -399,7 +409,7 @@ static bool is_known(struct json_slice key)
         "skill",   "version",         "code",       "lang",        "script",
         "module",  "entry_point",     "entrypoint", "env",         "args",
         "timeout", "limits",          "files",      "input_files", "async",
-        "fresh",   "idempotency_key", "stdin",      "session_id"};
+        "fresh",   "idempotency_key", "stdin",      "image",       "session_id"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
@@ -495,6 +505,7 @@ void request_finish(struct request *q)
     free(q->script);
     free(q->module);
     free(q->entry_point);
+    free(q->image);
     free(q->idempotency_key);
     free(q->session);
     skill_strings_finish(&q->env);

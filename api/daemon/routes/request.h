@@ -43,6 +43,7 @@ struct request {
     char *script;
     char *module;
     char *entry_point;        /* in place of the skill's own */
+    char *image;              /* the same */
     struct skill_strings env; /* "NAME=value" */
     struct skill_strings warnings;
     struct skill_strings args;

@@ -40,6 +40,18 @@ static bool find_tenant(struct daemon *d, const struct http_request *request,
     return r == 0 || reply_failed(reply, r, request->params[0], &err);
 }
 
+static void write_images(struct json_writer *w, const char *images)
+{
+    json_write_open(w, "images", '[');
+    for (const char *at = images; *at; at += strspn(at, " ")) {
+        size_t len = strcspn(at, " ");
+
+        json_write_text(w, NULL, at, len);
+        at += len;
+    }
+    json_write_close(w, ']');
+}
+
 static void write_limits(struct json_writer *w, const struct tenant_limits *limits)
 {
     json_write_open(w, "limits", '{');
@@ -47,6 +59,7 @@ static void write_limits(struct json_writer *w, const struct tenant_limits *limi
     TENANT_LIMITS_EACH(LIMIT)
 #undef LIMIT
     json_write_string(w, "reuse", tenant_reuse_name(limits->reuse));
+    write_images(w, limits->images);
     json_write_close(w, '}');
 }
 

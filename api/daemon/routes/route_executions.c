@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/callers/held.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/event_stream.h"
 #include "api/daemon/routes/failure.h"
@@ -95,11 +96,13 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
                         struct http_reply *reply)
 {
     _cleanup_intake_packages_ struct intake_packages packages = INTAKE_NO_PACKAGES;
+    struct image_choice ignored; /* it is asked for again, as of every execution */
     struct err err = {0};
     int r = 0;
 
-    if (!begin_tar(c, reply) || !intake_archive(c->daemon, http, upload, c->e->job.skill.fd,
-                                                &c->archive, &c->skill, &packages, reply))
+    if (!begin_tar(c, reply) ||
+        !intake_archive(c->daemon, http, upload, c->e->job.skill.fd, c->request.image,
+                        &c->archive, &c->skill, &ignored, &packages, reply))
         return false;
     c->e->job.packages.fd = fd_steal(&packages.fd);
     c->e->job.packages.len = packages.layer.bytes;
@@ -316,6 +319,20 @@ static void give_back(void *ctx, const char *tenant, uint64_t bytes)
     held_remove(ctx, tenant, HTTP_HELD_BODY, bytes);
 }
 
+/* What runs, and where. False when *reply says why not. */
+static bool plan(struct creation *c, struct http_reply *reply)
+{
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err err = {0};
+    int r = intake_entry(&c->skill, &c->archive, &c->request, &entry, &err);
+
+    if (!step(reply, r, &err) || !chooser_choose(c->daemon, &c->skill, &c->archive, entry.lang,
+                                                 c->request.image, c->e, reply))
+        return false;
+    r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, &entry, c->e, &err);
+    return step(reply, r, &err);
+}
+
 /* Parses the request and completes the draft. False when *reply says why not. */
 static bool prepare(struct creation *c, struct http_request *http, struct http_reply *reply)
 {
@@ -356,8 +373,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     /* Who has no room for them has said so. */
     if (reply->status != 0 || !step(reply, r, &err))
         return false;
-    r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, c->e, &err);
-    if (!step(reply, r, &err))
+    if (!plan(c, reply))
         return false;
     /* What only this execution has: it may wait for long after the request is over. */
     r = take_input(c, json, text, &own);

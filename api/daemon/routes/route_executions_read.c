@@ -97,15 +97,18 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
 }
 
 /* The shape of a result, for an execution that has none. live: it is queued or runs. */
-static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
-                             bool live, enum execution_state state)
+static void reply_unfinished(const struct daemon *d, struct http_reply *reply,
+                             const struct registry_execution *row, bool live,
+                             enum execution_state state, const struct image_choice *image)
 {
     uint64_t now_ns = clock_realtime_ns();
     struct buf body;
     struct result result = {
         .execution_id = row->id,
         .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
-        .skill = {row->skill_name, row->skill_version, row->skill_digest},
+        .skill = {row->skill_name, row->skill_version, row->skill_digest, NULL},
+        .image = image->why[0] ? d->images.list[image->place].name : NULL,
+        .image_reason = image->why[0] ? image->why : NULL,
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
     };
 
@@ -127,6 +130,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     _cleanup_registry_execution_ struct registry_execution row = {0};
     struct execution *e;
     enum execution_state state = EXECUTION_ACCEPTED;
+    struct image_choice image = {0};
     struct buf body = buf_init(SIZE_MAX / 2);
     bool live;
 
@@ -135,6 +139,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     live = e != NULL;
     if (e) {
         state = execution_get_state(e);
+        image = e->image;
         execution_unref(e);
         /* Read after the state: what ended in between has its result in the row. */
         if (!lookup_row(d, request->caller.tenant, id, &row, reply))
@@ -148,7 +153,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
         row.result = NULL;
         daemon_reply_result(d, request, reply, &body);
     } else {
-        reply_unfinished(reply, &row, live, state);
+        reply_unfinished(d, reply, &row, live, state, &image);
     }
 }
 

@@ -27,6 +27,7 @@ struct push {
     struct daemon *daemon;
     struct http_request *request;
     int fd; /* the canonical tar */
+    struct image_choice image;
     struct intake_packages packages;
     bool replace;
     struct registry_skill row;
@@ -53,14 +54,13 @@ static void write_previous(struct json_writer *w, const struct push *push)
     json_write_string(w, "replaced", push->previous && push->replace ? text : NULL);
 }
 
-/* What push and validate, which has no push, say of a skill they accept. */
-static void reply_accepted(struct http_reply *reply, const struct push *push,
-                           const struct skill *skill, const struct skill_archive *archive,
-                           const struct wheels_layer *layer)
+/* What push and validate, which stores nothing, say of a skill they accept. */
+static void reply_accepted(struct http_reply *reply, unsigned status, const struct push *push,
+                           const struct skill *skill, const struct skill_archive *archive)
 {
+    const struct image_choice *image = &push->image;
     struct json_writer w = json_writer_init(LIMIT_MIB * 8);
     const struct err err = {0};
-    unsigned status = push ? 201 : 200;
 
     json_write_open(&w, NULL, '{');
     if (status == 200)
@@ -73,9 +73,12 @@ static void reply_accepted(struct http_reply *reply, const struct push *push,
     }
     json_write_string(&w, "description", skill->description);
     json_write_string(&w, "digest", archive->digest);
-    if (push)
+    if (status == 201)
         write_previous(&w, push);
-    wheels_write_packages(layer->packages, &w);
+    json_write_string(&w, "image",
+                      image->why[0] ? push->daemon->images.list[image->place].name : NULL);
+    json_write_string(&w, "image_reason", image->why[0] ? image->why : NULL);
+    wheels_write_packages(push->packages.layer.packages, &w);
     json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);
     if (status == 200)
         json_write_strings(&w, "errors", NULL, 0);
@@ -87,7 +90,9 @@ static int put(struct push *push, struct store *store, struct err *err)
 {
     int r = store_put(store, push->fd, push->row.digest, err);
 
-    if (r == 0 && push->row.packages_digest)
+    if (r < 0)
+        return r;
+    if (push->row.packages_digest)
         r = store_put(store, push->packages.fd, push->row.packages_digest, err);
     return r < 0 ? r
                  : registry_skill_put(push->daemon->registry, push->request->caller.tenant,
@@ -107,7 +112,7 @@ static int check_room(struct push *push, struct err *err)
     if (r < 0 && r != -ENOENT)
         return r;
     push->is_new = r == -ENOENT || strcmp(known.digest, push->row.digest) != 0;
-    if (r == 0 && known.packages_digest) {
+    if (known.packages_digest) {
         push->previous_packages = strdup(known.packages_digest);
         if (!push->previous_packages)
             return err_no_memory(err);
@@ -173,7 +178,7 @@ static void register_skill(struct push *push, const struct skill *skill,
     else if (r < 0)
         failure_reply(reply, r, &err);
     else
-        reply_accepted(reply, push, skill, archive, &push->packages.layer);
+        reply_accepted(reply, 201, push, skill, archive);
     if (r == 0)
         tool_catalog_prepare(push->daemon, caller->tenant, skill, archive);
     if (r == 0 && push->is_new)
@@ -221,8 +226,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     if (!body)
         return;
     push.fd = fd = open_temporary(d, reply);
-    if (fd >= 0 &&
-        intake_archive(d, request, body, fd, &archive, &skill, &push.packages, reply))
+    if (fd >= 0 && intake_archive(d, request, body, fd, NULL, &archive, &skill, &push.image,
+                                  &push.packages, reply))
         register_skill(&push, &skill, &archive, reply);
 }
 
@@ -232,9 +237,10 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
     struct spool *body = uploads_receive(request, reply);
     _cleanup_fd_ int fd = body ? open_temporary(d, reply) : -1;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
-    _cleanup_intake_packages_ struct intake_packages packages = INTAKE_NO_PACKAGES;
     _cleanup_skill_ struct skill skill = {0};
+    _cleanup_push_ struct push look = {.daemon = d, .packages = INTAKE_NO_PACKAGES};
 
-    if (fd >= 0 && intake_archive(d, request, body, fd, &archive, &skill, &packages, reply))
-        reply_accepted(reply, NULL, &skill, &archive, &packages.layer);
+    if (fd >= 0 && intake_archive(d, request, body, fd, NULL, &archive, &skill, &look.image,
+                                  &look.packages, reply))
+        reply_accepted(reply, 200, &look, &skill, &archive);
 }

@@ -2,6 +2,7 @@
 /* The registered skills: the list, one of them, and its removal. */
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
@@ -166,30 +167,33 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
     }
 }
 
-static int look_at_packages(struct daemon *d, const char *digest, struct image_manifest *ret,
-                            struct err *err)
+static int bring(struct daemon *d, const char *digest, struct needs *needs, struct err *err)
 {
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
     _cleanup_fd_ int fd = store_get(d->store, digest, err);
+    int r = fd < 0 ? fd : layer_look(fd, &brought, err);
 
-    return fd < 0 ? fd : layer_look(fd, ret, err);
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought);
+    return 0;
 }
 
-static int read_needs(struct daemon *d, const struct registry_skill *row, struct skill *skill,
-                      struct needs *ret, struct err *err)
+static int read_needs(struct daemon *d, const char *tenant, const struct registry_skill *row,
+                      struct skill *skill, struct needs *ret, struct err *err)
 {
+    struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
-    struct image_manifest manifest;
     _cleanup_fd_ int fd = store_get(d->store, row->digest, err);
     int r = fd < 0 ? fd : skill_archive_reload(fd, row->digest, &archive, skill, err);
 
-    if (r == 0 && row->packages_digest)
-        r = look_at_packages(d, row->packages_digest, &brought, err);
     if (r < 0)
         return r;
-    manifest = d->images.list[images_of(&d->images, skill->image)].manifest;
-    manifest.brought = &brought;
-    return needs_read(fd, &archive, skill, &manifest, ret, err);
+    r = needs_read(fd, &archive, skill, ret, err);
+    if (r < 0)
+        return r;
+    r = chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
+    return r < 0 || !row->packages_digest ? r : bring(d, row->packages_digest, ret, err);
 }
 
 /* It takes memory and time as an archive does that comes in, and waits for its turn with them.
@@ -206,7 +210,7 @@ static int read_needs_in_turn(struct daemon *d, const char *tenant,
         return err_set(err, EBUSY, "too many archives are being looked at already");
     if (r < 0)
         return r;
-    r = read_needs(d, row, skill, ret, err);
+    r = read_needs(d, tenant, row, skill, ret, err);
     fair_gate_leave(d->ingest_gate, &entry);
     return r;
 }
@@ -247,7 +251,9 @@ static int delete_skill(struct daemon *d, const char *tenant, const struct regis
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     int r = registry_skill_delete(d->registry, tenant, row, err);
 
-    if (r == 0 && row->packages_digest)
+    if (r < 0)
+        return r;
+    if (row->packages_digest)
         r = store_release(store, row->packages_digest, err);
     return r < 0 ? r : store_release(store, row->digest, err);
 }

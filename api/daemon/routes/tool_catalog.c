@@ -4,6 +4,7 @@
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/registry/registry_tools.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
 #include "api/tools/run_code.h"
@@ -305,10 +306,10 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     const struct tool_script script = {
         .digest = tool->digest, .path = tool->path, .mode = tool->mode, .image = image};
     const char *key = tool->script ? tool->script : "";
+    struct image_choice choice;
     int r;
 
     tool->is_pending = false;
-    images_write(&d->images, images_of(&d->images, tool->image), image);
     if (tool->schema || !tool->is_python)
         return 0;
     r = take_known(d, tool, err);
@@ -316,6 +317,11 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
         return r;
     if (!promises(d, tool))
         return 0;
+    r = chooser_find(d, tenant, tool->digest, "python", tool->image, &choice, err);
+    /* Where it would not run, nobody looks. */
+    if (r < 0)
+        return r == -EACCES ? 0 : r;
+    images_write(&d->images, choice.place, image);
     r = prober_ask(d->prober, tenant, &script, key);
     if (r < 0)
         return r == -ENODATA ? 0 : r;

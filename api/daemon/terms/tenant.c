@@ -31,6 +31,20 @@ int tenant_reuse_parse(const char *text, size_t len, enum tenant_reuse *ret)
     return -EINVAL;
 }
 
+bool tenant_images_have(const char *images, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = images; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+
+        if (n == len && memcmp(at, name, len) == 0)
+            return true;
+        at += n;
+    }
+    return false;
+}
+
 bool tenant_id_valid(const char *id)
 {
     return strcmp(id, TENANT_DEFAULT) == 0 || ids_valid(ID_TENANT, id);

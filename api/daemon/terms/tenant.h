@@ -63,12 +63,20 @@ int tenant_reuse_parse(const char *text, size_t len, enum tenant_reuse *ret);
 /* The largest whole number that every JSON reader keeps as it is. */
 #define TENANT_LIMIT_MAX (1ull << 53)
 
+/* Names of images, each up to 32 bytes, between spaces. */
+#define TENANT_IMAGES_MAX  16u
+#define TENANT_IMAGES_SIZE (TENANT_IMAGES_MAX * 33u + 1)
+
 struct tenant_limits {
 #define LIMIT(name, unset, max) uint64_t name;
     TENANT_LIMITS_EACH(LIMIT)
 #undef LIMIT
     enum tenant_reuse reuse;
+    char images[TENANT_IMAGES_SIZE]; /* that it may use; "": any */
 };
+
+/* Whether a list of images has one of this name. */
+bool tenant_images_have(const char *images, const char *name);
 
 /* The default weight and no limits. */
 struct tenant_limits tenant_limits_default(void);

@@ -62,7 +62,7 @@ S
 
 # What the image does not have is told before anything runs, and again when that is why a run failed.
 case_needs_of_skills() {
-    local warning='the image has no module "pandas": it has compiled code'
+    local warning='the image python has no module "pandas": it has compiled code'
     skill charts main.py 'version: "1.0"' <<'S'
 import json, subprocess, sys, yaml
 import helpers
@@ -91,7 +91,7 @@ S
     contains "$OUT" "git version" "a program of the image"
     skill tools main.sh <<<'gnuplot --version'
     expect 127 skillvm run tools --json
-    contains "$(jq -r '.warnings[]' <<<"$OUT")" 'the image has no program "gnuplot"' "a program"
+    contains "$(jq -r '.warnings[]' <<<"$OUT")" 'the image python has no program "gnuplot"' "a program"
 }
 
 case_executions_by_verbs() {

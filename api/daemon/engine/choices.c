@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/choices.h"
+
+#include "api/daemon/engine/memo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct choices {
+    const struct images *images;
+    struct memo *memo; /* of struct image_choice */
+};
+
+struct choices *choices_create(const struct images *images)
+{
+    struct choices *choices = calloc(1, sizeof(*choices));
+
+    if (!choices)
+        return NULL;
+    choices->images = images;
+    choices->memo = memo_create(sizeof(struct image_choice));
+    if (choices->memo)
+        return choices;
+    choices_destroy(choices);
+    return NULL;
+}
+
+void choices_destroy(struct choices *choices)
+{
+    if (!choices)
+        return;
+    memo_destroy(choices->memo);
+    free(choices);
+}
+
+image_set_t choices_allowed(const struct image_list *images, const struct tenant_limits *limits)
+{
+    image_set_t allowed = 0;
+
+    if (!limits->images[0])
+        return IMAGE_SET_ALL;
+    for (unsigned i = 0; i < images->n; i++)
+        if (tenant_images_have(limits->images, images->list[i].name))
+            allowed |= (image_set_t)1 << i;
+    return allowed;
+}
+
+static void make_key(const char *digest, const char *lang, image_set_t allowed,
+                     char ret_key[MEMO_KEY_SIZE])
+{
+    (void)snprintf(ret_key, MEMO_KEY_SIZE, "%s %x %s", digest, allowed, lang ? lang : "");
+}
+
+int choices_recall(struct choices *choices, const char *digest, const char *lang,
+                   image_set_t allowed, struct image_choice *ret)
+{
+    char key[MEMO_KEY_SIZE];
+    int r = image_choose_clear(&choices->images->known, allowed, ret);
+
+    if (r != 0)
+        return r;
+    make_key(digest, lang, allowed, key);
+    return memo_recall(choices->memo, key, ret);
+}
+
+void choices_make(struct choices *choices, const char *digest, const char *lang,
+                  image_set_t allowed, struct needs *needs, struct image_choice *ret)
+{
+    char key[MEMO_KEY_SIZE];
+
+    image_choose(needs, &choices->images->known, allowed, lang, ret);
+    make_key(digest, lang, allowed, key);
+    memo_keep(choices->memo, key, ret);
+}

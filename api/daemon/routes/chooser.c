@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/chooser.h"
+
+#include "api/daemon/engine/fair_gate.h"
+#include "api/daemon/engine/quota.h"
+#include "api/daemon/routes/failure.h"
+#include "api/skill/entry.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How long a look into a skill waits for its turn. */
+#define GATE_NS 10000000000ull
+
+static int read_allowed(struct daemon *d, const char *tenant, image_set_t *ret, struct err *err)
+{
+    struct tenant_limits limits;
+    int r = quota_limits(d->registry, tenant, &limits, err);
+
+    if (r == 0)
+        *ret = choices_allowed(&d->images.known, &limits);
+    return r;
+}
+
+/*
+ * What needs no look: named by the request or by SKILL.md, which may have been written for
+ * another runner, or remembered. 1 with *ret; 0: look; -ENOENT: the request's is not here;
+ * -EACCES.
+ */
+static int choose_known(struct daemon *d, const char *digest, const char *lang,
+                        const char *of_request, const char *of_skill, image_set_t allowed,
+                        struct image_choice *ret)
+{
+    const struct image_list *images = &d->images.known;
+    int r = -ENOENT;
+
+    if (of_request)
+        r = image_choose_named(images, allowed, of_request, "the request", ret);
+    else if (of_skill)
+        r = image_choose_named(images, allowed, of_skill, "SKILL.md", ret);
+    if (r == -ENOENT && !of_request)
+        return choices_recall(d->choices, digest, lang, allowed, ret);
+    return r < 0 ? r : 1;
+}
+
+int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
+                 const struct skill_archive *archive, const char *image, struct needs *needs,
+                 struct image_choice *ret, struct err *err)
+{
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct err ignored = {0};
+    image_set_t allowed = 0;
+    int r = read_allowed(d, tenant, &allowed, err);
+
+    if (r < 0)
+        return r;
+    *ret = (struct image_choice){0};
+    (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
+    r = choose_known(d, archive->digest, entry.lang, image, skill->image, allowed, ret);
+    if (r == 0)
+        choices_make(d->choices, archive->digest, entry.lang, allowed, needs, ret);
+    else if (r < 0)
+        *ret = (struct image_choice){0};
+    needs_look(needs, &d->images.known, allowed, ret);
+    return 0;
+}
+
+static int look(struct daemon *d, const struct skill *skill,
+                const struct skill_archive *archive, int tar_fd, const char *lang,
+                image_set_t allowed, struct image_choice *ret, struct err *err)
+{
+    _cleanup_needs_ struct needs needs = {0};
+    int r = needs_read(tar_fd, archive, skill, &needs, err);
+
+    if (r < 0)
+        return r;
+    choices_make(d->choices, archive->digest, lang, allowed, &needs, ret);
+    return 0;
+}
+
+/* It takes memory and time as an archive does that comes in, and waits for its turn with them.
+ */
+static int look_in_turn(struct daemon *d, const char *tenant, const struct skill *skill,
+                        const struct skill_archive *archive, int tar_fd, const char *lang,
+                        image_set_t allowed, struct image_choice *ret, struct err *err)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
+    struct fair_entry entry;
+    int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
+
+    if (r == -EBUSY)
+        return err_set(err, EBUSY, "too many archives are being looked at already");
+    if (r < 0)
+        return r;
+    r = look(d, skill, archive, tar_fd, lang, allowed, ret, err);
+    fair_gate_leave(d->ingest_gate, &entry);
+    return r;
+}
+
+/* Names between spaces, as a sentence has them. */
+static void list_names(const char *images, char ret[2 * TENANT_IMAGES_SIZE])
+{
+    size_t n = 0;
+
+    for (; *images; images++) {
+        if (*images == ' ')
+            ret[n++] = ',';
+        ret[n++] = *images;
+    }
+    ret[n] = '\0';
+}
+
+static bool refuse(struct daemon *d, const struct execution *e, const char *named,
+                   image_set_t allowed, int why, struct http_reply *reply)
+{
+    char names[2 * TENANT_IMAGES_SIZE];
+
+    if (why == -ENOENT) {
+        image_list_names(&d->images.known, allowed, names, sizeof(names));
+        return http_reply_error(reply, 400, "bad_request",
+                                "there is no image \"%.64s\" here; there is %s", named, names);
+    }
+    list_names(e->limits.images, names);
+    if (named)
+        return http_reply_error(reply, 403, "image_not_allowed",
+                                "this tenant may not use the image \"%.64s\"; it may use %s",
+                                named, names);
+    return http_reply_error(reply, 403, "image_not_allowed",
+                            "none of the images that this tenant may use is here: %s", names);
+}
+
+/* err stays untouched where the choice itself is refused. */
+static int choose(struct daemon *d, const struct skill *skill,
+                  const struct skill_archive *archive, const char *lang, const char *image,
+                  image_set_t allowed, struct execution *e, struct err *err)
+{
+    int r = choose_known(d, e->skill_digest, lang, image, skill->image, allowed, &e->image);
+
+    if (r != 0)
+        return r < 0 ? r : 0;
+    return look_in_turn(d, e->tenant, skill, archive, e->job.skill.fd, lang, allowed, &e->image,
+                        err);
+}
+
+bool chooser_choose(struct daemon *d, const struct skill *skill,
+                    const struct skill_archive *archive, const char *lang, const char *image,
+                    struct execution *e, struct http_reply *reply)
+{
+    image_set_t allowed = choices_allowed(&d->images.known, &e->limits);
+    const char *named = image ? image : skill->image;
+    struct err err = {0};
+    int r = choose(d, skill, archive, lang, image, allowed, e, &err);
+
+    if (r == 0)
+        return true;
+    if (err.code)
+        return failure_reply(reply, r, &err);
+    /* A skill's that is not here was not what was refused. */
+    if (!image && named && image_list_find(&d->images.known, named) < 0)
+        named = NULL;
+    return refuse(d, e, named, allowed, r, reply);
+}
+
+int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,
+                 const char *named, struct image_choice *ret, struct err *err)
+{
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
+    _cleanup_fd_ int fd = -1;
+    image_set_t allowed = 0;
+    int r = read_allowed(d, tenant, &allowed, err);
+
+    if (r < 0)
+        return r;
+    r = choose_known(d, digest, lang, NULL, named, allowed, ret);
+    if (r != 0)
+        return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
+    fd = store_get(d->store, digest, err);
+    r = fd < 0 ? fd : skill_archive_reload(fd, digest, &archive, &skill, err);
+    return r < 0 ? r : look_in_turn(d, tenant, &skill, &archive, fd, lang, allowed, ret, err);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The image of a skill, for who asks: what the request names, what SKILL.md names, else what
+ * api/skill/image_choice.h chooses of those that the tenant may use.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_CHOOSER_H
+#define SKILLVM_API_DAEMON_ROUTES_CHOOSER_H
+
+#include "api/daemon/engine/execution.h"
+#include "api/daemon/http/http.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/skill/archive.h"
+#include "api/skill/needs.h"
+
+/*
+ * Says of what a skill needs where it is from in the image that its entry would run in, which
+ * is *ret; image is the request's or NULL. Where no run would be accepted ret->why is "". 0;
+ * -ENOENT: the tenant is gone; -ENOMEM; -EIO.
+ */
+int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
+                 const struct skill_archive *archive, const char *image, struct needs *needs,
+                 struct image_choice *ret, struct err *err);
+
+/*
+ * Chooses for a draft whose skill and limits are set, and whose script is in lang; image is the
+ * request's or NULL. The sources are read where nobody remembers them. False: there is a reply.
+ */
+bool chooser_choose(struct daemon *d, const struct skill *skill,
+                    const struct skill_archive *archive, const char *lang, const char *image,
+                    struct execution *e, struct http_reply *reply);
+
+/* The same for a script of a registered skill that names an image or NULL. 0; -EACCES; as of
+ * chooser_look(). */
+int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,
+                 const char *named, struct image_choice *ret, struct err *err);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/image_choice.h"
+
+#include "api/skill/names.h"
+#include "api/skill/needs_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Things that a reason names. */
+#define NAMED_MAX 5u
+
+/* Whether it can be chosen: of the usual one nothing need be known. */
+static bool is_candidate(const struct image_list *images, image_set_t allowed, unsigned place)
+{
+    return image_set_has(allowed, place) && (place == 0 || images->list[place].manifest.known);
+}
+
+static unsigned count_candidates(const struct image_list *images, image_set_t allowed)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < images->n_here; i++)
+        n += is_candidate(images, allowed, i);
+    return n;
+}
+
+int image_choose_named(const struct image_list *images, image_set_t allowed, const char *name,
+                       const char *who, struct image_choice *ret)
+{
+    int place = image_list_find(images, name);
+
+    if (place < 0)
+        return place;
+    if (!image_set_has(allowed, (unsigned)place))
+        return -EACCES;
+    ret->place = (unsigned)place;
+    (void)snprintf(ret->why, sizeof(ret->why), "%s names it", who);
+    return 0;
+}
+
+int image_choose_clear(const struct image_list *images, image_set_t allowed,
+                       struct image_choice *ret)
+{
+    unsigned n = count_candidates(images, allowed), place = 0;
+
+    while (place < images->n_here &&
+           (n > 0 ? !is_candidate(images, allowed, place) : !image_set_has(allowed, place)))
+        place++;
+    if (place == images->n_here)
+        return -EACCES;
+    ret->place = place;
+    (void)snprintf(ret->why, sizeof(ret->why), "%s",
+                   !images->list[place].manifest.known ? "nothing is known of what it has"
+                   : images->n_here > 1                ? "the only one to choose from"
+                                                       : "the only one");
+    return n <= 1 || !images->list[place].manifest.known;
+}
+
+/* What speaks for an image. */
+struct candidate {
+    unsigned place;
+    bool runs; /* the language that is asked for */
+    size_t missing;
+};
+
+static bool is_better(const struct image_list *images, bool in_doubt, const struct candidate *a,
+                      const struct candidate *b)
+{
+    const struct image_listed *x = &images->list[a->place], *y = &images->list[b->place];
+
+    if (a->runs != b->runs)
+        return a->runs;
+    if (a->missing != b->missing)
+        return a->missing < b->missing;
+    /* The usual one is the first: no other takes its place. */
+    if ((in_doubt || a->missing > 0) && b->place == 0)
+        return false;
+    return x->bytes != y->bytes ? x->bytes < y->bytes : strcmp(x->name, y->name) < 0;
+}
+
+/* Appends to a text that has room for it. */
+__attribute__((format(printf, 3, 4))) static bool append(char *text, size_t size,
+                                                         const char *format, ...)
+{
+    size_t len = strlen(text);
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(text + len, size - len, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < size - len)
+        return true;
+    text[len] = '\0';
+    return false;
+}
+
+/* Whether a reason has a thing in it: what is missing, or what not every image has. */
+static bool is_telling(const struct needs *needs, size_t at, bool missing)
+{
+    const struct needs_item *item = &needs->items[at];
+
+    /* Who has Python has its library. */
+    return needs_is_needed(item) && (item->from == NEEDS_MISSING) == missing &&
+           (missing || (item->scarce && item->from == NEEDS_IMAGE)) &&
+           !needs_is_repeated(needs, at);
+}
+
+/* " that has a, b and 3 more" */
+static void append_things(char why[IMAGE_WHY_SIZE], const struct needs *needs, bool missing,
+                          const char *before)
+{
+    const size_t room = IMAGE_WHY_SIZE - sizeof(" and 1024 more");
+    size_t named = 0, more = 0;
+
+    for (size_t i = 0; i < needs->len; i++) {
+        const struct needs_item *item = &needs->items[i];
+        bool versioned =
+            item->kind == NEEDS_LANGUAGE && strcmp(item->name, "Python") == 0 && item->detail;
+
+        if (!is_telling(needs, i, missing))
+            continue;
+        if (more == 0 && named < NAMED_MAX &&
+            append(why, room, "%s%s%s%s", named ? ", " : before, names_shown(item->name).text,
+                   versioned ? " " : "", versioned ? names_shown(item->detail).text : ""))
+            named++;
+        else
+            more++;
+    }
+    if (more > 0)
+        (void)append(why, IMAGE_WHY_SIZE, "%s%zu more", named ? " and " : before, more);
+}
+
+void image_choose(struct needs *needs, const struct image_list *images, image_set_t allowed,
+                  const char *lang, struct image_choice *ret)
+{
+    unsigned n = count_candidates(images, allowed);
+    bool in_doubt = !needs_knows(needs), none = true;
+    struct candidate best = {0};
+
+    for (unsigned i = 0; i < images->n_here; i++) {
+        const struct image_manifest *manifest = &images->list[i].manifest;
+        struct candidate one = {.place = i,
+                                .runs = !lang || image_manifest_runs(manifest, lang)};
+
+        if (!is_candidate(images, allowed, i))
+            continue;
+        one.missing = needs_count_missing(needs, manifest);
+        if (none || is_better(images, in_doubt, &one, &best))
+            best = one;
+        none = false;
+    }
+    (void)needs_count_missing(needs, &images->list[best.place].manifest);
+    ret->place = best.place;
+    (void)snprintf(ret->why, sizeof(ret->why),
+                   best.missing > 0 ? "none of %u has all"
+                   : in_doubt       ? "the usual one of %u"
+                                    : "smallest of %u",
+                   n);
+    append_things(ret->why, needs, best.missing > 0,
+                  best.missing > 0 ? ": this one lacks " : " that has ");
+}
+
+void image_list_names(const struct image_list *images, image_set_t allowed, char *ret,
+                      size_t size)
+{
+    ret[0] = '\0';
+    for (unsigned i = 0; i < images->n_here; i++)
+        if (is_candidate(images, allowed, i))
+            (void)append(ret, size, "%s%s", ret[0] ? ", " : "", images->list[i].name);
+}

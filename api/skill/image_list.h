@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The images of a folder, as choices see them: NAME.erofs is one that is here, NAME.manifest
+ * says what it has. A manifest alone tells of one that is not here, so that a remedy can name
+ * it.
+ */
+#ifndef SKILLVM_API_SKILL_IMAGE_LIST_H
+#define SKILLVM_API_SKILL_IMAGE_LIST_H
+
+#include "api/skill/image_manifest.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define IMAGE_LIST_HERE_MAX 16u
+#define IMAGE_LIST_MAX      32u
+/* The one for skills that need nothing special. */
+#define IMAGE_USUAL "python"
+
+/* Some of a list: a bit for the place of each. */
+typedef uint32_t image_set_t;
+#define IMAGE_SET_ALL UINT32_MAX
+
+struct image_listed {
+    char name[IMAGE_NAME_SIZE];
+    uint64_t bytes; /* of its file; 0 where that is missing */
+    bool here;
+    struct image_manifest manifest;
+};
+
+/* IMAGE_USUAL first, even where its file is not; then others that are here, then the rest, each
+ * by name.
+ */
+struct image_list {
+    unsigned n;
+    unsigned n_here;
+    struct image_listed list[IMAGE_LIST_MAX];
+};
+
+/*
+ * Reads what there is in a folder. -EINVAL for a manifest that is none; -E2BIG for more than
+ * IMAGE_LIST_HERE_MAX images; -errno. The caller finishes *ret in any case.
+ */
+int image_list_read(const char *folder, struct image_list *ret, struct err *err);
+void image_list_finish(struct image_list *images);
+#define _cleanup_image_list_ __attribute__((cleanup(image_list_finish)))
+
+/* The place of an image that is here; -ENOENT. */
+int image_list_find(const struct image_list *images, const char *name);
+
+static inline bool image_set_has(image_set_t set, unsigned place)
+{
+    return (set >> place) & 1u;
+}
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where what a skill needs is from, in one image or another. */
+#include "api/skill/language.h"
+#include "api/skill/needs_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+unsigned needs_python_at_least(const char *version)
+{
+    unsigned at_least = 0;
+
+    for (const char *at = version; at && *at;) {
+        unsigned minor = 0;
+
+        at += strspn(at, " ,");
+        if (*at != '<' && *at != '!' && sscanf(at + strspn(at, "=~> "), "3.%3u", &minor) == 1 &&
+            minor > at_least)
+            at_least = minor;
+        at += strcspn(at, ",");
+    }
+    return at_least;
+}
+
+static bool has_program(const struct image_manifest *image, const char *program)
+{
+    return image_manifest_has(&image->programs, program);
+}
+
+/* Whether what a skill calls its language runs there. */
+static bool runs(const struct image_manifest *image, const char *name)
+{
+    const struct language *language = language_of_name(name);
+
+    return language && language->lang && image_manifest_runs(image, language->lang);
+}
+
+static enum needs_from module_from(const struct image_manifest *image,
+                                   const struct needs_item *item)
+{
+    if (item->own)
+        return NEEDS_OWN;
+    if (image_manifest_has(&image->standard, item->name) || strcmp(item->name, "__main__") == 0)
+        return NEEDS_STANDARD;
+    return image_manifest_has(&image->modules, item->name) ? NEEDS_IMAGE : NEEDS_MISSING;
+}
+
+/* By its own name, or by that of the module that it is for. */
+static enum needs_from package_from(const struct image_manifest *image,
+                                    const struct needs_item *item)
+{
+    char module[NEEDS_TEXT_MAX + 1];
+
+    if (item->own)
+        return NEEDS_OWN;
+    if (image_manifest_package(image, item->name))
+        return NEEDS_IMAGE;
+    needs_module_name(item->name, module);
+    if (image_manifest_has(&image->standard, module))
+        return NEEDS_STANDARD;
+    return image_manifest_has(&image->modules, module) ? NEEDS_IMAGE : NEEDS_MISSING;
+}
+
+static bool has_language(const struct image_manifest *image, const struct needs_item *item)
+{
+    if (strcmp(item->name, "Python") != 0)
+        return has_program(image, item->detail);
+    return image->python_minor > 0 &&
+           needs_python_at_least(item->detail) <= image->python_minor;
+}
+
+/* An image that is named is nobody's need: it was found or not. */
+static bool has_field(const struct image_manifest *image, const struct needs_item *item)
+{
+    static const char *const none[] = {"", "none", "off", "false", "no", "disabled"};
+
+    if (strcmp(item->name, "lang") == 0)
+        return runs(image, item->detail);
+    for (size_t i = 0; strcmp(item->name, "network") == 0; i++) {
+        if (i == sizeof(none) / sizeof(none[0]))
+            return false;
+        if (strcasecmp(item->detail, none[i]) == 0)
+            break;
+    }
+    return true;
+}
+
+enum needs_from needs_from_in(const struct image_manifest *image, const struct needs_item *item)
+{
+    bool has = false;
+
+    if (!image->known)
+        return item->own ? NEEDS_OWN : NEEDS_UNKNOWN;
+    switch (item->kind) {
+    case NEEDS_MODULE:
+        return module_from(image, item);
+    case NEEDS_PACKAGE:
+        return package_from(image, item);
+    case NEEDS_PROGRAM:
+        has = has_program(image, item->name);
+        break;
+    case NEEDS_LANGUAGE:
+        has = has_language(image, item);
+        break;
+    case NEEDS_FIELD:
+        has = has_field(image, item);
+        break;
+    case NEEDS_HOST:
+    case NEEDS_SECRET:
+        return NEEDS_UNKNOWN;
+    }
+    return has ? NEEDS_IMAGE : item->own ? NEEDS_OWN : NEEDS_MISSING;
+}
+
+bool needs_is_needed(const struct needs_item *item)
+{
+    return item->kind < NEEDS_HOST && !item->guarded &&
+           (item->kind != NEEDS_FIELD || strcmp(item->name, "lang") == 0);
+}
+
+bool needs_knows(const struct needs *needs)
+{
+    for (size_t i = 0; i < needs->len; i++)
+        if (needs_is_needed(&needs->items[i]))
+            return true;
+    return false;
+}
+
+/* Whether an import of a package's module is told, or expected not to be there. */
+static bool is_imported(const struct needs *needs, const char *package)
+{
+    char module[NEEDS_TEXT_MAX + 1];
+
+    needs_module_name(package, module);
+    for (size_t i = 0; i < needs->len; i++)
+        if (needs->items[i].kind == NEEDS_MODULE &&
+            strcasecmp(needs->items[i].name, module) == 0)
+            return true;
+    return false;
+}
+
+bool needs_is_repeated(const struct needs *needs, size_t at)
+{
+    const struct needs_item *item = &needs->items[at];
+
+    for (size_t i = 0; i < at; i++) {
+        const struct needs_item *other = &needs->items[i];
+
+        if (other->kind == item->kind && other->from == item->from && !other->guarded &&
+            strcmp(other->name, item->name) == 0 &&
+            (item->kind != NEEDS_LANGUAGE ||
+             needs_python_at_least(other->detail) >= needs_python_at_least(item->detail)))
+            return true;
+    }
+    return item->kind == NEEDS_PACKAGE && is_imported(needs, item->name);
+}
+
+size_t needs_count_missing(struct needs *needs, const struct image_manifest *image)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < needs->len; i++) {
+        struct needs_item *item = &needs->items[i];
+
+        item->from = needs_from_in(image, item);
+        if (!needs_is_needed(item) ||
+            (item->from != NEEDS_MISSING && item->from != NEEDS_UNKNOWN))
+            continue;
+        item->scarce = true;
+        missing += !needs_is_repeated(needs, i);
+    }
+    return missing;
+}
+
+/* Of two images that have it: one that can be used, then the one that is here, then the first.
+ */
+static enum needs_help help_of(const struct image_list *images, image_set_t allowed,
+                               unsigned place)
+{
+    if (!images->list[place].here)
+        return NEEDS_HELP_AWAY;
+    return image_set_has(allowed, place) ? NEEDS_HELP_HERE : NEEDS_HELP_FORBIDDEN;
+}
+
+void needs_find_help(struct needs_item *item, const struct image_list *images,
+                     image_set_t allowed)
+{
+    for (unsigned i = 0; i < images->n; i++) {
+        enum needs_from from = needs_from_in(&images->list[i].manifest, item);
+        enum needs_help help = help_of(images, allowed, i);
+
+        if ((from != NEEDS_IMAGE && from != NEEDS_STANDARD) ||
+            (item->help != NEEDS_NO_HELP && item->help <= help))
+            continue;
+        item->help = help;
+        memcpy(item->helper, images->list[i].name, sizeof(item->helper));
+    }
+}
+
+static void describe(struct needs *needs, const struct image_manifest *image)
+{
+    const char *python = image->python_minor ? "Python" : "",
+               *node = has_program(image, "node") ? "JavaScript" : "",
+               *bash = has_program(image, "bash") ? "bash" : "";
+
+    (void)snprintf(needs->runs, sizeof(needs->runs), "%s%s%s%s%s", python,
+                   *python && *node ? *bash ? ", " : " and " : "", node,
+                   *bash && (*python || *node) ? " and " : "", bash);
+}
+
+/* A name that is here, and may be used. */
+static void look_at_image(struct needs_item *item, const struct image_list *images,
+                          image_set_t allowed)
+{
+    int place = image_list_find(images, item->detail);
+
+    item->from =
+        place >= 0 && image_set_has(allowed, (unsigned)place) ? NEEDS_IMAGE : NEEDS_MISSING;
+    item->help = place >= 0 ? NEEDS_HELP_FORBIDDEN : NEEDS_NO_HELP;
+}
+
+void needs_look(struct needs *needs, const struct image_list *images, image_set_t allowed,
+                const struct image_choice *choice)
+{
+    const struct image_listed *image = &images->list[choice->place];
+
+    (void)needs_count_missing(needs, &image->manifest);
+    memcpy(needs->image, image->name, sizeof(needs->image));
+    memcpy(needs->why, choice->why, sizeof(needs->why));
+    needs->known = image->manifest.known;
+    needs->has_python = image->manifest.python_minor > 0;
+    describe(needs, &image->manifest);
+    for (size_t i = 0; needs->known && i < needs->len; i++) {
+        struct needs_item *item = &needs->items[i];
+
+        if (item->kind == NEEDS_FIELD && strcmp(item->name, "image") == 0)
+            look_at_image(item, images, allowed);
+        else if (item->from == NEEDS_MISSING)
+            needs_find_help(item, images, allowed);
+    }
+}

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small skills with known needs, and four images: every skill gets the image that is right, or
+ * the warning that is. None is run to find out.
+ */
+#include "api/skill/entry.h"
+#include "api/skill/needs.h"
+
+#include "base/buf.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_all.h"
+#include "tests/unit/make_archive.h"
+
+#define MD(fields) "---\nname: x\ndescription: y\n" fields "---\n"
+#define FILES_MAX  5
+#define WANTED_MAX 3
+
+#define PYTHON                                                                                 \
+    "language python 3.11\nmodule bs4\nmodule dateutil\nmodule jinja2\nmodule requests\n"      \
+    "module yaml\npackage beautifulsoup4 4.11.2\npackage jinja2 3.1.2\n"                       \
+    "package python-dateutil 2.8.2\npackage pyyaml 6.0\npackage requests 2.28.1\n"             \
+    "program python3\nprogram python3.11\nprogram perl\n" STANDARD SHELL
+#define STANDARD                                                                               \
+    "standard __future__\nstandard argparse\nstandard csv\nstandard importlib\n"               \
+    "standard json\nstandard os\nstandard pathlib\nstandard re\nstandard shutil\n"             \
+    "standard subprocess\nstandard sys\nstandard tomllib\nstandard typing\n"
+#define SHELL                                                                                  \
+    "program bash\nprogram cat\nprogram curl\nprogram env\nprogram git\nprogram grep\n"        \
+    "program jq\nprogram ls\nprogram mkdir\nprogram sed\nprogram nohup\n"                      \
+    "program sh\nprogram timeout\nprogram which\nprogram xargs\n"
+#define DATA                                                                                   \
+    PYTHON "module PIL\nmodule cv2\nmodule docx\nmodule lxml\nmodule matplotlib\n"             \
+           "module numpy\nmodule openpyxl\nmodule pandas\nmodule scipy\nmodule sklearn\n"      \
+           "package lxml 4.9.2\npackage matplotlib 3.6.3\npackage numpy 1.24.2\n"              \
+           "package openpyxl 3.0.9\npackage pandas 1.5.3\npackage pillow 9.4.0\n"              \
+           "package python-docx 0.8.11\npackage scikit-learn 1.2\npackage scipy 1.10.1\n"      \
+           "program convert\nprogram ffmpeg\nprogram pandoc\nprogram pdftotext\n"              \
+           "program tesseract\n"
+#define NODE "program node\nprogram npm\nprogram npx\n" SHELL
+#define OFFICE                                                                                 \
+    PYTHON "module PIL\nmodule docx\nmodule openpyxl\nmodule pptx\n"                           \
+           "package openpyxl 3.0.9\npackage pillow 9.4.0\npackage python-docx 0.8.11\n"        \
+           "package python-pptx 0.6\nprogram libreoffice\nprogram pandoc\n"                    \
+           "program pdftotext\nprogram soffice\n"
+
+static char folder[] = "/tmp/skill-images-XXXXXX";
+static struct image_list images;
+static unsigned n_wrong;
+
+static void put(const char *name, const char *text, off_t size)
+{
+    char path[128];
+    _cleanup_fd_ int fd = -1;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+    if (size)
+        assert_int_equal(ftruncate(fd, size), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    put("python.erofs", "", 100);
+    put("python.manifest", PYTHON, 0);
+    put("data.erofs", "", 300);
+    put("data.manifest", DATA, 0);
+    put("node.erofs", "", 150);
+    put("node.manifest", NODE, 0);
+    put("office.erofs", "", 400);
+    put("office.manifest", OFFICE, 0);
+    put("ruby.manifest", "program ruby\nprogram bash\nmodule torch\nprogram gnuplot\n", 0);
+    return image_list_read(folder, &images, NULL);
+}
+
+static int tear_down(void **state)
+{
+    char command[64];
+
+    (void)state;
+    image_list_finish(&images);
+    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    return system(command);
+}
+
+struct sample {
+    const char *about;
+    struct member files[FILES_MAX];
+    const char *image;            /* NULL: the skill's own is not here or not allowed */
+    const char *why;              /* NULL: whatever it is */
+    const char *want[WANTED_MAX]; /* each a part of a warning, in order */
+    const char *allowed;          /* names between spaces; NULL: all */
+};
+
+static image_set_t set_of(const char *names)
+{
+    image_set_t set = names ? 0 : IMAGE_SET_ALL;
+
+    for (unsigned i = 0; names && i < images.n; i++)
+        if (strstr(names, images.list[i].name))
+            set |= (image_set_t)1 << i;
+    return set;
+}
+
+/* What its entry is in is "" where it has none. */
+static void read_skill(const struct member *files, struct skill *ret_skill, struct needs *ret,
+                       char ret_lang[16])
+{
+    struct member members[FILES_MAX + 2] = {{.path = NULL}};
+    _cleanup_fd_ int in = -1, tar = memfd_create("tar", MFD_CLOEXEC);
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct skill_archive archive;
+    struct err err = {0};
+    bool has_md = false;
+    size_t n = 0;
+
+    for (; n < FILES_MAX && files[n].path; n++) {
+        members[n] = files[n];
+        has_md = has_md || strcmp(files[n].path, "SKILL.md") == 0;
+    }
+    if (!has_md)
+        members[n] = (struct member){.path = "SKILL.md", .content = MD("")};
+    in = make_archive(TAR, members);
+    if (skill_archive_load(in, &archive_limits_default, NULL, tar, &archive, ret_skill, &err) <
+            0 ||
+        needs_read(tar, &archive, ret_skill, ret, &err) < 0)
+        fail_msg("%s", err.message);
+    (void)skill_entry_resolve(ret_skill, &archive, NULL, NULL, &entry, &err);
+    snprintf(ret_lang, 16, "%s", entry.lang ? entry.lang : "");
+    skill_archive_finish(&archive);
+}
+
+/* As the daemon does it, who then remembers. */
+static int choose(const struct skill *skill, image_set_t allowed, struct needs *needs,
+                  const char *lang, struct image_choice *ret)
+{
+    int r = skill->image ? image_choose_named(&images, allowed, skill->image, "SKILL.md", ret)
+                         : -ENOENT;
+
+    if (r == -ENOENT)
+        r = image_choose_clear(&images, allowed, ret)
+                ?: (image_choose(needs, &images, allowed, lang, ret), 0);
+    return r < 0 ? r : 0;
+}
+
+/* Says what is wrong with a sample; all of them are looked at. */
+__attribute__((format(printf, 2, 3))) static void wrong(const struct sample *sample,
+                                                        const char *format, ...)
+{
+    va_list args;
+
+    n_wrong++;
+    print_error("%s: ", sample->about);
+    va_start(args, format);
+    vprint_error(format, args);
+    va_end(args);
+    print_error("\n");
+}
+
+static void check(const struct sample *sample)
+{
+    image_set_t allowed = set_of(sample->allowed);
+    struct skill_strings warnings = {0};
+    struct image_choice choice = {0};
+    struct skill skill;
+    char lang[16];
+    struct needs needs = {0};
+    int r;
+
+    read_skill(sample->files, &skill, &needs, lang);
+    r = choose(&skill, allowed, &needs, *lang ? lang : NULL, &choice);
+    if (!sample->image && r != -EACCES)
+        wrong(sample, "%d, and not refused", r);
+    if (sample->image && (r < 0 || strcmp(images.list[choice.place].name, sample->image) != 0))
+        wrong(sample, "%d, %s and not %s: %s", r, images.list[choice.place].name, sample->image,
+              choice.why);
+    if (sample->why && strcmp(choice.why, sample->why) != 0)
+        wrong(sample, "why: \"%s\" and not \"%s\"", choice.why, sample->why);
+    needs_look(&needs, &images, allowed, &choice);
+    assert_int_equal(needs_warn(&needs, &warnings), 0);
+    for (size_t i = 0; i < warnings.len; i++)
+        if (i >= WANTED_MAX || !sample->want[i] || !strstr(warnings.items[i], sample->want[i]))
+            wrong(sample, "not wanted: %s", warnings.items[i]);
+    if (warnings.len < WANTED_MAX && sample->want[warnings.len])
+        wrong(sample, "missing: %s", sample->want[warnings.len]);
+    skill_strings_finish(&warnings);
+    skill_finish(&skill);
+    needs_finish(&needs);
+}
+
+/* One file, or two: the name, the text. */
+#define PY(text)                                                                               \
+    {                                                                                          \
+        {                                                                                      \
+            .path = "main.py", .content = text                                                 \
+        }                                                                                      \
+    }
+#define SH(text)                                                                               \
+    {                                                                                          \
+        {                                                                                      \
+            .path = "main.sh", .content = text                                                 \
+        }                                                                                      \
+    }
+#define WITH(name, text, more)                                                                 \
+    .files = {{.path = "main.py", .content = more}, {.path = name, .content = text}}
+#define FIELDS(fields, name, text)                                                             \
+    .files = {{.path = "SKILL.md", .content = MD(fields)}, {.path = name, .content = text}}
+#define NEVER(what) "smallest of 4 that has " what
+
+static const struct sample samples[] = {
+    /* What Python imports. */
+    {"the standard library", PY("import json, os.path, csv\n"), "python",
+     .why = NEVER("Python")},
+    {"what every Python has", PY("import yaml\n"), "python", .why = NEVER("Python, yaml")},
+    {"pandas", PY("import pandas as pd\n"), "data", .why = NEVER("Python, pandas")},
+    {"two of an image", PY("import numpy as np, pandas\n"), "data",
+     .why = NEVER("Python, numpy, pandas")},
+    {"a submodule", PY("from scipy.stats import norm\n"), .image = "data"},
+    {"a from", PY("from matplotlib import pyplot\n"), .image = "data"},
+    {"lazy", PY("def f():\n    import pandas\n    return pandas\n"), .image = "data"},
+    {"in a method",
+     PY("class A:\n    def f(self):\n        from openpyxl import Workbook\n        return "
+        "1\n"),
+     .image = "data"},
+    {"behind a condition", PY("import sys\nif len(sys.argv) > 2:\n    import lxml.etree\n"),
+     .image = "data"},
+    {"one that may be missing",
+     PY("try:\n    import numpy\nexcept ImportError:\n    numpy = None\n"), .image = "python"},
+    {"one that may be missing, passed over",
+     PY("try:\n    import pandas as pd\nexcept ModuleNotFoundError:\n    pass\n"),
+     .image = "python"},
+    {"one that ends the script when it is missing",
+     PY("import sys\ntry:\n    import pandas\nexcept ImportError:\n"
+        "    print('pip install pandas', file=sys.stderr)\n    sys.exit(1)\n"),
+     .image = "data"},
+    {"one without which it exits",
+     PY("try:\n    from PIL import Image\nexcept ImportError:\n    exit('Pillow is needed')\n"),
+     .image = "data"},
+    {"one without which it raises",
+     PY("try:\n    import docx\nexcept ImportError as e:\n"
+        "    raise SystemExit('no docx') from e\n"),
+     .image = "data"},
+    {"one without which it ends on the same line",
+     PY("import os\ntry: import cv2\nexcept ImportError: os._exit(2)\n"), .image = "data"},
+    {"one without which it raises where that is asked for",
+     PY("try:\n    import cv2\nexcept ImportError:\n    if STRICT:\n        raise\n"
+        "    cv2 = None\n"),
+     .image = "python"},
+    {"one with another handler that ends it",
+     PY("try:\n    import numpy\nexcept ImportError:\n    numpy = None\n"
+        "except OSError:\n    exit(1)\n"),
+     .image = "python"},
+    {"one of two that the library has",
+     PY("try:\n    import tomllib\nexcept ImportError:\n    import tomli as tomllib\n"),
+     .image = "python"},
+    {"one of two, the second of which is there",
+     PY("try:\n    import ujson as json\nexcept ImportError:\n    import json\n"),
+     .image = "python"},
+    {"suppressed",
+     PY("import contextlib\nwith contextlib.suppress(ImportError):\n    import numpy\n"),
+     "python", NULL, .want = {"no module \"contextlib\""}},
+    {"for a checker of types",
+     PY("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas\n"),
+     .image = "python"},
+    {"by importlib", PY("import importlib\nnp = importlib.import_module('numpy')\n"),
+     .image = "data"},
+    {"by __import__", PY("np = __import__('numpy')\n"), .image = "data"},
+    {"commented out", PY("# import pandas\nx = 'import numpy'\n"), .image = "python"},
+    {"what a module of its own needs",
+     WITH("lib.py", "import json\nfrom PIL import Image\n", "import lib\n"), .image = "data"},
+    {"a module of its own that is called so", WITH("pandas.py", "x = 1\n", "import pandas\n"),
+     .image = "python"},
+    {"in one of several scripts",
+     .files = {{.path = "scripts/a.py", .content = "import json\n"},
+               {.path = "scripts/b.py", .content = "import cv2\n"}},
+     "data", .why = NEVER("Python, cv2")},
+    {"in a test of its own",
+     WITH("tests/test_a.py", "import numpy\nif __name__ == '__main__':\n    pass\n",
+          "import json\n"),
+     .image = "python"},
+    /* Packages by another name than their modules. */
+    {"PIL", PY("from PIL import Image\n"), "data", .why = NEVER("Python, PIL")},
+    {"cv2", PY("import cv2\n"), .image = "data"},
+    {"bs4", PY("from bs4 import BeautifulSoup\n"), .image = "python"},
+    {"docx", PY("import docx\n"), .image = "data"},
+    {"sklearn", PY("from sklearn.svm import SVC\n"), .image = "data"},
+    {"pptx", PY("from pptx import Presentation\n"), "office", .why = NEVER("Python, pptx")},
+    {"docx and pptx", PY("import docx, pptx\n"), .image = "office"},
+    {"requirements of the smallest",
+     WITH("requirements.txt", "PyYAML>=6\nbeautifulsoup4\npython_dateutil==2.8\n", "x = 1\n"),
+     .image = "python"},
+    {"requirements",
+     WITH("requirements.txt", "# tables\n-r more.txt\nPandas>=1.5 ; python_version > '3'\n",
+          "x = 1\n"),
+     "data", .why = NEVER("Python, pandas")},
+    {"a requirement with extras",
+     WITH("requirements.txt", "scikit_learn[alldeps]~=1.0\n", "x = 1\n"), .image = "data"},
+    {"a requirement that the image has under another name",
+     WITH("requirements.txt", "opencv-python-headless\n", "x = 1\n"), .image = "data"},
+    {"a requirement that the library has", WITH("requirements.txt", "argparse\n", "x = 1\n"),
+     .image = "python"},
+    {"Pillow and its import", WITH("requirements.txt", "Pillow\n", "from PIL import Image\n"),
+     "data", .why = NEVER("Python, PIL")},
+    {"a requirement with comments and hashes",
+     WITH("requirements.txt", "numpy==1.24 \\\n    --hash=sha256:00  # c\n", "import numpy\n"),
+     .image = "data"},
+    {"PEP 723",
+     PY("# /// script\n# requires-python = \">=3.9\"\n# dependencies = [\"pandas>=1\"]\n# ///\n"
+        "import json\n"),
+     "data", .why = NEVER("Python >=3.9, pandas")},
+    {"PEP 723 of a newer Python",
+     PY("# /// script\n# requires-python = \">=3.12,<4\"\n# ///\nimport json\n"), "python",
+     "none of 4 has all: this one lacks Python >=3.12,<4",
+     .want = {"it asks for Python >=3.12,<4"}},
+    {"PEP 723 with both ends",
+     PY("# /// script\n# requires-python = \"<3.13,>=3.8\"\n# ///\nimport json\n"),
+     .image = "python"},
+    {"PEP 723 in lines",
+     PY("# /// script\n# dependencies = [\n#   'python-pptx',\n#   \"requests\",\n# ]\n# "
+        "///\n"),
+     .image = "office"},
+    /* Programs. */
+    {"a shell's script", SH("#!/bin/bash\nset -e\nls | grep x\n"), "python",
+     .why = "smallest of 4"},
+    {"a program", SH("ffmpeg -i a b\n"), "data", .why = NEVER("ffmpeg")},
+    {"in a pipe", SH("cat x | pandoc -o y.html\n"), .image = "data"},
+    {"in a substitution", SH("t=$(pdftotext x.pdf -)\necho \"$t\"\n"), .image = "data"},
+    {"soffice", SH("soffice --headless --convert-to pdf x.docx\n"), .image = "office"},
+    {"two images' programs", SH("pandoc x -o y.docx && libreoffice y.docx\n"),
+     .image = "office"},
+    {"a function of that name", SH("convert() { cat \"$1\"; }\nconvert x\n"),
+     .image = "python"},
+    {"by xargs", SH("ls | xargs -n 1 -I {} convert {} {}.png\n"), .image = "data"},
+    {"by timeout", SH("timeout -k 5 60 soffice x.docx\n"), .image = "office"},
+    {"what is looked for", SH("if command -v ffmpeg; then ffmpeg -version; fi\n"),
+     .image = "python"},
+    {"a program of its own",
+     .files = {{.path = "main.sh", .content = "./tesseract x\ntesseract y\n"},
+               {.path = "tesseract", .content = "#!/bin/sh\nls\n", .mode = 0755}},
+     .image = "python"},
+    {"xargs and env", SH("env A=1 ffmpeg x\nnohup convert a b\n"), .image = "data"},
+    {"subprocess by name", PY("import subprocess\nsubprocess.run(['tesseract', 'x', '-'])\n"),
+     .image = "data"},
+    {"subprocess by path",
+     PY("import subprocess\nsubprocess.check_call(['/usr/bin/convert', 'a', 'b'])\n"),
+     .image = "data"},
+    {"subprocess by a shell",
+     PY("import subprocess\nsubprocess.run('soffice --headless x | cat', shell=True)\n"),
+     .image = "office"},
+    {"os.system", PY("import os\nos.system(f'ffmpeg -i {x} y')\n"), .image = "data"},
+    {"a list with a name",
+     PY("import subprocess\ncmd = ['pandoc', 'a']\nsubprocess.run(cmd)\n"), .image = "data"},
+    {"a program whose absence is expected",
+     PY("import subprocess\ntry:\n    subprocess.run(['ffmpeg'])\n"
+        "except FileNotFoundError:\n    pass\n"),
+     .image = "python"},
+    {"no literal", PY("import subprocess, sys\nsubprocess.run([sys.argv[1]])\n"),
+     .image = "python"},
+    {"node by Python", PY("import subprocess\nsubprocess.run(['node', 'x.js'])\n"), "python",
+     "none of 4 has all: this one lacks node",
+     .want = {"no program \"node\": write that part in Python or bash; the image node has it"}},
+    {"node by a shell", SH("node x.js\n"), "node", .why = NEVER("node")},
+    {"npx by a shell", SH("npx prettier .\n"), .image = "node"},
+    /* First lines. */
+    {"Python by its first line",
+     .files = {{.path = "tool",
+                .content = "#!/usr/bin/env python3\nimport numpy\n",
+                .mode = 0755}},
+     .image = "data"},
+    {"a versioned Python by its first line",
+     .files = {{.path = "tool",
+                .content = "#!/usr/bin/python3.11\nimport numpy\n",
+                .mode = 0755}},
+     .image = "data"},
+    {"node by its first line",
+     .files = {{.path = "tool",
+                .content = "#!/usr/bin/env -S node --no-warnings\n",
+                .mode = 0755}},
+     .image = "node"},
+    {"bash by its first line",
+     .files = {{.path = "tool", .content = "#!/usr/bin/env bash\nffmpeg x\n", .mode = 0755}},
+     .image = "data"},
+    {"perl by its first line",
+     .files = {{.path = "tool", .content = "#!/usr/bin/perl -w\n", .mode = 0755}}, "python",
+     .why = NEVER("perl")},
+    /* Other languages. */
+    {"JavaScript", .files = {{.path = "main.js", .content = "console.log(1)\n"}}, "node",
+     .why = NEVER("JavaScript")},
+    {"JavaScript of modules",
+     .files = {{.path = "scripts/run.mjs", .content = "import 'fs'\n"}}, .image = "node"},
+    {"package.json",
+     .files = {{.path = "index.js", .content = "require('x')\n"},
+               {.path = "package.json", .content = "{\"dependencies\": {\"x\": \"1\"}}"}},
+     .image = "node"},
+    {"JavaScript in an asset",
+     .files = {{.path = "main.py", .content = "import json\n"},
+               {.path = "assets/page.js", .content = "alert(1)\n"}},
+     .image = "python"},
+    {"Python and JavaScript",
+     .files = {{.path = "main.py", .content = "import yaml\n"},
+               {.path = "scripts/a.js", .content = "1\n"}},
+     "python", NULL,
+     .want = {"the image python does not run JavaScript: the image node has it"}},
+    {"JavaScript by Python",
+     {{.path = "main.js", .content = "require('child_process').exec('python3 x.py')\n"},
+      {.path = "x.py", .content = "import yaml, requests\n"}},
+     .image = "node",
+     .want = {"the image node does not run Python: the image python has it"}},
+    {"Ruby", .files = {{.path = "main.rb", .content = "puts 1\n"}}, "python", NULL,
+     .want = {"does not run Ruby: the image ruby has it, which is not installed here"}},
+    {"Lua", .files = {{.path = "main.lua", .content = "print(1)\n"}}, "python", NULL,
+     .want = {"no image runs Lua"}},
+    /* What SKILL.md says. */
+    {"lang", FIELDS("lang: python\n", "main.py", "import json\n"), .image = "python"},
+    {"lang of a shell", FIELDS("lang: bash\n", "main.sh", "ls\n"), .image = "python"},
+    {"lang of Node", FIELDS("lang: node\n", "main.js", "1\n"), .image = "node"},
+    {"lang that nothing runs", FIELDS("lang: cobol\n", "main.py", "import json\n"), "python",
+     NULL,
+     .want = {"there is no lang \"cobol\" there: it runs in the image python, which has Python "
+              "and bash"}},
+    {"compatibility", FIELDS("compatibility: Needs ffmpeg\n", "main.py", "x = 1\n"),
+     .image = "data"},
+    {"compatibility with LibreOffice",
+     FIELDS("compatibility: Requires LibreOffice and Python 3.9+\n", "main.py", "x = 1\n"),
+     .image = "office"},
+    {"compatibility with Node",
+     FIELDS("compatibility: Node.js 18 or newer\n", "main.sh", "ls\n"), .image = "node"},
+    {"compatibility with what nobody has",
+     FIELDS("compatibility: Docker\n", "main.py", "x = 1\n"), "python", NULL,
+     .want = {"no program \"docker\""}},
+    {"its own image", FIELDS("image: data\n", "main.py", "import json\n"), "data",
+     .why = "SKILL.md names it"},
+    {"its own image, which lacks something",
+     FIELDS("image: python\n", "main.py", "import pandas\n"), "python", "SKILL.md names it",
+     .want =
+         {"the image python has no module \"pandas\": it has compiled code; csv, sqlite3 and "
+          "statistics are there; the image data has it"}},
+    {"its own image, which runs no Python",
+     FIELDS("image: node\n", "main.py", "import json, yaml\n"), "node", "SKILL.md names it",
+     .want = {"the image node does not run Python: the image python has it"}},
+    {"an image of another runner",
+     FIELDS("image: python:3.12-slim\n", "main.py", "import numpy\n"), "data",
+     NEVER("Python, numpy"),
+     .want =
+         {"there is no image \"python:3.12-slim\" here: it runs in the image data, which has "
+          "Python and bash"}},
+    {"an image that is not installed", FIELDS("image: ruby\n", "main.sh", "ls\n"), "python",
+     NULL, .want = {"there is no image \"ruby\" here: it runs in the image python"}},
+    {"network", FIELDS("network: \"true\"\n", "main.py", "import numpy\n"), "data", NULL,
+     .want = {"it asks for network \"true\""}},
+    /* What no image has. */
+    {"what nobody has", PY("import leftpad\n"), "python",
+     "none of 4 has all: this one lacks leftpad",
+     .want = {"the image python has no module \"leftpad\": if it is pure Python"}},
+    {"one of two things", PY("import numpy, leftpad\n"), "data",
+     "none of 4 has all: this one lacks leftpad",
+     .want = {"the image data has no module \"leftpad\""}},
+    {"two images' things", PY("import sklearn, pptx\n"), "data",
+     "none of 4 has all: this one lacks pptx",
+     .want = {"the image data has no module \"pptx\": if it is pure Python, put its folder "
+              "beside the "
+              "script; the image office has it"}},
+    {"what an image has that is not here", SH("gnuplot x\n"), "python", NULL,
+     .want = {"no program \"gnuplot\": use Python, or bring a program that is a script; the "
+              "image ruby "
+              "has it, which is not installed here"}},
+    {"nothing to run", .files = {{.path = "SKILL.md", .content = MD("")}}, "python",
+     .why = "the usual one of 4"},
+    {"no Python at all", PY("import numpy\nx = '\n"), .image = "python"},
+    /* What a tenant may use. */
+    {"not the smallest",
+     PY("import json\n"),
+     "data",
+     "smallest of 2 that has Python",
+     {NULL},
+     "data node"},
+    {"the only one", PY("import json\n"), "node", "the only one to choose from",
+     .want =
+         {"the image node does not run Python: the image python has it, which may not be used"},
+     "node"},
+    {"what is forbidden has it", PY("import pandas\n"), "python", NULL,
+     .want = {"the image data has it, which may not be used"}, "python office"},
+    {"its own is forbidden", FIELDS("image: data\n", "main.sh", "ls\n"), NULL, NULL,
+     .want = {"the image \"data\" may not be used here"}, "python office"},
+    {"none is here", SH("ls\n"), NULL, NULL, .allowed = "ruby"},
+};
+
+_Static_assert(sizeof(samples) / sizeof(samples[0]) > 60, "so many skills");
+
+static void test_samples(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+        check(&samples[i]);
+    assert_int_equal(n_wrong, 0);
+}
+
+/* Equal sizes are told apart by name, whatever order they are in. */
+static void test_ties(void **state)
+{
+    static const struct member files[] = {{.path = "main.py", .content = "import docx\n"},
+                                          {.path = NULL}};
+    struct needs needs = {0};
+    struct image_choice choice;
+    struct skill skill;
+    char lang[16];
+
+    (void)state;
+    put("data.erofs", "", 400);
+    image_list_finish(&images);
+    assert_int_equal(image_list_read(folder, &images, NULL), 0);
+    assert_int_equal(images.n_here, 4);
+    assert_string_equal(images.list[4].name, "ruby");
+    assert_false(images.list[4].here);
+    read_skill(files, &skill, &needs, lang);
+    for (int i = 0; i < 3; i++) {
+        image_choose(&needs, &images, IMAGE_SET_ALL, NULL, &choice);
+        assert_string_equal(images.list[choice.place].name, "data");
+    }
+    needs_finish(&needs);
+    skill_finish(&skill);
+    put("data.erofs", "", 300);
+}
+
+/* A reason is short, whatever a skill needs, and says how much it leaves out. */
+static void test_long_reasons(void **state)
+{
+    struct member files[] = {{.path = "main.sh"}, {.path = NULL}};
+    struct buf text = buf_init(1u << 20);
+    struct needs needs = {0};
+    struct image_choice choice;
+    struct skill skill;
+    char lang[16];
+
+    (void)state;
+    for (int i = 0; i < 900; i++)
+        (void)buf_printf(&text, "a-program-with-a-name-that-is-not-short-%d x\n", i);
+    files[0].content = buf_cstr(&text);
+    read_skill(files, &skill, &needs, lang);
+    image_choose(&needs, &images, IMAGE_SET_ALL, NULL, &choice);
+    assert_string_equal(choice.why, "none of 4 has all: this one lacks "
+                                    "a-program-with-a-name-that-is-not-short-0, "
+                                    "a-program-with-a-name-that-is-not-short-1 and 898 more");
+    needs_finish(&needs);
+    skill_finish(&skill);
+    buf_finish(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_long_reasons),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

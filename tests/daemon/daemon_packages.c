@@ -190,6 +190,34 @@ static void what_cannot_be_had_is_refused(void **state)
     harness_assert_clean(&w->h);
 }
 
+static void what_they_hold_has_limits(void **state)
+{
+    const struct world *w = *state;
+    unsigned before = objects(w);
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    static const char *const files[] = {
+        "wheels/a-1.0-py3-none-any.whl", "wheels/b-1.0-py3-none-any.whl",
+        "wheels/c-1.0-py3-none-any.whl", "wheels/d-1.0-py3-none-any.whl",
+        "wheels/e-1.0-py3-none-any.whl"};
+    struct part many[6] = {{NULL, {NULL, 0}}};
+    struct part large[] = {{"wheels/large-1.0-py3-none-any.whl", {NULL, 0}}, {NULL, {NULL, 0}}};
+    char *content = malloc((1u << 20) + 1);
+
+    assert_non_null(content);
+    /* Text that is no bomb. */
+    for (size_t i = 0; i < 1u << 20; i++)
+        content[i] = (char)('a' + (i * i / 7 + i) % 26);
+    content[1u << 20] = '\0';
+    for (size_t i = 0; i < 5; i++)
+        many[i] = (struct part){files[i], make_wheel(names[i], "", "x = 1\n")};
+    large[0].content = make_wheel("large", "", content);
+    free(content);
+    expect(send_skill(w, PUSH, make_skill("many", "", many)), 413, "more than 10 entries");
+    expect(send_skill(w, PUSH, make_skill("large", "", large)), 413,
+           "wheels/large-1.0-py3-none-any.whl: the archive expands to more than 1048576 bytes");
+    assert_int_equal(objects(w), before);
+}
+
 static void put_in_house(const struct world *w, const char *file, struct bytes wheel)
 {
     char path[256];
@@ -250,7 +278,8 @@ static int start(void **state)
     fclose(file);
     snprintf(path, sizeof(path), "%s/skillvmd.yaml", w->h.dir);
     file = fopen(path, "we");
-    fprintf(file, "wheelhouse: %s\n", w->house);
+    fprintf(file, "wheelhouse: %s\nlimits: {packages_entries: 10, packages_bytes: 1MiB}\n",
+            w->house);
     fclose(file);
     harness_start(&w->h, (const char *const[]){"--config", path, NULL});
     harness_wait_ready(&w->h);
@@ -279,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packages_are_kept_told_and_given),
         cmocka_unit_test(what_cannot_be_had_is_refused),
+        cmocka_unit_test(what_they_hold_has_limits),
         cmocka_unit_test(the_wheelhouse_is_for_everybody),
     };
 

@@ -324,7 +324,7 @@ static int choose_next(struct search *s, struct choice *c, struct err *err)
     char why[WHY_SIZE];
 
     for (; c->next < 2 * c->n; c->next++) {
-        size_t i = c->first + c->next % c->n;
+        size_t i = c->first + (c->next < c->n ? c->next : c->next - c->n);
         struct wheel *wheel = &s->in->wheels->items[i];
         int r;
 

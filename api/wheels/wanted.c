@@ -234,8 +234,12 @@ static int read_one(struct reading *in, struct err *err)
         return err_set_errno(err, -r, "cannot read %s", names_shown(in->path).text);
     if (memchr(text, 0, len))
         return err_set(err, EINVAL, "%s is no text", names_shown(in->path).text);
-    copy = strndup(text, len);
-    return copy ? take_lines(in, copy, err) : err_no_memory(err);
+    copy = malloc(len + 1);
+    if (!copy)
+        return err_no_memory(err);
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    return take_lines(in, copy, err);
 }
 
 int wanted_read_file(struct wanted_list *list, const char *path,

@@ -123,9 +123,9 @@ static void refuses_what_is_not_allowed(void **state)
     } bad[] = {
         {"limits:\n  max_runing: 2\n", "f:2: unknown key limits.max_runing; there are "
                                        "max_running, max_queued, connections"},
-        {"dta: /x\n",
-         "f:1: unknown key dta; there are socket, listen, data, share, vmm, limits, "
-         "machines, snapshots, retention, watermarks, stop_timeout, grace, log"},
+        {"dta: /x\n", "f:1: unknown key dta; there are socket, listen, data, share, vmm, "
+                      "wheelhouse, limits, "
+                      "machines, snapshots, retention, watermarks, stop_timeout, grace, log"},
         {"limits.max_running: 2\n", "f:1: unknown key limits.max_running"},
         {"data: /x\n\ndata: /y\n", "f:3: a second time: data"},
         {"limits: {max_queued: 1}\nlimits: {max_running: 1}\n", "f:2: a second time: limits"},

@@ -62,7 +62,7 @@ P
     expect 0 skillvm run pure@1 --json
     equal "$(jq -cS .output <<<"$OUT")" "$want" "what it finds when it is registered"
     expect 0 skillvm skill inspect pure@1 -o json
-    equal "$(jq -c '[.packages | length, .warnings]' <<<"$OUT")" '[3,[]]' inspected
+    equal "$(jq -c '[(.packages | length), .warnings]' <<<"$OUT")" '[3,[]]' inspected
     # A .pth of a package has its say at the start.
     make_wheel pure/wheels trial_base 2.1 --file 'trial_base.py=import sys
 VALUE = "base 2, start " + str(getattr(sys, "trial", None))' --file 'trial.pth=import sys; sys.trial = 1'

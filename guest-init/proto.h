@@ -60,7 +60,7 @@ enum proto_type {
     PROTO_FILES_IN = 0x05,
     PROTO_CANCEL = 0x06, /* empty */
     PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
-    PROTO_PACKAGES = 0x08,
+    PROTO_PACKAGES = 0x18,
     PROTO_SESSION_IN = 0x10,
 
     /* guest to host */
@@ -101,7 +101,7 @@ enum proto_field {
     PROTO_F_OUTPUT_BYTES = 12, /* u64: largest output.json collected */
     PROTO_F_INSTRUCTIONS = 13, /* SKILL_INSTRUCTIONS: the body of SKILL.md */
     PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
-    PROTO_F_PACKAGES = 15,     /* u8, 1: PACKAGES comes before SKILL */
+    PROTO_F_PACKAGES = 18,     /* u8, 1: PACKAGES comes before SKILL */
 
     /* Of an execution in a session. */
     PROTO_F_SESSION_FILES = 16, /* u32: the most files and empty folders of it */

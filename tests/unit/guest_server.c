@@ -57,7 +57,7 @@ static void test_packages_come_only_when_they_are_announced(void **state)
 
     h->has_packages = true;
     run_bash(h, "exit 0");
-    assert_non_null(strstr(h->fail, "frame 0x08 where 0x03 was due"));
+    assert_non_null(strstr(h->fail, "frame 0x18 where 0x03 was due"));
 }
 
 static void test_python_by_zygote(void **state)

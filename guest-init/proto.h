@@ -14,6 +14,7 @@
  *   G READY      as soon as the connection is accepted
  *   H WAKE       wall clock and entropy: nothing of the user's runs before it is applied
  *   H RUN        what to run (fields below)
+ *   H PACKAGES*  where RUN says so: what is below /sandbox/packages, as SKILL
  *   H SKILL*     the skill as one tar stream (ustar with pax path/linkpath/size records),
  *                in chunks; an empty frame ends it
  *   H INPUT*     the input JSON in chunks; an empty frame ends it
@@ -77,6 +78,7 @@ enum proto_type {
     PROTO_FILES_IN = 0x05,
     PROTO_CANCEL = 0x06, /* empty */
     PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
+    PROTO_PACKAGES = 0x18,
     PROTO_SESSION_IN = 0x10,
     PROTO_NET_ANSWER = 0x08,
     PROTO_NET_OPENED = 0x09,
@@ -143,6 +145,7 @@ enum proto_field {
     PROTO_F_INSTRUCTIONS = 13, /* SKILL_INSTRUCTIONS: the body of SKILL.md */
     PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
     PROTO_F_NETWORK = 15,      /* u8 1: the skill may have connections; absent: it has none */
+    PROTO_F_PACKAGES = 18,     /* u8, 1: PACKAGES comes before SKILL */
 
     /* Of an execution in a session. */
     PROTO_F_SESSION_FILES = 16, /* u32: the most files and empty folders of it */

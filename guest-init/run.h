@@ -42,6 +42,7 @@ struct run {
     uint64_t output_bytes;
     uint32_t pids_max;
     uint32_t files_max;
+    bool has_packages;      /* they come before the skill */
     uint64_t session_bytes; /* 0: there is no session */
     uint32_t session_files;
     bool has_network;

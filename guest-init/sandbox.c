@@ -44,8 +44,8 @@ static int make_dirs(const struct sandbox *sb, struct err *err)
         const char *path;
         mode_t mode;
     } dirs[] = {
-        {"/sandbox", 0755},     {"/sandbox/skill", 0755}, {"/sandbox/in", 0755},
-        {"/sandbox/out", 0755}, {"/tmp", 01777},
+        {"/sandbox", 0755},    {"/sandbox/packages", 0755}, {"/sandbox/skill", 0755},
+        {"/sandbox/in", 0755}, {"/sandbox/out", 0755},      {"/tmp", 01777},
     };
     int r = 0;
 
@@ -185,6 +185,7 @@ int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct
 
     *sb = (struct sandbox){.config = config,
                            .cgroup = CGROUP_NONE,
+                           .packages_dir = -1,
                            .skill_dir = -1,
                            .in_dir = -1,
                            .out_dir = -1,
@@ -209,6 +210,9 @@ int sandbox_open(struct sandbox *sb, const struct sandbox_config *config, struct
     if (r < 0)
         return r;
     r = give_folders(sb, err);
+    if (r < 0)
+        return r;
+    r = open_at(sb, "/sandbox/packages", O_RDONLY | O_DIRECTORY, &sb->packages_dir, err);
     if (r < 0)
         return r;
     r = open_at(sb, "/sandbox/skill", O_RDONLY | O_DIRECTORY, &sb->skill_dir, err);
@@ -257,6 +261,7 @@ void sandbox_close(struct sandbox *sb)
 {
     sandbox_close_skill_ends(sb);
     cgroup_close(&sb->cgroup);
+    fd_close(&sb->packages_dir);
     fd_close(&sb->skill_dir);
     fd_close(&sb->in_dir);
     fd_close(&sb->out_dir);

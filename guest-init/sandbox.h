@@ -30,7 +30,8 @@ struct sandbox_config {
 struct sandbox {
     const struct sandbox_config *config; /* borrowed */
     struct cgroup cgroup;
-    int skill_dir; /* descriptors are owned; -1 when not open */
+    int packages_dir; /* descriptors are owned; -1 when not open */
+    int skill_dir;
     int in_dir;
     int out_dir;
     int session_dir;         /* once it was added */

@@ -204,6 +204,10 @@ static int execute(struct session *s, struct err *err)
 
     if (r < 0)
         return r;
+    if (s->run.has_packages)
+        r = take_tree(s, PROTO_PACKAGES, sb->packages_dir, err);
+    if (r < 0)
+        return r;
     r = take_tree(s, PROTO_SKILL, sb->skill_dir, err);
     if (r < 0)
         return r;

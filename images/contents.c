@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,11 +123,45 @@ FILE *contents_open_text(int root_fd, const char *path)
     return file;
 }
 
-static void put_language(struct contents_lines *lines, const struct contents_python *python)
-{
-    char version[16];
+#define PROGRAM_MAX (32u << 20)
 
-    (void)snprintf(version, sizeof(version), "3.%u", python->minor);
+/* "3.MINOR.PATCH" as the interpreter's own words have it; else "3.MINOR". */
+static void version_in(int root_fd, const struct contents_python *python, char *ret,
+                       size_t size)
+{
+    _cleanup_fd_ int fd = inside_open(root_fd, python->path, O_RDONLY | O_NONBLOCK);
+    struct stat st;
+    const char *program, *at;
+    size_t len;
+
+    (void)snprintf(ret, size, "3.%u", python->minor);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PROGRAM_MAX)
+        return;
+    len = (size_t)st.st_size;
+    program = len > 0 ? mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (program == MAP_FAILED)
+        return;
+    for (at = program; (at = memmem(at, len - (size_t)(at - program), ret, strlen(ret)));
+         at++) {
+        char word[16] = "";
+        unsigned minor, patch;
+
+        memcpy(word, at, len - (size_t)(at - program) < 15 ? 0 : 15);
+        if (sscanf(word, "3.%u.%u", &minor, &patch) == 2 && minor == python->minor &&
+            word[strspn(word, "0123456789.")] == '\0' && patch < 1000) {
+            (void)snprintf(ret, size, "3.%u.%u", minor, patch);
+            break;
+        }
+    }
+    (void)munmap((void *)(uintptr_t)program, len);
+}
+
+static void put_language(struct contents_lines *lines, int root_fd,
+                         const struct contents_python *python)
+{
+    char version[32];
+
+    version_in(root_fd, python, version, sizeof(version));
     contents_put(lines, "language", "python", version);
 }
 
@@ -171,7 +207,7 @@ int contents_print(int root_fd, FILE *out, struct err *err)
     }
     contents_find_python(root_fd, &python);
     if (python.minor > 0) {
-        put_language(&lines, &python);
+        put_language(&lines, root_fd, &python);
         contents_put_python(&lines, root_fd, &python);
     }
     if (python.minor > 0)

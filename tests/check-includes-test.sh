@@ -18,6 +18,7 @@ forbidden=(
     'bench "api/client/skillvm.h"'
     'api/json "api/skill/skill.h"' 'api/json <cjson/cJSON.h>'
     'api/skill "api/daemon/routes/daemon.h"' 'api/skill "api/tools/parser.h"' 'api/skill <sqlite3.h>'
+    'api/wheels "api/daemon/store/store.h"' 'api/wheels <cjson/cJSON.h>'
     'api/tools "api/daemon/terms/limits.h"' 'api/tools <yaml.h>'
     'api/daemon/terms "api/daemon/config/config.h"' 'api/daemon/terms <sqlite3.h>'
     'api/daemon/config "api/daemon/registry/registry.h"' 'api/daemon/config <yaml.h>'

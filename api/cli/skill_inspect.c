@@ -7,6 +7,7 @@
 #include "api/client/skillvm.h"
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
+#include "api/wheels/layer.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 
@@ -37,8 +38,54 @@ static void choose(const struct skill *skill, const struct skill_archive *archiv
     image_choose(needs, images, IMAGE_SET_ALL, entry.lang, ret);
 }
 
-int skill_needs(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
-                struct needs *ret, struct err *err)
+static int spool_grow(void *ctx, uint64_t bytes, struct err *err)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)err;
+    return 0;
+}
+
+static int temporary(void *ctx)
+{
+    int fd = memfd_create("wheel", MFD_CLOEXEC);
+
+    (void)ctx;
+    return fd < 0 ? -errno : fd;
+}
+
+/* The packages of its own wheels, whose content is then the skill's own too. */
+static int choose_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                           const struct image_manifest *image, struct needs *needs,
+                           struct wheels_layer *ret, struct err *err)
+{
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    _cleanup_fd_ int unpacked = temporary(NULL), layer = temporary(NULL);
+    const struct archive_spool spool = {unpacked, spool_grow, NULL};
+    const struct wheels wheels = {.tar_fd = tar_fd,
+                                  .archive = archive,
+                                  .skill = skill,
+                                  .image = image,
+                                  .wheelhouse = "",
+                                  .limits = &wheels_limits_default,
+                                  .spool = &spool,
+                                  .temporary = temporary,
+                                  .layer_fd = layer};
+    int r = unpacked < 0 || layer < 0
+                ? err_set_errno(err, errno, "cannot make an anonymous file")
+                : wheels_prepare(&wheels, ret, &skill->warnings, err);
+
+    if (r < 0 || !ret->digest[0])
+        return r;
+    r = layer_look(layer, &brought, err);
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought);
+    return 0;
+}
+
+int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                struct needs *ret, struct wheels_layer *ret_packages, struct err *err)
 {
     _cleanup_image_list_ struct image_list images = {.n = 0};
     struct image_choice choice = {0};
@@ -55,7 +102,8 @@ int skill_needs(int tar_fd, const struct skill_archive *archive, const struct sk
         return r;
     choose(skill, archive, &images, ret, &choice);
     needs_look(ret, &images, IMAGE_SET_ALL, &choice);
-    return 0;
+    return choose_packages(tar_fd, archive, skill, &images.list[choice.place].manifest, ret,
+                           ret_packages, err);
 }
 
 /* One row for each thing of a list. */
@@ -86,6 +134,22 @@ static void add_rows(struct table *table, const cJSON *json, const char *list, c
     }
 }
 
+/* What it gets for what it requires. */
+static void add_packages(struct table *table, const cJSON *json)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, verbs_member(json, "packages")) {
+        const char *file = verbs_text(item, "file");
+        char name[320];
+
+        (void)snprintf(name, sizeof(name), "%s %s", verbs_text(item, "name"),
+                       verbs_text(item, "version"));
+        table_add(table, (const char *const[]){"resolved", name, verbs_text(item, "from"),
+                                               file ? file : ""});
+    }
+}
+
 static void print_inspection(const cJSON *json)
 {
     static const struct {
@@ -103,6 +167,7 @@ static void print_inspection(const cJSON *json)
 
     show_field("image", 6, verbs_text(json, "image"));
     show_field("why", 6, verbs_text(json, "image_reason"));
+    add_packages(&table, json);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         add_rows(&table, json, lists[i].list, lists[i].what, lists[i].key);
     (void)table_end(&table, 0);
@@ -124,6 +189,7 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
 {
     __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
     __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_wheels_layer_ struct wheels_layer packages = {.bytes = 0};
     _cleanup_needs_ struct needs needs = {0};
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     struct json_writer w = json_writer_init(INSPECTION_MAX);
@@ -133,12 +199,13 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
 
     if (r < 0)
         return r;
-    r = skill_needs(tar, &archive, &skill, &needs, err);
+    r = skill_needs(tar, &archive, &skill, &needs, &packages, err);
     if (r < 0)
         return r;
     json_write_open(&w, NULL, '{');
     json_write_string(&w, "name", skill.name);
     json_write_string(&w, "version", skill.version);
+    wheels_write_packages(packages.packages, &w);
     needs_write(&needs, &w);
     json_write_close(&w, '}');
     if (json_writer_end(&w, &text) < 0 || !buf_cstr(&text))

@@ -72,13 +72,14 @@ static int load(const char *path, struct skill_archive *ret_archive, struct skil
                 struct err *err)
 {
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
+    _cleanup_wheels_layer_ struct wheels_layer packages = {.bytes = 0};
     _cleanup_needs_ struct needs needs = {0};
     int r = tar < 0 ? err_set_errno(err, errno, "cannot make an anonymous file")
                     : skill_load(path, tar, ret_archive, ret_skill, err);
 
     if (r < 0)
         return r;
-    r = skill_needs(tar, ret_archive, ret_skill, &needs, err);
+    r = skill_needs(tar, ret_archive, ret_skill, &needs, &packages, err);
     if (r < 0)
         return r;
     return needs_warn(&needs, &ret_skill->warnings) < 0 ? err_no_memory(err) : 0;

@@ -6,6 +6,7 @@
 #include "api/cli/verbs.h"
 #include "api/skill/archive.h"
 #include "api/skill/needs.h"
+#include "api/wheels/wheels.h"
 
 int skill_push(const struct cli *cli, const struct options *options);
 int skill_list(const struct cli *cli, const struct options *options);
@@ -27,10 +28,11 @@ int skill_print_paths(const struct options *options, char *const *paths, int n);
 int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
                struct skill *ret_skill, struct err *err);
 /*
- * What a skill needs, looked for in the image that it would run in of this installation. 0 with
- * *ret the caller's to finish, or -errno with err.
+ * What a skill needs, looked for in the image that it would run in of this installation, and
+ * the packages that it gets of its own wheels; skill gets the warnings of these. 0 with both
+ * the caller's to finish, or -errno with err.
  */
-int skill_needs(int tar_fd, const struct skill_archive *archive, const struct skill *skill,
-                struct needs *ret, struct err *err);
+int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                struct needs *ret, struct wheels_layer *ret_packages, struct err *err);
 
 #endif

@@ -336,6 +336,11 @@ int serve_run(const struct serve *serve, struct err *err)
     d.archive_limits.archive_bytes = config->archive_bytes;
     d.archive_limits.expanded_bytes = config->archive_bytes;
     d.archive_limits.entries = (uint32_t)config->archive_entries;
+    d.packages_limits = archive_limits_default;
+    d.packages_limits.archive_bytes = config->packages_bytes;
+    d.packages_limits.expanded_bytes = config->packages_bytes;
+    d.packages_limits.entries = (uint32_t)config->packages_entries;
+    d.wheelhouse = config->wheelhouse;
     r = serve_from(&d, serve, &places, &folder, err);
     engine_destroy(d.engine);
     retention_destroy(d.retention);

@@ -25,7 +25,7 @@ struct archive_limits {
     uint32_t ratio;          /* expanded : archive, from 1 MiB expanded on */
 };
 
-/* 50 MiB, 50 MiB, 500 entries, 100:1. */
+/* 100 MiB, 100 MiB, 20,000 entries, 100:1. */
 extern const struct archive_limits archive_limits_default;
 
 enum archive_entry_type {
@@ -104,6 +104,8 @@ int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *r
 
 /* Adds a copy of *entry to the end of the list. 0 or -ENOMEM. */
 int skill_archive_add(struct skill_archive *archive, const struct archive_entry_info *entry);
+/* Frees what an entry owns, for who takes it out of the list. */
+void skill_archive_entry_finish(struct archive_entry_info *entry);
 /* The entry with this path, borrowed, or NULL. */
 const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,
                                                     const char *path);

@@ -35,7 +35,7 @@ static int on_end(void *user)
 }
 
 /* Headers and the file go through the reader block by block. */
-static int read_blocks(int tar_fd, struct tar_reader *reader, const struct content_walk *walk,
+static int read_blocks(int tar_fd, struct tar_reader *reader, struct content_walk *walk,
                        struct err *err)
 {
     uint8_t window[16 * 1024];
@@ -55,6 +55,7 @@ static int read_blocks(int tar_fd, struct tar_reader *reader, const struct conte
             from = at;
             have = (size_t)n;
         }
+        walk->at = at + TAR_BLOCK;
         r = tar_reader_push(reader, window + (at - from), TAR_BLOCK, err);
         if (r < 0)
             return r;

@@ -26,6 +26,7 @@ struct content_walk {
     void *user;
     bool inside; /* begin with false */
     bool found;  /* the whole content is there (of one at least) */
+    uint64_t at; /* where the content begins of what each is told of */
 };
 
 /*

@@ -19,7 +19,8 @@ size_t image_name_length(const char *text)
 
 static int take_language(struct image_manifest *manifest, const char *text)
 {
-    return sscanf(text, "python 3.%u", &manifest->python_minor) == 1 ||
+    return sscanf(text, "python 3.%u.%u", &manifest->python_minor, &manifest->python_micro) >=
+                       1 ||
                    sscanf(text, "node %15s", manifest->node) == 1
                ? 0
                : -EINVAL;

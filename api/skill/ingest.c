@@ -28,16 +28,6 @@ int ingest_add(struct ingest *in, const struct archive_entry_info *entry, struct
     return skill_archive_add(&in->archive, entry);
 }
 
-void ingest_remove(struct ingest *in, size_t i)
-{
-    struct archive_entry_info *entry = &in->archive.entries[i];
-
-    free(entry->path);
-    free(entry->target);
-    in->archive.n_entries--;
-    memmove(entry, entry + 1, (in->archive.n_entries - i) * sizeof(*entry));
-}
-
 int ingest_grow(const struct ingest *in, uint64_t bytes, struct err *err)
 {
     return in->spool ? in->spool->grow(in->spool->ctx, bytes, err) : 0;
@@ -91,6 +81,17 @@ static int keep(struct ingest *in, const char *data, size_t len, struct err *err
         return result;
     result = fd_pwrite_full(in->spool_fd, data, len, at);
     return result < 0 ? err_set_errno(err, -result, "cannot spool the archive") : 0;
+}
+
+int ingest_add_file(struct ingest *in, const struct archive_entry_info *entry, const void *data,
+                    struct err *err)
+{
+    struct archive_entry_info placed = *entry;
+    int result;
+
+    placed.offset = in->archive.expanded_bytes;
+    result = keep(in, data, (size_t)entry->size, err);
+    return result < 0 ? result : ingest_add(in, &placed, err);
 }
 
 static int read_content(struct ingest *in, struct archive *a, const struct source *source,
@@ -205,6 +206,7 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
             continue;
         if (status < ARCHIVE_WARN)
             return explain(a, source, "the archive is damaged", err);
+        source_count_entry(source);
         if (++seen > in->limits->entries)
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);
@@ -259,8 +261,8 @@ static int check_zip_names(int fd, uint64_t size, struct err *err)
     return result;
 }
 
-static int read_all(struct ingest *in, int in_fd, struct archive *a, struct source *source,
-                    struct err *err)
+static int read_all(struct ingest *in, int in_fd, uint64_t size, struct archive *a,
+                    struct source *source, struct err *err)
 {
     int result;
 
@@ -278,24 +280,24 @@ static int read_all(struct ingest *in, int in_fd, struct archive *a, struct sour
     result = read_entries(in, a, source, err);
     if (result < 0 || (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_ZIP)
         return result;
-    return check_zip_names(in_fd, in->archive_bytes, err);
+    return check_zip_names(in_fd, size, err);
 }
 
-static int read_archive(struct ingest *in, int in_fd, const struct archive_limits *limits,
-                        struct err *err)
+static int read_archive(struct ingest *in, int in_fd, uint64_t size, struct err *err)
 {
     _cleanup_(source_destroy) struct source *source = NULL;
     _cleanup_(archive_read_free) struct archive *a = NULL;
     int result;
 
-    in->spool_fd = in->spool ? in->spool->fd : memfd_create("skill-spool", MFD_CLOEXEC);
+    if (in->spool_fd < 0)
+        in->spool_fd = in->spool ? in->spool->fd : memfd_create("skill-spool", MFD_CLOEXEC);
     if (in->spool_fd < 0)
         return err_set_errno(err, errno, "cannot make a spool file");
-    result = source_create(in_fd, in->archive_bytes, limits, &source, err);
+    result = source_create(in_fd, size, in->limits, &source, err);
     if (result < 0)
         return result;
     a = archive_read_new();
-    return a ? read_all(in, in_fd, a, source, err) : -ENOMEM;
+    return a ? read_all(in, in_fd, size, a, source, err) : -ENOMEM;
 }
 
 void ingest_close_spool(struct ingest *in)
@@ -304,26 +306,33 @@ void ingest_close_spool(struct ingest *in)
         fd_close(&in->spool_fd);
 }
 
-int ingest_read(int in_fd, const struct archive_limits *limits,
-                const struct archive_spool *spool, struct ingest *ret, struct err *err)
+int ingest_read_more(struct ingest *in, int in_fd, struct err *err)
 {
-    struct ingest in = {.limits = limits, .spool = spool, .spool_fd = -1};
     struct stat st;
 
     if (fstat(in_fd, &st) < 0)
         return err_set_errno(err, errno, "cannot read the archive");
     if (st.st_size == 0)
         return err_set(err, EINVAL, "the archive is empty");
-    in.archive_bytes = (uint64_t)st.st_size;
-    if (in.archive_bytes > limits->archive_bytes)
+    in->archive_bytes += (uint64_t)st.st_size;
+    if (in->archive_bytes > in->limits->archive_bytes)
         return err_set(err, EFBIG, "the archive is over %llu bytes",
-                       (unsigned long long)limits->archive_bytes);
+                       (unsigned long long)in->limits->archive_bytes);
 
     /* Names are UTF-8 whatever locale the process has: libarchive converts by the thread's. */
     locale_t before = uselocale(names_locale());
-    int result = read_archive(&in, in_fd, limits, err);
+    int result = read_archive(in, in_fd, (uint64_t)st.st_size, err);
 
     uselocale(before);
+    return result;
+}
+
+int ingest_read(int in_fd, const struct archive_limits *limits,
+                const struct archive_spool *spool, struct ingest *ret, struct err *err)
+{
+    struct ingest in = {.limits = limits, .spool = spool, .spool_fd = -1};
+    int result = ingest_read_more(&in, in_fd, err);
+
     if (result < 0) {
         skill_archive_finish(&in.archive);
         ingest_close_spool(&in);

@@ -3,8 +3,8 @@
 #include "api/skill/archive.h"
 
 const struct archive_limits archive_limits_default = {
-    .archive_bytes = 50u << 20,
-    .expanded_bytes = 50u << 20,
-    .entries = 500,
+    .archive_bytes = 100u << 20,
+    .expanded_bytes = 100u << 20,
+    .entries = 20000,
     .ratio = 100,
 };

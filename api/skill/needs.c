@@ -562,6 +562,27 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
     return result;
 }
 
+static bool is_brought(const struct needs_item *item, const struct image_manifest *brought)
+{
+    if (item->kind == NEEDS_MODULE)
+        return image_manifest_has(&brought->modules, item->name);
+    if (item->kind == NEEDS_PROGRAM)
+        return image_manifest_has(&brought->programs, item->name);
+    return item->kind == NEEDS_PACKAGE && image_manifest_package(brought, item->name);
+}
+
+void needs_bring(struct needs *needs, const struct image_manifest *brought)
+{
+    for (size_t i = 0; i < needs->len; i++) {
+        struct needs_item *item = &needs->items[i];
+
+        if (item->from == NEEDS_STANDARD || !is_brought(item, brought))
+            continue;
+        item->own = true;
+        item->from = NEEDS_OWN;
+    }
+}
+
 void needs_finish(struct needs *needs)
 {
     for (size_t i = 0; i < needs->len; i++)

@@ -94,6 +94,8 @@ void needs_finish(struct needs *needs);
  */
 void needs_look(struct needs *needs, const struct image_list *images, image_set_t allowed,
                 const struct image_choice *choice);
+/* What packages that a skill brings have, as a list of what is in them, is its own. */
+void needs_bring(struct needs *needs, const struct image_manifest *brought);
 /* Adds a sentence for each thing that is missing, with file, line and remedy. 0 or -ENOMEM. */
 int needs_warn(const struct needs *needs, struct skill_strings *warnings);
 /* The members of what `skillvm skill inspect -o json` shows, into an open object. */

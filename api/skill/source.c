@@ -21,6 +21,7 @@ struct source {
     const struct archive_limits *limits; /* borrowed */
     struct archive *unpacker;            /* NULL: the file is not compressed */
     uint64_t unpacked;
+    uint64_t entries;   /* so far */
     struct err failure; /* of the unpacker */
     char chunk[CHUNK];
 };
@@ -59,7 +60,8 @@ static int explain_unpacker(const struct source *source, struct err *err)
 static la_ssize_t unpacked_read(struct archive *a, void *data, const void **ret_chunk)
 {
     struct source *source = data;
-    uint64_t overhead = (uint64_t)TAR_BYTES_PER_ENTRY * (source->limits->entries + 1);
+    /* What a reader has before it tells of an entry is a chunk at most. */
+    uint64_t overhead = TAR_BYTES_PER_ENTRY * (source->entries + 1) + sizeof(source->chunk);
     la_ssize_t n;
 
     do
@@ -168,6 +170,11 @@ bool source_is_zip(const struct source *source)
 bool source_is_packed(const struct source *source)
 {
     return source->unpacker != NULL;
+}
+
+void source_count_entry(struct source *source)
+{
+    source->entries++;
 }
 
 int source_failure(const struct source *source, struct err *err)

@@ -26,6 +26,8 @@ int source_open(struct source *source, struct archive *reader);
 bool source_is_zip(const struct source *source);
 /* True when it unpacks: it can then be read from its start to its end only. */
 bool source_is_packed(const struct source *source);
+/* Tells of an entry that was found: its headers are no content. */
+void source_count_entry(struct source *source);
 /* Why the source gave the reader an error: -errno with err, or 0 when it did not. */
 int source_failure(const struct source *source, struct err *err);
 /*

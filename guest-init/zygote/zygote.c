@@ -119,6 +119,9 @@ struct message {
 };
 
 static int control = -1;
+/* What the image links its first folder of packages to: the skill's own. */
+#define PACKAGES "/sandbox/packages"
+
 static PyObject *preloaded;   /* set of the names of top level modules */
 static PyObject *import_all;  /* imports a list of names; the set that is then preloaded */
 static PyObject *random_seed; /* random.Random.seed of the module's generator */
@@ -289,6 +292,25 @@ static int is_shadowed(const char *directory)
     return answer;
 }
 
+/* True for packages that have a say in the interpreter's own start. */
+static int shape_start(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    const struct dirent *entry;
+    int answer = 0;
+
+    while (dir && !answer && (entry = readdir(dir))) {
+        size_t len = strlen(entry->d_name);
+
+        answer = (len > 4 && strcmp(entry->d_name + len - 4, ".pth") == 0) ||
+                 strncmp(entry->d_name, "sitecustomize", 13) == 0 ||
+                 strncmp(entry->d_name, "usercustomize", 13) == 0;
+    }
+    if (dir)
+        (void)closedir(dir);
+    return answer;
+}
+
 /* True for a script that would see that modules are already there. */
 static int needs_plain_start(const struct message *m)
 {
@@ -297,6 +319,8 @@ static int needs_plain_start(const struct message *m)
     char *slash;
 
     if (stat(m->target, &st) == 0 && S_ISDIR(st.st_mode))
+        return 1;
+    if (shape_start(PACKAGES) || is_shadowed(PACKAGES))
         return 1;
     if (strcmp(m->kind, "module") == 0)
         return is_shadowed(".");

@@ -76,7 +76,8 @@ static void inspection_tells_where_things_are_from(void **state)
 {
     expect(push(*state, "seen", "import json, yaml, gone\n"), 201, "gone");
     expect(harness_get(*state, "/v1/skills/seen/latest/inspect"), 200,
-           "{\"name\":\"seen\",\"version\":\"1\",\"image\":\"python\",\"image_reason\":\"the "
+           "{\"name\":\"seen\",\"version\":\"1\",\"packages\":[],\"image\":\"python\",\"image_"
+           "reason\":\"the "
            "only one to choose from\",\"image_known\":true,\"imports\":["
            "{\"module\":\"json\",\"from\":\"standard library\",\"file\":\"main.py\",\"line\":1,"
            "\"guarded\":false},"

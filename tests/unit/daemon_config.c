@@ -124,7 +124,9 @@ static void refuses_what_is_not_allowed(void **state)
         {"limits:\n  max_runing: 2\n", "f:2: unknown key limits.max_runing; there are "
                                        "max_running, max_queued, connections"},
         {"dta: /x\n",
-         "f:1: unknown key dta; there are socket, listen, data, share, images, vmm, limits, "
+         "f:1: unknown key dta; there are socket, listen, data, share, images, vmm, "
+         "wheelhouse, "
+         "limits, "
          "machines, snapshots, network, retention, watermarks, stop_timeout, grace, log"},
         {"limits.max_running: 2\n", "f:1: unknown key limits.max_running"},
         {"data: /x\n\ndata: /y\n", "f:3: a second time: data"},

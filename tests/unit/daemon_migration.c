@@ -140,6 +140,8 @@ static void takes_the_first_release_over(void **state)
     assert_string_equal(skill.version, "0.0.0");
     assert_false(skill.is_floating);
     assert_int_equal(skill.bytes, 100);
+    assert_null(skill.packages_digest);
+    assert_null(skill.packages);
     registry_skill_finish(&skill);
     assert_int_equal(registry_tenant_get(registry, TENANT_DEFAULT, &tenant, NULL), 0);
     assert_string_equal(tenant.limits.images, "");

@@ -20,19 +20,21 @@ static void expect_text(const struct result *result, const char *text)
 static void of_an_execution_that_waits(void **state)
 {
     const struct result result = {
-        .execution_id = ID, .status = RESULT_ACCEPTED, .skill = {"x", "1", ""}};
+        .execution_id = ID, .status = RESULT_ACCEPTED, .skill = {"x", "1", "", NULL}};
 
     (void)state;
-    expect_text(&result, "{\"execution_id\":\"" ID "\",\"status\":\"accepted\",\"output\":null,"
-                         "\"files_url\":null,\"files_list\":[],\"logs\":\"\",\"duration_ms\":0,"
-                         "\"error\":null,\"exit_code\":null,\"signal\":null,\"stdout\":\"\","
-                         "\"stderr\":\"\",\"truncated\":false,\"usage\":{\"cpu_ms\":0.000,"
-                         "\"peak_memory_bytes\":0,\"host_cpu_ms\":0.000},\"phases_ms\":{"
-                         "\"queue\":0.000,\"take\":0.000,\"inject\":0.000,\"run\":0.000,"
-                         "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
-                         "\"digest\":null},\"session\":null,\"snapshot\":null,\"image\":null,"
-                         "\"image_reason\":null,\"profile\":null,"
-                         "\"machine\":null,\"warm\":false,\"network\":[],\"warnings\":[]}\n");
+    expect_text(
+        &result,
+        "{\"execution_id\":\"" ID "\",\"status\":\"accepted\",\"output\":null,"
+        "\"files_url\":null,\"files_list\":[],\"logs\":\"\",\"duration_ms\":0,"
+        "\"error\":null,\"exit_code\":null,\"signal\":null,\"stdout\":\"\","
+        "\"stderr\":\"\",\"truncated\":false,\"usage\":{\"cpu_ms\":0.000,"
+        "\"peak_memory_bytes\":0,\"host_cpu_ms\":0.000},\"phases_ms\":{"
+        "\"queue\":0.000,\"take\":0.000,\"inject\":0.000,\"run\":0.000,"
+        "\"collect\":0.000},\"skill\":{\"name\":\"x\",\"version\":\"1\","
+        "\"digest\":null},\"packages\":[],\"session\":null,\"snapshot\":null,\"image\":null,"
+        "\"image_reason\":null,\"profile\":null,"
+        "\"machine\":null,\"warm\":false,\"network\":[],\"warnings\":[]}\n");
 }
 
 /* Both streams with bytes that are no UTF-8, and claims larger than what the host saw. */
@@ -49,7 +51,7 @@ static void of_one_that_has_ended(void **state)
         .execution_id = ID,
         .status = RESULT_FAILED,
         .error = "killed by signal 9 (SIGKILL)",
-        .skill = {"x", "1", "abc"},
+        .skill = {"x", "1", "abc", "[{\"name\":\"p\"}]"},
         .session = {"s", false, 7, 2, "killed"},
         .snapshot = "key",
         .image = "data",
@@ -88,7 +90,8 @@ static void of_one_that_has_ended(void **state)
                          "\"host_cpu_ms\":1234.567},\"phases_ms\":{\"queue\":0.001,"
                          "\"take\":2.500,\"inject\":0.000,\"run\":4000.000,"
                          "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","
-                         "\"digest\":\"abc\"},\"session\":{\"id\":\"s\",\"committed\":false,"
+                         "\"digest\":\"abc\"},\"packages\":[{\"name\":\"p\"}],\"session\":{"
+                         "\"id\":\"s\",\"committed\":false,"
                          "\"bytes\":7,\"files\":2,\"reason\":\"killed\"},\"snapshot\":\"key\","
                          "\"image\":\"data\",\"image_reason\":\"why\",\"profile\":\"\","
                          "\"machine\":\"fresh\",\"warm\":true,\"network\":[],\"warnings\":["
@@ -108,7 +111,7 @@ static void standard_output_may_be_the_output(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct execution *e = execution_create("default", NULL);
         const struct result result = {.execution_id = ID,
-                                      .skill = {"x", "1", ""},
+                                      .skill = {"x", "1", "", NULL},
                                       .exited = true,
                                       .exit = {.code = 3, .user_us = 7, .system_us = 8},
                                       .host_cpu_us = 16,

@@ -103,7 +103,8 @@ static void note_field(struct fake *f, uint16_t tag, const uint8_t *data, uint32
 
     buf_printf(&f->run_text, "%s\"%u.%zu\":", f->run_text.len ? "," : "", tag, f->run_text.len);
     f->has_session |= tag == PROTO_F_SESSION_BYTES;
-    if (tag == PROTO_F_MODE || (tag >= PROTO_F_TIMEOUT_MS && tag <= PROTO_F_OUTPUT_BYTES) ||
+    if (tag == PROTO_F_MODE || tag == PROTO_F_PACKAGES ||
+        (tag >= PROTO_F_TIMEOUT_MS && tag <= PROTO_F_OUTPUT_BYTES) ||
         (tag >= PROTO_F_SESSION_FILES && tag <= PROTO_F_SESSION_BYTES)) {
         for (uint32_t i = 0; i < len; i++)
             number |= (uint64_t)data[i] << (8 * i);
@@ -152,6 +153,9 @@ void fake_take_injection(struct fake *f)
             break;
         case PROTO_RUN:
             take_run(f, data, len);
+            break;
+        case PROTO_PACKAGES:
+            f->packages_bytes += len;
             break;
         case PROTO_SKILL:
             f->skill_bytes += len;
@@ -221,8 +225,11 @@ static void behave_echo(struct fake *f)
 {
     struct buf out = buf_init(1u << 24);
 
-    buf_printf(&out, "{\"run\": {%s},\n \"skill_bytes\": %llu, \"skill_crc\": %u, ",
-               buf_cstr(&f->run_text), (unsigned long long)f->skill_bytes, f->skill_crc);
+    buf_printf(&out,
+               "{\"run\": {%s},\n \"skill_bytes\": %llu, \"packages_bytes\": %llu, "
+               "\"skill_crc\": %u, ",
+               buf_cstr(&f->run_text), (unsigned long long)f->skill_bytes,
+               (unsigned long long)f->packages_bytes, f->skill_crc);
     buf_printf(&out, "\"files_in\": ");
     if (fake_files_in_list(f->files_in.data, f->files_in.len, &out) < 0)
         fake_die("FILES_IN");

@@ -24,6 +24,7 @@ struct fake {
     int old_fd;         /* the stream of the run before, kept to say more on it, or -1 */
     struct buf skill;   /* its tar, then */
     uint64_t skill_bytes;
+    uint64_t packages_bytes;
     uint32_t skill_crc;
     struct buf input;
     struct buf files_in; /* the tar stream */

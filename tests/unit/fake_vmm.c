@@ -75,6 +75,7 @@ static void forget(struct fake *f)
     f->behaviour[0] = f->payload[0] = '\0';
     f->is_probe = false;
     f->skill_bytes = 0;
+    f->packages_bytes = 0;
     f->skill_crc = 0;
 }
 

@@ -30,6 +30,7 @@ struct host {
     struct tree session;     /* what is sent as the session, */
     struct tree got_session; /* and what comes back */
     bool has_session;
+    bool has_packages;       /* the skill's tree is sent as them first */
     unsigned session_frames; /* that are not empty */
     int conn;
     pid_t guest;
@@ -178,6 +179,12 @@ static inline int sink_to_skill(void *context, const void *data, size_t len)
     return 0;
 }
 
+static inline int sink_to_packages(void *context, const void *data, size_t len)
+{
+    send_frame(context, PROTO_PACKAGES, data, len);
+    return 0;
+}
+
 static inline int sink_to_session(void *context, const void *data, size_t len)
 {
     send_frame(context, PROTO_SESSION_IN, data, len);
@@ -207,6 +214,10 @@ static inline void send_all(struct host *h, const char *input)
     send_frame(h, PROTO_WAKE, wake, sizeof(wake));
     assert_int_equal(frame_writer_send(&h->writer, PROTO_RUN, h->fields.data, h->fields.len),
                      0);
+    if (h->has_packages) {
+        assert_int_equal(tar_list_stream(&list, sink_to_packages, h), 0);
+        send_frame(h, PROTO_PACKAGES, NULL, 0);
+    }
     assert_int_equal(tar_list_stream(&list, sink_to_skill, h), 0);
     send_frame(h, PROTO_SKILL, NULL, 0);
     send_frame(h, PROTO_INPUT, input, strlen(input));

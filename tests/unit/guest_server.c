@@ -38,6 +38,28 @@ static void run_python(struct host *h, const char *source, const char *input)
     receive_all(h);
 }
 
+static void test_packages_have_a_place_of_their_own(void **state)
+{
+    struct host *h = *state;
+    const uint8_t yes = 1;
+
+    tree_write(&h->skill, "one.py", "text\n");
+    field(h, PROTO_F_PACKAGES, &yes, 1);
+    h->has_packages = true;
+    run_bash(h, "cd \"$(dirname \"$0\")/..\"; cat packages/one.py; ls packages");
+    assert_string_equal(buf_cstr(&h->out), "text\nmain.sh\none.py\n");
+}
+
+/* What RUN did not say is no packages. */
+static void test_packages_come_only_when_they_are_announced(void **state)
+{
+    struct host *h = *state;
+
+    h->has_packages = true;
+    run_bash(h, "exit 0");
+    assert_non_null(strstr(h->fail, "frame 0x18 where 0x03 was due"));
+}
+
 static void test_python_by_zygote(void **state)
 {
     struct host *h = *state;
@@ -333,6 +355,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(test_bash),
+        SERVER_TEST(test_packages_have_a_place_of_their_own),
+        SERVER_TEST(test_packages_come_only_when_they_are_announced),
         SERVER_TEST(test_python_by_zygote),
         SERVER_TEST(test_python_plain),
         SERVER_TEST(test_timeout_keeps_partial_output),

@@ -72,11 +72,14 @@ struct config {
     char *share_path;
     char *images_path;
     char *vmm_path;
+    char *wheelhouse;
     uint64_t max_running;
     uint64_t max_queued;
     uint64_t max_connections;
     uint64_t archive_bytes;
     uint64_t archive_entries;
+    uint64_t packages_bytes;
+    uint64_t packages_entries;
     struct config_machines machines;
     struct config_snapshots snapshots;
     struct config_network network;

@@ -79,6 +79,7 @@ void execution_unref(struct execution *e)
     free(e->skill_name);
     free(e->skill_version);
     free(e->skill_digest);
+    free(e->packages);
     free(e->idempotency_key);
     free(e->session);
     free(e->request_digest);

@@ -46,6 +46,7 @@ struct execution {
     char *skill_name;
     char *skill_version;
     char *skill_digest;
+    char *packages;        /* that it gets, as wheels.h writes them; NULL: none */
     char *idempotency_key; /* NULL: none */
     char *session;         /* its id; NULL: none */
     char *request_digest;  /* with a key: of everything the request says */

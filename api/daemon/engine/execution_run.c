@@ -359,7 +359,8 @@ static void fill_result(struct execution_run *run)
 
     result->execution_id = e->id;
     result->error = result->status == RESULT_SUCCESS ? NULL : run->error;
-    result->skill = (struct result_skill){e->skill_name, e->skill_version, e->skill_digest};
+    result->skill =
+        (struct result_skill){e->skill_name, e->skill_version, e->skill_digest, e->packages};
     if (e->image.why[0]) {
         result->image = run->env->images->list[e->image.place].name;
         result->image_reason = e->image.why;

@@ -6,6 +6,7 @@
 #include "api/daemon/registry/registry_usage.h"
 #include "api/skill/sha256.h"
 #include "api/tools/parser.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
@@ -158,13 +159,19 @@ static void charge(const struct prober *p, const struct inquiry *inquiry, uint64
 static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cpu_us,
                struct buf *ret, struct err *err)
 {
-    const struct tool_script script = {.digest = inquiry->digest,
-                                       .path = inquiry->path,
-                                       .mode = inquiry->mode,
-                                       .image = inquiry->image};
+    _cleanup_free_ char *packages = NULL;
+    struct tool_script script = {.digest = inquiry->digest,
+                                 .path = inquiry->path,
+                                 .mode = inquiry->mode,
+                                 .image = inquiry->image};
     struct tenant_limits limits;
     int r = quota_check_turn(p->config.registry, inquiry->tenant, &limits, err);
 
+    if (r < 0)
+        return r;
+    r = registry_skill_packages(p->config.registry, inquiry->tenant, inquiry->digest, &packages,
+                                err);
+    script.packages = packages;
     return r < 0 ? r
                  : tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd,
                                   ret_cpu_us, ret, err);

@@ -16,7 +16,7 @@ static int end_lost(struct registry *registry, const struct registry_execution *
         .execution_id = row->id,
         .status = RESULT_FAILED,
         .error = "the daemon stopped while this execution ran",
-        .skill = {row->skill_name, row->skill_version, row->skill_digest},
+        .skill = {row->skill_name, row->skill_version, row->skill_digest, NULL},
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
     };
     struct registry_ending ending;

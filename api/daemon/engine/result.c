@@ -175,6 +175,11 @@ void result_write_skill(struct json_writer *w, const struct result_skill *skill)
     json_write_close(w, '}');
 }
 
+static void write_packages(struct json_writer *w, const char *packages)
+{
+    json_write_value(w, "packages", (struct json_slice){packages, strlen(packages)});
+}
+
 static void write_session(struct json_writer *w, const struct result_session *session)
 {
     if (!session->id) {
@@ -233,6 +238,7 @@ int result_write(const struct result *result, struct buf *ret)
     write_usage(&w, result);
     write_phases(&w, result);
     result_write_skill(&w, &result->skill);
+    write_packages(&w, result->skill.packages ? result->skill.packages : "[]");
     write_session(&w, &result->session);
     json_write_string(&w, "snapshot", result->snapshot);
     json_write_string(&w, "image", result->image);

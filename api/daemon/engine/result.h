@@ -51,6 +51,7 @@ struct result_skill {
     const char *name;
     const char *version;
     const char *digest;
+    const char *packages; /* JSON; NULL: none */
 };
 
 /* What became of its session. Borrowed; id NULL: it had none. */

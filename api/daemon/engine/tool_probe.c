@@ -87,6 +87,21 @@ static int write_tar(int skill_fd, int tar_fd, uint64_t *ret_bytes)
     return 0;
 }
 
+static int open_packages(const struct tool_probe_env *env, const char *digest,
+                         struct job_bytes *ret, struct err *err)
+{
+    struct stat st;
+    int fd = store_get(env->store, digest, err);
+
+    if (fd < 0)
+        return fd;
+    ret->fd = fd;
+    if (fstat(ret->fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read the skill's packages");
+    ret->len = (uint64_t)st.st_size;
+    return 0;
+}
+
 /* Makes the job, with the tar that it reads. */
 static int prepare(const struct tool_probe_env *env, const struct tool_script *script,
                    struct job *job, struct err *err)
@@ -110,6 +125,11 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
     r = write_tar(skill, job->skill.fd, &job->skill.len);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the skill");
+    if (script->packages) {
+        r = open_packages(env, script->packages, &job->packages, err);
+        if (r < 0)
+            return r;
+    }
     r = job_encode(job, &orders);
     return r < 0 ? err_set_errno(err, -r, "cannot prepare the look at a script") : 0;
 }

@@ -25,8 +25,9 @@ struct tool_probe_env {
 };
 
 struct tool_script {
-    const char *digest; /* of the skill */
-    const char *path;   /* of the script in it */
+    const char *digest;   /* of the skill */
+    const char *packages; /* the digest of its packages; NULL: none */
+    const char *path;     /* of the script in it */
     enum proto_mode mode;
     const char *image; /* "": the usual one */
 };

@@ -29,6 +29,7 @@ enum send_step {
     SEND_WAKE,
     SEND_RUN,
     SEND_RUN_BODY,
+    SEND_PACKAGES,
     SEND_SKILL,
     SEND_INPUT,
     SEND_FILES_IN,
@@ -74,7 +75,8 @@ static const struct job_bytes *input_of(const struct job *job)
 /* How long the guest may take for all that it is given. */
 static uint64_t inject_ns(const struct guest *g)
 {
-    uint64_t bytes = g->job->skill.len + g->job->input.len + g->job->session.len;
+    uint64_t bytes =
+        g->job->packages.len + g->job->skill.len + g->job->input.len + g->job->session.len;
 
     for (size_t i = 0; i < g->job->files.n; i++)
         bytes += g->job->files.items[i].bytes;
@@ -148,7 +150,7 @@ static int make_wake(struct guest *g, struct err *err)
     return 0;
 }
 
-/* The next chunk of SKILL, INPUT or SESSION_IN, or the empty frame after the last. */
+/* The next chunk of PACKAGES, SKILL, INPUT or SESSION_IN, or the empty frame after the last. */
 static int make_chunk(struct guest *g, enum proto_type type, const struct job_bytes *bytes,
                       const char *what, struct err *err)
 {
@@ -193,7 +195,7 @@ static void make_run_body(struct guest *g)
     g->sent += n;
     if (n == left) {
         g->sent = 0;
-        g->step = SEND_SKILL;
+        g->step = g->job->packages.len > 0 ? SEND_PACKAGES : SEND_SKILL;
     }
 }
 
@@ -237,6 +239,8 @@ static int make_frame(struct guest *g, struct err *err)
     case SEND_RUN_BODY:
         make_run_body(g);
         return 0;
+    case SEND_PACKAGES:
+        return make_chunk(g, PROTO_PACKAGES, &g->job->packages, "skill's packages", err);
     case SEND_SKILL:
         return make_chunk(g, PROTO_SKILL, &g->job->skill, "skill", err);
     case SEND_INPUT:

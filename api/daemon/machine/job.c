@@ -17,6 +17,7 @@ static struct job_bytes no_bytes(void)
 struct job job_init(void)
 {
     return (struct job){.run = buf_init(PROTO_PAYLOAD_MAX),
+                        .packages = no_bytes(),
                         .skill = no_bytes(),
                         .input = no_bytes(),
                         .session = no_bytes()};
@@ -31,6 +32,7 @@ static void finish_bytes(struct job_bytes *bytes)
 void job_finish(struct job *job)
 {
     buf_finish(&job->run);
+    finish_bytes(&job->packages);
     finish_bytes(&job->skill);
     finish_bytes(&job->input);
     input_files_finish(&job->files);
@@ -133,5 +135,7 @@ int job_encode(struct job *job, const struct job_orders *orders)
     put_text(run, PROTO_F_SKILL_NAME, orders->skill_name);
     if (job->network.declared)
         put_number(run, PROTO_F_NETWORK, 1, 1);
+    if (job->packages.len > 0)
+        put_number(run, PROTO_F_PACKAGES, 1, 1);
     return run->error;
 }

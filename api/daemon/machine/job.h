@@ -31,9 +31,10 @@ struct job_network {
 
 /* Everything is owned. */
 struct job {
-    struct buf run;         /* the RUN payload, once job_encode has written it */
-    struct job_bytes skill; /* the canonical tar */
-    struct job_bytes input; /* JSON; without any the guest gets "{}" */
+    struct buf run;            /* the RUN payload, once job_encode has written it */
+    struct job_bytes packages; /* a tar for /sandbox/packages; empty: none */
+    struct job_bytes skill;    /* the canonical tar */
+    struct job_bytes input;    /* JSON; without any the guest gets "{}" */
     struct input_files files;
     struct job_bytes session; /* a plain tar of what it finds there; none: an empty one */
     bool has_session;
@@ -63,7 +64,8 @@ struct job job_init(void);
 void job_finish(struct job *job);
 #define _cleanup_job_ __attribute__((cleanup(job_finish)))
 
-/* Writes RUN from the orders and the job's own limits. 0, -E2BIG or -ENOMEM. */
+/* Writes RUN from the orders, the job's own limits, and whether it has packages. 0, -E2BIG or
+ * -ENOMEM. */
 int job_encode(struct job *job, const struct job_orders *orders);
 
 /* Reads len bytes of them, from an offset in them on. 0 or -errno (-EIO past the end). */

@@ -24,10 +24,12 @@ struct registry_skill {
     const char *version;
     const char *digest;
     const char *description;
-    uint64_t created_ns; /* realtime */
-    uint64_t bytes;      /* of its object; 0 where an older skillvm stored it */
-    uint64_t place;      /* among the versions of its name: a newer one has a larger one */
-    bool is_floating;    /* SKILL.md gives no version: other content may come under this one */
+    uint64_t created_ns;         /* realtime */
+    const char *packages_digest; /* of the object of its packages; NULL: none */
+    const char *packages; /* which they are, as wheels.h writes them; NULL: none were wanted */
+    uint64_t bytes;       /* of its objects; 0 where an older skillvm stored it */
+    uint64_t place;       /* among the versions of its name: a newer one has a larger one */
+    bool is_floating;     /* SKILL.md gives no version: other content may come under this one */
 };
 
 void registry_skill_finish(struct registry_skill *skill);
@@ -68,9 +70,9 @@ void registry_close(struct registry *registry);
  * Registers a skill, now; durable on return. Where its version is there with another digest,
  * *ret_previous gets that (caller frees): with replace that content is forgotten, and where it
  * is floating its version becomes "sha256:DIGEST". 0 also when it is there with the same
- * digest; -EEXIST, with err, when what is there has to stay: it has this version as its own, or
- * with replace an execution of it waits or runs; -ENOENT when there is no such tenant any more;
- * -EIO.
+ * digest, whose packages stay unless replace is given; -EEXIST, with err, when what is there
+ * has to stay: it has this version as its own, or with replace an execution of it waits or
+ * runs; -ENOENT when there is no such tenant any more; -EIO.
  */
 int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_skill *skill, bool replace, char **ret_previous,
@@ -97,6 +99,12 @@ int registry_skill_each(struct registry *registry, const char *tenant,
  */
 int registry_skill_delete(struct registry *registry, const char *tenant,
                           const struct registry_skill *skill, struct err *err);
+/*
+ * The object of a skill's packages, by the skill's digest: the caller's to free, NULL where it
+ * has none. 0 or -EIO, -ENOMEM.
+ */
+int registry_skill_packages(struct registry *registry, const char *tenant, const char *digest,
+                            char **ret, struct err *err);
 /* Says whether a skill, an execution, a file or a session of any tenant names this object. 0 or
  * -EIO. */
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,

@@ -170,4 +170,10 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "ALTER TABLE tenants ADD COLUMN images TEXT NOT NULL DEFAULT '';",
     /* Which hosts its skills may reach, as of tenant_network_clean. */
     "ALTER TABLE tenants ADD COLUMN network TEXT NOT NULL DEFAULT '';",
+
+    /* The object of what a skill's wheels hold, and which they are as JSON; NULL: none. */
+    "ALTER TABLE skills ADD COLUMN packages_digest TEXT;"
+    "ALTER TABLE skills ADD COLUMN packages TEXT;"
+    "CREATE INDEX skills_packages ON skills(packages_digest)"
+    " WHERE packages_digest IS NOT NULL;",
 };

@@ -35,6 +35,8 @@ static const char *const text[N_STATEMENTS] = {
     [UPDATE] = "UPDATE tenants SET name = ?2, is_disabled = ?3, (" LIMIT_COLUMNS ") ="
                " (" LIMIT_PLACES ") WHERE id = ?1",
     [DIGESTS] = "SELECT digest FROM skills WHERE tenant_id = ?1"
+                " UNION SELECT packages_digest FROM skills WHERE tenant_id = ?1"
+                " AND packages_digest IS NOT NULL"
                 " UNION SELECT digest FROM files WHERE tenant_id = ?1"
                 " UNION SELECT digest FROM sessions WHERE tenant_id = ?1"
                 " UNION SELECT artifact_digest FROM executions"

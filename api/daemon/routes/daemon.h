@@ -40,7 +40,9 @@ struct daemon {
     bool stopping;              /* atomic: nothing new is accepted any more */
     const char *network_policy; /* of tenants without one of their own */
     struct archive_limits archive_limits;
-    struct fair_gate *ingest_gate; /* DAEMON_INGESTS look at archives at once */
+    struct archive_limits packages_limits; /* of what a skill's wheels hold */
+    const char *wheelhouse;                /* a folder; "": none */
+    struct fair_gate *ingest_gate;         /* DAEMON_INGESTS look at archives at once */
     struct store *store;
     int tmp_fd; /* a folder for what is on its way */
 };

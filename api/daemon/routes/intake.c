@@ -9,6 +9,7 @@
 #include "api/skill/code.h"
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
+#include "api/wheels/layer.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -57,10 +58,64 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
     return 0;
 }
 
-/* Adds what the image does not have to the skill's warnings. */
-static int check_needs(struct daemon *d, struct room *room, int tar_fd, const char *image,
-                       const struct skill_archive *archive, struct skill *skill,
-                       struct image_choice *ret_choice, struct err *err)
+static int temporary(void *ctx)
+{
+    return store_temporary(ctx);
+}
+
+/* Chooses the packages, and writes what they hold to a file of its own. */
+static int choose_packages(const struct daemon *d, struct room *room, int tar_fd,
+                           const struct image_manifest *image,
+                           const struct skill_archive *archive, struct skill *skill,
+                           struct intake_packages *ret, struct err *err)
+{
+    _cleanup_fd_ int unpacked = store_temporary(d->store), layer = store_temporary(d->store);
+    const struct archive_spool spool = {unpacked, grow, room};
+    const struct wheels wheels = {.tar_fd = tar_fd,
+                                  .archive = archive,
+                                  .skill = skill,
+                                  .image = image,
+                                  .wheelhouse = d->wheelhouse,
+                                  .limits = &d->packages_limits,
+                                  .spool = &spool,
+                                  .temporary = temporary,
+                                  .ctx = d->store,
+                                  .layer_fd = layer};
+    int r = unpacked < 0 || layer < 0
+                ? err_set(err, EIO, "cannot create a temporary file")
+                : wheels_prepare(&wheels, &ret->layer, &skill->warnings, err);
+
+    if (r < 0)
+        return r;
+    if (ret->layer.digest[0])
+        ret->fd = fd_steal(&layer);
+    return 0;
+}
+
+void intake_packages_finish(struct intake_packages *packages)
+{
+    fd_close(&packages->fd);
+    wheels_layer_finish(&packages->layer);
+}
+
+/* Adds what neither the image nor its packages have to the skill's warnings. */
+static int warn_of_needs(struct needs *needs, const struct intake_packages *packages,
+                         struct skill *skill, struct err *err)
+{
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    int r = packages->fd >= 0 ? layer_look(packages->fd, &brought, err) : 0;
+
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought);
+    return needs_warn(needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
+}
+
+/* Image and packages, and what both of them do not have. */
+static int look_at(struct daemon *d, struct room *room, int tar_fd, const char *image,
+                   const struct skill_archive *archive, struct skill *skill,
+                   struct image_choice *ret_choice, struct intake_packages *ret_packages,
+                   struct err *err)
 {
     _cleanup_needs_ struct needs needs = {0};
     int r = grow(room, needs_bytes(archive), err);
@@ -74,7 +129,9 @@ static int check_needs(struct daemon *d, struct room *room, int tar_fd, const ch
                      err);
     if (r < 0)
         return r;
-    return needs_warn(&needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
+    r = choose_packages(d, room, tar_fd, &d->images.known.list[ret_choice->place].manifest,
+                        archive, skill, ret_packages, err);
+    return r < 0 ? r : warn_of_needs(&needs, ret_packages, skill, err);
 }
 
 static int load_archive(struct daemon *d, struct room *room, int fd, int tar_fd,
@@ -94,22 +151,26 @@ static int load_archive(struct daemon *d, struct room *room, int fd, int tar_fd,
 static int load_and_look(struct daemon *d, struct room *room, int fd, int tar_fd,
                          const char *image, struct skill_archive *ret_archive,
                          struct skill *ret_skill, struct image_choice *ret_choice,
-                         struct err *err)
+                         struct intake_packages *ret_packages, struct err *err)
 {
     int r = load_archive(d, room, fd, tar_fd, ret_archive, ret_skill, err);
 
     return r < 0 ? r
-                 : check_needs(d, room, tar_fd, image, ret_archive, ret_skill, ret_choice, err);
+                 : look_at(d, room, tar_fd, image, ret_archive, ret_skill, ret_choice,
+                           ret_packages, err);
 }
 
 static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
                 const char *image, struct skill_archive *ret_archive, struct skill *ret_skill,
-                struct image_choice *ret_choice, struct err *err)
+                struct image_choice *ret_choice, struct intake_packages *ret_packages,
+                struct err *err)
 {
     struct room room = {.request = request};
-    int r = load_and_look(d, &room, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, err);
+    int r = load_and_look(d, &room, fd, tar_fd, image, ret_archive, ret_skill, ret_choice,
+                          ret_packages, err);
 
-    http_request_shrink(request, r == 0 ? ret_archive->tar_bytes : 0);
+    http_request_shrink(request,
+                        r == 0 ? ret_archive->tar_bytes + ret_packages->layer.bytes : 0);
     return r < 0 ? r : check_names(ret_skill, err);
 }
 
@@ -117,7 +178,7 @@ static int load(struct daemon *d, struct http_request *request, int fd, int tar_
 static int load_in_turn(struct daemon *d, struct http_request *request, int fd, int tar_fd,
                         const char *image, struct skill_archive *ret_archive,
                         struct skill *ret_skill, struct image_choice *ret_choice,
-                        struct err *err)
+                        struct intake_packages *ret_packages, struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
     struct fair_entry entry;
@@ -127,7 +188,8 @@ static int load_in_turn(struct daemon *d, struct http_request *request, int fd, 
         return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
         return r;
-    r = load(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, err);
+    r = load(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, ret_packages,
+             err);
     fair_gate_leave(d->ingest_gate, &entry);
     return r;
 }
@@ -135,7 +197,7 @@ static int load_in_turn(struct daemon *d, struct http_request *request, int fd, 
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
                     int tar_fd, const char *image, struct skill_archive *ret_archive,
                     struct skill *ret_skill, struct image_choice *ret_choice,
-                    struct http_reply *reply)
+                    struct intake_packages *ret_packages, struct http_reply *reply)
 {
     struct err err = {0};
     int fd = spool_to_fd(upload);
@@ -144,7 +206,8 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
     if (fd < 0)
         return http_reply_error(reply, 500, "internal_error", "cannot keep the archive: %s",
                                 strerror(-fd));
-    r = load_in_turn(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, &err);
+    r = load_in_turn(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice,
+                     ret_packages, &err);
     /* Who has no room for it has said so. */
     if (r == 0 || reply->status != 0)
         return r == 0;

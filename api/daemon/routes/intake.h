@@ -12,22 +12,33 @@
 #include "api/daemon/routes/request.h"
 #include "api/daemon/store/spool.h"
 #include "api/skill/archive.h"
+#include "api/wheels/wheels.h"
 #include "base/err.h"
+
+/* The packages that a skill gets. */
+struct intake_packages {
+    int fd; /* of their tar, where layer has a digest; else -1 */
+    struct wheels_layer layer;
+};
+#define INTAKE_NO_PACKAGES ((struct intake_packages){.fd = -1})
+void intake_packages_finish(struct intake_packages *packages);
+#define _cleanup_intake_packages_ __attribute__((cleanup(intake_packages_finish)))
 
 /*
  * Checks an archive that came with the request and writes its canonical tar to tar_fd. What the
  * skill needs and does not find becomes its warnings, of the image that *ret_choice gets; image
- * is what the request names, or NULL, and chooser_look() says what is not chosen. On success
- * name and version of the skill are set and may be stored. The gate bounds how many do so at
- * once, for each takes memory and time of its own, and lets tenants in by turns. What is
- * written is held for the request before it is: what is unpacked until this returns, the tar
- * until the request is over or http_request_shrink. False: there is a reply. What *ret_archive
- * and *ret_skill get, in any case, is the caller's to finish; they are zeroed before.
+ * is what the request names, or NULL, and chooser_look() says what is not chosen. Packages that
+ * it requires are chosen for that image. On success name and version of the skill are set and
+ * may be stored. The gate bounds how many do so at once, for each takes memory and time of its
+ * own, and lets tenants in by turns. What is written is held for the request before it is: what
+ * is unpacked until this returns, the tar until the request is over or http_request_shrink.
+ * False: there is a reply. What the ret_ parameters get, in any case, is the caller's to
+ * finish; they are empty before.
  */
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
                     int tar_fd, const char *image, struct skill_archive *ret_archive,
                     struct skill *ret_skill, struct image_choice *ret_choice,
-                    struct http_reply *reply);
+                    struct intake_packages *ret_packages, struct http_reply *reply);
 
 /*
  * Makes the skill of a request that brings code, and writes its canonical tar to tar_fd. What

@@ -12,6 +12,7 @@
 #include "api/json/json_text.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -94,14 +95,18 @@ static bool begin_tar(struct creation *c, struct http_reply *reply)
 static bool load_inline(struct creation *c, struct http_request *http, struct spool *upload,
                         struct http_reply *reply)
 {
+    _cleanup_intake_packages_ struct intake_packages packages = INTAKE_NO_PACKAGES;
     struct image_choice ignored; /* it is asked for again, as of every execution */
     struct err err = {0};
     int r = 0;
 
     if (!begin_tar(c, reply) ||
         !intake_archive(c->daemon, http, upload, c->e->job.skill.fd, c->request.image,
-                        &c->archive, &c->skill, &ignored, reply))
+                        &c->archive, &c->skill, &ignored, &packages, reply))
         return false;
+    c->e->job.packages.fd = fd_steal(&packages.fd);
+    c->e->job.packages.len = packages.layer.bytes;
+    c->e->packages = steal_ptr(&packages.layer.packages);
     /* Nobody else will ever show them: this skill is not registered. */
     for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
         r = skill_strings_add(&c->e->warnings, "%s", c->skill.warnings.items[i]);
@@ -117,7 +122,22 @@ static bool load_code(struct creation *c, struct http_request *http, struct http
            set_skill(c->e, "", "", c->archive.digest, reply);
 }
 
-/* Finds the row of a skill and opens its object, at one moment: both may be deleted. */
+static int open_object(struct store *store, const char *digest, struct job_bytes *ret,
+                       struct err *err)
+{
+    struct stat st;
+    int fd = store_get(store, digest, err);
+
+    if (fd < 0)
+        return -EIO;
+    ret->fd = fd;
+    if (fstat(fd, &st) < 0)
+        return err_set(err, EIO, "cannot read the skill");
+    ret->len = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* Finds the row of a skill and opens its objects, at one moment: all may be deleted. */
 static int open_registered(struct creation *c, struct registry_skill *ret, bool *ret_name_known,
                            struct err *err)
 {
@@ -127,11 +147,15 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
 
     if (r < 0)
         return r;
-    c->e->job.skill.fd = store_get(store, ret->digest, err);
-    if (c->e->job.skill.fd >= 0)
-        return 0;
-    c->e->job.skill.fd = -1;
-    return -EIO;
+    r = open_object(store, ret->digest, &c->e->job.skill, err);
+    if (r < 0 || !ret->packages)
+        return r;
+    c->e->packages = strdup(ret->packages);
+    if (!c->e->packages)
+        return err_no_memory(err);
+    return ret->packages_digest
+               ? open_object(store, ret->packages_digest, &c->e->job.packages, err)
+               : 0;
 }
 
 /* A skill of the registry, by name and version. */
@@ -355,7 +379,8 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     r = take_input(c, json, text, &own);
     if (r < 0)
         return step(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
-    own += files + (upload || c->request.code ? c->e->job.skill.len : 0);
+    own +=
+        files + (upload || c->request.code ? c->e->job.skill.len + c->e->job.packages.len : 0);
     c->e->held_bytes = http_request_hand_over(http, own);
     c->e->give_back = give_back;
     c->e->give_back_ctx = c->daemon->held;

@@ -55,7 +55,8 @@ static const char *status_of(struct daemon *d, const struct registry_execution *
 static void write_row(struct json_writer *w, const struct registry_execution *row,
                       const char *status)
 {
-    const struct result_skill skill = {row->skill_name, row->skill_version, row->skill_digest};
+    const struct result_skill skill = {row->skill_name, row->skill_version, row->skill_digest,
+                                       NULL};
     uint64_t end_ns = row->finished_ns ? row->finished_ns : clock_realtime_ns();
     json_write_open(w, NULL, '{');
     json_write_string(w, "execution_id", row->id);
@@ -105,7 +106,7 @@ static void reply_unfinished(const struct daemon *d, struct http_reply *reply,
     struct result result = {
         .execution_id = row->id,
         .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
-        .skill = {row->skill_name, row->skill_version, row->skill_digest},
+        .skill = {row->skill_name, row->skill_version, row->skill_digest, NULL},
         .image = image->why[0] ? d->images.list[image->place].name : NULL,
         .image_reason = image->why[0] ? image->why : NULL,
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,

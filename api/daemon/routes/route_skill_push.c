@@ -28,15 +28,19 @@ struct push {
     struct http_request *request;
     int fd; /* the canonical tar */
     struct image_choice image;
+    struct intake_packages packages;
     bool replace;
     struct registry_skill row;
     bool is_new;
-    char *previous; /* owned: the digest of what had its version before */
+    char *previous;          /* owned: the digest of what had its version before */
+    char *previous_packages; /* owned: and of its packages; NULL: none */
 };
 
 static void push_finish(struct push *push)
 {
+    intake_packages_finish(&push->packages);
     free(push->previous);
+    free(push->previous_packages);
 }
 #define _cleanup_push_ __attribute__((cleanup(push_finish)))
 
@@ -74,6 +78,7 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     json_write_string(&w, "image",
                       image->why[0] ? push->daemon->images.list[image->place].name : NULL);
     json_write_string(&w, "image_reason", image->why[0] ? image->why : NULL);
+    wheels_write_packages(push->packages.layer.packages, &w);
     json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);
     if (status == 200)
         json_write_strings(&w, "errors", NULL, 0);
@@ -85,6 +90,10 @@ static int put(struct push *push, struct store *store, struct err *err)
 {
     int r = store_put(store, push->fd, push->row.digest, err);
 
+    if (r < 0)
+        return r;
+    if (push->row.packages_digest)
+        r = store_put(store, push->packages.fd, push->row.packages_digest, err);
     return r < 0 ? r
                  : registry_skill_put(push->daemon->registry, push->request->caller.tenant,
                                       &push->row, push->replace, &push->previous, err);
@@ -103,6 +112,11 @@ static int check_room(struct push *push, struct err *err)
     if (r < 0 && r != -ENOENT)
         return r;
     push->is_new = r == -ENOENT || strcmp(known.digest, push->row.digest) != 0;
+    if (known.packages_digest) {
+        push->previous_packages = strdup(known.packages_digest);
+        if (!push->previous_packages)
+            return err_no_memory(err);
+    }
     http_request_shrink(push->request, 0);
     /* What is there already takes nothing more. */
     if (!push->is_new || push->row.bytes <= freed)
@@ -123,11 +137,15 @@ static int store_skill(struct push *push, struct err *err)
     if (r < 0)
         return r;
     r = put(push, store, err);
+    /* What a row names stays; what cannot be removed now the next start sweeps. */
     if (r < 0)
         (void)store_release(store, push->row.digest, NULL);
-    /* What cannot be removed now the next start sweeps. */
     else if (push->replace && push->previous)
         (void)store_release(store, push->previous, NULL);
+    if (push->row.packages_digest)
+        (void)store_release(store, push->row.packages_digest, NULL);
+    if (push->previous_packages)
+        (void)store_release(store, push->previous_packages, NULL);
     return r;
 }
 
@@ -144,11 +162,16 @@ static void register_skill(struct push *push, const struct skill *skill,
         .version = skill->version,
         .digest = archive->digest,
         .description = skill->description,
-        .bytes = fstat(push->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0,
+        .bytes = (fstat(push->fd, &tar) == 0 ? (uint64_t)tar.st_size : 0) +
+                 push->packages.layer.bytes,
+        .packages_digest = push->packages.fd >= 0 ? push->packages.layer.digest : NULL,
+        .packages = push->packages.layer.packages,
         .is_floating = skill->is_floating,
     };
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(push->fd);
+    if (push->packages.fd >= 0)
+        (void)fsync(push->packages.fd);
     r = store_skill(push, &err);
     if (r == -ENOENT)
         http_reply_error(reply, 401, "unauthorized", "%s", err.message);
@@ -191,7 +214,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
 {
     struct daemon *d = ctx;
     _cleanup_fd_ int fd = -1;
-    _cleanup_push_ struct push push = {.daemon = d, .request = request};
+    _cleanup_push_ struct push push = {
+        .daemon = d, .request = request, .packages = INTAKE_NO_PACKAGES};
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct spool *body;
@@ -202,8 +226,8 @@ void route_skill_push(void *ctx, struct http_request *request, struct http_reply
     if (!body)
         return;
     push.fd = fd = open_temporary(d, reply);
-    if (fd >= 0 &&
-        intake_archive(d, request, body, fd, NULL, &archive, &skill, &push.image, reply))
+    if (fd >= 0 && intake_archive(d, request, body, fd, NULL, &archive, &skill, &push.image,
+                                  &push.packages, reply))
         register_skill(&push, &skill, &archive, reply);
 }
 
@@ -214,9 +238,9 @@ void route_skill_validate(void *ctx, struct http_request *request, struct http_r
     _cleanup_fd_ int fd = body ? open_temporary(d, reply) : -1;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
-    struct push look = {.daemon = d};
+    _cleanup_push_ struct push look = {.daemon = d, .packages = INTAKE_NO_PACKAGES};
 
-    if (fd >= 0 &&
-        intake_archive(d, request, body, fd, NULL, &archive, &skill, &look.image, reply))
+    if (fd >= 0 && intake_archive(d, request, body, fd, NULL, &archive, &skill, &look.image,
+                                  &look.packages, reply))
         reply_accepted(reply, 200, &look, &skill, &archive);
 }

@@ -10,6 +10,8 @@
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
 #include "api/skill/needs.h"
+#include "api/wheels/layer.h"
+#include "api/wheels/wheels.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -135,6 +137,7 @@ static void write_skill(struct json_writer *w, const struct registry_skill *row,
     for (size_t i = 0; i < skill->n_metadata; i++)
         json_write_string(w, skill->metadata[i].key, skill->metadata[i].value);
     json_write_close(w, '}');
+    wheels_write_packages(row->packages, w);
     write_files(w, archive);
     json_write_string(w, "instructions", skill->instructions);
     json_write_string(w, "content", skill->instructions);
@@ -164,6 +167,18 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
     }
 }
 
+static int bring(struct daemon *d, const char *digest, struct needs *needs, struct err *err)
+{
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    _cleanup_fd_ int fd = store_get(d->store, digest, err);
+    int r = fd < 0 ? fd : layer_look(fd, &brought, err);
+
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought);
+    return 0;
+}
+
 static int read_needs(struct daemon *d, const char *tenant, const struct registry_skill *row,
                       struct skill *skill, struct needs *ret, struct err *err)
 {
@@ -175,7 +190,10 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registr
     if (r < 0)
         return r;
     r = needs_read(fd, &archive, skill, ret, err);
-    return r < 0 ? r : chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
+    if (r < 0)
+        return r;
+    r = chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
+    return r < 0 || !row->packages_digest ? r : bring(d, row->packages_digest, ret, err);
 }
 
 /* It takes memory and time as an archive does that comes in, and waits for its turn with them.
@@ -217,6 +235,7 @@ void route_skill_inspect(void *ctx, struct http_request *request, struct http_re
     json_write_open(&w, NULL, '{');
     json_write_string(&w, "name", row.name);
     json_write_string(&w, "version", row.version);
+    wheels_write_packages(row.packages, &w);
     needs_write(&needs, &w);
     json_write_close(&w, '}');
     (void)failure_or_json(reply, 200, &w, 0, &err);
@@ -232,6 +251,10 @@ static int delete_skill(struct daemon *d, const char *tenant, const struct regis
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     int r = registry_skill_delete(d->registry, tenant, row, err);
 
+    if (r < 0)
+        return r;
+    if (row->packages_digest)
+        r = store_release(store, row->packages_digest, err);
     return r < 0 ? r : store_release(store, row->digest, err);
 }
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A wheel as a file: a zip of a stranger's. Nothing of it is unpacked here but its METADATA. */
+#ifndef SKILLVM_API_WHEELS_WHEEL_FILE_H
+#define SKILLVM_API_WHEELS_WHEEL_FILE_H
+
+#include "api/wheels/metadata.h"
+
+#define WHEEL_FILE_ENTRIES_MAX 50000u
+
+/*
+ * Reads what a wheel says of itself from fd (a regular file, from offset 0; its offset is
+ * moved). 0; -EINVAL with what is wrong with it; -errno. The caller finishes *ret on success.
+ */
+int wheel_file_metadata(int fd, struct metadata *ret, struct err *err);
+
+#endif

@@ -63,7 +63,7 @@ def worth_warming(recipe):
 def plain_start_variables(source):
     """The prefixes with which guest-init/zygote.c starts a plain interpreter instead."""
     with open(os.path.join(source, "guest-init/zygote.c"), encoding="utf-8") as lines:
-        text = "".join(re.findall(r"const prefixes\[\] = \{(.*?)\};", lines.read(), re.DOTALL))
+        text = "".join(re.findall(r"const (?:any|python|prefixes)\[\] = \{(.*?)\};", lines.read(), re.DOTALL))
     return tuple(re.findall(r'"([^"]+)"', text))
 
 

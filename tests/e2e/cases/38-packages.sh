@@ -72,7 +72,9 @@ VALUE = "base 2, start " + str(getattr(sys, "trial", None))' --file 'trial.pth=i
 
 # limit native_packages_run 240
 case_native_packages_run() {
-    command -v gcc >/dev/null && [[ -e /usr/include/python3.11/Python.h ]] || skip "no compiler"
+    if ! command -v gcc >/dev/null || [[ ! -e /usr/include/python3.11/Python.h ]]; then
+        skip "no compiler"
+    fi
     cat >native.c <<'C'
 #include <Python.h>
 static PyObject *twice(PyObject *self, PyObject *args)

@@ -144,3 +144,4 @@ def node_is_a_plain_one_and_never_the_same_twice(world):
     check_numbers(daemon.client)
     check_facts(daemon.client)
     check_ends(daemon.client)
+    daemon.stop()

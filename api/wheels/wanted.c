@@ -17,6 +17,8 @@
 #define BLOCK_END   "# ///"
 
 /* A file that is being read. */
+#define WARNINGS_MAX 20u /* of options that are not looked at */
+
 struct reading {
     struct wanted_list *list;
     const struct wanted_source *source;
@@ -73,6 +75,8 @@ static int warn(const struct reading *in, const char *option)
 {
     char place[NAMES_SHOWN_MAX + 32];
 
+    if (in->list->warnings.len >= WARNINGS_MAX)
+        return 0;
     name_place(in, place, sizeof(place));
     return skill_strings_add(&in->list->warnings,
                              "%s: \"%.40s\" is not looked at: packages come from the skill's "

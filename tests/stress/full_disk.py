@@ -71,13 +71,12 @@ def check_watermark(failures):
 
 def fill(data):
     """Takes every block there is."""
-    with open(data / "filler", "wb") as filler:
-        try:
+    try:
+        with open(data / "filler", "wb", buffering=0) as filler:
             while True:
                 filler.write(bytes(65536))
-                filler.flush()
-        except OSError:
-            pass
+    except OSError:
+        pass
 
 
 class Api:
@@ -125,6 +124,11 @@ def main():
                                   "application/octet-stream"))
     failures.unless("No space left" in error["message"] or error["error"] == "overloaded",
                     f"the reason is {error}")
+    # What had come goes with its connection, a moment after the answer.
+    half = ROOM_MIB // 2 << 20
+    failures.unless(checked.wait_until(
+        lambda: os.statvfs(data).f_bavail * os.statvfs(data).f_bsize > half, 30),
+        "what was refused stays on the disk")
     before = store.objects()
     fill(data)
     for size in (0, 10, 70000, 1 << 20):

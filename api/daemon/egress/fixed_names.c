@@ -45,14 +45,17 @@ int fixed_names_check(const char *text, struct err *err)
 
 bool fixed_names_find(const char *text, const char *name, union ip_address *ret)
 {
+    union ip_address address;
     char each[HOST_NAME_SIZE];
     size_t len;
 
     for (; *text; text += len) {
         text += strspn(text, " ");
         len = strcspn(text, " ");
-        if (len > 0 && parse(text, len, each, ret) == 0 && strcmp(each, name) == 0)
+        if (len > 0 && parse(text, len, each, &address) == 0 && strcmp(each, name) == 0) {
+            *ret = address;
             return true;
+        }
     }
     return false;
 }

@@ -101,6 +101,8 @@ static void refresh(struct names *names, unsigned at)
         return;
     name->since_ns = now;
     name->state = NAME_LOOKING;
+    /* Nobody is connected to what was checked a while ago. */
+    name->n_addresses = 0;
     if (fixed_names_find(names->settings->fixed_names, name->text, &name->addresses[0])) {
         name->n_addresses = 1;
         name->state = NAME_GOOD;

@@ -421,6 +421,8 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
         end_as(run, RESULT_FAILED, err->message);
         result->error = run->error;
         session_run_refuse(&run->session, err->message);
+        if (run->e->session)
+            result->session = session_run_tell(&run->session);
         r = store_result(run, result, json, &again);
     }
     if (r < 0 && has_files(run))

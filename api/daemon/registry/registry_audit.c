@@ -14,7 +14,9 @@ static const char *const text[N_STATEMENTS] = {
                " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
     [LIST] = SELECT "id < ?1 ORDER BY id DESC LIMIT ?2",
     [LIST_TENANT] = SELECT "tenant_id = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2",
-    [PRUNE] = "DELETE FROM audit WHERE id <= (SELECT MAX(id) FROM audit) - ?1",
+    /* By rows that are there: what a tenant's own limit took away makes nobody else's go. */
+    [PRUNE] = "DELETE FROM audit WHERE id <= (SELECT id FROM audit"
+              " ORDER BY id DESC LIMIT 1 OFFSET ?1)",
     [PRUNE_TENANT] = "DELETE FROM audit WHERE tenant_id = ?1 AND id <= (SELECT id FROM audit"
                      " WHERE tenant_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
 };

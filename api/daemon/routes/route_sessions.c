@@ -241,8 +241,12 @@ static int forget(struct daemon *d, const char *tenant, const char *id, struct e
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     _cleanup_registry_session_ struct registry_session row = {0};
-    int r = registry_session_get(d->registry, tenant, id, &row, err);
+    int r;
 
+    /* Under the lock: who reserved the session looks for its row after that. */
+    if (engine_has_session(d->engine, tenant, id))
+        return err_set(err, EADDRINUSE, "an execution that waits or runs has session %s", id);
+    r = registry_session_get(d->registry, tenant, id, &row, err);
     if (r < 0)
         return r;
     r = registry_session_delete(d->registry, tenant, id, INT64_MAX, err);
@@ -256,9 +260,7 @@ void route_session_delete(void *ctx, struct http_request *request, struct http_r
     struct err err = {0};
     int r;
 
-    r = engine_has_session(d->engine, tenant, id)
-            ? err_set(&err, EADDRINUSE, "an execution that waits or runs has session %s", id)
-            : forget(d, tenant, id, &err);
+    r = forget(d, tenant, id, &err);
     if (r < 0) {
         failure_of(reply, r, "session", id, &err);
         return;

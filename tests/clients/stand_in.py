@@ -5,6 +5,7 @@ The environment says where the programs are: SKILLVMD and FAKE_VMM. What an exec
 the request's variable FAKE (tests/unit/fake_vmm.c).
 """
 
+import atexit
 import os
 import shutil
 import signal
@@ -26,6 +27,8 @@ class Daemon:
         (self.dir / "python.erofs").write_text("restore")
         self.options = options
         self.process = None
+        # A test that ends by an exception would leave it, and with it its standard output open.
+        atexit.register(self.close)
         self.start()
 
     def start(self):
@@ -53,7 +56,7 @@ class Daemon:
         return self.process.wait(30)
 
     def close(self):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.stop()
         shutil.rmtree(self.dir, ignore_errors=True)
 

@@ -271,7 +271,9 @@ static void unused_sessions_go(void **state)
     assert_int_equal(stored(&f), 11 * 5);
     assert_true(has_object(&f, digest));
     /* What is removed while it is used stays: it was looked at before that. */
-    assert_int_equal(registry_session_delete(f.registry, TENANT_DEFAULT, "s3", 4999, NULL),
+    assert_int_equal(registry_aged_forget(
+                         f.registry, REGISTRY_AGED_SESSIONS,
+                         &(struct registry_aged_row){TENANT_DEFAULT, "s3", digest}, 4999, NULL),
                      -ENOENT);
     settings.sessions_age_ms = 0;
     retention_set(f.retention, &settings);

@@ -249,7 +249,7 @@ static int forget(struct daemon *d, const char *tenant, const char *id, struct e
     r = registry_session_get(d->registry, tenant, id, &row, err);
     if (r < 0)
         return r;
-    r = registry_session_delete(d->registry, tenant, id, INT64_MAX, err);
+    r = registry_session_delete(d->registry, tenant, id, err);
     return r < 0 ? r : store_release(store, row.digest, err);
 }
 

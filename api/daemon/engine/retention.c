@@ -3,6 +3,7 @@
 
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_retention.h"
+#include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
@@ -21,6 +22,7 @@
 #define VACUUM_FROM  1024u           /* free pages that are worth giving back */
 #define PAUSE_NS     (2 * NS_PER_MS) /* between batches: locks are not fair by themselves */
 #define FRESH_NS     (600 * 1000 * NS_PER_MS)
+#define RENEW_PART   16u /* of its time that a session has had when a use is written */
 #define SWEEP_PASSES 60u /* objects that nothing names are rare: each so many passes */
 
 struct retention {
@@ -82,6 +84,17 @@ uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns)
 uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns)
 {
     return expiry(used_ns, get_settings(r).sessions_age_ms);
+}
+
+int retention_use_session(struct retention *r, struct registry_session *row, struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns(), expires_ns = retention_session_expiry(r, now_ns);
+
+    if (expires_ns == INT64_MAX || now_ns < row->used_ns ||
+        now_ns - row->used_ns < (expires_ns - now_ns) / RENEW_PART)
+        return 0;
+    row->used_ns = now_ns;
+    return registry_session_use(r->env.registry, row->tenant, row->id, now_ns, err);
 }
 
 /* Lets others in. True when it is time to stop. */

@@ -223,12 +223,6 @@ static int make_request(const struct suite *s, const struct test *test, cJSON *r
     return r < 0 ? r : run_files_upload(files, s->cli, request, err);
 }
 
-static int should_stop(void *ctx)
-{
-    (void)ctx;
-    return cli_interrupted() != 0;
-}
-
 static int on_status(void *ctx, const char *execution_id, const char *status)
 {
     struct suite *s = ctx;
@@ -242,7 +236,7 @@ static int on_status(void *ctx, const char *execution_id, const char *status)
 static int send_request(struct suite *s, const cJSON *request, cJSON **ret, struct err *err)
 {
     const struct skillvm_events events = {
-        .on_status = on_status, .should_stop = should_stop, .ctx = s};
+        .on_status = on_status, .should_stop = remote_should_stop, .ctx = s};
     _cleanup_(cJSON_free) char *text = cJSON_PrintUnformatted(request);
     _cleanup_(skillvm_free) char *answer = NULL;
     _cleanup_fd_ int archive = -1;

@@ -362,7 +362,7 @@ static void fill_result(struct execution_run *run)
     result->skill =
         (struct result_skill){e->skill_name, e->skill_version, e->skill_digest, e->packages};
     if (e->image.why[0]) {
-        result->image = run->env->images->list[e->image.place].name;
+        result->image = run->env->images->known.list[e->image.place].name;
         result->image_reason = e->image.why;
     }
     if (run->report.snapshot[0]) {

@@ -328,7 +328,7 @@ static int warn_of_image(const struct images *images, const struct skill *skill,
     if (!skill->image || request->image || images_find(images, skill->image) >= 0)
         return 0;
     return skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
-                             skill->image, images->list[e->image.place].name);
+                             skill->image, images->known.list[e->image.place].name);
 }
 
 int intake_entry(const struct skill *skill, const struct skill_archive *archive,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Python's import finds, by the rules of its pkgutil.iter_modules and importlib.metadata.
  */
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/dotted.h"
 #include "base/fd.h"
+#include "base/package_name.h"
 #include "images/contents_internal.h"
 #include "images/inside.h"
 
@@ -194,22 +194,6 @@ static const char *field(char *line, const char *key)
     return value;
 }
 
-/* In the form of PEP 503. */
-static void normalize(const char *name, char *ret, size_t size)
-{
-    size_t n = 0;
-
-    for (const char *c = name; *c && n + 1 < size; c++) {
-        bool parts = strchr("-_.", *c) != NULL;
-
-        if (!parts)
-            ret[n++] = (char)tolower((unsigned char)*c);
-        else if (n == 0 || ret[n - 1] != '-')
-            ret[n++] = '-';
-    }
-    ret[n] = '\0';
-}
-
 static void read_metadata(struct contents_lines *lines, char *text)
 {
     char name[256] = "", version[256] = "";
@@ -221,7 +205,7 @@ static void read_metadata(struct contents_lines *lines, char *text)
         if (next)
             *next++ = '\0';
         if ((value = field(line, "Name:")) && !name[0])
-            normalize(value, name, sizeof(name));
+            (void)package_name_clean(value, strlen(value), name, sizeof(name));
         else if ((value = field(line, "Version:")) && !version[0])
             (void)snprintf(version, sizeof(version), "%.255s", value);
     }

@@ -12,6 +12,7 @@
 #include "base/dotted.h"
 #include "base/fd.h"
 #include "base/package_name.h"
+#include "base/text.h"
 #include "images/contents_internal.h"
 #include "images/inside.h"
 
@@ -129,13 +130,11 @@ static void names_finish(struct names *names)
 static bool is_suffix(const char *suffix, unsigned minor)
 {
     char tag[32];
-    size_t n = strlen(suffix);
 
     (void)snprintf(tag, sizeof(tag), ".cpython-3%u-", minor);
     return strcmp(suffix, ".py") == 0 || strcmp(suffix, ".pyc") == 0 ||
            strcmp(suffix, ".so") == 0 || strcmp(suffix, ".abi3.so") == 0 ||
-           (strncmp(suffix, tag, strlen(tag)) == 0 && n > 3 &&
-            strcmp(suffix + n - 3, ".so") == 0);
+           (strncmp(suffix, tag, strlen(tag)) == 0 && text_ends_with(suffix, ".so"));
 }
 
 static bool is_package(int folder_fd, const char *name)
@@ -213,19 +212,12 @@ static void read_metadata(struct contents_lines *lines, char *text)
         contents_put(lines, "package", name, version);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), len = strlen(end);
-
-    return n > len && strcmp(text + n - len, end) == 0;
-}
-
 static void take_distribution(void *ctx, int folder_fd, const char *name)
 {
     _cleanup_free_ char *text = NULL;
-    const char *file = ends_with(name, ".dist-info")  ? "/METADATA"
-                       : ends_with(name, ".egg-info") ? "/PKG-INFO"
-                                                      : NULL;
+    const char *file = text_ends_with(name, ".dist-info")  ? "/METADATA"
+                       : text_ends_with(name, ".egg-info") ? "/PKG-INFO"
+                                                           : NULL;
     char path[PATH_MAX];
     struct stat st;
     ssize_t n;

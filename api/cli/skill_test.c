@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <cjson/cJSON.h>
 #include <dirent.h>
@@ -66,9 +67,7 @@ static void suite_finish(struct suite *s)
 
 static int is_test(const struct dirent *entry)
 {
-    const size_t len = strlen(entry->d_name);
-
-    return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
+    return entry->d_name[0] != '.' && text_ends_with(entry->d_name, ".json");
 }
 
 /* The test's name: its file's without the end. */

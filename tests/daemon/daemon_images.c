@@ -19,18 +19,6 @@
 #define SHELL    "program bash\nprogram sh\n"
 #define PYTHON   "language python 3.11\nstandard json\n" SHELL
 
-static void put(const struct harness *h, const char *name, const char *text)
-{
-    char path[128];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "%s/%s", h->dir, name);
-    file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* The image python is the smallest; node is as large, and runs no Python. */
 static int start(void **state)
 {
@@ -38,12 +26,12 @@ static int start(void **state)
 
     *state = h;
     harness_init(h, "boot", "restore");
-    put(h, "data.erofs", "restore, and larger");
-    put(h, "node.erofs", "restore");
-    put(h, "python.manifest", PYTHON);
-    put(h, "data.manifest", PYTHON "module numpy\nmodule pandas\n");
-    put(h, "node.manifest", "program node\n" SHELL);
-    put(h, "away.manifest", PYTHON "module torch\n");
+    harness_write(h, "data.erofs", "restore, and larger");
+    harness_write(h, "node.erofs", "restore");
+    harness_write(h, "python.manifest", PYTHON);
+    harness_write(h, "data.manifest", PYTHON "module numpy\nmodule pandas\n");
+    harness_write(h, "node.manifest", "program node\n" SHELL);
+    harness_write(h, "away.manifest", PYTHON "module torch\n");
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;

@@ -376,14 +376,10 @@ static void start(struct harness *h, const char *settings)
 {
     static char path[160];
     const char *const extra[] = {"--config", path, NULL};
-    FILE *f;
 
     harness_init(h, "boot", "restore");
     snprintf(path, sizeof(path), "%s/skillvmd.yaml", h->dir);
-    f = fopen(path, "we");
-    assert_non_null(f);
-    fputs(settings, f);
-    fclose(f);
+    harness_write(h, "skillvmd.yaml", settings);
     harness_start(h, extra);
     harness_wait_ready(h);
     assert_int_equal(harness_push(h, "demo", "1.0", "print(1)"), 201);

@@ -161,9 +161,11 @@ static void warnings_are_of_the_chosen_one(void **state)
     push_python(*state, "lacking", "import numpy\nimport leftpad\n",
                 "\"image\":\"data\",\"image_reason\":\"none of 3 has all: this one lacks "
                 "leftpad\",\"warnings\":[\"main.py line 2: the image data has no module "
-                "\\\"leftpad\\\": if it is pure Python, put its folder beside the script\"]");
+                "\\\"leftpad\\\": if it is pure Python, put its folder beside the script, else "
+                "a wheel of it into wheels/\"]");
     push_python(*state, "deep", "import torch\n",
-                "and nothing in the image stands in for it; the image away has it, which is "
+                "and nothing in the image stands in for it: put a wheel of it into wheels/; "
+                "the image away has it, which is "
                 "not installed here");
 }
 

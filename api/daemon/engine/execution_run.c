@@ -149,7 +149,6 @@ static void lose_artifacts(struct execution_run *run, const struct err *err)
 static void finish_artifacts(struct execution_run *run)
 {
     struct err err = {0};
-    const struct skill_strings *warnings;
 
     if (!run->files.artifacts)
         return;
@@ -159,9 +158,8 @@ static void finish_artifacts(struct execution_run *run)
         lose_artifacts(run, &err);
         return;
     }
-    warnings = &artifacts_kept(run->files.artifacts)->warnings;
-    for (size_t i = 0; i < warnings->len; i++)
-        warn(run, warnings->items[i]);
+    (void)skill_strings_append(&run->e->warnings,
+                               &artifacts_kept(run->files.artifacts)->warnings);
     /* Now: an answer means that nothing of the execution can be seen. */
     if (artifacts_kept(run->files.artifacts)->files == 0)
         fd_close(&run->files.fd);

@@ -314,11 +314,10 @@ static int choose_network(const struct daemon *d, const struct skill *skill,
 static int write_orders(const struct skill *skill, const struct skill_entry *entry,
                         const struct request *request, struct execution *e)
 {
-    int r = choose_limits(skill, request, e);
-
-    for (size_t i = 0; r == 0 && i < request->warnings.len; i++)
-        r = skill_strings_add(&e->warnings, "%s", request->warnings.items[i]);
-    return r < 0 ? r : write_run(skill, entry, request, e);
+    if (choose_limits(skill, request, e) < 0 ||
+        skill_strings_append(&e->warnings, &request->warnings) < 0)
+        return -ENOMEM;
+    return write_run(skill, entry, request, e);
 }
 
 /* A skill that was written for another runner may name an image of that one's. */

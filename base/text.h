@@ -4,14 +4,9 @@
 #define SKILLVM_BASE_TEXT_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 
-static inline bool text_ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), n = strlen(end);
-
-    return len >= n && strcmp(text + len - n, end) == 0;
-}
+bool text_ends_with(const char *text, const char *end);
+/* Whether word is one of the words, which any of the separators part. */
+bool text_has_word(const char *words, const char *separators, const char *word);
 
 #endif

@@ -124,7 +124,7 @@ static int check(const cJSON *json, struct err *err)
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "a test is an object");
     cJSON_ArrayForEach(item, json) {
-        if (!cli_has_word(known, " ", item->string))
+        if (!text_has_word(known, " ", item->string))
             return err_set(err, EINVAL, "there is no \"%.64s\" in a test, but %s", item->string,
                            known);
     }
@@ -213,7 +213,7 @@ static int make_request(const struct suite *s, const struct test *test, cJSON *r
     if (r < 0)
         return r;
     cJSON_ArrayForEach(item, test->json) {
-        if (cli_has_word("input files expect", " ", item->string))
+        if (text_has_word("input files expect", " ", item->string))
             continue;
         if (!cJSON_AddItemToObject(request, item->string, cJSON_Duplicate(item, true)))
             return err_no_memory(err);

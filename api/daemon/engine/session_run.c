@@ -146,7 +146,8 @@ static int check_room(struct session_run *run, struct err *err)
     if (r < 0)
         return r;
     if (n >= LIMIT_SESSIONS)
-        return err_set(err, EDQUOT, "sessions: %llu are kept already, which is the limit",
+        return err_set(err, EDQUOT,
+                       "sessions: %llu are kept already, which is the limit: remove one",
                        (unsigned long long)n);
     return run->left.bytes <= now.bytes
                ? 0

@@ -225,7 +225,8 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
         return step(reply, -EIO, &err);
     return strcmp(digest, c->request_digest) == 0 ||
            http_reply_error(reply, 409, "conflict",
-                            "the idempotency key belongs to %s, which another request began",
+                            "the idempotency key belongs to %s, which another request began: "
+                            "use another key",
                             c->repeated);
 }
 

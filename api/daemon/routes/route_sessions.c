@@ -231,7 +231,10 @@ static int forget(struct daemon *d, const char *tenant, const char *id, struct e
 
     /* Under the lock: who reserved the session looks for its row after that. */
     if (engine_has_session(d->engine, tenant, id))
-        return err_set(err, EADDRINUSE, "an execution that waits or runs has session %s", id);
+        return err_set(err, EADDRINUSE,
+                       "an execution that waits or runs has session %s: let it end or cancel "
+                       "it, then remove the session",
+                       id);
     r = registry_session_get(d->registry, tenant, id, &row, err);
     if (r < 0)
         return r;

@@ -291,11 +291,7 @@ class Bench:
     def images(self):
         """A skill in Node and one that needs pandas, beside a hello of the same daemon."""
         skills = ("hello", "hello-node", "pandas")
-        with self.daemon("images", NOTHING_KEPT) as daemon:
-            self.push(daemon, skills[:2])
-            for skill in skills[:2]:
-                self.measure(daemon, "fresh", skill)
-        with self.daemon("images-kept", {}) as daemon:
+        with self.daemon("images", {}) as daemon:
             self.pooled = daemon.setting("machines.reuse")
             self.push(daemon, skills)
             self.await_profile(daemon, "pandas")

@@ -78,8 +78,9 @@ def make_hosts(options):
     """Software hosts with more peers than the usual ones have. The folder of their files."""
     share, usual = options.build / "share" / "bench", options.build / "share" / "skillvm"
     share.mkdir(parents=True, exist_ok=True)
-    for link in share.glob("*.*"):
-        link.unlink()
+    for link in share.iterdir():
+        if link.is_symlink():
+            link.unlink()
     images = ["python", *(IMAGES if "images" in (options.only or []) else ())]
     parts = [f"{image}.{part}" for image in images for part in ("erofs", "modules", "manifest")]
     for name in ("vmlinux", *parts):

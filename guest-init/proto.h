@@ -39,7 +39,8 @@
  * import, before anything of a user's is known to the machine G WARMED     all of it is
  * imported; FAIL, and the machine ends, if any of it cannot be H closes and makes the snapshot
  * (WAKE could also follow). For one that holds packages, after that: H HOLD, PACKAGES* as
- * above, G WARMED when they are in their place. Nothing of them is run before the snapshot.
+ * above, G WARMED when they are in their place and compiled. Nothing of them is run before the
+ * snapshot.
  *
  * A skill's connections, which the host makes for it (all numbers u16 unless said otherwise):
  *   G NET_ASK     query, the name (1 to PROTO_NET_NAME_MAX bytes): may it be reached, and where
@@ -124,6 +125,7 @@ enum proto_net_answer {
 #define PROTO_NET_DATA_MAX    (16u * 1024u)
 
 #define PROTO_WARM_MAX     1024u
+#define PROTO_COMPILE_MS   120000u /* that a guest may work on packages that it is to hold */
 #define PROTO_ENTROPY_SIZE 64u
 #define PROTO_WAKE_SIZE    (8u + PROTO_ENTROPY_SIZE)
 

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "guest-init/collect.h"
+#include "guest-init/compile.h"
 #include "guest-init/execute.h"
 #include "guest-init/frame.h"
 #include "guest-init/tar_read.h"
@@ -270,8 +271,12 @@ static int take_warm(struct session *s, const struct frame *frame, struct err *e
 
 static int take_held(struct session *s, const struct frame *frame, struct err *err)
 {
+    int r = take_tree(s, PROTO_PACKAGES, s->server->sandbox->packages_dir, err);
+
     (void)frame;
-    return take_tree(s, PROTO_PACKAGES, s->server->sandbox->packages_dir, err);
+    if (r == 0)
+        compile_packages(s->server->sandbox);
+    return r;
 }
 
 /* One step of making a snapshot, if the frame asks for it, and the next frame. As talk. */

@@ -59,8 +59,28 @@ static void test_packages_that_are_held_are_not_sent_again(void **state)
     send_held(h);
     field(h, PROTO_F_PACKAGES, &yes, 1);
     h->has_packages = h->holds_packages = true;
-    run_bash(h, "cd \"$(dirname \"$0\")/..\"; cat packages/one.py; ls packages");
-    assert_string_equal(buf_cstr(&h->out), "text\none.py\n");
+    run_bash(h, "cd \"$(dirname \"$0\")/..\"; cat packages/one.py; ls packages/*.py");
+    assert_string_equal(buf_cstr(&h->out), "text\npackages/one.py\n");
+}
+
+/* As pip leaves them: what somebody brought has no say in it, and cannot break it. */
+static void test_packages_that_are_held_are_compiled(void **state)
+{
+    struct host *h = *state;
+    const uint8_t yes = 1;
+
+    if (access(PYTHON, X_OK) < 0 || !getenv("SKILLVM_TEST_ZYGOTE"))
+        skip();
+    tree_write(&h->skill, "one.py", "raise SystemExit('run')\n");
+    tree_write(&h->skill, "broken.py", "def (\n");
+    tree_write(&h->skill, "sitecustomize.py", "raise SystemExit('run')\n");
+    send_held(h);
+    field(h, PROTO_F_PACKAGES, &yes, 1);
+    h->has_packages = h->holds_packages = true;
+    run_bash(h, "cd \"$(dirname \"$0\")/../packages\"; ls; cd __pycache__; ls -d *");
+    assert_string_equal(buf_cstr(&h->out),
+                        "__pycache__\nbroken.py\none.py\nsitecustomize.py\n"
+                        "one.cpython-311.pyc\nsitecustomize.cpython-311.pyc\n");
 }
 
 /* A module of that name may be one of the packages. */
@@ -382,6 +402,7 @@ int main(void)
         SERVER_TEST(test_bash),
         SERVER_TEST(test_packages_have_a_place_of_their_own),
         SERVER_TEST(test_packages_that_are_held_are_not_sent_again),
+        SERVER_TEST(test_packages_that_are_held_are_compiled),
         SERVER_TEST(test_nothing_is_imported_beside_packages),
         SERVER_TEST(test_packages_come_only_when_they_are_announced),
         SERVER_TEST(test_python_by_zygote),

@@ -547,7 +547,8 @@ int guest_hold(struct guest *g, const struct job *job, uint64_t deadline_ns, str
     g->is_holding = true;
     g->step = SEND_PACKAGES;
     frame(g, PROTO_HOLD, 0, 0);
-    r = await_warmed(g, deadline_ns + job->packages.len / BYTES_PER_MS * NS_PER_MS, err);
+    deadline_ns += (job->packages.len / BYTES_PER_MS + PROTO_COMPILE_MS) * NS_PER_MS;
+    r = await_warmed(g, deadline_ns, err);
     g->is_holding = false;
     g->job = NULL;
     return r;

@@ -54,7 +54,7 @@ int guest_wait_ready(struct guest *guest, uint64_t deadline_ns, struct err *err)
 int guest_warm(struct guest *guest, const char *modules, uint64_t deadline_ns, struct err *err);
 /*
  * Has it take the packages of a job, of which nothing else is looked at, and waits until they
- * are in their place; on top of the deadline it may take as long as for a run. As guest_warm,
+ * are in their place and compiled, for which it has time on top of the deadline. As guest_warm,
  * after which it may come.
  */
 int guest_hold(struct guest *guest, const struct job *job, uint64_t deadline_ns,

@@ -60,7 +60,7 @@ struct conn {
     uint16_t port;
     struct buf in;      /* the host's bytes, for the skill */
     uint32_t passed_on; /* since the host was told */
-    uint32_t may_send;
+    uint32_t in_flight; /* bytes to the host that it has given no room for, past the end too */
     bool readable, writable;
     bool host_ended, skill_ended, broke, end_sent;
 };
@@ -125,7 +125,7 @@ static void free_conn(struct conn *c)
 {
     fd_close(&c->fd);
     buf_finish(&c->in);
-    *c = (struct conn){.fd = -1};
+    *c = (struct conn){.fd = -1, .in_flight = c->in_flight};
 }
 
 void net_close(struct net *n)
@@ -254,7 +254,7 @@ static void accept_all(struct net *n, unsigned at, struct listener *l)
                            .name = at,
                            .port = l->port,
                            .in = buf_init(PROTO_NET_WINDOW),
-                           .may_send = PROTO_NET_WINDOW};
+                           .in_flight = c->in_flight};
         if (watch(n, fd, (uint32_t)(c - n->conns)) < 0)
             free_conn(c);
     }
@@ -387,15 +387,16 @@ static int take_end(struct conn *c, struct bytes_reader *r)
     return 0;
 }
 
+/* As the host does: what crossed the end of its connection is of that one, up to the next. */
 static int take_room(struct conn *c, struct bytes_reader *r)
 {
     uint32_t room;
 
     (void)bytes_get_u16(r);
     room = bytes_get_u32(r);
-    if (room > PROTO_NET_WINDOW - c->may_send)
+    if (!bytes_done(r) || room == 0 || room > c->in_flight)
         return -EPROTO;
-    c->may_send += room;
+    c->in_flight -= room;
     return 0;
 }
 
@@ -415,19 +416,20 @@ int net_take(struct net *n, const struct frame *frame)
         if (c->state != CONN_ASKED)
             return -EPROTO;
         c->state = CONN_OPEN;
+        c->in_flight = 0;
         if (frame->type == PROTO_NET_REFUSED) {
             reset(c);
             free_conn(c);
         }
         return 0;
     }
+    if (frame->type == PROTO_NET_HOST_ROOM)
+        return take_room(c, &r);
     if (c->state != CONN_OPEN)
         return -EPROTO;
     switch (frame->type) {
     case PROTO_NET_HOST_DATA:
         return take_data(c, &r);
-    case PROTO_NET_HOST_ROOM:
-        return take_room(c, &r);
     case PROTO_NET_HOST_END:
         return take_end(c, &r);
     default:
@@ -457,7 +459,8 @@ static bool send_data(struct conn *c, unsigned key, struct frame_writer *w)
 {
     uint8_t payload[2 + PROTO_NET_DATA_MAX];
     struct bytes_writer b = bytes_writer_init(payload, sizeof(payload));
-    size_t max = c->may_send < PROTO_NET_DATA_MAX ? c->may_send : PROTO_NET_DATA_MAX;
+    size_t room = PROTO_NET_WINDOW - c->in_flight;
+    size_t max = room < PROTO_NET_DATA_MAX ? room : PROTO_NET_DATA_MAX;
     ssize_t len;
 
     if (!c->readable || c->skill_ended || max == 0)
@@ -467,7 +470,7 @@ static bool send_data(struct conn *c, unsigned key, struct frame_writer *w)
         len = recv(c->fd, payload + b.len, max, 0);
     while (len < 0 && errno == EINTR);
     if (len > 0) {
-        c->may_send -= (uint32_t)len;
+        c->in_flight += (uint32_t)len;
         return frame_writer_add(w, PROTO_NET_GUEST_DATA, payload, b.len + (size_t)len) == 0;
     }
     c->readable = false;

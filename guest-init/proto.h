@@ -50,7 +50,8 @@
  *                 PROTO_NET_WINDOW bytes after NET_OPENED, and more as the other one gives room
  *   both NET_ROOM connection, zero, u32 bytes that were passed on and may be sent again
  *   both NET_END  connection, 0: nothing follows, or 1: it broke, and nothing is taken any
- *                 more; once. When both have sent it the connection's number is free again
+ *                 more; once. When both have sent it the connection's number is free again.
+ *                 NET_ROOM of its bytes may still come, until the number is opened anew
  * Queries are numbered from 0 to PROTO_NET_QUERIES - 1, connections to PROTO_NET_CONNECTIONS -
  * 1, by the guest; names to PROTO_NET_NAMES - 1, by the host. From NET_OPEN to NET_OPENED the
  * guest sends nothing for a connection. After EXIT nobody sends for any, and what the host sent

@@ -206,6 +206,35 @@ static void a_guest_that_does_not_read_stops_its_peer(void **state)
     close(peer);
 }
 
+/* It was on its way when the end was. */
+static void room_that_crosses_the_end_is_taken(void **state)
+{
+    static uint8_t data[30000];
+    size_t bytes = 0;
+    int peer;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    assert_int_equal(send(peer, data, sizeof(data), 0), sizeof(data));
+    while (bytes < sizeof(data)) {
+        take(PROTO_NET_HOST_DATA);
+        bytes += w.len - 2;
+    }
+    close(peer);
+    take(PROTO_NET_HOST_END);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 20000, 8), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 9000, 8), 0);
+    /* Of what was sent, and no more often than that. */
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 0, 8), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 1001, 8), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 1, 0, 1, 8), -EPROTO);
+    /* Whoever opens another knew of the end. */
+    assert_int_equal(open_key(0), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 1000, 8), -EPROTO);
+}
+
 static uint64_t room_given(void)
 {
     struct bytes_reader r = bytes_reader_init(w.payload + 4, w.len - 4);
@@ -373,6 +402,7 @@ int main(void)
         TEST(what_was_checked_is_what_is_connected_to),
         TEST(a_peer_that_is_not_there_is_refused),
         TEST(a_guest_that_does_not_read_stops_its_peer),
+        TEST(room_that_crosses_the_end_is_taken),
         TEST(a_peer_that_does_not_read_stops_the_guest),
         TEST(a_number_is_free_before_its_peer_has_all),
         TEST(ten_thousand_opens_end_at_the_limit),

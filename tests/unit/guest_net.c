@@ -337,6 +337,49 @@ static void a_skill_that_floods_waits_for_room(void **state)
     close(fd);
 }
 
+/* A connection that sent so much and is over for both; its number. */
+static unsigned end_one_that_sent(const uint8_t *data, size_t len)
+{
+    size_t bytes = 0;
+    unsigned key;
+    int fd = open_there(&key);
+
+    assert_int_equal(send(fd, data, len, 0), len);
+    while (bytes < len) {
+        take(PROTO_NET_GUEST_DATA);
+        bytes += w.frame.len - 2;
+    }
+    assert_int_equal(say_numbers(PROTO_NET_HOST_END, key, 0, 4), 0);
+    close(fd);
+    take(PROTO_NET_GUEST_END);
+    return key;
+}
+
+/* It was on its way when the end was. */
+static void room_that_crosses_the_end_is_taken(void **state)
+{
+    static uint8_t data[30000];
+    unsigned key, next;
+    int fd;
+
+    (void)state;
+    permit();
+    key = end_one_that_sent(data, sizeof(data));
+    assert_int_equal(say_room(key, 20000), 0);
+    assert_int_equal(say_room(key, 0), -EPROTO);
+    assert_int_equal(say_room(key, 10001), -EPROTO);
+    assert_int_equal(say_room(key + 1, 1), -EPROTO);
+    /* The number may have been given away, but the host does not know that yet. */
+    fd = connect_there();
+    take(PROTO_NET_OPEN);
+    next = w.frame.data[0];
+    assert_int_equal(next, key);
+    assert_int_equal(say_room(key, 5000), 0);
+    assert_int_equal(say_numbers(PROTO_NET_OPENED, key, 0, 2), 0);
+    assert_int_equal(say_room(key, 5000), -EPROTO);
+    close(fd);
+}
+
 static void output_has_room_beside_a_flood(void **state)
 {
     static uint8_t data[1u << 16];
@@ -387,6 +430,7 @@ int main(void)
         TEST(what_is_refused_or_breaks_is_reset),
         TEST(a_host_keeps_to_its_windows),
         TEST(a_skill_that_floods_waits_for_room),
+        TEST(room_that_crosses_the_end_is_taken),
         TEST(output_has_room_beside_a_flood),
         TEST(more_connections_than_numbers_wait),
     };

@@ -218,19 +218,24 @@ static int take_open(struct egress *e, unsigned key, struct bytes_reader *r, str
     if ((s->state != STREAM_FREE && s->state != STREAM_DRAINING) || s->opens_again)
         return breach(err, "a connection under a number that is in use");
     s->opens_again = true;
+    s->in_flight = 0;
     s->next_name = at;
     s->next_port = port;
     return 0;
 }
 
+/*
+ * It may come after the end of its connection, of which the guest did not know yet, but never
+ * for more bytes than those that it was sent.
+ */
 static int take_room(struct stream *s, struct bytes_reader *r, struct err *err)
 {
     uint16_t zero = bytes_get_u16(r);
     uint32_t room = bytes_get_u32(r);
 
-    if (!bytes_done(r) || zero != 0 || room > PROTO_NET_WINDOW - s->may_send)
+    if (!bytes_done(r) || zero != 0 || room == 0 || room > s->in_flight)
         return breach(err, "more room than it was given bytes");
-    s->may_send += room;
+    s->in_flight -= room;
     return 0;
 }
 
@@ -268,11 +273,11 @@ int egress_take(struct egress *e, uint8_t type, const uint8_t *payload, size_t l
     s = &e->streams[key];
     if (type == PROTO_NET_OPEN)
         return take_open(e, key, &r, err);
+    if (type == PROTO_NET_GUEST_ROOM)
+        return take_room(s, &r, err);
     if (s->state != STREAM_OPEN || s->opened_due)
         return breach(err, "bytes of a connection that is not open");
-    if (type == PROTO_NET_GUEST_DATA)
-        return take_data(s, &r, err);
-    return type == PROTO_NET_GUEST_ROOM ? take_room(s, &r, err) : take_end(s, &r, err);
+    return type == PROTO_NET_GUEST_DATA ? take_data(s, &r, err) : take_end(s, &r, err);
 }
 
 static size_t write_answer(struct egress *e, unsigned key, uint8_t *payload)

@@ -20,6 +20,7 @@
 void stream_reset(struct stream *s)
 {
     struct stream next = {.fd = -1,
+                          .in_flight = s->in_flight,
                           .opens_again = s->opens_again,
                           .next_name = s->next_name,
                           .next_port = s->next_port};
@@ -92,8 +93,7 @@ void stream_connect(struct stream *s, struct stream_shared *shared, const struct
                          .n_addresses = name->n_addresses,
                          .deadline_ns = clock_monotonic_ns() + CONNECT_NS,
                          .out = buf_init(PROTO_NET_WINDOW),
-                         .may_take = PROTO_NET_WINDOW,
-                         .may_send = PROTO_NET_WINDOW};
+                         .may_take = PROTO_NET_WINDOW};
     memcpy(s->host, name->text, sizeof(s->host));
     memcpy(s->addresses, name->addresses, sizeof(s->addresses));
     try_or_fail(s, shared, key, EHOSTUNREACH);
@@ -231,7 +231,8 @@ int stream_take_end(struct stream *s, bool broke)
 
 size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data, size_t max)
 {
-    size_t len = max < s->may_send ? max : s->may_send;
+    size_t room = PROTO_NET_WINDOW - s->in_flight;
+    size_t len = max < room ? max : room;
     ssize_t n;
 
     if (s->fd < 0 || !s->readable || s->peer_ended || s->opened_due || len == 0)
@@ -245,7 +246,7 @@ size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data
     if (n > 0) {
         shared->bytes += (uint64_t)n;
         s->record->bytes_received += (uint64_t)n;
-        s->may_send -= (uint32_t)n;
+        s->in_flight += (uint32_t)n;
         return (size_t)n;
     }
     s->readable = false;

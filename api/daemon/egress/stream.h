@@ -33,7 +33,7 @@ struct stream {
     struct buf out;     /* the guest's bytes, for the peer */
     uint32_t may_take;  /* bytes of the guest's, and so how many it may still send */
     uint32_t passed_on; /* since the guest was told */
-    uint32_t may_send;  /* bytes to the guest */
+    uint32_t in_flight; /* bytes to the guest that it has given no room for, past the end too */
     bool readable, writable;
     bool opened_due;
     bool guest_ended, peer_ended, broke, end_sent;
@@ -71,7 +71,7 @@ size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data
 bool stream_end_is_due(const struct stream *s);
 /* The guest was told: whose number is free, where nothing of it is left to do. */
 void stream_told_end(struct stream *s);
-/* Closes and forgets it, but what waits to be opened. */
+/* Closes and forgets it, but what waits to be opened and the room that may still come. */
 void stream_reset(struct stream *s);
 
 #endif

@@ -104,67 +104,6 @@ static void queries_have_numbers(void **state)
     assert_int_equal(say(PROTO_NET_ASK, payload, 2), -EPROTO);
 }
 
-static void expect_bad(const char *name, enum egress_refusal refusal, const char *why)
-{
-    const struct egress_record *last;
-
-    assert_int_equal(ask(name), refusal == EGRESS_FAILED ? PROTO_NET_FAILED : PROTO_NET_NOBODY);
-    last = row(egress_log(w.egress)->n - 1);
-    assert_string_equal(last->host, name);
-    assert_int_equal(last->refusal, refusal);
-    if (!strstr(last->refused, why))
-        fail_msg("%s", last->refused);
-}
-
-static void names_of_private_addresses_are_refused(void **state)
-{
-    (void)state;
-    resolve_to(1, "10.0.0.1", "0.0.0.0");
-    expect_bad("a.example.test", EGRESS_BAD_ADDRESS, "it resolves to 10.0.0.1: a private");
-    resolve_to(1, "169.254.169.254", "0.0.0.0");
-    expect_bad("b.example.test", EGRESS_BAD_ADDRESS, "metadata");
-    /* One of each: an address for the check, and one for the connection. */
-    resolve_to(2, "93.184.216.34", "127.0.0.1");
-    expect_bad("c.example.test", EGRESS_BAD_ADDRESS, "loopback");
-    resolve_to(0, "0.0.0.0", "0.0.0.0");
-    expect_bad("d.example.test", EGRESS_NO_SUCH_NAME, "no such name");
-    assert_int_equal(open_key(0), 0);
-    take(PROTO_NET_REFUSED);
-    assert_int_equal(went, 0);
-}
-
-static void what_was_checked_is_what_is_connected_to(void **state)
-{
-    int peer;
-
-    (void)state;
-    resolve_to(1, "93.184.216.34", "0.0.0.0");
-    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
-    /* From now on the name means this machine. */
-    resolve_to(1, "127.0.0.1", "0.0.0.0");
-    dns_asked = 0;
-    peer = connect_key(0);
-    close(peer);
-    take(PROTO_NET_HOST_END);
-    assert_string_equal(went_to, "93.184.216.34");
-    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
-    close(connect_key(1));
-    assert_string_equal(went_to, "93.184.216.34");
-    assert_int_equal(dns_asked, 0);
-}
-
-static void a_peer_that_is_not_there_is_refused(void **state)
-{
-    (void)state;
-    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
-    close(w.listener);
-    w.listener = -1;
-    assert_int_equal(open_key(0), 0);
-    take(PROTO_NET_REFUSED);
-    assert_int_equal(row(0)->refusal, EGRESS_FAILED);
-    assert_non_null(strstr(row(0)->refused, "refused"));
-}
-
 /* Bytes of a peer's that come out, while the guest gives no room. */
 static size_t take_all_data(void)
 {
@@ -398,9 +337,6 @@ int main(void)
         TEST(what_is_not_permitted_is_nobody),
         TEST(a_guest_reaches_nothing_by_itself),
         TEST(queries_have_numbers),
-        TEST(names_of_private_addresses_are_refused),
-        TEST(what_was_checked_is_what_is_connected_to),
-        TEST(a_peer_that_is_not_there_is_refused),
         TEST(a_guest_that_does_not_read_stops_its_peer),
         TEST(room_that_crosses_the_end_is_taken),
         TEST(a_peer_that_does_not_read_stops_the_guest),

@@ -26,7 +26,7 @@ struct stream {
     int fd; /* -1: there is none */
     uint16_t port;
     char host[HOST_NAME_SIZE];
-    union ip_address addresses[LOOKUP_ADDRESSES_MAX];
+    union ip_address addresses[NAME_ADDRESSES_MAX];
     size_t n_addresses, tried;
     uint64_t deadline_ns; /* while it connects or drains */
     struct egress_record *record;

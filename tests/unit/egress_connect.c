@@ -110,6 +110,35 @@ static void families_take_turns(void **state)
         assert_true(went_families[i] != went_families[i - 1]);
 }
 
+static void a_machine_without_ipv6_takes_the_other_address(void **state)
+{
+    int peer;
+
+    (void)state;
+    w.has_no_ipv6 = true;
+    resolve_to(1, ADDRESS_HERE, "0.0.0.0");
+    resolve_also("2606:4700::1");
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    assert_string_equal(went_to, ADDRESS_HERE);
+    /* What is not public is refused here, too. */
+    resolve_also("fd00::1");
+    expect_bad("b.example.test", EGRESS_BAD_ADDRESS, "it resolves to fd00::1: a private");
+    close(peer);
+}
+
+static void one_that_has_no_other_is_refused(void **state)
+{
+    (void)state;
+    w.has_no_ipv6 = true;
+    resolve_to(0, "0.0.0.0", "0.0.0.0");
+    resolve_also("2606:4700::1");
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    assert_int_equal(open_key(0), 0);
+    take(PROTO_NET_REFUSED);
+    assert_non_null(strstr(row(0)->refused, "Address family not supported"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -120,6 +149,8 @@ int main(void)
         TEST(a_peer_that_is_not_there_is_refused),
         TEST(all_addresses_are_checked),
         TEST(families_take_turns),
+        TEST(a_machine_without_ipv6_takes_the_other_address),
+        TEST(one_that_has_no_other_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

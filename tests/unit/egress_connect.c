@@ -139,6 +139,32 @@ static void one_that_has_no_other_is_refused(void **state)
     assert_non_null(strstr(row(0)->refused, "Address family not supported"));
 }
 
+static void a_silent_address_is_passed_over(void **state)
+{
+    (void)state;
+    resolve_to(2, ADDRESS_SILENT, ADDRESS_SILENT);
+    resolve_also(ADDRESS_REFUSES);
+    resolve_also(ADDRESS_SILENT);
+    resolve_also(ADDRESS_HERE);
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    close(connect_key(0));
+    assert_int_equal(went, 5);
+    assert_int_equal(row(0)->refusal, EGRESS_REACHED);
+}
+
+/* It goes on while others are tried, and may be the one that answers. */
+static void a_slow_address_is_not_given_up(void **state)
+{
+    (void)state;
+    resolve_to(2, ADDRESS_SILENT, ADDRESS_REFUSES);
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    assert_int_equal(open_key(0), 0);
+    while (went < 2)
+        assert_false(take_now());
+    end_silence();
+    take(PROTO_NET_OPENED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -151,6 +177,8 @@ int main(void)
         TEST(families_take_turns),
         TEST(a_machine_without_ipv6_takes_the_other_address),
         TEST(one_that_has_no_other_is_refused),
+        TEST(a_silent_address_is_passed_over),
+        TEST(a_slow_address_is_not_given_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

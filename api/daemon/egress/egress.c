@@ -52,7 +52,7 @@ struct egress *egress_open(const struct egress_settings *settings,
     }
     e->settings = settings;
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++)
-        e->streams[i].fd = -1;
+        e->streams[i] = stream_init();
     e->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (e->epoll_fd < 0) {
         err_set_errno(err, errno, "cannot watch connections");
@@ -86,11 +86,9 @@ uint64_t egress_deadline_ns(const struct egress *e)
     uint64_t first = names_deadline_ns(&e->names);
 
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
-        const struct stream *s = &e->streams[i];
+        uint64_t due_ns = stream_due_ns(&e->streams[i]);
 
-        if ((s->state == STREAM_CONNECTING || s->state == STREAM_DRAINING) &&
-            s->deadline_ns < first)
-            first = s->deadline_ns;
+        first = due_ns < first ? due_ns : first;
     }
     return first;
 }

@@ -223,6 +223,49 @@ static void a_peer_that_does_not_read_stops_the_guest(void **state)
     close(peer);
 }
 
+static int kernel_bytes(int option)
+{
+    socklen_t size = sizeof(int);
+    int bytes = 0;
+
+    assert_int_equal(getsockopt(went_fd, SOL_SOCKET, option, &bytes, &size), 0);
+    return bytes;
+}
+
+/* Gives room as it comes, so that its kernel would find the connection worth more. */
+static void take_much(int peer, uint64_t bytes)
+{
+    static uint8_t data[1u << 16];
+
+    for (uint64_t got = 0; got < bytes;) {
+        (void)send(peer, data, sizeof(data), MSG_DONTWAIT);
+        if (!take_now())
+            continue;
+        assert_int_equal(w.type, PROTO_NET_HOST_DATA);
+        got += w.len - 2;
+        assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, (unsigned)w.len - 2, 8), 0);
+    }
+}
+
+/* However fast its peers are, and however little they read. */
+static void the_kernel_holds_so_much_and_no_more(void **state)
+{
+    const int small = 1 << 16;
+    uint64_t sent;
+    int peer;
+
+    (void)state;
+    assert_int_equal(setsockopt(w.listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    sent = say_all_there_is_room_for();
+    take_much(peer, 32u << 20);
+    assert_in_range(kernel_bytes(SO_RCVBUF), 1, 256 << 10);
+    assert_in_range(kernel_bytes(SO_SNDBUF), 1, 256 << 10);
+    assert_in_range(sent, PROTO_NET_WINDOW, PROTO_NET_WINDOW + (256 << 10) + 2 * small);
+    close(peer);
+}
+
 static void a_number_is_free_before_its_peer_has_all(void **state)
 {
     uint64_t sent;
@@ -340,6 +383,7 @@ int main(void)
         TEST(a_guest_that_does_not_read_stops_its_peer),
         TEST(room_that_crosses_the_end_is_taken),
         TEST(a_peer_that_does_not_read_stops_the_guest),
+        TEST(the_kernel_holds_so_much_and_no_more),
         TEST(a_number_is_free_before_its_peer_has_all),
         TEST(ten_thousand_opens_end_at_the_limit),
         TEST(ten_thousand_names_take_a_fixed_room),

@@ -19,6 +19,8 @@
 #define DRAIN_NS   (15 * NS_PER_SECOND)
 /* An address that is silent for so long goes on beside the next one (RFC 8305). */
 #define NEXT_NS (500 * NS_PER_MS)
+/* What the kernel may hold of a connection each way, which counts it twice. */
+#define KERNEL_BYTES (128 * 1024)
 
 struct stream stream_init(void)
 {
@@ -71,11 +73,15 @@ static int begin(struct stream *s, const struct stream_shared *shared, unsigned 
                                 .data.u32 = key};
     _cleanup_fd_ int fd =
         socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const int on = 1;
+    const int on = 1, bytes = KERNEL_BYTES;
 
     if (fd < 0)
         return -errno;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    /* Before it connects; without these they grow with what passes, to megabytes. */
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) < 0)
+        return -errno;
     egress_address_set_port(to, s->port);
     if ((connect(fd, &to->any, egress_address_size(to)) < 0 && errno != EINPROGRESS) ||
         epoll_ctl(shared->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)

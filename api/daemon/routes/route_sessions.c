@@ -68,16 +68,20 @@ void route_session_list(void *ctx, struct http_request *request, struct http_rep
     (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
-static int renew(struct daemon *d, struct registry_session *row, struct err *err)
+/* A full disk is no reason not to read. */
+static void renew(struct daemon *d, struct registry_session *row)
 {
     uint64_t now_ns = clock_realtime_ns();
     uint64_t expires_ns = retention_session_expiry(d->retention, now_ns);
+    struct err err = {0};
 
     if (expires_ns == INT64_MAX || now_ns < row->used_ns ||
         now_ns - row->used_ns < (expires_ns - now_ns) / RENEW_PART)
-        return 0;
-    row->used_ns = now_ns;
-    return registry_session_use(d->registry, row->tenant, row->id, now_ns, err);
+        return;
+    if (registry_session_use(d->registry, row->tenant, row->id, now_ns, &err) < 0)
+        log_warn("sessions", "id=%s not_renewed=\"%s\"", row->id, err.message);
+    else
+        row->used_ns = now_ns;
 }
 
 /*
@@ -93,7 +97,10 @@ static int look_at(struct daemon *d, const char *tenant, const char *id,
     if (r < 0)
         return r;
     *ret_fd = store_get(store, ret->digest, err);
-    return *ret_fd < 0 ? -EIO : renew(d, ret, err);
+    if (*ret_fd < 0)
+        return -EIO;
+    renew(d, ret);
+    return 0;
 }
 
 /* The same of a path. False where there is a reply. */

@@ -54,8 +54,9 @@
  *                 NET_ROOM of its bytes may still come, until the number is opened anew
  * Queries are numbered from 0 to PROTO_NET_QUERIES - 1, connections to PROTO_NET_CONNECTIONS -
  * 1, by the guest; names to PROTO_NET_NAMES - 1, by the host. From NET_OPEN to NET_OPENED the
- * guest sends nothing for a connection. After EXIT nobody sends for any, and what the host sent
- * before it had that is passed over.
+ * guest sends nothing for a connection. Between the skill's end and EXIT the guest sends what
+ * the skill had sent, and NET_END of each; CANCEL stops that. After EXIT nobody sends for any,
+ * and what the host sent before it had that is passed over.
  *
  * The guest is hostile to the host: every length, order and count is checked by the receiver,
  * and a breach ends the execution.
@@ -120,6 +121,9 @@ enum proto_net_answer {
 #define PROTO_NET_CONNECTIONS 32u
 #define PROTO_NET_WINDOW      (64u * 1024u)
 #define PROTO_NET_DATA_MAX    (16u * 1024u)
+/* After its end what a skill sent has as long as its time lasts, but no less and no more: */
+#define PROTO_NET_DRAIN_MIN_MS 1000u
+#define PROTO_NET_DRAIN_MAX_MS 10000u
 
 #define PROTO_WARM_MAX     1024u
 #define PROTO_ENTROPY_SIZE 64u

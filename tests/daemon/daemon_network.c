@@ -333,6 +333,48 @@ static void one_that_holds_connections_is_cancelled(void **state)
         close(accept(listener, NULL, NULL));
 }
 
+/* Waits until an execution's text, which is one of its resources or itself, has a part. */
+static void wait_text(const char *id, const char *resource, const char *part)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof(path), "/v1/executions/%s%s", id, resource);
+    for (bool said = false; !said; usleep(10000)) {
+        struct answer a = harness_get(&w.h, path);
+
+        assert_int_equal(a.status, 200);
+        said = strstr(a.body, part) != NULL;
+        answer_finish(&a);
+    }
+}
+
+/* Its peer reads nothing before the skill has ended, and then finds all of it. */
+static void what_a_skill_sent_last_arrives(void **state)
+{
+    static char data[1u << 16];
+    char id[40] = "", path[96], sent[64];
+    unsigned long got = 0;
+    struct answer a;
+    ssize_t n;
+    int fd;
+
+    (void)state;
+    a = run("net-all", "here.test 0", ",\"async\":true");
+    assert_int_equal(a.status, 202);
+    memcpy(id, strstr(a.body, "exec_"), 37);
+    answer_finish(&a);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    wait_text(id, "/logs", "said ");
+    while ((n = recv(fd, data, sizeof(data), 0)) > 0)
+        got += (unsigned long)n;
+    assert_int_equal(n, 0);
+    close(fd);
+    (void)snprintf(sent, sizeof(sent), "\"stdout\":\"said %lu\"", got);
+    (void)snprintf(path, sizeof(path), "/v1/executions/%s", id);
+    wait_text(id, "", "\"status\":\"success\"");
+    expect(harness_get(&w.h, path), 200, sent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +387,7 @@ int main(void)
         cmocka_unit_test(guests_that_ask_for_more_are_ended),
         cmocka_unit_test(ten_thousand_opens_are_fifty),
         cmocka_unit_test(one_that_holds_connections_is_cancelled),
+        cmocka_unit_test(what_a_skill_sent_last_arrives),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "tests/unit/egress_world.h"
 
 #include <dirent.h>
@@ -289,6 +290,70 @@ static void a_number_is_free_before_its_peer_has_all(void **state)
     assert_int_equal(row(0)->bytes_sent, sent);
 }
 
+/* A connection with more bytes of the guest's than its peer takes. How many. */
+static uint64_t fill_connection(int *ret_peer)
+{
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    *ret_peer = connect_key(0);
+    return say_all_there_is_room_for();
+}
+
+/* Whether it ended its connections itself or not. */
+static void what_was_sent_goes_on_after_the_guests_end(void **state)
+{
+    uint64_t sent;
+    char byte;
+    int peer;
+
+    (void)state;
+    sent = fill_connection(&peer);
+    /* One with nothing to send on is closed now, whatever its peer does. */
+    (void)connect_key(1);
+    egress_end(w.egress, UINT64_MAX);
+    assert_true(egress_is_sending(w.egress));
+    egress_work(w.egress);
+    assert_true(egress_is_sending(w.egress));
+    read_all(peer, sent);
+    assert_int_equal(read_some(peer, &byte, 1), 0);
+    egress_work(w.egress);
+    assert_false(egress_is_sending(w.egress));
+    assert_int_equal(row(0)->bytes_sent, sent);
+    close(peer);
+}
+
+static void it_goes_on_when_the_guest_says_that_it_broke(void **state)
+{
+    uint64_t sent;
+    int peer;
+
+    (void)state;
+    sent = fill_connection(&peer);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 1, 0, 4), 0);
+    take(PROTO_NET_HOST_END);
+    read_all(peer, sent);
+    close(peer);
+}
+
+/* What is left out is no end for the peer. */
+static void a_deadline_ends_what_goes_on(void **state)
+{
+    static uint8_t data[PROTO_NET_DATA_MAX];
+    ssize_t n;
+    int peer;
+
+    (void)state;
+    (void)fill_connection(&peer);
+    egress_end(w.egress, clock_monotonic_ns());
+    egress_work(w.egress);
+    assert_false(egress_is_sending(w.egress));
+    do
+        n = recv(peer, data, sizeof(data), 0);
+    while (n > 0);
+    assert_int_equal(n, -1);
+    assert_int_equal(errno, ECONNRESET);
+    close(peer);
+}
+
 static unsigned open_descriptors(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -385,6 +450,9 @@ int main(void)
         TEST(a_peer_that_does_not_read_stops_the_guest),
         TEST(the_kernel_holds_so_much_and_no_more),
         TEST(a_number_is_free_before_its_peer_has_all),
+        TEST(what_was_sent_goes_on_after_the_guests_end),
+        TEST(it_goes_on_when_the_guest_says_that_it_broke),
+        TEST(a_deadline_ends_what_goes_on),
         TEST(ten_thousand_opens_end_at_the_limit),
         TEST(ten_thousand_names_take_a_fixed_room),
         TEST(bytes_end_at_the_limit),

@@ -173,6 +173,24 @@ void egress_work(struct egress *e)
     }
 }
 
+void egress_end(struct egress *e, uint64_t deadline_ns)
+{
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        e->streams[i].opens_again = false;
+        stream_end(&e->streams[i], deadline_ns);
+    }
+    names_finish(&e->names);
+}
+
+bool egress_is_sending(const struct egress *e)
+{
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        if (e->streams[i].state == STREAM_DRAINING)
+            return true;
+    }
+    return false;
+}
+
 static int breach(struct err *err, const char *what)
 {
     return err_set(err, EPROTO, "the guest broke the protocol: %s", what);

@@ -195,6 +195,15 @@ static void break_off(struct stream *s)
     s->out = buf_init(PROTO_NET_WINDOW);
 }
 
+/* Bytes are left out: to the peer that shall not look like their end. */
+static void abort_peer(struct stream *s)
+{
+    const struct linger now = {.l_onoff = 1};
+
+    (void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    break_off(s);
+}
+
 /* How much of len may still be relayed; over it the connection ends, which is a refusal. */
 static size_t within_limit(struct stream *s, struct stream_shared *shared, size_t len)
 {
@@ -247,8 +256,11 @@ void stream_work(struct stream *s, struct stream_shared *shared, unsigned key)
     write_out(s, shared);
     if (s->guest_ended && had_out && s->out.len == 0 && s->fd >= 0)
         (void)shutdown(s->fd, SHUT_WR);
-    if (s->state == STREAM_DRAINING &&
-        (s->out.len == 0 || clock_monotonic_ns() >= s->deadline_ns))
+    if (s->state != STREAM_DRAINING)
+        return;
+    if (s->out.len > 0 && clock_monotonic_ns() >= s->deadline_ns)
+        abort_peer(s);
+    if (s->out.len == 0)
         stream_reset(s);
 }
 
@@ -274,14 +286,26 @@ static void part(struct stream *s)
     s->deadline_ns = clock_monotonic_ns() + DRAIN_NS;
 }
 
+void stream_end(struct stream *s, uint64_t deadline_ns)
+{
+    if (s->fd < 0 || s->out.len == 0) {
+        stream_reset(s);
+        return;
+    }
+    s->state = STREAM_DRAINING;
+    s->guest_ended = true;
+    s->deadline_ns = deadline_ns;
+}
+
 int stream_take_end(struct stream *s, bool broke)
 {
     if (s->guest_ended)
         return -EPROTO;
     s->guest_ended = true;
-    if (broke)
-        break_off(s);
-    else if (s->out.len == 0 && s->fd >= 0)
+    /* Nothing is read any more; what was sent before goes on. */
+    s->broke |= broke;
+    s->peer_ended |= broke;
+    if (s->out.len == 0 && s->fd >= 0)
         (void)shutdown(s->fd, SHUT_WR);
     part(s);
     return 0;

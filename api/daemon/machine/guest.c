@@ -23,6 +23,8 @@
 /* Small frames travel together: every write wakes the machine. */
 #define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
 #define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
+#define DRAIN_MIN_NS   (PROTO_NET_DRAIN_MIN_MS * NS_PER_MS)
+#define DRAIN_MAX_NS   (PROTO_NET_DRAIN_MAX_MS * NS_PER_MS)
 
 enum send_step {
     SEND_NOTHING, /* READY has not come */
@@ -88,6 +90,24 @@ static uint64_t collect_ns(const struct guest *g)
     return (g->cancelled ? CANCELLED_GRACES : COLLECT_GRACES) * g->grace_ns;
 }
 
+/* The skill has ended: what it said to others goes on to them, unless somebody ended it. */
+static void end_egress(struct guest *g, uint64_t now)
+{
+    const uint32_t ended = PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED;
+    uint64_t deadline_ns = g->times.started_ns + g->job->timeout_ms * NS_PER_MS;
+
+    if (!g->sink->egress)
+        return;
+    if (deadline_ns < now + DRAIN_MIN_NS)
+        deadline_ns = now + DRAIN_MIN_NS;
+    if (deadline_ns > now + DRAIN_MAX_NS)
+        deadline_ns = now + DRAIN_MAX_NS;
+    if (g->cancelled || (g->decoder.exit.flags & ended))
+        deadline_ns = now;
+    egress_work(g->sink->egress);
+    egress_end(g->sink->egress, deadline_ns);
+}
+
 /* What begins with a stage that the guest has come to. */
 static void enter_stage(struct guest *g)
 {
@@ -105,9 +125,7 @@ static void enter_stage(struct guest *g)
         break;
     case GUEST_OUTPUT:
         g->times.exit_ns = now;
-        /* What the skill said last leaves as far as its peers take it now. */
-        if (g->sink->egress)
-            egress_work(g->sink->egress);
+        end_egress(g, now);
         g->deadline_ns = now + collect_ns(g);
         break;
     default:
@@ -416,10 +434,26 @@ static int tell_end(const struct guest *g, struct err *err)
     return err_set(err, g->ended.code, "%s (%s the skill ran)", g->ended.message, when);
 }
 
-/* The skill's connections while it may have any, or NULL. */
+/* The skill's connections while there may be any, or NULL. */
 static struct egress *running_egress(const struct guest *g)
 {
-    return g->decoder.stage == GUEST_RUNNING ? g->sink->egress : NULL;
+    return g->decoder.stage >= GUEST_RUNNING ? g->sink->egress : NULL;
+}
+
+/* Behind DONE: waits for peers that take what they are sent slowly, unless it is cancelled. */
+static void drain(struct guest *g)
+{
+    struct egress *egress = g->sink->egress;
+
+    while (egress && egress_is_sending(egress)) {
+        struct pollfd p[] = {{.fd = egress_fd(egress), .events = POLLIN},
+                             {.fd = g->cancel_fd, .events = POLLIN}};
+
+        (void)poll(p, 2, clock_timeout_ms(egress_deadline_ns(egress)));
+        if (p[1].revents)
+            return;
+        egress_work(egress);
+    }
 }
 
 /* One wait for anything to happen, and its handling. */
@@ -538,6 +572,8 @@ int guest_run(struct guest *g, const struct job *job, const struct guest_sink *s
     r = advance(g, err);
     while (r == 0 && g->decoder.stage < GUEST_DONE)
         r = turn(g, err);
+    if (r == 0)
+        drain(g);
     input_stream_finish(&g->files);
     *report = (struct guest_report){
         .times = g->times, .exit = g->decoder.exit, .cancelled = g->cancelled};

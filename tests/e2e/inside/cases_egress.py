@@ -7,10 +7,12 @@ import io
 import json
 import os
 import pathlib
+import socket
 import ssl
 import tarfile
 import tempfile
 import threading
+import time
 
 from harness import case, check, check_equal, check_in, python_skill, skill_zip
 
@@ -69,6 +71,13 @@ kept.sendall(b"GET /kept HTTP/1.0\r\n\r\n")
 json.dump(out, open(os.environ["SANDBOX_OUTPUT"], "w"))
 """
 
+# Leaves with all of it in its own kernel, and the connection as it is.
+LEAVER = """
+import os, socket
+kept = socket.create_connection(("slow.test", int(os.environ["SLOW"])))
+kept.sendall(b"x" * (1 << 20))
+"""
+
 UNDECLARED = """
 import socket
 try:
@@ -123,6 +132,37 @@ def fetch_files(client, result, folder):
 
 def by_host(result):
     return {(row["host"], row["port"]): row for row in result["network"]}
+
+
+def receive_slowly(listener, received):
+    """One connection's bytes, of which little is in a kernel and less is read at a time."""
+    connection, _ = listener.accept()
+    with connection:
+        while data := connection.recv(16 << 10):
+            received.append(len(data))
+            time.sleep(0.05)
+
+
+@case
+def what_a_skill_sent_last_arrives(world):
+    daemon = world.copy_of_snapshots("egress_last")
+    daemon.environment["SKILLVM_NETWORK_POLICY"] = "slow.test:*"
+    daemon.environment["SKILLVM_NETWORK_ALLOW_PRIVATE"] = "slow.test=127.0.0.1"
+    daemon.start()
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port, received = listener.getsockname()[1], []
+        peer = threading.Thread(target=receive_slowly, args=(listener, received), daemon=True)
+        peer.start()
+        skill = python_skill(LEAVER, front=f'network: "slow.test:{port}"\n')
+        result = daemon.client.run(skill, env={"SLOW": str(port)})
+        check_equal(result["status"], "success", f"the skill: {result['stderr']}")
+        peer.join(60)
+        check_equal(sum(received), 1 << 20, "bytes that arrived")
+        check_equal(by_host(result)["slow.test", port]["bytes_sent"], 1 << 20, "bytes of its row")
+    daemon.stop()
 
 
 @case

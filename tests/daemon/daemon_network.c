@@ -204,6 +204,56 @@ static void code_reaches_what_its_request_names(void **state)
     expect(harness_run(&w.h, json), 200, "\"stdout\":\"nobody\"");
 }
 
+/* A call of a tool. more are members beside its arguments, which are members too. */
+static struct answer call(const char *name, const char *more, const char *arguments,
+                          const char *data)
+{
+    char json[512];
+
+    (void)snprintf(json, sizeof(json),
+                   "{\"name\":\"%s\"%s,\"arguments\":{%s},"
+                   "\"env\":{\"FAKE\":\"net\",\"FAKE_DATA\":\"%s\"}}",
+                   name, more, arguments, data);
+    return harness_request(&w.h, "POST", "/v1/tools/call", "", json, strlen(json));
+}
+
+static void a_call_of_a_tool_only_narrows(void **state)
+{
+    char network[96];
+    pthread_t peer;
+
+    (void)state;
+    (void)snprintf(network, sizeof(network), ",\"network\":[\"%s\"]", reaches);
+    assert_int_equal(pthread_create(&peer, NULL, echo_once, NULL), 0);
+    expect(call("net", network, "", "here.test 0"), 200, "\"stdout\":\"hello\"");
+    assert_int_equal(pthread_join(peer, NULL), 0);
+    expect(call("net", ",\"network\":[\"inner.test\"]", "", "here.test 0"), 200,
+           "\"stdout\":\"nobody\"");
+    expect(call("net", ",\"network\":false", "", "here.test 0"), 200,
+           "a connection where it may have none");
+    nobody_came();
+}
+
+/* Which a model writes, and its caller may speak in its place. */
+static void a_tool_of_code_reaches_what_it_names(void **state)
+{
+    char arguments[128];
+    pthread_t peer;
+
+    (void)state;
+    (void)snprintf(arguments, sizeof(arguments), "\"code\":\"1\",\"network\":[\"%s\"]",
+                   reaches);
+    assert_int_equal(pthread_create(&peer, NULL, echo_once, NULL), 0);
+    expect(call("run_code", "", arguments, "here.test 0"), 200, "\"stdout\":\"hello\"");
+    assert_int_equal(pthread_join(peer, NULL), 0);
+    expect(call("run_code", "", arguments, "there.test 0"), 200, "\"stdout\":\"nobody\"");
+    expect(call("run_code", ",\"network\":false", arguments, "here.test 0"), 400,
+           "is an argument and an option of the call");
+    expect(call("run_code", ",\"network\":false", "\"code\":\"1\"", "here.test 0"), 200,
+           "a connection where it may have none");
+    nobody_came();
+}
+
 /* What the command line sends. The status of its end. */
 static int skillvm(const char *arguments)
 {
@@ -382,6 +432,8 @@ int main(void)
         cmocka_unit_test(the_caller_only_narrows),
         cmocka_unit_test(one_without_a_network_is_told_so),
         cmocka_unit_test(code_reaches_what_its_request_names),
+        cmocka_unit_test(a_call_of_a_tool_only_narrows),
+        cmocka_unit_test(a_tool_of_code_reaches_what_it_names),
         cmocka_unit_test(the_command_line_narrows_too),
         cmocka_unit_test(a_tenants_policy_decides),
         cmocka_unit_test(guests_that_ask_for_more_are_ended),

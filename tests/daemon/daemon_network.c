@@ -282,6 +282,7 @@ static void the_command_line_narrows_too(void **state)
                      125);
     assert_int_equal(skillvm("run net --no-network --network here.test"), 2);
     assert_int_equal(skillvm("run net --network 10.0.0.1"), 125);
+    assert_int_equal(skillvm("mcp --no-network </dev/null"), 0);
     nobody_came();
 }
 

@@ -298,19 +298,22 @@ static uint64_t fill_connection(int *ret_peer)
     return say_all_there_is_room_for();
 }
 
-/* Whether it ended its connections itself or not. */
+/* One that it did not end is not whole, and its peer is told so. */
 static void what_was_sent_goes_on_after_the_guests_end(void **state)
 {
     uint64_t sent;
+    int peer, other;
     char byte;
-    int peer;
 
     (void)state;
     sent = fill_connection(&peer);
-    /* One with nothing to send on is closed now, whatever its peer does. */
-    (void)connect_key(1);
+    other = connect_key(1);
+    assert_int_equal(say_data(1, "x", 1), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
     egress_end(w.egress, UINT64_MAX);
     assert_true(egress_is_sending(w.egress));
+    assert_int_equal(recv(other, &byte, 1, 0), -1);
+    assert_int_equal(errno, ECONNRESET);
     egress_work(w.egress);
     assert_true(egress_is_sending(w.egress));
     read_all(peer, sent);
@@ -319,6 +322,7 @@ static void what_was_sent_goes_on_after_the_guests_end(void **state)
     assert_false(egress_is_sending(w.egress));
     assert_int_equal(row(0)->bytes_sent, sent);
     close(peer);
+    close(other);
 }
 
 static void it_goes_on_when_the_guest_says_that_it_broke(void **state)
@@ -343,6 +347,7 @@ static void a_deadline_ends_what_goes_on(void **state)
 
     (void)state;
     (void)fill_connection(&peer);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
     egress_end(w.egress, clock_monotonic_ns());
     egress_work(w.egress);
     assert_false(egress_is_sending(w.egress));

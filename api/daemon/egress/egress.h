@@ -62,8 +62,9 @@ int egress_take(struct egress *e, uint8_t type, const uint8_t *payload, size_t l
 size_t egress_next(struct egress *e, uint8_t *ret_type, uint8_t *payload);
 
 /*
- * The guest has ended, and says and hears nothing more: what it sent goes on to peers as
- * egress_work is called, until the deadline (monotonic), and all else is closed now.
+ * The guest has ended, and says and hears nothing more: what it sent on connections that it
+ * ended goes on to peers as egress_work is called, until the deadline (monotonic). All others
+ * are reset.
  */
 void egress_end(struct egress *e, uint64_t deadline_ns);
 /* True while there is something left to send on. */

@@ -288,12 +288,14 @@ static void part(struct stream *s)
 
 void stream_end(struct stream *s, uint64_t deadline_ns)
 {
+    /* The guest has more of it, or its skill was ended. */
+    if (s->fd >= 0 && !s->guest_ended)
+        abort_peer(s);
     if (s->fd < 0 || s->out.len == 0) {
         stream_reset(s);
         return;
     }
     s->state = STREAM_DRAINING;
-    s->guest_ended = true;
     s->deadline_ns = deadline_ns;
 }
 

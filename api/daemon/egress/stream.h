@@ -78,7 +78,9 @@ size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data
 bool stream_end_is_due(const struct stream *s);
 /* The guest was told: whose number is free, where nothing of it is left to do. */
 void stream_told_end(struct stream *s);
-/* There is no guest any more: it drains where there is something to send on, else it is closed.
+/*
+ * There is no guest any more: one that it ended drains where there is something to send on. Any
+ * other is closed, which is no end for its peer.
  */
 void stream_end(struct stream *s, uint64_t deadline_ns);
 /* Closes and forgets it, but what waits to be opened and the room that may still come. */

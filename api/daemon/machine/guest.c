@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/guest.h"
 
+#include "api/daemon/machine/guest_drain.h"
 #include "api/daemon/terms/limits.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -23,8 +24,6 @@
 /* Small frames travel together: every write wakes the machine. */
 #define OUT_SIZE       (2u * (PROTO_HEADER_SIZE + PROTO_CHUNK_MAX))
 #define READS_IN_A_ROW 16u /* then the other descriptors get their turn */
-#define DRAIN_MIN_NS   (PROTO_NET_DRAIN_MIN_MS * NS_PER_MS)
-#define DRAIN_MAX_NS   (PROTO_NET_DRAIN_MAX_MS * NS_PER_MS)
 
 enum send_step {
     SEND_NOTHING, /* READY has not come */
@@ -93,21 +92,14 @@ static uint64_t collect_ns(const struct guest *g)
 }
 
 /* The skill has ended: what it said to others goes on to them, unless somebody ended it. */
-static void end_egress(struct guest *g, uint64_t now)
+static void end_egress(const struct guest *g)
 {
     const uint32_t ended = PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED;
-    uint64_t deadline_ns = g->times.started_ns + g->job->timeout_ms * NS_PER_MS;
+    uint64_t over_ns = g->times.started_ns + g->job->timeout_ms * NS_PER_MS;
 
-    if (!g->sink->egress)
-        return;
-    if (deadline_ns < now + DRAIN_MIN_NS)
-        deadline_ns = now + DRAIN_MIN_NS;
-    if (deadline_ns > now + DRAIN_MAX_NS)
-        deadline_ns = now + DRAIN_MAX_NS;
-    if (g->cancelled || (g->decoder.exit.flags & ended))
-        deadline_ns = now;
-    egress_work(g->sink->egress);
-    egress_end(g->sink->egress, deadline_ns);
+    if (g->sink->egress)
+        guest_drain_begin(g->sink->egress, over_ns,
+                          g->cancelled || (g->decoder.exit.flags & ended));
 }
 
 /* What begins with a stage that the guest has come to. */
@@ -127,7 +119,7 @@ static void enter_stage(struct guest *g)
         break;
     case GUEST_OUTPUT:
         g->times.exit_ns = now;
-        end_egress(g, now);
+        end_egress(g);
         g->deadline_ns = now + collect_ns(g);
         break;
     default:
@@ -447,22 +439,6 @@ static struct egress *running_egress(const struct guest *g)
     return g->decoder.stage >= GUEST_RUNNING ? g->sink->egress : NULL;
 }
 
-/* Behind DONE: waits for peers that take what they are sent slowly, unless it is cancelled. */
-static void drain(struct guest *g)
-{
-    struct egress *egress = g->sink->egress;
-
-    while (egress && egress_is_sending(egress)) {
-        struct pollfd p[] = {{.fd = egress_fd(egress), .events = POLLIN},
-                             {.fd = g->cancel_fd, .events = POLLIN}};
-
-        (void)poll(p, 2, clock_timeout_ms(egress_deadline_ns(egress)));
-        if (p[1].revents)
-            return;
-        egress_work(egress);
-    }
-}
-
 /* One wait for anything to happen, and its handling. */
 static int turn(struct guest *g, struct err *err)
 {
@@ -605,8 +581,8 @@ int guest_run(struct guest *g, const struct job *job, const struct guest_sink *s
     r = advance(g, err);
     while (r == 0 && g->decoder.stage < GUEST_DONE)
         r = turn(g, err);
-    if (r == 0)
-        drain(g);
+    if (r == 0 && sink->egress)
+        guest_drain_wait(sink->egress, cancel_fd);
     input_stream_finish(&g->files);
     *report = (struct guest_report){
         .times = g->times, .exit = g->decoder.exit, .cancelled = g->cancelled};

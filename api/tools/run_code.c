@@ -6,9 +6,9 @@
 const char run_code_description[] =
     "Runs a Python, bash or JavaScript (Node) script in a virtual machine of its own, without "
     "a network but for hosts that it is given, and returns what it prints; use it to "
-    "compute, to check something or to transform data. Files "
-    "that it writes below /sandbox/out/files come back too. Nothing is kept from one call to "
-    "the next but the files in /sandbox/session, where calls have the same session_id.";
+    "compute, to check something or to transform data. Files that it writes below "
+    "/sandbox/out/files come back too. Nothing is kept from one call to the next but the "
+    "files in /sandbox/session, where calls have the same session_id.";
 
 const char run_code_schema[] =
     "{\"type\":\"object\",\"properties\":{"
@@ -21,9 +21,8 @@ const char run_code_schema[] =
     "\"args\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":"
     "\"arguments of the script\"}," SCHEMA_FILES ","
     "\"session_id\":{\"type\":\"string\",\"description\":\"a name of your choice (letters, "
-    "digits "
-    "and . _ : -): the script finds /sandbox/session as the last call with this name left "
-    "it\"},"
+    "digits and . _ : -): the script finds /sandbox/session as the last call with this name "
+    "left it\"},"
     "\"network\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":"
     "\"hosts that the script reaches, api.example.com or git.example.com:22, as far as "
     "they are permitted; by default none\"},"

@@ -20,6 +20,8 @@
 /* How long killed processes may take to be gone before the end is reported without them. */
 #define REAP_TIMEOUT_MS 2000
 #define PIPE_CHUNK      (16u * 1024u)
+#define DRAIN_MIN_NS    (PROTO_NET_DRAIN_MIN_MS * NS_PER_MS)
+#define DRAIN_MAX_NS    (PROTO_NET_DRAIN_MAX_MS * NS_PER_MS)
 
 struct loop {
     struct execute *x;
@@ -95,6 +97,15 @@ static int start(struct execute *x, pid_t *ret_pid, struct err *err)
     return r;
 }
 
+/* Only a process that is gone has closed its connections. */
+static bool has_connections(const struct loop *l)
+{
+    if (!l->net)
+        return false;
+    net_work(l->net);
+    return net_is_used(l->net);
+}
+
 /*
  * The skill's process stopped. When that is its end and it is the last of the skill's, it stays
  * as it is, never to run again, and goes with the machine; else it goes on.
@@ -105,7 +116,7 @@ static void take_stop(struct loop *l)
 
     if (!zygote_is_over(l->x->zygote, &code))
         return;
-    if (cgroup_freeze_last(&l->x->sandbox->cgroup) < 0) {
+    if (has_connections(l) || cgroup_freeze_last(&l->x->sandbox->cgroup) < 0) {
         (void)kill(l->pid, SIGCONT);
         return;
     }
@@ -338,14 +349,30 @@ static int run_to_end(struct loop *l, struct err *err)
     return r;
 }
 
+static int drain_net(struct loop *l)
+{
+    uint64_t now = clock_monotonic_ns(), deadline_ns = l->deadline_ns;
+    int r;
+
+    if (!l->net || (l->result.flags & (PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED)))
+        return 0;
+    if (deadline_ns < now + DRAIN_MIN_NS)
+        deadline_ns = now + DRAIN_MIN_NS;
+    if (deadline_ns > now + DRAIN_MAX_NS)
+        deadline_ns = now + DRAIN_MAX_NS;
+    r = net_drain(l->net, l->x->reader, l->x->writer, deadline_ns);
+    if (r != -ECANCELED)
+        return r;
+    l->result.flags |= PROTO_EXIT_CANCELLED;
+    return 0;
+}
+
 /* What the skill said last: its output, and to others where nobody ended it. */
 static int drain(struct loop *l)
 {
     struct execute *x = l->x;
-    int r = 0;
+    int r = drain_net(l);
 
-    if (l->net && !(l->result.flags & (PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED)))
-        r = net_drain(l->net, x->reader, x->writer);
     if (r < 0)
         return r;
     r = drain_pipe(l, &x->sandbox->out_read, PROTO_STDOUT);

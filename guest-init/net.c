@@ -16,15 +16,14 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "guest-init/dns.h"
+#include "guest-init/net_conn.h"
 
 #define EVENTS       32
 #define BACKLOG      64
 #define DNS_PACKET   512u
 #define DNS_IN_A_ROW 16
-#define DRAIN_MS     1000
 /* What is left in the writer for the skill's output, beside a frame of ours. */
 #define ROOM_LEFT (2u * PROTO_NET_DATA_MAX)
-#define ROOM_MIN  (PROTO_NET_WINDOW / 4)
 /* Of names, from 127.127.0.1 on. */
 #define FIRST_ADDRESS 0x7f7f0001u
 
@@ -51,26 +50,12 @@ struct name {
     struct listener listeners[PROTO_NET_PORTS];
 };
 
-enum conn_state { CONN_FREE, CONN_DUE, CONN_ASKED, CONN_OPEN };
-
-struct conn {
-    enum conn_state state;
-    int fd;
-    unsigned name;
-    uint16_t port;
-    struct buf in;      /* the host's bytes, for the skill */
-    uint32_t passed_on; /* since the host was told */
-    uint32_t may_send;
-    bool readable, writable;
-    bool host_ended, skill_ended, broke, end_sent;
-};
-
 struct net {
     int epoll_fd, dns_fd;
     unsigned turn;
     struct query queries[PROTO_NET_QUERIES];
     struct name names[PROTO_NET_NAMES];
-    struct conn conns[PROTO_NET_CONNECTIONS];
+    struct net_conn conns[PROTO_NET_CONNECTIONS];
 };
 
 static struct sockaddr_in loopback(uint32_t address, uint16_t port)
@@ -121,19 +106,12 @@ struct net *net_open(uint16_t dns_port, struct err *err)
     return n;
 }
 
-static void free_conn(struct conn *c)
-{
-    fd_close(&c->fd);
-    buf_finish(&c->in);
-    *c = (struct conn){.fd = -1};
-}
-
 void net_close(struct net *n)
 {
     if (!n)
         return;
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++)
-        free_conn(&n->conns[i]);
+        net_conn_free(&n->conns[i]);
     for (unsigned i = 0; i < PROTO_NET_NAMES; i++) {
         for (unsigned j = 0; j < n->names[i].n; j++)
             fd_close(&n->names[i].listeners[j].fd);
@@ -225,7 +203,7 @@ static void listen_at(struct net *n, unsigned at, uint16_t port)
         name->n++;
 }
 
-static struct conn *free_conn_of(struct net *n)
+static struct net_conn *free_conn_of(struct net *n)
 {
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
         if (n->conns[i].state == CONN_FREE)
@@ -237,7 +215,7 @@ static struct conn *free_conn_of(struct net *n)
 /* Accepts as long as there are connections and numbers for them; others wait where they are. */
 static void accept_all(struct net *n, unsigned at, struct listener *l)
 {
-    struct conn *c;
+    struct net_conn *c;
 
     while (l->readable && (c = free_conn_of(n))) {
         const int on = 1;
@@ -249,58 +227,14 @@ static void accept_all(struct net *n, unsigned at, struct listener *l)
         if (fd < 0)
             return;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        *c = (struct conn){.state = CONN_DUE,
-                           .fd = fd,
-                           .name = at,
-                           .port = l->port,
-                           .in = buf_init(PROTO_NET_WINDOW),
-                           .may_send = PROTO_NET_WINDOW};
+        *c = (struct net_conn){.state = CONN_DUE,
+                               .fd = fd,
+                               .name = at,
+                               .port = l->port,
+                               .in = buf_init(PROTO_NET_WINDOW),
+                               .in_flight = c->in_flight};
         if (watch(n, fd, (uint32_t)(c - n->conns)) < 0)
-            free_conn(c);
-    }
-}
-
-/* The skill sees that the connection broke, and not that it ended. */
-static void reset(struct conn *c)
-{
-    const struct linger now = {.l_onoff = 1};
-
-    if (c->fd >= 0)
-        (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-    fd_close(&c->fd);
-}
-
-static void break_off(struct conn *c)
-{
-    c->broke = true;
-    c->skill_ended = true;
-    reset(c);
-    buf_clear(&c->in);
-}
-
-static void free_if_over(struct conn *c)
-{
-    if (c->host_ended && c->end_sent && c->in.len == 0)
-        free_conn(c);
-}
-
-static void write_in(struct conn *c)
-{
-    while (c->fd >= 0 && c->writable && c->in.len > 0) {
-        ssize_t len = send(c->fd, c->in.data, c->in.len, MSG_NOSIGNAL);
-
-        if (len < 0 && errno == EINTR)
-            continue;
-        if (len < 0) {
-            c->writable = false;
-            if (errno != EAGAIN)
-                break_off(c);
-            return;
-        }
-        buf_consume(&c->in, (size_t)len);
-        c->passed_on += (uint32_t)len;
-        if (c->in.len == 0 && c->host_ended)
-            (void)shutdown(c->fd, SHUT_WR);
+            net_conn_free(c);
     }
 }
 
@@ -326,8 +260,8 @@ void net_work(struct net *n)
         note(n, events[i].data.u32, events[i].events);
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
         if (n->conns[i].state == CONN_OPEN) {
-            write_in(&n->conns[i]);
-            free_if_over(&n->conns[i]);
+            net_conn_write(&n->conns[i]);
+            net_conn_free_if_over(&n->conns[i]);
         }
     }
     for (unsigned i = 0; i < PROTO_NET_NAMES; i++) {
@@ -361,48 +295,10 @@ static int take_answer(struct net *n, struct bytes_reader *r)
     return 0;
 }
 
-static int take_data(struct conn *c, struct bytes_reader *r)
-{
-    size_t len = bytes_left(r);
-
-    if (c->host_ended || c->in.len + len > PROTO_NET_WINDOW)
-        return -EPROTO;
-    if (c->broke)
-        return 0;
-    return buf_append(&c->in, bytes_take(r, len), len);
-}
-
-static int take_end(struct conn *c, struct bytes_reader *r)
-{
-    uint16_t broke = bytes_get_u16(r);
-
-    if (c->host_ended || broke > 1)
-        return -EPROTO;
-    c->host_ended = true;
-    if (broke)
-        break_off(c);
-    else if (c->in.len == 0 && c->fd >= 0)
-        (void)shutdown(c->fd, SHUT_WR);
-    free_if_over(c);
-    return 0;
-}
-
-static int take_room(struct conn *c, struct bytes_reader *r)
-{
-    uint32_t room;
-
-    (void)bytes_get_u16(r);
-    room = bytes_get_u32(r);
-    if (room > PROTO_NET_WINDOW - c->may_send)
-        return -EPROTO;
-    c->may_send += room;
-    return 0;
-}
-
 int net_take(struct net *n, const struct frame *frame)
 {
     struct bytes_reader r = bytes_reader_init(frame->data, frame->len);
-    struct conn *c;
+    struct net_conn *c;
     unsigned key;
 
     if (frame->type == PROTO_NET_ANSWER)
@@ -415,21 +311,22 @@ int net_take(struct net *n, const struct frame *frame)
         if (c->state != CONN_ASKED)
             return -EPROTO;
         c->state = CONN_OPEN;
+        c->in_flight = 0;
         if (frame->type == PROTO_NET_REFUSED) {
-            reset(c);
-            free_conn(c);
+            net_conn_reset(c);
+            net_conn_free(c);
         }
         return 0;
     }
+    if (frame->type == PROTO_NET_HOST_ROOM)
+        return net_conn_take_room(c, &r);
     if (c->state != CONN_OPEN)
         return -EPROTO;
     switch (frame->type) {
     case PROTO_NET_HOST_DATA:
-        return take_data(c, &r);
-    case PROTO_NET_HOST_ROOM:
-        return take_room(c, &r);
+        return net_conn_take_data(c, &r);
     case PROTO_NET_HOST_END:
-        return take_end(c, &r);
+        return net_conn_take_end(c, &r);
     default:
         return -EPROTO;
     }
@@ -452,71 +349,16 @@ static void send_questions(struct net *n, struct frame_writer *w)
     }
 }
 
-/* Reads what the skill sent into a frame. True when there was any. */
-static bool send_data(struct conn *c, unsigned key, struct frame_writer *w)
+/* A connection may wait for a number. */
+static bool has_waiting(const struct net *n)
 {
-    uint8_t payload[2 + PROTO_NET_DATA_MAX];
-    struct bytes_writer b = bytes_writer_init(payload, sizeof(payload));
-    size_t max = c->may_send < PROTO_NET_DATA_MAX ? c->may_send : PROTO_NET_DATA_MAX;
-    ssize_t len;
-
-    if (!c->readable || c->skill_ended || max == 0)
-        return false;
-    bytes_put_u16(&b, (uint16_t)key);
-    do
-        len = recv(c->fd, payload + b.len, max, 0);
-    while (len < 0 && errno == EINTR);
-    if (len > 0) {
-        c->may_send -= (uint32_t)len;
-        return frame_writer_add(w, PROTO_NET_GUEST_DATA, payload, b.len + (size_t)len) == 0;
-    }
-    c->readable = false;
-    c->skill_ended = len == 0;
-    if (len < 0 && errno != EAGAIN)
-        break_off(c);
-    return false;
-}
-
-/* What is to be said of a connection beside its bytes. True when there was any. */
-static bool send_news(struct conn *c, unsigned key, struct frame_writer *w)
-{
-    uint8_t payload[8];
-    struct bytes_writer b = bytes_writer_init(payload, sizeof(payload));
-    uint8_t type;
-
-    bytes_put_u16(&b, (uint16_t)key);
-    if (c->state == CONN_DUE) {
-        type = PROTO_NET_OPEN;
-        bytes_put_u16(&b, (uint16_t)c->name);
-        bytes_put_u16(&b, c->port);
-        c->state = CONN_ASKED;
-    } else if (c->state == CONN_OPEN && c->passed_on >= ROOM_MIN && !c->host_ended) {
-        type = PROTO_NET_GUEST_ROOM;
-        bytes_put_u16(&b, 0);
-        bytes_put_u32(&b, c->passed_on);
-        c->passed_on = 0;
-    } else if (c->state == CONN_OPEN && c->skill_ended && !c->end_sent) {
-        type = PROTO_NET_GUEST_END;
-        bytes_put_u16(&b, c->broke);
-        c->end_sent = true;
-    } else {
-        return false;
-    }
-    (void)frame_writer_add(w, type, payload, b.len);
-    free_if_over(c);
-    return true;
-}
-
-/* A number has become free for what waits. */
-static bool can_accept(struct net *n)
-{
-    bool waits = false;
-
     for (unsigned i = 0; i < PROTO_NET_NAMES; i++) {
-        for (unsigned j = 0; j < n->names[i].n; j++)
-            waits |= n->names[i].listeners[j].readable;
+        for (unsigned j = 0; j < n->names[i].n; j++) {
+            if (n->names[i].listeners[j].readable)
+                return true;
+        }
     }
-    return waits && free_conn_of(n);
+    return false;
 }
 
 static bool has_room(const struct frame_writer *w)
@@ -530,27 +372,36 @@ bool net_send(struct net *n, struct frame_writer *w)
         send_questions(n, w);
     /* Each in its turn, until all of them have nothing. */
     for (unsigned idle = 0; idle < PROTO_NET_CONNECTIONS; idle++) {
-        struct conn *c = &n->conns[n->turn];
+        struct net_conn *c = &n->conns[n->turn];
 
         if (!has_room(w))
             return true;
-        if ((c->state == CONN_OPEN && send_data(c, n->turn, w)) || send_news(c, n->turn, w))
+        if ((c->state == CONN_OPEN && net_conn_send_data(c, n->turn, w)) ||
+            net_conn_send_news(c, n->turn, w))
             idle = 0;
         n->turn = (n->turn + 1) % PROTO_NET_CONNECTIONS;
     }
-    return can_accept(n);
+    /* A number may have become free for what waits. */
+    return has_waiting(n) && free_conn_of(n);
+}
+
+bool net_is_used(const struct net *n)
+{
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        if (n->conns[i].state != CONN_FREE)
+            return true;
+    }
+    return has_waiting(n);
 }
 
 /* True while there is something of the skill's that the host was not given. */
 static bool is_sending(const struct net *n)
 {
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
-        const struct conn *c = &n->conns[i];
-
-        if (c->state != CONN_FREE && c->readable && !c->skill_ended)
+        if (net_conn_has_to_send(&n->conns[i]))
             return true;
     }
-    return false;
+    return has_waiting(n);
 }
 
 static int take_frames(struct net *n, struct frame_reader *r, int fd)
@@ -561,16 +412,17 @@ static int take_frames(struct net *n, struct frame_reader *r, int fd)
     if (result <= 0)
         return result == -EAGAIN ? 0 : -ECONNRESET;
     while ((result = frame_reader_next(r, &frame)) > 0) {
-        if (frame.type != PROTO_CANCEL && net_take(n, &frame) < 0)
+        if (frame.type == PROTO_CANCEL)
+            return -ECANCELED;
+        if (net_take(n, &frame) < 0)
             return -EPROTO;
     }
     return result;
 }
 
-int net_drain(struct net *n, struct frame_reader *r, struct frame_writer *w)
+int net_drain(struct net *n, struct frame_reader *r, struct frame_writer *w,
+              uint64_t deadline_ns)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + DRAIN_MS * NS_PER_MS;
-
     for (;;) {
         struct pollfd p[] = {{.fd = w->fd, .events = POLLIN},
                              {.fd = n->epoll_fd, .events = POLLIN}};

@@ -3,7 +3,7 @@
  * The skill's network: a resolver that gives each name which the host permits a loopback
  * address of its own, listeners there, and connections that are relayed to the host as NET
  * frames (guest-init/proto.h). What is permitted is the host's to know. Nothing here waits for
- * the skill or the host, but net_drain for a moment, and what it holds is bounded.
+ * the skill or the host, but net_drain for a while, and what it holds is bounded.
  */
 #ifndef SKILLVM_GUEST_NET_H
 #define SKILLVM_GUEST_NET_H
@@ -35,10 +35,15 @@ int net_take(struct net *n, const struct frame *frame);
  * done at once than fitted.
  */
 bool net_send(struct net *n, struct frame_writer *w);
+/* True where the skill has connections, or waits for one. After net_work. */
+bool net_is_used(const struct net *n);
 /*
- * After the skill's end: passes on what it had sent, as long as the host takes it, and at most
- * for a moment. Frames of the host's are read from the reader.
+ * After the end of all of the skill's processes: passes on what they had sent, and their ends,
+ * as long as the host takes it. Frames of the host's are read from the reader. 0, with all of
+ * it sent or the deadline (monotonic) passed; -ECANCELED when CANCEL came; -EPROTO; -errno of
+ * the stream.
  */
-int net_drain(struct net *n, struct frame_reader *r, struct frame_writer *w);
+int net_drain(struct net *n, struct frame_reader *r, struct frame_writer *w,
+              uint64_t deadline_ns);
 
 #endif

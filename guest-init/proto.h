@@ -53,11 +53,13 @@
  *                 PROTO_NET_WINDOW bytes after NET_OPENED, and more as the other one gives room
  *   both NET_ROOM connection, zero, u32 bytes that were passed on and may be sent again
  *   both NET_END  connection, 0: nothing follows, or 1: it broke, and nothing is taken any
- *                 more; once. When both have sent it the connection's number is free again
+ *                 more; once. When both have sent it the connection's number is free again.
+ *                 NET_ROOM of its bytes may still come, until the number is opened anew
  * Queries are numbered from 0 to PROTO_NET_QUERIES - 1, connections to PROTO_NET_CONNECTIONS -
  * 1, by the guest; names to PROTO_NET_NAMES - 1, by the host. From NET_OPEN to NET_OPENED the
- * guest sends nothing for a connection. After EXIT nobody sends for any, and what the host sent
- * before it had that is passed over.
+ * guest sends nothing for a connection. Between the skill's end and EXIT the guest sends what
+ * the skill had sent, and NET_END of each; CANCEL stops that. After EXIT nobody sends for any,
+ * and what the host sent before it had that is passed over.
  *
  * The guest is hostile to the host: every length, order and count is checked by the receiver,
  * and a breach ends the execution.
@@ -123,6 +125,9 @@ enum proto_net_answer {
 #define PROTO_NET_CONNECTIONS 32u
 #define PROTO_NET_WINDOW      (64u * 1024u)
 #define PROTO_NET_DATA_MAX    (16u * 1024u)
+/* After its end what a skill sent has as long as its time lasts, but no less and no more: */
+#define PROTO_NET_DRAIN_MIN_MS 1000u
+#define PROTO_NET_DRAIN_MAX_MS 10000u
 
 #define PROTO_WARM_MAX     1024u
 #define PROTO_COMPILE_MS   120000u /* that a guest may work on packages that it is to hold */

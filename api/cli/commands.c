@@ -130,7 +130,7 @@ const struct verb commands[] = {
     },
     {
         .name = "mcp",
-        .args = "[--host auto|native|soft]",
+        .args = "[--no-network] [--host auto|native|soft]",
         .summary = "serve the skills to an agent as tools",
         .text = "Serves the registered skills as tools by the Model Context Protocol on "
                 "standard input and output, until standard input ends. An agent starts it; "
@@ -139,7 +139,7 @@ const struct verb commands[] = {
                 "[\"mcp\"]}}}\n"
                 "Without a daemon one is started, used and stopped.",
         .examples = "mcp\n",
-        .options = OPTION_HOST,
+        .options = OPTION_HOST | OPTION_NO_NETWORK,
         .run = cmd_mcp,
     },
     {

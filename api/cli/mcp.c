@@ -127,6 +127,7 @@ int cmd_mcp(const struct cli *cli, const struct options *options)
     const struct mcp_config config = {.perform = perform,
                                       .send = send_line,
                                       .ctx = &s,
+                                      .no_network = options->no_network,
                                       .watch_ms = WATCH_MS,
                                       .progress_ms = PROGRESS_MS,
                                       .cancel_end_ms = CANCEL_END_MS};

@@ -35,7 +35,8 @@ const struct option_rule option_rules[] = {
     {OPTION_RUN, 0, "network", "HOST[:PORT]", OPTION_REPEATS,
      "of the hosts that it declares only this one; for code, a host that it may reach; may be "
      "repeated"},
-    {OPTION_RUN, 0, "no-network", NULL, MEMBER(no_network), "it reaches no host"},
+    {OPTION_RUN | OPTION_NO_NETWORK, 0, "no-network", NULL, MEMBER(no_network),
+     "it reaches no host"},
     {OPTION_RUN, 0, "fresh", NULL, MEMBER(fresh),
      "in a machine that has run nothing for anybody and will run nothing else"},
     {OPTION_RUN, 0, "session", "ID", MEMBER(session),

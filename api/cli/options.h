@@ -36,6 +36,7 @@ enum option_kind {
     OPTION_REPLACE = 1u << 17,    /* --replace */
     OPTION_LANG = 1u << 18,       /* --lang python|bash|shell|node */
     OPTION_DAEMON = 1u << 19,     /* --listen ADDRESS, --config FILE */
+    OPTION_NO_NETWORK = 1u << 20, /* --no-network */
     OPTION_OFFLINE = 1u << 31     /* none: the command needs no daemon */
 };
 

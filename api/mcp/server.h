@@ -26,6 +26,7 @@ struct mcp_config {
     /* Writes one message with its line end; never from two threads at once. */
     void (*send)(void *ctx, const char *line, size_t len);
     void *ctx;              /* of both */
+    bool no_network;        /* no tool reaches a host */
     unsigned watch_ms;      /* how often to look for new skills; 0: never */
     unsigned progress_ms;   /* least time between two notifications of progress */
     unsigned cancel_end_ms; /* how long mcp_server_stop() waits */

@@ -192,6 +192,8 @@ int mcp_tools_call(struct mcp_call *call, struct mcp_answer *answer)
     json_write_open(&w, NULL, '{');
     json_write_value(&w, "name", name);
     json_write_value(&w, "arguments", arguments);
+    if (call->config->no_network)
+        json_write_bool(&w, "network", false);
     json_write_close(&w, '}');
     if (json_writer_end(&w, &json) < 0 || !buf_cstr(&json))
         return mcp_answer_fail(answer, MESSAGE_INTERNAL_ERROR, "out of memory");

@@ -5,10 +5,10 @@
 
 const char run_code_description[] =
     "Runs a Python, bash or JavaScript (Node) script in a virtual machine of its own, without "
-    "a network, and returns what it prints; use it to compute, to check something or to "
-    "transform data. Files that it writes below /sandbox/out/files come back too. Nothing is "
-    "kept from one call to the next but the files in /sandbox/session, where calls have the "
-    "same session_id.";
+    "a network but for hosts that it is given, and returns what it prints; use it to "
+    "compute, to check something or to transform data. Files that it writes below "
+    "/sandbox/out/files come back too. Nothing is kept from one call to the next but the "
+    "files in /sandbox/session, where calls have the same session_id.";
 
 const char run_code_schema[] =
     "{\"type\":\"object\",\"properties\":{"
@@ -23,5 +23,8 @@ const char run_code_schema[] =
     "\"session_id\":{\"type\":\"string\",\"description\":\"a name of your choice (letters, "
     "digits and . _ : -): the script finds /sandbox/session as the last call with this name "
     "left it\"},"
+    "\"network\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":"
+    "\"hosts that the script reaches, api.example.com or git.example.com:22, as far as "
+    "they are permitted; by default none\"},"
     "\"timeout\":{\"type\":\"number\",\"description\":\"seconds, at most 600\"}},"
     "\"required\":[\"code\"],\"additionalProperties\":false}";

@@ -381,7 +381,7 @@ static void the_command_line_runs_code(void **state)
     skillvm("run --code - </dev/zero", 125, "code has up to 256 KiB");
     skillvm("tools call run_code '{\"code\":\"x\",\"lang\":\"bash\"}' -o json", 0, "main.sh");
     skillvm("tools list", 0,
-            "run_code  code [lang] [input] [args] [files] [session_id] [timeout]");
+            "run_code  code [lang] [input] [args] [files] [session_id] [network] [timeout]");
 }
 
 static void the_command_line_runs_scripts(void **state)

@@ -204,6 +204,56 @@ static void code_reaches_what_its_request_names(void **state)
     expect(harness_run(&w.h, json), 200, "\"stdout\":\"nobody\"");
 }
 
+/* A call of a tool. more are members beside its arguments, which are members too. */
+static struct answer call(const char *name, const char *more, const char *arguments,
+                          const char *data)
+{
+    char json[512];
+
+    (void)snprintf(json, sizeof(json),
+                   "{\"name\":\"%s\"%s,\"arguments\":{%s},"
+                   "\"env\":{\"FAKE\":\"net\",\"FAKE_DATA\":\"%s\"}}",
+                   name, more, arguments, data);
+    return harness_request(&w.h, "POST", "/v1/tools/call", "", json, strlen(json));
+}
+
+static void a_call_of_a_tool_only_narrows(void **state)
+{
+    char network[96];
+    pthread_t peer;
+
+    (void)state;
+    (void)snprintf(network, sizeof(network), ",\"network\":[\"%s\"]", reaches);
+    assert_int_equal(pthread_create(&peer, NULL, echo_once, NULL), 0);
+    expect(call("net", network, "", "here.test 0"), 200, "\"stdout\":\"hello\"");
+    assert_int_equal(pthread_join(peer, NULL), 0);
+    expect(call("net", ",\"network\":[\"inner.test\"]", "", "here.test 0"), 200,
+           "\"stdout\":\"nobody\"");
+    expect(call("net", ",\"network\":false", "", "here.test 0"), 200,
+           "a connection where it may have none");
+    nobody_came();
+}
+
+/* Which a model writes, and its caller may speak in its place. */
+static void a_tool_of_code_reaches_what_it_names(void **state)
+{
+    char arguments[128];
+    pthread_t peer;
+
+    (void)state;
+    (void)snprintf(arguments, sizeof(arguments), "\"code\":\"1\",\"network\":[\"%s\"]",
+                   reaches);
+    assert_int_equal(pthread_create(&peer, NULL, echo_once, NULL), 0);
+    expect(call("run_code", "", arguments, "here.test 0"), 200, "\"stdout\":\"hello\"");
+    assert_int_equal(pthread_join(peer, NULL), 0);
+    expect(call("run_code", "", arguments, "there.test 0"), 200, "\"stdout\":\"nobody\"");
+    expect(call("run_code", ",\"network\":false", arguments, "here.test 0"), 400,
+           "is an argument and an option of the call");
+    expect(call("run_code", ",\"network\":false", "\"code\":\"1\"", "here.test 0"), 200,
+           "a connection where it may have none");
+    nobody_came();
+}
+
 /* What the command line sends. The status of its end. */
 static int skillvm(const char *arguments)
 {
@@ -232,6 +282,7 @@ static void the_command_line_narrows_too(void **state)
                      125);
     assert_int_equal(skillvm("run net --no-network --network here.test"), 2);
     assert_int_equal(skillvm("run net --network 10.0.0.1"), 125);
+    assert_int_equal(skillvm("mcp --no-network </dev/null"), 0);
     nobody_came();
 }
 
@@ -333,6 +384,48 @@ static void one_that_holds_connections_is_cancelled(void **state)
         close(accept(listener, NULL, NULL));
 }
 
+/* Waits until an execution's text, which is one of its resources or itself, has a part. */
+static void wait_text(const char *id, const char *resource, const char *part)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof(path), "/v1/executions/%s%s", id, resource);
+    for (bool said = false; !said; usleep(10000)) {
+        struct answer a = harness_get(&w.h, path);
+
+        assert_int_equal(a.status, 200);
+        said = strstr(a.body, part) != NULL;
+        answer_finish(&a);
+    }
+}
+
+/* Its peer reads nothing before the skill has ended, and then finds all of it. */
+static void what_a_skill_sent_last_arrives(void **state)
+{
+    static char data[1u << 16];
+    char id[40] = "", path[96], sent[64];
+    unsigned long got = 0;
+    struct answer a;
+    ssize_t n;
+    int fd;
+
+    (void)state;
+    a = run("net-all", "here.test 0", ",\"async\":true");
+    assert_int_equal(a.status, 202);
+    memcpy(id, strstr(a.body, "exec_"), 37);
+    answer_finish(&a);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    wait_text(id, "/logs", "said ");
+    while ((n = recv(fd, data, sizeof(data), 0)) > 0)
+        got += (unsigned long)n;
+    assert_int_equal(n, 0);
+    close(fd);
+    (void)snprintf(sent, sizeof(sent), "\"stdout\":\"said %lu\"", got);
+    (void)snprintf(path, sizeof(path), "/v1/executions/%s", id);
+    wait_text(id, "", "\"status\":\"success\"");
+    expect(harness_get(&w.h, path), 200, sent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,11 +433,14 @@ int main(void)
         cmocka_unit_test(the_caller_only_narrows),
         cmocka_unit_test(one_without_a_network_is_told_so),
         cmocka_unit_test(code_reaches_what_its_request_names),
+        cmocka_unit_test(a_call_of_a_tool_only_narrows),
+        cmocka_unit_test(a_tool_of_code_reaches_what_it_names),
         cmocka_unit_test(the_command_line_narrows_too),
         cmocka_unit_test(a_tenants_policy_decides),
         cmocka_unit_test(guests_that_ask_for_more_are_ended),
         cmocka_unit_test(ten_thousand_opens_are_fifty),
         cmocka_unit_test(one_that_holds_connections_is_cancelled),
+        cmocka_unit_test(what_a_skill_sent_last_arrives),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

@@ -340,23 +340,31 @@ static void tools_take_it(void **state)
     forget(*state, "t");
 }
 
-/* Rows that name an object which is there. */
-static void add_rows(const struct harness *h, unsigned n)
+/* Behind the daemon's back. */
+static void execute_sql(const struct harness *h, const char *sql)
 {
-    char path[160], sql[400];
+    char path[160];
     sqlite3 *db = NULL;
 
     snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_busy_timeout(db, 10000), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* Rows that name an object which is there. */
+static void add_rows(const struct harness *h, unsigned n)
+{
+    char sql[400];
+
     snprintf(
         sql, sizeof(sql),
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u) INSERT "
         "INTO sessions SELECT tenant_id, 'n' || i, digest, bytes, files, content_bytes, "
         "created_ns, changed_ns, used_ns FROM n, sessions WHERE id = 'first'",
         n);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_busy_timeout(db, 10000), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    execute_sql(h, sql);
 }
 
 static void their_number_is_bounded(void **state)
@@ -490,6 +498,28 @@ static void who_reads_one_uses_it(void **state)
     harness_finish(&h);
 }
 
+/* It is read where its use cannot be noted, and is told to go when it will. */
+static void reading_needs_no_room(void **state)
+{
+    char before[32], after[32];
+    struct harness h;
+
+    (void)state;
+    start(&h, "retention:\n  sessions_age: 1h\n");
+    expect(run(&h, "s", "session", "a=one"), 200, "\"committed\":true");
+    execute_sql(&h, "UPDATE sessions SET used_ns = used_ns - 1800000000000;"
+                    "CREATE TRIGGER full BEFORE UPDATE ON sessions BEGIN"
+                    " SELECT RAISE(FAIL, 'database or disk is full'); END");
+    take_expiry(harness_get(&h, "/v1/sessions"), before);
+    take_expiry(harness_get(&h, "/v1/sessions/s"), after);
+    assert_string_equal(before, after);
+    expect(harness_get(&h, "/v1/sessions/s/files"), 200, "\"name\":\"a\"");
+    expect(harness_get(&h, "/v1/sessions/s/files/a"), 200, "one");
+    expect(harness_get(&h, "/v1/files?session_id=s"), 200, "\"name\":\"a\"");
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_finish(&h);
+}
+
 static void unused_ones_go(void **state)
 {
     struct harness h;
@@ -535,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_killed_daemon_leaves_the_last),
         cmocka_unit_test(a_commit_is_whole_or_not_at_all),
         cmocka_unit_test(who_reads_one_uses_it),
+        cmocka_unit_test(reading_needs_no_room),
         cmocka_unit_test(unused_ones_go),
     };
     int failed = cmocka_run_group_tests(tests, harness_setup, harness_teardown);

@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "tests/unit/egress_world.h"
 
 #include <dirent.h>
@@ -104,67 +105,6 @@ static void queries_have_numbers(void **state)
     assert_int_equal(say(PROTO_NET_ASK, payload, 2), -EPROTO);
 }
 
-static void expect_bad(const char *name, enum egress_refusal refusal, const char *why)
-{
-    const struct egress_record *last;
-
-    assert_int_equal(ask(name), refusal == EGRESS_FAILED ? PROTO_NET_FAILED : PROTO_NET_NOBODY);
-    last = row(egress_log(w.egress)->n - 1);
-    assert_string_equal(last->host, name);
-    assert_int_equal(last->refusal, refusal);
-    if (!strstr(last->refused, why))
-        fail_msg("%s", last->refused);
-}
-
-static void names_of_private_addresses_are_refused(void **state)
-{
-    (void)state;
-    resolve_to(1, "10.0.0.1", "0.0.0.0");
-    expect_bad("a.example.test", EGRESS_BAD_ADDRESS, "it resolves to 10.0.0.1: a private");
-    resolve_to(1, "169.254.169.254", "0.0.0.0");
-    expect_bad("b.example.test", EGRESS_BAD_ADDRESS, "metadata");
-    /* One of each: an address for the check, and one for the connection. */
-    resolve_to(2, "93.184.216.34", "127.0.0.1");
-    expect_bad("c.example.test", EGRESS_BAD_ADDRESS, "loopback");
-    resolve_to(0, "0.0.0.0", "0.0.0.0");
-    expect_bad("d.example.test", EGRESS_NO_SUCH_NAME, "no such name");
-    assert_int_equal(open_key(0), 0);
-    take(PROTO_NET_REFUSED);
-    assert_int_equal(went, 0);
-}
-
-static void what_was_checked_is_what_is_connected_to(void **state)
-{
-    int peer;
-
-    (void)state;
-    resolve_to(1, "93.184.216.34", "0.0.0.0");
-    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
-    /* From now on the name means this machine. */
-    resolve_to(1, "127.0.0.1", "0.0.0.0");
-    dns_asked = 0;
-    peer = connect_key(0);
-    close(peer);
-    take(PROTO_NET_HOST_END);
-    assert_string_equal(went_to, "93.184.216.34");
-    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
-    close(connect_key(1));
-    assert_string_equal(went_to, "93.184.216.34");
-    assert_int_equal(dns_asked, 0);
-}
-
-static void a_peer_that_is_not_there_is_refused(void **state)
-{
-    (void)state;
-    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
-    close(w.listener);
-    w.listener = -1;
-    assert_int_equal(open_key(0), 0);
-    take(PROTO_NET_REFUSED);
-    assert_int_equal(row(0)->refusal, EGRESS_FAILED);
-    assert_non_null(strstr(row(0)->refused, "refused"));
-}
-
 /* Bytes of a peer's that come out, while the guest gives no room. */
 static size_t take_all_data(void)
 {
@@ -204,6 +144,35 @@ static void a_guest_that_does_not_read_stops_its_peer(void **state)
     take(PROTO_NET_HOST_DATA);
     assert_int_equal(w.len, 12);
     close(peer);
+}
+
+/* It was on its way when the end was. */
+static void room_that_crosses_the_end_is_taken(void **state)
+{
+    static uint8_t data[30000];
+    size_t bytes = 0;
+    int peer;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    assert_int_equal(send(peer, data, sizeof(data), 0), sizeof(data));
+    while (bytes < sizeof(data)) {
+        take(PROTO_NET_HOST_DATA);
+        bytes += w.len - 2;
+    }
+    close(peer);
+    take(PROTO_NET_HOST_END);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 20000, 8), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 9000, 8), 0);
+    /* Of what was sent, and no more often than that. */
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 0, 8), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 1001, 8), -EPROTO);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 1, 0, 1, 8), -EPROTO);
+    /* Whoever opens another knew of the end. */
+    assert_int_equal(open_key(0), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, 1000, 8), -EPROTO);
 }
 
 static uint64_t room_given(void)
@@ -255,6 +224,49 @@ static void a_peer_that_does_not_read_stops_the_guest(void **state)
     close(peer);
 }
 
+static int kernel_bytes(int option)
+{
+    socklen_t size = sizeof(int);
+    int bytes = 0;
+
+    assert_int_equal(getsockopt(went_fd, SOL_SOCKET, option, &bytes, &size), 0);
+    return bytes;
+}
+
+/* Gives room as it comes, so that its kernel would find the connection worth more. */
+static void take_much(int peer, uint64_t bytes)
+{
+    static uint8_t data[1u << 16];
+
+    for (uint64_t got = 0; got < bytes;) {
+        (void)send(peer, data, sizeof(data), MSG_DONTWAIT);
+        if (!take_now())
+            continue;
+        assert_int_equal(w.type, PROTO_NET_HOST_DATA);
+        got += w.len - 2;
+        assert_int_equal(say_numbers(PROTO_NET_GUEST_ROOM, 0, 0, (unsigned)w.len - 2, 8), 0);
+    }
+}
+
+/* However fast its peers are, and however little they read. */
+static void the_kernel_holds_so_much_and_no_more(void **state)
+{
+    const int small = 1 << 16;
+    uint64_t sent;
+    int peer;
+
+    (void)state;
+    assert_int_equal(setsockopt(w.listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    sent = say_all_there_is_room_for();
+    take_much(peer, 32u << 20);
+    assert_in_range(kernel_bytes(SO_RCVBUF), 1, 256 << 10);
+    assert_in_range(kernel_bytes(SO_SNDBUF), 1, 256 << 10);
+    assert_in_range(sent, PROTO_NET_WINDOW, PROTO_NET_WINDOW + (256 << 10) + 2 * small);
+    close(peer);
+}
+
 static void a_number_is_free_before_its_peer_has_all(void **state)
 {
     uint64_t sent;
@@ -276,6 +288,75 @@ static void a_number_is_free_before_its_peer_has_all(void **state)
     close(peer);
     take(PROTO_NET_OPENED);
     assert_int_equal(row(0)->bytes_sent, sent);
+}
+
+/* A connection with more bytes of the guest's than its peer takes. How many. */
+static uint64_t fill_connection(int *ret_peer)
+{
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    *ret_peer = connect_key(0);
+    return say_all_there_is_room_for();
+}
+
+/* One that it did not end is not whole, and its peer is told so. */
+static void what_was_sent_goes_on_after_the_guests_end(void **state)
+{
+    uint64_t sent;
+    int peer, other;
+    char byte;
+
+    (void)state;
+    sent = fill_connection(&peer);
+    other = connect_key(1);
+    assert_int_equal(say_data(1, "x", 1), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    egress_end(w.egress, UINT64_MAX);
+    assert_true(egress_is_sending(w.egress));
+    assert_int_equal(recv(other, &byte, 1, 0), -1);
+    assert_int_equal(errno, ECONNRESET);
+    egress_work(w.egress);
+    assert_true(egress_is_sending(w.egress));
+    read_all(peer, sent);
+    assert_int_equal(read_some(peer, &byte, 1), 0);
+    egress_work(w.egress);
+    assert_false(egress_is_sending(w.egress));
+    assert_int_equal(row(0)->bytes_sent, sent);
+    close(peer);
+    close(other);
+}
+
+static void it_goes_on_when_the_guest_says_that_it_broke(void **state)
+{
+    uint64_t sent;
+    int peer;
+
+    (void)state;
+    sent = fill_connection(&peer);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 1, 0, 4), 0);
+    take(PROTO_NET_HOST_END);
+    read_all(peer, sent);
+    close(peer);
+}
+
+/* What is left out is no end for the peer. */
+static void a_deadline_ends_what_goes_on(void **state)
+{
+    static uint8_t data[PROTO_NET_DATA_MAX];
+    ssize_t n;
+    int peer;
+
+    (void)state;
+    (void)fill_connection(&peer);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    egress_end(w.egress, clock_monotonic_ns());
+    egress_work(w.egress);
+    assert_false(egress_is_sending(w.egress));
+    do
+        n = recv(peer, data, sizeof(data), 0);
+    while (n > 0);
+    assert_int_equal(n, -1);
+    assert_int_equal(errno, ECONNRESET);
+    close(peer);
 }
 
 static unsigned open_descriptors(void)
@@ -369,12 +450,14 @@ int main(void)
         TEST(what_is_not_permitted_is_nobody),
         TEST(a_guest_reaches_nothing_by_itself),
         TEST(queries_have_numbers),
-        TEST(names_of_private_addresses_are_refused),
-        TEST(what_was_checked_is_what_is_connected_to),
-        TEST(a_peer_that_is_not_there_is_refused),
         TEST(a_guest_that_does_not_read_stops_its_peer),
+        TEST(room_that_crosses_the_end_is_taken),
         TEST(a_peer_that_does_not_read_stops_the_guest),
+        TEST(the_kernel_holds_so_much_and_no_more),
         TEST(a_number_is_free_before_its_peer_has_all),
+        TEST(what_was_sent_goes_on_after_the_guests_end),
+        TEST(it_goes_on_when_the_guest_says_that_it_broke),
+        TEST(a_deadline_ends_what_goes_on),
         TEST(ten_thousand_opens_end_at_the_limit),
         TEST(ten_thousand_names_take_a_fixed_room),
         TEST(bytes_end_at_the_limit),

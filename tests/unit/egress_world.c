@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,29 +16,80 @@
 
 struct world w;
 /* What the DNS server answers: addresses, in turn of the bytes; none: no such name. */
-static uint8_t dns_ipv4[4][4];
-static unsigned dns_n;
+static uint8_t dns_ipv4[DNS_MAX][4], dns_ipv6[DNS_MAX][16];
+static unsigned dns_n, dns_n_ipv6;
 unsigned dns_asked;
 /* Where the code under test wanted to go. */
-char went_to[INET_ADDRSTRLEN];
+char went_to[INET6_ADDRSTRLEN], went_families[64];
+int went_fd;
 unsigned went;
 
 int __real_connect(int fd, const struct sockaddr *to, socklen_t size);
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size);
 
+int __real_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol);
+
+int __wrap_socket(int family, int type, int protocol)
+{
+    if (family == AF_INET6 && w.has_no_ipv6) {
+        errno = EAFNOSUPPORT;
+        return -1;
+    }
+    return __real_socket(family, type, protocol);
+}
+
+static int connect_port(int fd, uint16_t port)
+{
+    const struct sockaddr_in here = {.sin_family = AF_INET,
+                                     .sin_port = htons(port),
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    return __real_connect(fd, (const struct sockaddr *)&here, sizeof(here));
+}
+
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size)
 {
-    struct sockaddr_in here = {.sin_family = AF_INET,
-                               .sin_port = htons(w.port),
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const void *raw = to;
     const struct sockaddr_in *ipv4 = raw;
+    const struct sockaddr_in6 *ipv6 = raw;
 
+    if (went < sizeof(went_families))
+        went_families[went] = to->sa_family == AF_INET6 ? '6' : '4';
     went++;
+    went_fd = fd;
+    if (to->sa_family == AF_INET6) {
+        (void)inet_ntop(AF_INET6, &ipv6->sin6_addr, went_to, sizeof(went_to));
+        errno = ENETUNREACH;
+        return -1;
+    }
     (void)inet_ntop(AF_INET, &ipv4->sin_addr, went_to, sizeof(went_to));
-    return ipv4->sin_addr.s_addr == inet_addr("93.184.216.34")
-               ? __real_connect(fd, (const struct sockaddr *)&here, sizeof(here))
-               : __real_connect(fd, to, size);
+    if (strcmp(went_to, ADDRESS_HERE) == 0)
+        return connect_port(fd, w.port);
+    if (strcmp(went_to, ADDRESS_SILENT) == 0)
+        return connect_port(fd, w.silent_port);
+    return strcmp(went_to, ADDRESS_REFUSES) == 0 ? connect_port(fd, 1)
+                                                 : __real_connect(fd, to, size);
+}
+
+/* Fills the queue of one that nobody accepts from, until it says no more to anybody. */
+static void open_silent(void)
+{
+    struct pollfd p = {.events = POLLOUT};
+
+    for (unsigned i = 0; i < sizeof(w.silent_fds) / sizeof(w.silent_fds[0]); i++) {
+        w.silent_fds[i] = __real_socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        p.fd = w.silent_fds[i];
+        (void)connect_port(p.fd, w.silent_port);
+        if (poll(&p, 1, 100) == 0)
+            return;
+    }
+    fail_msg("the queue has no end");
+}
+
+void end_silence(void)
+{
+    assert_int_equal(listen(w.silent, 64), 0);
 }
 
 static int local_socket(int type, uint16_t *ret_port)
@@ -62,6 +114,10 @@ int setup(void **state)
     (void)state;
     w = (struct world){.listener = -1};
     w.listener = local_socket(SOCK_STREAM, &w.port);
+    w.silent = local_socket(SOCK_STREAM, &w.silent_port);
+    memset(w.silent_fds, -1, sizeof(w.silent_fds));
+    assert_int_equal(listen(w.silent, 0), 0);
+    open_silent();
     w.dns = local_socket(SOCK_DGRAM, &dns_port);
     (void)snprintf(w.dns_address, sizeof(w.dns_address), "127.0.0.1:%u", dns_port);
     (void)snprintf(w.declared, sizeof(w.declared), "here.test:%u *.example.test:%u", w.port,
@@ -71,7 +127,7 @@ int setup(void **state)
                                           .connections_max = 100,
                                           .bytes_max = 1u << 30};
     w.rules = (struct egress_rules){.declared = w.declared};
-    dns_n = dns_asked = went = 0;
+    dns_n = dns_n_ipv6 = dns_asked = went = 0;
     w.egress = egress_open(&w.settings, &w.rules, NULL);
     assert_non_null(w.egress);
     return 0;
@@ -82,6 +138,9 @@ int teardown(void **state)
     (void)state;
     egress_close(w.egress);
     close(w.listener);
+    close(w.silent);
+    for (unsigned i = 0; i < sizeof(w.silent_fds) / sizeof(w.silent_fds[0]); i++)
+        fd_close(&w.silent_fds[i]);
     close(w.dns);
     return 0;
 }
@@ -93,31 +152,41 @@ void open_anew(void)
     assert_non_null(w.egress);
 }
 
+/* Appends an answer for the name that was asked for. */
+static size_t put_answer(uint8_t *out, uint8_t type, const uint8_t *address, uint8_t size)
+{
+    const uint8_t head[] = {0xc0, 12, 0, type, 0, 1, 0, 0, 0, 0, 0, size};
+
+    memcpy(out, head, sizeof(head));
+    memcpy(out + sizeof(head), address, size);
+    return sizeof(head) + size;
+}
+
 static void serve_dns(void)
 {
-    uint8_t data[1024];
+    uint8_t data[4096];
     struct sockaddr_in from;
     socklen_t size = sizeof(from);
     ssize_t got = recvfrom(w.dns, data, 512, 0, (struct sockaddr *)&from, &size);
     size_t len;
-    bool is_a;
+    uint8_t type;
+    unsigned n;
 
     if (got < 12)
         return;
     for (len = 12; data[len]; len += data[len] + 1u)
         ;
-    is_a = data[len + 2] == 1;
+    type = data[len + 2];
+    n = type == 1 ? dns_n : dns_n_ipv6;
     len += 5;
     dns_asked++;
     data[2] = 0x81;
-    data[3] = dns_n > 0 ? 0x80 : 0x83;
-    data[7] = is_a ? (uint8_t)dns_n : 0;
+    data[3] = dns_n + dns_n_ipv6 > 0 ? 0x80 : 0x83;
+    data[7] = (uint8_t)n;
     memset(data + 8, 0, 4);
-    for (unsigned i = 0; is_a && i < dns_n; i++) {
-        memcpy(data + len, "\xc0\x0c\0\1\0\1\0\0\0\0\0\4", 12);
-        memcpy(data + len + 12, dns_ipv4[i], 4);
-        len += 16;
-    }
+    for (unsigned i = 0; i < n; i++)
+        len += type == 1 ? put_answer(data + len, type, dns_ipv4[i], 4)
+                         : put_answer(data + len, type, dns_ipv6[i], 16);
     (void)sendto(w.dns, data, len, 0, (struct sockaddr *)&from, size);
 }
 
@@ -228,6 +297,16 @@ size_t read_some(int fd, void *data, size_t max)
 void resolve_to(unsigned n, const char *a, const char *b)
 {
     dns_n = n;
+    dns_n_ipv6 = 0;
     assert_int_equal(inet_pton(AF_INET, a, dns_ipv4[0]), 1);
     assert_int_equal(inet_pton(AF_INET, b, dns_ipv4[1]), 1);
+}
+
+void resolve_also(const char *address)
+{
+    assert_true(dns_n < DNS_MAX && dns_n_ipv6 < DNS_MAX);
+    if (inet_pton(AF_INET, address, dns_ipv4[dns_n]) == 1)
+        dns_n++;
+    else
+        assert_int_equal(inet_pton(AF_INET6, address, dns_ipv6[dns_n_ipv6++]), 1);
 }

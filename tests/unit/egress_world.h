@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A relay, and a guest that drives it. Peers and the DNS server are sockets of this process;
- * what is connected to at a public address comes here, too. Only for test programs of cmocka.
+ * what is connected to at a public address comes here, too. Only for test programs of cmocka,
+ * which wrap connect and socket.
  */
 #ifndef SKILLVM_TESTS_UNIT_EGRESS_WORLD_H
 #define SKILLVM_TESTS_UNIT_EGRESS_WORLD_H
@@ -12,10 +13,20 @@
 #include <arpa/inet.h>
 #include <stdbool.h>
 
+/* What is behind public addresses: the listener, one that is silent, and one that refuses. */
+#define ADDRESS_HERE    "93.184.216.34"
+#define ADDRESS_SILENT  "93.184.216.35"
+#define ADDRESS_REFUSES "93.184.216.36"
+#define DNS_MAX         32u /* of each family, as far as they fit in a packet */
+
 struct world {
     struct egress *egress;
     int listener;
     uint16_t port;
+    int silent; /* a listener whose queue is full of silent_fds */
+    int silent_fds[4];
+    uint16_t silent_port;
+    bool has_no_ipv6; /* this machine */
     int dns;
     char dns_address[32];
     char declared[256];
@@ -28,9 +39,12 @@ struct world {
 
 extern struct world w;
 extern unsigned dns_asked;
-/* Where the code under test wanted to go last, and how often it did. */
-extern char went_to[INET_ADDRSTRLEN];
+/* Where the code under test wanted to go last, with which socket, and how often it did. */
+extern char went_to[INET6_ADDRSTRLEN];
+extern int went_fd;
 extern unsigned went;
+/* The families of all of it, "46" for an IPv4 and an IPv6 address. */
+extern char went_families[64];
 
 /* For each test: an egress with the rules and settings that w has. */
 int setup(void **state);
@@ -39,6 +53,10 @@ int teardown(void **state);
 void open_anew(void);
 /* What the DNS server answers from now on: n addresses. */
 void resolve_to(unsigned n, const char *a, const char *b);
+/* One more, of either family. */
+void resolve_also(const char *address);
+/* From now on ADDRESS_SILENT has room for who comes again. */
+void end_silence(void);
 /* Frames of the guest's. The result of egress_take. */
 int say(uint8_t type, const void *payload, size_t len);
 int say_numbers(uint8_t type, unsigned a, unsigned b, unsigned c, size_t len);

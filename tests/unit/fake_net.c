@@ -3,6 +3,7 @@
 
 #include "guest-init/proto.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,34 @@ static void hold_all(struct fake *f)
     pause();
 }
 
+/* Says all that it has room for, to a peer that takes some of it, and ends. */
+static void say_all(struct fake *f)
+{
+    struct pollfd p = {.fd = f->vsock_fd, .events = POLLIN};
+    unsigned long room = PROTO_NET_WINDOW, said = 0;
+    char text[64];
+
+    (void)reach(f, 0);
+    free(receive(f).data);
+    do {
+        for (; room >= PROTO_NET_DATA_MAX;
+             room -= PROTO_NET_DATA_MAX, said += PROTO_NET_DATA_MAX)
+            say_data(f, 0, PROTO_NET_DATA_MAX);
+        /* How much it is is nobody's concern, but a moment without room is the end. */
+        while (room < PROTO_NET_DATA_MAX && poll(&p, 1, 300) > 0) {
+            struct answer_frame a = receive(f);
+
+            if (a.type == PROTO_NET_HOST_ROOM)
+                room += (unsigned long)a.data[4] | (unsigned long)a.data[5] << 8 |
+                        (unsigned long)a.data[6] << 16;
+            free(a.data);
+        }
+    } while (room >= PROTO_NET_DATA_MAX);
+    say_end(f, 0, 0);
+    (void)snprintf(text, sizeof(text), "said %lu", said);
+    end_honestly(f, text);
+}
+
 void fake_net_behave(struct fake *f)
 {
     const char *how = f->behaviour + 3;
@@ -170,6 +199,8 @@ void fake_net_behave(struct fake *f)
         converse(f, place ? (unsigned)atoi(place + 1) : 0);
     else if (strcmp(how, "-ten-thousand") == 0)
         open_ten_thousand(f);
+    else if (strcmp(how, "-all") == 0)
+        say_all(f);
     else if (strcmp(how, "-hold") == 0)
         hold_all(f);
     else

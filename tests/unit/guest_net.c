@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -337,6 +338,49 @@ static void a_skill_that_floods_waits_for_room(void **state)
     close(fd);
 }
 
+/* A connection that sent so much and is over for both; its number. */
+static unsigned end_one_that_sent(const uint8_t *data, size_t len)
+{
+    size_t bytes = 0;
+    unsigned key;
+    int fd = open_there(&key);
+
+    assert_int_equal(send(fd, data, len, 0), len);
+    while (bytes < len) {
+        take(PROTO_NET_GUEST_DATA);
+        bytes += w.frame.len - 2;
+    }
+    assert_int_equal(say_numbers(PROTO_NET_HOST_END, key, 0, 4), 0);
+    close(fd);
+    take(PROTO_NET_GUEST_END);
+    return key;
+}
+
+/* It was on its way when the end was. */
+static void room_that_crosses_the_end_is_taken(void **state)
+{
+    static uint8_t data[30000];
+    unsigned key, next;
+    int fd;
+
+    (void)state;
+    permit();
+    key = end_one_that_sent(data, sizeof(data));
+    assert_int_equal(say_room(key, 20000), 0);
+    assert_int_equal(say_room(key, 0), -EPROTO);
+    assert_int_equal(say_room(key, 10001), -EPROTO);
+    assert_int_equal(say_room(key + 1, 1), -EPROTO);
+    /* The number may have been given away, but the host does not know that yet. */
+    fd = connect_there();
+    take(PROTO_NET_OPEN);
+    next = w.frame.data[0];
+    assert_int_equal(next, key);
+    assert_int_equal(say_room(key, 5000), 0);
+    assert_int_equal(say_numbers(PROTO_NET_OPENED, key, 0, 2), 0);
+    assert_int_equal(say_room(key, 5000), -EPROTO);
+    close(fd);
+}
+
 static void output_has_room_beside_a_flood(void **state)
 {
     static uint8_t data[1u << 16];
@@ -376,6 +420,137 @@ static void more_connections_than_numbers_wait(void **state)
         close(fds[i]);
 }
 
+/* A host in a thread of its own, which takes all that there is until the stream ends. */
+struct host {
+    struct frame_writer writer;
+    bool gives_room, cancels;
+    uint64_t bytes;
+    unsigned ends;
+};
+
+static void host_say(struct host *h, uint8_t type, const uint8_t *payload, size_t len)
+{
+    (void)frame_writer_send(&h->writer, type, payload, len);
+    (void)frame_writer_flush(&h->writer);
+}
+
+static void host_take(struct host *h, const struct frame *frame)
+{
+    const uint8_t key = frame->len > 0 ? frame->data[0] : 0;
+    uint8_t room[8] = {key};
+    struct bytes_writer b = bytes_writer_init(room, sizeof(room));
+
+    switch (frame->type) {
+    case PROTO_NET_OPEN:
+        if (h->cancels)
+            host_say(h, PROTO_CANCEL, NULL, 0);
+        else
+            host_say(h, PROTO_NET_OPENED, (uint8_t[]){key, 0}, 2);
+        break;
+    case PROTO_NET_GUEST_DATA:
+        h->bytes += frame->len - 2;
+        bytes_put_u16(&b, key);
+        bytes_put_u16(&b, 0);
+        bytes_put_u32(&b, frame->len - 2);
+        if (h->gives_room)
+            host_say(h, PROTO_NET_HOST_ROOM, room, sizeof(room));
+        break;
+    case PROTO_NET_GUEST_END:
+        h->ends++;
+        host_say(h, PROTO_NET_HOST_END, (uint8_t[]){key, 0, 0, 0}, 4);
+        break;
+    default:
+        break;
+    }
+}
+
+static void *run_host(void *ctx)
+{
+    struct host *h = ctx;
+    struct frame_reader reader;
+    struct frame frame;
+
+    frame_reader_init(&reader);
+    frame_writer_init(&h->writer, w.host);
+    while (frame_reader_fill(&reader, w.host, 0) > 0) {
+        while (frame_reader_next(&reader, &frame) == 1)
+            host_take(h, &frame);
+    }
+    frame_reader_finish(&reader);
+    frame_writer_finish(&h->writer);
+    return NULL;
+}
+
+/* What net_drain gives after connections that sent so much each and were closed. */
+static int drain_with(struct host *h, unsigned connections, size_t bytes, uint64_t deadline_ns)
+{
+    static uint8_t data[1u << 16];
+    struct frame_reader reader;
+    pthread_t thread;
+    int r;
+
+    permit();
+    for (unsigned i = 0; i < connections; i++) {
+        int fd = connect_there();
+
+        assert_int_equal(send(fd, data, bytes, 0), bytes);
+        close(fd);
+    }
+    net_work(w.net);
+    assert_true(net_is_used(w.net));
+    assert_int_equal(pthread_create(&thread, NULL, run_host, h), 0);
+    frame_reader_init(&reader);
+    r = net_drain(w.net, &reader, &w.writer, deadline_ns);
+    frame_reader_finish(&reader);
+    (void)shutdown(w.ours, SHUT_WR);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return r;
+}
+
+/* Also what waited for a number when the skill ended. */
+static void all_that_was_sent_is_passed_on_at_the_end(void **state)
+{
+    const unsigned n = PROTO_NET_CONNECTIONS + 8;
+    struct host h = {.gives_room = true};
+
+    (void)state;
+    assert_int_equal(drain_with(&h, n, 20000, clock_monotonic_ns() + PATIENCE_NS), 0);
+    assert_int_equal(h.bytes, n * 20000);
+    assert_int_equal(h.ends, n);
+}
+
+static void a_host_that_takes_no_more_is_not_waited_for_longer(void **state)
+{
+    struct host h = {.gives_room = false};
+
+    (void)state;
+    assert_int_equal(drain_with(&h, 2, 1u << 16, clock_monotonic_ns()), 0);
+    assert_in_range(h.ends, 0, 1);
+}
+
+/* It is not connected, and has nothing that it could be waited for. */
+static void what_sent_nothing_is_not_waited_for(void **state)
+{
+    struct frame_reader reader;
+
+    (void)state;
+    permit();
+    close(connect_there());
+    take(PROTO_NET_OPEN);
+    frame_reader_init(&reader);
+    assert_int_equal(net_drain(w.net, &reader, &w.writer, UINT64_MAX), 0);
+    frame_reader_finish(&reader);
+}
+
+static void a_cancel_ends_what_is_passed_on(void **state)
+{
+    struct host h = {.cancels = true};
+
+    (void)state;
+    assert_int_equal(drain_with(&h, 1, 1u << 16, clock_monotonic_ns() + PATIENCE_NS),
+                     -ECANCELED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -387,8 +562,13 @@ int main(void)
         TEST(what_is_refused_or_breaks_is_reset),
         TEST(a_host_keeps_to_its_windows),
         TEST(a_skill_that_floods_waits_for_room),
+        TEST(room_that_crosses_the_end_is_taken),
         TEST(output_has_room_beside_a_flood),
         TEST(more_connections_than_numbers_wait),
+        TEST(all_that_was_sent_is_passed_on_at_the_end),
+        TEST(a_host_that_takes_no_more_is_not_waited_for_longer),
+        TEST(what_sent_nothing_is_not_waited_for),
+        TEST(a_cancel_ends_what_is_passed_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

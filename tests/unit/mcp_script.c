@@ -160,12 +160,19 @@ static int perform(void *ctx, const struct skillvm_request *request,
 
 void script_begin(unsigned watch_ms)
 {
-    const struct mcp_config config = {.perform = perform,
-                                      .send = on_line,
-                                      .watch_ms = watch_ms,
-                                      .progress_ms = 20,
-                                      .cancel_end_ms = 5000};
+    const struct mcp_config config = {.watch_ms = watch_ms};
 
+    script_begin_with(&config);
+}
+
+void script_begin_with(const struct mcp_config *wanted)
+{
+    struct mcp_config config = *wanted;
+
+    config.perform = perform;
+    config.send = on_line;
+    config.progress_ms = 20;
+    config.cancel_end_ms = 5000;
     script.released = false;
     script.n_lines = script.taken = script.n_deleted = 0;
     script.call[0] = '\0';

@@ -12,6 +12,8 @@
 
 /* The server of a test; begins with no message taken. */
 void script_begin(unsigned watch_ms);
+/* The same with other settings, of which functions and times are the script's. */
+void script_begin_with(const struct mcp_config *wanted);
 /* Ends it. True when nothing was left over. */
 bool script_end(void);
 

@@ -193,6 +193,21 @@ static void arguments_pass_unchanged(void **state)
     assert_non_null(strstr(script_last_call(), "\"arguments\":{}}"));
 }
 
+static void a_server_may_leave_tools_without_a_network(void **state)
+{
+    const struct mcp_config config = {.no_network = true};
+
+    (void)state;
+    assert_true(script_end());
+    script_begin_with(&config);
+    script_initialize("2025-06-18");
+    script_tool("echo", 200, "result " RESULT("success", "\"output\":1") "\n", false);
+    call("1", "tools/call", "{\"name\":\"echo\"}");
+    script_next();
+    assert_string_equal(script_last_call(),
+                        "{\"name\":\"echo\",\"arguments\":{},\"network\":false}\n");
+}
+
 static void results_say_what_happened(void **state)
 {
     (void)state;
@@ -395,6 +410,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(batches_belong_to_one_version, setup, teardown),
         cmocka_unit_test_setup_teardown(tools_come_in_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(arguments_pass_unchanged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_may_leave_tools_without_a_network, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(results_say_what_happened, setup, teardown),
         cmocka_unit_test_setup_teardown(old_versions_have_text_only, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals_are_told_apart, setup, teardown),

@@ -105,8 +105,11 @@ bool egress_address_is_own(const union ip_address *address)
     union ip_address any_port = *address;
     socklen_t size = egress_address_size(address);
 
+    /* Without IPv6 it has none of these, and nothing is connected to them. */
+    if (fd < 0)
+        return errno != EAFNOSUPPORT;
     egress_address_set_port(&any_port, 0);
-    return fd < 0 || bind(fd, &any_port.any, size) == 0 || errno != EADDRNOTAVAIL;
+    return bind(fd, &any_port.any, size) == 0 || errno != EADDRNOTAVAIL;
 }
 
 socklen_t egress_address_size(const union ip_address *address)

@@ -52,7 +52,7 @@ struct egress *egress_open(const struct egress_settings *settings,
     }
     e->settings = settings;
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++)
-        e->streams[i].fd = -1;
+        e->streams[i] = stream_init();
     e->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (e->epoll_fd < 0) {
         err_set_errno(err, errno, "cannot watch connections");
@@ -86,11 +86,9 @@ uint64_t egress_deadline_ns(const struct egress *e)
     uint64_t first = names_deadline_ns(&e->names);
 
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
-        const struct stream *s = &e->streams[i];
+        uint64_t due_ns = stream_due_ns(&e->streams[i]);
 
-        if ((s->state == STREAM_CONNECTING || s->state == STREAM_DRAINING) &&
-            s->deadline_ns < first)
-            first = s->deadline_ns;
+        first = due_ns < first ? due_ns : first;
     }
     return first;
 }
@@ -175,6 +173,24 @@ void egress_work(struct egress *e)
     }
 }
 
+void egress_end(struct egress *e, uint64_t deadline_ns)
+{
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        e->streams[i].opens_again = false;
+        stream_end(&e->streams[i], deadline_ns);
+    }
+    names_finish(&e->names);
+}
+
+bool egress_is_sending(const struct egress *e)
+{
+    for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++) {
+        if (e->streams[i].state == STREAM_DRAINING)
+            return true;
+    }
+    return false;
+}
+
 static int breach(struct err *err, const char *what)
 {
     return err_set(err, EPROTO, "the guest broke the protocol: %s", what);
@@ -218,19 +234,24 @@ static int take_open(struct egress *e, unsigned key, struct bytes_reader *r, str
     if ((s->state != STREAM_FREE && s->state != STREAM_DRAINING) || s->opens_again)
         return breach(err, "a connection under a number that is in use");
     s->opens_again = true;
+    s->in_flight = 0;
     s->next_name = at;
     s->next_port = port;
     return 0;
 }
 
+/*
+ * It may come after the end of its connection, of which the guest did not know yet, but never
+ * for more bytes than those that it was sent.
+ */
 static int take_room(struct stream *s, struct bytes_reader *r, struct err *err)
 {
     uint16_t zero = bytes_get_u16(r);
     uint32_t room = bytes_get_u32(r);
 
-    if (!bytes_done(r) || zero != 0 || room > PROTO_NET_WINDOW - s->may_send)
+    if (!bytes_done(r) || zero != 0 || room == 0 || room > s->in_flight)
         return breach(err, "more room than it was given bytes");
-    s->may_send += room;
+    s->in_flight -= room;
     return 0;
 }
 
@@ -268,11 +289,11 @@ int egress_take(struct egress *e, uint8_t type, const uint8_t *payload, size_t l
     s = &e->streams[key];
     if (type == PROTO_NET_OPEN)
         return take_open(e, key, &r, err);
+    if (type == PROTO_NET_GUEST_ROOM)
+        return take_room(s, &r, err);
     if (s->state != STREAM_OPEN || s->opened_due)
         return breach(err, "bytes of a connection that is not open");
-    if (type == PROTO_NET_GUEST_DATA)
-        return take_data(s, &r, err);
-    return type == PROTO_NET_GUEST_ROOM ? take_room(s, &r, err) : take_end(s, &r, err);
+    return type == PROTO_NET_GUEST_DATA ? take_data(s, &r, err) : take_end(s, &r, err);
 }
 
 static size_t write_answer(struct egress *e, unsigned key, uint8_t *payload)

@@ -61,6 +61,15 @@ int egress_take(struct egress *e, uint8_t type, const uint8_t *payload, size_t l
  */
 size_t egress_next(struct egress *e, uint8_t *ret_type, uint8_t *payload);
 
+/*
+ * The guest has ended, and says and hears nothing more: what it sent on connections that it
+ * ended goes on to peers as egress_work is called, until the deadline (monotonic). All others
+ * are reset.
+ */
+void egress_end(struct egress *e, uint64_t deadline_ns);
+/* True while there is something left to send on. */
+bool egress_is_sending(const struct egress *e);
+
 /* What was reached and what was refused so far. Borrowed. */
 const struct egress_records *egress_log(const struct egress *e);
 

@@ -106,19 +106,19 @@ void lookup_destroy(struct lookup *l)
     free(l);
 }
 
-static size_t copy_found(const struct ares_addrinfo *all, union ip_address *found)
+/* All of them, or -E2BIG: one that is left out would not be checked. */
+static int copy_found(const struct ares_addrinfo *all, union ip_address *found, size_t *ret_n)
 {
-    size_t n = 0;
-
-    for (const struct ares_addrinfo_node *i = all->nodes; i && n < LOOKUP_ADDRESSES_MAX;
-         i = i->ai_next) {
-        if (i->ai_addrlen > sizeof(found[n]) ||
+    for (const struct ares_addrinfo_node *i = all->nodes; i; i = i->ai_next) {
+        if (i->ai_addrlen > sizeof(found[0]) ||
             (i->ai_family != AF_INET && i->ai_family != AF_INET6))
             continue;
-        found[n] = (union ip_address){.ipv6 = {0}};
-        memcpy(&found[n++], i->ai_addr, i->ai_addrlen);
+        if (*ret_n == LOOKUP_ADDRESSES_MAX)
+            return -E2BIG;
+        found[*ret_n] = (union ip_address){.ipv6 = {0}};
+        memcpy(&found[(*ret_n)++], i->ai_addr, i->ai_addrlen);
     }
-    return n;
+    return *ret_n > 0 ? 0 : -ENOENT;
 }
 
 static void on_end(void *ctx, int status, int timeouts, struct ares_addrinfo *all)
@@ -126,17 +126,20 @@ static void on_end(void *ctx, int status, int timeouts, struct ares_addrinfo *al
     const struct under_way *u = ctx;
     struct lookup *l = u->lookup;
     union ip_address found[LOOKUP_ADDRESSES_MAX];
-    size_t n = status == ARES_SUCCESS && all ? copy_found(all, found) : 0;
     bool is_nobody = status == ARES_SUCCESS || status == ARES_ENOTFOUND ||
                      status == ARES_ENODATA || status == ARES_ENONAME ||
                      status == ARES_EBADNAME;
+    int result = is_nobody ? -ENOENT : -EIO;
+    size_t n = 0;
 
     (void)timeouts;
+    if (status == ARES_SUCCESS && all)
+        result = copy_found(all, found, &n);
     if (all)
         ares_freeaddrinfo(all);
     l->n--;
     if (!l->ended)
-        l->done(l->ctx, u->key, n > 0 ? 0 : is_nobody ? -ENOENT : -EIO, found, n);
+        l->done(l->ctx, u->key, result, found, n);
 }
 
 void lookup_start(struct lookup *l, unsigned key, const char *name)

@@ -12,11 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LOOKUP_ADDRESSES_MAX 8u
+/* A name that has more is nobody's honest name. */
+#define LOOKUP_ADDRESSES_MAX 32u
 
 struct lookup;
 
-/* A lookup is over: with addresses, -ENOENT for no such name, or -EIO where nobody knows. */
+/*
+ * A lookup is over: with all addresses, -ENOENT for no such name, -E2BIG where it has too many,
+ * or -EIO where nobody knows.
+ */
 typedef void lookup_done(void *ctx, unsigned key, int result, const union ip_address *found,
                          size_t n);
 

@@ -34,8 +34,8 @@ static void set_bad(struct name *name, enum egress_refusal refusal, const char *
     (void)snprintf(name->refused, sizeof(name->refused), "%s", why);
 }
 
-/* Keeps an address that may be connected to; of others, what it is. */
-static void take_address(struct name *name, const union ip_address *found)
+/* True for an address that may be connected to; of others the name says what they are. */
+static bool check_address(struct name *name, const union ip_address *found)
 {
     const char *kind = egress_address_kind(found);
     char text[INET6_ADDRSTRLEN] = "", why[EGRESS_REFUSED_SIZE];
@@ -43,16 +43,59 @@ static void take_address(struct name *name, const union ip_address *found)
 
     if (!kind && egress_address_is_own(found))
         kind = "this machine's own";
-    if (!kind) {
-        name->addresses[name->n_addresses++] = *found;
-        return;
-    }
+    if (!kind)
+        return true;
     (void)inet_ntop(found->any.sa_family,
                     is_ipv6 ? (const void *)&found->ipv6.sin6_addr
                             : (const void *)&found->ipv4.sin_addr,
                     text, sizeof(text));
     (void)snprintf(why, sizeof(why), "it resolves to %s: %s", text, kind);
     set_bad(name, EGRESS_BAD_ADDRESS, why);
+    return false;
+}
+
+/* The place of the first one that is left, of another family than the last where there is one.
+ */
+static size_t next_address(const union ip_address *found, size_t n, const bool *is_kept,
+                           sa_family_t last)
+{
+    size_t first = n;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!is_kept[i] && found[i].any.sa_family != last)
+            return i;
+        if (!is_kept[i] && first == n)
+            first = i;
+    }
+    return first;
+}
+
+/* Families take turns (RFC 8305): where one of them leads nowhere the other one is near. */
+static void keep_addresses(struct name *name, const union ip_address *found, size_t n)
+{
+    bool is_kept[LOOKUP_ADDRESSES_MAX] = {false};
+    sa_family_t last = AF_UNSPEC;
+
+    while (name->n_addresses < n && name->n_addresses < NAME_ADDRESSES_MAX) {
+        size_t at = next_address(found, n, is_kept, last);
+
+        is_kept[at] = true;
+        last = found[at].any.sa_family;
+        name->addresses[name->n_addresses++] = found[at];
+    }
+}
+
+static void set_not_found(struct name *name, int result)
+{
+    char why[EGRESS_REFUSED_SIZE];
+
+    (void)snprintf(why, sizeof(why), "it has more than %u addresses", LOOKUP_ADDRESSES_MAX);
+    if (result == -ENOENT)
+        set_bad(name, EGRESS_NO_SUCH_NAME, "there is no such name");
+    else if (result == -E2BIG)
+        set_bad(name, EGRESS_BAD_ADDRESS, why);
+    else
+        set_bad(name, EGRESS_FAILED, "it cannot be looked up now");
 }
 
 static void on_found(void *ctx, unsigned key, int result, const union ip_address *found,
@@ -66,14 +109,17 @@ static void on_found(void *ctx, unsigned key, int result, const union ip_address
         return;
     name->since_ns = clock_monotonic_ns();
     name->n_addresses = 0;
-    if (result < 0)
-        set_bad(name, result == -ENOENT ? EGRESS_NO_SUCH_NAME : EGRESS_FAILED,
-                result == -ENOENT ? "there is no such name" : "it cannot be looked up now");
-    for (size_t i = 0; i < n; i++)
-        take_address(name, &found[i]);
+    if (result < 0) {
+        set_not_found(name, result);
+        return;
+    }
     /* A name with a bad address beside a good one is nobody's honest name. */
-    if (n > 0 && name->n_addresses == n)
-        name->state = NAME_GOOD;
+    for (size_t i = 0; i < n; i++) {
+        if (!check_address(name, &found[i]))
+            return;
+    }
+    keep_addresses(name, found, n);
+    name->state = NAME_GOOD;
 }
 
 static int open_lookup(struct names *names)

@@ -12,6 +12,8 @@
 #include "guest-init/proto.h"
 
 #define NAMES_NONE PROTO_NET_NAMES
+/* All that a name has are checked, and so many of them connected to. */
+#define NAME_ADDRESSES_MAX 8u
 
 enum name_state { NAME_LOOKING, NAME_GOOD, NAME_BAD };
 
@@ -21,7 +23,7 @@ struct name {
     size_t n_ports;
     enum name_state state;
     uint64_t since_ns; /* when it was looked up, or began to be */
-    union ip_address addresses[LOOKUP_ADDRESSES_MAX];
+    union ip_address addresses[NAME_ADDRESSES_MAX];
     size_t n_addresses;
     /* Where it is bad: */
     enum egress_refusal refusal;

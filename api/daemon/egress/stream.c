@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,15 +17,26 @@
 /* All addresses of a name together, and the rest of what a guest sent before it ended. */
 #define CONNECT_NS (15 * NS_PER_SECOND)
 #define DRAIN_NS   (15 * NS_PER_SECOND)
+/* An address that is silent for so long goes on beside the next one (RFC 8305). */
+#define NEXT_NS (500 * NS_PER_MS)
+/* What the kernel may hold of a connection each way, which counts it twice. */
+#define KERNEL_BYTES (128 * 1024)
+
+struct stream stream_init(void)
+{
+    return (struct stream){.fd = -1, .earlier_fd = -1};
+}
 
 void stream_reset(struct stream *s)
 {
-    struct stream next = {.fd = -1,
-                          .opens_again = s->opens_again,
-                          .next_name = s->next_name,
-                          .next_port = s->next_port};
+    struct stream next = stream_init();
 
+    next.in_flight = s->in_flight;
+    next.opens_again = s->opens_again;
+    next.next_name = s->next_name;
+    next.next_port = s->next_port;
     fd_close(&s->fd);
+    fd_close(&s->earlier_fd);
     buf_finish(&s->out);
     *s = next;
 }
@@ -41,62 +53,84 @@ static void fail(struct stream *s, struct stream_shared *shared, const char *why
     stream_refuse(s);
 }
 
-/* Begins with the next address that there is. 0, or the last one's -errno. */
-static int try_next(struct stream *s, const struct stream_shared *shared, unsigned key)
+/* Where all addresses failed, or there was no time for more. */
+static void fail_if_over(struct stream *s, struct stream_shared *shared)
 {
-    int r = -ENOENT;
-
-    while (s->tried < s->n_addresses) {
-        union ip_address *to = &s->addresses[s->tried++];
-        struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                                    .data.u32 = key};
-        const int on = 1;
-
-        fd_close(&s->fd);
-        s->writable = s->readable = false;
-        s->fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (s->fd < 0) {
-            r = -errno;
-            continue;
-        }
-        (void)setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        egress_address_set_port(to, s->port);
-        r = connect(s->fd, &to->any, egress_address_size(to)) < 0 ? -errno : 0;
-        if ((r == 0 || r == -EINPROGRESS) &&
-            epoll_ctl(shared->epoll_fd, EPOLL_CTL_ADD, s->fd, &event) == 0)
-            return 0;
-        r = r < 0 && r != -EINPROGRESS ? r : -EIO;
-    }
-    return r;
-}
-
-/* The address that was tried is none to be had: the next one, or none at all. */
-static void try_or_fail(struct stream *s, struct stream_shared *shared, unsigned key, int error)
-{
-    int r = try_next(s, shared, key);
     char why[EGRESS_REFUSED_SIZE];
 
-    if (r == 0)
-        return;
-    (void)snprintf(why, sizeof(why), "it cannot be connected to: %s",
-                   strerror(r == -ENOENT ? error : -r));
-    fail(s, shared, why);
+    (void)snprintf(why, sizeof(why), "it cannot be connected to: %s", strerror(s->error));
+    if (s->fd < 0 && s->earlier_fd < 0)
+        fail(s, shared, why);
+    else if (clock_monotonic_ns() >= s->deadline_ns)
+        fail(s, shared, "it cannot be connected to in time");
+}
+
+/* Begins to connect to an address. 0 or -errno. */
+static int begin(struct stream *s, const struct stream_shared *shared, unsigned key,
+                 union ip_address *to)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                .data.u32 = key};
+    _cleanup_fd_ int fd =
+        socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int on = 1, bytes = KERNEL_BYTES;
+
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    /* Before it connects; without these they grow with what passes, to megabytes. */
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) < 0)
+        return -errno;
+    egress_address_set_port(to, s->port);
+    if ((connect(fd, &to->any, egress_address_size(to)) < 0 && errno != EINPROGRESS) ||
+        epoll_ctl(shared->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+        return -errno;
+    s->fd = fd_steal(&fd);
+    return 0;
+}
+
+/*
+ * Begins with the next address that there is, beside the one before it. Two at a time are
+ * enough, and no more are held.
+ */
+static void try_next(struct stream *s, const struct stream_shared *shared, unsigned key)
+{
+    if (s->tried < s->n_addresses && s->fd >= 0) {
+        fd_close(&s->earlier_fd);
+        s->earlier_fd = fd_steal(&s->fd);
+    }
+    s->next_ns = clock_monotonic_ns() + NEXT_NS;
+    while (s->tried < s->n_addresses && s->fd < 0) {
+        int r = begin(s, shared, key, &s->addresses[s->tried++]);
+
+        if (r < 0)
+            s->error = -r;
+    }
 }
 
 void stream_connect(struct stream *s, struct stream_shared *shared, const struct name *name,
                     uint16_t port, unsigned key)
 {
-    *s = (struct stream){.state = STREAM_CONNECTING,
-                         .fd = -1,
-                         .port = port,
-                         .n_addresses = name->n_addresses,
-                         .deadline_ns = clock_monotonic_ns() + CONNECT_NS,
-                         .out = buf_init(PROTO_NET_WINDOW),
-                         .may_take = PROTO_NET_WINDOW,
-                         .may_send = PROTO_NET_WINDOW};
+    *s = stream_init();
+    s->state = STREAM_CONNECTING;
+    s->port = port;
+    s->n_addresses = name->n_addresses;
+    s->deadline_ns = clock_monotonic_ns() + CONNECT_NS;
+    s->out = buf_init(PROTO_NET_WINDOW);
+    s->may_take = PROTO_NET_WINDOW;
     memcpy(s->host, name->text, sizeof(s->host));
     memcpy(s->addresses, name->addresses, sizeof(s->addresses));
-    try_or_fail(s, shared, key, EHOSTUNREACH);
+    try_next(s, shared, key);
+    fail_if_over(s, shared);
+}
+
+uint64_t stream_due_ns(const struct stream *s)
+{
+    if (s->state == STREAM_CONNECTING && s->tried < s->n_addresses)
+        return s->next_ns < s->deadline_ns ? s->next_ns : s->deadline_ns;
+    return s->state == STREAM_CONNECTING || s->state == STREAM_DRAINING ? s->deadline_ns
+                                                                        : UINT64_MAX;
 }
 
 void stream_note(struct stream *s, uint32_t events)
@@ -105,26 +139,50 @@ void stream_note(struct stream *s, uint32_t events)
     s->writable |= (events & ~(uint32_t)(EPOLLIN | EPOLLRDHUP)) != 0;
 }
 
+/* True for an attempt that came through; one that failed is closed. */
+static bool is_connected(struct stream *s, int *fd)
+{
+    struct pollfd p = {.fd = *fd, .events = POLLOUT};
+    socklen_t size = sizeof(s->error);
+
+    if (*fd < 0 || poll(&p, 1, 0) <= 0)
+        return false;
+    if (getsockopt(*fd, SOL_SOCKET, SO_ERROR, &s->error, &size) < 0)
+        s->error = errno;
+    if (s->error == 0)
+        return true;
+    fd_close(fd);
+    return false;
+}
+
+/* True when one of its attempts came through, which is the one that it has then. */
+static bool take_first(struct stream *s)
+{
+    if (is_connected(s, &s->fd)) {
+        fd_close(&s->earlier_fd);
+        return true;
+    }
+    if (!is_connected(s, &s->earlier_fd))
+        return false;
+    fd_close(&s->fd);
+    s->fd = fd_steal(&s->earlier_fd);
+    return true;
+}
+
 static void work_connecting(struct stream *s, struct stream_shared *shared, unsigned key)
 {
-    int error = 0;
-    socklen_t size = sizeof(error);
-
-    if (clock_monotonic_ns() >= s->deadline_ns) {
-        fail(s, shared, "it cannot be connected to in time");
+    if (s->writable && take_first(s)) {
+        s->record = egress_records_add(shared->records, s->host, s->port, EGRESS_REACHED, "");
+        s->state = STREAM_OPEN;
+        /* Which of them was readable is not known. */
+        s->readable = true;
+        s->opened_due = true;
         return;
     }
-    if (!s->writable)
-        return;
-    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-        error = errno;
-    if (error != 0) {
-        try_or_fail(s, shared, key, error);
-        return;
-    }
-    s->record = egress_records_add(shared->records, s->host, s->port, EGRESS_REACHED, "");
-    s->state = STREAM_OPEN;
-    s->opened_due = true;
+    s->writable = false;
+    if (s->fd < 0 || clock_monotonic_ns() >= s->next_ns)
+        try_next(s, shared, key);
+    fail_if_over(s, shared);
 }
 
 /* Nothing more goes in either direction. */
@@ -135,6 +193,15 @@ static void break_off(struct stream *s)
     fd_close(&s->fd);
     buf_finish(&s->out);
     s->out = buf_init(PROTO_NET_WINDOW);
+}
+
+/* Bytes are left out: to the peer that shall not look like their end. */
+static void abort_peer(struct stream *s)
+{
+    const struct linger now = {.l_onoff = 1};
+
+    (void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    break_off(s);
 }
 
 /* How much of len may still be relayed; over it the connection ends, which is a refusal. */
@@ -189,8 +256,11 @@ void stream_work(struct stream *s, struct stream_shared *shared, unsigned key)
     write_out(s, shared);
     if (s->guest_ended && had_out && s->out.len == 0 && s->fd >= 0)
         (void)shutdown(s->fd, SHUT_WR);
-    if (s->state == STREAM_DRAINING &&
-        (s->out.len == 0 || clock_monotonic_ns() >= s->deadline_ns))
+    if (s->state != STREAM_DRAINING)
+        return;
+    if (s->out.len > 0 && clock_monotonic_ns() >= s->deadline_ns)
+        abort_peer(s);
+    if (s->out.len == 0)
         stream_reset(s);
 }
 
@@ -216,14 +286,28 @@ static void part(struct stream *s)
     s->deadline_ns = clock_monotonic_ns() + DRAIN_NS;
 }
 
+void stream_end(struct stream *s, uint64_t deadline_ns)
+{
+    /* The guest has more of it, or its skill was ended. */
+    if (s->fd >= 0 && !s->guest_ended)
+        abort_peer(s);
+    if (s->fd < 0 || s->out.len == 0) {
+        stream_reset(s);
+        return;
+    }
+    s->state = STREAM_DRAINING;
+    s->deadline_ns = deadline_ns;
+}
+
 int stream_take_end(struct stream *s, bool broke)
 {
     if (s->guest_ended)
         return -EPROTO;
     s->guest_ended = true;
-    if (broke)
-        break_off(s);
-    else if (s->out.len == 0 && s->fd >= 0)
+    /* Nothing is read any more; what was sent before goes on. */
+    s->broke |= broke;
+    s->peer_ended |= broke;
+    if (s->out.len == 0 && s->fd >= 0)
         (void)shutdown(s->fd, SHUT_WR);
     part(s);
     return 0;
@@ -231,7 +315,8 @@ int stream_take_end(struct stream *s, bool broke)
 
 size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data, size_t max)
 {
-    size_t len = max < s->may_send ? max : s->may_send;
+    size_t room = PROTO_NET_WINDOW - s->in_flight;
+    size_t len = max < room ? max : room;
     ssize_t n;
 
     if (s->fd < 0 || !s->readable || s->peer_ended || s->opened_due || len == 0)
@@ -245,7 +330,7 @@ size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data
     if (n > 0) {
         shared->bytes += (uint64_t)n;
         s->record->bytes_received += (uint64_t)n;
-        s->may_send -= (uint32_t)n;
+        s->in_flight += (uint32_t)n;
         return (size_t)n;
     }
     s->readable = false;

@@ -23,17 +23,20 @@ enum stream_state {
 
 struct stream {
     enum stream_state state;
-    int fd; /* -1: there is none */
+    int fd;         /* -1: there is none */
+    int earlier_fd; /* of the attempt before, which goes on; -1 */
     uint16_t port;
     char host[HOST_NAME_SIZE];
-    union ip_address addresses[LOOKUP_ADDRESSES_MAX];
+    union ip_address addresses[NAME_ADDRESSES_MAX];
     size_t n_addresses, tried;
+    uint64_t next_ns;     /* when the next address is tried */
     uint64_t deadline_ns; /* while it connects or drains */
+    int error;            /* of the attempt that failed last */
     struct egress_record *record;
     struct buf out;     /* the guest's bytes, for the peer */
     uint32_t may_take;  /* bytes of the guest's, and so how many it may still send */
     uint32_t passed_on; /* since the guest was told */
-    uint32_t may_send;  /* bytes to the guest */
+    uint32_t in_flight; /* bytes to the guest that it has given no room for, past the end too */
     bool readable, writable;
     bool opened_due;
     bool guest_ended, peer_ended, broke, end_sent;
@@ -49,6 +52,8 @@ struct stream_shared {
     int epoll_fd;
 };
 
+/* One that is free. */
+struct stream stream_init(void);
 /* Begins to connect to a name that is good. key: what the epoll instance calls it. */
 void stream_connect(struct stream *s, struct stream_shared *shared, const struct name *name,
                     uint16_t port, unsigned key);
@@ -56,6 +61,8 @@ void stream_connect(struct stream *s, struct stream_shared *shared, const struct
 void stream_refuse(struct stream *s);
 /* What epoll said of it. */
 void stream_note(struct stream *s, uint32_t events);
+/* When stream_work is due whatever comes (monotonic); UINT64_MAX: never. */
+uint64_t stream_due_ns(const struct stream *s);
 /* Connects, and passes on what the guest sent, as far as it goes. */
 void stream_work(struct stream *s, struct stream_shared *shared, unsigned key);
 /* The guest's bytes. 0; -EPROTO for more than it may send; -ENOMEM. */
@@ -71,7 +78,12 @@ size_t stream_read(struct stream *s, struct stream_shared *shared, uint8_t *data
 bool stream_end_is_due(const struct stream *s);
 /* The guest was told: whose number is free, where nothing of it is left to do. */
 void stream_told_end(struct stream *s);
-/* Closes and forgets it, but what waits to be opened. */
+/*
+ * There is no guest any more: one that it ended drains where there is something to send on. Any
+ * other is closed, which is no end for its peer.
+ */
+void stream_end(struct stream *s, uint64_t deadline_ns);
+/* Closes and forgets it, but what waits to be opened and the room that may still come. */
 void stream_reset(struct stream *s);
 
 #endif

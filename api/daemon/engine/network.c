@@ -7,11 +7,12 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WARNINGS_MAX 4u
-#define ROW_MAX      400u /* of the audit's detail: as many hosts as fit are in one row */
-#define HOST_MAX     (EGRESS_REFUSED_SIZE + HOST_NAME_SIZE + 16u)
+/* Of a row of the audit: a host, why it was refused, and what is said of every one. */
+#define DETAIL_SIZE (HOST_NAME_SIZE + EGRESS_REFUSED_SIZE + 96u)
 
 int network_open(const struct egress_settings *settings, const struct job_network *network,
                  struct egress **ret, struct err *err)
@@ -69,54 +70,55 @@ static void warn(struct execution *e, const struct egress_records *log)
                                 (unsigned long long)log->others.connections);
 }
 
-static void append(struct registry *registry, const struct execution *e, struct buf *detail)
+/* Of the audit: what a row of the log came to. */
+static void describe(const struct egress_record *row, char detail[DETAIL_SIZE])
 {
-    struct registry_audit deed = {.at_ns = clock_realtime_ns(),
-                                  .tenant = e->tenant,
-                                  .actor = e->id,
-                                  .action = "network",
-                                  .target = e->skill_name};
-    struct err err = {0};
+    char port[8] = "";
 
-    deed.detail = buf_cstr(detail);
-    if (!deed.detail || registry_audit_append(registry, &deed, &err) < 0)
-        log_error("audit", "execution=%s action=network lost=\"%s\"", e->id, err.message);
-    buf_clear(detail);
-}
-
-static void write_row(struct buf *out, const struct egress_record *row)
-{
-    (void)buf_printf(out, "%s%s", out->len > 0 ? "; " : "",
-                     row->host[0] ? row->host : "others");
     if (row->port)
-        (void)buf_printf(out, ":%u", row->port);
+        (void)snprintf(port, sizeof(port), ":%u", row->port);
     if (row->refusal != EGRESS_REACHED)
-        (void)buf_printf(out, " refused %llu times: %s", (unsigned long long)row->connections,
-                         row->refused);
+        (void)snprintf(detail, DETAIL_SIZE, "%s%s refused %llu times: %s", row->host, port,
+                       (unsigned long long)row->connections, row->refused);
     else
-        (void)buf_printf(out, " %llu connections, %llu bytes sent, %llu received",
-                         (unsigned long long)row->connections,
-                         (unsigned long long)row->bytes_sent,
-                         (unsigned long long)row->bytes_received);
+        (void)snprintf(
+            detail, DETAIL_SIZE, "%s%s %llu connections, %llu bytes sent, %llu received",
+            row->host, port, (unsigned long long)row->connections,
+            (unsigned long long)row->bytes_sent, (unsigned long long)row->bytes_received);
 }
 
+/* What has no row of its own in the log has one together. */
+static void describe_others(const struct egress_record *others, char detail[DETAIL_SIZE])
+{
+    (void)snprintf(detail, DETAIL_SIZE,
+                   "%llu more connections and refusals, %llu bytes sent, %llu received",
+                   (unsigned long long)others->connections,
+                   (unsigned long long)others->bytes_sent,
+                   (unsigned long long)others->bytes_received);
+}
+
+/* Everything in one commit: a skill cannot make the disk work by reaching for many hosts. */
 static void audit(struct registry *registry, const struct execution *e,
                   const struct egress_records *log)
 {
-    _cleanup_buf_ struct buf detail = buf_init(ROW_MAX + HOST_MAX + 64u);
+    struct registry_audit rows[EGRESS_RECORDS_MAX + 1];
+    char details[EGRESS_RECORDS_MAX + 1][DETAIL_SIZE];
+    size_t n = log->n + (log->others.connections > 0);
     struct err err = {0};
 
-    for (size_t i = 0; i < log->n; i++) {
-        write_row(&detail, &log->rows[i]);
-        if (detail.len > ROW_MAX - HOST_MAX)
-            append(registry, e, &detail);
-    }
-    if (log->others.connections > 0)
-        write_row(&detail, &log->others);
-    if (detail.len > 0)
-        append(registry, e, &detail);
-    if (registry_audit_prune_tenant(registry, e->tenant, LIMIT_AUDIT_TENANT_ROWS, &err) < 0)
-        log_error("audit", "execution=%s prune=\"%s\"", e->id, err.message);
+    for (size_t i = 0; i < log->n; i++)
+        describe(&log->rows[i], details[i]);
+    if (n > log->n)
+        describe_others(&log->others, details[log->n]);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = (struct registry_audit){.at_ns = clock_realtime_ns(),
+                                          .tenant = e->tenant,
+                                          .actor = e->id,
+                                          .action = "network",
+                                          .target = e->skill_name,
+                                          .detail = details[i]};
+    if (registry_audit_append_all(registry, rows, n, LIMIT_AUDIT_TENANT_ROWS, &err) < 0)
+        log_error("audit", "execution=%s action=network lost=\"%s\"", e->id, err.message);
 }
 
 void network_tell(struct registry *registry, struct execution *e,

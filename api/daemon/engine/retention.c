@@ -86,15 +86,18 @@ uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns)
     return expiry(used_ns, get_settings(r).sessions_age_ms);
 }
 
-int retention_use_session(struct retention *r, struct registry_session *row, struct err *err)
+void retention_use_session(struct retention *r, struct registry_session *row)
 {
     uint64_t now_ns = clock_realtime_ns(), expires_ns = retention_session_expiry(r, now_ns);
+    struct err err = {0};
 
     if (expires_ns == INT64_MAX || now_ns < row->used_ns ||
         now_ns - row->used_ns < (expires_ns - now_ns) / RENEW_PART)
-        return 0;
-    row->used_ns = now_ns;
-    return registry_session_use(r->env.registry, row->tenant, row->id, now_ns, err);
+        return;
+    if (registry_session_use(r->env.registry, row->tenant, row->id, now_ns, &err) < 0)
+        log_warn("retention", "session=%s not_renewed=\"%s\"", row->id, err.message);
+    else
+        row->used_ns = now_ns;
 }
 
 /* Lets others in. True when it is time to stop. */

@@ -41,9 +41,9 @@ uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns);
 uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns);
 /*
  * A session is used now: its row says so where that puts its end off by much, so that not every
- * use is a write to disk. 0; -ENOENT; -EIO.
+ * use is a write to disk. On a full disk it stays as it was, which is logged.
  */
-int retention_use_session(struct retention *r, struct registry_session *row, struct err *err);
+void retention_use_session(struct retention *r, struct registry_session *row);
 
 /* What one pass removed. */
 struct retention_report {

@@ -42,7 +42,7 @@ static int find(struct session_run *run, struct err *err)
         return -EIO;
     e->job.session.len = run->found.bytes;
     /* A full disk is no reason not to run. */
-    (void)retention_use_session(run->env->retention, &run->found, NULL);
+    retention_use_session(run->env->retention, &run->found);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/guest.h"
 
+#include "api/daemon/machine/guest_drain.h"
 #include "api/daemon/terms/limits.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -90,6 +91,17 @@ static uint64_t collect_ns(const struct guest *g)
     return (g->cancelled ? CANCELLED_GRACES : COLLECT_GRACES) * g->grace_ns;
 }
 
+/* The skill has ended: what it said to others goes on to them, unless somebody ended it. */
+static void end_egress(const struct guest *g)
+{
+    const uint32_t ended = PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED;
+    uint64_t over_ns = g->times.started_ns + g->job->timeout_ms * NS_PER_MS;
+
+    if (g->sink->egress)
+        guest_drain_begin(g->sink->egress, over_ns,
+                          g->cancelled || (g->decoder.exit.flags & ended));
+}
+
 /* What begins with a stage that the guest has come to. */
 static void enter_stage(struct guest *g)
 {
@@ -107,9 +119,7 @@ static void enter_stage(struct guest *g)
         break;
     case GUEST_OUTPUT:
         g->times.exit_ns = now;
-        /* What the skill said last leaves as far as its peers take it now. */
-        if (g->sink->egress)
-            egress_work(g->sink->egress);
+        end_egress(g);
         g->deadline_ns = now + collect_ns(g);
         break;
     default:
@@ -423,10 +433,10 @@ static int tell_end(const struct guest *g, struct err *err)
     return err_set(err, g->ended.code, "%s (%s the skill ran)", g->ended.message, when);
 }
 
-/* The skill's connections while it may have any, or NULL. */
+/* The skill's connections while there may be any, or NULL. */
 static struct egress *running_egress(const struct guest *g)
 {
-    return g->decoder.stage == GUEST_RUNNING ? g->sink->egress : NULL;
+    return g->decoder.stage >= GUEST_RUNNING ? g->sink->egress : NULL;
 }
 
 /* One wait for anything to happen, and its handling. */
@@ -572,6 +582,8 @@ int guest_run(struct guest *g, const struct job *job, const struct guest_sink *s
     r = advance(g, err);
     while (r == 0 && g->decoder.stage < GUEST_DONE)
         r = turn(g, err);
+    if (r == 0 && sink->egress)
+        guest_drain_wait(sink->egress, cancel_fd);
     input_stream_finish(&g->files);
     *report = (struct guest_report){
         .times = g->times, .exit = g->decoder.exit, .cancelled = g->cancelled};

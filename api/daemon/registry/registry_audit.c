@@ -41,14 +41,42 @@ static struct registry_value text_or_empty(const char *value)
     return registry_text(value ? value : "");
 }
 
+/* What INSERT has places for. */
+#define INSERTED(row)                                                                          \
+    REGISTRY_VALUES(registry_number((row)->at_ns), text_or_empty((row)->tenant),               \
+                    text_or_empty((row)->actor), registry_text((row)->action),                 \
+                    text_or_empty((row)->target), text_or_empty((row)->detail))
+
 int registry_audit_append(struct registry *registry, const struct registry_audit *row,
                           struct err *err)
 {
-    return registry_run(registry, REGISTRY_AUDIT, INSERT,
-                        REGISTRY_VALUES(registry_number(row->at_ns), text_or_empty(row->tenant),
-                                        text_or_empty(row->actor), registry_text(row->action),
-                                        text_or_empty(row->target), text_or_empty(row->detail)),
-                        "store an audit row", err);
+    return registry_run(registry, REGISTRY_AUDIT, INSERT, INSERTED(row), "store an audit row",
+                        err);
+}
+
+static int add_rows(struct registry *registry, const struct registry_audit *rows, size_t n,
+                    uint64_t keep, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        int r = registry_step(registry, REGISTRY_AUDIT, INSERT, INSERTED(&rows[i]),
+                              "store an audit row", err);
+
+        if (r < 0)
+            return r;
+    }
+    return registry_step(registry, REGISTRY_AUDIT, PRUNE_TENANT,
+                         REGISTRY_VALUES(registry_text(rows[0].tenant), registry_number(keep)),
+                         "prune the audit of a tenant", err);
+}
+
+int registry_audit_append_all(struct registry *registry, const struct registry_audit *rows,
+                              size_t n, uint64_t keep, struct err *err)
+{
+    int r = n > 0 ? registry_transaction_begin(registry, err) : 0;
+
+    if (n == 0 || r < 0)
+        return r;
+    return registry_transaction_end(registry, add_rows(registry, rows, n, keep, err), err);
 }
 
 int registry_audit_list(struct registry *registry, const char *tenant, uint64_t before_id,

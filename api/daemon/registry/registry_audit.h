@@ -22,6 +22,12 @@ void registry_audit_finish(struct registry_audit *row);
 int registry_audit_append(struct registry *registry, const struct registry_audit *row,
                           struct err *err);
 /*
+ * The same for rows of one tenant's, as one commit: all of them or none. Of that tenant the
+ * newest keep rows stay. 0 or -EIO.
+ */
+int registry_audit_append_all(struct registry *registry, const struct registry_audit *rows,
+                              size_t n, uint64_t keep, struct err *err);
+/*
  * Reads up to max rows of a tenant (NULL: all), the newest first, with ids below before_id (0:
  * all). *ret_n are the caller's to finish. 0, -ENOMEM or -EIO.
  */

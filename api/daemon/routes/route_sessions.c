@@ -79,7 +79,10 @@ static int look_at(struct daemon *d, const char *tenant, const char *id,
     if (r < 0)
         return r;
     *ret_fd = store_get(store, ret->digest, err);
-    return *ret_fd < 0 ? -EIO : retention_use_session(d->retention, ret, err);
+    if (*ret_fd < 0)
+        return -EIO;
+    retention_use_session(d->retention, ret);
+    return 0;
 }
 
 /* The same of a path. False where there is a reply. */

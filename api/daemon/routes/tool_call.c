@@ -53,8 +53,8 @@ static int take_arguments(struct tool_call *call, struct json_slice value, struc
 static int take_member(struct tool_call *call, const struct json_member *m, struct err *err)
 {
     static const char *const passed[TOOL_CALL_OPTIONS] = {
-        "async", "fresh",           "timeout", "limits",    "env",
-        "files", "idempotency_key", "image",   "session_id"};
+        "async", "fresh",           "timeout", "limits",     "env",
+        "files", "idempotency_key", "image",   "session_id", "network"};
 
     if (json_slice_is(m->key, "name")) {
         /* A longer one is no tool's. */

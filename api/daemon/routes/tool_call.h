@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#define TOOL_CALL_OPTIONS 9u
+#define TOOL_CALL_OPTIONS 10u
 
 struct tool_call {
     char *name; /* owned */

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Skills that reach hosts by name. The hosts are servers beside the daemon, permitted by name."""
 
+import contextlib
 import functools
 import http.server
 import io
 import json
 import os
 import pathlib
+import socket
 import ssl
 import tarfile
 import tempfile
 import threading
+import time
 
-from harness import case, check, check_equal, check_in, python_skill, skill_zip
+from harness import Skipped, case, check, check_equal, check_in, python_skill, skill_zip
 
 # Makes what the servers give: a repository that needs no git of theirs, and a certificate.
 MAKER = r"""
@@ -69,6 +72,34 @@ kept.sendall(b"GET /kept HTTP/1.0\r\n\r\n")
 json.dump(out, open(os.environ["SANDBOX_OUTPUT"], "w"))
 """
 
+NODE_CALLER = r"""
+const fs = require('fs'), https = require('https'), { once } = require('events');
+const { WEB, TLS } = process.env;
+const failure = (e) => e.cause ? e.cause.code : e.code;
+(async () => {
+  const out = {};
+  out.fetch = await (await fetch(`http://web.test:${WEB}/hello`)).text();
+  const body = 'x'.repeat(700000);
+  const echo = await (await fetch(`http://web.test:${WEB}/echo`, { method: 'POST', body })).text();
+  out.echo = echo === body;
+  out.together = await Promise.all(Array.from({ length: 40 }, async () =>
+    (await fetch(`http://web.test:${WEB}/hello`)).text()));
+  const [answer] = await once(https.get(`https://secure.example.test:${TLS}/hello`,
+    { ca: fs.readFileSync(__dirname + '/cert.pem') }), 'response');
+  out.tls = (await answer.toArray()).join('');
+  out.unknown = await fetch(`https://secure.example.test:${TLS}/hello`).catch(failure);
+  out.other = await fetch('https://other.test/').catch(failure);
+  fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(out));
+})();
+"""
+
+# Leaves with all of it in its own kernel, and the connection as it is.
+LEAVER = """
+import os, socket
+kept = socket.create_connection(("slow.test", int(os.environ["SLOW"])))
+kept.sendall(b"x" * (1 << 20))
+"""
+
 UNDECLARED = """
 import socket
 try:
@@ -121,29 +152,74 @@ def fetch_files(client, result, folder):
         archive.extractall(folder)
 
 
-def by_host(result):
-    return {(row["host"], row["port"]): row for row in result["network"]}
-
-
-@case
-def skills_reach_hosts_by_name(world):
-    daemon = world.copy_of_snapshots("egress")
-    daemon.environment["SKILLVM_NETWORK_POLICY"] = "web.test:* *.example.test:*"
-    daemon.environment["SKILLVM_NETWORK_ALLOW_PRIVATE"] = (
-        "web.test=127.0.0.1 secure.example.test=127.0.0.1"
-    )
-    daemon.start()
-    client = daemon.client
+@contextlib.contextmanager
+def served(client):
+    """A server of each kind, and the certificate of the second."""
     with tempfile.TemporaryDirectory() as folder:
         made = client.run(python_skill(MAKER))
         check_equal(made["status"], "success", f"the maker: {made['stderr']}")
         fetch_files(client, made, folder)
         web, secure = serve(folder), serve(folder, cert=True)
+        yield web, secure, pathlib.Path(folder, "cert.pem").read_text()
+        web.shutdown()
+        secure.shutdown()
+
+
+def reaching_daemon(world, name, **more):
+    daemon = world.copy_of_snapshots(name, **more)
+    daemon.environment["SKILLVM_NETWORK_POLICY"] = "web.test:* *.example.test:*"
+    daemon.environment["SKILLVM_NETWORK_ALLOW_PRIVATE"] = (
+        "web.test=127.0.0.1 secure.example.test=127.0.0.1"
+    )
+    daemon.start()
+    return daemon
+
+
+def by_host(result):
+    return {(row["host"], row["port"]): row for row in result["network"]}
+
+
+def receive_slowly(listener, received):
+    """One connection's bytes, of which little is in a kernel and less is read at a time."""
+    connection, _ = listener.accept()
+    with connection:
+        while data := connection.recv(16 << 10):
+            received.append(len(data))
+            time.sleep(0.05)
+
+
+@case
+def what_a_skill_sent_last_arrives(world):
+    daemon = world.copy_of_snapshots("egress_last")
+    daemon.environment["SKILLVM_NETWORK_POLICY"] = "slow.test:*"
+    daemon.environment["SKILLVM_NETWORK_ALLOW_PRIVATE"] = "slow.test=127.0.0.1"
+    daemon.start()
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port, received = listener.getsockname()[1], []
+        peer = threading.Thread(target=receive_slowly, args=(listener, received), daemon=True)
+        peer.start()
+        skill = python_skill(LEAVER, front=f'network: "slow.test:{port}"\n')
+        result = daemon.client.run(skill, env={"SLOW": str(port)})
+        check_equal(result["status"], "success", f"the skill: {result['stderr']}")
+        peer.join(60)
+        check_equal(sum(received), 1 << 20, "bytes that arrived")
+        check_equal(by_host(result)["slow.test", port]["bytes_sent"], 1 << 20, "bytes of its row")
+    daemon.stop()
+
+
+@case
+def skills_reach_hosts_by_name(world):
+    daemon = reaching_daemon(world, "egress")
+    client = daemon.client
+    with served(client) as (web, secure, cert):
         ports = {"WEB": str(web.server_port), "TLS": str(secure.server_port)}
         declared = [f"web.test:{web.server_port}", f"*.example.test:{secure.server_port}"]
         files = {
             "main.py": CALLER,
-            "cert.pem": pathlib.Path(folder, "cert.pem").read_text(),
+            "cert.pem": cert,
         }
         skill = skill_zip(files, front=f"network: {json.dumps(declared)}\n")
         for turn in range(2):
@@ -185,6 +261,31 @@ def skills_reach_hosts_by_name(world):
         audit = client.request("GET", "/v1/admin/audit").body.decode()
         check_in(f"web.test:{web.server_port}", audit, "the audit")
         check_in("other.test refused", audit, "the audit of refusals")
-        web.shutdown()
-        secure.shutdown()
+    daemon.stop()
+
+
+@case
+def node_reaches_hosts_by_name(world):
+    if not pathlib.Path(world.share, "node.erofs").exists():
+        raise Skipped("image-node is not built")
+    daemon = reaching_daemon(world, "egress_node", kept=2)
+    client = daemon.client
+    with served(client) as (web, secure, cert):
+        ports = {"WEB": str(web.server_port), "TLS": str(secure.server_port)}
+        declared = [f"web.test:{web.server_port}", f"*.example.test:{secure.server_port}"]
+        skill = skill_zip(
+            {"main.js": NODE_CALLER, "cert.pem": cert}, front=f"network: {json.dumps(declared)}\n"
+        )
+        for _ in range(2):
+            result = client.run(skill, env=ports, timeout=600, timeout_s=900)
+            check_equal(result["status"], "success", f"the caller: {result['stderr']}")
+            out = result["output"]
+            check_equal(out["fetch"], "hello", "fetch")
+            check_equal(out["echo"], True, "what was posted comes back")
+            check_equal(out["together"], ["hello"] * 40, "more connections than there are")
+            check_equal(out["tls"], "hello", "https, with TLS")
+            check_equal(out["unknown"], "DEPTH_ZERO_SELF_SIGNED_CERT", "an unknown certificate")
+            check_equal(out["other"], "ENOTFOUND", "another host")
+            rows = by_host(result)
+            check_equal(rows["other.test", None]["refused"], "it is not declared", "refusal")
     daemon.stop()

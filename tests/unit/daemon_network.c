@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told of an execution's connections: its warnings, and its rows of the audit. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/engine/network.h"
+#include "api/daemon/registry/registry_audit.h"
+#include "tests/unit/registry_dir.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define ROWS_MAX (EGRESS_RECORDS_MAX + 8u)
+
+/* How often the database waited for the disk: SQLite's calls come here. */
+static unsigned syncs;
+
+int fsync(int fd)
+{
+    (void)fd;
+    syncs++;
+    return 0;
+}
+
+int fdatasync(int fd)
+{
+    return fsync(fd);
+}
+
+static struct execution *make_execution(void)
+{
+    struct execution *e = execution_create("default", NULL);
+
+    assert_non_null(e);
+    assert_int_equal(execution_set_skill(e, "reacher", "1", "abc"), 0);
+    return e;
+}
+
+/* The newest row of the audit, of all that are there. How many. */
+static size_t newest(struct registry *registry, char detail[ERR_MESSAGE_MAX])
+{
+    struct registry_audit rows[ROWS_MAX];
+    size_t n = 0;
+
+    assert_int_equal(registry_audit_list(registry, NULL, 0, ROWS_MAX, rows, &n, NULL), 0);
+    assert_true(n > 0);
+    (void)snprintf(detail, ERR_MESSAGE_MAX, "%s", rows[0].detail);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(rows[i].action, "network");
+        assert_string_equal(rows[i].target, "reacher");
+        registry_audit_finish(&rows[i]);
+    }
+    return n;
+}
+
+static void a_row_says_what_was_reached(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct execution *e = make_execution();
+    struct egress_records log = {.n = 0};
+    char detail[ERR_MESSAGE_MAX];
+    struct egress_record *row;
+
+    network_tell(registry, e, &log);
+    row = egress_records_add(&log, "a.test", 443, EGRESS_REACHED, "");
+    row->bytes_sent = 5;
+    row->bytes_received = 7;
+    network_tell(registry, e, &log);
+    assert_int_equal(newest(registry, detail), 1);
+    assert_string_equal(detail, "a.test:443 1 connections, 5 bytes sent, 7 received");
+    (void)egress_records_add(&log, "b.test", 0, EGRESS_UNDECLARED, "it is not declared");
+    network_tell(registry, e, &log);
+    assert_int_equal(newest(registry, detail), 3);
+    assert_string_equal(detail, "b.test refused 1 times: it is not declared");
+    execution_unref(e);
+    registry_close(registry);
+}
+
+/* A skill that reaches for thousands of hosts makes one commit, and so many rows. */
+static void many_hosts_are_one_commit(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct execution *e = make_execution();
+    struct egress_records log = {.n = 0};
+    char detail[ERR_MESSAGE_MAX], host[32];
+
+    for (unsigned i = 0; i < 5000; i++) {
+        (void)snprintf(host, sizeof(host), "h%u.test", i);
+        (void)egress_records_add(&log, host, 0, EGRESS_UNDECLARED, "it is not declared");
+    }
+    syncs = 0;
+    network_tell(registry, e, &log);
+    assert_in_range(syncs, 1, 3);
+    assert_int_equal(newest(registry, detail), EGRESS_RECORDS_MAX + 1);
+    assert_string_equal(detail, "4936 more connections and refusals, 0 bytes sent, 0 received");
+    execution_unref(e);
+    registry_close(registry);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_row_says_what_was_reached, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(many_hosts_are_one_commit, make_dir, remove_dir),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -2,6 +2,7 @@
 #include "api/wheels/wheel_file.h"
 
 #include "api/skill/names.h"
+#include "api/skill/zip_directory.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 CLEANUP_WITH(struct archive *, archive_read_free)
@@ -45,10 +47,26 @@ static int read_header(struct archive *a, struct metadata *ret, struct err *err)
     return metadata_parse((const char *)text.data, text.len, ret, err);
 }
 
+/* Before libarchive takes all of its directory into memory. */
+static int check_directory(int fd, uint32_t max, struct err *err)
+{
+    struct err ignored = {0};
+    struct stat st;
+    uint32_t n;
+    int r = fstat(fd, &st) < 0
+                ? -errno
+                : zip_directory_check(fd, (uint64_t)st.st_size, max, &n, &ignored);
+
+    if (r == -EFBIG)
+        return err_set(err, EINVAL, "has more than %u entries", max);
+    if (r == -EINVAL || r == -ENOENT)
+        return err_set(err, EINVAL, "is no zip archive, or a damaged one");
+    return r < 0 ? err_set_errno(err, -r, "cannot read the wheel") : 0;
+}
+
 static int find(struct archive *a, int fd, struct metadata *ret, struct err *err)
 {
     struct archive_entry *entry;
-    unsigned seen = 0;
     int status;
 
     if (archive_read_support_format_zip_seekable(a) != ARCHIVE_OK)
@@ -57,8 +75,6 @@ static int find(struct archive *a, int fd, struct metadata *ret, struct err *err
         return err_set(err, EINVAL, "is no zip archive");
     while ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK ||
            status == ARCHIVE_RETRY || status == ARCHIVE_WARN) {
-        if (++seen > WHEEL_FILE_ENTRIES_MAX)
-            return err_set(err, EINVAL, "has more than %u entries", WHEEL_FILE_ENTRIES_MAX);
         if (status != ARCHIVE_RETRY && is_metadata(archive_entry_pathname(entry)))
             return read_header(a, ret, err);
     }
@@ -67,14 +83,14 @@ static int find(struct archive *a, int fd, struct metadata *ret, struct err *err
     return err_set(err, EINVAL, "is no wheel: it has no NAME-VERSION.dist-info/METADATA");
 }
 
-int wheel_file_metadata(int fd, struct metadata *ret, struct err *err)
+int wheel_file_metadata(int fd, uint32_t entries_max, struct metadata *ret, struct err *err)
 {
     _cleanup_(archive_read_free) struct archive *a = archive_read_new();
     locale_t before;
-    int r;
+    int r = a ? check_directory(fd, entries_max, err) : err_no_memory(err);
 
-    if (!a)
-        return err_no_memory(err);
+    if (r < 0)
+        return r;
     if (lseek(fd, 0, SEEK_SET) < 0)
         return err_set_errno(err, errno, "cannot read the wheel");
     before = uselocale(names_locale());

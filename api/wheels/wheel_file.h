@@ -5,12 +5,11 @@
 
 #include "api/wheels/metadata.h"
 
-#define WHEEL_FILE_ENTRIES_MAX 50000u
-
 /*
  * Reads what a wheel says of itself from fd (a regular file, from offset 0; its offset is
- * moved). 0; -EINVAL with what is wrong with it; -errno. The caller finishes *ret on success.
+ * moved), which may have so many entries. 0; -EINVAL with what is wrong with it; -errno. The
+ * caller finishes *ret on success.
  */
-int wheel_file_metadata(int fd, struct metadata *ret, struct err *err);
+int wheel_file_metadata(int fd, uint32_t entries_max, struct metadata *ret, struct err *err);
 
 #endif

@@ -335,7 +335,9 @@ static int load(void *ctx, struct wheel *wheel, struct err *err)
     _cleanup_fd_ int fd = open_wheel(w, wheel, err);
     int r = fd < 0 ? fd : w->in->spool->grow(w->in->spool->ctx, METADATA_BYTES_MAX, err);
 
-    return r < 0 ? r : wheel_file_metadata(fd, w->in->limits->entries, &wheel->metadata, err);
+    return r < 0 ? r
+                 : wheel_file_metadata(fd, w->in->limits->entries, &wheel->metadata,
+                                       &wheel->work, err);
 }
 
 static int digest(void *ctx, struct wheel *wheel, struct err *err)

@@ -52,6 +52,28 @@ static struct bytes make_wheel(const char *name, const char *requires, const cha
     return read_whole(make_archive(ZIP, members));
 }
 
+/* One with more entries than packages may have in this world. */
+static struct bytes make_busy_wheel(const char *name)
+{
+    char info[160], metadata[256];
+    const struct member members[] = {{.path = "0"},
+                                     {.path = "1"},
+                                     {.path = "2"},
+                                     {.path = "3"},
+                                     {.path = "4"},
+                                     {.path = "5"},
+                                     {.path = "6"},
+                                     {.path = "7"},
+                                     {.path = "8"},
+                                     {.path = "9"},
+                                     {.path = info, .content = metadata},
+                                     {0}};
+
+    snprintf(info, sizeof(info), "%s-1.0.dist-info/METADATA", name);
+    snprintf(metadata, sizeof(metadata), "Name: %s\nVersion: 1.0\n", name);
+    return read_whole(make_archive(ZIP, members));
+}
+
 struct part {
     const char *path;
     struct bytes content;
@@ -176,6 +198,8 @@ static void what_cannot_be_had_is_refused(void **state)
                             {"requirements.txt", text("x\nabsent>=2\n")},
                             {"wheels/x-1.0-py3-none-any.whl", make_wheel("x", "", "")},
                             {NULL, {NULL, 0}}};
+    struct part busy[] = {{"wheels/x-1.0-py3-none-any.whl", make_busy_wheel("x")},
+                          {NULL, {NULL, 0}}};
     struct part broken[] = {{"wheels/x-1.0-py3-none-any.whl", text("no zip")},
                             {NULL, {NULL, 0}}};
 
@@ -186,6 +210,8 @@ static void what_cannot_be_had_is_refused(void **state)
            "absent>=2, which requirements.txt line 2 requires, is not there");
     expect(send_skill(w, "/v1/skills/validate", make_skill("broken", "", broken)), 400,
            "wheels/x-1.0-py3-none-any.whl is no zip archive");
+    expect(send_skill(w, PUSH, make_skill("busy", "", busy)), 400,
+           "wheels/x-1.0-py3-none-any.whl has more than 10 entries");
     assert_int_equal(objects(w), before);
     harness_assert_clean(&w->h);
 }

@@ -341,22 +341,46 @@ static void tools_take_it(void **state)
 }
 
 /* Rows that name an object which is there. */
-static void add_rows(const struct harness *h, unsigned n)
+static void change_database(const struct harness *h, const char *sql)
 {
-    char path[160], sql[400];
+    char path[160];
     sqlite3 *db = NULL;
 
     snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_busy_timeout(db, 10000), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void add_rows(const struct harness *h, unsigned n)
+{
+    char sql[400];
+
     snprintf(
         sql, sizeof(sql),
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u) INSERT "
         "INTO sessions SELECT tenant_id, 'n' || i, digest, bytes, files, content_bytes, "
         "created_ns, changed_ns, used_ns FROM n, sessions WHERE id = 'first'",
         n);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_busy_timeout(db, 10000), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    change_database(h, sql);
+}
+
+/* Where a result cannot be stored as it is, one without all that may be large takes its place.
+ */
+static void what_cannot_be_stored_is_cut(void **state)
+{
+    static const char run_long[] =
+        "{\"skill\":\"demo\",\"session_id\":\"cut\",\"limits\":{\"memory\":\"2Gi\"}}";
+
+    expect(harness_run(*state, run_long), 200, "the memory limit was cut to");
+    change_database(*state,
+                    "CREATE TRIGGER too_much BEFORE UPDATE OF result ON executions WHEN "
+                    "NEW.result LIKE '%the memory limit was cut%' BEGIN SELECT RAISE(ABORT, "
+                    "'too much'); END");
+    expect(harness_run(*state, run_long), 200, "\"warnings\":[]");
+    change_database(*state, "DROP TRIGGER too_much");
+    forget(*state, "cut");
 }
 
 static void their_number_is_bounded(void **state)
@@ -533,6 +557,7 @@ int main(void)
         cmocka_unit_test(it_counts_as_stored),
         cmocka_unit_test(its_files_are_listed),
         cmocka_unit_test(tools_take_it),
+        cmocka_unit_test(what_cannot_be_stored_is_cut),
         cmocka_unit_test(their_number_is_bounded),
     };
     const struct CMUnitTest alone[] = {

@@ -362,13 +362,13 @@ static int warn(const struct work *w, struct skill_strings *warnings)
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < w->wanted.warnings.len; i++)
-        r = skill_strings_add(warnings, "%s", w->wanted.warnings.items[i]);
+        r = skill_warn(warnings, "%s", w->wanted.warnings.items[i]);
     for (size_t i = 0; r == 0 && i < w->list.n; i++) {
         const struct wheel *wheel = &w->list.items[i];
 
         if (wheel->from == WHEEL_OF_SKILL && !is_chosen(w, wheel->name))
-            r = skill_strings_add(warnings, "%s is left out: nothing requires it",
-                                  names_shown(wheel->file).text);
+            r = skill_warn(warnings, "%s is left out: nothing requires it",
+                           names_shown(wheel->file).text);
     }
     return r;
 }
@@ -489,8 +489,8 @@ int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
         return 0;
     }
     if (w.own == 0 && (r == -EINVAL || r == -EFBIG))
-        return skill_strings_add(warnings, "it runs without packages of the wheelhouse: %s",
-                                 why.message) < 0
+        return skill_warn(warnings, "it runs without packages of the wheelhouse: %s",
+                          why.message) < 0
                    ? err_no_memory(err)
                    : 0;
     return why.code ? err_set(err, -r, "%s", why.message) : r;

@@ -43,6 +43,7 @@ struct work {
     struct buf text; /* of the file that is being read */
     struct resolved resolved;
     int house_fd;
+    uint64_t copied; /* the largest wheel of the skill's that was a file of its own so far */
 };
 
 static void work_finish(struct work *w)
@@ -290,12 +291,23 @@ static int find_wanted(struct work *w, struct err *err)
     return r == 0 && w->wanted.n == 0 ? want_all(w, err) : r;
 }
 
+/* There is one copy at a time: the room of the largest is enough for all. */
+static int make_room(struct work *w, uint64_t bytes, struct err *err)
+{
+    int r =
+        bytes > w->copied ? w->in->spool->grow(w->in->spool->ctx, bytes - w->copied, err) : 0;
+
+    if (r == 0 && bytes > w->copied)
+        w->copied = bytes;
+    return r;
+}
+
 /* Copies a part of the skill's tar to a file of its own. */
 static int copy_out(struct work *w, const struct wheel *wheel, int to, struct err *err)
 {
     const struct archive_entry_info *entry = &w->in->archive->entries[wheel->place];
     char chunk[64 * 1024];
-    int r = w->in->spool->grow(w->in->spool->ctx, entry->size, err);
+    int r = make_room(w, entry->size, err);
 
     for (uint64_t at = 0; r == 0 && at < entry->size;) {
         uint64_t left = entry->size - at;

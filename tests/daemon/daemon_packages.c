@@ -5,6 +5,7 @@
 #include "tests/daemon/daemon_harness.h"
 #include "tests/unit/make_archive.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +245,61 @@ static void what_they_hold_has_limits(void **state)
     assert_int_equal(objects(w), before);
 }
 
+/* Three wheels, each with 280 KiB that do not become much less. */
+static struct bytes large_skill(const char *name)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static const char *const files[] = {"wheels/a-1.0-py3-none-any.whl",
+                                        "wheels/b-1.0-py3-none-any.whl",
+                                        "wheels/c-1.0-py3-none-any.whl"};
+    struct part parts[4] = {{NULL, {NULL, 0}}};
+    static char content[280 * 1024 + 1];
+    uint32_t seed = 1;
+
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t j = 0; j < sizeof(content) - 1; j++) {
+            seed = seed * 1664525 + 1013904223;
+            content[j] = (char)('#' + (seed >> 24) % 64);
+        }
+        parts[i] = (struct part){files[i], make_wheel(names[i], "", content)};
+    }
+    return make_skill(name, "", parts);
+}
+
+/* A tenant that may store so much; *ret gets its header. */
+static void make_tenant(const struct world *w, const char *name, unsigned bytes, char ret[64])
+{
+    char json[128];
+
+    snprintf(json, sizeof(json), "{\"name\":\"%s\",\"limits\":{\"storage_bytes\":%u}}", name,
+             bytes);
+    expect(harness_request(&w->h, "POST", "/v1/admin/tenants",
+                           "Content-Type: application/json\r\n", json, strlen(json)),
+           201, name);
+    snprintf(ret, 64, "X-Tenant-ID: %s\r\n" TYPE, name);
+}
+
+static struct answer send_as(const struct world *w, const char *headers, const char *path,
+                             struct bytes body)
+{
+    struct answer a = harness_request(&w->h, "POST", path, headers, body.data, body.len);
+
+    free(body.data);
+    return a;
+}
+
+/* What is there at one time counts: copies of wheels come one after another. */
+static void what_is_there_at_once_counts(void **state)
+{
+    const struct world *w = *state;
+    char headers[2][64];
+
+    make_tenant(w, "roomy", 4400000, headers[0]);
+    make_tenant(w, "narrow", 3300000, headers[1]);
+    expect(send_as(w, headers[0], PUSH, large_skill("large")), 201, "\"name\":\"c\"");
+    expect(send_as(w, headers[1], PUSH, large_skill("large")), 413, "storage_bytes: ");
+}
+
 static void put_in_house(const struct world *w, const char *file, struct bytes wheel)
 {
     char path[256];
@@ -335,6 +391,7 @@ int main(void)
         cmocka_unit_test(packages_are_kept_told_and_given),
         cmocka_unit_test(what_cannot_be_had_is_refused),
         cmocka_unit_test(what_they_hold_has_limits),
+        cmocka_unit_test(what_is_there_at_once_counts),
         cmocka_unit_test(the_wheelhouse_is_for_everybody),
     };
 

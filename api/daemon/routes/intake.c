@@ -58,6 +58,16 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
     return 0;
 }
 
+/* No more than so many of them are there any longer. */
+static void shrink(struct room *room, uint64_t used)
+{
+    room->used = used;
+    if (room->held <= used)
+        return;
+    room->held = used;
+    http_request_shrink(room->request, used);
+}
+
 static int temporary(void *ctx)
 {
     return store_temporary(ctx);
@@ -145,6 +155,8 @@ static int load_archive(struct daemon *d, struct room *room, int fd, int tar_fd,
         return err_set_errno(err, -spool.fd, "cannot create a temporary file");
     r = skill_archive_load(fd, &d->archive_limits, &spool, tar_fd, ret_archive, ret_skill, err);
     fd_close(&spool.fd);
+    if (r == 0)
+        shrink(room, ret_archive->tar_bytes);
     return r;
 }
 

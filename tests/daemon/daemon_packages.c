@@ -245,7 +245,19 @@ static void what_they_hold_has_limits(void **state)
     assert_int_equal(objects(w), before);
 }
 
-/* Three wheels, each with 280 KiB that do not become much less. */
+/* 280 KiB that do not become much less. */
+static const char *incompressible(void)
+{
+    static char content[280 * 1024 + 1];
+    uint32_t seed = 1;
+
+    for (size_t i = 0; i < sizeof(content) - 1; i++) {
+        seed = seed * 1664525 + 1013904223;
+        content[i] = (char)('#' + (seed >> 24) % 64);
+    }
+    return content;
+}
+
 static struct bytes large_skill(const char *name)
 {
     static const char *const names[] = {"a", "b", "c"};
@@ -253,16 +265,9 @@ static struct bytes large_skill(const char *name)
                                         "wheels/b-1.0-py3-none-any.whl",
                                         "wheels/c-1.0-py3-none-any.whl"};
     struct part parts[4] = {{NULL, {NULL, 0}}};
-    static char content[280 * 1024 + 1];
-    uint32_t seed = 1;
 
-    for (size_t i = 0; i < 3; i++) {
-        for (size_t j = 0; j < sizeof(content) - 1; j++) {
-            seed = seed * 1664525 + 1013904223;
-            content[j] = (char)('#' + (seed >> 24) % 64);
-        }
-        parts[i] = (struct part){files[i], make_wheel(names[i], "", content)};
-    }
+    for (size_t i = 0; i < 3; i++)
+        parts[i] = (struct part){files[i], make_wheel(names[i], "", incompressible())};
     return make_skill(name, "", parts);
 }
 
@@ -328,18 +333,49 @@ static void the_wheelhouse_is_for_everybody(void **state)
     put_in_house(w, "house-1.0-py3-none-any.whl", make_wheel("house", "", ""));
     put_in_house(w, "notes.txt", text("no wheel"));
     /* What is there keeps what it was given, until it is replaced. */
-    expect(send_skill(w, PUSH, make_skill("tenant", "import house\n", again)), 201, "tenant");
+    expect(send_skill(w, PUSH, make_skill("tenant", "import house\n", again)), 201,
+           "\"packages\":[]");
     a = harness_run(&w->h, "{\"skill\":\"tenant\"}");
     has(&a, "\"packages\":[]");
     answer_finish(&a);
     a = send_skill(w, PUSH "?replace=true", make_skill("tenant", "import house\n", third));
     assert_int_equal(a.status, 201);
     has(&a, "\"from\":\"wheelhouse\",\"file\":\"house-1.0-py3-none-any.whl\"");
+    has(&a, "\"replaced\":\"sha256:");
     has(&a, "\"warnings\":[]");
     answer_finish(&a);
     a = harness_run(&w->h, "{\"skill\":\"tenant\"}");
     has(&a, "\"name\":\"house\"");
     answer_finish(&a);
+}
+
+static struct bytes wants_big(void)
+{
+    struct part parts[] = {{"requirements.txt", text("big\n")}, {NULL, {NULL, 0}}};
+
+    return make_skill("same", "import big\n", parts);
+}
+
+/* The same skill with other packages is another push: it has to fit, and the audit has it. */
+static void other_packages_are_a_push(void **state)
+{
+    const struct world *w = *state;
+    struct bytes file = {calloc(1, 1900000), 1900000};
+    char headers[64];
+
+    make_tenant(w, "full", 2 << 20, headers);
+    expect(send_as(w, headers, PUSH, wants_big()), 201, "\"packages\":[]");
+    put_in_house(w, "big-1.0-py3-none-any.whl", make_wheel("big", "", incompressible()));
+    expect(send_as(w, headers, "/v1/files?name=f", file), 201, "file_");
+    expect(send_as(w, headers, PUSH "?replace=true", wants_big()), 413, "storage_bytes: ");
+    expect(harness_request(&w->h, "GET", "/v1/skills/same/1", headers, NULL, 0), 200,
+           "\"packages\":[]");
+    expect(harness_request(&w->h, "PATCH", "/v1/admin/tenants/full",
+                           "Content-Type: application/json\r\n",
+                           "{\"limits\":{\"storage_bytes\":0}}", 30),
+           200, "full");
+    expect(send_as(w, headers, PUSH "?replace=true", wants_big()), 201, "\"name\":\"big\"");
+    expect(harness_get(&w->h, "/v1/admin/audit"), 200, " replaces ");
 }
 
 static int start(void **state)
@@ -375,6 +411,8 @@ static int finish(void **state)
 
     snprintf(command, sizeof(command), "%s/house-1.0-py3-none-any.whl", w->house);
     (void)unlink(command);
+    snprintf(command, sizeof(command), "%s/big-1.0-py3-none-any.whl", w->house);
+    (void)unlink(command);
     snprintf(command, sizeof(command), "%s/notes.txt", w->house);
     (void)unlink(command);
     (void)rmdir(w->house);
@@ -393,6 +431,7 @@ int main(void)
         cmocka_unit_test(what_they_hold_has_limits),
         cmocka_unit_test(what_is_there_at_once_counts),
         cmocka_unit_test(the_wheelhouse_is_for_everybody),
+        cmocka_unit_test(other_packages_are_a_push),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

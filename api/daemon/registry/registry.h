@@ -78,6 +78,12 @@ int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_skill *skill, bool replace, char **ret_previous,
                        struct err *err);
 /*
+ * Whether to register a skill where another has its name and version changes nothing: that one
+ * has the same content and, with replace, the same packages.
+ */
+bool registry_skill_is_there(const struct registry_skill *there,
+                             const struct registry_skill *skill, bool replace);
+/*
  * Finds a skill; version NULL means the one registered last, "sha256:DIGEST" what has this
  * digest. 0; -ENOENT with *ret_name_known saying whether the name has other versions; -EIO.
  */

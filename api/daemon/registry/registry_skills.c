@@ -150,11 +150,17 @@ static int put_other(struct registry *registry, const char *tenant,
     return registry_transaction_end(registry, r, err);
 }
 
-static bool has_same_packages(const struct registry_skill *a, const struct registry_skill *b)
+static bool is_same(const char *a, const char *b)
 {
-    const char *x = a->packages_digest ? a->packages_digest : "";
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
 
-    return strcmp(x, b->packages_digest ? b->packages_digest : "") == 0;
+bool registry_skill_is_there(const struct registry_skill *there,
+                             const struct registry_skill *skill, bool replace)
+{
+    return strcmp(there->digest, skill->digest) == 0 &&
+           (!replace || (is_same(there->packages_digest, skill->packages_digest) &&
+                         is_same(there->packages, skill->packages)));
 }
 
 int registry_skill_put(struct registry *registry, const char *tenant,
@@ -178,8 +184,7 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     r = find_skill(registry, tenant, skill->name, skill->version, &existing, err);
     if (r < 0)
         return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
-    if (strcmp(existing.digest, skill->digest) == 0 &&
-        (!replace || has_same_packages(&existing, skill)))
+    if (registry_skill_is_there(&existing, skill, replace))
         return 0;
     if (!replace && !existing.is_floating)
         return err_set(err, EEXIST,

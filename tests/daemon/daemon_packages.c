@@ -378,6 +378,55 @@ static void other_packages_are_a_push(void **state)
     expect(harness_get(&w->h, "/v1/admin/audit"), 200, " replaces ");
 }
 
+#define PARSED                                                                                 \
+    "import argparse\n#probe:{\"version\":1,\"doc\":\"Own words.\",\"parser\":{"               \
+    "\"description\":null,\"actions\":[{\"kind\":\"store\",\"dest\":\"count\","                \
+    "\"options\":[\"--count\"],\"nargs\":null,\"type\":\"integer\",\"required\":false,"        \
+    "\"help\":\"how often\"}]}}\n"
+
+static struct bytes parsed_skill(void)
+{
+    struct part parts[] = {{"requirements.txt", text("late\n")}, {NULL, {NULL, 0}}};
+
+    return make_skill("parsed", PARSED, parts);
+}
+
+/*
+ * What was found of a script without its packages is nothing that is known of it with them: who
+ * has no time to look learns nothing.
+ */
+static void what_is_known_of_a_tool_is_known_with_its_packages(void **state)
+{
+    static const char burn[] =
+        "{\"skill\":\"burner\",\"env\":{\"FAKE\":\"burn\",\"FAKE_DATA\":\"100\"}}";
+    static const char limits[] = "{\"limits\":{\"cpu_ms_per_day\":1}}";
+    const struct world *w = *state;
+    struct part none[] = {{NULL, {NULL, 0}}};
+    char headers[64];
+    struct answer a;
+
+    expect(send_skill(w, PUSH, parsed_skill()), 201, "\"packages\":[]");
+    expect(harness_get(&w->h, "/v1/tools"), 200, "how often");
+    make_tenant(w, "poor", 0, headers);
+    expect(send_as(w, headers, PUSH, parsed_skill()), 201, "\"packages\":[]");
+    expect(harness_request(&w->h, "PATCH", "/v1/admin/tenants/poor",
+                           "Content-Type: application/json\r\n", limits, strlen(limits)),
+           200, "poor");
+    expect(send_as(w, headers, PUSH, make_skill("burner", "", none)), 201, "burner");
+    expect(harness_request(&w->h, "POST", "/v1/executions",
+                           "X-Tenant-ID: poor\r\nContent-Type: application/json\r\n", burn,
+                           strlen(burn)),
+           200, "success");
+    expect(harness_request(&w->h, "GET", "/v1/tools", headers, NULL, 0), 200, "how often");
+    put_in_house(w, "late-1.0-py3-none-any.whl", make_wheel("late", "", ""));
+    expect(send_as(w, headers, PUSH "?replace=true", parsed_skill()), 201, "\"name\":\"late\"");
+    a = harness_request(&w->h, "GET", "/v1/tools", headers, NULL, 0);
+    has(&a, "\"name\":\"parsed\"");
+    assert_null(strstr(a.body, "how often"));
+    answer_finish(&a);
+    expect(harness_get(&w->h, "/v1/tools"), 200, "how often");
+}
+
 static int start(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));
@@ -407,14 +456,15 @@ static int start(void **state)
 static int finish(void **state)
 {
     struct world *w = *state;
-    char command[256];
+    static const char *const files[] = {"house-1.0-py3-none-any.whl",
+                                        "big-1.0-py3-none-any.whl", "late-1.0-py3-none-any.whl",
+                                        "notes.txt"};
+    char path[256];
 
-    snprintf(command, sizeof(command), "%s/house-1.0-py3-none-any.whl", w->house);
-    (void)unlink(command);
-    snprintf(command, sizeof(command), "%s/big-1.0-py3-none-any.whl", w->house);
-    (void)unlink(command);
-    snprintf(command, sizeof(command), "%s/notes.txt", w->house);
-    (void)unlink(command);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", w->house, files[i]);
+        (void)unlink(path);
+    }
     (void)rmdir(w->house);
     harness_assert_clean(&w->h);
     assert_int_equal(harness_stop(&w->h, 15), 0);
@@ -432,6 +482,7 @@ int main(void)
         cmocka_unit_test(what_is_there_at_once_counts),
         cmocka_unit_test(the_wheelhouse_is_for_everybody),
         cmocka_unit_test(other_packages_are_a_push),
+        cmocka_unit_test(what_is_known_of_a_tool_is_known_with_its_packages),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

@@ -105,12 +105,6 @@ int registry_skill_each(struct registry *registry, const char *tenant,
  */
 int registry_skill_delete(struct registry *registry, const char *tenant,
                           const struct registry_skill *skill, struct err *err);
-/*
- * The object of a skill's packages, by the skill's digest: the caller's to free, NULL where it
- * has none. 0 or -EIO, -ENOMEM.
- */
-int registry_skill_packages(struct registry *registry, const char *tenant, const char *digest,
-                            char **ret, struct err *err);
 /* Says whether a skill, an execution, a file or a session of any tenant names this object. 0 or
  * -EIO. */
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,

@@ -27,7 +27,6 @@ enum statement {
     DELETE_UNUSED,
     SET_ASIDE,
     DIGEST_USED,
-    WITH_PACKAGES,
     N_STATEMENTS
 };
 
@@ -57,8 +56,6 @@ static const char *const text[N_STATEMENTS] = {
                     " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
-    [WITH_PACKAGES] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND digest = ?2"
-                      " AND packages_digest IS NOT NULL ORDER BY id DESC LIMIT 1",
 };
 
 const struct registry_statements registry_skill_statements = {text, N_STATEMENTS};
@@ -243,21 +240,6 @@ int registry_skill_delete(struct registry *registry, const char *tenant,
                                         registry_text(skill->version),
                                         registry_text(skill->digest)),
                         "delete a skill", err);
-}
-
-int registry_skill_packages(struct registry *registry, const char *tenant, const char *digest,
-                            char **ret, struct err *err)
-{
-    _cleanup_registry_skill_ struct registry_skill found = {0};
-    int r = registry_read_row(registry, REGISTRY_SKILLS, WITH_PACKAGES,
-                              REGISTRY_VALUES(registry_text(tenant), registry_text(digest)),
-                              &kind, &found, "look up a skill's packages", err);
-
-    *ret = NULL;
-    if (r < 0)
-        return r == -ENOENT ? 0 : r;
-    *ret = strdup(found.packages_digest);
-    return *ret ? 0 : err_no_memory(err);
 }
 
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,

@@ -179,7 +179,8 @@ static void register_skill(struct push *push, const struct skill *skill,
     else
         reply_accepted(reply, 201, push, skill, archive);
     if (r == 0)
-        tool_catalog_prepare(push->daemon, caller->tenant, skill, archive);
+        tool_catalog_prepare(push->daemon, caller->tenant,
+                             push->is_new ? &push->row : &push->before, skill, archive);
     if (r == 0 && push->is_new)
         audit_note(push->daemon->audit, caller, "skill.push", skill->name,
                    "version %s digest %s%s%s", skill->version, archive->digest,

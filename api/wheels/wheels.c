@@ -414,6 +414,7 @@ static int write_packages(const struct work *w, struct wheels_layer *ret, struct
     if (text.len > 0 && text.data[text.len - 1] == '\n')
         text.len--;
     ret->packages = buf_cstr(&text) ? (char *)text.data : NULL;
+    ret->python_minor = w->python.minor;
     return ret->packages ? 0 : err_no_memory(err);
 }
 

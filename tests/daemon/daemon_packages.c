@@ -129,6 +129,7 @@ static struct bytes good_skill(const char *name)
 {
     struct part parts[] = {
         {"requirements.txt", text("top  # and what it requires\n")},
+        {"main.sh", text("true\n")},
         {"wheels/base-1.0-py3-none-any.whl", make_wheel("base", "", "VALUE = 1\n")},
         {"wheels/top-1.0-py3-none-any.whl",
          make_wheel("top", "Requires-Dist: base>=1\nRequires-Dist: yaml-one\n",
@@ -427,30 +428,91 @@ static void what_is_known_of_a_tool_is_known_with_its_packages(void **state)
     expect(harness_get(&w->h, "/v1/tools"), 200, "how often");
 }
 
-static int start(void **state)
+/* They were chosen for the image python: what cannot go with another is refused before it runs.
+ */
+static void they_go_with_the_image_that_it_runs_in(void **state)
 {
-    struct world *w = calloc(1, sizeof(*w));
+    const struct world *w = *state;
+    struct answer a;
+
+    expect(send_skill(w, PUSH, good_skill("good")), 201, "\"image\":\"python\"");
+    expect(harness_run(&w->h, "{\"skill\":\"good\"}"), 200, "\"warnings\":[]");
+    a = harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"newer\"}");
+    assert_int_equal(a.status, 200);
+    has(&a, "\"warnings\":[\"the image newer has yaml-one 6.1; its packages were chosen where "
+            "there was 6.0\"]");
+    answer_finish(&a);
+    expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"bare\"}"), 400,
+           "the image bare has no yaml-one: its packages were chosen for another");
+    expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"old\"}"), 400,
+           "the image old has Python 3.9 and not 3.11: its packages were chosen for another");
+    a = harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"old\",\"script\":\"main.sh\"}");
+    assert_int_equal(a.status, 200);
+    has(&a, "\"warnings\":[\"the image old has Python 3.9 and not 3.11");
+    answer_finish(&a);
+}
+
+static void put(const struct harness *h, const char *name, const char *content)
+{
     char path[256];
     FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", h->dir, name);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(content, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void put_images(const struct harness *h)
+{
+    static const char *const names[] = {"newer", "bare", "old"};
+    static const char *const manifests[] = {
+        "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.1\n",
+        "language python 3.11.2\nprogram bash\n",
+        "language python 3.9.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n"};
+    char file[64];
+
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(file, sizeof(file), "%s.erofs", names[i]);
+        put(h, file, "restore, and larger");
+        snprintf(file, sizeof(file), "%s.manifest", names[i]);
+        put(h, file, manifests[i]);
+    }
+}
+
+static int begin(void **state, bool many_images)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    char path[256], settings[512];
 
     *state = w;
     harness_init(&w->h, "boot", "restore");
     snprintf(w->house, sizeof(w->house), "%s/house", w->h.dir);
     assert_int_equal(mkdir(w->house, 0700), 0);
-    snprintf(path, sizeof(path), "%s/python.manifest", w->h.dir);
-    file = fopen(path, "we");
-    fputs("language python 3.11.2\nprogram bash\nstandard json\nmodule yaml\n"
-          "package yaml-one 6.0\n",
-          file);
-    fclose(file);
+    put(&w->h, "python.manifest",
+        "language python 3.11.2\nprogram bash\nstandard json\nmodule yaml\n"
+        "package yaml-one 6.0\n");
+    if (many_images)
+        put_images(&w->h);
+    snprintf(settings, sizeof(settings),
+             "wheelhouse: %s\nlimits: {packages_entries: 10, packages_bytes: 1MiB}\n",
+             w->house);
+    put(&w->h, "skillvmd.yaml", settings);
     snprintf(path, sizeof(path), "%s/skillvmd.yaml", w->h.dir);
-    file = fopen(path, "we");
-    fprintf(file, "wheelhouse: %s\nlimits: {packages_entries: 10, packages_bytes: 1MiB}\n",
-            w->house);
-    fclose(file);
     harness_start(&w->h, (const char *const[]){"--config", path, NULL});
     harness_wait_ready(&w->h);
     return 0;
+}
+
+static int start(void **state)
+{
+    return begin(state, false);
+}
+
+static int start_with_images(void **state)
+{
+    return begin(state, true);
 }
 
 static int finish(void **state)
@@ -485,5 +547,10 @@ int main(void)
         cmocka_unit_test(what_is_known_of_a_tool_is_known_with_its_packages),
     };
 
-    return cmocka_run_group_tests(tests, start, finish);
+    const struct CMUnitTest of_images[] = {
+        cmocka_unit_test(they_go_with_the_image_that_it_runs_in),
+    };
+    int failed = cmocka_run_group_tests(tests, start, finish);
+
+    return failed + cmocka_run_group_tests(of_images, start_with_images, finish);
 }

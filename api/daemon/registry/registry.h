@@ -27,9 +27,10 @@ struct registry_skill {
     uint64_t created_ns;         /* realtime */
     const char *packages_digest; /* of the object of its packages; NULL: none */
     const char *packages; /* which they are, as wheels.h writes them; NULL: none were wanted */
-    uint64_t bytes;       /* of its objects; 0 where an older skillvm stored it */
-    uint64_t place;       /* among the versions of its name: a newer one has a larger one */
-    bool is_floating;     /* SKILL.md gives no version: other content may come under this one */
+    uint64_t packages_python; /* the minor version of Python 3 that they are for; 0: unknown */
+    uint64_t bytes;           /* of its objects; 0 where an older skillvm stored it */
+    uint64_t place;           /* among the versions of its name: a newer one has a larger one */
+    bool is_floating; /* SKILL.md gives no version: other content may come under this one */
 };
 
 void registry_skill_finish(struct registry_skill *skill);

@@ -185,5 +185,7 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " images TEXT NOT NULL,"          /* of which its image was chosen */
     " script TEXT NOT NULL,"
     " schema TEXT," /* NULL: it has no parser */
-    " PRIMARY KEY(skill_digest, packages_digest, images, script)) WITHOUT ROWID;",
+    " PRIMARY KEY(skill_digest, packages_digest, images, script)) WITHOUT ROWID;"
+    /* The minor version of Python 3 that its packages were chosen for; 0: nobody knows. */
+    "ALTER TABLE skills ADD COLUMN packages_python INTEGER NOT NULL DEFAULT 0;",
 };

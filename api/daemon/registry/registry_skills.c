@@ -13,7 +13,7 @@
 
 #define COLUMNS                                                                                \
     "name, version, digest, description, created_ns, bytes, id, is_floating, packages_digest," \
-    " packages"
+    " packages, packages_python"
 
 #define PAGE_ROWS 100u
 
@@ -32,8 +32,8 @@ enum statement {
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO skills(tenant_id, name, version, digest, description, created_ns,"
-               " bytes, is_floating, packages_digest, packages)"
-               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+               " bytes, is_floating, packages_digest, packages, packages_python)"
+               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [BY_VERSION] = "SELECT " COLUMNS " FROM skills"
                    " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [BY_DIGEST] =
@@ -71,6 +71,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_BOOL, registry_skill, is_floating),
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_skill, packages_digest),
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_skill, packages),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, packages_python),
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_skill, columns);
 
@@ -157,19 +158,20 @@ bool registry_skill_is_there(const struct registry_skill *there,
 {
     return strcmp(there->digest, skill->digest) == 0 &&
            (!replace || (is_same(there->packages_digest, skill->packages_digest) &&
-                         is_same(there->packages, skill->packages)));
+                         is_same(there->packages, skill->packages) &&
+                         there->packages_python == skill->packages_python));
 }
 
 int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_skill *skill, bool replace, char **ret_previous,
                        struct err *err)
 {
-    const struct registry_value *values =
-        REGISTRY_VALUES(registry_text(tenant), registry_text(skill->name),
-                        registry_text(skill->version), registry_text(skill->digest),
-                        registry_text(skill->description), registry_number(clock_realtime_ns()),
-                        registry_number(skill->bytes), registry_number(skill->is_floating),
-                        registry_text(skill->packages_digest), registry_text(skill->packages));
+    const struct registry_value *values = REGISTRY_VALUES(
+        registry_text(tenant), registry_text(skill->name), registry_text(skill->version),
+        registry_text(skill->digest), registry_text(skill->description),
+        registry_number(clock_realtime_ns()), registry_number(skill->bytes),
+        registry_number(skill->is_floating), registry_text(skill->packages_digest),
+        registry_text(skill->packages), registry_number(skill->packages_python));
     _cleanup_registry_skill_ struct registry_skill existing = {0};
     _cleanup_free_ char *previous = NULL;
     int r = registry_put(registry, REGISTRY_SKILLS, INSERT, values, "register a skill", err);

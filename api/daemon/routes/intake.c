@@ -10,6 +10,7 @@
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
+#include "api/wheels/packages.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -390,12 +391,30 @@ static int check_node(const struct image_listed *image, const char *lang, struct
         image->name);
 }
 
+/* What was chosen for another image goes with this one, or a script in Python does not run. */
+static int check_packages(const struct image_listed *image, const char *lang,
+                          struct execution *e, struct err *err)
+{
+    struct err why = {0};
+    int r = e->packages ? packages_check(e->packages, (unsigned)e->packages_python,
+                                         &image->manifest, &e->warnings, &why)
+                        : 0;
+
+    if (r == -EINVAL && strcmp(lang, "python") != 0)
+        return skill_warn(&e->warnings, "%s", why.message) < 0 ? err_no_memory(err) : 0;
+    return r < 0 ? err_set(err, -r, "%s", why.message) : 0;
+}
+
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct skill_entry *entry, struct execution *e, struct err *err)
 {
-    int r = check_node(&d->images.known.list[e->image.place], entry->lang, err);
+    const struct image_listed *image = &d->images.known.list[e->image.place];
+    int r = check_node(image, entry->lang, err);
 
+    if (r < 0)
+        return r;
+    r = check_packages(image, entry->lang, e, err);
     if (r < 0)
         return r;
     r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd, archive,

@@ -165,6 +165,7 @@ static void register_skill(struct push *push, const struct skill *skill,
                  push->packages.layer.bytes,
         .packages_digest = push->packages.fd >= 0 ? push->packages.layer.digest : NULL,
         .packages = push->packages.layer.packages,
+        .packages_python = push->packages.layer.python_minor,
         .is_floating = skill->is_floating,
     };
     /* Again under the lock, where it then takes no time: others wait for that lock. */

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add(struct skill_strings *list, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static int add(struct skill_strings *list,
+                                                     const char *format, va_list args)
 {
     char **items = reallocarray(list->items, list->len + 1, sizeof(*items));
 

@@ -263,8 +263,9 @@ static int wants_pre(struct search *s, const char *name, struct err *err)
         if (strcmp(q->name, name) != 0)
             continue;
         r = spend(s, COMPARE + strlen(q->versions), err);
-        if (r == 0)
-            r = requirement_wants_pre(q);
+        if (r < 0)
+            return r;
+        r = requirement_wants_pre(q);
     }
     return r;
 }
@@ -320,8 +321,9 @@ static int is_asked_before(struct search *s, size_t at, struct err *err)
         if (strcmp(other->name, q->name) != 0)
             continue;
         r = spend_names(s, q->extras.len * other->extras.len, err);
-        if (r == 0)
-            r = has_all(&other->extras, &q->extras);
+        if (r < 0)
+            return r;
+        r = has_all(&other->extras, &q->extras);
     }
     return r;
 }

@@ -274,25 +274,29 @@ void route_skill_inspect(void *ctx, struct http_request *request, struct http_re
     (void)failure_or_json(reply, 200, &w, 0, &err);
 }
 
-/*
- * Removes the row, and the objects when no other row names them. Who runs the skill now has the
- * files open and goes on. False: there is a reply.
- */
+/* The row, and the objects when no other row names them. */
+static int remove_skill(struct registry *registry, struct store *store, const char *tenant,
+                        const struct registry_skill *row, struct err *err)
+{
+    int r = registry_skill_delete(registry, tenant, row, err);
+
+    if (r < 0)
+        return r;
+    r = row->packages_digest ? store_release(store, row->packages_digest, err) : 0;
+    return r < 0 ? r : store_release(store, row->digest, err);
+}
+
+/* Who runs the skill now has its files open and goes on. False: there is a reply. */
 static bool delete_skill(struct daemon *d, const struct http_request *request,
                          struct registry_skill *ret, struct http_reply *reply)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     struct err err = {0};
-    int r;
 
     if (!find_row(d, request, ret, reply))
         return false;
-    r = registry_skill_delete(d->registry, request->caller.tenant, ret, &err);
-    if (r == 0 && ret->packages_digest)
-        r = store_release(store, ret->packages_digest, &err);
-    if (r == 0)
-        r = store_release(store, ret->digest, &err);
-    return r == 0 || http_reply_error(reply, 500, "internal_error", "%s", err.message);
+    return remove_skill(d->registry, store, request->caller.tenant, ret, &err) == 0 ||
+           http_reply_error(reply, 500, "internal_error", "%s", err.message);
 }
 
 void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply)

@@ -44,31 +44,42 @@ static int find_end(int fd, uint64_t size, uint64_t *ret_at, uint32_t *ret_bytes
     return -ENOENT;
 }
 
+/* Reads the record that a large zip has beside the one at its end. */
+static int read_large(int fd, uint64_t record, uint64_t *ret_at)
+{
+    uint8_t bytes[END64_SIZE] = {0};
+    struct bytes_reader r = bytes_reader_init(bytes, sizeof(bytes));
+    uint64_t here, all;
+
+    if (fd_pread_full(fd, bytes, sizeof(bytes), record) != (ssize_t)sizeof(bytes) ||
+        bytes_get_u32(&r) != SIGN_END64 || bytes_get_u64(&r) + 12 != END64_SIZE)
+        return -EINVAL;
+    (void)bytes_take(&r, 4);
+    if (bytes_get_u32(&r) != 0 || bytes_get_u32(&r) != 0)
+        return -EINVAL;
+    here = bytes_get_u64(&r);
+    all = bytes_get_u64(&r);
+    (void)bytes_take(&r, 8);
+    *ret_at = bytes_get_u64(&r);
+    return here == all ? 1 : -EINVAL;
+}
+
 /* What a large zip has before that record: 1 with the place of the directory; 0: it has not. */
 static int find_large(int fd, uint64_t end, uint64_t *ret_at)
 {
-    uint8_t locator[LOCATOR_SIZE], end64[END64_SIZE];
-    struct bytes_reader r = bytes_reader_init(locator, sizeof(locator));
-    uint64_t at;
+    uint8_t bytes[LOCATOR_SIZE] = {0};
+    struct bytes_reader r = bytes_reader_init(bytes, sizeof(bytes));
+    uint64_t record;
 
-    if (end < LOCATOR_SIZE ||
-        fd_pread_full(fd, locator, LOCATOR_SIZE, end - LOCATOR_SIZE) != (ssize_t)LOCATOR_SIZE)
+    if (end < sizeof(bytes) ||
+        fd_pread_full(fd, bytes, sizeof(bytes), end - sizeof(bytes)) != (ssize_t)sizeof(bytes))
         return 0;
     if (bytes_get_u32(&r) != SIGN_LOCATOR)
         return 0;
     if (bytes_get_u32(&r) != 0)
         return -EINVAL;
-    at = bytes_get_u64(&r);
-    if (bytes_get_u32(&r) != 1 || at > end ||
-        fd_pread_full(fd, end64, END64_SIZE, at) != (ssize_t)END64_SIZE)
-        return -EINVAL;
-    r = bytes_reader_init(end64, sizeof(end64));
-    if (bytes_get_u32(&r) != SIGN_END64 || bytes_get_u64(&r) + 12 != END64_SIZE ||
-        !bytes_take(&r, 4) || bytes_get_u32(&r) != 0 || bytes_get_u32(&r) != 0 ||
-        bytes_get_u64(&r) != bytes_get_u64(&r) || !bytes_take(&r, 8))
-        return -EINVAL;
-    *ret_at = bytes_get_u64(&r);
-    return 1;
+    record = bytes_get_u64(&r);
+    return bytes_get_u32(&r) == 1 && record <= end ? read_large(fd, record, ret_at) : -EINVAL;
 }
 
 static int find_directory(int fd, uint64_t size, uint64_t *ret_at)
@@ -98,7 +109,7 @@ static int check_name(int fd, uint64_t at, size_t len, struct err *err)
 
 int zip_directory_check(int fd, uint64_t size, uint32_t max, uint32_t *ret_n, struct err *err)
 {
-    uint8_t head[ENTRY_SIZE];
+    uint8_t head[ENTRY_SIZE] = {0};
     uint64_t at = 0;
     int result = find_directory(fd, size, &at);
 

@@ -55,7 +55,8 @@ static int read_large(int fd, uint64_t record, uint64_t *ret_at)
         bytes_get_u32(&r) != SIGN_END64 || bytes_get_u64(&r) + 12 != END64_SIZE)
         return -EINVAL;
     (void)bytes_take(&r, 4);
-    if (bytes_get_u32(&r) != 0 || bytes_get_u32(&r) != 0)
+    /* Two numbers of volumes. */
+    if (bytes_get_u64(&r) != 0)
         return -EINVAL;
     here = bytes_get_u64(&r);
     all = bytes_get_u64(&r);

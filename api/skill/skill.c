@@ -45,6 +45,13 @@ int skill_warn(struct skill_strings *warnings, const char *format, ...)
     return r;
 }
 
+int skill_strings_append(struct skill_strings *list, const struct skill_strings *more)
+{
+    for (size_t i = 0; i < more->len; i++)
+        (void)skill_strings_add(list, "%s", more->items[i]);
+    return list->error;
+}
+
 int skill_strings_insert(struct skill_strings *list, const char *text, size_t max)
 {
     size_t low = 0, high = list->len;

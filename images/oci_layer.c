@@ -42,8 +42,11 @@ static int take_away(int root_fd, const struct item *item, struct err *err)
     _cleanup_place_ struct place place = PLACE_NONE;
     int r;
 
-    if (item->mark == OCI_MARK_IGNORED || !*item->path)
+    if (item->mark == OCI_MARK_IGNORED)
         return 0;
+    /* Only the mark that empties a folder names none: it lies in the root. */
+    if (!*item->path)
+        return place_empty_root(root_fd, err);
     r = place_find(root_fd, item->path, false, &place, err);
     if (r < 0)
         return r == -ENOENT ? 0 : r;

@@ -144,6 +144,13 @@ int place_empty(const struct place *place, struct err *err)
     return r < 0 ? err_set_errno(err, -r, "cannot empty %.200s", place->path) : 0;
 }
 
+int place_empty_root(int root_fd, struct err *err)
+{
+    int r = empty_folder(root_fd);
+
+    return r < 0 ? err_set_errno(err, -r, "cannot empty the root") : 0;
+}
+
 int place_file(const struct place *place, mode_t mode, struct err *err)
 {
     _cleanup_fd_ int fd = -1;

@@ -42,5 +42,6 @@ int place_same(const struct place *place, const struct place *other, struct err 
 int place_clear(const struct place *place, struct err *err);
 /* Removes what is in the folder there. */
 int place_empty(const struct place *place, struct err *err);
+int place_empty_root(int root_fd, struct err *err);
 
 #endif

@@ -257,14 +257,13 @@ static int check_name(const struct skill_archive *archive, struct skill *skill)
     if (skill->name && (!folder || strcmp(folder, skill->name) == 0))
         return 0;
     if (skill->name)
-        return skill_strings_add(&skill->warnings,
-                                 "the folder is called \"%s\" but the skill \"%s\"",
-                                 names_shown(folder).text, names_shown(skill->name).text);
+        return skill_warn(&skill->warnings, "the folder is called \"%s\" but the skill \"%s\"",
+                          names_shown(folder).text, names_shown(skill->name).text);
     skill->name = strdup(folder ? folder : "unnamed-skill");
     if (!skill->name)
         return -ENOMEM;
-    return skill_strings_add(&skill->warnings, "SKILL.md has no name; it is called \"%s\"",
-                             names_shown(skill->name).text);
+    return skill_warn(&skill->warnings, "SKILL.md has no name; it is called \"%s\"",
+                      names_shown(skill->name).text);
 }
 
 static int describe(const struct skill_archive *archive, struct skill *skill, struct err *err)
@@ -272,8 +271,8 @@ static int describe(const struct skill_archive *archive, struct skill *skill, st
     int result = frontmatter_parse(archive->skill_md, archive->skill_md_len, skill, err);
 
     if (result == 0 && archive->is_lower_case)
-        result = skill_strings_add(&skill->warnings,
-                                   "skill.md should be called SKILL.md, as which it is taken");
+        result = skill_warn(&skill->warnings,
+                            "skill.md should be called SKILL.md, as which it is taken");
     return result < 0 ? result : check_name(archive, skill);
 }
 

@@ -190,10 +190,10 @@ static int parse_yaml(struct span yaml, unsigned first_line, struct skill *skill
         if (quote_colons(yaml, first_line, &quoted, &line) == 0 && line > 0 &&
             yamltree_parse((const char *)quoted.data, quoted.len, first_line, &limits, ret,
                            &second) == 0)
-            return skill_strings_add(&skill->warnings,
-                                     "line %u: a value with a colon needs quotes; they were "
-                                     "added",
-                                     line);
+            return skill_warn(&skill->warnings,
+                              "line %u: a value with a colon needs quotes; they were "
+                              "added",
+                              line);
     }
     if (result == -ENOMEM)
         return result;
@@ -225,8 +225,8 @@ static int to_text(const struct yamltree *node, const char *key, struct skill *s
     if (node->kind == YAMLTREE_LIST && strcmp(key, "allowed-tools") == 0)
         return join_words(node, ret_text);
     if (node->kind != YAMLTREE_SCALAR)
-        return skill_strings_add(
-            &skill->warnings, "line %u: \"%s\" must be text; it is ignored", node->line, key);
+        return skill_warn(&skill->warnings, "line %u: \"%s\" must be text; it is ignored",
+                          node->line, key);
     *ret_text = strdup(node->text);
     return *ret_text ? 0 : -ENOMEM;
 }
@@ -241,8 +241,8 @@ static int add_input_schema(struct skill *skill, const struct yamltree *value)
     result = input_schema_read(value, &skill->input_schema, &err);
     if (result != -EINVAL)
         return result;
-    return skill_strings_add(&skill->warnings, "line %u: \"input_schema\" cannot be used: %s",
-                             value->line, err.message);
+    return skill_warn(&skill->warnings, "line %u: \"input_schema\" cannot be used: %s",
+                      value->line, err.message);
 }
 
 /* The schema that the instructions show, where the front matter has none. */
@@ -259,17 +259,17 @@ static int find_input_schema(struct skill *skill)
     result = input_schema_read_json(block, len, &skill->input_schema, &err);
     if (result != -EINVAL)
         return result;
-    return skill_strings_add(&skill->warnings,
-                             "the JSON below the heading \"Input schema\" cannot be used: %s",
-                             err.message);
+    return skill_warn(&skill->warnings,
+                      "the JSON below the heading \"Input schema\" cannot be used: %s",
+                      err.message);
 }
 
 /* False for a value that is no map, with a warning unless it is null. */
 static bool is_map(struct skill *skill, const char *key, const struct yamltree *value)
 {
     if (value->kind != YAMLTREE_MAP && !yamltree_is_null(value))
-        (void)skill_strings_add(
-            &skill->warnings, "line %u: \"%s\" must be a map; it is ignored", value->line, key);
+        (void)skill_warn(&skill->warnings, "line %u: \"%s\" must be a map; it is ignored",
+                         value->line, key);
     return value->kind == YAMLTREE_MAP;
 }
 
@@ -279,9 +279,9 @@ static int add_pair(struct skill *skill, const struct yamltree *key,
     struct skill_pair *pair = &skill->metadata[skill->n_metadata];
 
     if (key->kind != YAMLTREE_SCALAR || value->kind != YAMLTREE_SCALAR)
-        return skill_strings_add(&skill->warnings,
-                                 "line %u: a value in \"metadata\" is no text; it is ignored",
-                                 key->line);
+        return skill_warn(&skill->warnings,
+                          "line %u: a value in \"metadata\" is no text; it is ignored",
+                          key->line);
     pair->key = strdup(key->text);
     pair->value = strdup(value->text);
     skill->n_metadata++;
@@ -312,9 +312,9 @@ static int add_metadata(struct skill *skill, const struct yamltree *map)
 static int warn_amount(struct skill *skill, const char *key, const struct yamltree *node,
                        const char *example)
 {
-    return skill_strings_add(&skill->warnings,
-                             "line %u: \"%s\" is not an amount such as %s; it is ignored",
-                             node->line, key, example);
+    return skill_warn(&skill->warnings,
+                      "line %u: \"%s\" is not an amount such as %s; it is ignored", node->line,
+                      key, example);
 }
 
 static void add_resources(struct skill *skill, const struct yamltree *map)
@@ -334,9 +334,9 @@ static void add_resources(struct skill *skill, const struct yamltree *map)
             if (cpu_parse(text, &skill->cpu_millis))
                 (void)warn_amount(skill, "resources.cpu", value, "0.5");
         } else {
-            (void)skill_strings_add(&skill->warnings,
-                                    "line %u: unknown field \"resources.%s\" is ignored",
-                                    key->line, names_shown(key->text).text);
+            (void)skill_warn(&skill->warnings,
+                             "line %u: unknown field \"resources.%s\" is ignored", key->line,
+                             names_shown(key->text).text);
         }
     }
 }
@@ -365,8 +365,8 @@ static int add_hosts(struct skill *skill, const struct yamltree *value, struct b
 
     if (r == 0 || r == -ENOMEM)
         return r;
-    return skill_strings_add(&skill->warnings, "line %u: \"network\": %s", value->line,
-                             names_shown(err.message).text);
+    return skill_warn(&skill->warnings, "line %u: \"network\": %s", value->line,
+                      names_shown(err.message).text);
 }
 
 /* A text that is no list of hosts, as other runners have it. */
@@ -381,11 +381,10 @@ static int add_network_text(struct skill *skill, const struct yamltree *value, s
     if (is_word(value->text, nothing))
         return 0;
     if (is_word(value->text, everything))
-        return skill_strings_add(
-            &skill->warnings,
-            "line %u: \"network: %s\" names no hosts, and it reaches none: "
-            "list those that it needs, as in network: [api.example.com]",
-            value->line, names_shown(value->text).text);
+        return skill_warn(&skill->warnings,
+                          "line %u: \"network: %s\" names no hosts, and it reaches none: "
+                          "list those that it needs, as in network: [api.example.com]",
+                          value->line, names_shown(value->text).text);
     return add_hosts(skill, value, list);
 }
 
@@ -397,18 +396,18 @@ static int add_network(struct skill *skill, const struct yamltree *value)
     if (yamltree_is_null(value))
         return 0;
     if (value->kind == YAMLTREE_MAP)
-        return skill_strings_add(&skill->warnings,
-                                 "line %u: \"network\" must be a list of hosts, as in network: "
-                                 "[api.example.com]; it is ignored",
-                                 value->line);
+        return skill_warn(&skill->warnings,
+                          "line %u: \"network\" must be a list of hosts, as in network: "
+                          "[api.example.com]; it is ignored",
+                          value->line);
     if (value->kind == YAMLTREE_SCALAR)
         r = add_network_text(skill, value, &list);
     for (size_t i = 0; r == 0 && value->kind == YAMLTREE_LIST && i < value->n; i++)
         r = value->children[i]->kind == YAMLTREE_SCALAR
                 ? add_hosts(skill, value->children[i], &list)
-                : skill_strings_add(&skill->warnings,
-                                    "line %u: a host in \"network\" is no text; it is ignored",
-                                    value->line);
+                : skill_warn(&skill->warnings,
+                             "line %u: a host in \"network\" is no text; it is ignored",
+                             value->line);
     if (r < 0 || list.len == 0)
         return r;
     skill->network = strndup((const char *)list.data, list.len);
@@ -435,15 +434,15 @@ static int add_field(struct skill *skill, const struct yamltree *key,
     };
 
     if (key->kind != YAMLTREE_SCALAR)
-        return skill_strings_add(&skill->warnings, "line %u: a key that is no text is ignored",
-                                 key->line);
+        return skill_warn(&skill->warnings, "line %u: a key that is no text is ignored",
+                          key->line);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (strcmp(key->text, texts[i].name) != 0)
             continue;
         if (*texts[i].field)
-            return skill_strings_add(&skill->warnings,
-                                     "line %u: \"%s\" is there twice; the first one counts",
-                                     key->line, texts[i].name);
+            return skill_warn(&skill->warnings,
+                              "line %u: \"%s\" is there twice; the first one counts", key->line,
+                              texts[i].name);
         return to_text(value, texts[i].name, skill, texts[i].field);
     }
     if (strcmp(key->text, "metadata") == 0 && !skill->metadata)
@@ -458,8 +457,8 @@ static int add_field(struct skill *skill, const struct yamltree *key,
         return add_timeout(skill, value);
     if (strcmp(key->text, "network") == 0)
         return skill->network ? 0 : add_network(skill, value);
-    return skill_strings_add(&skill->warnings, "line %u: unknown field \"%s\" is ignored",
-                             key->line, names_shown(key->text).text);
+    return skill_warn(&skill->warnings, "line %u: unknown field \"%s\" is ignored", key->line,
+                      names_shown(key->text).text);
 }
 
 /* The specification's name: letters and digits of lower case, single hyphens inside. */
@@ -497,10 +496,10 @@ static int check_name(struct skill *skill, struct err *err)
                            names_shown(skill->name).text);
     }
     if (!is_spec_name(skill->name))
-        (void)skill_strings_add(&skill->warnings,
-                                "name \"%s\": the specification asks for at most %u lower-case "
-                                "letters, digits and single hyphens",
-                                names_shown(skill->name).text, NAME_CODE_POINTS_MAX);
+        (void)skill_warn(&skill->warnings,
+                         "name \"%s\": the specification asks for at most %u lower-case "
+                         "letters, digits and single hyphens",
+                         names_shown(skill->name).text, NAME_CODE_POINTS_MAX);
     return 0;
 }
 
@@ -514,8 +513,8 @@ static int check(struct skill *skill, struct err *err)
         trim((struct span){skill->description, strlen(skill->description)}).len == 0)
         return err_set(err, EINVAL, "the front matter has no description");
     if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX)
-        (void)skill_strings_add(&skill->warnings, "the description is over %u characters",
-                                DESCRIPTION_CODE_POINTS_MAX);
+        (void)skill_warn(&skill->warnings, "the description is over %u characters",
+                         DESCRIPTION_CODE_POINTS_MAX);
     if (skill->version && !*skill->version)
         free(steal_ptr(&skill->version));
     /* The specification has no version of its own; skills keep it in metadata. */

@@ -3,9 +3,10 @@
 
 #include "api/skill/names.h"
 #include "api/skill/source.h"
-#include "base/bytes.h"
+#include "api/skill/zip_directory.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/tar_block.h"
 #include "base/utf8.h"
 
 #include <archive.h>
@@ -216,71 +217,48 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
     }
 }
 
-/*
- * libarchive ends a name at its first NUL where other programs may not, so what a zip's central
- * directory calls its members is looked at here as it stands. Damage is libarchive's to report.
- */
-static int check_zip_names(int fd, uint64_t size, struct err *err)
+/* What does not begin with a tar's header is a zip or nothing. */
+static bool is_tar(int fd)
 {
-    enum { TAIL = 22, ENTRY = 46, COMMENT_MAX = 65535 };
-    uint64_t span = size < TAIL + COMMENT_MAX ? size : TAIL + COMMENT_MAX;
-    _cleanup_free_ uint8_t *end = malloc((size_t)span);
-    uint8_t head[ENTRY];
-    int result = 0;
+    struct tar_block block;
+    struct tar_numbers ignored;
 
-    if (!end)
-        return -ENOMEM;
-    uint64_t from = size - span, at = 0;
-    bool found = false;
-    if (fd_pread_full(fd, end, (size_t)span, from) == (ssize_t)span) {
-        for (uint64_t i = span >= TAIL ? span - TAIL + 1 : 0; i-- > 0 && !found;) {
-            struct bytes_reader r = bytes_reader_init(end + i, TAIL);
-            found = bytes_get_u32(&r) == 0x06054b50;
-            bytes_take(&r, 12);
-            at = bytes_get_u32(&r);
-        }
-    }
-    while (found && !result && fd_pread_full(fd, head, ENTRY, at) == ENTRY) {
-        struct bytes_reader r = bytes_reader_init(head, ENTRY);
-        if (bytes_get_u32(&r) != 0x02014b50)
-            break;
-        bytes_take(&r, 24);
-        size_t len = bytes_get_u16(&r);
-        uint64_t rest = (uint64_t)bytes_get_u16(&r) + bytes_get_u16(&r);
-        _cleanup_free_ uint8_t *name = malloc(len + 1);
-        if (!name)
-            return -ENOMEM;
-        if (fd_pread_full(fd, name, len, at + ENTRY) == (ssize_t)len &&
-            memchr(name, '\0', len)) {
-            name[len] = '\0';
-            result = err_set(err, EINVAL, "entry \"%s…\": its name holds a NUL",
-                             names_shown((const char *)name).text);
-        }
-        at += ENTRY + len + rest;
-    }
-    return result;
+    return fd_pread_full(fd, &block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
+           (memcmp(block.magic, "ustar", 5) == 0 ||
+            tar_block_read(&block, &ignored) != -EBADMSG);
+}
+
+/*
+ * The one format that it has. No filters: the source has unpacked what there was. Zips by their
+ * central directory only, which was looked at before: without one, a reader unpacks what it
+ * skips to find its end.
+ */
+static int choose_format(const struct ingest *in, int in_fd, uint64_t size, struct archive *a,
+                         const struct source *source, struct err *err)
+{
+    uint32_t n;
+    int result;
+
+    if (source_is_packed(source) || is_tar(in_fd))
+        return archive_read_support_format_tar(a) == ARCHIVE_OK ? 0 : -ENOMEM;
+    result = zip_directory_check(in_fd, size, in->limits->entries, &n, err);
+    if (result == -ENOENT)
+        return explain(a, source, "the archive cannot be read", err);
+    if (result < 0)
+        return result;
+    return archive_read_support_format_zip_seekable(a) == ARCHIVE_OK ? 0 : -ENOMEM;
 }
 
 static int read_all(struct ingest *in, int in_fd, uint64_t size, struct archive *a,
                     struct source *source, struct err *err)
 {
-    int result;
+    int result = choose_format(in, in_fd, size, a, source, err);
 
-    /*
-     * No filters: the source has unpacked what there was. Zips by their central directory only,
-     * as check_zip_names() reads them: without one, a reader unpacks what it skips to find its
-     * end.
-     */
-    if ((!source_is_packed(source) &&
-         archive_read_support_format_zip_seekable(a) != ARCHIVE_OK) ||
-        archive_read_support_format_tar(a) != ARCHIVE_OK)
-        return -ENOMEM;
+    if (result < 0)
+        return result;
     if (source_open(source, a) != ARCHIVE_OK)
         return explain(a, source, "the archive cannot be read", err);
-    result = read_entries(in, a, source, err);
-    if (result < 0 || (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_ZIP)
-        return result;
-    return check_zip_names(in_fd, size, err);
+    return read_entries(in, a, source, err);
 }
 
 static int read_archive(struct ingest *in, int in_fd, uint64_t size, struct err *err)

@@ -102,9 +102,9 @@ static int warn_of(const struct needs *needs, const struct needs_item *item, con
     char help[96];
 
     (void)help_text(item, help);
-    return skill_strings_add(warnings, "%s line %u: the image %s has no %s \"%s\": %s%s%s",
-                             file.text, item->line, needs->image, what, name.text, remedy,
-                             help[0] ? "; " : "", help);
+    return skill_warn(warnings, "%s line %u: the image %s has no %s \"%s\": %s%s%s", file.text,
+                      item->line, needs->image, what, name.text, remedy, help[0] ? "; " : "",
+                      help);
 }
 
 static int warn_of_module(const struct needs *needs, const struct needs_item *item,
@@ -113,11 +113,11 @@ static int warn_of_module(const struct needs *needs, const struct needs_item *it
     /* Where another image has it, a file of the skill's that is called so is something else. */
     if (!item->elsewhere || item->help != NEEDS_NO_HELP)
         return warn_of(needs, item, "module", module_remedy(item->name), warnings);
-    return skill_strings_add(warnings,
-                             "%s line %u: the module \"%s\" is not found from there: the "
-                             "skill has it as %s; add its folder to sys.path",
-                             names_shown(item->file).text, item->line,
-                             names_shown(item->name).text, names_shown(item->elsewhere).text);
+    return skill_warn(warnings,
+                      "%s line %u: the module \"%s\" is not found from there: the "
+                      "skill has it as %s; add its folder to sys.path",
+                      names_shown(item->file).text, item->line, names_shown(item->name).text,
+                      names_shown(item->elsewhere).text);
 }
 
 static int warn_of_package(const struct needs *needs, const struct needs_item *item,
@@ -138,17 +138,16 @@ static int warn_of_language(const struct needs *needs, const struct needs_item *
 
     (void)help_text(item, help);
     if (older)
-        return skill_strings_add(warnings,
-                                 "%s line %u: it asks for Python %s, and the image %s has an "
-                                 "older one: keep to what that knows%s%s",
-                                 file.text, item->line, names_shown(item->detail).text,
-                                 needs->image, help[0] ? "; " : "", help);
+        return skill_warn(warnings,
+                          "%s line %u: it asks for Python %s, and the image %s has an "
+                          "older one: keep to what that knows%s%s",
+                          file.text, item->line, names_shown(item->detail).text, needs->image,
+                          help[0] ? "; " : "", help);
     if (help[0])
-        return skill_strings_add(warnings, "%s line %u: the image %s does not run %s: %s",
-                                 file.text, item->line, needs->image, name.text, help);
-    return skill_strings_add(warnings,
-                             "%s line %u: no image runs %s: write it in Python or bash",
-                             file.text, item->line, name.text);
+        return skill_warn(warnings, "%s line %u: the image %s does not run %s: %s", file.text,
+                          item->line, needs->image, name.text, help);
+    return skill_warn(warnings, "%s line %u: no image runs %s: write it in Python or bash",
+                      file.text, item->line, name.text);
 }
 
 static int warn_of_field(const struct needs *needs, const struct needs_item *item,
@@ -159,16 +158,16 @@ static int warn_of_field(const struct needs *needs, const struct needs_item *ite
 
     (void)help_text(item, help);
     if (strcmp(item->name, "image") == 0 && item->help == NEEDS_HELP_FORBIDDEN)
-        return skill_strings_add(warnings,
-                                 "SKILL.md line %u: the image \"%s\" may not be used here: "
-                                 "no run that asks for it is accepted",
-                                 item->line, detail.text);
-    return skill_strings_add(warnings,
-                             "SKILL.md line %u: there is no %s \"%s\"%s: it runs in the image "
-                             "%s, which has %s%s%s",
-                             item->line, name.text, detail.text,
-                             strcmp(item->name, "image") == 0 ? " here" : " there",
-                             needs->image, needs->runs, help[0] ? "; " : "", help);
+        return skill_warn(warnings,
+                          "SKILL.md line %u: the image \"%s\" may not be used here: "
+                          "no run that asks for it is accepted",
+                          item->line, detail.text);
+    return skill_warn(warnings,
+                      "SKILL.md line %u: there is no %s \"%s\"%s: it runs in the image "
+                      "%s, which has %s%s%s",
+                      item->line, name.text, detail.text,
+                      strcmp(item->name, "image") == 0 ? " here" : " there", needs->image,
+                      needs->runs, help[0] ? "; " : "", help);
 }
 
 static int warn(const struct needs *needs, const struct needs_item *item,
@@ -214,8 +213,8 @@ int needs_warn(const struct needs *needs, struct skill_strings *warnings)
             r = warn(needs, item, warnings);
     }
     if (r == 0 && n > NEEDS_WARNINGS_MAX)
-        r = skill_strings_add(warnings, "%zu more things are missing: skillvm skill inspect",
-                              n - NEEDS_WARNINGS_MAX);
+        r = skill_warn(warnings, "%zu more things are missing: skillvm skill inspect",
+                       n - NEEDS_WARNINGS_MAX);
     return r;
 }
 

@@ -7,22 +7,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-int skill_strings_add(struct skill_strings *list, const char *format, ...)
+__attribute__((format(printf, 2, 0))) static int add(struct skill_strings *list,
+                                                     const char *format, va_list args)
 {
     char **items = reallocarray(list->items, list->len + 1, sizeof(*items));
-    va_list args;
-    int len = -1;
 
-    if (items) {
-        list->items = items;
-        va_start(args, format);
-        len = vasprintf(&items[list->len], format, args);
-        va_end(args);
-    }
-    if (len < 0)
+    list->items = items ? items : list->items;
+    if (!items || vasprintf(&items[list->len], format, args) < 0)
         return list->error = -ENOMEM;
     list->len++;
     return 0;
+}
+
+int skill_strings_add(struct skill_strings *list, const char *format, ...)
+{
+    va_list args;
+    int r;
+
+    va_start(args, format);
+    r = add(list, format, args);
+    va_end(args);
+    return r;
+}
+
+int skill_warn(struct skill_strings *warnings, const char *format, ...)
+{
+    va_list args;
+    int r;
+
+    if (warnings->len >= SKILL_WARNINGS_MAX)
+        return 0;
+    if (warnings->len == SKILL_WARNINGS_MAX - 1)
+        return skill_strings_add(warnings, "there is more to warn of, which is left out");
+    va_start(args, format);
+    r = add(warnings, format, args);
+    va_end(args);
+    return r;
 }
 
 int skill_strings_append(struct skill_strings *list, const struct skill_strings *more)

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SKILL_WARNINGS_MAX 100u
+
 /* A growing list of strings. Zero-initialise. */
 struct skill_strings {
     char **items; /* owned, each NUL-terminated UTF-8 */
@@ -30,6 +32,12 @@ int skill_strings_append(struct skill_strings *list, const struct skill_strings 
  * when max are. 0 or -ENOMEM.
  */
 int skill_strings_insert(struct skill_strings *list, const char *text, size_t max);
+/*
+ * Appends a sentence to the warnings of a skill, of which there are SKILL_WARNINGS_MAX: the
+ * last says that there were more. As of skill_strings_add.
+ */
+int skill_warn(struct skill_strings *warnings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void skill_strings_finish(struct skill_strings *list);
 #define _cleanup_skill_strings_ __attribute__((cleanup(skill_strings_finish)))
 

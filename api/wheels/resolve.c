@@ -11,6 +11,8 @@
 
 #define SHOWN_MAX 3u /* wheels that a message tells of */
 #define WHY_SIZE  256u
+#define COMPARE   16u /* the work of holding a requirement against a version, beside its text */
+#define NAMES     8u  /* that are compared for the work of reading one byte */
 
 /* A requirement that has to be met; borrowed of the wanted ones or of a chosen wheel. */
 struct need {
@@ -34,7 +36,7 @@ struct search {
     size_t n_needs;
     struct choice *choices;
     size_t n_choices;
-    unsigned steps;
+    uint64_t work;
     size_t deepest; /* need that could not be met, plus one */
     char why[ERR_MESSAGE_MAX];
 };
@@ -82,6 +84,23 @@ static int compare_wheels(const void *a, const void *b)
     return strcmp(x->file, y->file);
 }
 
+/* All that a choice costs is counted before it is done. */
+static int spend(struct search *s, uint64_t work, struct err *err)
+{
+    s->work += work;
+    return s->work <= RESOLVE_WORK_MAX
+               ? 0
+               : err_set(err, EINVAL,
+                         "it takes too long to choose its packages: the requirements, their "
+                         "markers and the wheels in question are too many together. Give "
+                         "versions in requirements.txt (NAME==VERSION), or bring fewer wheels");
+}
+
+static int spend_names(struct search *s, size_t n, struct err *err)
+{
+    return spend(s, 1 + n / NAMES, err);
+}
+
 static void find_name(const struct search *s, const char *name, size_t *ret_first,
                       size_t *ret_n)
 {
@@ -117,8 +136,21 @@ static void set_why(struct wheel *wheel, const char *text)
     wheel->why = strdup(text);
 }
 
+/* What it took to read a wheel's requirements; what cannot be read may have been long. */
+static uint64_t work_of(const struct wheel *wheel, bool is_read)
+{
+    uint64_t work = wheel->work + (is_read ? 0 : METADATA_BYTES_MAX);
+
+    for (size_t i = 0; is_read && i < wheel->metadata.n_requires; i++) {
+        const struct requirement *q = &wheel->metadata.requires_dist[i];
+
+        work += COMPARE + strlen(q->shown) + (q->marker ? strlen(q->marker) : 0);
+    }
+    return work;
+}
+
 /* Reads what a wheel says of itself, once. 0, also where it cannot be taken then; or -errno. */
-static int load(const struct search *s, struct wheel *wheel, struct err *err)
+static int load(struct search *s, struct wheel *wheel, struct err *err)
 {
     struct wheels_python python = s->in->python;
     struct pep440 guest = {.release = {3, python.minor, python.micro}, .n_release = 3};
@@ -132,11 +164,14 @@ static int load(const struct search *s, struct wheel *wheel, struct err *err)
     r = s->in->load(s->in->ctx, wheel, &bad);
     if (r < 0 && r != -EINVAL)
         return bad.code ? err_set(err, -r, "%s", bad.message) : r;
-    if (r < 0) {
+    wheel->is_loaded = r == 0;
+    if (r < 0)
         set_why(wheel, bad.message);
-        return wheel->why ? 0 : err_no_memory(err);
-    }
-    wheel->is_loaded = true;
+    if (r < 0 && !wheel->why)
+        return err_no_memory(err);
+    r = spend(s, work_of(wheel, r == 0), err);
+    if (r < 0 || wheel->why)
+        return r;
     if (strcmp(wheel->metadata.name, wheel->name) != 0 ||
         pep440_compare(&wheel->metadata.version, &wheel->version) != 0) {
         set_why(wheel, "says in its METADATA that it is another package or version");
@@ -166,12 +201,10 @@ static bool has_text(const struct skill_strings *list, const char *text)
 static int meets(struct search *s, const struct requirement *q, struct wheel *wheel,
                  char why[WHY_SIZE], struct err *err)
 {
-    int r;
+    int r = spend(s, COMPARE + strlen(q->versions) + q->sha256.len, err);
 
-    if (++s->steps > RESOLVE_STEPS_MAX)
-        return err_set(err, EINVAL,
-                       "the requirements lead to too many combinations: give versions in "
-                       "requirements.txt (NAME==VERSION)");
+    if (r < 0)
+        return r;
     why[0] = '\0';
     if (!requirement_has(q, &wheel->version, wheel->version_text))
         (void)snprintf(why, WHY_SIZE, "is version %.60s", wheel->version_text);
@@ -196,8 +229,11 @@ static int meets(struct search *s, const struct requirement *q, struct wheel *wh
 static int fits(struct search *s, struct wheel *wheel, size_t at, char why[WHY_SIZE],
                 struct err *err)
 {
-    int r = wheel->why ? 0 : load(s, wheel, err);
+    int r = spend_names(s, s->n_needs, err);
 
+    if (r < 0)
+        return r;
+    r = wheel->why ? 0 : load(s, wheel, err);
     if (r < 0)
         return r;
     if (wheel->why) {
@@ -216,22 +252,34 @@ static int fits(struct search *s, struct wheel *wheel, size_t at, char why[WHY_S
     return r;
 }
 
-/* Whether a pre-release counts as any other: the skill's own were brought to be taken. */
-static bool is_ordinary(const struct search *s, const struct wheel *wheel)
+/* Whether what is required of a name has its pre-releases count as any other: 0, 1, -errno. */
+static int wants_pre(struct search *s, const char *name, struct err *err)
 {
-    if (wheel->from == WHEEL_OF_SKILL || !pep440_is_pre(&wheel->version))
-        return true;
-    for (size_t i = 0; i < s->n_needs; i++) {
-        if (strcmp(s->needs[i].requirement->name, wheel->name) == 0 &&
-            requirement_wants_pre(s->needs[i].requirement))
-            return true;
+    int r = spend_names(s, s->n_needs, err);
+
+    for (size_t i = 0; r == 0 && i < s->n_needs; i++) {
+        const struct requirement *q = s->needs[i].requirement;
+
+        if (strcmp(q->name, name) != 0)
+            continue;
+        r = spend(s, COMPARE + strlen(q->versions), err);
+        if (r < 0)
+            return r;
+        r = requirement_wants_pre(q);
     }
-    return false;
+    return r;
 }
 
-static int add_need(struct search *s, const struct requirement *requirement, const char *by,
-                    struct err *err)
+/* Adds a requirement where its marker holds, with the extras of who has it (NULL: none). */
+static int add_if_applies(struct search *s, const struct requirement *requirement,
+                          const char *by, const struct skill_strings *extras, struct err *err)
 {
+    uint64_t readings = 1 + (extras ? extras->len : 0);
+    size_t len = requirement->marker ? strlen(requirement->marker) : 0;
+    int r = spend(s, COMPARE + len * readings, err);
+
+    if (r < 0 || !requirement_applies(requirement, &s->in->python, extras))
+        return r;
     if (s->n_needs == RESOLVE_REQUIREMENTS_MAX)
         return err_set(err, EINVAL, "there are more than %u requirements",
                        RESOLVE_REQUIREMENTS_MAX);
@@ -244,10 +292,7 @@ static int add_needs_of(struct search *s, const struct wheel *wheel,
                         const struct skill_strings *extras, struct err *err)
 {
     for (size_t i = 0; i < wheel->metadata.n_requires; i++) {
-        const struct requirement *q = &wheel->metadata.requires_dist[i];
-        int r = requirement_applies(q, &s->in->python, extras)
-                    ? add_need(s, q, wheel->file, err)
-                    : 0;
+        int r = add_if_applies(s, &wheel->metadata.requires_dist[i], wheel->file, extras, err);
 
         if (r < 0)
             return r;
@@ -255,28 +300,36 @@ static int add_needs_of(struct search *s, const struct wheel *wheel,
     return 0;
 }
 
-/* Whether an earlier need asked for these extras too: circles end here. */
-static bool is_asked_before(const struct search *s, size_t at)
+static bool has_all(const struct skill_strings *list, const struct skill_strings *texts)
+{
+    size_t n = 0;
+
+    while (n < texts->len && has_text(list, texts->items[n]))
+        n++;
+    return n == texts->len;
+}
+
+/* Whether an earlier need asked for these extras too, where circles end: 1, 0, -errno. */
+static int is_asked_before(struct search *s, size_t at, struct err *err)
 {
     const struct requirement *q = s->needs[at].requirement;
+    int r = spend_names(s, at, err);
 
-    for (size_t i = 0; i < at; i++) {
+    for (size_t i = 0; r == 0 && i < at; i++) {
         const struct requirement *other = s->needs[i].requirement;
-        size_t n = 0;
 
         if (strcmp(other->name, q->name) != 0)
             continue;
-        while (n < q->extras.len && has_text(&other->extras, q->extras.items[n]))
-            n++;
-        if (n == q->extras.len)
-            return true;
+        r = spend_names(s, q->extras.len * other->extras.len, err);
+        if (r < 0)
+            return r;
+        r = has_all(&other->extras, &q->extras);
     }
-    return false;
+    return r;
 }
 
-static void explain_wheels(const struct search *s, size_t at, struct buf *out)
+static void explain_wheels(struct search *s, size_t at, struct buf *out)
 {
-    struct search look = *s;
     const char *name = s->needs[at].requirement->name;
     size_t first, n;
 
@@ -284,9 +337,11 @@ static void explain_wheels(const struct search *s, size_t at, struct buf *out)
     for (size_t i = 0; i < n && i < SHOWN_MAX; i++) {
         struct wheel *wheel = &s->in->wheels->items[first + i];
         char why[WHY_SIZE];
+        int r = fits(s, wheel, at, why, NULL);
 
-        look.steps = 0;
-        if (fits(&look, wheel, at, why, NULL) != 0)
+        if (r < 0)
+            return;
+        if (r > 0)
             (void)snprintf(why, sizeof(why), "does not go with what else is required");
         (void)buf_printf(out, "%s%s %s", i ? "; " : ": ", wheel->file, why);
     }
@@ -322,14 +377,19 @@ static void explain(struct search *s, size_t at)
 static int choose_next(struct search *s, struct choice *c, struct err *err)
 {
     char why[WHY_SIZE];
+    int pre = wants_pre(s, s->needs[c->need].requirement->name, err);
 
+    if (pre < 0)
+        return pre;
     for (; c->next < 2 * c->n; c->next++) {
         size_t i = c->first + (c->next < c->n ? c->next : c->next - c->n);
         struct wheel *wheel = &s->in->wheels->items[i];
+        bool last = !pre && wheel->from != WHEEL_OF_SKILL && pep440_is_pre(&wheel->version);
         int r;
 
-        /* Pre-releases only where nothing else fits. */
-        if (is_ordinary(s, wheel) != (c->next < c->n))
+        /* Pre-releases only where nothing else fits; the skill's own were brought to be taken.
+         */
+        if (last != (c->next >= c->n))
             continue;
         r = fits(s, wheel, c->need, why, err);
         if (r < 0)
@@ -372,6 +432,9 @@ static int decide(struct search *s, size_t at, struct err *err)
 
     *c = (struct choice){.need = at, .needs = s->n_needs};
     find_name(s, s->needs[at].requirement->name, &c->first, &c->n);
+    r = spend_names(s, c->n, err);
+    if (r < 0)
+        return r;
     r = choose_next(s, c, err);
     if (r > 0)
         s->n_choices++;
@@ -386,15 +449,19 @@ static int meet(struct search *s, size_t at, struct err *err)
     /* Chosen otherwise by go_back: it fits. */
     bool again = chosen && chosen->need == at;
     char why[WHY_SIZE];
-    int r = again    ? 1
-            : chosen ? meets(s, q, &s->in->wheels->items[chosen->wheel], why, err)
-                     : decide(s, at, err);
+    int r = spend_names(s, s->n_choices, err);
 
+    if (r < 0)
+        return r;
+    r = again    ? 1
+        : chosen ? meets(s, q, &s->in->wheels->items[chosen->wheel], why, err)
+                 : decide(s, at, err);
     if (r <= 0)
         return r;
     chosen = chosen ? chosen : &s->choices[s->n_choices - 1];
-    if (is_asked_before(s, at))
-        return 1;
+    r = is_asked_before(s, at, err);
+    if (r != 0)
+        return r;
     r = add_needs_of(s, &s->in->wheels->items[chosen->wheel], &q->extras, err);
     return r < 0 ? r : 1;
 }
@@ -450,8 +517,7 @@ int resolve_run(const struct resolve *resolve, struct resolved *ret, struct err 
     for (size_t i = 0; r == 0 && i < resolve->wanted->n; i++) {
         const struct wanted *wanted = &resolve->wanted->items[i];
 
-        if (requirement_applies(&wanted->requirement, &resolve->python, NULL))
-            r = add_need(&s, &wanted->requirement, wanted->by, err);
+        r = add_if_applies(&s, &wanted->requirement, wanted->by, NULL, err);
     }
     if (r < 0)
         return r;

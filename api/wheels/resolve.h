@@ -12,8 +12,9 @@
 #include "api/wheels/metadata.h"
 #include "api/wheels/wanted.h"
 
-#define RESOLVE_REQUIREMENTS_MAX 2048u   /* at one time, with those of chosen wheels */
-#define RESOLVE_STEPS_MAX        100000u /* requirements that are held against a version */
+#define RESOLVE_REQUIREMENTS_MAX 2048u /* at one time, with those of chosen wheels */
+/* What a choice may cost, about in bytes of requirements that are read. */
+#define RESOLVE_WORK_MAX (8u << 20)
 
 enum wheel_from {
     WHEEL_OF_SKILL,
@@ -32,6 +33,7 @@ struct wheel {
     char *why;      /* owned: why it cannot be taken; NULL: it can, as far as is known */
     size_t place;   /* the caller's */
     bool is_loaded; /* metadata is there */
+    uint64_t work;  /* that load did beside reading requirements, as of RESOLVE_WORK_MAX */
     struct metadata metadata;
     char sha256[65]; /* "" until somebody asks */
 };
@@ -51,8 +53,8 @@ struct resolve {
     const struct wanted_list *wanted;
     struct wheels_python python;
     /*
-     * Fills metadata. 0; -EINVAL with what is wrong with the wheel, which then is not taken;
-     * any other error ends it.
+     * Fills metadata and work. 0; -EINVAL with what is wrong with the wheel, which then is not
+     * taken; any other error ends it.
      */
     int (*load)(void *ctx, struct wheel *wheel, struct err *err);
     /* Fills sha256. 0 or -errno. */

@@ -17,8 +17,6 @@
 #define BLOCK_END   "# ///"
 
 /* A file that is being read. */
-#define WARNINGS_MAX 20u /* of options that are not looked at */
-
 struct reading {
     struct wanted_list *list;
     const struct wanted_source *source;
@@ -75,13 +73,11 @@ static int warn(const struct reading *in, const char *option)
 {
     char place[NAMES_SHOWN_MAX + 32];
 
-    if (in->list->warnings.len >= WARNINGS_MAX)
-        return 0;
     name_place(in, place, sizeof(place));
-    return skill_strings_add(&in->list->warnings,
-                             "%s: \"%.40s\" is not looked at: packages come from the skill's "
-                             "wheels, the host's wheelhouse and the image",
-                             place, names_shown(option).text);
+    return skill_warn(&in->list->warnings,
+                      "%s: \"%.40s\" is not looked at: packages come from the skill's "
+                      "wheels, the host's wheelhouse and the image",
+                      place, names_shown(option).text);
 }
 
 /* Takes "--hash=sha256:…" off the end of a requirement. */

@@ -5,12 +5,13 @@
 
 #include "api/wheels/metadata.h"
 
-#define WHEEL_FILE_ENTRIES_MAX 50000u
-
 /*
  * Reads what a wheel says of itself from fd (a regular file, from offset 0; its offset is
- * moved). 0; -EINVAL with what is wrong with it; -errno. The caller finishes *ret on success.
+ * moved), which may have so many entries. 0; -EINVAL with what is wrong with it; -errno. In any
+ * case *ret_work is what that took beside reading requirements, about in bytes of these. The
+ * caller finishes *ret on success.
  */
-int wheel_file_metadata(int fd, struct metadata *ret, struct err *err);
+int wheel_file_metadata(int fd, uint32_t entries_max, struct metadata *ret, uint64_t *ret_work,
+                        struct err *err);
 
 #endif

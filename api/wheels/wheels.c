@@ -43,6 +43,7 @@ struct work {
     struct buf text; /* of the file that is being read */
     struct resolved resolved;
     int house_fd;
+    uint64_t copied; /* the largest wheel of the skill's that was a file of its own so far */
 };
 
 static void work_finish(struct work *w)
@@ -290,12 +291,23 @@ static int find_wanted(struct work *w, struct err *err)
     return r == 0 && w->wanted.n == 0 ? want_all(w, err) : r;
 }
 
+/* There is one copy at a time: the room of the largest is enough for all. */
+static int make_room(struct work *w, uint64_t bytes, struct err *err)
+{
+    int r =
+        bytes > w->copied ? w->in->spool->grow(w->in->spool->ctx, bytes - w->copied, err) : 0;
+
+    if (r == 0 && bytes > w->copied)
+        w->copied = bytes;
+    return r;
+}
+
 /* Copies a part of the skill's tar to a file of its own. */
 static int copy_out(struct work *w, const struct wheel *wheel, int to, struct err *err)
 {
     const struct archive_entry_info *entry = &w->in->archive->entries[wheel->place];
     char chunk[64 * 1024];
-    int r = w->in->spool->grow(w->in->spool->ctx, entry->size, err);
+    int r = make_room(w, entry->size, err);
 
     for (uint64_t at = 0; r == 0 && at < entry->size;) {
         uint64_t left = entry->size - at;
@@ -335,7 +347,9 @@ static int load(void *ctx, struct wheel *wheel, struct err *err)
     _cleanup_fd_ int fd = open_wheel(w, wheel, err);
     int r = fd < 0 ? fd : w->in->spool->grow(w->in->spool->ctx, METADATA_BYTES_MAX, err);
 
-    return r < 0 ? r : wheel_file_metadata(fd, &wheel->metadata, err);
+    return r < 0 ? r
+                 : wheel_file_metadata(fd, w->in->limits->entries, &wheel->metadata,
+                                       &wheel->work, err);
 }
 
 static int digest(void *ctx, struct wheel *wheel, struct err *err)
@@ -360,13 +374,13 @@ static int warn(const struct work *w, struct skill_strings *warnings)
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < w->wanted.warnings.len; i++)
-        r = skill_strings_add(warnings, "%s", w->wanted.warnings.items[i]);
+        r = skill_warn(warnings, "%s", w->wanted.warnings.items[i]);
     for (size_t i = 0; r == 0 && i < w->list.n; i++) {
         const struct wheel *wheel = &w->list.items[i];
 
         if (wheel->from == WHEEL_OF_SKILL && !is_chosen(w, wheel->name))
-            r = skill_strings_add(warnings, "%s is left out: nothing requires it",
-                                  names_shown(wheel->file).text);
+            r = skill_warn(warnings, "%s is left out: nothing requires it",
+                           names_shown(wheel->file).text);
     }
     return r;
 }
@@ -400,6 +414,7 @@ static int write_packages(const struct work *w, struct wheels_layer *ret, struct
     if (text.len > 0 && text.data[text.len - 1] == '\n')
         text.len--;
     ret->packages = buf_cstr(&text) ? (char *)text.data : NULL;
+    ret->python_minor = w->python.minor;
     return ret->packages ? 0 : err_no_memory(err);
 }
 
@@ -487,8 +502,8 @@ int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
         return 0;
     }
     if (w.own == 0 && (r == -EINVAL || r == -EFBIG))
-        return skill_strings_add(warnings, "it runs without packages of the wheelhouse: %s",
-                                 why.message) < 0
+        return skill_warn(warnings, "it runs without packages of the wheelhouse: %s",
+                          why.message) < 0
                    ? err_no_memory(err)
                    : 0;
     return why.code ? err_set(err, -r, "%s", why.message) : r;

@@ -40,6 +40,7 @@ struct wheels {
 struct wheels_layer {
     char digest[SHA256_HEX_SIZE]; /* "": there is no layer */
     uint64_t bytes;               /* of it */
+    unsigned python_minor;        /* of the Python 3 that they are for */
     char *packages; /* JSON: [{"name", "version", "from", "file"}]; NULL: nothing was wanted */
 };
 

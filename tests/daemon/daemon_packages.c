@@ -2,118 +2,12 @@
 /* Skills that bring wheels: at a push, in an answer and a result, on disk, and in the guest. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/daemon_harness.h"
-#include "tests/unit/make_archive.h"
+#include "tests/daemon/packages_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define expect harness_expect
-#define MD     "---\nname: %s\ndescription: A skill of a test.\nversion: \"1\"\n---\n"
-#define TYPE   "Content-Type: application/octet-stream\r\n"
-#define PUSH   "/v1/skills"
-
-struct world {
-    struct harness h;
-    char house[128];
-};
-
-/* Content that may hold NULs. */
-struct bytes {
-    char *data;
-    size_t len;
-};
-
-static struct bytes read_whole(int fd)
-{
-    struct bytes b = {.len = (size_t)lseek(fd, 0, SEEK_END)};
-
-    b.data = malloc(b.len);
-    assert_non_null(b.data);
-    assert_int_equal(pread(fd, b.data, b.len, 0), b.len);
-    close(fd);
-    return b;
-}
-
-/* A wheel with one module that has its own name. */
-static struct bytes make_wheel(const char *name, const char *requires, const char *content)
-{
-    char module[128], info[160], metadata[512];
-    const struct member members[] = {
-        {.path = module, .content = content}, {.path = info, .content = metadata}, {0}};
-
-    snprintf(module, sizeof(module), "%s.py", name);
-    snprintf(info, sizeof(info), "%s-1.0.dist-info/METADATA", name);
-    snprintf(metadata, sizeof(metadata), "Metadata-Version: 2.1\nName: %s\nVersion: 1.0\n%s",
-             name, requires);
-    return read_whole(make_archive(ZIP, members));
-}
-
-struct part {
-    const char *path;
-    struct bytes content;
-};
-
-/* A tar of a skill with these files, which are freed. */
-static struct bytes make_skill(const char *name, const char *script, struct part *parts)
-{
-    int fd = memfd_create("skill", MFD_CLOEXEC);
-    struct archive *a = archive_write_new();
-    char md[256];
-    struct part fixed[] = {{"SKILL.md", {md, 0}},
-                           {"main.py", {strdup(script), strlen(script)}}};
-
-    snprintf(md, sizeof(md), MD, name);
-    fixed[0].content = (struct bytes){strdup(md), strlen(md)};
-    archive_write_set_format_pax_restricted(a);
-    assert_int_equal(archive_write_open_fd(a, fd), ARCHIVE_OK);
-    for (size_t i = 0; i < 2 || parts[i - 2].path; i++) {
-        const struct part *part = i < 2 ? &fixed[i] : &parts[i - 2];
-        struct archive_entry *entry = archive_entry_new();
-
-        archive_entry_set_pathname(entry, part->path);
-        archive_entry_set_filetype(entry, AE_IFREG);
-        archive_entry_set_perm(entry, 0644);
-        archive_entry_set_size(entry, (la_int64_t)part->content.len);
-        assert_int_equal(archive_write_header(a, entry), ARCHIVE_OK);
-        archive_write_data(a, part->content.data, part->content.len);
-        archive_entry_free(entry);
-        free(part->content.data);
-    }
-    archive_write_close(a);
-    archive_write_free(a);
-    return read_whole(fd);
-}
-
-static struct bytes text(const char *content)
-{
-    return (struct bytes){strdup(content), strlen(content)};
-}
-
-static struct answer send_skill(const struct world *w, const char *path, struct bytes skill)
-{
-    struct answer a = harness_request(&w->h, "POST", path, TYPE, skill.data, skill.len);
-
-    free(skill.data);
-    return a;
-}
-
-/* With "top", which requires "base" of its wheels. */
-static struct bytes good_skill(const char *name)
-{
-    struct part parts[] = {
-        {"requirements.txt", text("top  # and what it requires\n")},
-        {"wheels/base-1.0-py3-none-any.whl", make_wheel("base", "", "VALUE = 1\n")},
-        {"wheels/top-1.0-py3-none-any.whl",
-         make_wheel("top", "Requires-Dist: base>=1\nRequires-Dist: yaml-one\n",
-                    "import base\n")},
-        {NULL, {NULL, 0}}};
-
-    return make_skill(name, "import top, base, yaml\n", parts);
-}
 
 #define RESOLVED                                                                               \
     "\"packages\":[{\"name\":\"base\",\"version\":\"1.0\",\"from\":\"skill\","                 \
@@ -125,12 +19,6 @@ static struct bytes good_skill(const char *name)
 static unsigned objects(const struct world *w)
 {
     return harness_count_files(&w->h, "objects");
-}
-
-static void has(const struct answer *a, const char *part)
-{
-    if (!strstr(a->body, part))
-        fail_msg("no %s in %s", part, a->body);
 }
 
 static void packages_are_kept_told_and_given(void **state)
@@ -176,6 +64,8 @@ static void what_cannot_be_had_is_refused(void **state)
                             {"requirements.txt", text("x\nabsent>=2\n")},
                             {"wheels/x-1.0-py3-none-any.whl", make_wheel("x", "", "")},
                             {NULL, {NULL, 0}}};
+    struct part busy[] = {{"wheels/x-1.0-py3-none-any.whl", make_busy_wheel("x")},
+                          {NULL, {NULL, 0}}};
     struct part broken[] = {{"wheels/x-1.0-py3-none-any.whl", text("no zip")},
                             {NULL, {NULL, 0}}};
 
@@ -186,6 +76,8 @@ static void what_cannot_be_had_is_refused(void **state)
            "absent>=2, which requirements.txt line 2 requires, is not there");
     expect(send_skill(w, "/v1/skills/validate", make_skill("broken", "", broken)), 400,
            "wheels/x-1.0-py3-none-any.whl is no zip archive");
+    expect(send_skill(w, PUSH, make_skill("busy", "", busy)), 400,
+           "wheels/x-1.0-py3-none-any.whl has more than 10 entries");
     assert_int_equal(objects(w), before);
     harness_assert_clean(&w->h);
 }
@@ -225,19 +117,6 @@ static void what_they_hold_has_limits(void **state)
     assert_int_equal(objects(w), before);
 }
 
-static void put_in_house(const struct world *w, const char *file, struct bytes wheel)
-{
-    char path[256];
-    FILE *out;
-
-    snprintf(path, sizeof(path), "%s/%s", w->house, file);
-    out = fopen(path, "we");
-    assert_non_null(out);
-    assert_int_equal(fwrite(wheel.data, 1, wheel.len, out), wheel.len);
-    assert_int_equal(fclose(out), 0);
-    free(wheel.data);
-}
-
 /* A skill without wheels may do without what its requirements.txt names. */
 static void the_wheelhouse_is_for_everybody(void **state)
 {
@@ -253,13 +132,15 @@ static void the_wheelhouse_is_for_everybody(void **state)
     put_in_house(w, "house-1.0-py3-none-any.whl", make_wheel("house", "", ""));
     put_in_house(w, "notes.txt", text("no wheel"));
     /* What is there keeps what it was given, until it is replaced. */
-    expect(send_skill(w, PUSH, make_skill("tenant", "import house\n", again)), 201, "tenant");
+    expect(send_skill(w, PUSH, make_skill("tenant", "import house\n", again)), 201,
+           "\"packages\":[]");
     a = harness_run(&w->h, "{\"skill\":\"tenant\"}");
     has(&a, "\"packages\":[]");
     answer_finish(&a);
     a = send_skill(w, PUSH "?replace=true", make_skill("tenant", "import house\n", third));
     assert_int_equal(a.status, 201);
     has(&a, "\"from\":\"wheelhouse\",\"file\":\"house-1.0-py3-none-any.whl\"");
+    has(&a, "\"replaced\":\"sha256:");
     has(&a, "\"warnings\":[]");
     answer_finish(&a);
     a = harness_run(&w->h, "{\"skill\":\"tenant\"}");
@@ -332,49 +213,6 @@ static void large_packages_are_in_a_snapshot(void **state)
         assert_true(i < 1000);
         usleep(10000);
     }
-}
-
-static int start(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-    char path[256];
-    FILE *file;
-
-    *state = w;
-    harness_init(&w->h, "boot", "restore");
-    snprintf(w->house, sizeof(w->house), "%s/house", w->h.dir);
-    assert_int_equal(mkdir(w->house, 0700), 0);
-    snprintf(path, sizeof(path), "%s/python.manifest", w->h.dir);
-    file = fopen(path, "we");
-    fputs("language python 3.11.2\nprogram bash\nstandard json\nmodule yaml\n"
-          "package yaml-one 6.0\n",
-          file);
-    fclose(file);
-    snprintf(path, sizeof(path), "%s/skillvmd.yaml", w->h.dir);
-    file = fopen(path, "we");
-    fprintf(file, "wheelhouse: %s\nlimits: {packages_entries: 10, packages_bytes: 1MiB}\n",
-            w->house);
-    fclose(file);
-    harness_start(&w->h, (const char *const[]){"--config", path, NULL});
-    harness_wait_ready(&w->h);
-    return 0;
-}
-
-static int finish(void **state)
-{
-    struct world *w = *state;
-    char command[256];
-
-    snprintf(command, sizeof(command), "%s/house-1.0-py3-none-any.whl", w->house);
-    (void)unlink(command);
-    snprintf(command, sizeof(command), "%s/notes.txt", w->house);
-    (void)unlink(command);
-    (void)rmdir(w->house);
-    harness_assert_clean(&w->h);
-    assert_int_equal(harness_stop(&w->h, 15), 0);
-    harness_finish(&w->h);
-    free(w);
-    return 0;
 }
 
 int main(void)

@@ -367,6 +367,23 @@ static void add_rows(const struct harness *h, unsigned n)
     execute_sql(h, sql);
 }
 
+/* Where a result cannot be stored as it is, one without all that may be large takes its place.
+ */
+static void what_cannot_be_stored_is_cut(void **state)
+{
+    static const char run_long[] =
+        "{\"skill\":\"demo\",\"session_id\":\"cut\",\"limits\":{\"memory\":\"2Gi\"}}";
+
+    expect(harness_run(*state, run_long), 200, "the memory limit was cut to");
+    execute_sql(*state,
+                "CREATE TRIGGER too_much BEFORE UPDATE OF result ON executions WHEN "
+                "NEW.result LIKE '%the memory limit was cut%' BEGIN SELECT RAISE(ABORT, "
+                "'too much'); END");
+    expect(harness_run(*state, run_long), 200, "\"warnings\":[]");
+    execute_sql(*state, "DROP TRIGGER too_much");
+    forget(*state, "cut");
+}
+
 static void their_number_is_bounded(void **state)
 {
     expect_status(run(*state, "first", "session", "a=one"), 200);
@@ -559,6 +576,7 @@ int main(void)
         cmocka_unit_test(it_counts_as_stored),
         cmocka_unit_test(its_files_are_listed),
         cmocka_unit_test(tools_take_it),
+        cmocka_unit_test(what_cannot_be_stored_is_cut),
         cmocka_unit_test(their_number_is_bounded),
     };
     const struct CMUnitTest alone[] = {

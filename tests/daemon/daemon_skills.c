@@ -4,6 +4,7 @@
 
 #include "tests/daemon/daemon_harness.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,6 +288,52 @@ static void a_version_can_be_replaced(void **state)
     assert_int_equal(harness_count_files(h, "objects"), objects);
 }
 
+struct looker {
+    const struct harness *h;
+    const char *path;
+    bool stop;    /* atomic */
+    unsigned bad; /* answers */
+};
+
+static void *look_often(void *arg)
+{
+    struct looker *l = arg;
+
+    while (!__atomic_load_n(&l->stop, __ATOMIC_RELAXED)) {
+        struct answer a = harness_get(l->h, l->path);
+
+        l->bad += a.status != 200;
+        answer_finish(&a);
+    }
+    return NULL;
+}
+
+/* Whoever looks at a skill sees the one or the other, and who deletes it leaves nothing. */
+static void a_look_beside_a_replacement(void **state)
+{
+    enum { LOOKERS = 4, REPLACEMENTS = 100 };
+    struct harness *h = *state;
+    unsigned objects = harness_count_files(h, "objects");
+    struct looker lookers[LOOKERS];
+    pthread_t threads[LOOKERS];
+
+    expect(replace(h, "", "print(1)"), 201, "kept");
+    for (unsigned i = 0; i < LOOKERS; i++) {
+        lookers[i] = (struct looker){
+            .h = h, .path = i ? "/v1/skills/kept/1" : "/v1/skills/kept/1/inspect"};
+        assert_int_equal(pthread_create(&threads[i], NULL, look_often, &lookers[i]), 0);
+    }
+    for (unsigned i = 0; i < REPLACEMENTS; i++)
+        expect(replace(h, "?replace=true", i % 2 ? "print(1)" : "print(2)"), 201, "kept");
+    for (unsigned i = 0; i < LOOKERS; i++) {
+        __atomic_store_n(&lookers[i].stop, true, __ATOMIC_RELAXED);
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(lookers[i].bad, 0);
+    }
+    expect(request(h, "DELETE", "/v1/skills/kept/1"), 204, "");
+    assert_int_equal(harness_count_files(h, "objects"), objects);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_running_skill_survives_its_deletion),
         cmocka_unit_test(what_has_no_version_can_be_pushed_again),
         cmocka_unit_test(a_version_can_be_replaced),
+        cmocka_unit_test(a_look_beside_a_replacement),
         cmocka_unit_test(what_has_no_script_is_a_skill),
     };
 

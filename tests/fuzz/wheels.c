@@ -82,7 +82,7 @@ static void read_files(const struct input *in, bool script)
 
     (void)(script ? wanted_read_script(&list, "main.py", in->text, in->len, NULL)
                   : wanted_read_file(&list, "requirements.txt", &source, NULL));
-    if (list.n > WANTED_MAX)
+    if (list.n > WANTED_MAX || list.warnings.len > SKILL_WARNINGS_MAX)
         abort();
 }
 

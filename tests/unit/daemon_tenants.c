@@ -385,25 +385,47 @@ static void audit_is_bounded(void **state)
     registry_close(registry);
 }
 
+static int get_tool(struct registry *registry, const char *packages, const char *images,
+                    const char *script, char **ret)
+{
+    return registry_tool_schema_get(
+        registry, &(struct registry_tool){DIGEST_A, packages, images, script}, ret, NULL);
+}
+
+static int put_tool(struct registry *registry, const char *packages, const char *images,
+                    const char *script, const char *schema)
+{
+    return registry_tool_schema_put(
+        registry, &(struct registry_tool){DIGEST_A, packages, images, script}, schema, NULL);
+}
+
 static void tool_schemas_go_with_their_skill(void **state)
 {
     struct registry *registry = open_with_tenants(*state);
     char *schema = NULL;
 
-    assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "", "{}", NULL), 0);
-    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), -ENOENT);
+    assert_int_equal(put_tool(registry, "", "python", "", "{}"), 0);
+    assert_int_equal(get_tool(registry, "", "python", "", &schema), -ENOENT);
     assert_int_equal(put_skill(registry, ONE, DIGEST_A), 0);
     assert_int_equal(put_skill(registry, TWO, DIGEST_A), 0);
-    assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "", "{}", NULL), 0);
-    assert_int_equal(registry_tool_schema_put(registry, DIGEST_A, "a.py", NULL, NULL), 0);
+    assert_int_equal(put_tool(registry, "", "python", "", "{}"), 0);
+    assert_int_equal(put_tool(registry, "", "python", "a.py", NULL), 0);
     assert_int_equal(delete_skill(registry, ONE, DIGEST_A), 0);
-    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), 0);
+    assert_int_equal(get_tool(registry, "", "python", "", &schema), 0);
     assert_string_equal(schema, "{}");
     free(schema);
-    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "a.py", &schema, NULL), 0);
+    assert_int_equal(get_tool(registry, "", "python", "a.py", &schema), 0);
     assert_null(schema);
+    /* Of other packages and other images nothing is known. */
+    assert_int_equal(get_tool(registry, DIGEST_A, "python", "", &schema), -ENOENT);
+    assert_int_equal(get_tool(registry, "", "data, python", "", &schema), -ENOENT);
+    assert_int_equal(put_tool(registry, DIGEST_A, "python", "", "[]"), 0);
+    assert_int_equal(get_tool(registry, "", "python", "", &schema), 0);
+    assert_string_equal(schema, "{}");
+    free(schema);
     assert_int_equal(delete_skill(registry, TWO, DIGEST_A), 0);
-    assert_int_equal(registry_tool_schema_get(registry, DIGEST_A, "", &schema, NULL), -ENOENT);
+    assert_int_equal(get_tool(registry, "", "python", "", &schema), -ENOENT);
+    assert_int_equal(get_tool(registry, DIGEST_A, "python", "", &schema), -ENOENT);
     registry_close(registry);
 }
 

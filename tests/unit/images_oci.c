@@ -231,6 +231,27 @@ static void layers_lie_over_one_another(void **state)
     }
 }
 
+/* What a layer says of the root is of all below it, and of nothing that it brings itself. */
+static void the_root_may_begin_anew(void **state)
+{
+    struct fixture *f = *state;
+    static const struct member first[] = {{.path = "etc/passwd", .content = "p"},
+                                          {.path = "link", .link = "/etc"},
+                                          {.path = "file", .content = "f"},
+                                          {0}};
+    static const struct member second[] = {
+        {.path = "etc/own", .content = "o"}, {.path = "./.wh..wh..opq"}, {0}};
+    static const struct member third[] = {{.path = "later", .content = "l"}, {0}};
+    const struct saved saved = {.layers = {first, second, third}};
+
+    assert_int_equal(import(f, &saved), 0);
+    holds("root/etc/own", "o", 0644);
+    holds("root/later", "l", 0644);
+    assert_int_equal(access("root/etc/passwd", F_OK), -1);
+    assert_int_equal(faccessat(AT_FDCWD, "root/link", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+    assert_int_equal(access("root/file", F_OK), -1);
+}
+
 /* A link of a layer leads a later entry to where it leads in the container, not here. */
 static void links_are_followed_inside(void **state)
 {
@@ -456,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OCI_TEST(layers_lie_over_one_another),
+        OCI_TEST(the_root_may_begin_anew),
         OCI_TEST(links_are_followed_inside),
         OCI_TEST(what_attacks_is_refused),
         OCI_TEST(a_layer_may_be_a_link),

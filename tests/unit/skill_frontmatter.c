@@ -415,6 +415,25 @@ static void schemas_in_the_body(void **state)
                  "\"properties\" must be a map");
 }
 
+static void warnings_have_a_limit(void **state)
+{
+    struct buf text = buf_init(1u << 16);
+    struct skill skill;
+
+    (void)state;
+    buf_printf(&text, "---\nname: a\ndescription: d\n");
+    for (unsigned i = 0; i < 300; i++)
+        buf_printf(&text, "field-%u: x\n", i);
+    buf_printf(&text, "---\n");
+    skill = parse(buf_cstr(&text));
+    assert_int_equal(skill.warnings.len, 100);
+    expect_warning(&skill, "unknown field \"field-98\" is ignored");
+    assert_string_equal(skill.warnings.items[99],
+                        "there is more to warn of, which is left out");
+    skill_finish(&skill);
+    buf_finish(&text);
+}
+
 static void a_large_input_schema(void **state)
 {
     struct buf text = buf_init(1u << 20);
@@ -451,6 +470,7 @@ int main(void)
         cmocka_unit_test(hosts_are_declared),
         cmocka_unit_test(input_schemas),
         cmocka_unit_test(schemas_in_the_body),
+        cmocka_unit_test(warnings_have_a_limit),
         cmocka_unit_test(a_large_input_schema),
         cmocka_unit_test(smallest),
         cmocka_unit_test(empty_lines_come_before),

@@ -2,6 +2,9 @@
 /* Which wheels are chosen for which requirements, and what is said where there is no choice. */
 #include "api/wheels/resolve.h"
 
+#include "base/buf.h"
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,20 +25,22 @@ struct given {
 
 struct world {
     const struct given *given;
-    unsigned loads;
 };
+
+static unsigned loads;
 
 static int load(void *ctx, struct wheel *wheel, struct err *err)
 {
     struct world *world = ctx;
-    char text[8192];
+    _cleanup_free_ char *text = NULL;
     const char *lines = world->given[wheel->place].lines;
 
-    world->loads++;
+    loads++;
+    wheel->work = 1024;
     if (lines && strcmp(lines, "damaged") == 0)
         return err_set(err, EINVAL, "is damaged");
-    snprintf(text, sizeof(text), "Name: %s\nVersion: %s\n%s", wheel->name, wheel->version_text,
-             lines ? lines : "");
+    assert_true(asprintf(&text, "Name: %s\nVersion: %s\n%s", wheel->name, wheel->version_text,
+                         lines ? lines : "") > 0);
     return metadata_parse(text, strlen(text), &wheel->metadata, err);
 }
 
@@ -235,7 +240,51 @@ static void a_search_without_an_end_ends(void **state)
                 snprintf(lines[n], sizeof(lines[n]), "Requires-Dist: p%u\n", name + 1);
             given[n] = (struct given){WHEEL_OF_SKILL, files[n], lines[n]};
         }
-    says(choose(given, WANTED("p0")), "too many combinations");
+    says(choose(given, WANTED("p0")), "it takes too long to choose its packages");
+}
+
+/* Requirements that nobody needs, as long as METADATA may be, with long markers. */
+static char *make_long(void)
+{
+    struct buf text = buf_init(1u << 20);
+
+    while (text.len < METADATA_BYTES_MAX - 4096) {
+        (void)buf_printf(&text, "Requires-Dist: none; ");
+        for (unsigned i = 0; i < 180; i++)
+            (void)buf_printf(&text, "extra<''or ");
+        (void)buf_printf(&text, "os_name == 'nt'\n");
+    }
+    assert_non_null(buf_cstr(&text));
+    return (char *)text.data;
+}
+
+/* Reading it, choosing of it and taking it back all count, not only versions that are tried. */
+static void what_is_read_is_work(void **state)
+{
+    enum { N = 50 };
+    struct given chain[N + 1] = {{0, NULL, NULL}}, broken[N + 1] = {{0, NULL, NULL}};
+    _cleanup_free_ char *text = make_long();
+    char files[2][N][64], *lines[2][N];
+
+    (void)state;
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(files[0][i], sizeof(files[0][i]), "p%u-1-py3-none-any.whl", i);
+        snprintf(files[1][i], sizeof(files[1][i]), "p-%u-py3-none-any.whl", i);
+        assert_true(asprintf(&lines[0][i], "Requires-Dist: p%u[a,b,c,d]\n%s", i + 1, text) > 0);
+        assert_true(asprintf(&lines[1][i], "%sRequires-Dist: !\n", text) > 0);
+        chain[i] = (struct given){WHEEL_OF_SKILL, files[0][i], lines[0][i]};
+        broken[i] = (struct given){WHEEL_OF_SKILL, files[1][i], lines[1][i]};
+    }
+    loads = 0;
+    says(choose(chain, WANTED("p0")), "it takes too long to choose its packages");
+    assert_in_range(loads, 2, 12);
+    loads = 0;
+    says(choose(broken, WANTED("p")), "it takes too long to choose its packages");
+    assert_in_range(loads, 2, 40);
+    for (unsigned i = 0; i < N; i++) {
+        free(lines[0][i]);
+        free(lines[1][i]);
+    }
 }
 
 int main(void)
@@ -246,6 +295,7 @@ int main(void)
         cmocka_unit_test(circles_and_extras),
         cmocka_unit_test(messages_say_what_is_missing),
         cmocka_unit_test(a_search_without_an_end_ends),
+        cmocka_unit_test(what_is_read_is_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

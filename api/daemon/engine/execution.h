@@ -46,13 +46,14 @@ struct execution {
     char *skill_name;
     char *skill_version;
     char *skill_digest;
-    char *packages;        /* that it gets, as wheels.h writes them; NULL: none */
-    char *idempotency_key; /* NULL: none */
-    char *session;         /* its id; NULL: none */
-    char *request_digest;  /* with a key: of everything the request says */
-    uint64_t accepted_ns;  /* realtime */
-    uint64_t queued_ns;    /* monotonic */
-    int cancel_fd;         /* eventfd: readable once it shall end */
+    char *packages;           /* that it gets, as wheels.h writes them; NULL: none */
+    uint64_t packages_python; /* the minor version of Python 3 they are for; 0: unknown */
+    char *idempotency_key;    /* NULL: none */
+    char *session;            /* its id; NULL: none */
+    char *request_digest;     /* with a key: of everything the request says */
+    uint64_t accepted_ns;     /* realtime */
+    uint64_t queued_ns;       /* monotonic */
+    int cancel_fd;            /* eventfd: readable once it shall end */
 
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */

@@ -424,6 +424,7 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
         log_error("engine", "execution=%s lost=\"%s\"", run->e->id, err->message);
         result->output_file = NULL;
         result->log = NULL;
+        result->warnings = NULL;
         end_as(run, RESULT_FAILED, err->message);
         result->error = run->error;
         session_run_refuse(&run->session, err->message);

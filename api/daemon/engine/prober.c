@@ -2,11 +2,8 @@
 #include "api/daemon/engine/prober.h"
 
 #include "api/daemon/engine/quota.h"
-#include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/registry/registry_usage.h"
-#include "api/skill/sha256.h"
 #include "api/tools/parser.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
@@ -32,9 +29,8 @@
 struct inquiry {
     TAILQ_ENTRY(inquiry) link;
     char tenant[TENANT_ID_SIZE]; /* who asked; "": whoever asks, once it failed */
-    char digest[SHA256_HEX_SIZE];
+    struct registry_tool tool;   /* owns its texts */
     char *path;
-    char *key;
     char image[IMAGE_NAME_SIZE];
     enum proto_mode mode;
     bool is_running;
@@ -58,31 +54,34 @@ struct prober {
     bool stopping;
 };
 
-static bool is_about(const struct inquiry *j, const char *digest, const char *key)
+static bool is_about(const struct inquiry *j, const struct registry_tool *tool)
 {
-    return strcmp(j->digest, digest) == 0 && strcmp(j->key, key) == 0;
+    return strcmp(j->tool.skill, tool->skill) == 0 &&
+           strcmp(j->tool.packages, tool->packages) == 0 &&
+           strcmp(j->tool.images, tool->images) == 0 &&
+           strcmp(j->tool.script, tool->script) == 0;
 }
 
-static struct inquiry *find(struct prober *p, const char *digest, const char *key)
+static struct inquiry *find(struct prober *p, const struct registry_tool *tool)
 {
     struct inquiry *j;
 
     TAILQ_FOREACH(j, &p->inquiries, link) {
-        if (is_about(j, digest, key))
+        if (is_about(j, tool))
             break;
     }
     return j;
 }
 
-static bool failed_lately(const struct prober *p, const char *tenant, const char *digest,
-                          const char *key)
+static bool failed_lately(const struct prober *p, const char *tenant,
+                          const struct registry_tool *tool)
 {
     uint64_t now = clock_monotonic_ns();
 
     for (size_t i = 0; i < FAILURES; i++) {
         const struct inquiry *f = p->failures[i];
 
-        if (f && f->until_ns > now && is_about(f, digest, key) &&
+        if (f && f->until_ns > now && is_about(f, tool) &&
             (!f->tenant[0] || strcmp(f->tenant, tenant) == 0))
             return true;
     }
@@ -94,8 +93,11 @@ static void inquiry_free(struct inquiry *j)
 {
     if (!j)
         return;
+    free((char *)(uintptr_t)j->tool.skill);
+    free((char *)(uintptr_t)j->tool.packages);
+    free((char *)(uintptr_t)j->tool.images);
+    free((char *)(uintptr_t)j->tool.script);
     free(j->path);
-    free(j->key);
     free(j);
 }
 
@@ -159,19 +161,15 @@ static void charge(const struct prober *p, const struct inquiry *inquiry, uint64
 static int ask(struct prober *p, const struct inquiry *inquiry, uint64_t *ret_cpu_us,
                struct buf *ret, struct err *err)
 {
-    _cleanup_free_ char *packages = NULL;
-    struct tool_script script = {.digest = inquiry->digest,
-                                 .path = inquiry->path,
-                                 .mode = inquiry->mode,
-                                 .image = inquiry->image};
+    const char *packages = inquiry->tool.packages;
+    const struct tool_script script = {.digest = inquiry->tool.skill,
+                                       .packages = *packages ? packages : NULL,
+                                       .path = inquiry->path,
+                                       .mode = inquiry->mode,
+                                       .image = inquiry->image};
     struct tenant_limits limits;
     int r = quota_check_turn(p->config.registry, inquiry->tenant, &limits, err);
 
-    if (r < 0)
-        return r;
-    r = registry_skill_packages(p->config.registry, inquiry->tenant, inquiry->digest, &packages,
-                                err);
-    script.packages = packages;
     return r < 0 ? r
                  : tool_probe_run(&p->config.env, inquiry->tenant, &script, p->stop_fd,
                                   ret_cpu_us, ret, err);
@@ -188,17 +186,16 @@ static int look(struct prober *p, const struct inquiry *inquiry)
 
     charge(p, inquiry, cpu_us);
     log_info("tools", "looked digest=%.12s script=\"%s\" result=\"%s\" ms=%.1f",
-             inquiry->digest, inquiry->path, r < 0 ? err.message : "described",
+             inquiry->tool.skill, inquiry->path, r < 0 ? err.message : "described",
              (double)(clock_monotonic_ns() - start_ns) / 1e6);
     if (r == 0 || r == -ENODATA) {
         const char *found = r == 0 ? buf_cstr(&text) : NULL;
-        int stored = r == 0 && !found
-                         ? -ENOMEM
-                         : registry_tool_schema_put(p->config.registry, inquiry->digest,
-                                                    inquiry->key, found, &lost);
+        int stored = r == 0 && !found ? -ENOMEM
+                                      : registry_tool_schema_put(p->config.registry,
+                                                                 &inquiry->tool, found, &lost);
 
         if (stored < 0) {
-            log_error("tools", "digest=%.12s lost=\"%s\"", inquiry->digest, lost.message);
+            log_error("tools", "digest=%.12s lost=\"%s\"", inquiry->tool.skill, lost.message);
             r = stored;
         }
     }
@@ -296,21 +293,28 @@ uint64_t prober_timeout_ms(const struct prober *p)
     return tool_probe_timeout_ms(&p->config.env) + 1000;
 }
 
+static bool copy_tool(const struct registry_tool *tool, struct registry_tool *ret)
+{
+    ret->skill = strdup(tool->skill);
+    ret->packages = strdup(tool->packages);
+    ret->images = strdup(tool->images);
+    ret->script = strdup(tool->script);
+    return ret->skill && ret->packages && ret->images && ret->script;
+}
+
 /* Adds one at the end. With the lock held. */
 static bool enqueue(struct prober *p, const char *tenant, const struct tool_script *script,
-                    const char *key)
+                    const struct registry_tool *tool)
 {
     struct inquiry *inquiry = calloc(1, sizeof(*inquiry));
 
     if (inquiry) {
         (void)snprintf(inquiry->tenant, sizeof(inquiry->tenant), "%s", tenant);
-        (void)snprintf(inquiry->digest, sizeof(inquiry->digest), "%s", script->digest);
         (void)snprintf(inquiry->image, sizeof(inquiry->image), "%s", script->image);
         inquiry->mode = script->mode;
         inquiry->path = strdup(script->path);
-        inquiry->key = strdup(key);
     }
-    if (!inquiry || !inquiry->path || !inquiry->key) {
+    if (!inquiry || !inquiry->path || !copy_tool(tool, &inquiry->tool)) {
         inquiry_free(inquiry);
         return false;
     }
@@ -321,7 +325,7 @@ static bool enqueue(struct prober *p, const char *tenant, const struct tool_scri
 }
 
 int prober_ask(struct prober *p, const char *tenant, const struct tool_script *script,
-               const char *key)
+               const struct registry_tool *tool)
 {
     struct err ignored = {0};
     bool short_of = watermarks_check(p->config.watermarks, &ignored) < 0;
@@ -331,20 +335,20 @@ int prober_ask(struct prober *p, const char *tenant, const struct tool_script *s
 
     TAILQ_FOREACH(j, &p->inquiries, link)
         of_tenant += strcmp(j->tenant, tenant) == 0;
-    if (find(p, script->digest, key))
+    if (find(p, tool))
         return 0;
-    if (failed_lately(p, tenant, script->digest, key))
+    if (failed_lately(p, tenant, tool))
         return -ENODATA;
     if (short_of || p->stopping || p->n_inquiries >= PROBER_QUEUE_MAX ||
         of_tenant >= PROBER_TENANT_MAX)
         return -EAGAIN;
-    return enqueue(p, tenant, script, key) ? 0 : -EAGAIN;
+    return enqueue(p, tenant, script, tool) ? 0 : -EAGAIN;
 }
 
-void prober_wait(struct prober *p, const char *digest, const char *key, uint64_t deadline_ns)
+void prober_wait(struct prober *p, const struct registry_tool *tool, uint64_t deadline_ns)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&p->lock);
 
-    while (!p->stopping && find(p, digest, key) && cond_wait_until(&p->done, held, deadline_ns))
+    while (!p->stopping && find(p, tool) && cond_wait_until(&p->done, held, deadline_ns))
         ;
 }

@@ -8,7 +8,7 @@
 #define SKILLVM_API_DAEMON_ENGINE_PROBER_H
 
 #include "api/daemon/engine/tool_probe.h"
-#include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/store/watermarks.h"
 #include "base/err.h"
 
@@ -34,16 +34,15 @@ void prober_stop(struct prober *prober);
 void prober_destroy(struct prober *prober);
 
 /*
- * Asks for a look at a script of a registered skill, whose row in the registry has this key. 0
+ * Asks for a look at a script of a registered skill, of which the registry is told as tool. 0
  * when it is or will be looked at; -EAGAIN when it cannot be now: the queue is full, disk or
  * memory is short, or the daemon stops; -ENODATA when it failed a moment ago.
  */
 int prober_ask(struct prober *prober, const char *tenant, const struct tool_script *script,
-               const char *key);
+               const struct registry_tool *tool);
 /* How long a look takes at most, about. */
 uint64_t prober_timeout_ms(const struct prober *prober);
 /* Waits until nobody is looking at it nor going to, at most until deadline_ns (monotonic). */
-void prober_wait(struct prober *prober, const char *digest, const char *key,
-                 uint64_t deadline_ns);
+void prober_wait(struct prober *prober, const struct registry_tool *tool, uint64_t deadline_ns);
 
 #endif

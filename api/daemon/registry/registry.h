@@ -27,9 +27,10 @@ struct registry_skill {
     uint64_t created_ns;         /* realtime */
     const char *packages_digest; /* of the object of its packages; NULL: none */
     const char *packages; /* which they are, as wheels.h writes them; NULL: none were wanted */
-    uint64_t bytes;       /* of its objects; 0 where an older skillvm stored it */
-    uint64_t place;       /* among the versions of its name: a newer one has a larger one */
-    bool is_floating;     /* SKILL.md gives no version: other content may come under this one */
+    uint64_t packages_python; /* the minor version of Python 3 that they are for; 0: unknown */
+    uint64_t bytes;           /* of its objects; 0 where an older skillvm stored it */
+    uint64_t place;           /* among the versions of its name: a newer one has a larger one */
+    bool is_floating; /* SKILL.md gives no version: other content may come under this one */
 };
 
 void registry_skill_finish(struct registry_skill *skill);
@@ -78,6 +79,12 @@ int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_skill *skill, bool replace, char **ret_previous,
                        struct err *err);
 /*
+ * Whether to register a skill where another has its name and version changes nothing: that one
+ * has the same content and, with replace, the same packages.
+ */
+bool registry_skill_is_there(const struct registry_skill *there,
+                             const struct registry_skill *skill, bool replace);
+/*
  * Finds a skill; version NULL means the one registered last, "sha256:DIGEST" what has this
  * digest. 0; -ENOENT with *ret_name_known saying whether the name has other versions; -EIO.
  */
@@ -99,12 +106,6 @@ int registry_skill_each(struct registry *registry, const char *tenant,
  */
 int registry_skill_delete(struct registry *registry, const char *tenant,
                           const struct registry_skill *skill, struct err *err);
-/*
- * The object of a skill's packages, by the skill's digest: the caller's to free, NULL where it
- * has none. 0 or -EIO, -ENOMEM.
- */
-int registry_skill_packages(struct registry *registry, const char *tenant, const char *digest,
-                            char **ret, struct err *err);
 /* Says whether a skill, an execution, a file or a session of any tenant names this object. 0 or
  * -EIO. */
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,

@@ -176,4 +176,16 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "ALTER TABLE skills ADD COLUMN packages TEXT;"
     "CREATE INDEX skills_packages ON skills(packages_digest)"
     " WHERE packages_digest IS NOT NULL;",
+
+    /* Packages and image decide too what a script's parser is; what was found is found anew. */
+    "DROP TABLE tool_schemas;"
+    "CREATE TABLE tool_schemas("
+    " skill_digest TEXT NOT NULL,"
+    " packages_digest TEXT NOT NULL," /* "": none */
+    " images TEXT NOT NULL,"          /* of which its image was chosen */
+    " script TEXT NOT NULL,"
+    " schema TEXT," /* NULL: it has no parser */
+    " PRIMARY KEY(skill_digest, packages_digest, images, script)) WITHOUT ROWID;"
+    /* The minor version of Python 3 that its packages were chosen for; 0: nobody knows. */
+    "ALTER TABLE skills ADD COLUMN packages_python INTEGER NOT NULL DEFAULT 0;",
 };

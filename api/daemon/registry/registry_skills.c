@@ -13,7 +13,7 @@
 
 #define COLUMNS                                                                                \
     "name, version, digest, description, created_ns, bytes, id, is_floating, packages_digest," \
-    " packages"
+    " packages, packages_python"
 
 #define PAGE_ROWS 100u
 
@@ -27,14 +27,13 @@ enum statement {
     DELETE_UNUSED,
     SET_ASIDE,
     DIGEST_USED,
-    WITH_PACKAGES,
     N_STATEMENTS
 };
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO skills(tenant_id, name, version, digest, description, created_ns,"
-               " bytes, is_floating, packages_digest, packages)"
-               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+               " bytes, is_floating, packages_digest, packages, packages_python)"
+               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [BY_VERSION] = "SELECT " COLUMNS " FROM skills"
                    " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [BY_DIGEST] =
@@ -57,8 +56,6 @@ static const char *const text[N_STATEMENTS] = {
                     " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
-    [WITH_PACKAGES] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND digest = ?2"
-                      " AND packages_digest IS NOT NULL ORDER BY id DESC LIMIT 1",
 };
 
 const struct registry_statements registry_skill_statements = {text, N_STATEMENTS};
@@ -74,6 +71,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_BOOL, registry_skill, is_floating),
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_skill, packages_digest),
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_skill, packages),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_skill, packages_python),
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_skill, columns);
 
@@ -150,23 +148,30 @@ static int put_other(struct registry *registry, const char *tenant,
     return registry_transaction_end(registry, r, err);
 }
 
-static bool has_same_packages(const struct registry_skill *a, const struct registry_skill *b)
+static bool is_same(const char *a, const char *b)
 {
-    const char *x = a->packages_digest ? a->packages_digest : "";
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
 
-    return strcmp(x, b->packages_digest ? b->packages_digest : "") == 0;
+bool registry_skill_is_there(const struct registry_skill *there,
+                             const struct registry_skill *skill, bool replace)
+{
+    return strcmp(there->digest, skill->digest) == 0 &&
+           (!replace || (is_same(there->packages_digest, skill->packages_digest) &&
+                         is_same(there->packages, skill->packages) &&
+                         there->packages_python == skill->packages_python));
 }
 
 int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_skill *skill, bool replace, char **ret_previous,
                        struct err *err)
 {
-    const struct registry_value *values =
-        REGISTRY_VALUES(registry_text(tenant), registry_text(skill->name),
-                        registry_text(skill->version), registry_text(skill->digest),
-                        registry_text(skill->description), registry_number(clock_realtime_ns()),
-                        registry_number(skill->bytes), registry_number(skill->is_floating),
-                        registry_text(skill->packages_digest), registry_text(skill->packages));
+    const struct registry_value *values = REGISTRY_VALUES(
+        registry_text(tenant), registry_text(skill->name), registry_text(skill->version),
+        registry_text(skill->digest), registry_text(skill->description),
+        registry_number(clock_realtime_ns()), registry_number(skill->bytes),
+        registry_number(skill->is_floating), registry_text(skill->packages_digest),
+        registry_text(skill->packages), registry_number(skill->packages_python));
     _cleanup_registry_skill_ struct registry_skill existing = {0};
     _cleanup_free_ char *previous = NULL;
     int r = registry_put(registry, REGISTRY_SKILLS, INSERT, values, "register a skill", err);
@@ -178,8 +183,7 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     r = find_skill(registry, tenant, skill->name, skill->version, &existing, err);
     if (r < 0)
         return r == -ENOENT ? err_set(err, EIO, "database: a skill vanished") : r;
-    if (strcmp(existing.digest, skill->digest) == 0 &&
-        (!replace || has_same_packages(&existing, skill)))
+    if (registry_skill_is_there(&existing, skill, replace))
         return 0;
     if (!replace && !existing.is_floating)
         return err_set(err, EEXIST,
@@ -238,21 +242,6 @@ int registry_skill_delete(struct registry *registry, const char *tenant,
                                         registry_text(skill->version),
                                         registry_text(skill->digest)),
                         "delete a skill", err);
-}
-
-int registry_skill_packages(struct registry *registry, const char *tenant, const char *digest,
-                            char **ret, struct err *err)
-{
-    _cleanup_registry_skill_ struct registry_skill found = {0};
-    int r = registry_read_row(registry, REGISTRY_SKILLS, WITH_PACKAGES,
-                              REGISTRY_VALUES(registry_text(tenant), registry_text(digest)),
-                              &kind, &found, "look up a skill's packages", err);
-
-    *ret = NULL;
-    if (r < 0)
-        return r == -ENOENT ? 0 : r;
-    *ret = strdup(found.packages_digest);
-    return *ret ? 0 : err_no_memory(err);
 }
 
 int registry_digest_used(struct registry *registry, const char *digest, bool *ret,

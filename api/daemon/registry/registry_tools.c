@@ -8,29 +8,34 @@
 enum statement { PUT, GET, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
-    [PUT] = "INSERT OR REPLACE INTO tool_schemas(skill_digest, script, schema)"
-            " SELECT ?1, ?2, ?3 WHERE EXISTS(SELECT 1 FROM skills WHERE digest = ?1)",
-    [GET] = "SELECT schema FROM tool_schemas WHERE skill_digest = ?1 AND script = ?2",
+    [PUT] = "INSERT OR REPLACE INTO"
+            " tool_schemas(skill_digest, packages_digest, images, script, schema)"
+            " SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS(SELECT 1 FROM skills WHERE digest = ?1)",
+    [GET] = "SELECT schema FROM tool_schemas WHERE skill_digest = ?1 AND packages_digest = ?2"
+            " AND images = ?3 AND script = ?4",
 };
 
 const struct registry_statements registry_tool_statements = {text, N_STATEMENTS};
 
-int registry_tool_schema_put(struct registry *registry, const char *skill_digest,
-                             const char *script, const char *schema, struct err *err)
+int registry_tool_schema_put(struct registry *registry, const struct registry_tool *tool,
+                             const char *schema, struct err *err)
 {
     return registry_run(registry, REGISTRY_TOOLS, PUT,
-                        REGISTRY_VALUES(registry_text(skill_digest), registry_text(script),
-                                        registry_text(schema)),
+                        REGISTRY_VALUES(registry_text(tool->skill),
+                                        registry_text(tool->packages),
+                                        registry_text(tool->images),
+                                        registry_text(tool->script), registry_text(schema)),
                         "store a tool's schema", err);
 }
 
-int registry_tool_schema_get(struct registry *registry, const char *skill_digest,
-                             const char *script, char **ret, struct err *err)
+int registry_tool_schema_get(struct registry *registry, const struct registry_tool *tool,
+                             char **ret, struct err *err)
 {
     static const struct registry_column schema = {REGISTRY_TEXT_OR_NULL, 0, sizeof(*ret)};
     static const struct registry_rows kind = {sizeof(*ret), &schema, 1, NULL};
     return registry_read_row(
         registry, REGISTRY_TOOLS, GET,
-        REGISTRY_VALUES(registry_text(skill_digest), registry_text(script)), &kind, ret,
-        "look up a tool's schema", err);
+        REGISTRY_VALUES(registry_text(tool->skill), registry_text(tool->packages),
+                        registry_text(tool->images), registry_text(tool->script)),
+        &kind, ret, "look up a tool's schema", err);
 }

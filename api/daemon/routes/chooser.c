@@ -21,6 +21,17 @@ static int read_allowed(struct daemon *d, const char *tenant, image_set_t *ret, 
     return r;
 }
 
+int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
+                   struct err *err)
+{
+    image_set_t allowed = 0;
+    int r = read_allowed(d, tenant, &allowed, err);
+
+    if (r == 0)
+        image_list_names(&d->images.known, allowed, ret, size);
+    return r;
+}
+
 /*
  * What needs no look: named by the request or by SKILL.md, which may have been written for
  * another runner, or remembered. 1 with *ret; 0: look; -ENOENT: the request's is not here;

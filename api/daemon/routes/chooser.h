@@ -29,6 +29,10 @@ bool chooser_choose(struct daemon *d, const struct skill *skill,
                     const struct skill_archive *archive, const char *lang, const char *image,
                     struct execution *e, struct http_reply *reply);
 
+/* The names of the images that a tenant may use, as one text. 0, -ENOENT or -EIO. */
+int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
+                   struct err *err);
+
 /* The same for a script of a registered skill that names an image or NULL. 0; -EACCES; as of
  * chooser_look(). */
 int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,

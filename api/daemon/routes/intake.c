@@ -10,6 +10,7 @@
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
+#include "api/wheels/packages.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -59,6 +60,16 @@ static int grow(void *ctx, uint64_t bytes, struct err *err)
         return err_set(err, EDQUOT, "there is no room for what it holds");
     t->held = t->used;
     return 0;
+}
+
+/* No more than so many of them are there any longer. */
+static void shrink(struct taking *t, uint64_t used)
+{
+    t->used = used;
+    if (t->held <= used)
+        return;
+    t->held = used;
+    http_request_shrink(t->request, used);
 }
 
 static int temporary(void *ctx)
@@ -140,6 +151,8 @@ static int load_archive(struct taking *t, struct err *err)
     r = skill_archive_load(t->fd, &t->d->archive_limits, &spool, t->tar_fd, t->archive,
                            t->skill, err);
     fd_close(&spool.fd);
+    if (r == 0)
+        shrink(t, t->archive->tar_bytes);
     return r;
 }
 
@@ -354,12 +367,30 @@ static int check_node(const struct image_listed *image, const char *lang, struct
         image->name);
 }
 
+/* What was chosen for another image goes with this one, or a script in Python does not run. */
+static int check_packages(const struct image_listed *image, const char *lang,
+                          struct execution *e, struct err *err)
+{
+    struct err why = {0};
+    int r = e->packages ? packages_check(e->packages, (unsigned)e->packages_python,
+                                         &image->manifest, &e->warnings, &why)
+                        : 0;
+
+    if (r == -EINVAL && strcmp(lang, "python") != 0)
+        return skill_warn(&e->warnings, "%s", why.message) < 0 ? err_no_memory(err) : 0;
+    return r < 0 ? err_set(err, -r, "%s", why.message) : 0;
+}
+
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct skill_entry *entry, struct execution *e, struct err *err)
 {
-    int r = check_node(&d->images.known.list[e->image.place], entry->lang, err);
+    const struct image_listed *image = &d->images.known.list[e->image.place];
+    int r = check_node(image, entry->lang, err);
 
+    if (r < 0)
+        return r;
+    r = check_packages(image, entry->lang, e, err);
     if (r < 0)
         return r;
     r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd, archive,

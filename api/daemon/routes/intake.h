@@ -55,7 +55,7 @@ int intake_entry(const struct skill *skill, const struct skill_archive *archive,
 /*
  * Completes the job of a draft whose skill and image are set: limits, environment, what RUN
  * says, profile. The entry may become a module. e->warnings gets what was clamped. 0; -EINVAL
- * (the image does not run the entry); -E2BIG; -ENOMEM.
+ * (the image does not run the entry, or its packages are for another); -E2BIG; -ENOMEM.
  */
 int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,

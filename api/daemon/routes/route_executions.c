@@ -106,6 +106,7 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
     c->e->job.packages.fd = fd_steal(&packages.fd);
     c->e->job.packages.len = packages.layer.bytes;
     c->e->packages = steal_ptr(&packages.layer.packages);
+    c->e->packages_python = packages.layer.python_minor;
     /* Nobody else will ever show them: this skill is not registered. */
     return step(reply, skill_strings_append(&c->e->warnings, &c->skill.warnings), &err) &&
            set_skill(c->e, c->skill.name, c->skill.version, c->archive.digest, reply);
@@ -148,6 +149,7 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
     r = open_object(store, ret->digest, &c->e->job.skill, err);
     if (r < 0 || !ret->packages)
         return r;
+    c->e->packages_python = ret->packages_python;
     c->e->packages = strdup(ret->packages);
     if (!c->e->packages)
         return err_no_memory(err);

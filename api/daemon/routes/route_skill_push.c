@@ -31,16 +31,16 @@ struct push {
     struct intake_packages packages;
     bool replace;
     struct registry_skill row;
+    struct registry_skill before; /* what had its version; empty where nothing had */
     bool is_new;
-    char *previous;          /* owned: the digest of what had its version before */
-    char *previous_packages; /* owned: and of its packages; NULL: none */
+    char *previous; /* owned: the digest of what had its version, where that made way */
 };
 
 static void push_finish(struct push *push)
 {
     intake_packages_finish(&push->packages);
+    registry_skill_finish(&push->before);
     free(push->previous);
-    free(push->previous_packages);
 }
 #define _cleanup_push_ __attribute__((cleanup(push_finish)))
 
@@ -78,7 +78,10 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     json_write_string(
         &w, "image", image->why[0] ? push->daemon->images.known.list[image->place].name : NULL);
     json_write_string(&w, "image_reason", image->why[0] ? image->why : NULL);
-    wheels_write_packages(push->packages.layer.packages, &w);
+    /* What was there keeps what it was given. */
+    wheels_write_packages(status == 200 || push->is_new ? push->packages.layer.packages
+                                                        : push->before.packages,
+                          &w);
     json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);
     if (status == 200)
         json_write_strings(&w, "errors", NULL, 0);
@@ -103,20 +106,16 @@ static int put(struct push *push, struct store *store, struct err *err)
 static int check_room(struct push *push, struct err *err)
 {
     const char *tenant = push->request->caller.tenant;
-    _cleanup_registry_skill_ struct registry_skill known = {0};
     bool name_known;
     int r = registry_skill_get(push->daemon->registry, tenant, push->row.name,
-                               push->row.version, &known, &name_known, err);
-    uint64_t freed = push->replace ? known.bytes : 0;
+                               push->row.version, &push->before, &name_known, err);
+    uint64_t freed;
 
     if (r < 0 && r != -ENOENT)
         return r;
-    push->is_new = r == -ENOENT || strcmp(known.digest, push->row.digest) != 0;
-    if (known.packages_digest) {
-        push->previous_packages = strdup(known.packages_digest);
-        if (!push->previous_packages)
-            return err_no_memory(err);
-    }
+    push->is_new =
+        r == -ENOENT || !registry_skill_is_there(&push->before, &push->row, push->replace);
+    freed = push->replace ? push->before.bytes : 0;
     http_request_shrink(push->request, 0);
     /* What is there already takes nothing more. */
     if (!push->is_new || push->row.bytes <= freed)
@@ -144,8 +143,8 @@ static int store_skill(struct push *push, struct err *err)
         (void)store_release(store, push->previous, NULL);
     if (push->row.packages_digest)
         (void)store_release(store, push->row.packages_digest, NULL);
-    if (push->previous_packages)
-        (void)store_release(store, push->previous_packages, NULL);
+    if (push->before.packages_digest)
+        (void)store_release(store, push->before.packages_digest, NULL);
     return r;
 }
 
@@ -166,6 +165,7 @@ static void register_skill(struct push *push, const struct skill *skill,
                  push->packages.layer.bytes,
         .packages_digest = push->packages.fd >= 0 ? push->packages.layer.digest : NULL,
         .packages = push->packages.layer.packages,
+        .packages_python = push->packages.layer.python_minor,
         .is_floating = skill->is_floating,
     };
     /* Again under the lock, where it then takes no time: others wait for that lock. */
@@ -180,7 +180,8 @@ static void register_skill(struct push *push, const struct skill *skill,
     else
         reply_accepted(reply, 201, push, skill, archive);
     if (r == 0)
-        tool_catalog_prepare(push->daemon, caller->tenant, skill, archive);
+        tool_catalog_prepare(push->daemon, caller->tenant,
+                             push->is_new ? &push->row : &push->before, skill, archive);
     if (r == 0 && push->is_new)
         audit_note(push->daemon->audit, caller, "skill.push", skill->name,
                    "version %s digest %s%s%s", skill->version, archive->digest,

@@ -80,6 +80,44 @@ static bool find_row(struct daemon *d, const struct http_request *request,
     return r == 0 || failure_reply(reply, r, &err);
 }
 
+/* A skill of the registry with its objects, all of one moment. */
+struct registered {
+    struct registry_skill row;
+    int fd;
+    int packages_fd; /* -1: it has none */
+};
+
+static void registered_finish(struct registered *skill)
+{
+    registry_skill_finish(&skill->row);
+    fd_close(&skill->fd);
+    fd_close(&skill->packages_fd);
+}
+#define _cleanup_registered_ __attribute__((cleanup(registered_finish)))
+
+static int open_objects(const struct store *store, struct registered *skill, struct err *err)
+{
+    skill->fd = store_get(store, skill->row.digest, err);
+    if (skill->fd < 0)
+        return -EIO;
+    if (!skill->row.packages_digest)
+        return 0;
+    skill->packages_fd = store_get(store, skill->row.packages_digest, err);
+    return skill->packages_fd < 0 ? -EIO : 0;
+}
+
+/* As find_row. What was opened stays what it is when the skill is replaced or deleted. */
+static bool open_skill(struct daemon *d, const struct http_request *request,
+                       struct registered *ret, struct http_reply *reply)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    struct err err = {0};
+
+    *ret = (struct registered){.fd = -1, .packages_fd = -1};
+    return find_row(d, request, &ret->row, reply) &&
+           (open_objects(store, ret, &err) == 0 || failure_reply(reply, -EIO, &err));
+}
+
 static void write_resources(struct json_writer *w, const struct skill *skill)
 {
     char text[32];
@@ -143,32 +181,28 @@ static void write_skill(struct json_writer *w, const struct registry_skill *row,
 
 void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
-    struct daemon *d = ctx;
     struct json_writer w = json_writer_init(SHOW_MAX);
     _cleanup_skill_archive_ struct skill_archive archive = {0};
-    _cleanup_registry_skill_ struct registry_skill row = {0};
+    _cleanup_registered_ struct registered found;
     _cleanup_skill_ struct skill skill = {0};
     struct err err = {0};
-    _cleanup_fd_ int fd = -1;
     int r;
 
-    if (!find_row(d, request, &row, reply))
+    if (!open_skill(ctx, request, &found, reply))
         return;
-    fd = store_get(d->store, row.digest, &err);
-    r = fd < 0 ? fd : skill_archive_reload(fd, row.digest, &archive, &skill, &err);
+    r = skill_archive_reload(found.fd, found.row.digest, &archive, &skill, &err);
     if (r < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
     } else {
-        write_skill(&w, &row, &skill, &archive);
+        write_skill(&w, &found.row, &skill, &archive);
         (void)failure_or_json(reply, 200, &w, 0, &err);
     }
 }
 
-static int bring(struct daemon *d, const char *digest, struct needs *needs, struct err *err)
+static int bring(int packages_fd, struct needs *needs, struct err *err)
 {
     _cleanup_image_manifest_ struct image_manifest brought = {0};
-    _cleanup_fd_ int fd = store_get(d->store, digest, err);
-    int r = fd < 0 ? fd : layer_look(fd, &brought, err);
+    int r = layer_look(packages_fd, &brought, err);
 
     if (r < 0)
         return r;
@@ -176,91 +210,87 @@ static int bring(struct daemon *d, const char *digest, struct needs *needs, stru
     return 0;
 }
 
-static int read_needs(struct daemon *d, const char *tenant, const struct registry_skill *row,
+static int read_needs(struct daemon *d, const char *tenant, const struct registered *found,
                       struct skill *skill, struct needs *ret, struct err *err)
 {
     _cleanup_turn_ struct turn turn = {0};
     struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
-    _cleanup_fd_ int fd = -1;
     int r = turn_take(&turn, d, tenant, err);
 
     if (r < 0)
         return r;
-    fd = store_get(d->store, row->digest, err);
-    r = fd < 0 ? fd : skill_archive_reload(fd, row->digest, &archive, skill, err);
+    r = skill_archive_reload(found->fd, found->row.digest, &archive, skill, err);
     if (r < 0)
         return r;
-    r = needs_read(fd, &archive, skill, ret, err);
+    r = needs_read(found->fd, &archive, skill, ret, err);
     if (r < 0)
         return r;
     r = chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
-    return r < 0 || !row->packages_digest ? r : bring(d, row->packages_digest, ret, err);
+    return r < 0 || found->packages_fd < 0 ? r : bring(found->packages_fd, ret, err);
 }
 
 void route_skill_inspect(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     struct json_writer w = json_writer_init(SHOW_MAX);
-    _cleanup_registry_skill_ struct registry_skill row = {0};
+    _cleanup_registered_ struct registered found;
     _cleanup_skill_ struct skill skill = {0};
     _cleanup_needs_ struct needs needs = {0};
     struct err err = {0};
     int r;
 
-    if (!find_row(d, request, &row, reply))
+    if (!open_skill(d, request, &found, reply))
         return;
-    r = read_needs(d, request->caller.tenant, &row, &skill, &needs, &err);
+    r = read_needs(d, request->caller.tenant, &found, &skill, &needs, &err);
     if (r < 0) {
         (void)failure_reply(reply, r, &err);
         return;
     }
     json_write_open(&w, NULL, '{');
-    json_write_string(&w, "name", row.name);
-    json_write_string(&w, "version", row.version);
-    wheels_write_packages(row.packages, &w);
+    json_write_string(&w, "name", found.row.name);
+    json_write_string(&w, "version", found.row.version);
+    wheels_write_packages(found.row.packages, &w);
     needs_write(&needs, &w);
     json_write_close(&w, '}');
     (void)failure_or_json(reply, 200, &w, 0, &err);
 }
 
-/*
- * Removes the row, and the object when no other row names it. Who runs the skill now has the
- * file open and goes on.
- */
-static int delete_skill(struct daemon *d, const char *tenant, const struct registry_skill *row,
-                        struct err *err)
+/* The row, and the objects when no other row names them. */
+static int remove_skill(struct registry *registry, struct store *store, const char *tenant,
+                        const struct registry_skill *row, struct err *err)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    int r = registry_skill_delete(d->registry, tenant, row, err);
+    int r = registry_skill_delete(registry, tenant, row, err);
 
     if (r < 0)
         return r;
-    if (row->packages_digest)
-        r = store_release(store, row->packages_digest, err);
+    r = row->packages_digest ? store_release(store, row->packages_digest, err) : 0;
     return r < 0 ? r : store_release(store, row->digest, err);
+}
+
+/* Who runs the skill now has its files open and goes on. False: there is a reply. */
+static bool delete_skill(struct daemon *d, const struct http_request *request,
+                         struct registry_skill *ret, struct http_reply *reply)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    struct err err = {0};
+
+    if (!find_row(d, request, ret, reply))
+        return false;
+    return remove_skill(d->registry, store, request->caller.tenant, ret, &err) == 0 ||
+           http_reply_error(reply, 500, "internal_error", "%s", err.message);
 }
 
 void route_skill_delete(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     _cleanup_registry_skill_ struct registry_skill row = {0};
-    struct err err = {0};
-    int r;
 
-    if (!find_row(d, request, &row, reply))
+    if (!delete_skill(d, request, &row, reply))
         return;
-    r = delete_skill(d, request->caller.tenant, &row, &err);
-    if (r == -ENOENT)
-        http_reply_error(reply, 404, "not_found", "skill %s has no version %s", row.name,
-                         row.version);
-    else if (r < 0)
-        http_reply_error(reply, 500, "internal_error", "%s", err.message);
-    else {
-        log_info("skills", "deleted name=\"%s\" version=\"%s\" digest=%.12s", row.name,
-                 row.version, row.digest);
-        audit_note(d->audit, &request->caller, "skill.delete", row.name, "version %s digest %s",
-                   row.version, row.digest);
-        http_reply_empty(reply, 204);
-    }
+    log_info("skills", "deleted name=\"%s\" version=\"%s\" digest=%.12s", row.name, row.version,
+             row.digest);
+    audit_note(d->audit, &request->caller, "skill.delete", row.name, "version %s digest %s",
+               row.version, row.digest);
+    http_reply_empty(reply, 204);
 }

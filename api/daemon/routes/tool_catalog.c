@@ -29,6 +29,7 @@ void tool_finish(struct tool *tool)
     free(tool->skill);
     free(tool->version);
     free(tool->digest);
+    free(tool->packages);
     free(tool->script);
     free(tool->path);
     free(tool->summary);
@@ -80,8 +81,10 @@ static int add(struct tool_catalog *tools, const struct registry_skill *row,
         return -ENOMEM;
     *tool = (struct tool){.mode = entry->mode, .is_python = strcmp(entry->lang, "python") == 0};
     return copy(&tool->skill, row->name) && copy(&tool->version, row->version) &&
-                   copy(&tool->digest, row->digest) && copy(&tool->script, script) &&
-                   copy(&tool->path, entry->entry) && copy(&tool->summary, row->description) &&
+                   copy(&tool->digest, row->digest) &&
+                   copy(&tool->packages, row->packages_digest ? row->packages_digest : "") &&
+                   copy(&tool->script, script) && copy(&tool->path, entry->entry) &&
+                   copy(&tool->summary, row->description) &&
                    copy(&tool->schema, script ? NULL : skill->input_schema) &&
                    copy(&tool->image, skill->image)
                ? 0
@@ -269,12 +272,12 @@ uint64_t tool_catalog_deadline_ns(const struct daemon *d)
 }
 
 /* What the registry has: 0 with it taken over, -ENOENT when nobody looked yet. */
-static int take_known(struct daemon *d, struct tool *tool, struct err *err)
+static int take_known(struct daemon *d, const struct registry_tool *key, struct tool *tool,
+                      struct err *err)
 {
     struct err ignored = {0};
     _cleanup_free_ char *text = NULL;
-    int r = registry_tool_schema_get(d->registry, tool->digest,
-                                     tool->script ? tool->script : "", &text, err);
+    int r = registry_tool_schema_get(d->registry, key, &text, err);
 
     /* One that an older skillvm took and this one does not is the same as none. */
     if (r == 0 && text && parser_read(text, strlen(text), &tool->about, &ignored) == -ENOMEM)
@@ -296,17 +299,23 @@ static bool promises(struct daemon *d, const struct tool *tool)
 int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
                           uint64_t deadline_ns, struct err *err)
 {
-    char image[IMAGE_NAME_SIZE];
+    char image[IMAGE_NAME_SIZE], images[2 * TENANT_IMAGES_SIZE];
     const struct tool_script script = {
         .digest = tool->digest, .path = tool->path, .mode = tool->mode, .image = image};
-    const char *key = tool->script ? tool->script : "";
+    const struct registry_tool key = {.skill = tool->digest,
+                                      .packages = tool->packages,
+                                      .images = images,
+                                      .script = tool->script ? tool->script : ""};
     struct image_choice choice;
     int r;
 
     tool->is_pending = false;
     if (tool->schema || !tool->is_python)
         return 0;
-    r = take_known(d, tool, err);
+    r = chooser_images(d, tenant, images, sizeof(images), err);
+    if (r < 0)
+        return r;
+    r = take_known(d, &key, tool, err);
     if (r != -ENOENT)
         return r;
     if (!promises(d, tool))
@@ -316,17 +325,17 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     if (r < 0)
         return r == -EACCES ? 0 : r;
     images_write(&d->images, choice.place, image);
-    r = prober_ask(d->prober, tenant, &script, key);
+    r = prober_ask(d->prober, tenant, &script, &key);
     if (r < 0)
         return r == -ENODATA ? 0 : r;
     tool->is_pending = true;
     if (deadline_ns == 0)
         return -EAGAIN;
-    prober_wait(d->prober, tool->digest, key, deadline_ns);
-    r = take_known(d, tool, err);
+    prober_wait(d->prober, &key, deadline_ns);
+    r = take_known(d, &key, tool, err);
     if (r != -ENOENT)
         return r;
-    return prober_ask(d->prober, tenant, &script, key) == -ENODATA ? 0 : -EAGAIN;
+    return prober_ask(d->prober, tenant, &script, &key) == -ENODATA ? 0 : -EAGAIN;
 }
 
 bool tool_takes_argv(const struct tool *tool)
@@ -340,18 +349,15 @@ bool tool_takes_files(const struct tool *tool)
                         : !tool_takes_argv(tool) || !parser_takes(&tool->about.parser, "files");
 }
 
-void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
+void tool_catalog_prepare(struct daemon *d, const char *tenant,
+                          const struct registry_skill *row, const struct skill *skill,
                           const struct skill_archive *archive)
 {
-    const struct registry_skill row = {.name = skill->name,
-                                       .version = skill->version,
-                                       .digest = archive->digest,
-                                       .description = skill->description};
     _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     struct err ignored = {0};
 
     /* What fails here is tried again when somebody asks for it. */
-    (void)add_scripts(&tools, &row, skill, archive);
+    (void)add_scripts(&tools, row, skill, archive);
     for (size_t i = 0; i < tools.n; i++)
         (void)tool_catalog_describe(d, tenant, &tools.items[i], 0, &ignored);
 }

@@ -27,11 +27,12 @@ struct tool {
     char *skill;
     char *version;
     char *digest;
-    char *script;  /* the caller's choice of what runs; NULL: the skill's entry */
-    char *path;    /* of what runs */
-    char *summary; /* the skill's description */
-    char *schema;  /* of the front matter, or NULL */
-    char *image;   /* the same */
+    char *packages; /* the digest of its packages; "": none */
+    char *script;   /* the caller's choice of what runs; NULL: the skill's entry */
+    char *path;     /* of what runs */
+    char *summary;  /* the skill's description */
+    char *schema;   /* of the front matter, or NULL */
+    char *image;    /* the same */
     enum proto_mode mode;
     bool is_python;
     bool is_code; /* run_code.h: no skill's, so that only name, summary and schema are set */
@@ -74,8 +75,9 @@ bool tool_takes_argv(const struct tool *tool);
  */
 bool tool_takes_files(const struct tool *tool);
 
-/* Has the scripts of a skill that was just registered looked at. */
-void tool_catalog_prepare(struct daemon *d, const char *tenant, const struct skill *skill,
+/* Has the scripts of a skill that was just registered, as row, looked at. */
+void tool_catalog_prepare(struct daemon *d, const char *tenant,
+                          const struct registry_skill *row, const struct skill *skill,
                           const struct skill_archive *archive);
 
 /* Safe on zeroed and finished ones. */

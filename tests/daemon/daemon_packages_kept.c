@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packages beside what else is kept: what they take, other ones of the same skill, what is
+ * known of its tools, and the image of a run.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/packages_world.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* 280 KiB that do not become much less. */
+static const char *incompressible(void)
+{
+    static char content[280 * 1024 + 1];
+    uint32_t seed = 1;
+
+    for (size_t i = 0; i < sizeof(content) - 1; i++) {
+        seed = seed * 1664525 + 1013904223;
+        content[i] = (char)('#' + (seed >> 24) % 64);
+    }
+    return content;
+}
+
+static struct bytes large_skill(const char *name)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static const char *const files[] = {"wheels/a-1.0-py3-none-any.whl",
+                                        "wheels/b-1.0-py3-none-any.whl",
+                                        "wheels/c-1.0-py3-none-any.whl"};
+    struct part parts[4] = {{NULL, {NULL, 0}}};
+
+    for (size_t i = 0; i < 3; i++)
+        parts[i] = (struct part){files[i], make_wheel(names[i], "", incompressible())};
+    return make_skill(name, "", parts);
+}
+
+/* A tenant that may store so much; *ret gets its header. */
+static void make_tenant(const struct world *w, const char *name, unsigned bytes, char ret[64])
+{
+    char json[128];
+
+    snprintf(json, sizeof(json), "{\"name\":\"%s\",\"limits\":{\"storage_bytes\":%u}}", name,
+             bytes);
+    expect(harness_request(&w->h, "POST", "/v1/admin/tenants",
+                           "Content-Type: application/json\r\n", json, strlen(json)),
+           201, name);
+    snprintf(ret, 64, "X-Tenant-ID: %s\r\n" TYPE, name);
+}
+
+static struct answer send_as(const struct world *w, const char *headers, const char *path,
+                             struct bytes body)
+{
+    struct answer a = harness_request(&w->h, "POST", path, headers, body.data, body.len);
+
+    free(body.data);
+    return a;
+}
+
+/* What is there at one time counts: copies of wheels come one after another. */
+static void what_is_there_at_once_counts(void **state)
+{
+    const struct world *w = *state;
+    char headers[2][64];
+
+    make_tenant(w, "roomy", 4400000, headers[0]);
+    make_tenant(w, "narrow", 3300000, headers[1]);
+    expect(send_as(w, headers[0], PUSH, large_skill("large")), 201, "\"name\":\"c\"");
+    expect(send_as(w, headers[1], PUSH, large_skill("large")), 413, "storage_bytes: ");
+}
+
+static struct bytes wants_big(void)
+{
+    struct part parts[] = {{"requirements.txt", text("big\n")}, {NULL, {NULL, 0}}};
+
+    return make_skill("same", "import big\n", parts);
+}
+
+/* The same skill with other packages is another push: it has to fit, and the audit has it. */
+static void other_packages_are_a_push(void **state)
+{
+    const struct world *w = *state;
+    struct bytes file = {calloc(1, 1900000), 1900000};
+    char headers[64];
+
+    make_tenant(w, "full", 2 << 20, headers);
+    expect(send_as(w, headers, PUSH, wants_big()), 201, "\"packages\":[]");
+    put_in_house(w, "big-1.0-py3-none-any.whl", make_wheel("big", "", incompressible()));
+    expect(send_as(w, headers, "/v1/files?name=f", file), 201, "file_");
+    expect(send_as(w, headers, PUSH "?replace=true", wants_big()), 413, "storage_bytes: ");
+    expect(harness_request(&w->h, "GET", "/v1/skills/same/1", headers, NULL, 0), 200,
+           "\"packages\":[]");
+    expect(harness_request(&w->h, "PATCH", "/v1/admin/tenants/full",
+                           "Content-Type: application/json\r\n",
+                           "{\"limits\":{\"storage_bytes\":0}}", 30),
+           200, "full");
+    expect(send_as(w, headers, PUSH "?replace=true", wants_big()), 201, "\"name\":\"big\"");
+    expect(harness_get(&w->h, "/v1/admin/audit"), 200, " replaces ");
+}
+
+#define PARSED                                                                                 \
+    "import argparse\n#probe:{\"version\":1,\"doc\":\"Own words.\",\"parser\":{"               \
+    "\"description\":null,\"actions\":[{\"kind\":\"store\",\"dest\":\"count\","                \
+    "\"options\":[\"--count\"],\"nargs\":null,\"type\":\"integer\",\"required\":false,"        \
+    "\"help\":\"how often\"}]}}\n"
+
+static struct bytes parsed_skill(void)
+{
+    struct part parts[] = {{"requirements.txt", text("late\n")}, {NULL, {NULL, 0}}};
+
+    return make_skill("parsed", PARSED, parts);
+}
+
+/*
+ * What was found of a script without its packages is nothing that is known of it with them: who
+ * has no time to look learns nothing.
+ */
+static void what_is_known_of_a_tool_is_known_with_its_packages(void **state)
+{
+    static const char burn[] =
+        "{\"skill\":\"burner\",\"env\":{\"FAKE\":\"burn\",\"FAKE_DATA\":\"100\"}}";
+    static const char limits[] = "{\"limits\":{\"cpu_ms_per_day\":1}}";
+    const struct world *w = *state;
+    struct part none[] = {{NULL, {NULL, 0}}};
+    char headers[64];
+    struct answer a;
+
+    expect(send_skill(w, PUSH, parsed_skill()), 201, "\"packages\":[]");
+    expect(harness_get(&w->h, "/v1/tools"), 200, "how often");
+    make_tenant(w, "poor", 0, headers);
+    expect(send_as(w, headers, PUSH, parsed_skill()), 201, "\"packages\":[]");
+    expect(harness_request(&w->h, "PATCH", "/v1/admin/tenants/poor",
+                           "Content-Type: application/json\r\n", limits, strlen(limits)),
+           200, "poor");
+    expect(send_as(w, headers, PUSH, make_skill("burner", "", none)), 201, "burner");
+    expect(harness_request(&w->h, "POST", "/v1/executions",
+                           "X-Tenant-ID: poor\r\nContent-Type: application/json\r\n", burn,
+                           strlen(burn)),
+           200, "success");
+    expect(harness_request(&w->h, "GET", "/v1/tools", headers, NULL, 0), 200, "how often");
+    put_in_house(w, "late-1.0-py3-none-any.whl", make_wheel("late", "", ""));
+    expect(send_as(w, headers, PUSH "?replace=true", parsed_skill()), 201, "\"name\":\"late\"");
+    a = harness_request(&w->h, "GET", "/v1/tools", headers, NULL, 0);
+    has(&a, "\"name\":\"parsed\"");
+    assert_null(strstr(a.body, "how often"));
+    answer_finish(&a);
+    expect(harness_get(&w->h, "/v1/tools"), 200, "how often");
+}
+
+/* They were chosen for the image python: what cannot go with another is refused before it runs.
+ */
+static void they_go_with_the_image_that_it_runs_in(void **state)
+{
+    const struct world *w = *state;
+    struct answer a;
+
+    expect(send_skill(w, PUSH, good_skill("good")), 201, "\"image\":\"python\"");
+    expect(harness_run(&w->h, "{\"skill\":\"good\"}"), 200, "\"warnings\":[]");
+    a = harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"newer\"}");
+    assert_int_equal(a.status, 200);
+    has(&a, "\"warnings\":[\"the image newer has yaml-one 6.1; its packages were chosen where "
+            "there was 6.0\"]");
+    answer_finish(&a);
+    expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"bare\"}"), 400,
+           "the image bare has no yaml-one: its packages were chosen for another");
+    expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"old\"}"), 400,
+           "the image old has Python 3.9 and not 3.11: its packages were chosen for another");
+    a = harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"old\",\"script\":\"main.sh\"}");
+    assert_int_equal(a.status, 200);
+    has(&a, "\"warnings\":[\"the image old has Python 3.9 and not 3.11");
+    answer_finish(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_there_at_once_counts),
+        cmocka_unit_test(other_packages_are_a_push),
+        cmocka_unit_test(what_is_known_of_a_tool_is_known_with_its_packages),
+    };
+    const struct CMUnitTest of_images[] = {
+        cmocka_unit_test(they_go_with_the_image_that_it_runs_in),
+    };
+    int failed = cmocka_run_group_tests(tests, start, finish);
+
+    return failed + cmocka_run_group_tests(of_images, start_with_images, finish);
+}

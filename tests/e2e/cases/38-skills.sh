@@ -2,12 +2,12 @@
 # shellcheck shell=bash
 #
 # The skills of tests/skills, which are like those that people publish: nothing is complained of
-# or missing, and their own tests pass. All of them, and the image `data`, only when asked for.
+# or missing, and their own tests pass. All of them, and the images `data` and `office`, only when asked for.
 
 skills=$E2E_ROOT/tests/skills
 
 # Skills of a folder by their own tests, beside one push of all.
-skills_pass() { # python or data, then their names
+skills_pass() { # the folder, then their names
     local folder=$skills/$1 name failed=()
     shift
     expect 0 skillvm skill push "$folder"
@@ -65,6 +65,16 @@ case_skills_of_image_data() {
     [[ -e $SKILLVM_SHARE/data.erofs ]] || skip "the image data is not built"
     mapfile -t names < <(ls "$skills/data")
     skills_pass data "${names[@]}"
+}
+
+# LibreOffice starts slowly where the processor is emulated.
+# limit skills_of_image_office 3000
+# asked skills_of_image_office
+case_skills_of_image_office() {
+    [[ -e $SKILLVM_SHARE/office.erofs ]] || skip "the image office is not built"
+    mapfile -t names < <(ls "$skills/office")
+    skills_pass office "${names[@]}"
+    equal "$(skillvm skill inspect docx-to-pdf -o json | jq -r .image)" office "the image that is chosen"
 }
 
 # A snapshot may hold NumPy, whose generator is drawn at import: each wake-up draws it anew.

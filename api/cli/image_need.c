@@ -47,21 +47,29 @@ static void read_skill(const char *path, const struct image_store *store,
     (void)snprintf(ret, IMAGE_NAME_SIZE, "%s", missing ? missing : "");
 }
 
-static int build(const struct cli *cli, const char *name, struct err *err)
+/* A daemon that runs would not find it. */
+static int build_or_tell(const struct cli *cli, const char *name, bool may_build, bool asked,
+                         struct err *err)
 {
     struct daemon_state daemon;
     int r = daemon_find(cli, &daemon, err);
 
     if (r < 0)
         return r;
-    if (daemon.up)
+    if (may_build && !daemon.up) {
+        cli_say("there is no image %s yet: building it, which takes minutes", name);
+        return image_make(cli, name, err);
+    }
+    if (asked)
         return err_set(
             err, EBUSY,
             "there is no image %s, and a daemon runs, which looks for images when it "
             "starts: `skillvm down`, `skillvm image build %s`, `skillvm up`",
             name, name);
-    cli_say("there is no image %s yet: building it, which takes minutes", name);
-    return image_make(cli, name, err);
+    cli_say("there is no image %s yet: `skillvm image build %s` makes it%s", name, name,
+            daemon.up ? ", and a daemon finds it when it starts"
+                      : ", and so does --build-image");
+    return 0;
 }
 
 int image_need_meet(const struct cli *cli, const struct image_need *need, struct err *err)
@@ -79,12 +87,7 @@ int image_need_meet(const struct cli *cli, const struct image_need *need, struct
     /* Only for a build is a skill read here, as the daemon does again. */
     if (may_build && !need->image && need->path)
         read_skill(need->path, &store, name);
-    if (!name[0] || !image_can_build(cli, name))
-        return 0;
-    if (may_build)
-        return build(cli, name, err);
-    cli_say("there is no image %s yet: `skillvm image build %s` makes it, and so does "
-            "--build-image",
-            name, name);
-    return 0;
+    return name[0] && image_can_build(cli, name)
+               ? build_or_tell(cli, name, may_build, need->build, err)
+               : 0;
 }

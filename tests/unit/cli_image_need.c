@@ -234,6 +234,9 @@ static void while_a_daemon_runs_nothing_is_built(void **state)
     assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(listen(fd, 1), 0);
     meet(EBUSY, &(struct image_need){.image = "data", .build = true}, "");
+    /* Who did not ask for it has the run go on. */
+    meet(0, &(struct image_need){.image = "data"}, "");
+    assert_non_null(strstr(read_back("said"), "a daemon finds it when it starts"));
 }
 
 int main(void)

@@ -39,7 +39,7 @@ NOTHING_KEPT = {"SKILLVM_MACHINES_REUSE": "never", "SKILLVM_MACHINES_PARKED": "0
 
 
 PARTS = {"executions": ("nothing_kept", "kept"), "memory": ("running", "parked"),
-         "peers": ("others",), "crowd": ("crowd",)}
+         "peers": ("others",), "crowd": ("crowd",), "images": ("images",)}
 
 
 def say(text):
@@ -288,6 +288,20 @@ class Bench:
                 self.push(daemon)
                 self.measure(daemon, state, "hello", CLIENTS[-1], runs)
 
+    def images(self):
+        """A skill in Node and one that needs pandas, beside a hello of the same daemon."""
+        skills = ("hello", "hello-node", "pandas")
+        with self.daemon("images", NOTHING_KEPT) as daemon:
+            self.push(daemon, skills[:2])
+            for skill in skills[:2]:
+                self.measure(daemon, "fresh", skill)
+        with self.daemon("images-kept", {}) as daemon:
+            self.pooled = daemon.setting("machines.reuse")
+            self.push(daemon, skills)
+            self.await_profile(daemon, "pandas")
+            for skill in skills:
+                self.measure(daemon, "reused", skill)
+
     def await_profile(self, daemon, skill):
         """Runs it until it begins from the snapshot that is made for its imports."""
         deadline = time.monotonic() + PROFILE_S
@@ -296,8 +310,8 @@ class Bench:
                 raise RuntimeError(f"{skill} has no profile")
             time.sleep(1)
 
-    def push(self, daemon):
-        for skill in ("hello", "imports", "artifact", "shell"):
+    def push(self, daemon, skills=("hello", "imports", "artifact", "shell")):
+        for skill in skills:
             daemon.client.push_skill(self.skills / skill)
 
     def others(self):

@@ -64,6 +64,11 @@ def hello(place):
     return ["python3", str(place.skills / "hello" / "main.py")]
 
 
+@peer("node", "node -e 0", ["node", "--version"])
+def node(place):
+    return ["node", "-e", "0"]
+
+
 @peer("bubblewrap", "bubblewrap", ["bwrap", "--version"])
 def bubblewrap(place):
     return ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",

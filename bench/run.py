@@ -23,7 +23,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCHEMA = "skillvm-bench/1"
 PARTS = ("executions", "memory", "peers")
-ASKED = ("crowd",)  # these only by name
+ASKED = ("crowd", "images")  # these only by name
+IMAGES = ("node", "data")  # of the part of that name, beside python
 CROWD_GAIN = 5  # executions a second with machines that are used again, by those without
 # Seconds for a whole run in a host; the counting one emulates without haste.
 LIMIT = {"soft": 3600, "counting": 7200, "native": 3600}
@@ -77,10 +78,15 @@ def make_hosts(options):
     """Software hosts with more peers than the usual ones have. The folder of their files."""
     share, usual = options.build / "share" / "bench", options.build / "share" / "skillvm"
     share.mkdir(parents=True, exist_ok=True)
-    for name in ("vmlinux", "python.erofs", "python.modules", "python.manifest"):
-        link = share / name
-        link.unlink(missing_ok=True)
-        link.symlink_to((usual / name).resolve(strict=True))
+    for link in share.glob("*.*"):
+        link.unlink()
+    images = ["python", *(IMAGES if "images" in (options.only or []) else ())]
+    parts = [f"{image}.{part}" for image in images for part in ("erofs", "modules", "manifest")]
+    for name in ("vmlinux", *parts):
+        if not (usual / name).exists():
+            sys.exit(f"bench: {usual / name} is not there; build it: ./dev build, or for another "
+                     "image cmake/build.sh release image-NAME")
+        (share / name).symlink_to((usual / name).resolve())
     command = [str(ROOT / "images" / "softhost" / "build.sh"), "--build", str(options.build),
                "--share", str(share), "--packages", str(HERE / "packages")]
     if options.vmx:

@@ -14,7 +14,8 @@
  *   G READY      as soon as the connection is accepted
  *   H WAKE       wall clock and entropy: nothing of the user's runs before it is applied
  *   H RUN        what to run (fields below)
- *   H PACKAGES*  where RUN says so: what is below /sandbox/packages, as SKILL
+ *   H PACKAGES*  where RUN says so: what is below /sandbox/packages, as SKILL; of a machine
+ *                whose snapshot holds them the empty frame alone
  *   H SKILL*     the skill as one tar stream (ustar with pax path/linkpath/size records),
  *                in chunks; an empty frame ends it
  *   H INPUT*     the input JSON in chunks; an empty frame ends it
@@ -37,7 +38,8 @@
  * that holds more than the image's own choice of Python modules: G READY H WARM       what to
  * import, before anything of a user's is known to the machine G WARMED     all of it is
  * imported; FAIL, and the machine ends, if any of it cannot be H closes and makes the snapshot
- * (WAKE could also follow)
+ * (WAKE could also follow). For one that holds packages, after that: H HOLD, PACKAGES* as
+ * above, G WARMED when they are in their place. Nothing of them is run before the snapshot.
  *
  * A skill's connections, which the host makes for it (all numbers u16 unless said otherwise):
  *   G NET_ASK     query, the name (1 to PROTO_NET_NAME_MAX bytes): may it be reached, and where
@@ -79,6 +81,7 @@ enum proto_type {
     PROTO_CANCEL = 0x06, /* empty */
     PROTO_WARM = 0x07, /* dotted names of modules joined by "+", at most PROTO_WARM_MAX bytes */
     PROTO_PACKAGES = 0x18,
+    PROTO_HOLD = 0x19, /* empty */
     PROTO_SESSION_IN = 0x10,
     PROTO_NET_ANSWER = 0x08,
     PROTO_NET_OPENED = 0x09,

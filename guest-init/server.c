@@ -263,13 +263,42 @@ static void wait_for_close(int conn)
 static int take_warm(struct session *s, const struct frame *frame, struct err *err)
 {
     const char *names = (const char *)frame->data;
-    int r = zygote_warm(&s->server->zygotes[RUN_LANG_PYTHON], names, frame->len,
-                        WARM_TIMEOUT_MS, err);
 
+    return zygote_warm(&s->server->zygotes[RUN_LANG_PYTHON], names, frame->len, WARM_TIMEOUT_MS,
+                       err);
+}
+
+static int take_held(struct session *s, const struct frame *frame, struct err *err)
+{
+    (void)frame;
+    return take_tree(s, PROTO_PACKAGES, s->server->sandbox->packages_dir, err);
+}
+
+/* One step of making a snapshot, if the frame asks for it, and the next frame. As talk. */
+static int prepare(struct session *s, enum proto_type type, struct frame *frame,
+                   int step(struct session *s, const struct frame *frame, struct err *err),
+                   struct err *err)
+{
+    int r;
+
+    if (frame->type != type)
+        return 0;
+    r = step(s, frame, err);
     if (r < 0)
         return r;
-    r = frame_writer_send(&s->writer, PROTO_WARMED, NULL, 0);
-    return r < 0 ? r : frame_writer_flush(&s->writer);
+    if (frame_writer_send(&s->writer, PROTO_WARMED, NULL, 0) < 0 ||
+        frame_writer_flush(&s->writer) < 0 ||
+        frame_reader_wait(&s->reader, s->conn, frame, NULL) <= 0)
+        return 1;
+    return 0;
+}
+
+/* Nothing is imported once there are packages: it might be of them. */
+static int prepare_snapshot(struct session *s, struct frame *frame, struct err *err)
+{
+    int r = prepare(s, PROTO_WARM, frame, take_warm, err);
+
+    return r != 0 ? r : prepare(s, PROTO_HOLD, frame, take_held, err);
 }
 
 /* From READY to DONE. 1: the host closed before it used the machine. */
@@ -281,13 +310,9 @@ static int talk(struct session *s, struct err *err)
 
     if (say_ready(s) < 0 || frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
         return 1;
-    if (frame.type == PROTO_WARM) {
-        r = take_warm(s, &frame, err);
-        if (r < 0)
-            return r;
-        if (frame_reader_wait(&s->reader, s->conn, &frame, NULL) <= 0)
-            return 1;
-    }
+    r = prepare_snapshot(s, &frame, err);
+    if (r != 0)
+        return r;
     if (frame.type != PROTO_WAKE)
         return err_set(err, EPROTO, "frame 0x%02x where WAKE was due", frame.type);
     r = wake_decode(frame.data, frame.len, &wake, err);

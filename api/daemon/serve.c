@@ -247,6 +247,16 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
     return 0;
 }
 
+static int open_packages(void *ctx, const char *digest, struct err *err)
+{
+    return store_get(ctx, digest, err);
+}
+
+static void forget_packages(void *ctx, const char *digest)
+{
+    snapshots_forget(ctx, digest);
+}
+
 /* Makes everything in the order in which one needs the other, and serves. */
 static int serve_from(struct daemon *d, const struct serve *serve, const struct places *places,
                       const struct data_folder *folder, struct err *err)
@@ -291,9 +301,12 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = read_images(d, places, err);
     if (r < 0)
         return r;
+    snapshots.open_packages = open_packages;
+    snapshots.ctx = d->store;
     r = snapshots_create(&snapshots, &d->snapshots, err);
     if (r < 0)
         return r;
+    store_on_removal(d->store, forget_packages, d->snapshots);
     r = start_pool(d, config, places, err);
     if (r < 0)
         return r;

@@ -190,6 +190,18 @@ static void what_cannot_be_had_is_refused(void **state)
     harness_assert_clean(&w->h);
 }
 
+/* Text that is no bomb, and its NUL. */
+static char *make_text(size_t len)
+{
+    char *content = malloc(len + 1);
+
+    assert_non_null(content);
+    for (size_t i = 0; i < len; i++)
+        content[i] = (char)('a' + (i * i / 7 + i) % 26);
+    content[len] = '\0';
+    return content;
+}
+
 static void what_they_hold_has_limits(void **state)
 {
     const struct world *w = *state;
@@ -201,13 +213,8 @@ static void what_they_hold_has_limits(void **state)
         "wheels/e-1.0-py3-none-any.whl"};
     struct part many[6] = {{NULL, {NULL, 0}}};
     struct part large[] = {{"wheels/large-1.0-py3-none-any.whl", {NULL, 0}}, {NULL, {NULL, 0}}};
-    char *content = malloc((1u << 20) + 1);
+    char *content = make_text(1u << 20);
 
-    assert_non_null(content);
-    /* Text that is no bomb. */
-    for (size_t i = 0; i < 1u << 20; i++)
-        content[i] = (char)('a' + (i * i / 7 + i) % 26);
-    content[1u << 20] = '\0';
     for (size_t i = 0; i < 5; i++)
         many[i] = (struct part){files[i], make_wheel(names[i], "", "x = 1\n")};
     large[0].content = make_wheel("large", "", content);
@@ -260,6 +267,73 @@ static void the_wheelhouse_is_for_everybody(void **state)
     answer_finish(&a);
 }
 
+static struct bytes skill_with(const char *name, const char *content)
+{
+    struct part parts[] = {
+        {"wheels/heavy-1.0-py3-none-any.whl", make_wheel("heavy", "", content)},
+        {NULL, {NULL, 0}}};
+
+    return make_skill(name, "import heavy\n", parts);
+}
+
+/* Runs it until its packages are there before it is, which they are not at first. */
+static void await_held(const struct world *w, const char *name)
+{
+    char body[64];
+    bool is_held = false;
+
+    snprintf(body, sizeof(body), "{\"skill\":\"%s\"}", name);
+    for (unsigned i = 0; !is_held; i++) {
+        struct answer a = harness_run(&w->h, body);
+
+        assert_int_equal(a.status, 200);
+        has(&a, "\"status\":\"success\"");
+        is_held = strstr(a.body, "\"packages_bytes\":0,") != NULL;
+        assert_true(i > 0 || !is_held);
+        assert_true(i < 1000);
+        answer_finish(&a);
+        usleep(10000);
+    }
+}
+
+static struct answer delete_skill(const struct world *w, const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/v1/skills/%s/1", name);
+    return harness_request(&w->h, "DELETE", path, "", NULL, 0);
+}
+
+/* The same packages are sent once, to the guest of a snapshot, which who has them shares. */
+static void large_packages_are_in_a_snapshot(void **state)
+{
+    const struct world *w = *state;
+    char *content = make_text(300000);
+    unsigned before = harness_count_files(&w->h, "snapshots");
+
+    expect(send_skill(w, PUSH, skill_with("heavy", content)), 201, "heavy");
+    await_held(w, "heavy");
+    assert_int_equal(harness_count_files(&w->h, "snapshots"), before + 1);
+    expect(send_skill(w, PUSH, skill_with("brother", content)), 201, "brother");
+    expect(harness_run(&w->h, "{\"skill\":\"brother\"}"), 200, "\"packages_bytes\":0,");
+    expect(send_skill(w, PUSH, skill_with("stranger", "x = 1\n")), 201, "stranger");
+    for (unsigned i = 0; i < 3; i++) {
+        struct answer a = harness_run(&w->h, "{\"skill\":\"stranger\"}");
+
+        assert_null(strstr(a.body, "\"packages_bytes\":0,"));
+        answer_finish(&a);
+    }
+    free(content);
+    /* With the last who has them they go. */
+    expect(delete_skill(w, "heavy"), 204, "");
+    expect(harness_run(&w->h, "{\"skill\":\"brother\"}"), 200, "\"packages_bytes\":0,");
+    expect(delete_skill(w, "brother"), 204, "");
+    for (unsigned i = 0; harness_count_files(&w->h, "snapshots") > before; i++) {
+        assert_true(i < 1000);
+        usleep(10000);
+    }
+}
+
 static int start(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));
@@ -310,6 +384,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_had_is_refused),
         cmocka_unit_test(what_they_hold_has_limits),
         cmocka_unit_test(the_wheelhouse_is_for_everybody),
+        cmocka_unit_test(large_packages_are_in_a_snapshot),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define MEMORY_SIZE (8u << 20)
@@ -247,21 +248,25 @@ static void restore(struct fake *f)
     }
 }
 
-/* Until the host closes; what it wants warmed is, but "refused". */
+/* Until the host closes; what it wants warmed and held is, but "refused". */
 static void warm(struct fake *f)
 {
-    uint8_t header[PROTO_HEADER_SIZE], names[PROTO_WARM_MAX + 1] = {0};
+    bool is_holding = false;
+    char next;
 
-    while (fd_read_full(f->vsock_fd, header, sizeof(header)) == (ssize_t)sizeof(header)) {
-        size_t len = header[0] | (size_t)header[1] << 8;
+    while (recv(f->vsock_fd, &next, 1, MSG_PEEK) == 1) {
+        uint8_t *data;
+        size_t len;
+        uint8_t type = fake_receive_frame(f, &data, &len);
 
-        if (header[4] != PROTO_WARM || len > PROTO_WARM_MAX ||
-            fd_read_full(f->vsock_fd, names, len) != (ssize_t)len)
-            fake_die("WARM");
-        if (strstr((const char *)names, "refused"))
+        if (type != (is_holding ? PROTO_PACKAGES : PROTO_WARM) && type != PROTO_HOLD)
+            fake_die("WARM or HOLD");
+        is_holding = type == PROTO_HOLD || (is_holding && len > 0);
+        if (type == PROTO_WARM && strstr((const char *)data, "refused"))
             fake_send_text(f, PROTO_FAIL, "no module of this name");
-        else
+        else if (!is_holding)
             fake_send_frame(f, PROTO_WARMED, NULL, 0);
+        free(data);
     }
 }
 

@@ -31,6 +31,7 @@ struct host {
     struct tree got_session; /* and what comes back */
     bool has_session;
     bool has_packages;       /* the skill's tree is sent as them first */
+    bool holds_packages;     /* of them only the end is sent */
     unsigned session_frames; /* that are not empty */
     int conn;
     pid_t guest;
@@ -203,6 +204,27 @@ static inline void send_session(struct host *h)
     tar_list_finish(&list);
 }
 
+static inline void send_packages(struct host *h, struct tar_list *list)
+{
+    assert_int_equal(tar_list_stream(list, sink_to_packages, h), 0);
+    send_frame(h, PROTO_PACKAGES, NULL, 0);
+}
+
+/* Has it hold the skill's tree as packages. */
+static inline void send_held(struct host *h)
+{
+    static const struct tar_limits limits = {.files_max = 100, .bytes_max = 1u << 20};
+    struct tar_list list = {0};
+    struct frame f;
+
+    assert_int_equal(tar_list_scan(h->skill.fd, &limits, &list), 0);
+    send_frame(h, PROTO_HOLD, NULL, 0);
+    send_packages(h, &list);
+    tar_list_finish(&list);
+    next_frame(h, &f);
+    assert_int_equal(f.type, PROTO_WARMED);
+}
+
 /* Sends WAKE, RUN of the fields, the skill's tree and the input; the skill then runs. */
 static inline void send_all(struct host *h, const char *input)
 {
@@ -214,10 +236,10 @@ static inline void send_all(struct host *h, const char *input)
     send_frame(h, PROTO_WAKE, wake, sizeof(wake));
     assert_int_equal(frame_writer_send(&h->writer, PROTO_RUN, h->fields.data, h->fields.len),
                      0);
-    if (h->has_packages) {
-        assert_int_equal(tar_list_stream(&list, sink_to_packages, h), 0);
+    if (h->has_packages && !h->holds_packages)
+        send_packages(h, &list);
+    else if (h->has_packages)
         send_frame(h, PROTO_PACKAGES, NULL, 0);
-    }
     assert_int_equal(tar_list_stream(&list, sink_to_skill, h), 0);
     send_frame(h, PROTO_SKILL, NULL, 0);
     send_frame(h, PROTO_INPUT, input, strlen(input));

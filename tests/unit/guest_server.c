@@ -50,6 +50,31 @@ static void test_packages_have_a_place_of_their_own(void **state)
     assert_string_equal(buf_cstr(&h->out), "text\nmain.sh\none.py\n");
 }
 
+static void test_packages_that_are_held_are_not_sent_again(void **state)
+{
+    struct host *h = *state;
+    const uint8_t yes = 1;
+
+    tree_write(&h->skill, "one.py", "text\n");
+    send_held(h);
+    field(h, PROTO_F_PACKAGES, &yes, 1);
+    h->has_packages = h->holds_packages = true;
+    run_bash(h, "cd \"$(dirname \"$0\")/..\"; cat packages/one.py; ls packages");
+    assert_string_equal(buf_cstr(&h->out), "text\none.py\n");
+}
+
+/* A module of that name may be one of the packages. */
+static void test_nothing_is_imported_beside_packages(void **state)
+{
+    struct host *h = *state;
+
+    tree_write(&h->skill, "decimal.py", "raise SystemExit\n");
+    send_held(h);
+    send_frame(h, PROTO_WARM, "decimal", 7);
+    receive_all(h);
+    assert_non_null(strstr(h->fail, "frame 0x07 where WAKE was due"));
+}
+
 /* What RUN did not say is no packages. */
 static void test_packages_come_only_when_they_are_announced(void **state)
 {
@@ -356,6 +381,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(test_bash),
         SERVER_TEST(test_packages_have_a_place_of_their_own),
+        SERVER_TEST(test_packages_that_are_held_are_not_sent_again),
+        SERVER_TEST(test_nothing_is_imported_beside_packages),
         SERVER_TEST(test_packages_come_only_when_they_are_announced),
         SERVER_TEST(test_python_by_zygote),
         SERVER_TEST(test_python_plain),

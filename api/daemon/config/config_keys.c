@@ -78,7 +78,8 @@ const struct config_key config_keys[] = {
     {"snapshots.max_uses", CONFIG_COUNT, AT(snapshots.max_uses), 0, 1000000000, "0", true, NULL,
      NULL, "the same for executions that began from it since it came into use; 0 for no limit"},
     {"snapshots.kept", CONFIG_COUNT, AT(snapshots.kept), 0, 64, "16", true, NULL, NULL,
-     "snapshots beside the common plain one, of import profiles and of tenants; past that the "
+     "snapshots beside the common plain one, of import profiles, packages and tenants; past "
+     "that the "
      "one that nobody asked for the longest gives way, and 0 makes none"},
     {"snapshots.kept_bytes", CONFIG_BYTES, AT(snapshots.kept_bytes), 0, 1ull << 50, "2GiB",
      true, NULL, NULL, "what those may take on disk together"},

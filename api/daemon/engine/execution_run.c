@@ -16,6 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/*
+ * Packages from this size on are worth a snapshot that holds them: docs/performance.md has what
+ * sending them costs.
+ */
+#define HELD_MIN_BYTES (256u * 1024)
+
 /* The end of the log, which is looked at for why a run failed. */
 #define EXPLAINED_BYTES (64u * 1024)
 
@@ -275,6 +281,8 @@ static void run_machine(struct execution_run *run)
         memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
     images_write(run->env->images, e->image.place, wish.snapshot.image);
     memcpy(wish.snapshot.profile, e->profile, sizeof(e->profile));
+    if (e->job.packages.len >= HELD_MIN_BYTES)
+        memcpy(wish.snapshot.packages, e->job.packages.digest, SNAPSHOT_KEY_SIZE);
     r = take_and_run(run, &wish, &err);
     judge(run, r, &err);
     if (run->machine && r < 0 && r != -ECANCELED) {

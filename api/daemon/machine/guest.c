@@ -54,6 +54,8 @@ struct guest {
     bool connected;     /* the process said so, which may come after READY */
     bool cancel_due;    /* CANCEL goes out next */
     bool is_deaf;       /* the guest takes no more bytes */
+    bool is_holding;    /* what is sent is for a snapshot */
+    bool holds;         /* the job's packages are there already */
     bool control_ended; /* the process went away; bytes it left may still be read */
     struct err ended;   /* why it did */
     struct guest_decoder decoder;
@@ -164,7 +166,7 @@ static int make_chunk(struct guest *g, enum proto_type type, const struct job_by
     frame(g, type, n, n);
     g->sent += n;
     if (n == 0) {
-        g->step++;
+        g->step = g->is_holding ? SEND_NOTHING : g->step + 1;
         g->sent = 0;
     }
     return 0;
@@ -195,7 +197,11 @@ static void make_run_body(struct guest *g)
     g->sent += n;
     if (n == left) {
         g->sent = 0;
-        g->step = g->job->packages.len > 0 ? SEND_PACKAGES : SEND_SKILL;
+        g->step = SEND_SKILL;
+        if (g->job->packages.len > 0) {
+            g->step = SEND_PACKAGES;
+            g->sent = g->holds ? g->job->packages.len : 0;
+        }
     }
 }
 
@@ -395,7 +401,8 @@ static int timed_out(const struct guest *g, struct err *err)
 /* Sends what is due, once the guest is ready and there is something to run. */
 static int advance(struct guest *g, struct err *err)
 {
-    if (g->job && g->step == SEND_NOTHING && g->decoder.stage == GUEST_INJECTING) {
+    if (g->job && !g->is_holding && g->step == SEND_NOTHING &&
+        g->decoder.stage == GUEST_INJECTING) {
         g->step = SEND_WAKE;
         g->deadline_ns = clock_monotonic_ns() + inject_ns(g);
     }
@@ -508,21 +515,47 @@ int guest_wait_ready(struct guest *g, uint64_t deadline_ns, struct err *err)
     return r;
 }
 
-int guest_warm(struct guest *g, const char *modules, uint64_t deadline_ns, struct err *err)
+/* Sends what is due, and waits for WARMED. */
+static int await_warmed(struct guest *g, uint64_t deadline_ns, struct err *err)
 {
-    size_t len = strlen(modules);
     int r;
 
-    if (len == 0 || len > PROTO_WARM_MAX)
-        return err_set(err, EINVAL, "no list of modules to warm");
-    memcpy(payload_of_next(g), modules, len);
-    frame(g, PROTO_WARM, len, len);
     g->decoder.warming = true;
     g->deadline_ns = deadline_ns;
     r = send_frames(g, err);
     while (r == 0 && g->decoder.warming)
         r = turn(g, err);
     return r;
+}
+
+int guest_warm(struct guest *g, const char *modules, uint64_t deadline_ns, struct err *err)
+{
+    size_t len = strlen(modules);
+
+    if (len == 0 || len > PROTO_WARM_MAX)
+        return err_set(err, EINVAL, "no list of modules to warm");
+    memcpy(payload_of_next(g), modules, len);
+    frame(g, PROTO_WARM, len, len);
+    return await_warmed(g, deadline_ns, err);
+}
+
+int guest_hold(struct guest *g, const struct job *job, uint64_t deadline_ns, struct err *err)
+{
+    int r;
+
+    g->job = job;
+    g->is_holding = true;
+    g->step = SEND_PACKAGES;
+    frame(g, PROTO_HOLD, 0, 0);
+    r = await_warmed(g, deadline_ns + job->packages.len / BYTES_PER_MS * NS_PER_MS, err);
+    g->is_holding = false;
+    g->job = NULL;
+    return r;
+}
+
+void guest_holds_packages(struct guest *g)
+{
+    g->holds = true;
 }
 
 int guest_run(struct guest *g, const struct job *job, const struct guest_sink *sink,

@@ -52,6 +52,15 @@ int guest_wait_ready(struct guest *guest, uint64_t deadline_ns, struct err *err)
  * Nothing of a user's may have come to it. 0 or as below; -EREMOTEIO where one cannot be.
  */
 int guest_warm(struct guest *guest, const char *modules, uint64_t deadline_ns, struct err *err);
+/*
+ * Has it take the packages of a job, of which nothing else is looked at, and waits until they
+ * are in their place; on top of the deadline it may take as long as for a run. As guest_warm,
+ * after which it may come.
+ */
+int guest_hold(struct guest *guest, const struct job *job, uint64_t deadline_ns,
+               struct err *err);
+/* Says that the job's packages are those that it holds, so that they need not be sent. */
+void guest_holds_packages(struct guest *guest);
 
 /*
  * Runs a job to its end, READY included where it has not come yet. Once. Ends when cancel_fd

@@ -14,9 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define JOB_DIGEST_SIZE 65u
+
 /* Bytes on their way to a guest: of a file, or in memory. Owned. */
 struct job_bytes {
-    int fd; /* read by pread; -1: they are in memory */
+    char digest[JOB_DIGEST_SIZE]; /* of an object that stays; "": they are none */
+    int fd;                       /* read by pread; -1: they are in memory */
     struct buf memory;
     uint64_t at; /* where they begin in either */
     uint64_t len;

@@ -197,8 +197,11 @@ static int find(struct pool *pool, const char *owner, const struct snapshot *sna
     if (!m) {
         m = take_parked(pool, "", snapshot);
         kind = m ? POOL_FRESH : POOL_STARTED;
-        pool->demand[snapshot->place] += POOL_DEMAND_ONE;
-        want_refill(pool);
+        /* No machine is warmed with what somebody brought, which could hold up the others. */
+        if (!snapshot->packages[0]) {
+            pool->demand[snapshot->place] += POOL_DEMAND_ONE;
+            want_refill(pool);
+        }
     }
     pool->counted.takes[kind]++;
     if (m)
@@ -266,6 +269,20 @@ static enum pool_end judge(const struct pool *pool, const struct machine *m)
     return pool->stopping ? POOL_END_STOP : POOL_ENDS;
 }
 
+/* No job finds the packages of another one. */
+static int run_in_guest(const struct machine *m, const struct job *job,
+                        const struct guest_sink *sink, int cancel_fd,
+                        struct guest_report *report, struct err *err)
+{
+    const char *held = m->snapshot->packages;
+
+    if (held[0] && strcmp(held, job->packages.digest) != 0)
+        return err_set(err, EINVAL, "the machine holds other packages");
+    if (held[0])
+        guest_holds_packages(m->guest);
+    return guest_run(m->guest, job, sink, cancel_fd, report, err);
+}
+
 int machine_run(struct machine *m, const struct job *job, const struct guest_sink *sink,
                 int cancel_fd, struct machine_report *report, struct err *err)
 {
@@ -280,7 +297,7 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
     memcpy(report->profile, m->snapshot->profile, sizeof(report->profile));
     m->uses++;
     snapshots_count_use(pool->config.snapshots, m->snapshot);
-    r = guest_run(m->guest, job, sink, cancel_fd, &report->guest, err);
+    r = run_in_guest(m, job, sink, cancel_fd, &report->guest, err);
     m->clean = r == 0 && !report->guest.cancelled && !(report->guest.exit.flags & bad);
     cpu_us = vm_cpu_us(&m->vm);
     report->cpu_us = (cpu_us > m->cpu_us ? cpu_us - m->cpu_us : 0) +
@@ -315,7 +332,7 @@ void machine_release(struct machine *m)
     if (!m)
         return;
     pool = m->pool;
-    if (m->wish.profile[0])
+    if (!snapshot_name_is_plain(&m->wish))
         snapshots_want(pool->config.snapshots, &m->wish);
     (void)pthread_mutex_lock(&pool->lock);
     why = m->vm.pid < 0 ? POOL_END_UNCLEAN : judge(pool, m);

@@ -52,10 +52,10 @@ int snapshot_input_open(const char *path, const char *what, const char *image,
 int snapshot_inputs_key(const struct snapshot_inputs *inputs, char ret_key[SHA256_HEX_SIZE])
 {
     _cleanup_buf_ struct buf text = buf_init(SNAPSHOT_FINGERPRINT_SIZE + 1024);
-    int r = buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n%s\n%s\n%s\n",
+    int r = buf_printf(&text, "skillvm snapshot %d\n%s\n%s\n%s\n%u\n%s\n%s\n%s\n%s\n%s\n",
                        SNAPSHOT_SCHEMA, inputs->kernel, inputs->image, inputs->vmm,
                        inputs->memory_mib, inputs->fingerprint, inputs->name.scope,
-                       inputs->name.image, inputs->name.profile);
+                       inputs->name.image, inputs->name.profile, inputs->name.packages);
 
     return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
@@ -125,11 +125,11 @@ int snapshot_manifest_write(int dir_fd, const char *key, const struct snapshot_i
                      "{\n  \"schema\": %d,\n  \"key\": \"%s\",\n  \"kernel_sha256\": \"%s\",\n"
                      "  \"image_sha256\": \"%s\",\n  \"vmm_sha256\": \"%s\",\n"
                      "  \"memory_mib\": %u,\n  \"scope\": \"%s\",\n  \"image\": \"%s\",\n"
-                     "  \"profile\": \"%s\",\n"
+                     "  \"profile\": \"%s\",\n  \"packages\": \"%s\",\n"
                      "  \"cpu_fingerprint\": ",
                      SNAPSHOT_SCHEMA, key, inputs->kernel, inputs->image, inputs->vmm,
                      inputs->memory_mib, inputs->name.scope, inputs->name.image,
-                     inputs->name.profile);
+                     inputs->name.profile, inputs->name.packages);
     (void)json_append_cstr(&out, inputs->fingerprint);
     for (int i = 0; i < VM_FILES; i++)
         (void)buf_printf(&out, ",\n  \"%s\": %llu,\n  \"%s\": \"%s\"", names[i].bytes,
@@ -226,6 +226,7 @@ static int check_parsed(const cJSON *json, const char *key,
         expect_text(json, "scope", inputs->name.scope, err) < 0 ||
         expect_text(json, "image", inputs->name.image, err) < 0 ||
         expect_text(json, "profile", inputs->name.profile, err) < 0 ||
+        expect_text(json, "packages", inputs->name.packages, err) < 0 ||
         expect_text(json, "cpu_fingerprint", inputs->fingerprint, err) < 0 ||
         expect_text(json, "key", key, err) < 0 ||
         take_number(json, "boot_ms", &ret->boot_ms, err) < 0 ||
@@ -272,7 +273,10 @@ static int read_name(int dir_fd, struct snapshot_name *ret, struct err *err)
     if (r < 0)
         return r;
     r = take_text(json, "image", ret->image, sizeof(ret->image), err);
-    return r < 0 ? r : take_text(json, "profile", ret->profile, sizeof(ret->profile), err);
+    if (r < 0)
+        return r;
+    r = take_text(json, "profile", ret->profile, sizeof(ret->profile), err);
+    return r < 0 ? r : take_text(json, "packages", ret->packages, sizeof(ret->packages), err);
 }
 
 static int file_bytes(int fd, uint64_t *ret)

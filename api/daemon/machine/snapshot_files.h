@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SNAPSHOT_SCHEMA           2
+#define SNAPSHOT_SCHEMA           3
 #define SNAPSHOT_FINGERPRINT_SIZE 4096u
 
 /* Everything that shapes a snapshot. */

@@ -159,6 +159,7 @@ static int publish(struct work *work, uint64_t age_ns, struct snapshot **ret, st
                                   .files = work->files};
     memcpy(snapshot->key, work->key, sizeof(snapshot->key));
     memcpy(snapshot->profile, work->inputs.name.profile, sizeof(snapshot->profile));
+    memcpy(snapshot->packages, work->inputs.name.packages, sizeof(snapshot->packages));
     *ret = snapshot;
     return 0;
 }
@@ -205,16 +206,39 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
     return 0;
 }
 
-/* The guest says READY, and holds the modules of its profile. */
-static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm, const char *profile,
-                         uint64_t start_ns, struct err *err)
+/* The guest holds the packages of a digest. */
+static int hold_packages(const struct snapshot_maker *maker, struct guest *guest,
+                         const char *digest, uint64_t deadline_ns, struct err *err)
+{
+    const struct snapshots_config *config = maker->config;
+    int fd = config->open_packages ? config->open_packages(config->ctx, digest, err)
+                                   : err_set(err, ENOENT, "there are no packages");
+    _cleanup_job_ struct job job = job_init();
+    struct stat st;
+
+    if (fd < 0)
+        return fd;
+    job.packages.fd = fd;
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read the packages");
+    job.packages.len = (uint64_t)st.st_size;
+    return guest_hold(guest, &job, deadline_ns, err);
+}
+
+/* The guest says READY, and holds the modules of its profile, and its packages. */
+static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm,
+                         const struct snapshot_name *name, uint64_t start_ns, struct err *err)
 {
     uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * NS_PER_MS;
     _cleanup_(guest_close) struct guest *guest =
         guest_open(vm, start_ns, maker->config->grace_ms);
     int r = guest ? guest_wait_ready(guest, deadline_ns, err) : err_no_memory(err);
 
-    return r < 0 || !profile[0] ? r : guest_warm(guest, profile, deadline_ns, err);
+    if (r == 0 && name->profile[0])
+        r = guest_warm(guest, name->profile, deadline_ns, err);
+    if (r == 0 && name->packages[0])
+        r = hold_packages(maker, guest, name->packages, deadline_ns, err);
+    return r;
 }
 
 /* Waits until a guest that boots is ready, and saves it into the open files. */
@@ -223,7 +247,7 @@ static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct 
 {
     uint64_t start_ns = clock_monotonic_ns();
     struct vmm_event event;
-    int r = prepare_guest(maker, vm, work->inputs.name.profile, start_ns, err);
+    int r = prepare_guest(maker, vm, &work->inputs.name, start_ns, err);
 
     if (r < 0)
         return r;

@@ -27,6 +27,11 @@ void snapshot_unref(struct snapshot *snapshot)
     free(snapshot);
 }
 
+bool snapshot_name_is_plain(const struct snapshot_name *name)
+{
+    return !name->profile[0] && !name->packages[0];
+}
+
 bool snapshot_is_current(const struct snapshot *snapshot)
 {
     return __atomic_load_n(&snapshot->is_current, __ATOMIC_ACQUIRE);
@@ -38,6 +43,7 @@ struct snapshot_place *snapshots_find(struct snapshots *s, const struct snapshot
         struct snapshot_place *p = &s->places[i];
 
         if (p->is_taken && strcmp(p->name.profile, name->profile) == 0 &&
+            strcmp(p->name.packages, name->packages) == 0 &&
             strcmp(p->name.image, name->image) == 0 && strcmp(p->name.scope, name->scope) == 0)
             return p;
     }
@@ -161,7 +167,8 @@ static struct snapshot_place *ask(struct snapshots *s, const struct snapshot_nam
         p = snapshots_take(s, name);
     if (p) {
         p->asked_ns = now_ns;
-        p->is_leaving = false;
+        /* Packages may have been deleted: those that are not come again. */
+        p->is_leaving &= p->name.packages[0] != '\0';
         return p;
     }
     p = s->limits.kept > 0 && now_ns > BUSY_NS ? snapshots_oldest(s, now_ns - BUSY_NS) : NULL;
@@ -192,6 +199,20 @@ void snapshots_want(struct snapshots *s, const struct snapshot_name *name)
 
     if (p)
         want(s, p, clock_monotonic_ns() + WANT_DELAY_NS);
+}
+
+void snapshots_forget(struct snapshots *s, const char *packages)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
+    for (unsigned i = 1; i < SNAPSHOTS_PLACES_MAX; i++) {
+        struct snapshot_place *p = &s->places[i];
+
+        if (p->is_taken && strcmp(p->name.packages, packages) == 0) {
+            p->is_leaving = true;
+            (void)pthread_cond_broadcast(&s->changed);
+        }
+    }
 }
 
 /* Why a plain one is not there yet; 0: it may come. Under the lock. */
@@ -245,8 +266,9 @@ int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int ca
     struct snapshot_name plain = *name;
 
     memset(plain.profile, 0, sizeof(plain.profile));
+    memset(plain.packages, 0, sizeof(plain.packages));
     *ret = NULL;
-    if (p && name->profile[0]) {
+    if (p && !snapshot_name_is_plain(name)) {
         p->asked_ns = clock_monotonic_ns();
         *ret = reference(p);
     }

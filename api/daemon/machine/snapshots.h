@@ -6,9 +6,10 @@
  * replaced, never used; who has one keeps it when another takes its place.
  *
  * The plain one of each scope and image is what executions wait for. One with the modules of a
- * profile is made in the background where it was asked for, and until it is there the plain one
- * does. Those but the common plain one are bounded in number and in bytes: the one that was not
- * asked for the longest gives way.
+ * profile, or with packages that would take long to send to each machine, is made in the
+ * background where it was asked for, and until it is there the plain one does. Those but the
+ * common plain one are bounded in number and in bytes: the one that was not asked for the
+ * longest gives way.
  */
 #ifndef SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
@@ -34,10 +35,14 @@ struct snapshots;
 
 /* Which one: snapshots of two names never share a page that was written. */
 struct snapshot_name {
-    char scope[SNAPSHOT_SCOPE_SIZE]; /* who may use it, an opaque word; "": everybody */
-    char image[IMAGE_NAME_SIZE];     /* "": the usual one */
-    char profile[PROFILE_NAME_SIZE]; /* the modules that it holds; "": the image's own */
+    char scope[SNAPSHOT_SCOPE_SIZE];  /* who may use it, an opaque word; "": everybody */
+    char image[IMAGE_NAME_SIZE];      /* "": the usual one */
+    char profile[PROFILE_NAME_SIZE];  /* the modules that it holds; "": the image's own */
+    char packages[SNAPSHOT_KEY_SIZE]; /* the packages that it holds, by digest; "": none */
 };
+
+/* Whether it holds no more than the image does. */
+bool snapshot_name_is_plain(const struct snapshot_name *name);
 
 /* Borrowed for the life of the snapshots. */
 struct snapshots_config {
@@ -52,6 +57,9 @@ struct snapshots_config {
     uint64_t grace_ms; /* of the run that shows which pages a run uses */
     uint64_t retry_ms; /* after a failure; doubled with each, where there is a snapshot */
     struct config_snapshots limits; /* may change while the daemon runs */
+    /* Opens the tar of packages of a digest: the descriptor or -errno. NULL: there are none. */
+    int (*open_packages)(void *ctx, const char *digest, struct err *err);
+    void *ctx;
 };
 
 /* A snapshot that was checked: what a restore needs. Counted references; constant otherwise. */
@@ -61,6 +69,7 @@ struct snapshot {
     unsigned place;      /* of its name among all, below SNAPSHOTS_PLACES_MAX */
     char key[SNAPSHOT_KEY_SIZE];
     char profile[PROFILE_NAME_SIZE];
+    char packages[SNAPSHOT_KEY_SIZE];
     uint64_t age_ns; /* when it came into use */
     uint64_t disk_bytes;
     enum warmup_kind warmup; /* that its image can run */
@@ -86,7 +95,7 @@ void snapshots_destroy(struct snapshots *s);
 enum snapshots_state snapshots_get_state(struct snapshots *s, char *text, unsigned size);
 
 /*
- * The snapshot for a job of this name: with its profile where that is there, else the plain one
+ * The snapshot for a job of this name where that is there, else the plain one
  * of its scope and image, for which it waits; cancel_fd (or -1) is looked at about every 100
  * ms. 0 with a reference for the caller; -ECANCELED once it is readable; -ENODEV with the
  * reason when it could not be made; -EBUSY there is no room for another scope.
@@ -95,6 +104,8 @@ int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int ca
                    struct snapshot **ret, struct err *err);
 /* A job of this name has run: its snapshot is worth making where there is none. */
 void snapshots_want(struct snapshots *s, const struct snapshot_name *name);
+/* Drops the snapshots that hold packages of this digest, which were deleted. */
+void snapshots_forget(struct snapshots *s, const char *packages);
 /* A reference to the snapshot of a place without waiting; NULL where there is none now. */
 struct snapshot *snapshots_current(struct snapshots *s, unsigned place);
 

@@ -89,8 +89,9 @@ static int load_or_make(struct snapshots *s, const struct snapshot_name *name,
 
     if (r == 0)
         return 0;
-    log_info("snapshot", "making scope=\"%s\" image=\"%s\" profile=\"%s\" reason=\"%s\"",
-             name->scope, name->image, name->profile,
+    log_info("snapshot",
+             "making scope=\"%s\" image=\"%s\" profile=\"%s\" packages=%.16s reason=\"%s\"",
+             name->scope, name->image, name->profile, name->packages,
              refused.code ? refused.message : "there is none yet");
     return make(s, name, ret, err);
 }
@@ -105,6 +106,17 @@ static uint64_t disk_bytes(const struct snapshots *s, const char *key)
     return fstatat(s->config.snapshots_fd, path, &st, 0) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
 }
 
+/* What was deleted is not kept in a snapshot. */
+static bool has_packages(const struct snapshots *s, const struct snapshot_name *name)
+{
+    struct err ignored = {0};
+    _cleanup_fd_ int fd = -1;
+
+    if (name->packages[0] && s->config.open_packages)
+        fd = s->config.open_packages(s->config.ctx, name->packages, &ignored);
+    return !name->packages[0] || fd >= 0;
+}
+
 /* Gives a snapshot on disk a place where it is still good and there is room. */
 static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
 {
@@ -112,7 +124,8 @@ static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
     char now[SNAPSHOT_KEY_SIZE];
     struct snapshot_place *p;
 
-    if (snapshot_maker_key(&s->maker, name, now) < 0 || strcmp(now, key) != 0)
+    if (snapshot_maker_key(&s->maker, name, now) < 0 || strcmp(now, key) != 0 ||
+        !has_packages(s, name))
         return false;
     if (snapshots_find(s, name))
         return true;

@@ -134,6 +134,7 @@ static int open_object(struct store *store, const char *digest, struct job_bytes
     if (fstat(fd, &st) < 0)
         return err_set(err, EIO, "cannot read the skill");
     ret->len = (uint64_t)st.st_size;
+    (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
     return 0;
 }
 

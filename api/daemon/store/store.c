@@ -23,6 +23,8 @@ struct store {
     int tmp_fd;
     store_named_fn *is_named;
     void *ctx;
+    void (*removed)(void *ctx, const char *digest); /* or NULL */
+    void *removed_ctx;
     pthread_mutex_t lock;
 };
 
@@ -44,6 +46,13 @@ int store_create(const struct data_folder *folder, store_named_fn *is_named, voi
     (void)pthread_mutex_init(&store->lock, NULL);
     *ret = store;
     return 0;
+}
+
+void store_on_removal(struct store *store, void (*removed)(void *ctx, const char *digest),
+                      void *ctx)
+{
+    store->removed = removed;
+    store->removed_ctx = ctx;
 }
 
 void store_destroy(struct store *store)
@@ -160,8 +169,11 @@ static int remove_unnamed(struct store *store, const char *digest, bool *ret_rem
     int r = store->is_named(store->ctx, digest, &named, err);
 
     *ret_removed = r == 0 && !named && is_digest(digest);
-    if (*ret_removed)
-        (void)unlinkat(store->objects_fd, digest, 0);
+    if (!*ret_removed)
+        return r;
+    (void)unlinkat(store->objects_fd, digest, 0);
+    if (store->removed)
+        store->removed(store->removed_ctx, digest);
     return r;
 }
 

@@ -30,6 +30,12 @@ typedef int store_named_fn(void *ctx, const char *digest, bool *ret_named, struc
  */
 int store_create(const struct data_folder *folder, store_named_fn *is_named, void *ctx,
                  struct store **ret, struct err *err);
+/*
+ * Tells of each object that goes from now on, under the lock, so that nothing made of it stays.
+ * Before other threads know of the store.
+ */
+void store_on_removal(struct store *store, void (*removed)(void *ctx, const char *digest),
+                      void *ctx);
 /* NULL is fine. */
 void store_destroy(struct store *store);
 

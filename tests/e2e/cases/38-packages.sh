@@ -118,3 +118,44 @@ case_packages_that_do_not_fit_are_refused() {
     expect 125 skillvm run refused
     contains "$ERR" 'absent==1' "at a run"
 }
+
+# Many packages of a registered skill are sent once, to the guest that a snapshot is made of; what
+# the skill finds there is the same as before, and its other modules are those of a fresh start.
+# limit packages_that_a_snapshot_holds 300
+case_packages_that_a_snapshot_holds() {
+    skill_in held
+    python3 -c 'import random; print("TABLE =", [random.random() for _ in range(60000)])' >table.py
+    make_wheel held/wheels trial_table 1.0 --add trial_table.py=table.py \
+        --file 'decimal_notes.py=import decimal' --file 'trial_pure/__init__.py=VALUE = 1'
+    cat >held/main.py <<'P'
+import decimal, hashlib, json, os, sys
+import trial_table, trial_pure
+place = os.path.dirname(os.path.abspath(trial_table.__file__))
+names = sorted(os.path.join(d, f) for d, _, files in os.walk("/sandbox/packages") for f in files)
+try:
+    open(place + "/x", "w")
+    kept = False
+except OSError:
+    kept = True
+json.dump({"n": len(trial_table.TABLE), "place": place, "kept": kept,
+           "held": hashlib.sha256(repr([(n, os.stat(n).st_size, os.stat(n).st_uid, oct(os.stat(n).st_mode)) for n in names]).encode()).hexdigest()},
+          open(os.environ["SANDBOX_OUTPUT"], "w"))
+P
+    skillvm skill push held >/dev/null
+    local first found before
+    first=$(skillvm run held@1 --json)
+    equal "$(jq -c '[.status, .output.n, .output.kept]' <<<"$first")" '["success",60000,true]' "the first run"
+    before=$(jq -r .snapshot <<<"$first")
+    found=$first
+    until [[ $(jq -r .snapshot <<<"$found") != "$before" ]]; do
+        sleep 1
+        found=$(skillvm run held@1 --json)
+        equal "$(jq -cS .output <<<"$found")" "$(jq -cS .output <<<"$first")" "what a run finds"
+    done
+    equal "$(jq -cS .output <<<"$found")" "$(jq -cS .output <<<"$first")" "what is held"
+    echo "injected in $(jq .phases_ms.inject <<<"$first") ms when sent, $(jq .phases_ms.inject <<<"$found") ms when held"
+    # A machine that holds them is put back as any other.
+    found=$(skillvm run held@1 --json)
+    equal "$(jq -cS .output <<<"$found")" "$(jq -cS .output <<<"$first")" "what a reused machine holds"
+    skillvm skill rm held@1 >/dev/null
+}

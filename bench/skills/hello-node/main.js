@@ -1,0 +1,3 @@
+const fs = require("fs");
+
+fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify({ hello: "world" }));

@@ -252,17 +252,6 @@ static bool permits_port(const struct pattern *p, uint16_t port)
     return p->port == port || p->port == ANY_PORT;
 }
 
-bool host_list_names(const char *list, const char *name)
-{
-    struct pattern p;
-
-    while (next_pattern(&list, &p)) {
-        if (matches(&p, name))
-            return true;
-    }
-    return false;
-}
-
 bool host_list_permits(const char *list, const char *name, uint16_t port)
 {
     struct pattern p;

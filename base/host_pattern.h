@@ -40,9 +40,8 @@ int host_pattern_clean(const char *text, size_t len, bool is_broad,
 int host_list_add(struct buf *list, const char *text, size_t len, bool is_broad,
                   struct err *err);
 
-/* True when a clean list has a pattern for a clean name, at whatever port. */
-bool host_list_names(const char *list, const char *name);
-/* True when it has one for that name at that port; one without a port is for 80 and 443. */
+/* True when a clean list has a pattern for a clean name at that port; one without a port is for
+ * 80 and 443. */
 bool host_list_permits(const char *list, const char *name, uint16_t port);
 /* Writes the ports that a list gives a name, each once. How many. "*" gives none. */
 size_t host_list_ports(const char *list, const char *name, uint16_t ports[HOST_PORTS_MAX]);

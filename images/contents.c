@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "images/contents_internal.h"
 #include "images/inside.h"
 
@@ -269,11 +270,10 @@ static void take_list(struct debian *debian, const char *path, bool installed)
 
 static void take_part(void *ctx, int folder_fd, const char *name)
 {
-    size_t n = strlen(name);
     char path[PATH_MAX];
 
     (void)folder_fd;
-    if (n > 8 && strcmp(name + n - 8, ".md5sums") == 0)
+    if (text_ends_with(name, ".md5sums"))
         return;
     (void)snprintf(path, sizeof(path), DPKG ".d/%s", name);
     take_list(ctx, path, true);

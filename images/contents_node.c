@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "images/inside.h"
 
 CLEANUP_WITH(FILE *, contents_close_text)
@@ -64,7 +65,6 @@ static bool is_there(int root_fd, const char *path, mode_t kind)
 static void take_module(void *ctx, int folder_fd, const char *file)
 {
     const struct modules *m = ctx;
-    size_t n = strlen(file);
     char name[2 * NAME_MAX + 2], path[PATH_MAX];
 
     (void)folder_fd;
@@ -72,8 +72,8 @@ static void take_module(void *ctx, int folder_fd, const char *file)
     (void)snprintf(path, sizeof(path), "%s/%s/package.json", m->folder, name);
     if (is_there(m->root_fd, path, S_IFREG)) {
         contents_put(m->lines, "node", name, NULL);
-    } else if (n > 3 && strcmp(file + n - 3, ".js") == 0 && !*m->scope) {
-        name[n - 3] = '\0';
+    } else if (text_ends_with(file, ".js") && !*m->scope) {
+        name[strlen(file) - strlen(".js")] = '\0';
         contents_put(m->lines, "node", name, NULL);
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Python's import finds, by the rules of its pkgutil.iter_modules and importlib.metadata.
  */
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 #include "base/cleanup.h"
 #include "base/dotted.h"
 #include "base/fd.h"
+#include "base/package_name.h"
+#include "base/text.h"
 #include "images/contents_internal.h"
 #include "images/inside.h"
 
@@ -129,13 +130,11 @@ static void names_finish(struct names *names)
 static bool is_suffix(const char *suffix, unsigned minor)
 {
     char tag[32];
-    size_t n = strlen(suffix);
 
     (void)snprintf(tag, sizeof(tag), ".cpython-3%u-", minor);
     return strcmp(suffix, ".py") == 0 || strcmp(suffix, ".pyc") == 0 ||
            strcmp(suffix, ".so") == 0 || strcmp(suffix, ".abi3.so") == 0 ||
-           (strncmp(suffix, tag, strlen(tag)) == 0 && n > 3 &&
-            strcmp(suffix + n - 3, ".so") == 0);
+           (strncmp(suffix, tag, strlen(tag)) == 0 && text_ends_with(suffix, ".so"));
 }
 
 static bool is_package(int folder_fd, const char *name)
@@ -198,22 +197,6 @@ static const char *field(char *line, const char *key)
     return value;
 }
 
-/* In the form of PEP 503. */
-static void normalize(const char *name, char *ret, size_t size)
-{
-    size_t n = 0;
-
-    for (const char *c = name; *c && n + 1 < size; c++) {
-        bool parts = strchr("-_.", *c) != NULL;
-
-        if (!parts)
-            ret[n++] = (char)tolower((unsigned char)*c);
-        else if (n == 0 || ret[n - 1] != '-')
-            ret[n++] = '-';
-    }
-    ret[n] = '\0';
-}
-
 static void read_metadata(struct contents_lines *lines, char *text)
 {
     char name[256] = "", version[256] = "";
@@ -225,7 +208,7 @@ static void read_metadata(struct contents_lines *lines, char *text)
         if (next)
             *next++ = '\0';
         if ((value = field(line, "Name:")) && !name[0])
-            normalize(value, name, sizeof(name));
+            (void)package_name_clean(value, strlen(value), name, sizeof(name));
         else if ((value = field(line, "Version:")) && !version[0])
             (void)snprintf(version, sizeof(version), "%.255s", value);
     }
@@ -233,19 +216,12 @@ static void read_metadata(struct contents_lines *lines, char *text)
         contents_put(lines, "package", name, version);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), len = strlen(end);
-
-    return n > len && strcmp(text + n - len, end) == 0;
-}
-
 static void take_distribution(void *ctx, int folder_fd, const char *name)
 {
     _cleanup_free_ char *text = NULL;
-    const char *file = ends_with(name, ".dist-info")  ? "/METADATA"
-                       : ends_with(name, ".egg-info") ? "/PKG-INFO"
-                                                      : NULL;
+    const char *file = text_ends_with(name, ".dist-info")  ? "/METADATA"
+                       : text_ends_with(name, ".egg-info") ? "/PKG-INFO"
+                                                           : NULL;
     char path[PATH_MAX];
     struct stat st;
     ssize_t n;

@@ -68,8 +68,6 @@ int cli_find_programs(struct cli *cli, struct err *err);
 
 /* A variable of the environment; NULL where it is not there or empty. */
 const char *cli_variable(const char *name);
-/* Whether word is one of the words, which any of the separators part. */
-bool cli_has_word(const char *words, const char *separators, const char *word);
 /* "<dir>/<name>" in out (PATH_MAX bytes), "" where that is too long. Returns out. */
 const char *cli_join(const char *dir, const char *name, char *out);
 /* The path of a sibling program, "<bin_dir>/<name>", in out (PATH_MAX bytes). Returns out. */

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -83,7 +84,7 @@ static void cpuinfo_field(const char *text, const char *key, char *out, size_t s
 
 static bool has_word(const char *words, const char *word)
 {
-    return cli_has_word(words, " \t\n,", word);
+    return text_has_word(words, " \t\n,", word);
 }
 
 struct cpu {

@@ -2,6 +2,7 @@
 #include "api/cli/options.h"
 
 #include "api/cli/verbs.h"
+#include "base/text.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -170,7 +171,7 @@ static int keep(struct cli_globals *globals, const char *command, unsigned kinds
         memcpy(base + rule->offset, &yes, sizeof(yes));
         return -1;
     }
-    if (strchr(rule->argument, '|') && !cli_has_word(rule->argument, "|", optarg))
+    if (strchr(rule->argument, '|') && !text_has_word(rule->argument, "|", optarg))
         return refuse_word(command, kinds, rule);
     memcpy(base + rule->offset, &optarg, sizeof(optarg));
     return -1;

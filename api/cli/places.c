@@ -177,18 +177,6 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
     return result;
 }
 
-bool cli_has_word(const char *words, const char *separators, const char *word)
-{
-    while (*words) {
-        size_t len = strcspn(words, separators);
-
-        if (len == strlen(word) && strncmp(words, word, len) == 0)
-            return true;
-        words += len + strspn(words + len, separators);
-    }
-    return false;
-}
-
 const char *cli_join(const char *dir, const char *name, char *out)
 {
     if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)

@@ -111,6 +111,12 @@ int remote_explain(const struct cli *cli, const struct skillvm_error *error, str
     return err_set(err, error->code, "%s%s", error->message, advice);
 }
 
+int remote_should_stop(void *ctx)
+{
+    (void)ctx;
+    return cli_interrupted() != 0;
+}
+
 int remote_failed(const struct cli *cli, const struct skillvm_error *error)
 {
     struct err err = {0};

@@ -10,6 +10,8 @@
 int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *err);
 /* Makes the error one of ours, with what can be done about it. Returns -code. */
 int remote_explain(const struct cli *cli, const struct skillvm_error *error, struct err *err);
+/* Of struct skillvm_events: an interrupt ends the wait. */
+int remote_should_stop(void *ctx);
 /* Says the error and what can be done about it. Returns CLI_FAILED. */
 int remote_failed(const struct cli *cli, const struct skillvm_error *error);
 /* The same of a request for a registered skill, with which one may have been meant. */

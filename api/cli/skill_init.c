@@ -52,11 +52,12 @@ static const char test_json[] = "{\n"
                                 "  \"expect\": {\"output\": {\"greeting\": \"Hello, Ada!\"}}\n"
                                 "}\n";
 
-static const struct language {
+/* What a skill in one of them begins with. */
+static const struct beginning {
     const char *name;
     const char *file;
     const char *text;
-} languages[] = {
+} beginnings[] = {
     {"python", "main.py", main_py}, {"node", "main.js", main_js}, {"bash", "main.sh", main_sh}};
 
 int skill_print_paths(const struct options *options, char *const *paths, int n)
@@ -102,7 +103,7 @@ static bool good_name(const char *name)
            name[len - 1] != '-' && !strstr(name, "--");
 }
 
-static int make(const char *name, const struct language *language, struct err *err)
+static int make(const char *name, const struct beginning *beginning, struct err *err)
 {
     _cleanup_fd_ int dir = -1;
     int r;
@@ -114,24 +115,24 @@ static int make(const char *name, const struct language *language, struct err *e
     r = write_file(dir, "SKILL.md", name, skill_md, err);
     if (r < 0)
         return r;
-    r = write_file(dir, language->file, name, language->text, err);
+    r = write_file(dir, beginning->file, name, beginning->text, err);
     return r < 0 ? r : write_file(dir, "tests/greeting.json", name, test_json, err);
 }
 
 /* Python where none is named; a shell is bash. */
-static const struct language *find_language(const char *name)
+static const struct beginning *find_beginning(const char *name)
 {
     size_t i = 0;
 
-    while (name && i + 1 < sizeof(languages) / sizeof(languages[0]) &&
-           strcmp(languages[i].name, name) != 0)
+    while (name && i + 1 < sizeof(beginnings) / sizeof(beginnings[0]) &&
+           strcmp(beginnings[i].name, name) != 0)
         i++;
-    return &languages[i];
+    return &beginnings[i];
 }
 
 int skill_init(const struct cli *cli, const struct options *options)
 {
-    const struct language *language = find_language(options->lang);
+    const struct beginning *beginning = find_beginning(options->lang);
     const char *name = options->args[0];
     char paths[3][128], *list[] = {paths[0], paths[1], paths[2]};
     struct err err = {0};
@@ -141,10 +142,10 @@ int skill_init(const struct cli *cli, const struct options *options)
         return help_usage_error("skill",
                                 "a skill's name has up to 64 lower-case letters, digits and "
                                 "single hyphens between them");
-    if (make(name, language, &err) < 0)
+    if (make(name, beginning, &err) < 0)
         return verbs_failed(&err);
     (void)snprintf(paths[0], sizeof(paths[0]), "%s/SKILL.md", name);
-    (void)snprintf(paths[1], sizeof(paths[1]), "%s/%s", name, language->file);
+    (void)snprintf(paths[1], sizeof(paths[1]), "%s/%s", name, beginning->file);
     (void)snprintf(paths[2], sizeof(paths[2]), "%s/tests/greeting.json", name);
     if (options->json)
         return skill_print_paths(options, list, 3);

@@ -10,6 +10,7 @@
 #include "api/wheels/layer.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/percent.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #define INSPECTION_MAX (16u << 20)
+#define PATH_BYTES     2048u
 
 /* As a daemon of this installation would choose, for a tenant that may use every image. */
 static void choose(const struct skill *skill, const struct skill_archive *archive,
@@ -163,7 +165,6 @@ static void print_inspection(const cJSON *json)
                  {"secrets", "secret", "text"}};
     static const char *const header[] = {"WHAT", "NAME", "FROM", "WHERE"};
     struct table table = table_begin(header, 4);
-    const cJSON *warning;
 
     show_field("image", 6, verbs_text(json, "image"));
     show_field("why", 6, verbs_text(json, "image_reason"));
@@ -171,10 +172,7 @@ static void print_inspection(const cJSON *json)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         add_rows(&table, json, lists[i].list, lists[i].what, lists[i].key);
     (void)table_end(&table, 0);
-    cJSON_ArrayForEach(warning, verbs_member(json, "warnings")) {
-        if (cJSON_IsString(warning))
-            cli_say("warning: %s", warning->valuestring);
-    }
+    verbs_print_warnings(json);
     if (cJSON_IsTrue(verbs_member(json, "truncated")))
         cli_say("warning: the skill is large, and not all of it was looked at");
     if (cJSON_IsFalse(verbs_member(json, "image_known")))
@@ -214,26 +212,28 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
     return 0;
 }
 
-static int inspect_registered(const struct cli *cli, const char *text, char **ret_json,
-                              struct skillvm_error *error)
+/* Returns the exit status. */
+static int inspect_registered(const struct cli *cli, const struct options *options)
 {
-    const char *at = strchr(text, '@');
-    char name[VERBS_SKILL_SIZE], *name_part, *version_part;
-    _cleanup_free_ char *path = NULL;
-    int r = -ENOMEM;
+    _cleanup_buf_ struct buf path = buf_init(PATH_BYTES);
+    struct skillvm_error error = {0};
+    const char *version;
+    _cleanup_free_ char *name = skill_split_name(options->args[0], &version);
+    char *json = NULL;
+    int r;
 
-    /* One that is longer is nobody's. */
-    (void)snprintf(name, sizeof(name), "%.*s", at ? (int)(at - text) : (int)strlen(text), text);
-    name_part = skillvm_escape(name);
-    version_part = skillvm_escape(at && at[1] ? at + 1 : "latest");
-    if (name_part && version_part &&
-        asprintf(&path, "/v1/skills/%s/%s/inspect", name_part, version_part) >= 0)
-        r = skillvm_request(cli->client, "GET", path, NULL, ret_json, error);
-    else
-        *error = (struct skillvm_error){.code = ENOMEM, .message = "out of memory"};
-    skillvm_free(name_part);
-    skillvm_free(version_part);
-    return r;
+    if (!name)
+        return verbs_no_memory();
+    if (percent_printf(&path, "/v1/skills/%s/%s/inspect", name, version ? version : "latest") <
+            0 ||
+        !buf_cstr(&path)) {
+        cli_say("\"%.64s…\" is too long to be the name of a skill", name);
+        return CLI_FAILED;
+    }
+    r = skillvm_request(cli->client, "GET", buf_cstr(&path), NULL, &json, &error);
+    if (r < 0)
+        return remote_failed_skill(cli, &error, name);
+    return verbs_print(cli, options, r, &error, json, print_inspection);
 }
 
 /* As of `skillvm run`: what is there, or looks like a path, is one. */
@@ -245,14 +245,12 @@ static bool is_path(const char *text)
 int skill_inspect(const struct cli *cli, const struct options *options)
 {
     const char *text = options->args[0];
-    struct skillvm_error error = {0};
     struct err err = {0};
     char *json = NULL;
-    int r = 0;
 
     if (!is_path(text))
-        r = inspect_registered(cli, text, &json, &error);
-    else if (inspect_here(text, &json, &err) < 0)
+        return inspect_registered(cli, options);
+    if (inspect_here(text, &json, &err) < 0)
         return verbs_failed(&err);
-    return verbs_print(cli, options, r, &error, json, print_inspection);
+    return verbs_print(cli, options, 0, NULL, json, print_inspection);
 }

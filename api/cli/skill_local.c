@@ -73,12 +73,11 @@ const struct verb skill_verbs[] = {
         .summary = "check one without registering it",
         .text = "Checks a skill as a push would, without a daemon. Exit status 1 when it would "
                 "be refused; what the image does not have is a warning. With --strict it must "
-                "pass the "
-                "Agent Skills specification's own "
-                "validator, rule for rule: then fields of skillvm's own (version, lang, "
-                "entry_point, timeout, resources, image, network, input_schema) are errors "
-                "too, and tags, anchors, a byte order mark and empty lines before the "
-                "front matter. Names may be of any script and are compared in NFKC.",
+                "pass the Agent Skills specification's own validator, rule for rule: then "
+                "fields of skillvm's own (version, lang, entry_point, timeout, resources, "
+                "image, network, input_schema) are errors too, and tags, anchors, a byte order "
+                "mark and empty lines before the front matter. Names may be of any script and "
+                "are compared in NFKC.",
         .examples = "skill lint my-skill --strict\n",
         .options = OPTION_FORMAT | OPTION_STRICT | OPTION_OFFLINE,
         .n_args = 1,
@@ -89,14 +88,12 @@ const struct verb skill_verbs[] = {
         .args = "SKILL",
         .summary = "show what one needs",
         .text = "Reads a skill and runs nothing of it: a path of this machine (a folder, zip "
-                "or tar) "
-                "or the name of a registered one, NAME[@VERSION]. Shows what its Python "
-                "imports and "
-                "where that comes from (the standard library, the image, the skill itself; or "
-                "missing), the programs that it starts by name, what it asks for in "
-                "requirements.txt, PEP 723 and SKILL.md, hosts in URLs, and what looks like a "
-                "secret, masked. What the image does not have is a warning with a remedy, as "
-                "at a push.",
+                "or tar) or the name of a registered one, NAME[@VERSION]. Shows what its "
+                "Python imports and where that comes from (the standard library, the image, "
+                "the skill itself; or missing), the programs that it starts by name, what it "
+                "asks for in requirements.txt, PEP 723 and SKILL.md, hosts in URLs, and what "
+                "looks like a secret, masked. What the image does not have is a warning with a "
+                "remedy, as at a push.",
         .examples = "skill inspect my-skill\nskill inspect word-counter@1.0.0 -o json\n",
         .options = OPTION_FORMAT,
         .n_args = 1,
@@ -138,11 +135,10 @@ const struct verb skill_verbs[] = {
             "   \"expect\": {\"output\": {\"greeting\": \"Hello, Ada!\"}, \"files\": "
             "[\"card.txt\"]}}\n"
             "Of the output what is expected has to be there, and more may be; the files have "
-            "to "
-            "be there; \"status\" is success unless it says otherwise, and \"exit_code\" any. "
-            "Beside input there may be args, env, script, module, timeout, and input files, as "
-            "{\"NAME\": \"PATH\"} with a path in the skill. Without a daemon one is started, "
-            "used and stopped. Exit status 1 when a test fails.",
+            "to be there; \"status\" is success unless it says otherwise, and \"exit_code\" "
+            "any. Beside input there may be args, env, script, module, timeout, and input "
+            "files, as {\"NAME\": \"PATH\"} with a path in the skill. Without a daemon one is "
+            "started, used and stopped. Exit status 1 when a test fails.",
         .examples = "skill test my-skill\nskill test -o json\n",
         .options = OPTION_FORMAT | OPTION_HOST,
         .n_more = 1,

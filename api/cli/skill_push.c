@@ -23,23 +23,13 @@ struct pushes {
     int status; /* CLI_OK until one fails */
 };
 
-static void print_warnings(const cJSON *json)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach(item, verbs_member(json, "warnings")) {
-        if (cJSON_IsString(item))
-            cli_say("warning: %s", item->valuestring);
-    }
-}
-
 static void print_pushed(const cJSON *json)
 {
     const char *digest = verbs_text(json, "digest"), *name = verbs_text(json, "name");
     const char *image = verbs_text(json, "image");
     char skill[VERBS_SKILL_SIZE];
 
-    print_warnings(json);
+    verbs_print_warnings(json);
     show_text(stdout, verbs_skill(json, skill));
     show_text(stdout, "  ");
     (void)snprintf(skill, sizeof(skill), "%.12s\n", digest ? digest : "");

@@ -39,8 +39,7 @@ int skill_list(const struct cli *cli, const struct options *options)
     return verbs_print(cli, options, result, &error, json, print_list);
 }
 
-/* NAME[@VERSION]: the name, which the caller frees, and the version behind it, or NULL. */
-static char *split_name(const char *text, const char **ret_version)
+char *skill_split_name(const char *text, const char **ret_version)
 {
     char *name = strdup(text), *at = name ? strchr(name, '@') : NULL;
 
@@ -76,7 +75,7 @@ int skill_show(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     const char *version;
-    _cleanup_free_ char *name = split_name(options->args[0], &version);
+    _cleanup_free_ char *name = skill_split_name(options->args[0], &version);
     char *json = NULL;
     int result;
 
@@ -92,7 +91,7 @@ int skill_rm(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
     const char *version;
-    _cleanup_free_ char *name = split_name(options->args[0], &version);
+    _cleanup_free_ char *name = skill_split_name(options->args[0], &version);
 
     if (!name)
         return verbs_no_memory();

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <cjson/cJSON.h>
 #include <dirent.h>
@@ -66,9 +67,7 @@ static void suite_finish(struct suite *s)
 
 static int is_test(const struct dirent *entry)
 {
-    const size_t len = strlen(entry->d_name);
-
-    return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
+    return entry->d_name[0] != '.' && text_ends_with(entry->d_name, ".json");
 }
 
 /* The test's name: its file's without the end. */
@@ -125,7 +124,7 @@ static int check(const cJSON *json, struct err *err)
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "a test is an object");
     cJSON_ArrayForEach(item, json) {
-        if (!cli_has_word(known, " ", item->string))
+        if (!text_has_word(known, " ", item->string))
             return err_set(err, EINVAL, "there is no \"%.64s\" in a test, but %s", item->string,
                            known);
     }
@@ -214,19 +213,13 @@ static int make_request(const struct suite *s, const struct test *test, cJSON *r
     if (r < 0)
         return r;
     cJSON_ArrayForEach(item, test->json) {
-        if (cli_has_word("input files expect", " ", item->string))
+        if (text_has_word("input files expect", " ", item->string))
             continue;
         if (!cJSON_AddItemToObject(request, item->string, cJSON_Duplicate(item, true)))
             return err_no_memory(err);
     }
     r = add_files(s, verbs_member(test->json, "files"), files, err);
     return r < 0 ? r : run_files_upload(files, s->cli, request, err);
-}
-
-static int should_stop(void *ctx)
-{
-    (void)ctx;
-    return cli_interrupted() != 0;
 }
 
 static int on_status(void *ctx, const char *execution_id, const char *status)
@@ -242,7 +235,7 @@ static int on_status(void *ctx, const char *execution_id, const char *status)
 static int send_request(struct suite *s, const cJSON *request, cJSON **ret, struct err *err)
 {
     const struct skillvm_events events = {
-        .on_status = on_status, .should_stop = should_stop, .ctx = s};
+        .on_status = on_status, .should_stop = remote_should_stop, .ctx = s};
     _cleanup_(cJSON_free) char *text = cJSON_PrintUnformatted(request);
     _cleanup_(skillvm_free) char *answer = NULL;
     _cleanup_fd_ int archive = -1;

@@ -18,6 +18,11 @@ int skill_package(const struct cli *cli, const struct options *options);
 int skill_init(const struct cli *cli, const struct options *options);
 int skill_test(const struct cli *cli, const struct options *options);
 
+/*
+ * Of NAME[@VERSION] the name, the caller's to free, and the version behind it, or NULL. NULL
+ * without memory.
+ */
+char *skill_split_name(const char *text, const char **ret_version);
 /* Prints what was made, as lines or as a JSON array. Returns the exit status. */
 int skill_print_paths(const struct options *options, char *const *paths, int n);
 

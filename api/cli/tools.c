@@ -81,12 +81,6 @@ static int tools_list(const struct cli *cli, const struct options *options)
                        print_list);
 }
 
-static int should_stop(void *ctx)
-{
-    (void)ctx;
-    return cli_interrupted() != 0;
-}
-
 static int on_status(void *ctx, const char *execution_id, const char *status)
 {
     struct call *call = ctx;
@@ -150,7 +144,7 @@ static int tools_call(const struct cli *cli, const struct options *options)
     struct call call = {.json = options->json};
     const struct skillvm_events events = {.on_status = on_status,
                                           .on_stderr = on_stderr,
-                                          .should_stop = should_stop,
+                                          .should_stop = remote_should_stop,
                                           .ctx = &call};
     struct skillvm_error error;
     struct err err = {0};

@@ -147,6 +147,16 @@ int verbs_print(const struct cli *cli, const struct options *options, int result
     return status;
 }
 
+void verbs_print_warnings(const struct cJSON *json)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, verbs_member(json, "warnings")) {
+        if (cJSON_IsString(item))
+            cli_say("warning: %s", item->valuestring);
+    }
+}
+
 const struct cJSON *verbs_member(const struct cJSON *json, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(json, key);

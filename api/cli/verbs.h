@@ -70,6 +70,8 @@ int verbs_print(const struct cli *cli, const struct options *options, int result
 int verbs_print_json(const char *json);
 /* Prints a tree as JSON and deletes it. NULL: there was no memory. Returns the exit status. */
 int verbs_print_tree(struct cJSON *json);
+/* Says what the daemon warns of, a line each. */
+void verbs_print_warnings(const struct cJSON *json);
 /* The member of a JSON object, or NULL; as a string, or NULL. */
 const struct cJSON *verbs_member(const struct cJSON *json, const char *key);
 const char *verbs_text(const struct cJSON *json, const char *key);

@@ -128,6 +128,7 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
                 .images = &d->images,
                 .metrics = d->metrics,
                 .store = d->store,
+                .retention = d->retention,
                 .egress = {.fixed_names = config->network.allow_private,
                            .servers = config->network.dns,
                            .connections_max = config->network.connections,

@@ -91,10 +91,11 @@ const char *host_state_name(enum host_state state);
 /*
  * Entry points of hidden subcommands of skillvm; argv[0] is the subcommand's name. They log to
  * standard error and return the exit status.
+ *
  *   skillvm host-soft --data DIR --socket PATH --share DIR [--images DIR]
- *                     [--listen ADDRESS] [--config FILE] [--memory-mib N] [--silence-ms N]
- * [--counting] skillvm relay --port N --socket PATH --token-file FILE      (inside the software
- * host)
+ *                     [--listen ADDRESS] [--config FILE] [--memory-mib N]
+ *                     [--silence-ms N] [--counting]
+ *   skillvm relay --port N --socket PATH --token-file FILE    (in the software host)
  */
 int host_soft_main(int argc, char **argv);
 int host_relay_main(int argc, char **argv);

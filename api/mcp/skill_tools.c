@@ -17,8 +17,7 @@
 static const char definitions[][640] = {
     "{\"name\":\"list_skills\",\"description\":\"Lists the skills that are installed, each "
     "with its name, version and description. Most are tools of their own; get_skill_info has "
-    "the "
-    "instructions of each.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{},"
+    "the instructions of each.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{},"
     "\"additionalProperties\":false},\"annotations\":{\"readOnlyHint\":true}}",
     "{\"name\":\"get_skill_info\",\"description\":\"Shows the instructions of a skill, its "
     "SKILL.md, and the list of its files. Read them before its tools are called.\","

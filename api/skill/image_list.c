@@ -20,10 +20,14 @@ static size_t name_length(const char *file, const char *end)
     return n < IMAGE_NAME_SIZE && strcmp(file + n, end) == 0 ? n : 0;
 }
 
-static int is_image(const struct dirent *entry)
+int image_list_is_image(const struct dirent *entry)
 {
-    return name_length(entry->d_name, IMAGE) > 0 &&
-           strcmp(entry->d_name, IMAGE_USUAL IMAGE) != 0;
+    return name_length(entry->d_name, IMAGE) > 0;
+}
+
+static int is_other(const struct dirent *entry)
+{
+    return image_list_is_image(entry) && strcmp(entry->d_name, IMAGE_USUAL IMAGE) != 0;
 }
 
 static int is_manifest(const struct dirent *entry)
@@ -94,7 +98,7 @@ int image_list_read(const char *folder, struct image_list *ret, struct err *err)
     r = add_here(ret, folder, IMAGE_USUAL IMAGE, err);
     if (r < 0)
         return r;
-    r = add_each(ret, folder, is_image, add_here, err);
+    r = add_each(ret, folder, is_other, add_here, err);
     return r < 0 ? r : add_each(ret, folder, is_manifest, add_other, err);
 }
 

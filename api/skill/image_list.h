@@ -52,6 +52,9 @@ int image_list_insert(struct image_list *images, const char *folder, const char 
 void image_list_finish(struct image_list *images);
 #define _cleanup_image_list_ __attribute__((cleanup(image_list_finish)))
 
+struct dirent;
+/* For scandir(): whether a file is called as an image's is. */
+int image_list_is_image(const struct dirent *entry);
 /* The place of an image that is here; -ENOENT. */
 int image_list_find(const struct image_list *images, const char *name);
 

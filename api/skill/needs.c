@@ -7,6 +7,7 @@
 #include "api/skill/needs_internal.h"
 #include "api/skill/shell_scan.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,13 +84,6 @@ int needs_add(struct needs_reader *r, const struct needs_item *item)
     return result;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), n = strlen(end);
-
-    return len >= n && strcmp(text + len - n, end) == 0;
-}
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -116,8 +110,9 @@ static bool is_code(const struct archive_entry_info *entry)
 {
     const char *name = base_name(entry->path);
 
-    return ends_with(name, ".py") || ends_with(name, ".sh") || ends_with(name, ".bash") ||
-           strcmp(name, "requirements.txt") == 0 || (!strchr(name, '.') && entry->executable);
+    return text_ends_with(name, ".py") || text_ends_with(name, ".sh") ||
+           text_ends_with(name, ".bash") || strcmp(name, "requirements.txt") == 0 ||
+           (!strchr(name, '.') && entry->executable);
 }
 
 static bool is_text(const struct archive_entry_info *entry)
@@ -129,7 +124,7 @@ static bool is_text(const struct archive_entry_info *entry)
     const char *name = base_name(entry->path);
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-        if (ends_with(name, ends[i]))
+        if (text_ends_with(name, ends[i]))
             return true;
     return !strchr(name, '.');
 }
@@ -223,7 +218,7 @@ static const char *find_elsewhere(const struct needs_reader *r, const char *modu
     for (size_t i = 0; i < r->archive->n_entries; i++) {
         const char *path = r->archive->entries[i].path;
 
-        if (ends_with(path, file) || ends_with(path, package))
+        if (text_ends_with(path, file) || text_ends_with(path, package))
             return path;
     }
     return NULL;
@@ -391,7 +386,7 @@ static bool is_script(const struct needs_reader *r, const struct needs_file *fil
         return false;
     return skill_entry_is_script(file->entry, &lang) || file->entry->executable ||
            (file->len > 2 && memcmp(text, "#!", 2) == 0) ||
-           (r->skill->entry_point && ends_with(path, r->skill->entry_point)) ||
+           (r->skill->entry_point && text_ends_with(path, r->skill->entry_point)) ||
            (has_word(text, file->len, "__main__") && !is_in_package(r, path));
 }
 
@@ -430,7 +425,7 @@ static int add_language(struct needs_reader *r, const struct needs_file *file)
     const char *name = strncmp(path, "scripts/", 8) == 0 ? path + 8 : path;
 
     for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++) {
-        if (ends_with(name, languages[i].end) && !strchr(name, '/'))
+        if (text_ends_with(name, languages[i].end) && !strchr(name, '/'))
             return add_script(r, path, languages[i].language, languages[i].program);
     }
     return 0;
@@ -449,8 +444,8 @@ static int read_file(struct needs_reader *r, const struct needs_file *file, bool
 {
     const char *path = file->entry->path, *text = text_of(r, file);
     char program[NEEDS_TEXT_MAX];
-    bool python = ends_with(path, ".py"),
-         shell = ends_with(path, ".sh") || ends_with(path, ".bash");
+    bool python = text_ends_with(path, ".py"),
+         shell = text_ends_with(path, ".sh") || text_ends_with(path, ".bash");
     int result = needs_read_text(r, path, text, file->len);
 
     *ret_python = false;

@@ -40,17 +40,19 @@ static const char *module_remedy(const char *module)
         {" numpy scipy sklearn ", "it has compiled code; statistics, math and array are there"},
         {" lxml ", "it has compiled code; xml.etree.ElementTree, defusedxml and bs4 are there"},
         {" PIL cv2 matplotlib fitz torch tensorflow cryptography psutil Crypto ",
-         "it has compiled code, and nothing in the image stands in for it"},
+         "it has compiled code, and nothing in the image stands in for it: put a wheel of it "
+         "into wheels/"},
         {" toml tomli ", "tomllib, of the standard library, reads TOML"},
-        {" httpx aiohttp urllib2 ",
-         "requests and urllib.request are there, and reach nothing but loopback"},
+        {" httpx aiohttp urllib2 ", "requests and urllib.request are there, and reach the "
+                                    "hosts that network: in SKILL.md lists"},
         {" pytz ", "zoneinfo, of the standard library, has time zones"},
         {" simplejson ujson orjson ", "json, of the standard library, is there"},
         {" ruamel ", "yaml is there"},
         {" tkinter ", "a skill has no screen"},
-        {" pip setuptools ",
-         "nothing can be installed in a run; put modules into the skill's folder"},
-        {NULL, "if it is pure Python, put its folder beside the script"},
+        {" pip setuptools ", "nothing can be installed in a run; put modules into the skill's "
+                             "folder, or wheels into its wheels/"},
+        {NULL, "if it is pure Python, put its folder beside the script, else a wheel of it "
+               "into wheels/"},
     };
 
     return find_remedy(remedies, sizeof(remedies) / sizeof(remedies[0]), module);
@@ -60,11 +62,12 @@ static const char *program_remedy(const char *program)
 {
     static const struct remedy remedies[] = {
         {" pip pip3 uv uvx pipx poetry conda npm yarn pnpm apt apt-get brew ",
-         "nothing can be installed in a run; put modules into the skill's folder"},
+         "nothing can be installed in a run; put modules into the skill's folder, or wheels "
+         "into its wheels/"},
         {" node npx deno bun ", "write that part in Python or bash"},
         {" sudo su ", "a skill has no privileges; leave it out"},
         {" docker podman ", "a skill runs in a machine of its own and starts no containers"},
-        {" wget ", "curl is there, and reaches nothing but loopback"},
+        {" wget ", "curl is there, and reaches the hosts that network: in SKILL.md lists"},
         {" rg ag ack ", "grep is there"},
         {" fd tree ", "find is there"},
         {" gawk ", "awk is mawk"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The readers of needs.h for what is no code: requirements, fields, hosts, secrets. */
 #include "api/skill/needs_internal.h"
+#include "base/package_name.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -119,23 +120,15 @@ static int add_requirement(struct needs_reader *r, const char *file, unsigned li
     char name[NEEDS_TEXT_MAX + 1], detail[NEEDS_TEXT_MAX + 1];
     struct needs_item item = {
         .kind = NEEDS_PACKAGE, .name = name, .file = (char *)(uintptr_t)file, .line = line};
-    size_t n = 0, len = 0, rest = 0;
+    size_t n = 0, rest = 0;
 
     if (++r->uses > NEEDS_USES_MAX)
         return -E2BIG;
     part = trim(part);
     while (n < part.len && is_name_byte(part.text[n]))
         n++;
-    if (n == 0 || n > NEEDS_TEXT_MAX || !isalnum((unsigned char)part.text[0]))
+    if (package_name_clean(part.text, n, name, sizeof(name)) < 0)
         return 0;
-    for (size_t i = 0; i < n; i++) {
-        char c = (char)tolower((unsigned char)part.text[i]);
-
-        c = c == '_' || c == '.' ? '-' : c;
-        if (c != '-' || len == 0 || name[len - 1] != '-')
-            name[len++] = c;
-    }
-    name[len] = '\0';
     while (n + rest < part.len && rest < NEEDS_TEXT_MAX / 2 &&
            !strchr(";#", part.text[n + rest]))
         rest++;

@@ -4,6 +4,7 @@
 #include "api/skill/names.h"
 #include "api/skill/tar.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <dirent.h>
@@ -28,11 +29,9 @@ struct pack {
 
 static bool is_left_out(const char *name)
 {
-    size_t len = strlen(name);
-
     return strcmp(name, ".git") == 0 || strcmp(name, "__pycache__") == 0 ||
-           strcmp(name, ".DS_Store") == 0 || (len > 4 && strcmp(name + len - 4, ".swp") == 0) ||
-           name[len - 1] == '~';
+           strcmp(name, ".DS_Store") == 0 || text_ends_with(name, ".swp") ||
+           text_ends_with(name, "~");
 }
 
 static int write_out(const struct pack *p, const void *data, size_t len)

@@ -25,6 +25,13 @@ int skill_strings_add(struct skill_strings *list, const char *format, ...)
     return 0;
 }
 
+int skill_strings_append(struct skill_strings *list, const struct skill_strings *more)
+{
+    for (size_t i = 0; i < more->len; i++)
+        (void)skill_strings_add(list, "%s", more->items[i]);
+    return list->error;
+}
+
 int skill_strings_insert(struct skill_strings *list, const char *text, size_t max)
 {
     size_t low = 0, high = list->len;

@@ -21,8 +21,7 @@
 #define SCHEMA_FILES                                                                           \
     "\"files\":{\"type\":\"array\",\"description\":\"Files that the script finds in "          \
     "/sandbox/in, each by its name; the content is text, base64, or the uri of a file that "   \
-    "an "                                                                                      \
-    "earlier call left\",\"items\":{\"type\":\"object\",\"properties\":{"                      \
+    "an earlier call left\",\"items\":{\"type\":\"object\",\"properties\":{"                   \
     "\"name\":{\"type\":\"string\"},\"text\":{\"type\":\"string\"},"                           \
     "\"base64\":{\"type\":\"string\"},\"uri\":{\"type\":\"string\"}}}}"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/wheels/tags.h"
 
+#include "base/package_name.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,23 +18,7 @@
 
 int tags_normalize(const char *text, size_t len, char ret[TAGS_NAME_MAX + 1])
 {
-    size_t n = 0;
-
-    if (len == 0 || len > TAGS_NAME_MAX || !isalnum((unsigned char)text[0]) ||
-        !isalnum((unsigned char)text[len - 1]))
-        return -EINVAL;
-    for (size_t i = 0; i < len; i++) {
-        char c = (char)tolower((unsigned char)text[i]);
-
-        if (!isalnum((unsigned char)c) && !strchr("-_.", c))
-            return -EINVAL;
-        if (isalnum((unsigned char)c))
-            ret[n++] = c;
-        else if (ret[n - 1] != '-')
-            ret[n++] = '-';
-    }
-    ret[n] = '\0';
-    return 0;
+    return package_name_clean(text, len, ret, TAGS_NAME_MAX + 1);
 }
 
 static int refuse(const char *file, const char *what, struct err *err)

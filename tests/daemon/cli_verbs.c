@@ -234,6 +234,10 @@ static void what_was_meant_is_said(void **state)
     expect(s, "frobnicate", 2, "there is no command \"frobnicate\"\n");
     expect(s, "run dmeo", 125, "no skill named dmeo (not_found); did you mean \"demo\"?\n");
     expect(s, "skill show demmo", 125, "demmo (not_found); did you mean \"demo\"?\n");
+    expect(s, "skill inspect demmo", 125, "demmo (not_found); did you mean \"demo\"?\n");
+    expect(s, "skill inspect demo@9", 125, "demo has no version 9 (not_found)\n");
+    expect(s, "skill inspect demo@1.0 -o json", 0, "\"name\":\"demo\",\"version\":\"1.0\"");
+    expect(s, "skill inspect $(printf %03000d 1)", 125, "too long to be the name of a skill\n");
     expect(s, "skill rm domo@1.0", 125, "domo (not_found); did you mean \"demo\"?\n");
     expect(s, "skill rm demo@9", 125, "demo has no version 9 (not_found)\n");
     expect(s, "--data empty --socket empty/sock run dmeo --host soft", 125,

@@ -25,12 +25,12 @@
 
 #define ANSWER_MAX (64u << 20)
 
-static void write_file(const char *dir, const char *name, const char *text)
+void harness_write(const struct harness *h, const char *name, const char *text)
 {
     char path[256];
     _cleanup_fd_ int fd = -1;
 
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    snprintf(path, sizeof(path), "%s/%s", h->dir, name);
     fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
@@ -43,9 +43,9 @@ void harness_init(struct harness *h, const char *kernel, const char *image)
     assert_non_null(mkdtemp(h->dir));
     snprintf(h->socket, sizeof(h->socket), "%s/sock", h->dir);
     snprintf(h->data, sizeof(h->data), "%s/data", h->dir);
-    write_file(h->dir, "vmlinux", kernel);
-    write_file(h->dir, "python.erofs", image);
-    write_file(h->dir, "data.erofs", image);
+    harness_write(h, "vmlinux", kernel);
+    harness_write(h, "python.erofs", image);
+    harness_write(h, "data.erofs", image);
 }
 
 int harness_connect(const struct harness *h)

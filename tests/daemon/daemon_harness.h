@@ -28,6 +28,8 @@ struct answer {
 
 /* Creates the folder; kernel and image are the texts the fake VMM acts on. */
 void harness_init(struct harness *h, const char *kernel, const char *image);
+/* Writes a text to a file in its folder. */
+void harness_write(const struct harness *h, const char *name, const char *text);
 /* Starts the daemon with further arguments (NULL ends them) and waits until it answers. */
 void harness_start(struct harness *h, const char *const *extra);
 /* Waits until somebody accepts at its socket. */

@@ -19,18 +19,6 @@
 #define SHELL    "program bash\nprogram sh\n"
 #define PYTHON   "language python 3.11\nstandard json\n" SHELL
 
-static void put(const struct harness *h, const char *name, const char *text)
-{
-    char path[128];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "%s/%s", h->dir, name);
-    file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* The image python is the smallest; node is as large, and runs no Python. */
 static int start(void **state)
 {
@@ -38,12 +26,12 @@ static int start(void **state)
 
     *state = h;
     harness_init(h, "boot", "restore");
-    put(h, "data.erofs", "restore, and larger");
-    put(h, "node.erofs", "restore");
-    put(h, "python.manifest", PYTHON);
-    put(h, "data.manifest", PYTHON "module numpy\nmodule pandas\n");
-    put(h, "node.manifest", "program node\n" SHELL);
-    put(h, "away.manifest", PYTHON "module torch\n");
+    harness_write(h, "data.erofs", "restore, and larger");
+    harness_write(h, "node.erofs", "restore");
+    harness_write(h, "python.manifest", PYTHON);
+    harness_write(h, "data.manifest", PYTHON "module numpy\nmodule pandas\n");
+    harness_write(h, "node.manifest", "program node\n" SHELL);
+    harness_write(h, "away.manifest", PYTHON "module torch\n");
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;
@@ -173,9 +161,11 @@ static void warnings_are_of_the_chosen_one(void **state)
     push_python(*state, "lacking", "import numpy\nimport leftpad\n",
                 "\"image\":\"data\",\"image_reason\":\"none of 3 has all: this one lacks "
                 "leftpad\",\"warnings\":[\"main.py line 2: the image data has no module "
-                "\\\"leftpad\\\": if it is pure Python, put its folder beside the script\"]");
+                "\\\"leftpad\\\": if it is pure Python, put its folder beside the script, else "
+                "a wheel of it into wheels/\"]");
     push_python(*state, "deep", "import torch\n",
-                "and nothing in the image stands in for it; the image away has it, which is "
+                "and nothing in the image stands in for it: put a wheel of it into wheels/; "
+                "the image away has it, which is "
                 "not installed here");
 }
 

@@ -14,18 +14,6 @@
 #define NONE                                                                                   \
     "module \\\"pandas\\\": it has compiled code; csv, sqlite3 and statistics are there"
 
-static void put_manifest(const struct harness *h, const char *text)
-{
-    char path[128];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "%s/python.manifest", h->dir);
-    file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* One whose image has a list of what is in it. */
 static int start(void **state)
 {
@@ -33,8 +21,9 @@ static int start(void **state)
 
     *state = h;
     harness_init(h, "boot", "restore");
-    put_manifest(
-        h, "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
+    harness_write(
+        h, "python.manifest",
+        "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;

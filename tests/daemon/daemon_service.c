@@ -33,14 +33,6 @@ struct service {
     int manager; /* its end of the notify socket; -1: none */
 };
 
-static void write_config(const struct service *s, const char *text)
-{
-    _cleanup_fd_ int fd = open(s->config, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
-}
-
 static void open_manager(struct service *s)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -79,7 +71,7 @@ static void begin(struct service *s, const char *config, const char *const *extr
 
     harness_init(&s->h, "boot", "restore");
     snprintf(s->config, sizeof(s->config), "%.60s/skillvmd.yaml", s->h.dir);
-    write_config(s, config);
+    harness_write(&s->h, "skillvmd.yaml", config);
     s->manager = -1;
     open_manager(s);
     while (extra && *extra)
@@ -176,7 +168,7 @@ static void a_watermark_refuses_what_is_new(void **state)
         assert_int_equal(slow.status, 202);
         snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(slow.body, "exec_"));
         answer_finish(&slow);
-        write_config(&s, cases[i].config);
+        harness_write(&s.h, "skillvmd.yaml", cases[i].config);
         assert_int_equal(kill(s.h.pid, SIGHUP), 0);
         wait_answer(&s, 503, cases[i].check);
         expect(harness_get(&s.h, "/ready"), 503, "{\"status\":\"not_ready\"");
@@ -194,7 +186,8 @@ static void a_watermark_refuses_what_is_new(void **state)
             usleep(20000);
         }
         expect(a, 200, "\"status\":\"timeout\"");
-        write_config(&s, "watermarks: {disk_free: 1KiB, memory_free: 1KiB}\n");
+        harness_write(&s.h, "skillvmd.yaml",
+                      "watermarks: {disk_free: 1KiB, memory_free: 1KiB}\n");
         assert_int_equal(kill(s.h.pid, SIGHUP), 0);
         wait_answer(&s, 200, "ready");
         expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
@@ -232,7 +225,7 @@ static void the_snapshot_is_made_anew(void **state)
     expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     wait_metrics(&s, "\nskillvm_snapshots_made_total{result=\"ok\"} 2\n", true);
     wait_metrics(&s, "\nskillvm_snapshot_uses 0\n", true);
-    write_config(&s, "snapshots: {max_uses: 0, renew: 1ms}\n");
+    harness_write(&s.h, "skillvmd.yaml", "snapshots: {max_uses: 0, renew: 1ms}\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     wait_metrics(&s, "\nskillvm_snapshots_made_total{result=\"ok\"} 2\n", false);
     end(&s);
@@ -245,7 +238,8 @@ static void a_bad_file_is_refused_whole(void **state)
     (void)state;
     begin(&s, "watermarks: {disk_free: 0, memory_free: 0}\n", NULL);
     /* The first key of it is good and must not count. */
-    write_config(&s, "watermarks:\n  disk_free: 100%\nlimits:\n  max_queued: -1\n");
+    harness_write(&s.h, "skillvmd.yaml",
+                  "watermarks:\n  disk_free: 100%\nlimits:\n  max_queued: -1\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     hear(&s, "RELOADING=1");
     hear(&s, "READY=1");
@@ -255,7 +249,7 @@ static void a_bad_file_is_refused_whole(void **state)
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     hear(&s, "not reloaded: cannot open");
     expect(harness_get(&s.h, "/ready"), 200, "ready");
-    write_config(&s, "");
+    harness_write(&s.h, "skillvmd.yaml", "");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     hear(&s, "RELOADING=1");
     hear(&s, "STATUS=0 running, 0 waiting");
@@ -270,7 +264,8 @@ static void what_cannot_change_stays(void **state)
 
     (void)state;
     begin(&s, "limits: {max_running: 1, max_queued: 8}\n", NULL);
-    write_config(&s, "limits: {max_running: 4, max_queued: 1}\nsocket: {path: /nowhere}\n");
+    harness_write(&s.h, "skillvmd.yaml",
+                  "limits: {max_running: 4, max_queued: 1}\nsocket: {path: /nowhere}\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     hear(&s, "RELOADING=1");
     hear(&s, "READY=1");
@@ -382,7 +377,7 @@ static void archives_have_their_limits(void **state)
            "larger than 1 MiB");
     free(tar);
     free(script);
-    write_config(&s, "limits: {archive_entries: 1}\n");
+    harness_write(&s.h, "skillvmd.yaml", "limits: {archive_entries: 1}\n");
     assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
     harness_start(&s.h, (const char *const[]){"--config", s.config, NULL});
     harness_wait_ready(&s.h);
@@ -522,14 +517,14 @@ static void settings_are_checked_and_printed(void **state)
     (void)state;
     harness_init(&s.h, "boot", "restore");
     snprintf(s.config, sizeof(s.config), "%.60s/skillvmd.yaml", s.h.dir);
-    write_config(&s, "limits:\n  max_running: 3\n");
+    harness_write(&s.h, "skillvmd.yaml", "limits:\n  max_running: 3\n");
     snprintf(line, sizeof(line), "--config %s --check-config --max-queued 7", s.config);
     assert_int_equal(run_daemon(line, text, sizeof(text)), 0);
     assert_non_null(strstr(text, "the settings are good"));
     snprintf(line, sizeof(line), "--config %s --print-config --max-queued 7", s.config);
     assert_int_equal(run_daemon(line, text, sizeof(text)), 0);
     assert_non_null(strstr(text, "  max_running: 3\n  max_queued: 7\n"));
-    write_config(&s, "limits:\n  max_runing: 3\n");
+    harness_write(&s.h, "skillvmd.yaml", "limits:\n  max_runing: 3\n");
     assert_int_equal(run_daemon(line, text, sizeof(text)), 2);
     assert_non_null(strstr(text, "skillvmd.yaml:2: unknown key limits.max_runing"));
     assert_int_equal(run_daemon("--data /nonexistent", text, sizeof(text)), 2);

@@ -213,7 +213,7 @@ static void one_at_a_time(void **state)
     expect(a, 409, "\"error\":\"session_busy\"");
     expect(run(*state, "busy", "session", "b=two"), 409, "has session busy");
     expect(request(*state, "", "DELETE", "/v1/sessions/busy", NULL), 409,
-           "\"error\":\"session_busy\"");
+           "let it end or cancel it, then remove the session");
     expect(run(*state, "free", "session", "b=two"), 200, "\"committed\":true");
     expect(harness_get(*state, "/v1/sessions/busy/files/a"), 200, "one");
     harness_wait_executions(*state, "running", 1);
@@ -365,7 +365,7 @@ static void their_number_is_bounded(void **state)
     add_rows(*state, 999);
     expect(run(*state, "more", "session", "a=one"), 200, "\"committed\":false");
     expect(run(*state, "more", "session", "a=one"), 200,
-           "sessions: 1000 are kept already, which is the limit");
+           "sessions: 1000 are kept already, which is the limit: remove one");
     expect(run(*state, "n7", "session", "b=two"), 200, "\"committed\":true");
     expect(harness_get(*state, "/v1/sessions"), 200, "\"id\":\"n999\"");
     forget(*state, "n8");
@@ -376,14 +376,10 @@ static void start(struct harness *h, const char *settings)
 {
     static char path[160];
     const char *const extra[] = {"--config", path, NULL};
-    FILE *f;
 
     harness_init(h, "boot", "restore");
     snprintf(path, sizeof(path), "%s/skillvmd.yaml", h->dir);
-    f = fopen(path, "we");
-    assert_non_null(f);
-    fputs(settings, f);
-    fclose(f);
+    harness_write(h, "skillvmd.yaml", settings);
     harness_start(h, extra);
     harness_wait_ready(h);
     assert_int_equal(harness_push(h, "demo", "1.0", "print(1)"), 201);

@@ -119,8 +119,8 @@ static void a_list_permits_what_it_names(void **state)
     assert_false(host_list_permits(list, "xb.example", 8443));
     assert_false(host_list_permits(list, "x.b.example", 443));
     assert_true(host_list_permits(list, "x.d", 1));
-    assert_true(host_list_names(list, "c.example"));
-    assert_false(host_list_names(list, "e.example"));
+    assert_true(host_list_permits(list, "c.example", 22));
+    assert_false(host_list_permits(list, "e.example", 80));
     assert_false(host_list_permits("", "a.example", 80));
     assert_true(host_list_permits("*:*", "whatever", 65535));
     assert_false(host_list_permits("*", "whatever", 22));

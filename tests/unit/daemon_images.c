@@ -68,9 +68,9 @@ static void the_usual_one_is_first(void **state)
     add(f, "a-name-that-is-longer-than-one-may-be.erofs", "");
     assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
     assert_int_equal(f->images.n, 3);
-    assert_string_equal(f->images.list[0].name, "python");
-    assert_string_equal(f->images.list[1].name, "a-3");
-    assert_string_equal(f->images.list[2].name, "data");
+    assert_string_equal(f->images.known.list[0].name, "python");
+    assert_string_equal(f->images.known.list[1].name, "a-3");
+    assert_string_equal(f->images.known.list[2].name, "data");
     assert_int_equal(f->images.list[0].modules.len, 0);
     assert_int_equal(f->images.list[2].modules.len, 2);
     assert_string_equal(f->images.list[2].modules.items[0], "numpy");
@@ -94,7 +94,7 @@ static void the_usual_one_need_not_be_there(void **state)
     assert_int_equal(rmdir(f->dir), 0);
     assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
     assert_int_equal(f->images.n, 1);
-    assert_string_equal(f->images.list[0].name, "python");
+    assert_string_equal(f->images.known.list[0].name, "python");
 }
 
 /* Those of a second folder come after the installation's, and take nobody's name or place. */
@@ -117,7 +117,7 @@ static void some_are_added(void **state)
     assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
     images_read_added(folder, &f->images);
     assert_int_equal(f->images.n, 3);
-    assert_string_equal(f->images.list[2].name, "tools");
+    assert_string_equal(f->images.known.list[2].name, "tools");
     assert_true(f->images.list[2].is_added);
     assert_false(f->images.list[0].is_added);
     assert_false(f->images.list[1].is_added);

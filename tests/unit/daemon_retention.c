@@ -271,7 +271,9 @@ static void unused_sessions_go(void **state)
     assert_int_equal(stored(&f), 11 * 5);
     assert_true(has_object(&f, digest));
     /* What is removed while it is used stays: it was looked at before that. */
-    assert_int_equal(registry_session_delete(f.registry, TENANT_DEFAULT, "s3", 4999, NULL),
+    assert_int_equal(registry_aged_forget(
+                         f.registry, REGISTRY_AGED_SESSIONS,
+                         &(struct registry_aged_row){TENANT_DEFAULT, "s3", digest}, 4999, NULL),
                      -ENOENT);
     settings.sessions_age_ms = 0;
     retention_set(f.retention, &settings);
@@ -438,6 +440,41 @@ static void the_thread_works(void **state)
     close_all(&f);
 }
 
+/* Not each use of a session is written, and none so late that it goes meanwhile. */
+static void a_use_is_written_when_it_counts(void **state)
+{
+    struct config_retention settings = {.sessions_age_ms = 16 * DAY_MS};
+    struct fixture f = open_all(*state, &settings);
+    const uint64_t now_ns = clock_realtime_ns();
+    struct registry_session row;
+    char digest[SHA256_HEX_SIZE];
+
+    make_object(&f, "tree", digest);
+    add_session(&f, "recent", digest, now_ns - DAY_NS / 2);
+    add_session(&f, "older", digest, now_ns - 2 * DAY_NS);
+    for (int written = 0; written < 2; written++) {
+        const char *id = written ? "older" : "recent";
+        uint64_t before_ns;
+
+        assert_int_equal(registry_session_get(f.registry, TENANT_DEFAULT, id, &row, NULL), 0);
+        before_ns = row.used_ns;
+        assert_int_equal(retention_use_session(f.retention, &row, NULL), 0);
+        assert_int_equal(row.used_ns > before_ns, written);
+        registry_session_finish(&row);
+        assert_int_equal(registry_session_get(f.registry, TENANT_DEFAULT, id, &row, NULL), 0);
+        assert_int_equal(row.used_ns > before_ns, written);
+        registry_session_finish(&row);
+    }
+    settings.sessions_age_ms = 0;
+    retention_set(f.retention, &settings);
+    assert_int_equal(registry_session_get(f.registry, TENANT_DEFAULT, "recent", &row, NULL), 0);
+    row.used_ns = 0;
+    assert_int_equal(retention_use_session(f.retention, &row, NULL), 0);
+    assert_int_equal(row.used_ns, 0);
+    registry_session_finish(&row);
+    close_all(&f);
+}
+
 int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
@@ -446,6 +483,7 @@ int main(void)
         IN_DIR(the_oldest_go_first),
         IN_DIR(files_expire),
         IN_DIR(unused_sessions_go),
+        IN_DIR(a_use_is_written_when_it_counts),
         IN_DIR(orphans_are_swept),
         IN_DIR(storage_has_a_limit),
         IN_DIR(tenants_keep_to_their_storage),

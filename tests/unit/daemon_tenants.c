@@ -218,7 +218,7 @@ static void stored_bytes_are_counted(void **state)
 {
     struct registry *registry = open_with_tenants(*state);
     struct registry_spent spent[2];
-    struct registry_file file;
+    struct registry_aged_row due;
     uint64_t total = 0;
     bool used = false;
     size_t n = 0;
@@ -251,12 +251,18 @@ static void stored_bytes_are_counted(void **state)
     registry_spent_finish(&spent[0]);
     assert_int_equal(registry_execution_spent(registry, TWO, 21, 2, spent, &n, NULL), 0);
     assert_int_equal(n, 0);
-    assert_int_equal(registry_file_expired(registry, 49, 1, &file, &n, NULL), 0);
+    assert_int_equal(registry_aged_due(registry, REGISTRY_AGED_FILES, 49, 1, &due, &n, NULL),
+                     0);
     assert_int_equal(n, 0);
-    assert_int_equal(registry_file_expired(registry, 50, 1, &file, &n, NULL), 0);
+    assert_int_equal(registry_aged_due(registry, REGISTRY_AGED_FILES, 50, 1, &due, &n, NULL),
+                     0);
     assert_int_equal(n, 1);
-    registry_file_finish(&file);
-    assert_int_equal(registry_file_delete(registry, ONE, FILE_1, NULL), 0);
+    assert_string_equal(due.tenant, ONE);
+    assert_string_equal(due.id, FILE_1);
+    assert_int_equal(registry_aged_forget(registry, REGISTRY_AGED_FILES, &due, 49, NULL),
+                     -ENOENT);
+    assert_int_equal(registry_aged_forget(registry, REGISTRY_AGED_FILES, &due, 50, NULL), 0);
+    registry_aged_row_finish(&due);
     assert_int_equal(delete_skill(registry, ONE, DIGEST_A), 0);
     assert_int_equal(stored(registry, ONE), 0);
     assert_int_equal(registry_digest_used(registry, DIGEST_C, &used, NULL), 0);

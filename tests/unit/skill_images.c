@@ -481,7 +481,7 @@ static const struct sample samples[] = {
      "none of 4 has all: this one lacks pptx",
      .want = {"the image data has no module \"pptx\": if it is pure Python, put its folder "
               "beside the "
-              "script; the image office has it"}},
+              "script, else a wheel of it into wheels/; the image office has it"}},
     {"what an image has that is not here", SH("gnuplot x\n"), "python", NULL,
      .want = {"no program \"gnuplot\": use Python, or bring a program that is a script; the "
               "image ruby "

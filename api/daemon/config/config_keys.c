@@ -79,8 +79,7 @@ const struct config_key config_keys[] = {
      NULL, "the same for executions that began from it since it came into use; 0 for no limit"},
     {"snapshots.kept", CONFIG_COUNT, AT(snapshots.kept), 0, 64, "16", true, NULL, NULL,
      "snapshots beside the common plain one, of import profiles, packages and tenants; past "
-     "that the "
-     "one that nobody asked for the longest gives way, and 0 makes none"},
+     "that the one that nobody asked for the longest gives way, and 0 makes none"},
     {"snapshots.kept_bytes", CONFIG_BYTES, AT(snapshots.kept_bytes), 0, 1ull << 50, "2GiB",
      true, NULL, NULL, "what those may take on disk together"},
     {"network.policy", CONFIG_HOSTS, AT(network.policy), 0, 0, "off", false, NULL, NULL,

@@ -155,7 +155,6 @@ static void lose_artifacts(struct execution_run *run, const struct err *err)
 static void finish_artifacts(struct execution_run *run)
 {
     struct err err = {0};
-    const struct skill_strings *warnings;
 
     if (!run->files.artifacts)
         return;
@@ -165,9 +164,8 @@ static void finish_artifacts(struct execution_run *run)
         lose_artifacts(run, &err);
         return;
     }
-    warnings = &artifacts_kept(run->files.artifacts)->warnings;
-    for (size_t i = 0; i < warnings->len; i++)
-        warn(run, warnings->items[i]);
+    (void)skill_strings_append(&run->e->warnings,
+                               &artifacts_kept(run->files.artifacts)->warnings);
     /* Now: an answer means that nothing of the execution can be seen. */
     if (artifacts_kept(run->files.artifacts)->files == 0)
         fd_close(&run->files.fd);
@@ -370,7 +368,7 @@ static void fill_result(struct execution_run *run)
     result->skill =
         (struct result_skill){e->skill_name, e->skill_version, e->skill_digest, e->packages};
     if (e->image.why[0]) {
-        result->image = run->env->images->list[e->image.place].name;
+        result->image = run->env->images->known.list[e->image.place].name;
         result->image_reason = e->image.why;
     }
     if (run->report.snapshot[0]) {

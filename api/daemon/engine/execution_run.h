@@ -10,6 +10,7 @@
 #include "api/daemon/egress/egress.h"
 #include "api/daemon/engine/execution.h"
 #include "api/daemon/engine/metrics.h"
+#include "api/daemon/engine/retention.h"
 #include "api/daemon/machine/pool.h"
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/store/store.h"
@@ -21,6 +22,7 @@ struct execution_env {
     const struct images *images;
     struct metrics *metrics;
     struct store *store;
+    struct retention *retention;
     struct egress_settings egress;
     enum tenant_reuse reuse; /* what a tenant without a narrower one may */
     bool scope_tenant;       /* no two tenants begin from one snapshot */

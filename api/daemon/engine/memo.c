@@ -12,25 +12,19 @@
 
 struct memo {
     size_t value_bytes;
-    pthread_mutex_t lock;        /* for all below */
-    char (*keys)[MEMO_KEY_SIZE]; /* "": nobody sits here */
-    unsigned char *values;
+    pthread_mutex_t lock; /* for all below */
+    char seats[];         /* SEATS of a key, "" where nobody sits, and its value */
 };
 
 struct memo *memo_create(size_t value_bytes)
 {
-    struct memo *memo = calloc(1, sizeof(*memo));
+    struct memo *memo = calloc(1, sizeof(*memo) + SEATS * (MEMO_KEY_SIZE + value_bytes));
 
     if (!memo)
         return NULL;
     memo->value_bytes = value_bytes;
     (void)pthread_mutex_init(&memo->lock, NULL);
-    memo->keys = calloc(SEATS, sizeof(*memo->keys));
-    memo->values = calloc(SEATS, value_bytes);
-    if (memo->keys && memo->values)
-        return memo;
-    memo_destroy(memo);
-    return NULL;
+    return memo;
 }
 
 void memo_destroy(struct memo *memo)
@@ -38,34 +32,32 @@ void memo_destroy(struct memo *memo)
     if (!memo)
         return;
     (void)pthread_mutex_destroy(&memo->lock);
-    free(memo->keys);
-    free(memo->values);
     free(memo);
 }
 
-static size_t seat_of(const char *key)
+static char *seat_of(struct memo *memo, const char *key)
 {
     const char first[] = {key[0], key[1], key[2], '\0'};
 
-    return strtoul(first, NULL, 16) % SEATS;
+    return memo->seats + strtoul(first, NULL, 16) % SEATS * (MEMO_KEY_SIZE + memo->value_bytes);
 }
 
 bool memo_recall(struct memo *memo, const char *key, void *ret_value)
 {
-    size_t seat = seat_of(key);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&memo->lock);
+    const char *seat = seat_of(memo, key);
 
-    if (strcmp(memo->keys[seat], key) != 0)
+    if (strcmp(seat, key) != 0)
         return false;
-    memcpy(ret_value, memo->values + seat * memo->value_bytes, memo->value_bytes);
+    memcpy(ret_value, seat + MEMO_KEY_SIZE, memo->value_bytes);
     return true;
 }
 
 void memo_keep(struct memo *memo, const char *key, const void *value)
 {
-    size_t seat = seat_of(key);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&memo->lock);
+    char *seat = seat_of(memo, key);
 
-    (void)snprintf(memo->keys[seat], sizeof(memo->keys[seat]), "%s", key);
-    memcpy(memo->values + seat * memo->value_bytes, value, memo->value_bytes);
+    (void)snprintf(seat, MEMO_KEY_SIZE, "%s", key);
+    memcpy(seat + MEMO_KEY_SIZE, value, memo->value_bytes);
 }

@@ -2,7 +2,6 @@
 #include "api/daemon/engine/retention.h"
 
 #include "api/daemon/registry/registry_audit.h"
-#include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/registry/registry_usage.h"
@@ -23,6 +22,7 @@
 #define VACUUM_FROM  1024u           /* free pages that are worth giving back */
 #define PAUSE_NS     (2 * NS_PER_MS) /* between batches: locks are not fair by themselves */
 #define FRESH_NS     (600 * 1000 * NS_PER_MS)
+#define RENEW_PART   16u /* of its time that a session has had when a use is written */
 #define SWEEP_PASSES 60u /* objects that nothing names are rare: each so many passes */
 
 struct retention {
@@ -84,6 +84,17 @@ uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns)
 uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns)
 {
     return expiry(used_ns, get_settings(r).sessions_age_ms);
+}
+
+int retention_use_session(struct retention *r, struct registry_session *row, struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns(), expires_ns = retention_session_expiry(r, now_ns);
+
+    if (expires_ns == INT64_MAX || now_ns < row->used_ns ||
+        now_ns - row->used_ns < (expires_ns - now_ns) / RENEW_PART)
+        return 0;
+    row->used_ns = now_ns;
+    return registry_session_use(r->env.registry, row->tenant, row->id, now_ns, err);
 }
 
 /* Lets others in. True when it is time to stop. */
@@ -150,14 +161,18 @@ static int expire_executions(struct retention *r, const char *tenant, uint64_t b
     return result;
 }
 
-/* Forgets these files. Somebody else may have deleted one meanwhile, and its object with it. */
-static int forget_files(struct retention *r, const struct registry_file *rows, size_t n,
-                        unsigned *ret_n, struct err *err)
+/*
+ * Forgets these, and the objects that only they named; but one that somebody forgot or used
+ * meanwhile.
+ */
+static int forget_aged(struct retention *r, enum registry_aged kind, uint64_t before_ns,
+                       const struct registry_aged_row *rows, size_t n, unsigned *ret_n,
+                       struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
 
     for (size_t i = 0; i < n; i++) {
-        int result = registry_file_delete(r->env.registry, rows[i].tenant, rows[i].id, err);
+        int result = registry_aged_forget(r->env.registry, kind, &rows[i], before_ns, err);
 
         if (result == -ENOENT)
             continue;
@@ -171,64 +186,22 @@ static int forget_files(struct retention *r, const struct registry_file *rows, s
     return 0;
 }
 
-static int expire_files(struct retention *r, uint64_t now_ns, unsigned *ret_n, struct err *err)
+static int expire(struct retention *r, enum registry_aged kind, uint64_t before_ns,
+                  unsigned *ret_n, struct err *err)
 {
-    struct registry_file rows[BATCH];
+    struct registry_aged_row rows[BATCH];
     bool stop = false;
     int result = 0;
 
     while (result == 0 && !stop) {
         size_t n = 0;
 
-        result = registry_file_expired(r->env.registry, now_ns, BATCH, rows, &n, err);
+        result = registry_aged_due(r->env.registry, kind, before_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
-        result = forget_files(r, rows, n, ret_n, err);
+        result = forget_aged(r, kind, before_ns, rows, n, ret_n, err);
         for (size_t i = 0; i < n; i++)
-            registry_file_finish(&rows[i]);
-        stop = n < BATCH || pause_and_look(r);
-    }
-    return result;
-}
-
-/* Forgets these sessions, but one that was used since. */
-static int forget_sessions(struct retention *r, const struct registry_session *rows, size_t n,
-                           uint64_t used_ns, unsigned *ret_n, struct err *err)
-{
-    _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
-
-    for (size_t i = 0; i < n; i++) {
-        int result =
-            registry_session_delete(r->env.registry, rows[i].tenant, rows[i].id, used_ns, err);
-
-        if (result == -ENOENT)
-            continue;
-        if (result < 0)
-            return result;
-        result = store_release(store, rows[i].digest, err);
-        if (result < 0)
-            return result;
-        (*ret_n)++;
-    }
-    return 0;
-}
-
-static int expire_sessions(struct retention *r, uint64_t used_ns, unsigned *ret_n,
-                           struct err *err)
-{
-    struct registry_session rows[BATCH];
-    bool stop = false;
-    int result = 0;
-
-    while (result == 0 && !stop) {
-        size_t n = 0;
-
-        result = registry_session_unused(r->env.registry, used_ns, BATCH, rows, &n, err);
-        if (result < 0)
-            break;
-        result = forget_sessions(r, rows, n, used_ns, ret_n, err);
-        for (size_t i = 0; i < n; i++)
-            registry_session_finish(&rows[i]);
+            registry_aged_row_finish(&rows[i]);
         stop = n < BATCH || pause_and_look(r);
     }
     return result;
@@ -289,7 +262,7 @@ static int by_tenant(struct retention *r, struct pass *pass, struct err *err)
 
 static int files(struct retention *r, struct pass *pass, struct err *err)
 {
-    return expire_files(r, pass->now_ns, &pass->report.files, err);
+    return expire(r, REGISTRY_AGED_FILES, pass->now_ns, &pass->report.files, err);
 }
 
 static int sessions(struct retention *r, struct pass *pass, struct err *err)
@@ -298,7 +271,8 @@ static int sessions(struct retention *r, struct pass *pass, struct err *err)
 
     if (age_ns == 0 || age_ns > pass->now_ns)
         return 0;
-    return expire_sessions(r, pass->now_ns - age_ns, &pass->report.sessions, err);
+    return expire(r, REGISTRY_AGED_SESSIONS, pass->now_ns - age_ns, &pass->report.sessions,
+                  err);
 }
 
 static int audit(struct retention *r, struct pass *pass, struct err *err)

@@ -39,6 +39,11 @@ uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns);
 
 /* The same of a session that was used at a time. */
 uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns);
+/*
+ * A session is used now: its row says so where that puts its end off by much, so that not every
+ * use is a write to disk. 0; -ENOENT; -EIO.
+ */
+int retention_use_session(struct retention *r, struct registry_session *row, struct err *err);
 
 /* What one pass removed. */
 struct retention_report {

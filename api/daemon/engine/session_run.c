@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/session_run.h"
 
+#include "api/daemon/engine/retention.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/terms/limits.h"
-#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -42,8 +42,7 @@ static int find(struct session_run *run, struct err *err)
         return -EIO;
     e->job.session.len = run->found.bytes;
     /* A full disk is no reason not to run. */
-    (void)registry_session_use(run->env->registry, e->tenant, e->session, clock_realtime_ns(),
-                               NULL);
+    (void)retention_use_session(run->env->retention, &run->found, NULL);
     return 0;
 }
 
@@ -147,7 +146,8 @@ static int check_room(struct session_run *run, struct err *err)
     if (r < 0)
         return r;
     if (n >= LIMIT_SESSIONS)
-        return err_set(err, EDQUOT, "sessions: %llu are kept already, which is the limit",
+        return err_set(err, EDQUOT,
+                       "sessions: %llu are kept already, which is the limit: remove one",
                        (unsigned long long)n);
     return run->left.bytes <= now.bytes
                ? 0

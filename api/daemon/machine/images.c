@@ -14,27 +14,28 @@
 #include <string.h>
 
 /* What is worth warming; an image without a list has nothing. */
-static int read_modules(const char *folder, struct image *image, struct err *err)
+static int read_modules(const char *folder, const char *name, struct image *image,
+                        struct err *err)
 {
     char path[PATH_MAX];
     struct err why = {0};
     int r;
 
-    (void)snprintf(path, sizeof(path), "%.4000s/%s.modules", folder, image->name);
+    (void)snprintf(path, sizeof(path), "%.4000s/%s.modules", folder, name);
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     r = fd < 0 ? 0 : profile_list_read(fd, &image->modules, &why);
     return r < 0 ? err_set(err, -r, "%s: %s", path, why.message) : 0;
 }
 
-static int add(struct images *images, const char *folder, const struct image_listed listed,
-               struct err *err)
+/* The next one of those that are known. */
+static int add(struct images *images, const char *folder, struct err *err)
 {
+    const struct image_listed known = images->known.list[images->n];
     struct image *image = &images->list[images->n++];
 
-    memcpy(image->name, listed.name, sizeof(image->name));
-    (void)snprintf(image->path, sizeof(image->path), "%.4000s/%s.erofs", folder, listed.name);
-    return read_modules(folder, image, err);
+    (void)snprintf(image->path, sizeof(image->path), "%.4000s/%s.erofs", folder, known.name);
+    return read_modules(folder, known.name, image, err);
 }
 
 int images_read(const char *folder, struct images *ret, struct err *err)
@@ -43,16 +44,9 @@ int images_read(const char *folder, struct images *ret, struct err *err)
 
     memset(ret, 0, sizeof(*ret));
     r = image_list_read(folder, &ret->known, err);
-    for (unsigned i = 0; r == 0 && i < ret->known.n_here; i++)
-        r = add(ret, folder, ret->known.list[i], err);
+    while (r == 0 && ret->n < ret->known.n_here)
+        r = add(ret, folder, err);
     return r;
-}
-
-static int is_image(const struct dirent *entry)
-{
-    const size_t n = image_name_length(entry->d_name);
-
-    return n > 0 && n < IMAGE_NAME_SIZE && strcmp(entry->d_name + n, ".erofs") == 0;
 }
 
 /* A list of modules that is none costs no more than that list. */
@@ -62,7 +56,7 @@ static int add_one(struct images *images, const char *folder, const char *file, 
 
     if (r < 0)
         return r;
-    r = add(images, folder, images->known.list[images->n], err);
+    r = add(images, folder, err);
     images->list[images->n - 1].is_added = true;
     return r;
 }
@@ -70,7 +64,7 @@ static int add_one(struct images *images, const char *folder, const char *file, 
 void images_read_added(const char *folder, struct images *images)
 {
     struct dirent **found = NULL;
-    int n = scandir(folder, &found, is_image, alphasort);
+    int n = scandir(folder, &found, image_list_is_image, alphasort);
 
     for (int i = 0; i < n; i++) {
         struct err err = {0};
@@ -92,14 +86,13 @@ void images_finish(struct images *images)
 
 int images_find(const struct images *images, const char *name)
 {
-    for (unsigned i = 0; i < images->n; i++) {
-        if (strcmp(images->list[i].name, name) == 0)
-            return (int)i;
-    }
-    return *name || images->n == 0 ? -ENOENT : 0;
+    return image_list_find(&images->known, *name ? name : IMAGE_USUAL);
 }
 
 void images_write(const struct images *images, unsigned place, char ret_name[IMAGE_NAME_SIZE])
 {
-    (void)snprintf(ret_name, IMAGE_NAME_SIZE, "%s", place == 0 ? "" : images->list[place].name);
+    if (place == 0)
+        ret_name[0] = '\0';
+    else
+        memcpy(ret_name, images->known.list[place].name, IMAGE_NAME_SIZE);
 }

@@ -19,7 +19,6 @@
 #define IMAGES_MAX IMAGE_LIST_HERE_MAX
 
 struct image {
-    char name[IMAGE_NAME_SIZE];
     char path[PATH_MAX];
     bool is_added;                /* it is not of the installation */
     struct skill_strings modules; /* worth having in a snapshot; sorted, may be empty */
@@ -28,7 +27,7 @@ struct image {
 struct images {
     unsigned n; /* the first is there even where its file is not */
     struct image list[IMAGES_MAX];
-    struct image_list known; /* these first, and in it others that are not here */
+    struct image_list known; /* these at the same places, and others that are not here */
 };
 
 /*
@@ -44,7 +43,7 @@ int images_read(const char *folder, struct images *ret, struct err *err);
 void images_read_added(const char *folder, struct images *images);
 void images_finish(struct images *images);
 
-/* The place of an image in the list; -ENOENT. */
+/* The place of an image in the list, by its name or ""; -ENOENT. */
 int images_find(const struct images *images, const char *name);
 /* The name of the image of a place as snapshots have it: "" for the first. */
 void images_write(const struct images *images, unsigned place, char ret_name[IMAGE_NAME_SIZE]);

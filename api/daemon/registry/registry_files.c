@@ -10,7 +10,7 @@
     "files"                                                                                    \
     " WHERE "
 
-enum statement { INSERT, BY_ID, LIST, DELETE, EXPIRED, COUNT, N_STATEMENTS };
+enum statement { INSERT, BY_ID, LIST, DELETE, COUNT, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO files(id, name, digest, bytes, created_ns, expires_ns, tenant_id, "
@@ -21,7 +21,6 @@ static const char *const text[N_STATEMENTS] = {
                     " ORDER BY created_ns DESC, id DESC LIMIT ?3 OFFSET ?4",
     [DELETE] = "DELETE FROM files WHERE id = ?1 AND tenant_id = ?2",
     [COUNT] = "SELECT COUNT(*) FROM files WHERE tenant_id = ?1",
-    [EXPIRED] = SELECT "expires_ns <= ?1 ORDER BY expires_ns, id LIMIT ?2",
 };
 
 const struct registry_statements registry_file_statements = {text, N_STATEMENTS};
@@ -76,14 +75,6 @@ int registry_file_delete(struct registry *registry, const char *tenant, const ch
     return registry_put(registry, REGISTRY_FILES, DELETE,
                         REGISTRY_VALUES(registry_text(id), registry_text(tenant)),
                         "delete a file", err);
-}
-
-int registry_file_expired(struct registry *registry, uint64_t now_ns, size_t max,
-                          struct registry_file *rows, size_t *ret_n, struct err *err)
-{
-    return registry_read_rows(registry, REGISTRY_FILES, EXPIRED,
-                              REGISTRY_VALUES(registry_number(now_ns), registry_number(max)),
-                              &kind, max, rows, ret_n, "list files", err);
 }
 
 int registry_file_count(struct registry *registry, const char *tenant, uint64_t *ret,

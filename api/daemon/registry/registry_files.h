@@ -40,10 +40,6 @@ int registry_file_list(struct registry *registry, const char *tenant, uint64_t n
 /* Durable on return. 0; -ENOENT also for another tenant's; -EIO. */
 int registry_file_delete(struct registry *registry, const char *tenant, const char *id,
                          struct err *err);
-/* Reads up to max files of any tenant that expired by now, the earliest first. As of list. */
-int registry_file_expired(struct registry *registry, uint64_t now_ns, size_t max,
-                          struct registry_file *rows, size_t *ret_n, struct err *err);
-
 /* How many files a tenant has. 0 or -EIO. */
 int registry_file_count(struct registry *registry, const char *tenant, uint64_t *ret,
                         struct err *err);

@@ -5,7 +5,19 @@
 
 #include <sqlite3.h>
 
-enum statement { SPENT, SPENT_OF, SUM_BYTES, OVER, DELETE, FREE_PAGES, N_STATEMENTS };
+enum statement {
+    SPENT,
+    SPENT_OF,
+    SUM_BYTES,
+    OVER,
+    FILES_DUE,
+    SESSIONS_DUE,
+    FORGET_FILE,
+    FORGET_SESSION,
+    DELETE,
+    FREE_PAGES,
+    N_STATEMENTS
+};
 
 static const char *const text[N_STATEMENTS] = {
     [SPENT] = ("SELECT id, artifact_digest, result_bytes + artifact_bytes FROM executions"
@@ -23,6 +35,13 @@ static const char *const text[N_STATEMENTS] = {
     [OVER] = ("SELECT id, stored_bytes - storage_bytes FROM tenants"
               " WHERE storage_bytes > 0 AND stored_bytes > storage_bytes AND id > ?1"
               " ORDER BY id LIMIT ?2"),
+    [FILES_DUE] = "SELECT tenant_id, id, digest FROM files WHERE expires_ns <= ?1"
+                  " ORDER BY expires_ns, id LIMIT ?2",
+    [SESSIONS_DUE] = "SELECT tenant_id, id, digest FROM sessions WHERE used_ns <= ?1"
+                     " ORDER BY used_ns LIMIT ?2",
+    [FORGET_FILE] = "DELETE FROM files WHERE tenant_id = ?1 AND id = ?2 AND expires_ns <= ?3",
+    [FORGET_SESSION] =
+        "DELETE FROM sessions WHERE tenant_id = ?1 AND id = ?2 AND used_ns <= ?3",
     [DELETE] = "DELETE FROM executions WHERE id = ?1 AND finished_ns IS NOT NULL",
     [FREE_PAGES] = "PRAGMA freelist_count",
 };
@@ -42,7 +61,15 @@ static const struct registry_column excess_columns[] = {
 };
 static const struct registry_rows excess_kind = REGISTRY_ROWS(registry_excess, excess_columns);
 
+static const struct registry_column aged_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, registry_aged_row, tenant),
+    REGISTRY_COLUMN(REGISTRY_ID, registry_aged_row, id),
+    REGISTRY_COLUMN(REGISTRY_TEXT, registry_aged_row, digest),
+};
+static const struct registry_rows aged_kind = REGISTRY_ROWS(registry_aged_row, aged_columns);
+
 REGISTRY_FINISH(registry_spent, spent_kind)
+REGISTRY_FINISH(registry_aged_row, aged_kind)
 
 int registry_execution_spent(struct registry *registry, const char *tenant, uint64_t before_ns,
                              size_t max, struct registry_spent *rows, size_t *ret_n,
@@ -67,6 +94,26 @@ int registry_tenants_over(struct registry *registry, const char *after, size_t m
                               REGISTRY_VALUES(registry_text(after), registry_number(max)),
                               &excess_kind, max, rows, ret_n, "find tenants over their storage",
                               err);
+}
+
+int registry_aged_due(struct registry *registry, enum registry_aged kind, uint64_t due_ns,
+                      size_t max, struct registry_aged_row *rows, size_t *ret_n,
+                      struct err *err)
+{
+    return registry_read_rows(registry, REGISTRY_RETENTION,
+                              kind == REGISTRY_AGED_FILES ? FILES_DUE : SESSIONS_DUE,
+                              REGISTRY_VALUES(registry_number(due_ns), registry_number(max)),
+                              &aged_kind, max, rows, ret_n, "list what is old", err);
+}
+
+int registry_aged_forget(struct registry *registry, enum registry_aged kind,
+                         const struct registry_aged_row *row, uint64_t due_ns, struct err *err)
+{
+    return registry_put(registry, REGISTRY_RETENTION,
+                        kind == REGISTRY_AGED_FILES ? FORGET_FILE : FORGET_SESSION,
+                        REGISTRY_VALUES(registry_text(row->tenant), registry_text(row->id),
+                                        registry_number(due_ns)),
+                        "forget what is old", err);
 }
 
 int registry_executions_delete(struct registry *registry, const struct registry_spent *rows,

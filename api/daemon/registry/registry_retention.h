@@ -4,6 +4,8 @@
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_RETENTION_H
 
 #include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_files.h"
+#include "api/daemon/terms/limits.h"
 
 /* An execution that has ended, as retention looks at it. Strings are owned. */
 struct registry_spent {
@@ -33,6 +35,30 @@ struct registry_excess {
 /* Reads up to max of them, by id from after one ("": the first). 0 or -EIO. */
 int registry_tenants_over(struct registry *registry, const char *after, size_t max,
                           struct registry_excess *rows, size_t *ret_n, struct err *err);
+
+/* What goes by its age: files that expired, sessions that nobody used. */
+enum registry_aged { REGISTRY_AGED_FILES, REGISTRY_AGED_SESSIONS };
+
+/* One of them. Strings are owned. */
+struct registry_aged_row {
+    char tenant[TENANT_ID_SIZE];
+    char id[LIMIT_SESSION_ID_BYTES + 1];
+    char *digest; /* of its object */
+};
+_Static_assert(REGISTRY_FILE_ID_SIZE <= LIMIT_SESSION_ID_BYTES + 1, "a file's id has room");
+
+void registry_aged_row_finish(struct registry_aged_row *row);
+
+/*
+ * Reads up to max that are due at a time, of any tenant, the earliest first. *ret_n are the
+ * caller's to finish. 0, -ENOMEM or -EIO.
+ */
+int registry_aged_due(struct registry *registry, enum registry_aged kind, uint64_t due_ns,
+                      size_t max, struct registry_aged_row *rows, size_t *ret_n,
+                      struct err *err);
+/* Forgets one. Durable on return. 0; -ENOENT: it is gone, or not due any more; -EIO. */
+int registry_aged_forget(struct registry *registry, enum registry_aged kind,
+                         const struct registry_aged_row *row, uint64_t due_ns, struct err *err);
 
 /*
  * Forgets executions that have ended, all or none; those that are gone already do not matter.

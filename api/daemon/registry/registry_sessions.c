@@ -9,7 +9,7 @@
     "SELECT tenant_id, id, digest, bytes, files, content_bytes, created_ns, changed_ns,"       \
     " used_ns FROM sessions WHERE "
 
-enum statement { PUT, BY_ID, LIST, COUNT, USE, DELETE, UNUSED, N_STATEMENTS };
+enum statement { PUT, BY_ID, LIST, COUNT, USE, DELETE, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [PUT] = "INSERT INTO sessions(tenant_id, id, digest, bytes, files, content_bytes,"
@@ -21,8 +21,7 @@ static const char *const text[N_STATEMENTS] = {
     [LIST] = SELECT "tenant_id = ?1 ORDER BY changed_ns DESC, id DESC LIMIT ?2",
     [COUNT] = "SELECT COUNT(*) FROM sessions WHERE tenant_id = ?1",
     [USE] = "UPDATE sessions SET used_ns = ?3 WHERE tenant_id = ?1 AND id = ?2",
-    [DELETE] = "DELETE FROM sessions WHERE tenant_id = ?1 AND id = ?2 AND used_ns <= ?3",
-    [UNUSED] = SELECT "used_ns <= ?1 ORDER BY used_ns LIMIT ?2",
+    [DELETE] = "DELETE FROM sessions WHERE tenant_id = ?1 AND id = ?2",
 };
 
 const struct registry_statements registry_session_statements = {text, N_STATEMENTS};
@@ -89,18 +88,9 @@ int registry_session_use(struct registry *registry, const char *tenant, const ch
 }
 
 int registry_session_delete(struct registry *registry, const char *tenant, const char *id,
-                            uint64_t used_ns, struct err *err)
+                            struct err *err)
 {
-    return registry_put(
-        registry, REGISTRY_SESSIONS, DELETE,
-        REGISTRY_VALUES(registry_text(tenant), registry_text(id), registry_number(used_ns)),
-        "delete a session", err);
-}
-
-int registry_session_unused(struct registry *registry, uint64_t used_ns, size_t max,
-                            struct registry_session *rows, size_t *ret_n, struct err *err)
-{
-    return registry_read_rows(registry, REGISTRY_SESSIONS, UNUSED,
-                              REGISTRY_VALUES(registry_number(used_ns), registry_number(max)),
-                              &kind, max, rows, ret_n, "list sessions", err);
+    return registry_put(registry, REGISTRY_SESSIONS, DELETE,
+                        REGISTRY_VALUES(registry_text(tenant), registry_text(id)),
+                        "delete a session", err);
 }

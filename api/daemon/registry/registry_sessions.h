@@ -41,14 +41,8 @@ int registry_session_count(struct registry *registry, const char *tenant, uint64
 /* It was used now. 0; -ENOENT; -EIO. */
 int registry_session_use(struct registry *registry, const char *tenant, const char *id,
                          uint64_t now_ns, struct err *err);
-/*
- * Forgets a session that nobody used after a time (INT64_MAX: whenever that was). Durable on
- * return. 0; -ENOENT, also where it was used since; -EIO.
- */
+/* Durable on return. 0; -ENOENT also for another tenant's; -EIO. */
 int registry_session_delete(struct registry *registry, const char *tenant, const char *id,
-                            uint64_t used_ns, struct err *err);
-/* Reads up to max sessions of any tenant that nobody used after a time. As of list. */
-int registry_session_unused(struct registry *registry, uint64_t used_ns, size_t max,
-                            struct registry_session *rows, size_t *ret_n, struct err *err);
+                            struct err *err);
 
 #endif

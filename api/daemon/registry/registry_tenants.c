@@ -143,7 +143,8 @@ int registry_tenant_check_room(struct registry *registry, const char *id, uint64
     left = row.stored_bytes < limit ? limit - row.stored_bytes : 0;
     if (limit > 0 && bytes > left)
         return err_set(err, EDQUOT,
-                       "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit",
+                       "storage_bytes: %llu of %llu bytes are in use, %llu more do not fit: "
+                       "remove skills, files or sessions",
                        (unsigned long long)row.stored_bytes, (unsigned long long)limit,
                        (unsigned long long)bytes);
     return 0;

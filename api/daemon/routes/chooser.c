@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/chooser.h"
 
-#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/quota.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/turn.h"
 #include "api/skill/entry.h"
-#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-/* How long a look into a skill waits for its turn. */
-#define GATE_NS 10000000000ull
 
 static int read_allowed(struct daemon *d, const char *tenant, image_set_t *ret, struct err *err)
 {
@@ -68,36 +64,21 @@ int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill
     return 0;
 }
 
-static int look(struct daemon *d, const struct skill *skill,
+static int look(struct daemon *d, const char *tenant, const struct skill *skill,
                 const struct skill_archive *archive, int tar_fd, const char *lang,
                 image_set_t allowed, struct image_choice *ret, struct err *err)
 {
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_needs_ struct needs needs = {0};
-    int r = needs_read(tar_fd, archive, skill, &needs, err);
+    int r = turn_take(&turn, d, tenant, err);
 
+    if (r < 0)
+        return r;
+    r = needs_read(tar_fd, archive, skill, &needs, err);
     if (r < 0)
         return r;
     choices_make(d->choices, archive->digest, lang, allowed, &needs, ret);
     return 0;
-}
-
-/* It takes memory and time as an archive does that comes in, and waits for its turn with them.
- */
-static int look_in_turn(struct daemon *d, const char *tenant, const struct skill *skill,
-                        const struct skill_archive *archive, int tar_fd, const char *lang,
-                        image_set_t allowed, struct image_choice *ret, struct err *err)
-{
-    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
-    struct fair_entry entry;
-    int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
-
-    if (r == -EBUSY)
-        return err_set(err, EBUSY, "too many archives are being looked at already");
-    if (r < 0)
-        return r;
-    r = look(d, skill, archive, tar_fd, lang, allowed, ret, err);
-    fair_gate_leave(d->ingest_gate, &entry);
-    return r;
 }
 
 /* Names between spaces, as a sentence has them. */
@@ -141,8 +122,7 @@ static int choose(struct daemon *d, const struct skill *skill,
 
     if (r != 0)
         return r < 0 ? r : 0;
-    return look_in_turn(d, e->tenant, skill, archive, e->job.skill.fd, lang, allowed, &e->image,
-                        err);
+    return look(d, e->tenant, skill, archive, e->job.skill.fd, lang, allowed, &e->image, err);
 }
 
 bool chooser_choose(struct daemon *d, const struct skill *skill,
@@ -180,5 +160,5 @@ int chooser_find(struct daemon *d, const char *tenant, const char *digest, const
         return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
     fd = store_get(d->store, digest, err);
     r = fd < 0 ? fd : skill_archive_reload(fd, digest, &archive, &skill, err);
-    return r < 0 ? r : look_in_turn(d, tenant, &skill, &archive, fd, lang, allowed, ret, err);
+    return r < 0 ? r : look(d, tenant, &skill, &archive, fd, lang, allowed, ret, err);
 }

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/intake.h"
 
-#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/code.h"
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
-#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* How long an archive waits for its turn. */
-#define GATE_NS 10000000000ull
 
 static int check_names(struct skill *skill, struct err *err)
 {
@@ -38,23 +34,30 @@ static int check_names(struct skill *skill, struct err *err)
     return 0;
 }
 
-/* What the check of an archive writes. */
-struct room {
+/* An archive that is checked. What comes of it is the caller's. */
+struct taking {
+    struct daemon *d;
     struct http_request *request;
-    uint64_t used, held; /* bytes */
+    int fd, tar_fd;
+    const char *image;   /* that the request names, or NULL */
+    uint64_t used, held; /* bytes that were written */
+    struct skill_archive *archive;
+    struct skill *skill;
+    struct image_choice *choice;
+    struct intake_packages *packages;
 };
 
 static int grow(void *ctx, uint64_t bytes, struct err *err)
 {
-    struct room *room = ctx;
+    struct taking *t = ctx;
 
-    room->used += bytes;
+    t->used += bytes;
     /* Few are not counted, as of a body. */
-    if (room->used <= SPOOL_MEMORY_MAX)
+    if (t->used <= SPOOL_MEMORY_MAX)
         return 0;
-    if (!http_request_hold(room->request, room->used - room->held))
+    if (!http_request_hold(t->request, t->used - t->held))
         return err_set(err, EDQUOT, "there is no room for what it holds");
-    room->held = room->used;
+    t->held = t->used;
     return 0;
 }
 
@@ -64,31 +67,29 @@ static int temporary(void *ctx)
 }
 
 /* Chooses the packages, and writes what they hold to a file of its own. */
-static int choose_packages(const struct daemon *d, struct room *room, int tar_fd,
-                           const struct image_manifest *image,
-                           const struct skill_archive *archive, struct skill *skill,
-                           struct intake_packages *ret, struct err *err)
+static int choose_packages(struct taking *t, struct err *err)
 {
-    _cleanup_fd_ int unpacked = store_temporary(d->store), layer = store_temporary(d->store);
-    const struct archive_spool spool = {unpacked, grow, room};
-    const struct wheels wheels = {.tar_fd = tar_fd,
-                                  .archive = archive,
-                                  .skill = skill,
-                                  .image = image,
-                                  .wheelhouse = d->wheelhouse,
-                                  .limits = &d->packages_limits,
+    struct store *objects = t->d->store;
+    _cleanup_fd_ int unpacked = store_temporary(objects), layer = store_temporary(objects);
+    const struct archive_spool spool = {unpacked, grow, t};
+    const struct wheels wheels = {.tar_fd = t->tar_fd,
+                                  .archive = t->archive,
+                                  .skill = t->skill,
+                                  .image = &t->d->images.known.list[t->choice->place].manifest,
+                                  .wheelhouse = t->d->wheelhouse,
+                                  .limits = &t->d->packages_limits,
                                   .spool = &spool,
                                   .temporary = temporary,
-                                  .ctx = d->store,
+                                  .ctx = objects,
                                   .layer_fd = layer};
     int r = unpacked < 0 || layer < 0
                 ? err_set(err, EIO, "cannot create a temporary file")
-                : wheels_prepare(&wheels, &ret->layer, &skill->warnings, err);
+                : wheels_prepare(&wheels, &t->packages->layer, &t->skill->warnings, err);
 
     if (r < 0)
         return r;
-    if (ret->layer.digest[0])
-        ret->fd = fd_steal(&layer);
+    if (t->packages->layer.digest[0])
+        t->packages->fd = fd_steal(&layer);
     return 0;
 }
 
@@ -99,99 +100,68 @@ void intake_packages_finish(struct intake_packages *packages)
 }
 
 /* Adds what neither the image nor its packages have to the skill's warnings. */
-static int warn_of_needs(struct needs *needs, const struct intake_packages *packages,
-                         struct skill *skill, struct err *err)
+static int warn_of_needs(struct taking *t, struct needs *needs, struct err *err)
 {
     _cleanup_image_manifest_ struct image_manifest brought = {0};
-    int r = packages->fd >= 0 ? layer_look(packages->fd, &brought, err) : 0;
+    int r = t->packages->fd >= 0 ? layer_look(t->packages->fd, &brought, err) : 0;
 
     if (r < 0)
         return r;
     needs_bring(needs, &brought);
-    return needs_warn(needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
+    return needs_warn(needs, &t->skill->warnings) < 0 ? err_no_memory(err) : 0;
 }
 
 /* Image and packages, and what both of them do not have. */
-static int look_at(struct daemon *d, struct room *room, int tar_fd, const char *image,
-                   const struct skill_archive *archive, struct skill *skill,
-                   struct image_choice *ret_choice, struct intake_packages *ret_packages,
-                   struct err *err)
+static int look_at(struct taking *t, struct err *err)
 {
     _cleanup_needs_ struct needs needs = {0};
-    int r = grow(room, needs_bytes(archive), err);
+    int r = grow(t, needs_bytes(t->archive), err);
 
     if (r < 0)
         return r;
-    r = needs_read(tar_fd, archive, skill, &needs, err);
+    r = needs_read(t->tar_fd, t->archive, t->skill, &needs, err);
     if (r < 0)
         return r;
-    r = chooser_look(d, room->request->caller.tenant, skill, archive, image, &needs, ret_choice,
-                     err);
+    r = chooser_look(t->d, t->request->caller.tenant, t->skill, t->archive, t->image, &needs,
+                     t->choice, err);
     if (r < 0)
         return r;
-    r = choose_packages(d, room, tar_fd, &d->images.known.list[ret_choice->place].manifest,
-                        archive, skill, ret_packages, err);
-    return r < 0 ? r : warn_of_needs(&needs, ret_packages, skill, err);
+    r = choose_packages(t, err);
+    return r < 0 ? r : warn_of_needs(t, &needs, err);
 }
 
-static int load_archive(struct daemon *d, struct room *room, int fd, int tar_fd,
-                        struct skill_archive *ret_archive, struct skill *ret_skill,
-                        struct err *err)
+static int load_archive(struct taking *t, struct err *err)
 {
-    struct archive_spool spool = {store_temporary(d->store), grow, room};
+    struct archive_spool spool = {store_temporary(t->d->store), grow, t};
     int r;
 
     if (spool.fd < 0)
         return err_set_errno(err, -spool.fd, "cannot create a temporary file");
-    r = skill_archive_load(fd, &d->archive_limits, &spool, tar_fd, ret_archive, ret_skill, err);
+    r = skill_archive_load(t->fd, &t->d->archive_limits, &spool, t->tar_fd, t->archive,
+                           t->skill, err);
     fd_close(&spool.fd);
     return r;
 }
 
-static int load_and_look(struct daemon *d, struct room *room, int fd, int tar_fd,
-                         const char *image, struct skill_archive *ret_archive,
-                         struct skill *ret_skill, struct image_choice *ret_choice,
-                         struct intake_packages *ret_packages, struct err *err)
+static int load_and_look(struct taking *t, struct err *err)
 {
-    int r = load_archive(d, room, fd, tar_fd, ret_archive, ret_skill, err);
+    int r = load_archive(t, err);
 
-    return r < 0 ? r
-                 : look_at(d, room, tar_fd, image, ret_archive, ret_skill, ret_choice,
-                           ret_packages, err);
-}
-
-static int load(struct daemon *d, struct http_request *request, int fd, int tar_fd,
-                const char *image, struct skill_archive *ret_archive, struct skill *ret_skill,
-                struct image_choice *ret_choice, struct intake_packages *ret_packages,
-                struct err *err)
-{
-    struct room room = {.request = request};
-    int r = load_and_look(d, &room, fd, tar_fd, image, ret_archive, ret_skill, ret_choice,
-                          ret_packages, err);
-
-    http_request_shrink(request,
-                        r == 0 ? ret_archive->tar_bytes + ret_packages->layer.bytes : 0);
-    return r < 0 ? r : check_names(ret_skill, err);
+    return r < 0 ? r : look_at(t, err);
 }
 
 /* Loads when it is its turn. */
-static int load_in_turn(struct daemon *d, struct http_request *request, int fd, int tar_fd,
-                        const char *image, struct skill_archive *ret_archive,
-                        struct skill *ret_skill, struct image_choice *ret_choice,
-                        struct intake_packages *ret_packages, struct err *err)
+static int load(struct taking *t, struct err *err)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
-    struct fair_entry entry;
-    int r = fair_gate_enter(d->ingest_gate, request->caller.tenant, &entry, deadline_ns, err);
+    _cleanup_turn_ struct turn turn = {0};
+    int r = turn_take(&turn, t->d, t->request->caller.tenant, err);
 
-    if (r == -EBUSY)
-        return err_set(err, EBUSY, "too many archives are being checked already");
     if (r < 0)
         return r;
-    r = load(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice, ret_packages,
-             err);
-    fair_gate_leave(d->ingest_gate, &entry);
-    return r;
+    r = load_and_look(t, err);
+    http_request_shrink(t->request,
+                        r == 0 ? t->archive->tar_bytes + t->packages->layer.bytes : 0);
+    return r < 0 ? r : check_names(t->skill, err);
 }
 
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
@@ -199,15 +169,22 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
                     struct skill *ret_skill, struct image_choice *ret_choice,
                     struct intake_packages *ret_packages, struct http_reply *reply)
 {
+    struct taking taking = {.d = d,
+                            .request = request,
+                            .fd = spool_to_fd(upload),
+                            .tar_fd = tar_fd,
+                            .image = image,
+                            .archive = ret_archive,
+                            .skill = ret_skill,
+                            .choice = ret_choice,
+                            .packages = ret_packages};
     struct err err = {0};
-    int fd = spool_to_fd(upload);
     int r;
 
-    if (fd < 0)
+    if (taking.fd < 0)
         return http_reply_error(reply, 500, "internal_error", "cannot keep the archive: %s",
-                                strerror(-fd));
-    r = load_in_turn(d, request, fd, tar_fd, image, ret_archive, ret_skill, ret_choice,
-                     ret_packages, &err);
+                                strerror(-taking.fd));
+    r = load(&taking, &err);
     /* Who has no room for it has said so. */
     if (r == 0 || reply->status != 0)
         return r == 0;
@@ -337,11 +314,10 @@ static int choose_network(const struct daemon *d, const struct skill *skill,
 static int write_orders(const struct skill *skill, const struct skill_entry *entry,
                         const struct request *request, struct execution *e)
 {
-    int r = choose_limits(skill, request, e);
-
-    for (size_t i = 0; r == 0 && i < request->warnings.len; i++)
-        r = skill_strings_add(&e->warnings, "%s", request->warnings.items[i]);
-    return r < 0 ? r : write_run(skill, entry, request, e);
+    if (choose_limits(skill, request, e) < 0 ||
+        skill_strings_append(&e->warnings, &request->warnings) < 0)
+        return -ENOMEM;
+    return write_run(skill, entry, request, e);
 }
 
 /* A skill that was written for another runner may name an image of that one's. */
@@ -351,7 +327,7 @@ static int warn_of_image(const struct images *images, const struct skill *skill,
     if (!skill->image || request->image || images_find(images, skill->image) >= 0)
         return 0;
     return skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
-                             skill->image, images->list[e->image.place].name);
+                             skill->image, images->known.list[e->image.place].name);
 }
 
 int intake_entry(const struct skill *skill, const struct skill_archive *archive,

@@ -98,7 +98,6 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
     _cleanup_intake_packages_ struct intake_packages packages = INTAKE_NO_PACKAGES;
     struct image_choice ignored; /* it is asked for again, as of every execution */
     struct err err = {0};
-    int r = 0;
 
     if (!begin_tar(c, reply) ||
         !intake_archive(c->daemon, http, upload, c->e->job.skill.fd, c->request.image,
@@ -108,9 +107,7 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
     c->e->job.packages.len = packages.layer.bytes;
     c->e->packages = steal_ptr(&packages.layer.packages);
     /* Nobody else will ever show them: this skill is not registered. */
-    for (size_t i = 0; r == 0 && i < c->skill.warnings.len; i++)
-        r = skill_strings_add(&c->e->warnings, "%s", c->skill.warnings.items[i]);
-    return step(reply, r, &err) &&
+    return step(reply, skill_strings_append(&c->e->warnings, &c->skill.warnings), &err) &&
            set_skill(c->e, c->skill.name, c->skill.version, c->archive.digest, reply);
 }
 
@@ -228,7 +225,8 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
         return step(reply, -EIO, &err);
     return strcmp(digest, c->request_digest) == 0 ||
            http_reply_error(reply, 409, "conflict",
-                            "the idempotency key belongs to %s, which another request began",
+                            "the idempotency key belongs to %s, which another request began: "
+                            "use another key",
                             c->repeated);
 }
 

@@ -107,7 +107,7 @@ static void reply_unfinished(const struct daemon *d, struct http_reply *reply,
         .execution_id = row->id,
         .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
         .skill = {row->skill_name, row->skill_version, row->skill_digest, NULL},
-        .image = image->why[0] ? d->images.list[image->place].name : NULL,
+        .image = image->why[0] ? d->images.known.list[image->place].name : NULL,
         .image_reason = image->why[0] ? image->why : NULL,
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
     };

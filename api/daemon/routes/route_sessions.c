@@ -21,8 +21,6 @@
 #include <string.h>
 
 #define LIST_BYTES_MAX (4 * LIMIT_MIB)
-/* A look renews a session when so much of its time has passed: not each of them is written. */
-#define RENEW_PART 16u
 
 enum { FILES_LIMIT, FILES_OFFSET };
 
@@ -68,18 +66,6 @@ void route_session_list(void *ctx, struct http_request *request, struct http_rep
     (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
-static int renew(struct daemon *d, struct registry_session *row, struct err *err)
-{
-    uint64_t now_ns = clock_realtime_ns();
-    uint64_t expires_ns = retention_session_expiry(d->retention, now_ns);
-
-    if (expires_ns == INT64_MAX || now_ns < row->used_ns ||
-        now_ns - row->used_ns < (expires_ns - now_ns) / RENEW_PART)
-        return 0;
-    row->used_ns = now_ns;
-    return registry_session_use(d->registry, row->tenant, row->id, now_ns, err);
-}
-
 /*
  * Finds a session that somebody looks at, and opens what is in it, at one moment. 0; -ENOENT;
  * -ENOMEM; -EIO.
@@ -93,7 +79,7 @@ static int look_at(struct daemon *d, const char *tenant, const char *id,
     if (r < 0)
         return r;
     *ret_fd = store_get(store, ret->digest, err);
-    return *ret_fd < 0 ? -EIO : renew(d, ret, err);
+    return *ret_fd < 0 ? -EIO : retention_use_session(d->retention, ret, err);
 }
 
 /* The same of a path. False where there is a reply. */
@@ -245,11 +231,14 @@ static int forget(struct daemon *d, const char *tenant, const char *id, struct e
 
     /* Under the lock: who reserved the session looks for its row after that. */
     if (engine_has_session(d->engine, tenant, id))
-        return err_set(err, EADDRINUSE, "an execution that waits or runs has session %s", id);
+        return err_set(err, EADDRINUSE,
+                       "an execution that waits or runs has session %s: let it end or cancel "
+                       "it, then remove the session",
+                       id);
     r = registry_session_get(d->registry, tenant, id, &row, err);
     if (r < 0)
         return r;
-    r = registry_session_delete(d->registry, tenant, id, INT64_MAX, err);
+    r = registry_session_delete(d->registry, tenant, id, err);
     return r < 0 ? r : store_release(store, row.digest, err);
 }
 

@@ -75,8 +75,8 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     json_write_string(&w, "digest", archive->digest);
     if (status == 201)
         write_previous(&w, push);
-    json_write_string(&w, "image",
-                      image->why[0] ? push->daemon->images.list[image->place].name : NULL);
+    json_write_string(
+        &w, "image", image->why[0] ? push->daemon->images.known.list[image->place].name : NULL);
     json_write_string(&w, "image_reason", image->why[0] ? image->why : NULL);
     wheels_write_packages(push->packages.layer.packages, &w);
     json_write_strings(&w, "warnings", skill->warnings.items, skill->warnings.len);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registered skills: the list, one of them, and its removal. */
 #include "api/daemon/callers/audit.h"
-#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/request.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
 #include "api/wheels/wheels.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -22,8 +21,6 @@
 
 #define LIST_MAX (64 * LIMIT_MIB)
 #define SHOW_MAX (32 * LIMIT_MIB)
-/* How long a look into a skill waits for its turn. */
-#define GATE_NS 10000000000ull
 
 /* The members that the list and the single skill have in common. */
 static void write_row(struct json_writer *w, const struct registry_skill *row)
@@ -182,11 +179,16 @@ static int bring(struct daemon *d, const char *digest, struct needs *needs, stru
 static int read_needs(struct daemon *d, const char *tenant, const struct registry_skill *row,
                       struct skill *skill, struct needs *ret, struct err *err)
 {
+    _cleanup_turn_ struct turn turn = {0};
     struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
-    _cleanup_fd_ int fd = store_get(d->store, row->digest, err);
-    int r = fd < 0 ? fd : skill_archive_reload(fd, row->digest, &archive, skill, err);
+    _cleanup_fd_ int fd = -1;
+    int r = turn_take(&turn, d, tenant, err);
 
+    if (r < 0)
+        return r;
+    fd = store_get(d->store, row->digest, err);
+    r = fd < 0 ? fd : skill_archive_reload(fd, row->digest, &archive, skill, err);
     if (r < 0)
         return r;
     r = needs_read(fd, &archive, skill, ret, err);
@@ -194,25 +196,6 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registr
         return r;
     r = chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
     return r < 0 || !row->packages_digest ? r : bring(d, row->packages_digest, ret, err);
-}
-
-/* It takes memory and time as an archive does that comes in, and waits for its turn with them.
- */
-static int read_needs_in_turn(struct daemon *d, const char *tenant,
-                              const struct registry_skill *row, struct skill *skill,
-                              struct needs *ret, struct err *err)
-{
-    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
-    struct fair_entry entry;
-    int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
-
-    if (r == -EBUSY)
-        return err_set(err, EBUSY, "too many archives are being looked at already");
-    if (r < 0)
-        return r;
-    r = read_needs(d, tenant, row, skill, ret, err);
-    fair_gate_leave(d->ingest_gate, &entry);
-    return r;
 }
 
 void route_skill_inspect(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -227,7 +210,7 @@ void route_skill_inspect(void *ctx, struct http_request *request, struct http_re
 
     if (!find_row(d, request, &row, reply))
         return;
-    r = read_needs_in_turn(d, request->caller.tenant, &row, &skill, &needs, &err);
+    r = read_needs(d, request->caller.tenant, &row, &skill, &needs, &err);
     if (r < 0) {
         (void)failure_reply(reply, r, &err);
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/tool_call.h"
 
+#include "api/daemon/registry/registry.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_walk.h"
 #include "api/json/json_write.h"
@@ -210,11 +211,11 @@ static int write_arguments(struct json_writer *w, const struct tool_call *call,
 static int write_skill(struct json_writer *w, const struct tool_call *call,
                        const struct tool *tool, struct err *err)
 {
-    json_write_string(w, "skill", tool->skill);
-    char version[sizeof("sha256:") + SHA256_HEX_SIZE];
+    char version[sizeof(REGISTRY_BY_DIGEST) + SHA256_HEX_SIZE];
 
+    json_write_string(w, "skill", tool->skill);
     /* The content whose arguments these are, whatever is pushed meanwhile. */
-    (void)snprintf(version, sizeof(version), "sha256:%s", tool->digest);
+    (void)snprintf(version, sizeof(version), REGISTRY_BY_DIGEST "%s", tool->digest);
     json_write_string(w, "version", version);
     if (tool->script)
         json_write_string(w, "script", tool->script);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/tool_catalog.h"
 
-#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/routes/chooser.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/entry.h"
 #include "api/tools/run_code.h"
@@ -17,9 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* How long a list waits for its turn. */
-#define GATE_NS 10000000000ull
 
 static bool copy(char **ret, const char *text)
 {
@@ -198,18 +195,15 @@ static int add_all(struct listing *l, const char *tenant, struct err *err)
 int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
                       struct err *err)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + GATE_NS;
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     struct listing listing = {.d = d, .tools = &tools};
-    struct fair_entry entry;
-    int r = fair_gate_enter(d->ingest_gate, tenant, &entry, deadline_ns, err);
+    /* All archives of a tenant are read. */
+    int r = turn_take(&turn, d, tenant, err);
 
-    /* All archives of a tenant are read: many such requests at once get their turns. */
     if (r < 0)
-        return r == -EBUSY ? err_set(err, EBUSY, "too many archives are being read already")
-                           : r;
+        return r;
     r = add_all(&listing, tenant, err);
-    fair_gate_leave(d->ingest_gate, &entry);
     if (r < 0)
         return r == -EIO ? r : err_no_memory(err);
     *ret = tools;

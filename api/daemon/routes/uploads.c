@@ -36,7 +36,7 @@ static int check_room(struct daemon *d, const char *tenant, uint64_t bytes, stru
     r = registry_file_count(d->registry, tenant, &n, err);
     if (r < 0 || n < LIMIT_STORED_FILES)
         return r;
-    return err_set(err, EDQUOT, "files: %llu are kept already, which is the limit",
+    return err_set(err, EDQUOT, "files: %llu are kept already, which is the limit: remove one",
                    (unsigned long long)n);
 }
 

@@ -2,6 +2,7 @@
 #include "api/daemon/terms/tenant.h"
 #include "api/daemon/terms/ids.h"
 #include "base/host_pattern.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,16 +35,7 @@ int tenant_reuse_parse(const char *text, size_t len, enum tenant_reuse *ret)
 
 bool tenant_images_have(const char *images, const char *name)
 {
-    size_t len = strlen(name);
-
-    for (const char *at = images; *at; at += strspn(at, " ")) {
-        size_t n = strcspn(at, " ");
-
-        if (n == len && memcmp(at, name, len) == 0)
-            return true;
-        at += n;
-    }
-    return false;
+    return text_has_word(images, " ", name);
 }
 
 int tenant_network_clean(const char *text, size_t len, char ret[TENANT_NETWORK_SIZE],

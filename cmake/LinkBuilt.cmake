@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -P LinkBuilt.cmake -- FILE COMMAND…: runs a builder that keeps what it makes in the cache and
 # prints its path, and links FILE there, with what lies beside it under the same name and another
-# ending.
+# ending. FILE is the last, and each link takes the old one's place at once: whoever finds FILE
+# meanwhile finds all of it.
 set(at 0)
 while(NOT CMAKE_ARGV${at} STREQUAL "--")
     math(EXPR at "${at} + 1")
@@ -25,7 +26,9 @@ file(MAKE_DIRECTORY "${folder}")
 get_filename_component(name "${link}" NAME_WE)
 get_filename_component(built "${path}" DIRECTORY)
 file(GLOB files "${built}/${name}" "${built}/${name}.*")
-foreach(file IN LISTS files)
+list(REMOVE_ITEM files "${path}")
+foreach(file IN LISTS files ITEMS "${path}")
     get_filename_component(file_name "${file}" NAME)
-    file(CREATE_LINK "${file}" "${folder}/${file_name}" SYMBOLIC)
+    file(CREATE_LINK "${file}" "${folder}/.${file_name}.new" SYMBOLIC)
+    file(RENAME "${folder}/.${file_name}.new" "${folder}/${file_name}")
 endforeach()

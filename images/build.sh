@@ -220,7 +220,8 @@ if [ ! -s "$image" ]; then
     mkdir -p "$cache/$image_key"
     publish "$cache/$image_key" >&2
 fi
-# The newest few are kept: going back a commit is common, going back a week is not.
+# The newest few are kept, one of each recipe at least: going back a commit is common, going back a
+# week is not.
 touch "$base" "$cache/$image_key" "$resolved"
 prune() { # how-many find-arguments…
     keep=$1
@@ -228,7 +229,7 @@ prune() { # how-many find-arguments…
     find "$cache" -mindepth 1 -maxdepth 1 "$@" -printf '%T@ %p\n' | sort -rn | tail -n +$((keep + 1)) |
         cut -d ' ' -f 2- | xargs -r rm -rf
 }
-prune 3 -name 'rootfs-*.tar'
+prune 4 -name 'rootfs-*.tar'
 prune 12 -type d -regex '.*/[0-9a-f]*'
 find "$cache/resolved" -type f -mtime +30 -delete
 if [ -n "$output" ]; then

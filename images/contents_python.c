@@ -176,8 +176,12 @@ static void take_module(void *ctx, int folder_fd, const char *file)
     (void)snprintf(name, sizeof(name), "%.*s", (int)n, file);
     if (nobody_imports(name))
         return;
-    if (file[n] ? is_suffix(file + n, names->minor) : is_package(folder_fd, file))
-        add(names, name);
+    if (!(file[n] ? is_suffix(file + n, names->minor) : is_package(folder_fd, file)))
+        return;
+    add(names, name);
+    /* LibreOffice's makes com.sun.star importable, of which there is no file. */
+    if (strcmp(name, "uno") == 0)
+        add(names, "com");
 }
 
 /* The value of a field of a distribution's metadata, without the line's end, in its place. */

@@ -30,10 +30,11 @@ long_run() { # name
     case $1 in
     package) check_cases "$1" tests/package.sh --build "$build" ;;
     skills)
-        check "image data" cmake/build.sh release image-data
-        check "software host with it" cmake/build.sh release softhost
+        check "images data and office" cmake/build.sh release image-data image-office
+        check "software host with them" cmake/build.sh release softhost
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up \
-            --only skills_of_image_python --only skills_of_image_data --only warm_numpy_draws_anew
+            --only skills_of_image_python --only skills_of_image_data \
+            --only skills_of_image_office --only warm_numpy_draws_anew
         ;;
     owners)
         OWNER_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only owners_never_meet

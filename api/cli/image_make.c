@@ -31,6 +31,7 @@ struct order {
     char folder[PATH_MAX];         /* of the builder and what it puts into images */
     char staging[PATH_MAX];        /* where it puts the files */
     char paths[N_FILES][PATH_MAX]; /* of builder, tool and inputs */
+    char recipe[PATH_MAX];         /* "" where a container is imported */
     const char *args[ARGS_MAX];
     size_t n;
 };
@@ -181,7 +182,7 @@ static int make_held(const struct cli *cli, struct order *order, const char *nam
     return r < 0 ? r : move_parts(cli, order, name, err);
 }
 
-/* The rest of both verbs. Returns the exit status. */
+/* The rest of both verbs. */
 static int make(const struct cli *cli, struct order *order, const char *name, struct err *err)
 {
     _cleanup_fd_ int held = image_store_hold(cli, err);
@@ -190,11 +191,11 @@ static int make(const struct cli *cli, struct order *order, const char *name, st
     if (held >= 0)
         remove_staging(cli);
     if (r < 0)
-        return verbs_failed(err);
+        return r;
     cli_say("the image %s is in %s; a daemon that runs finds it after `skillvm down` and "
             "`skillvm up`",
             name, cli->images_dir);
-    return CLI_OK;
+    return 0;
 }
 
 /* "My_Tools.tar.gz" is "my-tools". */
@@ -233,7 +234,7 @@ int image_import(const struct cli *cli, const struct options *options)
         return verbs_failed(&err);
     add(&order, "--archive", options->args[0]);
     add(&order, "--name", name);
-    return make(cli, &order, name, &err);
+    return make(cli, &order, name, &err) < 0 ? verbs_failed(&err) : CLI_OK;
 }
 
 /* The file of a recipe that is named by itself or by its file. 0 or -ENOENT. */
@@ -286,16 +287,42 @@ static int read_name(const struct order *order, const char *recipe, char ret[IMA
     return 0;
 }
 
-int image_build(const struct cli *cli, const struct options *options)
+/* What builds an image by the recipe that is asked for. 0 with the image's name, or -errno. */
+static int order_build(const struct cli *cli, const char *asked, struct order *order,
+                       char ret_name[IMAGE_NAME_SIZE], struct err *err)
+{
+    int r = prepare(cli, order, err);
+
+    if (r < 0)
+        return r;
+    r = find_recipe(cli, order, asked, order->recipe, err);
+    if (r < 0)
+        return r;
+    add(order, "--recipe", order->recipe);
+    return read_name(order, order->recipe, ret_name, err);
+}
+
+bool image_can_build(const struct cli *cli, const char *name)
 {
     struct order order = {0};
-    char recipe[PATH_MAX], name[IMAGE_NAME_SIZE];
+    char made[IMAGE_NAME_SIZE];
+
+    return image_name_length(name) == strlen(name) && name[0] &&
+           order_build(cli, name, &order, made, NULL) == 0 && strcmp(made, name) == 0;
+}
+
+int image_make(const struct cli *cli, const char *recipe, struct err *err)
+{
+    struct order order = {0};
+    char name[IMAGE_NAME_SIZE];
+    int r = order_build(cli, recipe, &order, name, err);
+
+    return r < 0 ? r : make(cli, &order, name, err);
+}
+
+int image_build(const struct cli *cli, const struct options *options)
+{
     struct err err = {0};
 
-    if (prepare(cli, &order, &err) < 0 ||
-        find_recipe(cli, &order, options->args[0], recipe, &err) < 0 ||
-        read_name(&order, recipe, name, &err) < 0)
-        return verbs_failed(&err);
-    add(&order, "--recipe", recipe);
-    return make(cli, &order, name, &err);
+    return image_make(cli, options->args[0], &err) < 0 ? verbs_failed(&err) : CLI_OK;
 }

@@ -52,6 +52,10 @@ int image_store_hold(const struct cli *cli, struct err *err);
 /* Removes the files of one that was made here, the image first. 0 or -errno. */
 int image_store_remove(const struct cli *cli, const char *name, struct err *err);
 
+/* Whether there are a recipe of an image's name and what builds it. */
+bool image_can_build(const struct cli *cli, const char *name);
+/* Builds by a recipe, a file or a name, with progress on standard error. 0 or -errno. */
+int image_make(const struct cli *cli, const char *recipe, struct err *err);
 /* The verbs that run the builder, as of struct verb. */
 int image_import(const struct cli *cli, const struct options *options);
 int image_build(const struct cli *cli, const struct options *options);

@@ -65,6 +65,7 @@ struct options {
     bool disable;
     bool fresh;
     bool no_network;
+    bool build_image;
     bool foreground;
     bool version;
     const char *output;

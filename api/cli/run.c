@@ -3,6 +3,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
 #include "api/cli/files.h"
+#include "api/cli/image_need.h"
 #include "api/cli/progress.h"
 #include "api/cli/remote.h"
 #include "api/cli/run_code.h"
@@ -252,6 +253,22 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     return status;
 }
 
+/* On this machine its image may be built first; a server's are its operator's. */
+static int meet_image(const struct cli *cli, const struct options *given, const cJSON *request,
+                      int archive_fd, struct err *err)
+{
+    const struct image_need need = {.image = given->image,
+                                    .path = archive_fd >= 0 ? given->args[0] : NULL,
+                                    .lang = verbs_text(request, "lang"),
+                                    .build = given->build_image};
+
+    if (!cli->server[0])
+        return image_need_meet(cli, &need, err);
+    return given->build_image
+               ? err_set(err, EINVAL, "--build-image is for this machine, not for a server")
+               : 0;
+}
+
 /* Runs it with a daemon of this machine, or a server, which is neither started nor stopped. */
 static int run_by(const struct cli *cli, struct run_options *options, cJSON *request,
                   int archive_fd, struct err *err)
@@ -295,6 +312,8 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
                       name);
         return CLI_FAILED;
     }
+    if (meet_image(&cli, &options->given, request, archive_fd, err) < 0)
+        return CLI_FAILED;
     return run_by(&cli, options, request, archive_fd, err);
 }
 

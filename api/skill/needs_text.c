@@ -424,6 +424,7 @@ static int read_compatibility(struct needs_reader *r, const char *text)
         {"pandoc", "pandoc"},
         {"git", "git"},
         {"libreoffice", "soffice"},
+        {"graphviz", "dot"},
         {"tesseract", "tesseract"},
         {"jq", "jq"},
         {"imagemagick", "convert"},

@@ -245,16 +245,19 @@ make_payload() {
     for f in vmlinux python.erofs python.modules python.manifest; do
         [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
     done
-    # And what other images there are.
-    guest=$(cd "$share" && echo vmlinux *.erofs *.modules *.manifest)
+    # And what other images there are, by links of our own: another build may change those of the
+    # share directory. One that leads nowhere is of an image that the cache has no more.
+    mkdir "$work/guest"
+    for f in "$share"/vmlinux "$share"/*.erofs "$share"/*.modules "$share"/*.manifest; do
+        [ ! -e "$f" ] || ln -s "$(realpath "$f")" "$work/guest/${f##*/}"
+    done
     # shellcheck disable=SC2086
-    hash=$({ cat $programs && cd "$share" && echo $guest && cat $guest; } | digest build.sh)
+    hash=$({ cat $programs && cd "$work/guest" && echo ./* && cat ./*; } | digest build.sh)
     if [ ! -e "$cache/payload-$hash" ]; then
         mkdir -p "$work/p/bin" "$work/p/share/skillvm" "$work/payload.out"
         # shellcheck disable=SC2086
         cp -L $programs "$work/p/bin/"
-        # shellcheck disable=SC2086
-        (cd "$share" && cp -L $guest "$work/p/share/skillvm/")
+        cp -L "$work"/guest/* "$work/p/share/skillvm/"
         make_erofs "$work/payload.out/payload.erofs" "$work/p" "$hash"
         publish "$work/payload.out" "$cache/payload-$hash"
     fi

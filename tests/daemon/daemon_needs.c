@@ -58,7 +58,7 @@ static void a_language_without_an_image_is_refused(void **state)
     static const char code[] = "{\"code\":\"x\",\"lang\":\"node\"}";
 
     expect(harness_run(*state, code), 400, "the image \\\"python\\\" does not run node");
-    expect(harness_run(*state, code), 400, "--target image-node");
+    expect(harness_run(*state, code), 400, "`skillvm image build node`");
 }
 
 static void inspection_tells_where_things_are_from(void **state)

@@ -285,6 +285,20 @@ static void an_image_has_its_own(void **state)
     assert_int_equal(measure_snapshots(f).made, 0);
 }
 
+/* Its making is no reason to rest: four times as long, which nobody waits here. */
+static void behind_one_that_was_waited_for_the_next_is_made_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct machine_wish wish = wish_for("a", "pandas");
+    struct who who;
+
+    snprintf(wish.snapshot.image, sizeof(wish.snapshot.image), "data");
+    write_file(f->kernel, "boot=slower");
+    assert_string_equal(visit_as(f, &wish, "FAKE=who", &who).profile, "");
+    write_file(f->kernel, "boot");
+    WAIT_FOR(measure_snapshots(f).kept == 2);
+}
+
 /* One whose file is gone is told, and the others go on. */
 static void an_image_that_is_missing_is_told(void **state)
 {
@@ -355,6 +369,7 @@ int main(void)
         WITH(fresh_ones_follow_the_demand),
         WITH(a_scope_has_its_own),
         WITH(an_image_has_its_own),
+        WITH(behind_one_that_was_waited_for_the_next_is_made_at_once),
         WITH(an_image_that_is_missing_is_told),
         WITH(a_scope_without_room_is_told),
         WITH(who_waits_for_a_scope_can_be_cancelled),

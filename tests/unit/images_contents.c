@@ -99,6 +99,8 @@ static void a_python_elsewhere_is_found(void **state)
                                         "module numpy",
                                         "module six",
                                         "module fast",
+                                        "module uno",
+                                        "module com",
                                         "package my-pack 1.2",
                                         "program python3",
                                         "program tool",
@@ -121,6 +123,7 @@ static void a_python_elsewhere_is_found(void **state)
 #define SITE "usr/local/lib/python3.12/site-packages/"
     file(SITE "numpy/__init__.py", 0644, "");
     file(SITE "six.py", 0644, "");
+    file(SITE "uno.py", 0644, "");
     file(SITE "fast.cpython-312-x86_64-linux-gnu.so", 0644, "");
     file(SITE "wrong.cpython-311-x86_64-linux-gnu.so", 0644, "");
     file(SITE "not_a_package/data", 0644, "");

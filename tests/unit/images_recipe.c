@@ -131,6 +131,16 @@ static void test_the_recipes_in_the_tree(void **state)
     assert_string_equal(r.suite, "bookworm");
     assert_string_equal(r.packages.items[0].path, "python3");
     assert_int_equal(r.sources.len, 2);
+    assert_true(recipe_wants(&r, "usr/bin/dot"));
+    recipe_finish(&r);
+    assert_true(snprintf(path, sizeof(path), "%s/images/office.yaml", source) > 0);
+    assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
+    assert_string_equal(r.name, "office");
+    assert_int_equal(r.sources.len, 3);
+    /* In place of what is dropped there is a link. */
+    assert_false(recipe_wants(&r, "etc/libreoffice/registry"));
+    assert_true(recipe_wants(&r, "usr/lib/libreoffice/share/.registry/main.xcd"));
+    assert_true(recipe_wants(&r, "usr/lib/libreoffice/program/soffice.bin"));
     recipe_finish(&r);
 }
 

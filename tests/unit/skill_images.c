@@ -42,11 +42,11 @@
            "package lxml 4.9.2\npackage matplotlib 3.6.3\npackage numpy 1.24.2\n"              \
            "package openpyxl 3.0.9\npackage pandas 1.5.3\npackage pillow 9.4.0\n"              \
            "package python-docx 0.8.11\npackage scikit-learn 1.2\npackage scipy 1.10.1\n"      \
-           "program convert\nprogram ffmpeg\nprogram pandoc\nprogram pdftotext\n"              \
-           "program tesseract\n"
+           "program convert\nprogram dot\nprogram ffmpeg\nprogram neato\nprogram pandoc\n"     \
+           "program pdftotext\nprogram tesseract\n"
 #define NODE "program node\nprogram npm\nprogram npx\n" SHELL
 #define OFFICE                                                                                 \
-    PYTHON "module PIL\nmodule docx\nmodule openpyxl\nmodule pptx\n"                           \
+    PYTHON "module PIL\nmodule com\nmodule docx\nmodule openpyxl\nmodule pptx\nmodule uno\n"   \
            "package openpyxl 3.0.9\npackage pillow 9.4.0\npackage python-docx 0.8.11\n"        \
            "package python-pptx 0.6\nprogram libreoffice\nprogram pandoc\n"                    \
            "program pdftotext\nprogram soffice\n"
@@ -337,6 +337,16 @@ static const struct sample samples[] = {
     {"in a pipe", SH("cat x | pandoc -o y.html\n"), .image = "data"},
     {"in a substitution", SH("t=$(pdftotext x.pdf -)\necho \"$t\"\n"), .image = "data"},
     {"soffice", SH("soffice --headless --convert-to pdf x.docx\n"), .image = "office"},
+    {"libreoffice", SH("libreoffice --headless --convert-to csv x.xlsx\n"), .image = "office",
+     .why = NEVER("libreoffice")},
+    {"soffice by Python",
+     PY("import subprocess\nsubprocess.run(['soffice', '--headless', 'x'], check=True)\n"),
+     .image = "office"},
+    {"UNO", PY("import uno\nfrom com.sun.star.beans import PropertyValue\n"),
+     .image = "office"},
+    {"dot", SH("dot -Tsvg g.dot -o g.svg\n"), "data", .why = NEVER("dot")},
+    {"neato by Python", PY("import subprocess\nsubprocess.run(['neato', '-Tpng'])\n"),
+     .image = "data"},
     {"two images' programs", SH("pandoc x -o y.docx && libreoffice y.docx\n"),
      .image = "office"},
     {"a function of that name", SH("convert() { cat \"$1\"; }\nconvert x\n"),
@@ -434,6 +444,8 @@ static const struct sample samples[] = {
     {"compatibility with LibreOffice",
      FIELDS("compatibility: Requires LibreOffice and Python 3.9+\n", "main.py", "x = 1\n"),
      .image = "office"},
+    {"compatibility with Graphviz",
+     FIELDS("compatibility: Needs Graphviz\n", "main.py", "x = 1\n"), .image = "data"},
     {"compatibility with Node",
      FIELDS("compatibility: Node.js 18 or newer\n", "main.sh", "ls\n"), .image = "node"},
     {"compatibility with what nobody has",

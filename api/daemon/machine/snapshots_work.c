@@ -319,9 +319,18 @@ static void drop(struct snapshots *s, struct snapshot_place *p)
     snapshot_unref(old);
 }
 
+static bool find_optional(struct snapshots *s, const struct snapshot_place *p)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
+    return is_optional(s, p);
+}
+
 /* Makes what is due, or opens it where it lies on disk and was not in use yet. */
 static void renew(struct snapshots *s, struct snapshot_place *p, const char *reason)
 {
+    /* Asked now: once it is made, who waited for it may have gone, or not yet. */
+    bool optional = find_optional(s, p);
     uint64_t start_ns = clock_monotonic_ns();
     struct snapshot *snapshot;
     struct err err = {0};
@@ -340,7 +349,7 @@ static void renew(struct snapshots *s, struct snapshot_place *p, const char *rea
         log_error("snapshot", "renewal=failed profile=\"%s\" reason=\"%s\"", p->name.profile,
                   err.message);
     (void)pthread_mutex_lock(&s->lock);
-    if (is_optional(s, p)) {
+    if (optional) {
         uint64_t now_ns = clock_monotonic_ns();
 
         s->rest_ns = now_ns + REST_TIMES * (now_ns - start_ns);

@@ -362,8 +362,8 @@ static int check_node(const struct image_listed *image, const char *lang, struct
     return err_set(
         err, EINVAL,
         "the image \"%s\" does not run node: use one that does (\"image: node\"), "
-        "which `cmake --build build --target image-node` makes and skillvmd finds when "
-        "it starts",
+        "which `skillvm image build node` makes on its machine and skillvmd finds when it "
+        "starts",
         image->name);
 }
 

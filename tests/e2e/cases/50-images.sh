@@ -49,7 +49,7 @@ case_imported_containers_run() {
     expect 0 own skillvm image import bare.tar.gz --name bare
     expect 0 own skillvm image list --json
     # Of the installation's own there may be more.
-    equal "$(jq -c '[.images[] | select(.name | IN("node", "data") | not) |
+    equal "$(jq -c '[.images[] | select(.name | IN("node", "data", "office") | not) |
         [.name, .python, .warm, .bash]]' <<<"$OUT")" \
         '[["python","3.11",true,true],["bare",null,false,true],["cold","3.11",false,true],["warm","3.11",true,true]]' \
         "the list"
@@ -132,3 +132,22 @@ case_an_operators_recipe_is_built() {
     contains "$ERR" "the installation has an image python" "the usual one"
 }
 # limit an_operators_recipe_is_built 600
+
+# By the user on a terminal; and then it is there.
+# limit an_image_is_built_at_first_need 900
+case_an_image_is_built_at_first_need() {
+    mkdir -p own/images/recipes needs
+    printf 'name: first\nextends: python.yaml\nfiles:\n  etc/first: |\n    built\n' >own/images/recipes/first.yaml
+    printf -- '---\nname: needs\ndescription: names an image\nimage: first\n---\n' >needs/SKILL.md
+    echo 'cat /etc/first' >needs/main.sh
+    printf 'name: broken\nsuite: bookworm\npackages: [no-such-package-anywhere]\n' >own/images/recipes/broken.yaml
+    expect 125 own skillvm run --image broken --build-image --code 'print(1)'
+    contains "$ERR" no-such-package-anywhere "a recipe that fails"
+    expect 0 own python3 -c 'import os, pty, sys
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' skillvm run needs --host "$E2E_HOST" </dev/null
+    contains "$OUT" "there is no image first yet: building it" "what is said"
+    contains "$OUT" "putting first together" "the builder's progress"
+    contains "$OUT" built "the skill's output"
+    expect 0 own skillvm image list --json
+    equal "$(jq -c '[.images[] | select(.name == "first") | .from.recipe]' <<<"$OUT")" '["first.yaml"]' "the list"
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/image_need.h"
+
+#include "api/cli/daemon.h"
+#include "api/cli/image_store.h"
+#include "api/cli/skill_verbs.h"
+#include "api/skill/entry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NODE "node" /* the language, and the image that brings it */
+
+static bool some_runs_node(const struct image_store *store)
+{
+    for (unsigned i = 0; i < store->n; i++)
+        if (image_manifest_runs(&store->list[i].manifest, NODE))
+            return true;
+    return false;
+}
+
+/* The image that is needed and not here, or NULL. */
+static const char *find_missing(const struct image_store *store, const char *image,
+                                const char *lang)
+{
+    if (image)
+        return image_store_find(store, image) ? NULL : image;
+    return lang && strcmp(lang, NODE) == 0 && !some_runs_node(store) ? NODE : NULL;
+}
+
+/* What its SKILL.md and its entry say. A skill that cannot be read is the daemon's to refuse.
+ */
+static void read_skill(const char *path, const struct image_store *store,
+                       char ret[IMAGE_NAME_SIZE])
+{
+    __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
+    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    const char *missing;
+
+    if (skill_load(path, -1, &archive, &skill, NULL) < 0)
+        return;
+    (void)skill_entry_resolve(&skill, &archive, NULL, NULL, &entry, NULL);
+    missing = find_missing(store, skill.image, entry.lang);
+    (void)snprintf(ret, IMAGE_NAME_SIZE, "%s", missing ? missing : "");
+}
+
+/* A daemon that runs would not find it. */
+static int build_or_tell(const struct cli *cli, const char *name, bool may_build, bool asked,
+                         struct err *err)
+{
+    struct daemon_state daemon;
+    int r = daemon_find(cli, &daemon, err);
+
+    if (r < 0)
+        return r;
+    if (may_build && !daemon.up) {
+        cli_say("there is no image %s yet: building it, which takes minutes", name);
+        return image_make(cli, name, err);
+    }
+    if (asked)
+        return err_set(
+            err, EBUSY,
+            "there is no image %s, and a daemon runs, which looks for images when it "
+            "starts: `skillvm down`, `skillvm image build %s`, `skillvm up`",
+            name, name);
+    cli_say("there is no image %s yet: `skillvm image build %s` makes it%s", name, name,
+            daemon.up ? ", and a daemon finds it when it starts"
+                      : ", and so does --build-image");
+    return 0;
+}
+
+int image_need_meet(const struct cli *cli, const struct image_need *need, struct err *err)
+{
+    __attribute__((cleanup(image_store_finish))) struct image_store store = {0};
+    bool may_build = need->build || isatty(STDERR_FILENO);
+    char name[IMAGE_NAME_SIZE] = "";
+    const char *missing;
+    int r = image_store_read(cli, &store, err);
+
+    if (r < 0)
+        return r;
+    missing = find_missing(&store, need->image, need->lang);
+    (void)snprintf(name, sizeof(name), "%s", missing ? missing : "");
+    /* Only for a build is a skill read here, as the daemon does again. */
+    if (may_build && !need->image && need->path)
+        read_skill(need->path, &store, name);
+    return name[0] && image_can_build(cli, name)
+               ? build_or_tell(cli, name, may_build, need->build, err)
+               : 0;
+}

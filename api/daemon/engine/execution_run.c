@@ -17,10 +17,10 @@
 #include <string.h>
 
 /*
- * Packages from this size on are worth a snapshot that holds them: docs/performance.md has what
- * sending them costs.
+ * Packages from this size on are worth a snapshot that holds them: to compile so much Python
+ * takes as long as to start its interpreter.
  */
-#define HELD_MIN_BYTES (256u * 1024)
+#define HELD_MIN_BYTES (32u * 1024)
 
 /* The end of the log, which is looked at for why a run failed. */
 #define EXPLAINED_BYTES (64u * 1024)

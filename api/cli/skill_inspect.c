@@ -56,11 +56,12 @@ static int temporary(void *ctx)
     return fd < 0 ? -errno : fd;
 }
 
-/* The packages of its own wheels, and what they hold. */
+/* The packages of its own wheels, whose content is then the skill's own too. */
 static int choose_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
-                           const struct image_manifest *image, struct wheels_layer *ret,
-                           struct image_manifest *ret_brought, struct err *err)
+                           const struct image_manifest *image, struct needs *needs,
+                           struct wheels_layer *ret, struct err *err)
 {
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
     _cleanup_fd_ int unpacked = temporary(NULL), layer = temporary(NULL);
     const struct archive_spool spool = {unpacked, spool_grow, NULL};
     const struct wheels wheels = {.tar_fd = tar_fd,
@@ -76,14 +77,19 @@ static int choose_packages(int tar_fd, const struct skill_archive *archive, stru
                 ? err_set_errno(err, errno, "cannot make an anonymous file")
                 : wheels_prepare(&wheels, ret, &skill->warnings, err);
 
-    return r < 0 || !ret->digest[0] ? r : layer_look(layer, ret_brought, err);
+    if (r < 0 || !ret->digest[0])
+        return r;
+    r = layer_look(layer, &brought, err);
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought);
+    return 0;
 }
 
 int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *skill,
                 struct needs *ret, struct wheels_layer *ret_packages, struct err *err)
 {
     _cleanup_image_list_ struct image_list images = {.n = 0};
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
     struct image_choice choice = {0};
     struct cli here = {0};
     int r = cli_find_programs(&here, err);
@@ -97,16 +103,9 @@ int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *s
     if (r < 0)
         return r;
     choose(skill, archive, &images, ret, &choice);
-    r = choose_packages(tar_fd, archive, skill, &images.list[choice.place].manifest,
-                        ret_packages, &brought, err);
-    if (r < 0)
-        return r;
-    /* What they hold no image needs to have, and comes before what one has. */
-    needs_bring(ret, &brought);
-    choose(skill, archive, &images, ret, &choice);
     needs_look(ret, &images, IMAGE_SET_ALL, &choice);
-    needs_bring(ret, &brought);
-    return 0;
+    return choose_packages(tar_fd, archive, skill, &images.list[choice.place].manifest, ret,
+                           ret_packages, err);
 }
 
 /* One row for each thing of a list. */

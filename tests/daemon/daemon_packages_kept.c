@@ -175,20 +175,6 @@ static void they_go_with_the_image_that_it_runs_in(void **state)
     answer_finish(&a);
 }
 
-/* The choice of an image looks at what the packages do not have, wherever it is made. */
-static void what_they_hold_no_image_needs(void **state)
-{
-    static const char why[] =
-        "\"image\":\"python\",\"image_reason\":\"smallest of 4 that has yaml\"";
-    const struct world *w = *state;
-
-    expect(send_skill(w, PUSH, good_skill("reasoned")), 201, why);
-    for (int i = 0; i < 2; i++)
-        expect(harness_run(&w->h, "{\"skill\":\"reasoned\"}"), 200, why);
-    expect(harness_get(&w->h, "/v1/skills/reasoned/latest/inspect"), 200, why);
-    expect(send_skill(w, PUSH "/validate", good_skill("checked")), 200, why);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,7 +184,6 @@ int main(void)
     };
     const struct CMUnitTest of_images[] = {
         cmocka_unit_test(they_go_with_the_image_that_it_runs_in),
-        cmocka_unit_test(what_they_hold_no_image_needs),
     };
     int failed = cmocka_run_group_tests(tests, start, finish);
 

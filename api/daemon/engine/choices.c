@@ -45,32 +45,30 @@ image_set_t choices_allowed(const struct image_list *images, const struct tenant
     return allowed;
 }
 
-static void make_key(const char *digest, const char *packages, const char *lang,
-                     image_set_t allowed, char ret_key[MEMO_KEY_SIZE])
+static void make_key(const char *digest, const char *lang, image_set_t allowed,
+                     char ret_key[MEMO_KEY_SIZE])
 {
-    (void)snprintf(ret_key, MEMO_KEY_SIZE, "%s %s %x %s", digest, packages, allowed,
-                   lang ? lang : "");
+    (void)snprintf(ret_key, MEMO_KEY_SIZE, "%s %x %s", digest, allowed, lang ? lang : "");
 }
 
-int choices_recall(struct choices *choices, const char *digest, const char *packages,
-                   const char *lang, image_set_t allowed, struct image_choice *ret)
+int choices_recall(struct choices *choices, const char *digest, const char *lang,
+                   image_set_t allowed, struct image_choice *ret)
 {
     char key[MEMO_KEY_SIZE];
     int r = image_choose_clear(&choices->images->known, allowed, ret);
 
     if (r != 0)
         return r;
-    make_key(digest, packages, lang, allowed, key);
+    make_key(digest, lang, allowed, key);
     return memo_recall(choices->memo, key, ret);
 }
 
-void choices_make(struct choices *choices, const char *digest, const char *packages,
-                  const char *lang, image_set_t allowed, struct needs *needs,
-                  struct image_choice *ret)
+void choices_make(struct choices *choices, const char *digest, const char *lang,
+                  image_set_t allowed, struct needs *needs, struct image_choice *ret)
 {
     char key[MEMO_KEY_SIZE];
 
     image_choose(needs, &choices->images->known, allowed, lang, ret);
-    make_key(digest, packages, lang, allowed, key);
+    make_key(digest, lang, allowed, key);
     memo_keep(choices->memo, key, ret);
 }

@@ -5,7 +5,6 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/turn.h"
 #include "api/skill/entry.h"
-#include "api/wheels/layer.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -38,9 +37,9 @@ int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
  * another runner, or remembered. 1 with *ret; 0: look; -ENOENT: the request's is not here;
  * -EACCES.
  */
-static int choose_known(struct daemon *d, const char *digest, const char *packages,
-                        const char *lang, const char *of_request, const char *of_skill,
-                        image_set_t allowed, struct image_choice *ret)
+static int choose_known(struct daemon *d, const char *digest, const char *lang,
+                        const char *of_request, const char *of_skill, image_set_t allowed,
+                        struct image_choice *ret)
 {
     const struct image_list *images = &d->images.known;
     int r = -ENOENT;
@@ -50,22 +49,14 @@ static int choose_known(struct daemon *d, const char *digest, const char *packag
     else if (of_skill)
         r = image_choose_named(images, allowed, of_skill, "SKILL.md", ret);
     if (r == -ENOENT && !of_request)
-        return choices_recall(d->choices, digest, packages, lang, allowed, ret);
+        return choices_recall(d->choices, digest, lang, allowed, ret);
     return r < 0 ? r : 1;
 }
 
-static int look_into(const struct chooser_packages *packages, struct image_manifest *ret,
-                     struct err *err)
-{
-    return packages->fd < 0 ? 0 : layer_look(packages->fd, ret, err);
-}
-
 int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
-                 const struct skill_archive *archive, const char *image,
-                 const struct chooser_packages *packages, struct needs *needs,
+                 const struct skill_archive *archive, const char *image, struct needs *needs,
                  struct image_choice *ret, struct err *err)
 {
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
     _cleanup_skill_entry_ struct skill_entry entry = {0};
     struct err ignored = {0};
     image_set_t allowed = 0;
@@ -73,31 +64,21 @@ int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill
 
     if (r < 0)
         return r;
-    r = look_into(packages, &brought, err);
-    if (r < 0)
-        return r;
-    needs_bring(needs, &brought);
     *ret = (struct image_choice){0};
     (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
-    r = choose_known(d, archive->digest, packages->digest, entry.lang, image, skill->image,
-                     allowed, ret);
+    r = choose_known(d, archive->digest, entry.lang, image, skill->image, allowed, ret);
     if (r == 0)
-        choices_make(d->choices, archive->digest, packages->digest, entry.lang, allowed, needs,
-                     ret);
+        choices_make(d->choices, archive->digest, entry.lang, allowed, needs, ret);
     else if (r < 0)
         *ret = (struct image_choice){0};
     needs_look(needs, &d->images.known, allowed, ret);
-    /* They come before the image's own. */
-    needs_bring(needs, &brought);
     return 0;
 }
 
 static int look(struct daemon *d, const char *tenant, const struct skill *skill,
-                const struct skill_archive *archive, int tar_fd,
-                const struct chooser_packages *packages, const char *lang, image_set_t allowed,
-                struct image_choice *ret, struct err *err)
+                const struct skill_archive *archive, int tar_fd, const char *lang,
+                image_set_t allowed, struct image_choice *ret, struct err *err)
 {
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
     _cleanup_turn_ struct turn turn = {0};
     _cleanup_needs_ struct needs needs = {0};
     int r = turn_take(&turn, d, tenant, err);
@@ -107,11 +88,7 @@ static int look(struct daemon *d, const char *tenant, const struct skill *skill,
     r = needs_read(tar_fd, archive, skill, &needs, err);
     if (r < 0)
         return r;
-    r = look_into(packages, &brought, err);
-    if (r < 0)
-        return r;
-    needs_bring(&needs, &brought);
-    choices_make(d->choices, archive->digest, packages->digest, lang, allowed, &needs, ret);
+    choices_make(d->choices, archive->digest, lang, allowed, &needs, ret);
     return 0;
 }
 
@@ -149,28 +126,24 @@ static bool refuse(struct daemon *d, const struct execution *e, const char *name
 
 /* err stays untouched where the choice itself is refused. */
 static int choose(struct daemon *d, const struct skill *skill,
-                  const struct skill_archive *archive, const struct chooser_packages *packages,
-                  const char *lang, const char *image, image_set_t allowed, struct execution *e,
-                  struct err *err)
+                  const struct skill_archive *archive, const char *lang, const char *image,
+                  image_set_t allowed, struct execution *e, struct err *err)
 {
-    int r = choose_known(d, e->skill_digest, packages->digest, lang, image, skill->image,
-                         allowed, &e->image);
+    int r = choose_known(d, e->skill_digest, lang, image, skill->image, allowed, &e->image);
 
     if (r != 0)
         return r < 0 ? r : 0;
-    return look(d, e->tenant, skill, archive, e->job.skill.fd, packages, lang, allowed,
-                &e->image, err);
+    return look(d, e->tenant, skill, archive, e->job.skill.fd, lang, allowed, &e->image, err);
 }
 
 bool chooser_choose(struct daemon *d, const struct skill *skill,
-                    const struct skill_archive *archive,
-                    const struct chooser_packages *packages, const char *lang,
-                    const char *image, struct execution *e, struct http_reply *reply)
+                    const struct skill_archive *archive, const char *lang, const char *image,
+                    struct execution *e, struct http_reply *reply)
 {
     image_set_t allowed = choices_allowed(&d->images.known, &e->limits);
     const char *named = image ? image : skill->image;
     struct err err = {0};
-    int r = choose(d, skill, archive, packages, lang, image, allowed, e, &err);
+    int r = choose(d, skill, archive, lang, image, allowed, e, &err);
 
     if (r == 0)
         return true;
@@ -182,16 +155,9 @@ bool chooser_choose(struct daemon *d, const struct skill *skill,
     return refuse(d, e, named, allowed, r, reply);
 }
 
-static int open_packages(const struct daemon *d, const char *digest, int *ret, struct err *err)
+int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,
+                 const char *named, struct image_choice *ret, struct err *err)
 {
-    *ret = digest[0] ? store_get(d->store, digest, err) : -1;
-    return digest[0] && *ret < 0 ? *ret : 0;
-}
-
-int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *packages,
-                 const char *lang, const char *named, struct image_choice *ret, struct err *err)
-{
-    _cleanup_fd_ int packages_fd = -1;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     _cleanup_fd_ int fd = -1;
@@ -200,16 +166,10 @@ int chooser_find(struct daemon *d, const char *tenant, const char *digest, const
 
     if (r < 0)
         return r;
-    r = choose_known(d, digest, packages, lang, NULL, named, allowed, ret);
+    r = choose_known(d, digest, lang, NULL, named, allowed, ret);
     if (r != 0)
         return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
     fd = store_get(d->store, digest, err);
     r = fd < 0 ? fd : skill_archive_reload(fd, digest, &archive, &skill, err);
-    if (r < 0)
-        return r;
-    r = open_packages(d, packages, &packages_fd, err);
-    if (r < 0)
-        return r;
-    return look(d, tenant, &skill, &archive, fd,
-                &(struct chooser_packages){packages_fd, packages}, lang, allowed, ret, err);
+    return r < 0 ? r : look(d, tenant, &skill, &archive, fd, lang, allowed, ret, err);
 }

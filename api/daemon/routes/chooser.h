@@ -12,20 +12,13 @@
 #include "api/skill/archive.h"
 #include "api/skill/needs.h"
 
-/* What a skill brings, which no image needs to have. */
-struct chooser_packages {
-    int fd;             /* the tar of its packages, borrowed; -1: none */
-    const char *digest; /* of it; "": none */
-};
-
 /*
  * Says of what a skill needs where it is from in the image that its entry would run in, which
- * is *ret, or in the packages; image is the request's or NULL. Where no run would be accepted
- * ret->why is "". 0; -ENOENT: the tenant is gone; -ENOMEM; -EIO.
+ * is *ret; image is the request's or NULL. Where no run would be accepted ret->why is "". 0;
+ * -ENOENT: the tenant is gone; -ENOMEM; -EIO.
  */
 int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
-                 const struct skill_archive *archive, const char *image,
-                 const struct chooser_packages *packages, struct needs *needs,
+                 const struct skill_archive *archive, const char *image, struct needs *needs,
                  struct image_choice *ret, struct err *err);
 
 /*
@@ -33,18 +26,16 @@ int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill
  * request's or NULL. The sources are read where nobody remembers them. False: there is a reply.
  */
 bool chooser_choose(struct daemon *d, const struct skill *skill,
-                    const struct skill_archive *archive,
-                    const struct chooser_packages *packages, const char *lang,
-                    const char *image, struct execution *e, struct http_reply *reply);
+                    const struct skill_archive *archive, const char *lang, const char *image,
+                    struct execution *e, struct http_reply *reply);
 
 /* The names of the images that a tenant may use, as one text. 0, -ENOENT or -EIO. */
 int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
                    struct err *err);
 
-/* The same for a script of a registered skill, with packages of that digest or "", that names
- * an image or NULL. 0; -EACCES; as of chooser_look(). */
-int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *packages,
-                 const char *lang, const char *named, struct image_choice *ret,
-                 struct err *err);
+/* The same for a script of a registered skill that names an image or NULL. 0; -EACCES; as of
+ * chooser_look(). */
+int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,
+                 const char *named, struct image_choice *ret, struct err *err);
 
 #endif

@@ -46,7 +46,6 @@ struct taking {
     struct skill *skill;
     struct image_choice *choice;
     struct intake_packages *packages;
-    struct skill_strings told; /* of these, of the last choice */
 };
 
 static int grow(void *ctx, uint64_t bytes, struct err *err)
@@ -96,7 +95,7 @@ static int choose_packages(struct taking *t, struct err *err)
                                   .layer_fd = layer};
     int r = unpacked < 0 || layer < 0
                 ? err_set(err, EIO, "cannot create a temporary file")
-                : wheels_prepare(&wheels, &t->packages->layer, &t->told, err);
+                : wheels_prepare(&wheels, &t->packages->layer, &t->skill->warnings, err);
 
     if (r < 0)
         return r;
@@ -111,38 +110,16 @@ void intake_packages_finish(struct intake_packages *packages)
     wheels_layer_finish(&packages->layer);
 }
 
-/* The image of a skill with these packages. */
-static int choose_image(struct taking *t, struct needs *needs, struct err *err)
+/* Adds what neither the image nor its packages have to the skill's warnings. */
+static int warn_of_needs(struct taking *t, struct needs *needs, struct err *err)
 {
-    const struct chooser_packages packages = {t->packages->fd, t->packages->layer.digest};
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    int r = t->packages->fd >= 0 ? layer_look(t->packages->fd, &brought, err) : 0;
 
-    return chooser_look(t->d, t->request->caller.tenant, t->skill, t->archive, t->image,
-                        &packages, needs, t->choice, err);
-}
-
-/*
- * What the packages hold no image needs to have: where another does then, they are chosen for
- * that one.
- */
-static int choose_again(struct taking *t, struct needs *needs, struct err *err)
-{
-    unsigned place = t->choice->place;
-    int r = choose_image(t, needs, err);
-
-    if (r < 0 || t->choice->place == place)
+    if (r < 0)
         return r;
-    intake_packages_finish(t->packages);
-    *t->packages = INTAKE_NO_PACKAGES;
-    skill_strings_finish(&t->told);
-    return choose_packages(t, err);
-}
-
-static int tell(struct taking *t, const struct needs *needs, struct err *err)
-{
-    if (skill_strings_append(&t->skill->warnings, &t->told) < 0 ||
-        needs_warn(needs, &t->skill->warnings) < 0)
-        return err_no_memory(err);
-    return 0;
+    needs_bring(needs, &brought);
+    return needs_warn(needs, &t->skill->warnings) < 0 ? err_no_memory(err) : 0;
 }
 
 /* Image and packages, and what both of them do not have. */
@@ -156,14 +133,12 @@ static int look_at(struct taking *t, struct err *err)
     r = needs_read(t->tar_fd, t->archive, t->skill, &needs, err);
     if (r < 0)
         return r;
-    r = choose_image(t, &needs, err);
+    r = chooser_look(t->d, t->request->caller.tenant, t->skill, t->archive, t->image, &needs,
+                     t->choice, err);
     if (r < 0)
         return r;
     r = choose_packages(t, err);
-    if (r < 0)
-        return r;
-    r = t->packages->fd >= 0 ? choose_again(t, &needs, err) : 0;
-    return r < 0 ? r : tell(t, &needs, err);
+    return r < 0 ? r : warn_of_needs(t, &needs, err);
 }
 
 static int load_archive(struct taking *t, struct err *err)
@@ -223,7 +198,6 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
         return http_reply_error(reply, 500, "internal_error", "cannot keep the archive: %s",
                                 strerror(-taking.fd));
     r = load(&taking, &err);
-    skill_strings_finish(&taking.told);
     /* Who has no room for it has said so. */
     if (r == 0 || reply->status != 0)
         return r == 0;

@@ -320,8 +320,7 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
         return r;
     if (!promises(d, tool))
         return 0;
-    r = chooser_find(d, tenant, tool->digest, tool->packages, "python", tool->image, &choice,
-                     err);
+    r = chooser_find(d, tenant, tool->digest, "python", tool->image, &choice, err);
     /* Where it would not run, nobody looks. */
     if (r < 0)
         return r == -EACCES ? 0 : r;

@@ -130,7 +130,7 @@ enum proto_net_answer {
 #define PROTO_NET_DRAIN_MAX_MS 10000u
 
 #define PROTO_WARM_MAX     1024u
-#define PROTO_COMPILE_MS   120000u /* that a guest may work on packages that it is to hold */
+#define PROTO_COMPILE_MS   20000u /* that a guest may work on packages that it is to hold */
 #define PROTO_ENTROPY_SIZE 64u
 #define PROTO_WAKE_SIZE    (8u + PROTO_ENTROPY_SIZE)
 

@@ -20,6 +20,8 @@
 #define END64_SIZE   56u
 #define LOCATOR_SIZE 20u
 #define COMMENT_MAX  65535u
+/* libarchive looks for the last records in so many bytes at the end of the file. */
+#define WINDOW 16384u
 
 /* The last of the records that end a directory: where it is, and how long it says that is. */
 static int find_end(int fd, uint64_t size, uint64_t *ret_at, uint32_t *ret_bytes)
@@ -92,6 +94,10 @@ static int find_directory(int fd, uint64_t size, uint64_t *ret_at)
     if (r < 0)
         return r;
     r = find_large(fd, end, ret_at);
+    /* Where it would not see that there is more before this record, it reads another directory.
+     */
+    if (r > 0 && size > WINDOW && end < size - WINDOW + LOCATOR_SIZE)
+        return -EINVAL;
     if (r != 0)
         return r < 0 ? r : 0;
     *ret_at = end - bytes;

@@ -12,9 +12,11 @@ import py_compile
 import stat
 import sys
 
-# Compiled code is about as large as its source; folding of constants can blow a module up.
+# Compiled code is about as large as its source; folding of constants can blow a module up. The
+# rest of the room is for skills.
 TIMES = 3
 AT_LEAST = 1 << 20
+AT_MOST = 64 << 20
 
 
 def sources(folder):
@@ -28,7 +30,9 @@ def sources(folder):
 
 def main():
     paths = list(sources(sys.argv[1]))
-    room = max(AT_LEAST, TIMES * sum(os.lstat(path).st_size for path in paths))
+    free = os.statvfs(sys.argv[1])
+    room = min(max(AT_LEAST, TIMES * sum(os.lstat(path).st_size for path in paths)),
+               AT_MOST, free.f_bavail * free.f_frsize // 4)
     for path in paths:
         try:
             made = py_compile.compile(

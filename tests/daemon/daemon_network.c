@@ -257,11 +257,14 @@ static void a_tool_of_code_reaches_what_it_names(void **state)
 /* What the command line sends. The status of its end. */
 static int skillvm(const char *arguments)
 {
-    char command[512];
+    char *command;
+    int status;
 
-    (void)snprintf(command, sizeof(command), "SKILLVM_SOCKET=%s " SKILLVM " %s >%s/said 2>&1",
-                   w.h.socket, arguments, w.h.dir);
-    return WEXITSTATUS(system(command));
+    assert_true(asprintf(&command, "SKILLVM_SOCKET=%s " SKILLVM " %s >%s/said 2>&1", w.h.socket,
+                         arguments, w.h.dir) > 0);
+    status = system(command);
+    free(command);
+    return WEXITSTATUS(status);
 }
 
 static void the_command_line_narrows_too(void **state)

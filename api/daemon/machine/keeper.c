@@ -177,6 +177,11 @@ static void refill(struct pool *pool, unsigned place)
     pool->is_refilling = true;
     (void)pthread_mutex_unlock(&pool->lock);
     snapshot = snapshots_current(pool->config.snapshots, place);
+    /* The place was another's when machines were wanted of it: see machine_take. */
+    if (snapshot && snapshot->packages[0]) {
+        snapshot_unref(snapshot);
+        snapshot = NULL;
+    }
     if (snapshot)
         m = pool_start_machine(pool, snapshot, true, &err);
     if (m) {

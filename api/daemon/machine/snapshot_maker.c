@@ -29,6 +29,7 @@ struct work {
     int image_fd;                  /* borrowed */
     enum warmup_kind warmup;
     char key[SNAPSHOT_KEY_SIZE];
+    const struct job *held; /* its packages, while it is made */
     struct vm_files files;
     struct snapshot_contents contents;
 };
@@ -206,29 +207,30 @@ int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name
     return 0;
 }
 
-/* The guest holds the packages of a digest. */
-static int hold_packages(const struct snapshot_maker *maker, struct guest *guest,
-                         const char *digest, uint64_t deadline_ns, struct err *err)
+/* Before a guest is booted for them: they may be deleted by now. */
+static int open_packages(const struct snapshot_maker *maker, const char *digest,
+                         struct job_bytes *ret, struct err *err)
 {
     const struct snapshots_config *config = maker->config;
-    int fd = config->open_packages ? config->open_packages(config->ctx, digest, err)
-                                   : err_set(err, ENOENT, "there are no packages");
-    _cleanup_job_ struct job job = job_init();
     struct stat st;
 
-    if (fd < 0)
-        return fd;
-    job.packages.fd = fd;
-    if (fstat(fd, &st) < 0)
+    if (!digest[0])
+        return 0;
+    ret->fd = config->open_packages ? config->open_packages(config->ctx, digest, err)
+                                    : err_set(err, ENOENT, "there are no packages");
+    if (ret->fd < 0)
+        return ret->fd;
+    if (fstat(ret->fd, &st) < 0)
         return err_set_errno(err, errno, "cannot read the packages");
-    job.packages.len = (uint64_t)st.st_size;
-    return guest_hold(guest, &job, deadline_ns, err);
+    ret->len = (uint64_t)st.st_size;
+    return 0;
 }
 
 /* The guest says READY, and holds the modules of its profile, and its packages. */
 static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm,
-                         const struct snapshot_name *name, uint64_t start_ns, struct err *err)
+                         const struct work *work, uint64_t start_ns, struct err *err)
 {
+    const struct snapshot_name *name = &work->inputs.name;
     uint64_t deadline_ns = start_ns + maker->config->boot_timeout_ms * NS_PER_MS;
     _cleanup_(guest_close) struct guest *guest =
         guest_open(vm, start_ns, maker->config->grace_ms);
@@ -237,7 +239,7 @@ static int prepare_guest(const struct snapshot_maker *maker, struct vm *vm,
     if (r == 0 && name->profile[0])
         r = guest_warm(guest, name->profile, deadline_ns, err);
     if (r == 0 && name->packages[0])
-        r = hold_packages(maker, guest, name->packages, deadline_ns, err);
+        r = guest_hold(guest, work->held, deadline_ns, err);
     return r;
 }
 
@@ -247,7 +249,7 @@ static int prepare_and_save(struct snapshot_maker *maker, struct vm *vm, struct 
 {
     uint64_t start_ns = clock_monotonic_ns();
     struct vmm_event event;
-    int r = prepare_guest(maker, vm, &work->inputs.name, start_ns, err);
+    int r = prepare_guest(maker, vm, work, start_ns, err);
 
     if (r < 0)
         return r;
@@ -353,12 +355,16 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
                                    .image_fd = work->image_fd,
                                    .files = work->files,
                                    .record_fd = fd};
+    enum warmup_kind kind = work->warmup;
     struct err err = {0};
     int r;
 
+    /* By bash nothing is run of what somebody brought, which could hold up the others. */
+    if (work->inputs.name.packages[0])
+        kind = WARMUP_BASH;
     maker->say(maker->ctx, "recording which pages a run uses");
     r = fd < 0 ? err_set_errno(&err, errno, "cannot create working-set")
-               : record(maker, work->warmup, &how, &err);
+               : record(maker, kind, &how, &err);
     if (r == 0) {
         work->files.fds[VM_WORKING_SET] = fd_steal(&fd);
         return;
@@ -416,12 +422,17 @@ int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name
                         struct snapshot **ret, struct err *err)
 {
     int tmp_fd = maker->config->tmp_fd;
+    _cleanup_job_ struct job held = job_init();
     _cleanup_fd_ int dir = -1;
     struct work work;
     int r = begin(maker, name, &work, err);
 
     if (r < 0)
         return r;
+    r = open_packages(maker, name->packages, &held.packages, err);
+    if (r < 0)
+        return r;
+    work.held = &held;
     maker->say(maker->ctx, "booting the guest once");
     fd_remove_folder(tmp_fd, MAKING_NAME);
     if (mkdirat(tmp_fd, MAKING_NAME, 0700) < 0)

@@ -67,7 +67,8 @@ struct snapshot_place *snapshots_take(struct snapshots *s, const struct snapshot
     return free_one;
 }
 
-struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns)
+struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns,
+                                        bool with_packages)
 {
     struct snapshot_place *found = NULL;
 
@@ -75,6 +76,7 @@ struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns)
         struct snapshot_place *p = &s->places[i];
 
         if (p->is_taken && p != s->busy && p->waiters == 0 && p->asked_ns < before_ns &&
+            (!with_packages || p->name.packages[0]) &&
             (!found || p->asked_ns < found->asked_ns))
             found = p;
     }
@@ -171,7 +173,8 @@ static struct snapshot_place *ask(struct snapshots *s, const struct snapshot_nam
         p->is_leaving &= p->name.packages[0] != '\0';
         return p;
     }
-    p = s->limits.kept > 0 && now_ns > BUSY_NS ? snapshots_oldest(s, now_ns - BUSY_NS) : NULL;
+    p = s->limits.kept > 0 && now_ns > BUSY_NS ? snapshots_oldest(s, now_ns - BUSY_NS, false)
+                                               : NULL;
     if (p) {
         p->is_leaving = true;
         (void)pthread_cond_broadcast(&s->changed);

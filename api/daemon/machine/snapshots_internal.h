@@ -53,8 +53,10 @@ struct snapshots {
 struct snapshot_place *snapshots_find(struct snapshots *s, const struct snapshot_name *name);
 /* One that is free, for a name. NULL: none is. */
 struct snapshot_place *snapshots_take(struct snapshots *s, const struct snapshot_name *name);
-/* Of those beside the first that nobody is at, the one not asked for since then the longest. */
-struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns);
+/* Of those beside the first that nobody is at, the one not asked for since then the longest; of
+ * those with packages only where it is said so. */
+struct snapshot_place *snapshots_oldest(struct snapshots *s, uint64_t before_ns,
+                                        bool with_packages);
 
 /* The thread: arg is a struct snapshots. Without the lock. */
 void *snapshots_work(void *arg);

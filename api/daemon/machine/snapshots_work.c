@@ -186,8 +186,10 @@ static bool note_failure(struct snapshots *s, struct snapshot_place *p, const st
     (void)snprintf(p->why, sizeof(p->why), "%s", err->message);
     renewal_fail(&p->renewal, clock_monotonic_ns(), s->config.retry_ms);
     /* One that cannot be made is tried again for who asks from now on. */
-    if (is_optional(s, p))
+    if (is_optional(s, p)) {
         p->renewal.is_wanted &= p->current != NULL;
+        p->is_leaving |= !p->current && p->name.packages[0];
+    }
     (void)pthread_cond_broadcast(&s->changed);
     return !s->stopping;
 }
@@ -218,9 +220,13 @@ static bool may_be_due(const struct snapshot_place *p)
     return p->is_taken && (p->current || p->renewal.is_wanted);
 }
 
-/* One that has to go: by what was set, or because they take too much. Under the lock. */
+/*
+ * One that has to go: by what was set, or because they take too much. Callers decide how much
+ * packages take: they go before others do. Under the lock.
+ */
 static struct snapshot_place *too_many(struct snapshots *s)
 {
+    struct snapshot_place *p;
     uint64_t bytes = 0;
     unsigned n = 0;
 
@@ -232,7 +238,8 @@ static struct snapshot_place *too_many(struct snapshots *s)
     }
     if (n <= s->limits.kept && bytes <= s->limits.kept_bytes)
         return NULL;
-    return snapshots_oldest(s, UINT64_MAX);
+    p = snapshots_oldest(s, UINT64_MAX, true);
+    return p ? p : snapshots_oldest(s, UINT64_MAX, false);
 }
 
 /* What is to be done for a place, and when at the latest. Under the lock. */

@@ -155,8 +155,6 @@ P
         equal "$(jq -cS .output <<<"$found")" "$(jq -cS .output <<<"$first")" "what a run finds"
     done
     equal "$(jq -r .stdout <<<"$first") $(jq -r .stdout <<<"$found")" "from its source compiled" modules
-    echo "sent: $(jq -c .phases_ms <<<"$first")"
-    echo "held: $(jq -c .phases_ms <<<"$found")"
     # A machine that holds them is put back as any other.
     found=$(skillvm run held@1 --json)
     equal "$(jq -cS .output <<<"$found")" "$(jq -cS .output <<<"$first")" "what a reused machine holds"

@@ -146,7 +146,7 @@ case_an_image_is_built_at_first_need() {
     expect 0 own python3 -c 'import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' skillvm run needs --host "$E2E_HOST" </dev/null
     contains "$OUT" "there is no image first yet: building it" "what is said"
-    contains "$OUT" "putting first together" "the builder's progress"
+    contains "$OUT" "building it, which takes minutes" "what is begun"
     contains "$OUT" built "the skill's output"
     expect 0 own skillvm image list --json
     equal "$(jq -c '[.images[] | select(.name == "first") | .from.recipe]' <<<"$OUT")" '["first.yaml"]' "the list"

@@ -33,7 +33,7 @@ def a_profile_is_there_from_the_second_run_on(world):
         skill = python_skill(SOURCE, name="imports")
         first = daemon.client.run_ok(skill)
         check_equal(first["profile"], "", "the profile of the first run")
-        wait_until(lambda: daemon.metrics("skillvm_snapshots_kept")[""] == 1, 400, "the snapshot")
+        wait_until(lambda: daemon.metrics("skillvm_snapshots_kept")[""] == 1, 120, "the snapshot")
         second = daemon.client.run_ok(skill)
         check_equal(set(second["profile"].split("+")), MODULES, "the profile of the second run")
         check(second["snapshot"] != first["snapshot"], "both runs began from one snapshot")
@@ -47,7 +47,7 @@ def a_profile_is_there_from_the_second_run_on(world):
         daemon.stop()
         daemon.start()
         daemon.client.run_ok(skill)
-        wait_until(lambda: daemon.metrics("skillvm_snapshots_kept")[""] == 1, 400, "the snapshot")
+        wait_until(lambda: daemon.metrics("skillvm_snapshots_kept")[""] == 1, 120, "the snapshot")
         check_equal(daemon.metrics("skillvm_snapshots_made_total")['result="ok"'], 0, "made anew")
         check_equal(daemon.client.run_ok(skill)["profile"], second["profile"], "after a restart")
     finally:

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define _cleanup_store_ __attribute__((cleanup(image_store_finish)))
-
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
 /* Where it is from, for a person. Returns out. */
@@ -88,7 +86,7 @@ static int print_list_json(const struct image_store *store)
 static int list(const struct cli *cli, const struct options *options)
 {
     static const char *const header[] = {"NAME", "SIZE", "PYTHON", "NODE", "WARM", "FROM"};
-    _cleanup_store_ struct image_store store = {0};
+    _cleanup_image_store_ struct image_store store = {0};
     struct table table;
     struct err err = {0};
 
@@ -186,7 +184,7 @@ static int print_one(const struct image_stored *image, const cJSON *json)
 
 static int show(const struct cli *cli, const struct options *options)
 {
-    _cleanup_store_ struct image_store store = {0};
+    _cleanup_image_store_ struct image_store store = {0};
     _cleanup_(cJSON_Delete) cJSON *json = NULL;
     const struct image_stored *image;
     char hex[SHA256_HEX_SIZE];
@@ -213,7 +211,7 @@ static int show(const struct cli *cli, const struct options *options)
 
 static int remove_one(const struct cli *cli, const char *name, struct err *err)
 {
-    _cleanup_store_ struct image_store store = {0};
+    _cleanup_image_store_ struct image_store store = {0};
     _cleanup_fd_ int held = -1;
     const struct image_stored *image;
     int r = image_check_name(name, err);

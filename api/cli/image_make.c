@@ -142,7 +142,7 @@ static int move_parts(const struct cli *cli, const struct order *order, const ch
 /* Whether an image of this name may be made. */
 static int check_free(const struct cli *cli, const char *name, struct err *err)
 {
-    __attribute__((cleanup(image_store_finish))) struct image_store store = {0};
+    _cleanup_image_store_ struct image_store store = {0};
     const struct image_stored *taken;
     int r = image_check_name(name, err);
 

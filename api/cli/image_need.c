@@ -35,8 +35,8 @@ static const char *find_missing(const struct image_store *store, const char *ima
 static void read_skill(const char *path, const struct image_store *store,
                        char ret[IMAGE_NAME_SIZE])
 {
-    __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
-    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
     _cleanup_skill_entry_ struct skill_entry entry = {0};
     const char *missing;
 
@@ -74,7 +74,7 @@ static int build_or_tell(const struct cli *cli, const char *name, bool may_build
 
 int image_need_meet(const struct cli *cli, const struct image_need *need, struct err *err)
 {
-    __attribute__((cleanup(image_store_finish))) struct image_store store = {0};
+    _cleanup_image_store_ struct image_store store = {0};
     bool may_build = need->build || isatty(STDERR_FILENO);
     char name[IMAGE_NAME_SIZE] = "";
     const char *missing;

@@ -39,6 +39,7 @@ struct image_store {
  */
 int image_store_read(const struct cli *cli, struct image_store *ret, struct err *err);
 void image_store_finish(struct image_store *store);
+#define _cleanup_image_store_ __attribute__((cleanup(image_store_finish)))
 /* The one of this name, or NULL. */
 const struct image_stored *image_store_find(const struct image_store *store, const char *name);
 

@@ -185,8 +185,8 @@ static void print_inspection(const cJSON *json)
  */
 static int inspect_here(const char *path, char **ret_json, struct err *err)
 {
-    __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
-    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
     _cleanup_wheels_layer_ struct wheels_layer packages = {.bytes = 0};
     _cleanup_needs_ struct needs needs = {0};
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);

@@ -87,8 +87,8 @@ static int load(const char *path, struct skill_archive *ret_archive, struct skil
 
 int skill_lint(const struct cli *cli, const struct options *options)
 {
-    __attribute__((cleanup(skill_archive_finish))) struct skill_archive archive = {0};
-    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
     _cleanup_skill_strings_ struct skill_strings errors = {0};
     struct err err = {0};
     int result = load(options->args[0], &archive, &skill, &err), status = CLI_OK;

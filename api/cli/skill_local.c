@@ -185,7 +185,7 @@ static int package(const struct options *options, struct skill *skill, char **re
 
 int skill_package(const struct cli *cli, const struct options *options)
 {
-    __attribute__((cleanup(skill_finish))) struct skill skill = {0};
+    _cleanup_skill_ struct skill skill = {0};
     _cleanup_free_ char *name = NULL;
     struct err err = {0};
 

@@ -34,13 +34,12 @@
  *   G DONE       nothing follows; the host may kill the machine
  *   G FAIL       instead of anything above: guest-init could not do it; text says why
  *
- * Making a snapshot: H connects, G sends READY once its zygotes are warm, H closes. For one
- * that holds more than the image's own choice of Python modules: G READY H WARM       what to
- * import, before anything of a user's is known to the machine G WARMED     all of it is
- * imported; FAIL, and the machine ends, if any of it cannot be H closes and makes the snapshot
- * (WAKE could also follow). For one that holds packages, after that: H HOLD, PACKAGES* as
- * above, G WARMED when they are in their place and compiled. Nothing of them is run before the
- * snapshot.
+ * Making a snapshot: H connects, G sends READY once its zygotes are warm, H closes. (WAKE could
+ * follow as well.) For one that holds more than the image's own choice, before H closes:
+ *   H WARM       Python modules to import, before anything of a user's is known to the machine
+ *   G WARMED     all of it is imported; FAIL, and the machine ends, if any of it cannot be
+ *   H HOLD, PACKAGES*   packages as above, after WARM or without it
+ *   G WARMED     they are in their place and compiled; nothing of them was run
  *
  * A skill's connections, which the host makes for it (all numbers u16 unless said otherwise):
  *   G NET_ASK     query, the name (1 to PROTO_NET_NAME_MAX bytes): may it be reached, and where

@@ -11,13 +11,20 @@
 /* Far over what any limit on uploads allows: a stop for a damaged file only. */
 #define ENTRIES_MAX 100000u
 
+struct reload {
+    struct content_walk walk;
+    struct skill_archive *archive;
+};
+
 static int add_entry(void *user, const struct tar_header *header)
 {
-    struct skill_archive *archive = user;
+    const struct reload *reload = user;
+    struct skill_archive *archive = reload->archive;
     const struct archive_entry_info entry = {
         .path = (char *)(uintptr_t)header->path,
         .type = (enum archive_entry_type)header->type,
         .size = header->size,
+        .offset = reload->walk.at,
         .executable = header->type == TAR_FILE && (header->mode & 0111) != 0,
         .target = (char *)(uintptr_t)header->target,
     };
@@ -35,9 +42,10 @@ static int add_entry(void *user, const struct tar_header *header)
 static int read_all(int tar_fd, struct skill_archive *archive, struct buf *skill_md,
                     struct skill *skill, struct err *err)
 {
-    struct content_walk walk = {
-        .path = "SKILL.md", .out = skill_md, .each = add_entry, .user = archive};
-    int result = content_walk(tar_fd, &walk, err);
+    struct reload reload = {
+        .walk = {.path = "SKILL.md", .out = skill_md, .each = add_entry, .user = &reload},
+        .archive = archive};
+    int result = content_walk(tar_fd, &reload.walk, err);
 
     if (result < 0)
         return result;

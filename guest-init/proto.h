@@ -17,7 +17,8 @@
  *   H PACKAGES*  where RUN says so: what is below /sandbox/packages, as SKILL; of a machine
  *                whose snapshot holds them the empty frame alone
  *   H SKILL*     the skill as one tar stream (ustar with pax path/linkpath/size records),
- *                in chunks; an empty frame ends it
+ *                in chunks; an empty frame ends it. Where RUN says that it is on the machine's
+ *                second disk the empty frame alone, once it is there
  *   H INPUT*     the input JSON in chunks; an empty frame ends it
  *   H FILES_IN*  input files as a tar stream in chunks; an empty frame ends it (always sent)
  *   H SESSION_IN* only with SESSION_BYTES in RUN: the session as it was left, as a tar stream
@@ -66,7 +67,7 @@
 #ifndef SKILLVM_GUEST_PROTO_H
 #define SKILLVM_GUEST_PROTO_H
 
-#define PROTO_VERSION     1u
+#define PROTO_VERSION     2u
 #define PROTO_PORT        1024u
 #define PROTO_HEADER_SIZE 8u
 /* RUN may hold a whole environment; the chunked frames stay at PROTO_CHUNK_MAX. */
@@ -155,6 +156,7 @@ enum proto_field {
     PROTO_F_SKILL_NAME = 14,   /* SKILL_NAME */
     PROTO_F_NETWORK = 15,      /* u8 1: the skill may have connections; absent: it has none */
     PROTO_F_PACKAGES = 18,     /* u8, 1: PACKAGES comes before SKILL */
+    PROTO_F_SKILL_DISK = 19, /* u8, 1: the skill is a file system (EROFS) on the second disk */
 
     /* Of an execution in a session. */
     PROTO_F_SESSION_FILES = 16, /* u32: the most files and empty folders of it */

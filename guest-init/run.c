@@ -197,6 +197,8 @@ static int decode_field(struct run *run, uint16_t tag, const uint8_t *value, uin
         return decode_text(value, len, &run->skill_name);
     case PROTO_F_PACKAGES:
         return decode_flag(value, len, &run->has_packages);
+    case PROTO_F_SKILL_DISK:
+        return decode_flag(value, len, &run->is_on_disk);
     case PROTO_F_SESSION_FILES:
         return decode_u32(value, len, &run->session_files);
     case PROTO_F_SESSION_BYTES:

@@ -43,6 +43,7 @@ struct run {
     uint32_t pids_max;
     uint32_t files_max;
     bool has_packages;      /* they come before the skill */
+    bool is_on_disk;        /* the skill is */
     uint64_t session_bytes; /* 0: there is no session */
     uint32_t session_files;
     bool has_network;

@@ -8,6 +8,7 @@
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -248,6 +249,49 @@ int sandbox_add_session(struct sandbox *sb, struct err *err)
         return r;
     r = give_folder(sb, path, err);
     return r < 0 ? r : open_at(sb, path, O_RDONLY | O_DIRECTORY, &sb->session_dir, err);
+}
+
+/* Its number, which the kernel chose. */
+static int find_disk(dev_t *ret, struct err *err)
+{
+    _cleanup_fd_ int fd = open("/sys/class/block/vdb/dev", O_RDONLY | O_CLOEXEC);
+    char text[32] = "";
+    unsigned major, minor;
+
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        return err_set_errno(err, errno, "the disk of a skill");
+    if (sscanf(text, "%u:%u", &major, &minor) != 2)
+        return err_set(err, EIO, "the disk of a skill has no number");
+    *ret = makedev(major, minor);
+    return 0;
+}
+
+static int mount_disk(const char *node, struct err *err)
+{
+    /* The second is what had the first's content before. */
+    if (mount(node, "/sandbox/skill", "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0 ||
+        mount("/sandbox/skill", "/sandbox/scripts", NULL, MS_BIND, NULL) < 0)
+        return err_set_errno(err, errno, "cannot mount the disk of the skill");
+    return 0;
+}
+
+int sandbox_mount_skill(const struct sandbox *sb, struct err *err)
+{
+    static const char node[] = "/dev/skill";
+    dev_t disk = 0;
+    int r;
+
+    if (!sb->config->isolated)
+        return err_set(err, ENOTSUP, "no disks without a machine");
+    r = find_disk(&disk, err);
+    if (r < 0)
+        return r;
+    if (mknod(node, S_IFBLK | 0600, disk) < 0)
+        return err_set_errno(err, errno, "cannot make %s", node);
+    r = mount_disk(node, err);
+    /* It is there for the mount alone. */
+    (void)unlink(node);
+    return r;
 }
 
 void sandbox_close_skill_ends(struct sandbox *sb)

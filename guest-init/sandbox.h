@@ -48,6 +48,11 @@ void sandbox_close(struct sandbox *sb);
  * Makes and opens the folder of a session, which no other run finds. 0, or -errno with err set.
  */
 int sandbox_add_session(struct sandbox *sb, struct err *err);
+/*
+ * Has the skill's folder show the file system on the machine's second disk, read-only. 0, or
+ * -errno with err set.
+ */
+int sandbox_mount_skill(const struct sandbox *sb, struct err *err);
 /* What this thread makes from now on belongs to the skill, or to root again. */
 void sandbox_make_for_skill(const struct sandbox *sb, bool for_skill);
 /*

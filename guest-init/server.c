@@ -90,6 +90,23 @@ static int take_tree(struct session *s, uint8_t type, int dir, struct err *err)
     return r;
 }
 
+/* As a stream, or on the disk that is there when its end comes. */
+static int take_skill(struct session *s, struct err *err)
+{
+    struct sandbox *sb = s->server->sandbox;
+    struct frame frame;
+    int r;
+
+    if (!s->run.is_on_disk)
+        return take_tree(s, PROTO_SKILL, sb->skill_dir, err);
+    r = s->cancelled ? 0 : expect(s, PROTO_SKILL, &frame, err);
+    if (r <= 0)
+        return r;
+    if (frame.len > 0)
+        return err_set(err, EPROTO, "a skill that is on the disk came as a stream too");
+    return sandbox_mount_skill(sb, err);
+}
+
 /* They are the skill's own copies. */
 static int take_files(struct session *s, uint8_t type, int dir, struct err *err)
 {
@@ -209,7 +226,7 @@ static int execute(struct session *s, struct err *err)
         r = take_tree(s, PROTO_PACKAGES, sb->packages_dir, err);
     if (r < 0)
         return r;
-    r = take_tree(s, PROTO_SKILL, sb->skill_dir, err);
+    r = take_skill(s, err);
     if (r < 0)
         return r;
     r = take_input(s, err);

@@ -40,8 +40,10 @@
 
 #include <stdint.h>
 
-#define VMM_CONTROL_VERSION 1u
+#define VMM_CONTROL_VERSION 2u
 #define VMM_MESSAGE_MAX     256u
+/* The most that both files of a DISK command have together. */
+#define VMM_DISK_BYTES_MAX (1ull << 30)
 
 enum vmm_command_type {
     /*
@@ -59,11 +61,20 @@ enum vmm_command_type {
      * be reset.
      */
     VMM_COMMAND_RESET = 3,
+    /*
+     * restore only: the guest's second disk, empty until then, holds two files one after the
+     * other, which the two descriptors it carries are open to be read of: disk_bytes of each, a
+     * positive multiple of 512, VMM_DISK_BYTES_MAX together at most, which do not change.
+     * Answered by DISK, before which the guest must not look at it. A RESET empties it again; a
+     * second one before that is refused.
+     */
+    VMM_COMMAND_DISK = 4,
 };
 
 struct vmm_command {
-    uint32_t version; /* VMM_CONTROL_VERSION */
-    uint32_t type;    /* enum vmm_command_type */
+    uint32_t version;       /* VMM_CONTROL_VERSION */
+    uint32_t type;          /* enum vmm_command_type */
+    uint64_t disk_bytes[2]; /* DISK; else 0 */
 };
 
 enum vmm_event_type {
@@ -73,6 +84,7 @@ enum vmm_event_type {
     VMM_EVENT_EXITED = 4,    /* the guest shut down by itself; value: enum vmm_exit_reason */
     VMM_EVENT_FAILED = 5,    /* message says what went wrong; the process ends */
     VMM_EVENT_RESET = 6,     /* about to enter the guest again; value: pages put back */
+    VMM_EVENT_DISK = 7,      /* the disk is there */
 };
 
 enum vmm_exit_reason {

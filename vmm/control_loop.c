@@ -105,6 +105,22 @@ static int reset(struct loop *l, int fds[2], size_t n_fds, struct err *err)
     return 0;
 }
 
+static int attach_disk(const struct loop *l, const struct vmm_command *command, int fds[2],
+                       size_t n_fds, struct err *err)
+{
+    int r;
+
+    if (l->can_save)
+        return err_set(err, ENOTSUP, "no skill's disk for a machine that is to be saved");
+    if (n_fds != BLK_PARTS_MAX)
+        return err_set(err, EPROTO, "a DISK command with %zu descriptors", n_fds);
+    r = machine_attach_disk(l->m, fds, command->disk_bytes, err);
+    if (r < 0)
+        return r;
+    control_send(l->control_fd, VMM_EVENT_DISK, clock_monotonic_ns(), 0, NULL);
+    return 0;
+}
+
 static int read_command(struct loop *l, struct err *err)
 {
     int fds[2] = {-1, -1};
@@ -117,11 +133,6 @@ static int read_command(struct loop *l, struct err *err)
         l->done = true;
     } else if (n == -EAGAIN || n == -EINTR) {
         r = 0;
-    } else if (n == -EMSGSIZE && !l->origin && !l->can_save) {
-        /* It has no number free for the descriptor that comes with a RESET. */
-        r = err_set(err, ENOTSUP,
-                    "a command with a descriptor, which a machine without --reusable does not "
-                    "take: it cannot be reset");
     } else if (n < 0) {
         r = err_set_errno(err, (int)-n, "the control socket");
     } else if (n != (ssize_t)sizeof(command) || command.version != VMM_CONTROL_VERSION) {
@@ -130,6 +141,8 @@ static int read_command(struct loop *l, struct err *err)
         l->done = true;
     } else if (command.type == VMM_COMMAND_RESET) {
         r = reset(l, fds, n_fds, err);
+    } else if (command.type == VMM_COMMAND_DISK) {
+        r = attach_disk(l, &command, fds, n_fds, err);
     } else if (command.type == VMM_COMMAND_SNAPSHOT) {
         r = start_snapshot(l, fds, n_fds, err);
     } else {

@@ -46,24 +46,33 @@ int harden_process(int last_fd, struct err *err)
     return set_limit(RLIMIT_CORE, 0, "RLIMIT_CORE", err);
 }
 
+/* The numbers that are free, from the lowest on: *ret_last is the last of n of them. */
+static int find_free(unsigned n, int *ret_last, struct err *err)
+{
+    _cleanup_fd_ int fd = dup(STDERR_FILENO);
+
+    if (fd < 0)
+        return err_set_errno(err, errno, "looking for a free descriptor");
+    *ret_last = fd;
+    return n > 1 ? find_free(n - 1, ret_last, err) : 0;
+}
+
 /*
- * poll(2) counts its descriptors against the limit: the main loop waits for three. A machine
- * that is reset is sent one descriptor, which takes the lowest free number and gives it back.
+ * poll(2) counts its descriptors against the limit: the main loop waits for three. A machine is
+ * sent the two of a skill's disk, which take the lowest free numbers, and one that is reset a
+ * third, while it still has them.
  */
 static int limit_descriptors(enum harden_scope scope, int stream_fd, struct err *err)
 {
-    rlim_t limit = POLLED_FDS;
+    rlim_t limit;
+    int last = -1;
+    int r = find_free(scope == HARDEN_REUSABLE ? 3 : 2, &last, err);
 
-    if (scope == HARDEN_REUSABLE) {
-        int free_fd = dup(STDERR_FILENO);
-
-        if (free_fd < 0)
-            return err_set_errno(err, errno, "looking for a free descriptor");
-        limit = (rlim_t)(free_fd > stream_fd ? free_fd : stream_fd) + 1;
-        limit = limit > POLLED_FDS ? limit : POLLED_FDS;
-        fd_close(&free_fd);
-    }
-    return set_limit(RLIMIT_NOFILE, limit, "RLIMIT_NOFILE", err);
+    if (r < 0)
+        return r;
+    limit = (rlim_t)(last > stream_fd ? last : stream_fd) + 1;
+    return set_limit(RLIMIT_NOFILE, limit > POLLED_FDS ? limit : POLLED_FDS, "RLIMIT_NOFILE",
+                     err);
 }
 
 /* A copy of a filter in which the placeholder is the number of this process. */

@@ -14,11 +14,11 @@
 #include "base/fd.h"
 #include "vmm/arch/arch.h"
 #include "vmm/vcpu.h"
-#include "vmm/virtio/blk.h"
 
 const struct virtio_ops *const machine_devices[] = {
     &blk_ops,
     &vsock_ops,
+    &blk_skill_ops,
 };
 const size_t machine_n_devices = sizeof(machine_devices) / sizeof(machine_devices[0]);
 _Static_assert(sizeof(machine_devices) / sizeof(machine_devices[0]) <= LAYOUT_DEVICES_MAX,
@@ -78,6 +78,7 @@ int machine_make_devices(struct machine *m, struct err *err)
             return r;
         init_transport(d);
         m->vsock = m->vsock ?: vsock_of(d->device);
+        m->disk = m->disk ?: blk_skill_of(d->device);
     }
     serial_init(&m->serial, m->config.console_fd);
     return 0;
@@ -105,6 +106,7 @@ void machine_release_devices(struct machine *m)
         *device = NULL;
     }
     m->vsock = NULL;
+    m->disk = NULL;
 }
 
 /* The machine, from top to bottom. */
@@ -302,6 +304,17 @@ int machine_vsock_connect(struct machine *m)
 
     (void)pthread_mutex_lock(&m->lock);
     r = vsock_connect(m->vsock);
+    (void)pthread_mutex_unlock(&m->lock);
+    return r;
+}
+
+int machine_attach_disk(struct machine *m, int fds[BLK_PARTS_MAX],
+                        const uint64_t bytes[BLK_PARTS_MAX], struct err *err)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&m->lock);
+    r = blk_attach(m->disk, fds, bytes, err);
     (void)pthread_mutex_unlock(&m->lock);
     return r;
 }

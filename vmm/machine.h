@@ -20,6 +20,7 @@
 #include "vmm/layout.h"
 #include "vmm/memory.h"
 #include "vmm/serial.h"
+#include "vmm/virtio/blk.h"
 #include "vmm/virtio/mmio.h"
 #include "vmm/virtio/vsock.h"
 
@@ -62,6 +63,7 @@ struct machine {
         struct virtio_mmio mmio;
     } devices[LAYOUT_DEVICES_MAX]; /* as machine_devices has them */
     struct vsock *vsock;           /* of devices; what the main thread serves */
+    struct blk *disk;              /* of devices; where a skill's disk goes */
     struct serial serial;
 
     /* The vCPU thread writes wake_fd when the main thread has something to look at. */
@@ -125,6 +127,9 @@ void machine_mmio(struct machine *m, uint64_t gpa, void *data, uint32_t len, boo
 int machine_vsock_wait(struct machine *m, enum vsock_state *ret_state, bool *ret_more);
 void machine_vsock_ready(struct machine *m, short revents);
 int machine_vsock_connect(struct machine *m);
+/* Gives the guest the disk of a skill, until the devices are renewed. As blk_attach. */
+int machine_attach_disk(struct machine *m, int fds[BLK_PARTS_MAX],
+                        const uint64_t bytes[BLK_PARTS_MAX], struct err *err);
 
 /* Sends an interrupt pulse on gsi. */
 void machine_pulse(struct machine *m, uint32_t gsi);

@@ -39,7 +39,7 @@ static const struct rule rules[] = {
     {SCMP_SYS(ppoll), ALWAYS, "the same on architectures without poll"},
     {SCMP_SYS(read), ALWAYS, "the main thread empties its wake-up counter"},
     {SCMP_SYS(write), ALWAYS, "wake-ups, the console, log lines"},
-    {SCMP_SYS(preadv), ALWAYS, "blk reads the root image"},
+    {SCMP_SYS(preadv), ALWAYS, "blk reads the root image and a skill's disk"},
     {SCMP_SYS(recvmsg), ALWAYS, "commands; bytes for the guest"},
     {SCMP_SYS(sendmsg), ALWAYS, "bytes from the guest"},
     {SCMP_SYS(sendto), ALWAYS, "events to the daemon"},

@@ -58,7 +58,7 @@ seed("virtqueue", "longest-chain",
 seed("virtqueue", "over-the-rings", queue([(2048, 600, WRITE, 0)], [0] * 8))
 
 
-# --- mmio: u8 kind (1 vsock, 2 started), then steps (see step() in mmio.c) ---
+# --- mmio: u8 kind (1 vsock, 2 started, 4 skill's disk), then steps (see step() in mmio.c) ---
 
 STATUS, FEATURES, FEATURES_SEL = 0x70, 0x20, 0x24
 QUEUE_SEL, QUEUE_NUM, QUEUE_READY, NOTIFY = 0x30, 0x38, 0x44, 0x50
@@ -118,6 +118,8 @@ seed("mmio", "start-vsock", VSOCK + negotiate() + setup(0) + setup(1) + setup(2)
 seed("mmio", "snapshot-at-every-stage", BLK + SNAPSHOT + negotiate() + SNAPSHOT + setup(0) +
      SNAPSHOT + reg(STATUS, 15) + SNAPSHOT + read_request + SNAPSHOT)
 seed("mmio", "blk-read", BLK_UP + read_request + reg(ACK, 1) + read_request)
+seed("mmio", "skill-disk", b"\6" + read_request + MORE + read_request + MORE + SNAPSHOT +
+     read_request + MORE + read_request)
 seed("mmio", "blk-bad-chain", BLK_UP + descriptor(0, 0, 0xE000, 16, NEXT, 0) +
      offer(0, [0]) + b"\x05\0" + SNAPSHOT + reg(STATUS, 0))
 seed("mmio", "vsock-connect", VSOCK_UP + vsock_buffers + offer(0, [0, 1, 2, 3]) + MORE +

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequences of register accesses, with writes to guest memory, kicks and snapshots in between,
- * against a disk or a vsock. The queues of an active device must not move, and what was saved
- * must load.
+ * against a disk, that of a skill, or a vsock. The queues of an active device must not move,
+ * and what was saved must load.
  */
 #include <linux/virtio_mmio.h>
 #include <stdlib.h>
@@ -31,6 +31,7 @@ struct target {
     int image;
     int pair[2];
     bool is_vsock;
+    bool is_skill; /* a skill's disk */
 };
 
 static void check(bool right)
@@ -40,12 +41,13 @@ static void check(bool right)
     }
 }
 
-static void make(struct target *f, bool is_vsock)
+static void make(struct target *f, bool is_vsock, bool is_skill)
 {
     struct err err = {0};
 
     memset(f, 0, sizeof(*f));
     f->is_vsock = is_vsock;
+    f->is_skill = is_skill && !is_vsock;
     f->image = f->pair[0] = f->pair[1] = -1;
     if (is_vsock) {
         check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, f->pair) == 0);
@@ -53,13 +55,20 @@ static void make(struct target *f, bool is_vsock)
     } else {
         f->image = memfd_create("image", MFD_CLOEXEC);
         check(ftruncate(f->image, IMAGE_SIZE) == 0);
-        check(blk_init(&f->blk, f->image, "disk", &err) == 0);
+        if (f->is_skill) {
+            blk_init_skill(&f->blk);
+        } else {
+            check(blk_init(&f->blk, f->image, "disk", &err) == 0);
+        }
     }
 }
 
 static void finish(struct target *f)
 {
     vsock_finish(&f->vsock);
+    if (f->is_skill) {
+        blk_skill_ops.finish(&f->blk.device);
+    }
     fd_close(&f->image);
     fd_close(&f->pair[0]);
     fd_close(&f->pair[1]);
@@ -69,6 +78,18 @@ static void finish(struct target *f)
 static struct virtio_device *device_of(struct target *f)
 {
     return f->is_vsock ? &f->vsock.device : &f->blk.device;
+}
+
+/* A disk of two files for a skill that has none, more than they hold in the second. */
+static void attach(struct target *f)
+{
+    static const uint64_t bytes[] = {8 * 512, IMAGE_SIZE};
+    int fds[] = {dup(f->image), dup(f->image)};
+    bool has_one = f->blk.n_parts > 0;
+
+    check((blk_attach(&f->blk, fds, bytes, NULL) == 0) == !has_one);
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
 }
 
 /* Saves f and goes on as what was restored, unless the device had failed. */
@@ -88,7 +109,7 @@ static void snapshot(struct target *f)
     check(!w.bad);
     fake_driver_take_over(&d, &f->d);
     finish(f);
-    make(f, f->is_vsock);
+    make(f, f->is_vsock, f->is_skill);
     fake_driver_take_over(&f->d, &d);
     fake_driver_attach(&f->d, &f->t, device_of(f));
     r = bytes_reader_init(before, w.len);
@@ -140,6 +161,9 @@ static void step(struct target *f, struct bytes_reader *r)
             (void)send(f->pair[0], value, sizeof(value), MSG_NOSIGNAL);
             vsock_host_ready(&f->vsock, bytes_get_u8(r));
         }
+        if (f->is_skill) {
+            attach(f);
+        }
         (void)virtio_mmio_serve_more(&f->t);
         return;
     default:
@@ -154,7 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct bytes_reader r = bytes_reader_init(data, size);
     uint8_t kind = bytes_get_u8(&r);
 
-    make(&f, kind & 1);
+    make(&f, kind & 1, kind & 4);
     fake_driver_init(&f.d);
     fake_driver_attach(&f.d, &f.t, device_of(&f));
     if ((kind & 2) != 0) {

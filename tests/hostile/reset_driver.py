@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-VERSION = 1
+VERSION = 2
 SNAPSHOT, QUIT, RESET = 1, 2, 3
 RESUMED, CONNECTED, SAVED, EXITED, FAILED, WAS_RESET = 1, 2, 3, 4, 5, 6
 MEMORY_MIB = 32
@@ -172,7 +172,7 @@ class Machine:
         old = self.stream
         self.stream, far = socket.socketpair()
         try:
-            socket.send_fds(self.control, [struct.pack("<II", VERSION, RESET)], [far.fileno()])
+            socket.send_fds(self.control, [struct.pack("<IIQQ", VERSION, RESET, 0, 0)], [far.fileno()])
         except OSError as problem:
             self.pump(0)
             raise self.problem or Broken(f"RESET could not be sent: {problem}") from None
@@ -233,7 +233,7 @@ class Trial:
                 self.attacks.append(Attack(len(self.attacks), name, flags))
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
         fds = [os.open(self.dir / name, flags, 0o600) for name in ("state", "memory")]
-        socket.send_fds(machine.control, [struct.pack("<II", VERSION, SNAPSHOT)], fds)
+        socket.send_fds(machine.control, [struct.pack("<IIQQ", VERSION, SNAPSHOT, 0, 0)], fds)
         for fd in fds:
             os.close(fd)
         machine.wait_event(SAVED)

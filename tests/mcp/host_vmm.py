@@ -22,7 +22,7 @@ import tarfile
 import tempfile
 import time
 
-VERSION = 1
+VERSION = 2
 RESUMED, CONNECTED, SNAPSHOT, RESET = 1, 2, 3, 6
 WAKE, RUN, SKILL, INPUT, FILES_IN, CANCEL = range(1, 7)
 READY, STARTED, STDOUT, STDERR, EXIT, OUTPUT, FILES, DONE = range(0x81, 0x89)

@@ -3,6 +3,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/virtio_blk.h>
 #include <linux/virtio_ids.h>
 #include <linux/virtio_mmio.h>
@@ -13,6 +14,7 @@
 
 #include "base/fd.h"
 #include "tests/unit/fake_driver.h"
+#include "vmm/control.h"
 #include "vmm/virtio/blk.h"
 
 #define SECTORS 64u
@@ -363,7 +365,194 @@ static void test_state(void **state)
     fake_driver_finish(&d);
 }
 
+/* The disk of a skill, which the driver has found before there was one. */
+static int setup_skill(void **state)
+{
+    static struct fixture f;
+
+    fake_driver_init(&f.d);
+    for (size_t i = 0; i < sizeof(f.image); i++) {
+        f.image[i] = (uint8_t)(i * 11 + i / 512);
+    }
+    blk_init_skill(&f.b);
+    fake_driver_attach(&f.d, &f.t, &f.b.device);
+    fake_driver_start(&f.d, 1, SIZE);
+    f.fd = -1;
+    *state = &f;
+    return virtio_mmio_is_active(&f.t) ? 0 : -1;
+}
+
+static int teardown_skill(void **state)
+{
+    struct fixture *f = *state;
+
+    blk_skill_ops.finish(&f->b.device);
+    return teardown(state);
+}
+
+/* Two files of the image, the first of n sectors. */
+static void make_parts(const struct fixture *f, uint32_t n, int fds[2], uint64_t bytes[2])
+{
+    bytes[0] = n * 512u;
+    bytes[1] = sizeof(f->image) - bytes[0];
+    for (size_t i = 0; i < 2; i++) {
+        fds[i] = memfd_create("part", MFD_CLOEXEC);
+        assert_int_equal(fd_write_full(fds[i], f->image + (i == 0 ? 0 : bytes[0]), bytes[i]),
+                         0);
+    }
+}
+
+static void attach(struct fixture *f, uint32_t n)
+{
+    struct err err = {0};
+    uint64_t bytes[2];
+    int fds[2];
+
+    make_parts(f, n, fds, bytes);
+    assert_int_equal(blk_attach(&f->b, fds, bytes, &err), 0);
+    assert_true(fds[0] == -1 && fds[1] == -1);
+}
+
+static void test_skill_reads_both_parts(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t len;
+
+    attach(f, 5);
+    for (uint32_t n = 1; n <= SECTORS; n++) {
+        for (uint64_t sector = 0; sector + n <= SECTORS; sector++) {
+            memset(fake_at(&f->d, DATA, n * 512), 0, n * 512);
+            assert_int_equal(request(f, VIRTIO_BLK_T_IN, sector, n * 512, &len),
+                             VIRTIO_BLK_S_OK);
+            assert_memory_equal(fake_at(&f->d, DATA, n * 512), f->image + sector * 512,
+                                n * 512);
+        }
+    }
+    assert_int_equal(request(f, VIRTIO_BLK_T_GET_ID, 0, 20, &len), VIRTIO_BLK_S_OK);
+    assert_memory_equal(fake_at(&f->d, DATA, 20), "skillvm-skill\0\0\0\0\0\0\0", 20);
+}
+
+static void test_skill_past_its_parts(void **state)
+{
+    static const struct {
+        uint64_t sector;
+        uint32_t len;
+    } cases[] = {{SECTORS, 512},
+                 {SECTORS - 1, 1024},
+                 {SECTORS + 1, 512},
+                 {(VMM_DISK_BYTES_MAX >> 9) - 1, 512},
+                 {VMM_DISK_BYTES_MAX >> 9, 512},
+                 {UINT64_MAX, 512},
+                 {UINT64_MAX / 512, 512}};
+    struct fixture *f = *state;
+    uint32_t len;
+
+    for (unsigned turn = 0; turn < 2; turn++) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            assert_int_equal(request(f, VIRTIO_BLK_T_IN, cases[i].sector, cases[i].len, &len),
+                             VIRTIO_BLK_S_IOERR);
+            assert_int_equal(len, 1);
+        }
+        /* Nothing is there before. */
+        assert_int_equal(request(f, VIRTIO_BLK_T_IN, 0, 512, &len),
+                         turn == 0 ? VIRTIO_BLK_S_IOERR : VIRTIO_BLK_S_OK);
+        if (turn == 0) {
+            attach(f, 1);
+        }
+    }
+    assert_int_equal(request(f, VIRTIO_BLK_T_OUT, 0, 512, &len), VIRTIO_BLK_S_IOERR);
+    assert_null(virtio_mmio_failure(&f->t));
+}
+
+/* A reset takes the disk away; what is saved of the device never tells of one. */
+static void test_skill_is_renewed(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t before[VIRTIO_MMIO_STATE_MAX];
+    uint8_t after[VIRTIO_MMIO_STATE_MAX];
+    struct bytes_writer w = bytes_writer_init(before, sizeof(before));
+    struct bytes_writer w2 = bytes_writer_init(after, sizeof(after));
+    struct bytes_reader r;
+    struct err err = {0};
+    uint32_t len;
+    int first, second;
+
+    virtio_mmio_save(&f->t, &w);
+    attach(f, 7);
+    first = f->b.parts[0].fd;
+    second = f->b.parts[1].fd;
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 3, 512, &len), VIRTIO_BLK_S_OK);
+
+    blk_skill_ops.renew(&f->b.device, NULL);
+    assert_true(fcntl(first, F_GETFD) < 0 && fcntl(second, F_GETFD) < 0);
+    assert_int_equal(f->b.request_count, 0);
+    fake_driver_init(&f->d);
+    fake_driver_attach(&f->d, &f->t, &f->b.device);
+    r = bytes_reader_init(before, w.len);
+    assert_int_equal(virtio_mmio_load(&f->t, &r, &err), 0);
+    virtio_mmio_save(&f->t, &w2);
+    assert_int_equal(w.len, w2.len);
+    assert_memory_equal(before, after, w.len);
+
+    fake_driver_start(&f->d, 1, SIZE);
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 3, 512, &len), VIRTIO_BLK_S_IOERR);
+    attach(f, 9);
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 3, 512, &len), VIRTIO_BLK_S_OK);
+    assert_memory_equal(fake_at(&f->d, DATA, 512), f->image + 3 * 512, 512);
+}
+
+static void test_skill_refusals(void **state)
+{
+    static const uint64_t sizes[][2] = {{0, 512},
+                                        {512, 0},
+                                        {511, 512},
+                                        {512, 1025},
+                                        {512, VMM_DISK_BYTES_MAX},
+                                        {VMM_DISK_BYTES_MAX, 512},
+                                        {UINT64_MAX - 511, 1024},
+                                        {512, UINT64_MAX - 511}};
+    struct fixture *f = *state;
+    uint64_t bytes[2];
+    int fds[2];
+
+    make_parts(f, 2, fds, bytes);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct err err = {0};
+
+        assert_int_equal(blk_attach(&f->b, fds, sizes[i], &err), -EINVAL);
+        assert_int_equal(err.code, EINVAL);
+        assert_true(fds[0] >= 0 && fds[1] >= 0);
+    }
+    attach(f, 4);
+    {
+        struct err err = {0};
+
+        assert_int_equal(blk_attach(&f->b, fds, bytes, &err), -EBUSY);
+    }
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+}
+
+/* A file that is shorter than was said. */
+static void test_skill_cut_short(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t bytes[2];
+    struct err err = {0};
+    uint32_t len;
+    int fds[2];
+
+    make_parts(f, 2, fds, bytes);
+    assert_int_equal(ftruncate(fds[1], 512), 0);
+    assert_int_equal(blk_attach(&f->b, fds, bytes, &err), 0);
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 0, 1536, &len), VIRTIO_BLK_S_OK);
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 0, 2048, &len), VIRTIO_BLK_S_IOERR);
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 3, 512, &len), VIRTIO_BLK_S_IOERR);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+#define SKILL_TEST(name) cmocka_unit_test_setup_teardown(name, setup_skill, teardown_skill)
 
 int main(void)
 {
@@ -379,6 +568,11 @@ int main(void)
         TEST(test_file_that_shrank),
         cmocka_unit_test(test_bad_images),
         TEST(test_state),
+        SKILL_TEST(test_skill_reads_both_parts),
+        SKILL_TEST(test_skill_past_its_parts),
+        SKILL_TEST(test_skill_is_renewed),
+        SKILL_TEST(test_skill_refusals),
+        SKILL_TEST(test_skill_cut_short),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "base/fd.h"
+#include "vmm/control.h"
 #include "vmm/state.h"
 
 #define QUEUE_SIZE   128u
@@ -38,7 +40,26 @@ static void blk_config(const struct virtio_device *dev, uint8_t *out)
 }
 
 /*
- * Reads from the file at offset into the first len bytes of the chain's writable part. The
+ * The file that holds the byte at *offset, which becomes one of the file, and how many bytes
+ * follow in it. NULL past all of them.
+ */
+static const struct blk_part *find_part(const struct blk *b, uint64_t *offset,
+                                        uint64_t *ret_left)
+{
+    for (size_t i = 0; i < b->n_parts; i++) {
+        uint64_t bytes = b->parts[i].n_sectors << SECTOR_SHIFT;
+
+        if (*offset < bytes) {
+            *ret_left = bytes - *offset;
+            return &b->parts[i];
+        }
+        *offset -= bytes;
+    }
+    return NULL;
+}
+
+/*
+ * Reads from the files at offset into the first len bytes of the chain's writable part. The
  * status to answer.
  */
 static uint8_t read_sectors(struct blk *b, uint64_t offset, uint32_t len)
@@ -47,15 +68,23 @@ static uint8_t read_sectors(struct blk *b, uint64_t offset, uint32_t len)
     uint32_t done = 0;
 
     while (done < len) {
+        uint64_t at = offset + done;
+        uint64_t left;
+        const struct blk_part *part = find_part(b, &at, &left);
+        uint32_t wanted = len - done;
         uint32_t piece;
-        size_t n = virtqueue_writable_iov(b->queue, &b->chain, done, len - done, iov,
-                                          QUEUE_SIZE, &piece);
         ssize_t got;
+        size_t n;
 
+        if (!part) {
+            return VIRTIO_BLK_S_IOERR;
+        }
+        wanted = left < wanted ? (uint32_t)left : wanted;
+        n = virtqueue_writable_iov(b->queue, &b->chain, done, wanted, iov, QUEUE_SIZE, &piece);
         if (n == 0) {
             return VIRTIO_BLK_S_IOERR;
         }
-        got = preadv(b->fd, iov, (int)n, (off_t)(offset + done));
+        got = preadv(part->fd, iov, (int)n, (off_t)at);
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -195,35 +224,70 @@ static int blk_init_device(struct virtio_device *dev, const struct virtio_host *
     return blk_init(to_blk(dev), host->image_fd, "skillvm-root", err);
 }
 
-/* Without another look at the file. */
-static void blk_renew(struct virtio_device *dev, const struct virtio_host *host)
+/* As a new one, with the id, size and files that it has. */
+static void start_anew(struct blk *b)
 {
-    struct blk *b = to_blk(dev);
-    struct blk fresh = {.fd = host->image_fd, .n_sectors = b->n_sectors};
+    struct blk fresh = {
+        .device.ops = b->device.ops, .n_parts = b->n_parts, .n_sectors = b->n_sectors};
 
-    fresh.device.ops = &blk_ops;
+    memcpy(fresh.parts, b->parts, sizeof(fresh.parts));
     memcpy(fresh.id, b->id, sizeof(fresh.id));
     *b = fresh;
 }
 
+/* Without another look at the file. */
+static void blk_renew(struct virtio_device *dev, const struct virtio_host *host)
+{
+    to_blk(dev)->parts[0].fd = host->image_fd;
+    start_anew(to_blk(dev));
+}
+
+static int skill_init_device(struct virtio_device *dev, const struct virtio_host *host,
+                             struct err *err)
+{
+    (void)host;
+    (void)err;
+    blk_init_skill(to_blk(dev));
+    return 0;
+}
+
+static void skill_finish(struct virtio_device *dev)
+{
+    struct blk *b = to_blk(dev);
+
+    while (b->n_parts > 0)
+        fd_close(&b->parts[--b->n_parts].fd);
+}
+
+static void skill_renew(struct virtio_device *dev, const struct virtio_host *host)
+{
+    (void)host;
+    skill_finish(dev);
+    start_anew(to_blk(dev));
+}
+
+#define BOTH                                                                                   \
+    .size = sizeof(struct blk), .id = VIRTIO_ID_BLOCK, .config_size = CONFIG_SIZE,             \
+    .n_queues = 1, .queue_size = QUEUE_SIZE,                                                   \
+    .features = UINT64_C(1) << VIRTIO_BLK_F_RO | UINT64_C(1) << VIRTIO_BLK_F_SEG_MAX,          \
+    .config = blk_config, .activate = blk_activate, .notify = blk_notify, .reset = blk_reset,  \
+    .save = blk_save, .load = blk_load, .resume = blk_resume
+
 const struct virtio_ops blk_ops = {
+    BOTH,
     .name = "blk",
     .tag = STATE_TAG('B', 'L', 'K', ' '),
-    .size = sizeof(struct blk),
-    .id = VIRTIO_ID_BLOCK,
-    .config_size = CONFIG_SIZE,
-    .n_queues = 1,
-    .queue_size = QUEUE_SIZE,
-    .features = UINT64_C(1) << VIRTIO_BLK_F_RO | UINT64_C(1) << VIRTIO_BLK_F_SEG_MAX,
     .init = blk_init_device,
     .renew = blk_renew,
-    .config = blk_config,
-    .activate = blk_activate,
-    .notify = blk_notify,
-    .reset = blk_reset,
-    .save = blk_save,
-    .load = blk_load,
-    .resume = blk_resume,
+};
+
+const struct virtio_ops blk_skill_ops = {
+    BOTH,
+    .name = "skill disk",
+    .tag = STATE_TAG('D', 'I', 'S', 'K'),
+    .init = skill_init_device,
+    .renew = skill_renew,
+    .finish = skill_finish,
 };
 
 int blk_init(struct blk *b, int fd, const char *id, struct err *err)
@@ -239,8 +303,48 @@ int blk_init(struct blk *b, int fd, const char *id, struct err *err)
     }
     memset(b, 0, sizeof(*b));
     b->device.ops = &blk_ops;
-    b->fd = fd;
     b->n_sectors = (uint64_t)st.st_size >> SECTOR_SHIFT;
+    b->parts[b->n_parts++] = (struct blk_part){fd, b->n_sectors};
     memcpy(b->id, id, strnlen(id, BLK_ID_SIZE));
+    return 0;
+}
+
+void blk_init_skill(struct blk *b)
+{
+    static const char id[BLK_ID_SIZE] = "skillvm-skill";
+
+    memset(b, 0, sizeof(*b));
+    b->device.ops = &blk_skill_ops;
+    /* The same for every skill, as it is a part of the snapshot. */
+    b->n_sectors = VMM_DISK_BYTES_MAX >> SECTOR_SHIFT;
+    memcpy(b->id, id, sizeof(id));
+}
+
+struct blk *blk_skill_of(struct virtio_device *dev)
+{
+    return dev->ops == &blk_skill_ops ? to_blk(dev) : NULL;
+}
+
+int blk_attach(struct blk *b, int fds[BLK_PARTS_MAX], const uint64_t bytes[BLK_PARTS_MAX],
+               struct err *err)
+{
+    uint64_t left = b->n_sectors;
+
+    if (b->n_parts > 0) {
+        return err_set(err, EBUSY, "the machine has a skill's disk already");
+    }
+    for (size_t i = 0; i < BLK_PARTS_MAX; i++) {
+        uint64_t n_sectors = bytes[i] >> SECTOR_SHIFT;
+
+        if (bytes[i] == 0 || bytes[i] % SECTOR_SIZE != 0 || n_sectors > left) {
+            return err_set(err, EINVAL, "a skill's disk with a file of %llu bytes",
+                           (unsigned long long)bytes[i]);
+        }
+        left -= n_sectors;
+    }
+    for (; b->n_parts < BLK_PARTS_MAX; b->n_parts++) {
+        b->parts[b->n_parts] =
+            (struct blk_part){fd_steal(&fds[b->n_parts]), bytes[b->n_parts] >> SECTOR_SHIFT};
+    }
     return 0;
 }

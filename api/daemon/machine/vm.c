@@ -209,7 +209,7 @@ int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err)
     if (n < 0)
         return err_set_errno(err, errno, "cannot read the microVM's control socket");
     if ((size_t)n != sizeof(event) || event.version != VMM_CONTROL_VERSION ||
-        event.type < VMM_EVENT_RESUMED || event.type > VMM_EVENT_RESET)
+        event.type < VMM_EVENT_RESUMED || event.type > VMM_EVENT_DISK)
         return err_set(err, EPROTO, "the microVM's process sent a message nobody knows");
     event.message[sizeof(event.message) - 1] = '\0';
     for (char *p = event.message; *p; p++) {
@@ -249,15 +249,24 @@ int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
 
 int vm_send_snapshot(struct vm *vm, const struct vm_files *files, struct err *err)
 {
-    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_SNAPSHOT};
+    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_SNAPSHOT, {0}};
     int r = fd_send(vm->control_fd, &command, sizeof(command), &files->fds[VM_STATE], 2);
 
     return r < 0 ? err_set_errno(err, -r, "cannot ask the microVM for a snapshot") : 0;
 }
 
+int vm_send_disk(struct vm *vm, const int fds[2], const uint64_t bytes[2], struct err *err)
+{
+    const struct vmm_command command = {
+        VMM_CONTROL_VERSION, VMM_COMMAND_DISK, {bytes[0], bytes[1]}};
+    int r = fd_send(vm->control_fd, &command, sizeof(command), fds, 2);
+
+    return r < 0 ? err_set_errno(err, -r, "cannot give the microVM the disk of a skill") : 0;
+}
+
 static int send_reset(const struct vm *vm, int ours, int theirs)
 {
-    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_RESET};
+    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_RESET, {0}};
     int r = fd_set_nonblock(ours, true);
 
     return r < 0 ? r : fd_send(vm->control_fd, &command, sizeof(command), &theirs, 1);
@@ -289,7 +298,7 @@ int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err)
 
 int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err)
 {
-    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_QUIT};
+    const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_QUIT, {0}};
     struct vmm_event event;
     struct err ended = {0};
     siginfo_t how = {0};

@@ -101,6 +101,13 @@ int vm_send_snapshot(struct vm *vm, const struct vm_files *files, struct err *er
 int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err);
 
 /*
+ * Gives its guest a disk of two files (borrowed), one after the other, each of a multiple of
+ * 512 bytes. It is there once the event VMM_EVENT_DISK has come, and until the machine is
+ * reset. 0 or -errno.
+ */
+int vm_send_disk(struct vm *vm, const int fds[2], const uint64_t bytes[2], struct err *err);
+
+/*
  * Tells a machine to end by itself and waits for it. 0 when it ended well; -ETIMEDOUT;
  * -EREMOTEIO. vm_finish is due in any case.
  */

@@ -53,6 +53,7 @@ struct guest {
     size_t out_at; /* of out, written already */
     size_t out_len;
     bool connected;     /* the process said so, which may come after READY */
+    bool has_disk;      /* the same of the skill's disk */
     bool cancel_due;    /* CANCEL goes out next */
     bool is_deaf;       /* the guest takes no more bytes */
     bool is_holding;    /* what is sent is for a snapshot */
@@ -64,16 +65,6 @@ struct guest {
     uint8_t in[READ_SIZE];
     uint8_t out[OUT_SIZE];
 };
-
-/* A skill without input finds an empty object. */
-static const struct job_bytes *input_of(const struct job *job)
-{
-    static uint8_t object[] = "{}";
-    static const struct job_bytes empty = {
-        .fd = -1, .memory = {.data = object, .len = 2}, .len = 2};
-
-    return job->input.len > 0 ? &job->input : &empty;
-}
 
 /* How long the guest may take for all that it is given. */
 static uint64_t inject_ns(const struct guest *g)
@@ -215,6 +206,16 @@ static void make_run_body(struct guest *g)
     }
 }
 
+/* The tar, or of one that is a disk as well, once that is there, the empty frame alone. */
+static int make_skill(struct guest *g, struct err *err)
+{
+    if (g->job->disk.len > 0 && !g->has_disk)
+        return 0;
+    if (g->has_disk)
+        g->sent = g->job->skill.len;
+    return make_chunk(g, PROTO_SKILL, &g->job->skill, "skill", err);
+}
+
 /* The next frame of the skill's connections, if there is any. */
 static void make_network(struct guest *g)
 {
@@ -258,9 +259,9 @@ static int make_frame(struct guest *g, struct err *err)
     case SEND_PACKAGES:
         return make_chunk(g, PROTO_PACKAGES, &g->job->packages, "skill's packages", err);
     case SEND_SKILL:
-        return make_chunk(g, PROTO_SKILL, &g->job->skill, "skill", err);
+        return make_skill(g, err);
     case SEND_INPUT:
-        return make_chunk(g, PROTO_INPUT, input_of(g->job), "input", err);
+        return make_chunk(g, PROTO_INPUT, job_input(g->job), "input", err);
     case SEND_FILES_IN:
         return make_files(g, err);
     case SEND_SESSION_IN:
@@ -363,6 +364,7 @@ static void read_control(struct guest *g)
         if (r == -EAGAIN)
             return;
         g->connected |= r == 0 && event.type == VMM_EVENT_CONNECTED;
+        g->has_disk |= r == 0 && event.type == VMM_EVENT_DISK;
         if (r == 0 && event.type == VMM_EVENT_FAILED)
             r = err_set(&g->ended, EREMOTEIO, "the microVM failed: %s", event.message);
         if (r == 0 && event.type == VMM_EVENT_EXITED)
@@ -572,14 +574,17 @@ void guest_holds_packages(struct guest *g)
 int guest_run(struct guest *g, const struct job *job, const struct guest_sink *sink,
               int cancel_fd, struct guest_report *report, struct err *err)
 {
-    int r;
+    int r = 0;
 
     g->job = job;
     g->decoder.has_session = job->has_session;
     g->sink = sink;
     g->cancel_fd = cancel_fd;
     g->files = input_stream_init(&job->files);
-    r = advance(g, err);
+    if (job->disk.len > 0)
+        r = vm_send_disk(g->vm, (int[]){job->disk.fd, job->skill.fd},
+                         (uint64_t[]){job->disk.len, job->skill.len}, err);
+    r = r < 0 ? r : advance(g, err);
     while (r == 0 && g->decoder.stage < GUEST_DONE)
         r = turn(g, err);
     if (r == 0 && sink->egress)

@@ -19,6 +19,7 @@ struct job job_init(void)
     return (struct job){.run = buf_init(PROTO_PAYLOAD_MAX),
                         .packages = no_bytes(),
                         .skill = no_bytes(),
+                        .disk = no_bytes(),
                         .input = no_bytes(),
                         .session = no_bytes()};
 }
@@ -34,6 +35,7 @@ void job_finish(struct job *job)
     buf_finish(&job->run);
     finish_bytes(&job->packages);
     finish_bytes(&job->skill);
+    finish_bytes(&job->disk);
     finish_bytes(&job->input);
     input_files_finish(&job->files);
     finish_bytes(&job->session);
@@ -41,6 +43,15 @@ void job_finish(struct job *job)
     free(job->network.policy);
     free(job->network.asked);
     *job = job_init();
+}
+
+const struct job_bytes *job_input(const struct job *job)
+{
+    static uint8_t object[] = "{}";
+    static const struct job_bytes empty = {
+        .fd = -1, .memory = {.data = object, .len = 2}, .len = 2};
+
+    return job->input.len > 0 ? &job->input : &empty;
 }
 
 int job_bytes_read(const struct job_bytes *bytes, uint64_t offset, void *data, size_t len)
@@ -137,5 +148,7 @@ int job_encode(struct job *job, const struct job_orders *orders)
         put_number(run, PROTO_F_NETWORK, 1, 1);
     if (job->packages.len > 0)
         put_number(run, PROTO_F_PACKAGES, 1, 1);
+    if (job->disk.len > 0)
+        put_number(run, PROTO_F_SKILL_DISK, 1, 1);
     return run->error;
 }

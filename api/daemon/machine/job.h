@@ -37,6 +37,7 @@ struct job {
     struct buf run;            /* the RUN payload, once job_encode has written it */
     struct job_bytes packages; /* a tar for /sandbox/packages; empty: none */
     struct job_bytes skill;    /* the canonical tar */
+    struct job_bytes disk;     /* a file: its head (api/skill/disk.h), to be read from there */
     struct job_bytes input;    /* JSON; without any the guest gets "{}" */
     struct input_files files;
     struct job_bytes session; /* a plain tar of what it finds there; none: an empty one */
@@ -67,9 +68,14 @@ struct job job_init(void);
 void job_finish(struct job *job);
 #define _cleanup_job_ __attribute__((cleanup(job_finish)))
 
-/* Writes RUN from the orders, the job's own limits, and whether it has packages. 0, -E2BIG or
- * -ENOMEM. */
+/*
+ * Writes RUN from the orders, the job's own limits, and whether it has packages and a disk. 0,
+ * -E2BIG or -ENOMEM.
+ */
 int job_encode(struct job *job, const struct job_orders *orders);
+
+/* Its input, or the empty object that a skill without one finds. Borrowed. */
+const struct job_bytes *job_input(const struct job *job);
 
 /* Reads len bytes of them, from an offset in them on. 0 or -errno (-EIO past the end). */
 int job_bytes_read(const struct job_bytes *bytes, uint64_t offset, void *data, size_t len);

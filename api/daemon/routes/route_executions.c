@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/callers/held.h"
+#include "api/daemon/machine/skill_disk.h"
 #include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/event_stream.h"
@@ -13,6 +14,7 @@
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -158,6 +160,23 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
                : 0;
 }
 
+/* Where there is no disk the skill is sent, which is slower and shows the same. */
+static void put_on_disk(struct creation *c)
+{
+    struct job *job = &c->e->job;
+    _cleanup_fd_ int fd = -1;
+    struct err err = {0};
+    int r;
+
+    if (!skill_disk_pays(job))
+        return;
+    fd = store_temporary(c->daemon->store);
+    r = fd < 0 ? err_set_errno(&err, -fd, "no file for it")
+               : skill_disk_make(job, &c->archive, &fd, &err);
+    if (r < 0)
+        log_warn("engine", "skill=%s disk=none reason=\"%s\"", job->skill.digest, err.message);
+}
+
 /* A skill of the registry, by name and version. */
 static bool load_registered(struct creation *c, struct http_reply *reply)
 {
@@ -185,6 +204,8 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         return step(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
+    if (r == 0)
+        put_on_disk(c);
     return step(reply, r < 0 ? -EIO : 0, &err) &&
            set_skill(c->e, found.name, found.version, found.digest, reply);
 }
@@ -380,8 +401,8 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     r = take_input(c, json, text, &own);
     if (r < 0)
         return step(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
-    own +=
-        files + (upload || c->request.code ? c->e->job.skill.len + c->e->job.packages.len : 0);
+    own += files + c->e->job.disk.len +
+           (upload || c->request.code ? c->e->job.skill.len + c->e->job.packages.len : 0);
     c->e->held_bytes = http_request_hand_over(http, own);
     c->e->give_back = give_back;
     c->e->give_back_ctx = c->daemon->held;

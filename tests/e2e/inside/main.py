@@ -28,6 +28,7 @@ SUITES = {
         "cases_network",
         "cases_node",
         "cases_profiles",
+        "cases_disk",
         "cases_egress",
     ),
     "hostile": (
@@ -48,6 +49,7 @@ MACHINE = {
     "cases_linux",
     "cases_owners",
     "cases_profiles",
+    "cases_disk",
     "cases_skill_resets",
     "cases_guest",
     "cases_machine",

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/machine/skill_disk.h"
+
+#include "api/skill/disk.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "vmm/control.h"
+
+#include <errno.h>
+
+/*
+ * A tar from this size on pays: to mount a disk and read of it what a script looks at takes a
+ * guest as long as to unpack so much (docs/performance.md).
+ */
+#define PAYS_FROM (128ull * 1024)
+
+bool skill_disk_pays(const struct job *job)
+{
+    return job->skill.fd >= 0 && job->skill.len >= PAYS_FROM &&
+           job->skill.len <= VMM_DISK_BYTES_MAX - SKILL_DISK_HEAD_MAX;
+}
+
+int skill_disk_make(struct job *job, const struct skill_archive *archive, int *fd,
+                    struct err *err)
+{
+    _cleanup_buf_ struct buf head = buf_init(SKILL_DISK_HEAD_MAX);
+    int r = skill_disk_put_head(archive, job->skill.len, clock_realtime_ns(), &head);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "it does not make a file system");
+    r = fd_write_full(*fd, head.data, head.len);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot write its head");
+    job->disk.len = head.len;
+    job->disk.fd = fd_steal(fd);
+    return 0;
+}

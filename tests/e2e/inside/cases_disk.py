@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A skill that its guest has as a disk: a script sees there what it would see of a stream."""
+
+import hashlib
+import io
+import random
+import tarfile
+
+from harness import case, check, check_equal, check_in
+
+# All that is below a folder, as JSON: names, modes, owners, sizes, targets and contents.
+TREE = r"""
+import hashlib, json, os, stat, sys
+
+def look(root):
+    found = {}
+    for folder, folders, files in os.walk(root):
+        for name in [".", *folders, *files]:
+            path = os.path.join(folder, name)
+            s = os.lstat(path)
+            what = [stat.filemode(s.st_mode), s.st_uid, s.st_gid]
+            if stat.S_ISLNK(s.st_mode):
+                what.append(os.readlink(path))
+            elif stat.S_ISREG(s.st_mode):
+                data = open(path, "rb").read()
+                what += [s.st_size, s.st_nlink, hashlib.sha256(data).hexdigest()]
+            elif name == ".":
+                what += [s.st_nlink, sorted(os.listdir(path)), s.st_mtime > 1.7e9]
+            found[os.path.relpath(path, root)] = what
+    return found
+
+def kind(path):
+    # The file system of its own that is at a path.
+    own = [m.split() for m in open("/proc/self/mounts") if m.split()[1] == path]
+    return own[-1][2] + " " + own[-1][3] if own else "stream"
+
+def refused(call, *args):
+    try:
+        call(*args)
+    except OSError:
+        return True
+    return False
+"""
+MAIN = TREE + r"""
+import helper.deep
+tree = look("/sandbox/skill")
+print(json.dumps({
+    "tree": tree,
+    "same": look("/sandbox/scripts") == tree,
+    "module": [helper.deep.VALUE, helper.deep.__file__],
+    "path": sys.path[0],
+    "refused": [refused(open, "/sandbox/skill/new", "w"), refused(open, __file__, "a"),
+                refused(os.unlink, "/sandbox/skill/SKILL.md"), refused(os.mkdir, "/sandbox/skill/d"),
+                refused(os.chmod, "/sandbox/skill/main.py", 0o777)],
+    "nodes": [n for n in os.listdir("/dev") if "skill" in n or n.startswith("vd")],
+}, sort_keys=True))
+print(kind("/sandbox/skill"), file=sys.stderr)
+"""
+
+
+def archive(name, main, files, links=(), executable=()):
+    """A tar with SKILL.md, main.py and files: {path: bytes}."""
+    out = io.BytesIO()
+    front = f"---\nname: {name}\ndescription: A skill of a test.\n---\n".encode()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path, data in {"SKILL.md": front, "main.py": main.encode(), **files}.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(data)
+            info.mode = 0o755 if path in executable else 0o600
+            tar.addfile(info, io.BytesIO(data))
+        for path, target in links:
+            info = tarfile.TarInfo(path)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info)
+    return out.getvalue()
+
+
+def register(client, body):
+    answer = client.request("POST", "/v1/skills", body, {"Content-Type": "application/octet-stream"})
+    check(answer.status in (200, 201), f"the push: {answer.status} {answer.body[:300]}")
+
+
+def many(seed, n, size):
+    draw = random.Random(seed)
+    return {
+        f"data/{i % 37}/{'n' * (i % 50)}{i}.bin": draw.randbytes(draw.randrange(size))
+        for i in range(n)
+    }
+
+
+@case
+def a_skill_on_a_disk_is_what_a_stream_shows(world):
+    files = {
+        "helper/__init__.py": b"",
+        "helper/deep.py": b"VALUE = 'deep'\n",
+        "empty": b"",
+        "big.bin": random.Random(1).randbytes(3_000_001),
+        "bin/tool": b"#!/bin/sh\necho tool\n",
+        # Names around those that every folder has, at the ends of blocks, and of two bytes.
+        "!first": b"1", "-dash": b"2", "~last": b"3", "Ünicode/ß.txt": b"4",
+        "long/" + "x" * 255: b"5", "long/" + "x" * 254: b"6", "long/" + "y" * 255: b"7",
+        "/".join(["d" * 50] * 9) + "/leaf": b"8",
+        **many(2, 700, 3000),
+    }
+    links = [("link", "big.bin"), ("bin/up", "../helper/deep.py"), ("to-folder", "data"),
+             ("far", "/".join(["d" * 50] * 9) + "/leaf")]
+    body = archive("on-disk", MAIN, files, links, executable=("bin/tool",))
+    register(world.client, body)
+    streamed = world.client.run_ok(body)
+    check_equal(streamed["stderr"], "stream\n", "how the archive came")
+    for turn in ("fresh", "reused"):
+        disk = world.client.run_ok(skill="on-disk")
+        check_equal(disk["stderr"], "erofs ro,nosuid,nodev,relatime\n", f"how the skill came ({turn})")
+        check_equal(disk["stdout"], streamed["stdout"], f"what the script saw ({turn})")
+    check_in('"refused": [true, true, true, true, true]', disk["stdout"], "what it may change")
+    check_in('"nodes": []', disk["stdout"], "nodes of disks")
+    check_in(hashlib.sha256(files["big.bin"]).hexdigest(), disk["stdout"], "the large file")

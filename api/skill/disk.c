@@ -13,7 +13,9 @@
 
 /*
  * The format is Linux's fs/erofs/erofs_fs.h. What is here is its plainest form: inodes of 32
- * bytes in one table, whose number is their place, and contents that are not packed.
+ * bytes, whose number is their place, and contents that are not packed. The last block of a
+ * folder and the target of a link lie behind their inode where they fit into its block, so that
+ * to read the one is to have the other.
  */
 #define BLOCK        TAR_BLOCK /* what contents are aligned to */
 #define BLOCK_BITS   9u
@@ -25,6 +27,9 @@
 #define DIRENT_SIZE  12u
 #define NAME_BYTES   255u
 #define TARGET_BYTES 4095u
+#define TAIL_MAX     (BLOCK - INODE_SIZE)
+#define PLAIN        (0u << 1) /* layouts of contents */
+#define WITH_TAIL    (2u << 1)
 
 /* As a folder names them. */
 enum kind { KIND_FILE = 1, KIND_DIR = 2, KIND_LINK = 7 };
@@ -35,7 +40,10 @@ struct node {
     uint16_t mode;
     uint32_t n_links;
     uint64_t size;
-    uint64_t at; /* of the content: in the tar of a file, else in the body */
+    uint64_t at;     /* of the content: in the tar of a file, else in the body */
+    size_t tail;     /* bytes at its end that lie behind the inode, */
+    size_t tail_at;  /* and where they are in tails until then */
+    uint64_t number; /* of the inode */
 };
 
 /* A name in a folder; both are nodes. */
@@ -52,7 +60,9 @@ struct disk {
     size_t n_nodes;
     struct name *names;
     size_t n_names;
-    struct buf body; /* folders and targets of links */
+    struct buf body;  /* folders and targets of links */
+    struct buf tails; /* what of them lies behind inodes */
+    uint64_t inodes_end;
 };
 
 static void disk_finish(struct disk *d)
@@ -60,6 +70,7 @@ static void disk_finish(struct disk *d)
     free(d->nodes);
     free(d->names);
     buf_finish(&d->body);
+    buf_finish(&d->tails);
 }
 #define _cleanup_disk_ __attribute__((cleanup(disk_finish)))
 
@@ -68,12 +79,18 @@ static uint64_t blocks_of(uint64_t bytes)
     return (bytes + BLOCK - 1) / BLOCK;
 }
 
-/* Appends the zero bytes up to the next block. */
-static void pad(struct buf *out)
+/* Appends zero bytes, less than a block, up to that length. */
+static void pad_to(struct buf *out, uint64_t len)
 {
     static const uint8_t zeros[BLOCK];
 
-    (void)buf_append(out, zeros, (BLOCK - out->len % BLOCK) % BLOCK);
+    if (!out->error && len > out->len)
+        (void)buf_append(out, zeros, (size_t)(len - out->len));
+}
+
+static void pad(struct buf *out)
+{
+    pad_to(out, blocks_of(out->len) * BLOCK);
 }
 
 /* The node of the folder that a path is in. 0 or -EINVAL. */
@@ -180,18 +197,81 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-/* How many of n names fit into a block. */
-static size_t count_fitting(const struct name *names, size_t n)
+/* How many of n names fit into a block, of which they take *ret_used bytes. */
+static size_t count_fitting(const struct name *names, size_t n, size_t *ret_used)
 {
     size_t used = 0, i = 0;
 
     while (i < n && used + DIRENT_SIZE + strlen(names[i].text) <= BLOCK)
         used += DIRENT_SIZE + strlen(names[i++].text);
+    *ret_used = used;
     return i;
 }
 
+/* How many of n names are in the folder of the first. */
+static size_t count_own(const struct name *names, size_t n)
+{
+    size_t own = 0;
+
+    while (own < n && names[own].folder == names[0].folder)
+        own++;
+    return own;
+}
+
+static void measure_folder(struct node *folder, const struct name *names, size_t own)
+{
+    size_t used = 0, n_blocks = 0;
+
+    for (size_t done = 0; done < own; n_blocks++)
+        done += count_fitting(names + done, own - done, &used);
+    folder->size = (n_blocks - 1) * BLOCK + used;
+    folder->tail = used <= TAIL_MAX ? used : 0;
+}
+
+/* 0, or -EINVAL for what no link leads to. */
+static int measure_target(struct node *link, const char *target)
+{
+    link->size = strlen(target);
+    link->tail = link->size <= TAIL_MAX ? link->size : 0;
+    return link->size == 0 || link->size > TARGET_BYTES ? -EINVAL : 0;
+}
+
+static int measure(struct disk *d)
+{
+    for (size_t i = 0, own; i < d->n_names; i += own) {
+        own = count_own(d->names + i, d->n_names - i);
+        measure_folder(&d->nodes[d->names[i].folder], d->names + i, own);
+    }
+    for (size_t i = 1; i < d->n_nodes; i++) {
+        struct node *node = &d->nodes[i];
+        int r = node->kind == KIND_LINK
+                    ? measure_target(node, d->archive->entries[i - 1].target)
+                    : 0;
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Gives each inode its place, in one block with its tail. */
+static void place_inodes(struct disk *d)
+{
+    uint64_t at = INODES_AT;
+
+    for (size_t i = 0; i < d->n_nodes; i++) {
+        size_t len = INODE_SIZE + d->nodes[i].tail;
+
+        if (at % BLOCK + len > BLOCK)
+            at = blocks_of(at) * BLOCK;
+        d->nodes[i].number = at / INODE_SIZE;
+        at += (len + INODE_SIZE - 1) / INODE_SIZE * INODE_SIZE;
+    }
+    d->inodes_end = blocks_of(at) * BLOCK;
+}
+
 /* One block of a folder: where each name begins, then the names. */
-static void put_names(struct disk *d, const struct name *names, size_t n)
+static void put_names(const struct disk *d, const struct name *names, size_t n, struct buf *out)
 {
     size_t at = n * DIRENT_SIZE;
 
@@ -199,56 +279,52 @@ static void put_names(struct disk *d, const struct name *names, size_t n)
         uint8_t raw[DIRENT_SIZE];
         struct bytes_writer w = bytes_writer_init(raw, sizeof(raw));
 
-        bytes_put_u64(&w, ROOT_INODE + names[i].node);
+        bytes_put_u64(&w, d->nodes[names[i].node].number);
         bytes_put_u16(&w, (uint16_t)at);
         bytes_put_u8(&w, (uint8_t)d->nodes[names[i].node].kind);
         bytes_put_u8(&w, 0);
-        (void)buf_append(&d->body, raw, sizeof(raw));
+        (void)buf_append(out, raw, sizeof(raw));
         at += strlen(names[i].text);
     }
     for (size_t i = 0; i < n; i++)
-        (void)buf_append(&d->body, names[i].text, strlen(names[i].text));
+        (void)buf_append(out, names[i].text, strlen(names[i].text));
 }
 
-/* The folder of the first of n names that are left. How many are its own. */
-static size_t put_folder(struct disk *d, const struct name *names, size_t n)
+static void put_folder(struct disk *d, const struct name *names, size_t own)
 {
     struct node *folder = &d->nodes[names[0].folder];
-    size_t own = 0;
 
-    while (own < n && names[own].folder == names[0].folder)
-        own++;
     folder->at = d->body.len;
-    for (size_t done = 0, fit; done < own; done += fit) {
+    folder->tail_at = d->tails.len;
+    for (size_t done = 0, fit, used; done < own; done += fit) {
+        fit = count_fitting(names + done, own - done, &used);
+        if (done + fit == own && folder->tail > 0) {
+            put_names(d, names + done, fit, &d->tails);
+            continue;
+        }
+        put_names(d, names + done, fit, &d->body);
         pad(&d->body);
-        fit = count_fitting(names + done, own - done);
-        put_names(d, names + done, fit);
     }
-    folder->size = d->body.len - folder->at;
-    pad(&d->body);
-    return own;
 }
 
-static int put_target(struct disk *d, struct node *link, const char *target)
+static void put_target(struct disk *d, struct node *link, const char *target)
 {
-    link->size = strlen(target);
     link->at = d->body.len;
-    (void)buf_append(&d->body, target, link->size);
+    link->tail_at = d->tails.len;
+    (void)buf_append(link->tail > 0 ? &d->tails : &d->body, target, link->size);
     pad(&d->body);
-    return link->size == 0 || link->size > TARGET_BYTES ? -EINVAL : 0;
 }
 
 static int put_body(struct disk *d)
 {
-    int r = 0;
-
-    qsort(d->names, d->n_names, sizeof(*d->names), compare_names);
-    for (size_t i = 0; i < d->n_names;)
-        i += put_folder(d, d->names + i, d->n_names - i);
-    for (size_t i = 1; r == 0 && i < d->n_nodes; i++)
+    for (size_t i = 0, own; i < d->n_names; i += own) {
+        own = count_own(d->names + i, d->n_names - i);
+        put_folder(d, d->names + i, own);
+    }
+    for (size_t i = 1; i < d->n_nodes; i++)
         if (d->nodes[i].kind == KIND_LINK)
-            r = put_target(d, &d->nodes[i], d->archive->entries[i - 1].target);
-    return r < 0 ? r : d->body.error;
+            put_target(d, &d->nodes[i], d->archive->entries[i - 1].target);
+    return d->body.error ? d->body.error : d->tails.error;
 }
 
 /* blocks: of all that is on the disk. */
@@ -272,46 +348,56 @@ static void put_super(const struct disk *d, uint64_t time_ns, uint64_t blocks, s
     (void)buf_append(head, raw, sizeof(raw));
 }
 
-static void put_inode(const struct node *node, size_t number, uint64_t content_block,
+static void put_inode(const struct disk *d, const struct node *node, uint64_t content_block,
                       struct buf *head)
 {
     uint8_t raw[INODE_SIZE];
     struct bytes_writer w = bytes_writer_init(raw, sizeof(raw));
 
-    bytes_put_u16(&w, 0); /* of 32 bytes, content not packed */
+    bytes_put_u16(&w, node->tail > 0 ? WITH_TAIL : PLAIN);
     bytes_put_u16(&w, 0);
     bytes_put_u16(&w, node->mode);
     bytes_put_u16(&w, (uint16_t)(node->n_links < UINT16_MAX ? node->n_links : UINT16_MAX));
     bytes_put_u32(&w, (uint32_t)node->size);
     bytes_put_u32(&w, 0);
     bytes_put_u32(&w, (uint32_t)(content_block + node->at / BLOCK));
-    bytes_put_u32(&w, (uint32_t)number);
+    bytes_put_u32(&w, (uint32_t)node->number);
     bytes_put_u32(&w, 0); /* root's */
     bytes_put_u32(&w, 0);
+    pad_to(head, node->number * INODE_SIZE);
     (void)buf_append(head, raw, sizeof(raw));
+    if (node->tail > 0)
+        (void)buf_append(head, d->tails.data + node->tail_at, node->tail);
 }
 
 static void put_head(const struct disk *d, uint64_t time_ns, struct buf *head)
 {
-    uint64_t body = blocks_of(INODES_AT + d->n_nodes * INODE_SIZE);
+    uint64_t body = blocks_of(d->inodes_end);
     uint64_t tar = body + blocks_of(d->body.len);
 
     put_super(d, time_ns, tar + blocks_of(d->tar_bytes), head);
     for (size_t i = 0; i < d->n_nodes; i++)
-        put_inode(&d->nodes[i], i + 1, d->nodes[i].kind == KIND_FILE ? tar : body, head);
-    pad(head);
+        put_inode(d, &d->nodes[i], d->nodes[i].kind == KIND_FILE ? tar : body, head);
+    pad_to(head, d->inodes_end);
     (void)buf_append(head, d->body.data, d->body.len);
 }
 
 int skill_disk_put_head(const struct skill_archive *archive, uint64_t tar_bytes,
                         uint64_t time_ns, struct buf *head)
 {
-    _cleanup_disk_ struct disk d = {
-        .archive = archive, .tar_bytes = tar_bytes, .body = buf_init(head->max)};
+    _cleanup_disk_ struct disk d = {.archive = archive,
+                                    .tar_bytes = tar_bytes,
+                                    .body = buf_init(head->max),
+                                    .tails = buf_init(head->max)};
     int r = add_entries(&d);
 
     if (r < 0)
         return r;
+    qsort(d.names, d.n_names, sizeof(*d.names), compare_names);
+    r = measure(&d);
+    if (r < 0)
+        return r;
+    place_inodes(&d);
     r = put_body(&d);
     if (r < 0)
         return r;

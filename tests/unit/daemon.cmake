@@ -24,6 +24,7 @@ if(TARGET apidaemon)
         result
         retention
         routes
+        skill_disk
         snapshot
         store
         tenants)
@@ -33,7 +34,7 @@ if(TARGET apidaemon)
     target_sources(unit_daemon_metrics PRIVATE prometheus_text.c)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
 
-    add_executable(fake_vmm fake_vmm.c fake_guest.c fake_files_in.c fake_net.c fake_session.c
+    add_executable(fake_vmm fake_vmm.c fake_guest.c fake_disk.c fake_files_in.c fake_net.c fake_session.c
         fake_tar.c)
     target_link_libraries(fake_vmm PRIVATE base)
     set_target_properties(fake_vmm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

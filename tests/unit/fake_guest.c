@@ -6,6 +6,7 @@
 #include "base/crc32.h"
 #include "base/fd.h"
 #include "guest-init/proto.h"
+#include "tests/unit/fake_disk.h"
 #include "tests/unit/fake_files_in.h"
 #include "tests/unit/fake_net.h"
 #include "tests/unit/fake_session.h"
@@ -103,7 +104,8 @@ static void note_field(struct fake *f, uint16_t tag, const uint8_t *data, uint32
 
     buf_printf(&f->run_text, "%s\"%u.%zu\":", f->run_text.len ? "," : "", tag, f->run_text.len);
     f->has_session |= tag == PROTO_F_SESSION_BYTES;
-    if (tag == PROTO_F_MODE || tag == PROTO_F_PACKAGES ||
+    f->has_disk |= tag == PROTO_F_SKILL_DISK;
+    if (tag == PROTO_F_MODE || tag == PROTO_F_PACKAGES || tag == PROTO_F_SKILL_DISK ||
         (tag >= PROTO_F_TIMEOUT_MS && tag <= PROTO_F_OUTPUT_BYTES) ||
         (tag >= PROTO_F_SESSION_FILES && tag <= PROTO_F_SESSION_BYTES)) {
         for (uint32_t i = 0; i < len; i++)
@@ -153,6 +155,8 @@ void fake_take_injection(struct fake *f)
             break;
         case PROTO_RUN:
             take_run(f, data, len);
+            if (f->has_disk)
+                fake_disk_take(f);
             break;
         case PROTO_PACKAGES:
             f->packages_bytes += len;
@@ -230,6 +234,8 @@ static void behave_echo(struct fake *f)
                "\"skill_crc\": %u, ",
                buf_cstr(&f->run_text), (unsigned long long)f->skill_bytes,
                (unsigned long long)f->packages_bytes, f->skill_crc);
+    if (f->has_disk)
+        fake_disk_tell(f, &out);
     buf_printf(&out, "\"files_in\": ");
     if (fake_files_in_list(f->files_in.data, f->files_in.len, &out) < 0)
         fake_die("FILES_IN");

@@ -26,6 +26,9 @@ struct fake {
     uint64_t skill_bytes;
     uint64_t packages_bytes;
     uint32_t skill_crc;
+    bool has_disk;
+    struct vmm_command disk; /* how it came */
+    int disk_fds[2];
     struct buf input;
     struct buf files_in; /* the tar stream */
     bool has_session;

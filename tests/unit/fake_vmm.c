@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "guest-init/proto.h"
+#include "tests/unit/fake_disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,6 +74,7 @@ static void forget(struct fake *f)
     buf_clear(&f->files_in);
     buf_clear(&f->session);
     f->has_session = false;
+    fake_disk_forget(f);
     f->behaviour[0] = f->payload[0] = '\0';
     f->is_probe = false;
     f->skill_bytes = 0;

@@ -105,6 +105,34 @@ static void test_packages_come_only_when_they_are_announced(void **state)
     assert_non_null(strstr(h->fail, "frame 0x18 where 0x03 was due"));
 }
 
+/* What is on a disk is not sent as well. */
+static void test_a_skill_comes_in_one_way(void **state)
+{
+    struct host *h = *state;
+    const uint8_t yes = 1;
+
+    field(h, PROTO_F_SKILL_DISK, &yes, 1);
+    run_bash(h, "exit 0");
+    assert_non_null(strstr(h->fail, "on the disk came as a stream too"));
+}
+
+/* A disk takes a machine, which this test has none of. */
+static void test_a_disk_that_is_not_there_is_an_error(void **state)
+{
+    static const uint8_t wake[PROTO_WAKE_SIZE];
+    struct host *h = *state;
+    const uint8_t yes = 1;
+
+    field_text(h, PROTO_F_LANG, "bash");
+    field_text(h, PROTO_F_ENTRY, "main.sh");
+    field(h, PROTO_F_SKILL_DISK, &yes, 1);
+    send_frame(h, PROTO_WAKE, wake, sizeof(wake));
+    send_frame(h, PROTO_RUN, h->fields.data, h->fields.len);
+    send_frame(h, PROTO_SKILL, NULL, 0);
+    receive_all(h);
+    assert_non_null(strstr(h->fail, "no disks without a machine"));
+}
+
 static void test_python_by_zygote(void **state)
 {
     struct host *h = *state;
@@ -405,6 +433,8 @@ int main(void)
         SERVER_TEST(test_packages_that_are_held_are_compiled),
         SERVER_TEST(test_nothing_is_imported_beside_packages),
         SERVER_TEST(test_packages_come_only_when_they_are_announced),
+        SERVER_TEST(test_a_skill_comes_in_one_way),
+        SERVER_TEST(test_a_disk_that_is_not_there_is_an_error),
         SERVER_TEST(test_python_by_zygote),
         SERVER_TEST(test_python_plain),
         SERVER_TEST(test_timeout_keeps_partial_output),

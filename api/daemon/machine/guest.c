@@ -2,6 +2,7 @@
 #include "api/daemon/machine/guest.h"
 
 #include "api/daemon/machine/guest_drain.h"
+#include "api/daemon/machine/skill_disk.h"
 #include "api/daemon/terms/limits.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -252,7 +253,7 @@ static int make_frame(struct guest *g, struct err *err)
             return err_set(err, E2BIG, "arguments and environment are too large together");
         frame(g, PROTO_RUN, g->job->run.len, 0);
         g->step = SEND_RUN_BODY;
-        return 0;
+        return g->job->disk.len > 0 ? skill_disk_send(g->job, g->vm, err) : 0;
     case SEND_RUN_BODY:
         make_run_body(g);
         return 0;
@@ -574,17 +575,14 @@ void guest_holds_packages(struct guest *g)
 int guest_run(struct guest *g, const struct job *job, const struct guest_sink *sink,
               int cancel_fd, struct guest_report *report, struct err *err)
 {
-    int r = 0;
+    int r;
 
     g->job = job;
     g->decoder.has_session = job->has_session;
     g->sink = sink;
     g->cancel_fd = cancel_fd;
     g->files = input_stream_init(&job->files);
-    if (job->disk.len > 0)
-        r = vm_send_disk(g->vm, (int[]){job->disk.fd, job->skill.fd},
-                         (uint64_t[]){job->disk.len, job->skill.len}, err);
-    r = r < 0 ? r : advance(g, err);
+    r = advance(g, err);
     while (r == 0 && g->decoder.stage < GUEST_DONE)
         r = turn(g, err);
     if (r == 0 && sink->egress)

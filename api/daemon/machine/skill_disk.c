@@ -35,3 +35,11 @@ int skill_disk_make(struct job *job, const struct skill_archive *archive, int *f
     job->disk.fd = fd_steal(fd);
     return 0;
 }
+
+int skill_disk_send(const struct job *job, struct vm *vm, struct err *err)
+{
+    const int fds[] = {job->disk.fd, job->skill.fd};
+    const uint64_t bytes[] = {job->disk.len, job->skill.len};
+
+    return vm_send_disk(vm, fds, bytes, err);
+}

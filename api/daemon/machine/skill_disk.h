@@ -7,6 +7,7 @@
 #define SKILLVM_API_DAEMON_MACHINE_SKILL_DISK_H
 
 #include "api/daemon/machine/job.h"
+#include "api/daemon/machine/vm.h"
 #include "api/skill/archive.h"
 #include "base/err.h"
 
@@ -24,5 +25,7 @@ bool skill_disk_pays(const struct job *job);
  */
 int skill_disk_make(struct job *job, const struct skill_archive *archive, int *fd,
                     struct err *err);
+/* Gives the disk of a job that has one to its machine; see vm_send_disk. */
+int skill_disk_send(const struct job *job, struct vm *vm, struct err *err);
 
 #endif

@@ -3,10 +3,16 @@
 
 import hashlib
 import io
+import os
+import pathlib
 import random
+import shutil
 import tarfile
 
-from harness import case, check, check_equal, check_in
+from harness import case, check, check_equal, check_in, wait_until
+
+VERIFIER = pathlib.Path(__file__).resolve().parents[2] / "hostile-guest" / "skillvm-vmm-verify"
+TURNS = int(os.environ.get("DISK_TURNS") or 6)
 
 # All that is below a folder, as JSON: names, modes, owners, sizes, targets and contents.
 TREE = r"""
@@ -115,3 +121,57 @@ def a_skill_on_a_disk_is_what_a_stream_shows(world):
     check_in('"refused": [true, true, true, true, true]', disk["stdout"], "what it may change")
     check_in('"nodes": []', disk["stdout"], "nodes of disks")
     check_in(hashlib.sha256(files["big.bin"]).hexdigest(), disk["stdout"], "the large file")
+
+
+# Reads and maps all of its disk, and looks for another's.
+OWN = """
+import json, mmap, os, sys
+import own.deep
+files = [os.path.join(d, f) for d, _, names in os.walk("/sandbox/skill") for f in names]
+maps = [mmap.mmap(os.open(f, os.O_RDONLY), 0, prot=mmap.PROT_READ) for f in files if os.path.getsize(f)]
+print(json.dumps({"sum": sum(sum(m[i] for i in range(0, len(m), 4096)) for m in maps), "n": len(files),
+                  "own": own.deep.NAME, "top": sorted(os.listdir("/sandbox/skill"))}))
+os._exit(0)
+"""
+
+
+@case
+def disks_leave_nothing_to_the_next(world):
+    """Two skills by turns on machines of one owner, each reset compared with the snapshot."""
+    options = []
+    if VERIFIER.exists():
+        vmm = world.root / VERIFIER.name
+        shutil.copy(VERIFIER, vmm)
+        options += ["--vmm", str(vmm)]
+    daemon = world.copy_of_snapshots("disks", options)
+    daemon.environment["SKILLVM_MACHINES_REUSE"] = "tenant"
+    daemon.start()
+    try:
+        for name, seed, n in (("one", 3, 300), ("two", 4, 500)):
+            files = {"own/deep.py": f"NAME = {name!r}\n".encode(), f"{name}-file": b"x" * 70_000,
+                     **many(seed, n, 2000)}
+            register(daemon.client, archive(name, OWN, files))
+        first, kinds = {}, []
+        for turn in range(TURNS):
+            name = ("one", "two")[turn % 2]
+            result = daemon.client.run_ok(skill=name)
+            kinds.append(result["machine"])
+            check_in(f'"own": "{name}"', result["stdout"], "the module")
+            check_equal(result["stdout"], first.setdefault(name, result["stdout"]), name)
+            other = ("two", "one")[turn % 2]
+            check(f"{other}-file" not in result["stdout"], f"{name} has files of {other}")
+        check("reused" in kinds[1:], f"the machines were {kinds}")
+        # A module in the skill's root, by name and from the root.
+        result = daemon.client.run_ok(skill="one", module="own.deep")
+        check_equal(result["stdout"], "", "a module that prints nothing")
+        # And one that has none after those that had one.
+        small = archive("small", "import os; print(sorted(os.listdir('/sandbox/skill')))", {})
+        register(daemon.client, small)
+        result = daemon.client.run_ok(skill="small")
+        check_equal(result["stdout"], "['SKILL.md', 'main.py']\n", "what a small one finds")
+        wait_until(lambda: daemon.metrics("skillvm_machines_behind")[""] == 0, 60, "the resets")
+        resets = daemon.metrics("skillvm_machine_resets_total")
+        check(resets['result="ok"'] >= TURNS - 1, f"resets: {resets}")
+        check_equal(resets['result="failed"'], 0, "resets that failed")
+    finally:
+        daemon.stop()

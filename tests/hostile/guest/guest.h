@@ -76,6 +76,7 @@ _Static_assert(SERIAL_GPA == LAYOUT_SERIAL_BASE, "the serial port is elsewhere")
 /* As machine_devices in vmm/machine.c has them. */
 #define LAYOUT_BLK_BASE   LAYOUT_DEVICE_BASE(0)
 #define LAYOUT_VSOCK_BASE LAYOUT_DEVICE_BASE(1)
+#define LAYOUT_DISK_BASE  LAYOUT_DEVICE_BASE(2)
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define PAGE          4096ull

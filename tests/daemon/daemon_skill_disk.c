@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Skills that go to their machine as a disk: which do, what the machine gets, and that nothing
+ * of it is left. What a guest sees of one the end-to-end cases tell.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/daemon_harness.h"
+
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE 300000u
+
+#define ECHO "\"env\":{\"FAKE\":\"echo\"}"
+
+/* A script of so many bytes, each line of it another. The caller frees it. */
+static char *make_script(size_t len)
+{
+    struct buf text = buf_init(len + 64);
+
+    for (unsigned i = 0; text.len < len; i++)
+        assert_int_equal(buf_printf(&text, "print(%u)\n", i * 2654435761u), 0);
+    assert_non_null(buf_cstr(&text));
+    return (char *)text.data;
+}
+
+static void push(const struct harness *h, const char *name, size_t len)
+{
+    char *script = make_script(len);
+
+    assert_int_equal(harness_push(h, name, "1", script), 201);
+    free(script);
+}
+
+static struct answer run(const struct harness *h, const char *name)
+{
+    char request[128];
+
+    snprintf(request, sizeof(request), "{\"skill\":\"%s\"," ECHO "}", name);
+    return harness_run(h, request);
+}
+
+/* The same archive with the request, which is not registered. */
+static struct answer run_inline(const struct harness *h, const char *name, size_t len)
+{
+    static const char before[] =
+        "--XX\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n"
+        "{" ECHO "}\r\n--XX\r\nContent-Disposition: form-data; "
+        "name=\"skill_archive\"; filename=\"a\"\r\n\r\n";
+    static const char after[] = "\r\n--XX--\r\n";
+    char *script = make_script(len), *tar;
+    struct buf body = buf_init(4u << 20);
+    struct answer a;
+    size_t tar_len;
+
+    tar = harness_skill(name, "1", script, &tar_len);
+    (void)buf_append(&body, before, strlen(before));
+    (void)buf_append(&body, tar, tar_len);
+    assert_int_equal(buf_append(&body, after, strlen(after)), 0);
+    a = harness_request(h, "POST", "/v1/executions",
+                        "Content-Type: multipart/form-data; boundary=XX\r\n", body.data,
+                        body.len);
+    buf_finish(&body);
+    free(script);
+    free(tar);
+    return a;
+}
+
+static unsigned long long number_after(const struct answer *a, const char *name)
+{
+    const char *at = strstr(a->body, name);
+
+    assert_non_null(at);
+    at += strlen(name) + strspn(at + strlen(name), "\": [");
+    return strtoull(at, NULL, 10);
+}
+
+static void a_large_skill_is_a_disk(void **state)
+{
+    struct answer streamed = run_inline(*state, "large", LARGE);
+    unsigned fds = harness_count_fds(*state);
+
+    assert_int_equal(streamed.status, 200);
+    assert_null(strstr(streamed.body, "\"disk\""));
+    assert_true(number_after(&streamed, "skill_bytes") > LARGE);
+    push(*state, "large", LARGE);
+    /* On a machine, and on one that was reset since. */
+    for (unsigned turn = 0; turn < 3; turn++) {
+        struct answer a = run(*state, "large");
+        unsigned long long head, tar, crc;
+        const char *disk = strstr(a.body, "\"disk\"");
+
+        assert_true(answer_has(&a, "\"status\":\"success\""));
+        assert_non_null(disk);
+        assert_int_equal(sscanf(disk, "\"disk\": [%llu, %llu, %llu]", &head, &tar, &crc), 3);
+        assert_true(head >= 2048 && head % 512 == 0);
+        assert_int_equal(tar, number_after(&streamed, "skill_bytes"));
+        assert_int_equal(crc, number_after(&streamed, "skill_crc"));
+        assert_int_equal(number_after(&a, "skill_bytes"), 0);
+        assert_non_null(strstr(a.body, "\"19."));
+        answer_finish(&a);
+    }
+    assert_true(harness_count_fds(*state) <= fds + 4);
+    answer_finish(&streamed);
+}
+
+static void a_small_skill_is_sent(void **state)
+{
+    struct answer a;
+
+    push(*state, "small", 1000);
+    a = run(*state, "small");
+    assert_true(answer_has(&a, "\"status\":\"success\""));
+    assert_null(strstr(a.body, "\"disk\""));
+    assert_null(strstr(a.body, "\"19."));
+    assert_true(number_after(&a, "skill_bytes") > 1000);
+    answer_finish(&a);
+}
+
+/* One execution's disk is not the next one's. */
+static void each_has_its_own(void **state)
+{
+    unsigned long long crcs[2];
+
+    push(*state, "first", LARGE);
+    push(*state, "second", LARGE + 20000);
+    for (unsigned turn = 0; turn < 4; turn++) {
+        struct answer a = run(*state, turn % 2 ? "second" : "first");
+        unsigned long long head, tar, crc;
+        const char *disk = strstr(a.body, "\"disk\"");
+
+        assert_non_null(disk);
+        assert_int_equal(sscanf(disk, "\"disk\": [%llu, %llu, %llu]", &head, &tar, &crc), 3);
+        if (turn >= 2)
+            assert_int_equal(crc, crcs[turn % 2]);
+        crcs[turn % 2] = crc;
+        answer_finish(&a);
+    }
+    assert_int_not_equal(crcs[0], crcs[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_skill_is_a_disk),
+        cmocka_unit_test(a_small_skill_is_sent),
+        cmocka_unit_test(each_has_its_own),
+    };
+
+    return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
+}

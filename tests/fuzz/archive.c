@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An archive from any bytes: what is taken has clean names and is its own canonical form.
+ * An archive from any bytes: what is taken has clean names, is its own canonical form, and
+ * makes a disk.
  */
 #include "api/skill/archive.h"
+#include "api/skill/disk.h"
 #include "api/skill/names.h"
 #include "base/fd.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +36,21 @@ static void check(const struct skill_archive *archive, int tar_fd)
     skill_archive_finish(&again);
 }
 
+static void check_disk(const struct skill_archive *archive, int tar_fd)
+{
+    _cleanup_skill_archive_ struct skill_archive again = {0};
+    _cleanup_buf_ struct buf head = buf_init(1u << 20);
+    struct skill skill;
+    int r;
+
+    if (skill_archive_reload(tar_fd, archive->digest, &again, &skill, NULL) < 0)
+        return;
+    skill_finish(&skill);
+    r = skill_disk_put_head(&again, archive->tar_bytes, 0, &head);
+    if (r < 0 ? r != -EINVAL : head.len % TAR_BLOCK != 0)
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct archive_limits limits = {
@@ -54,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check(&archive, tar_fd);
+    check_disk(&archive, tar_fd);
     skill_archive_finish(&archive);
     return 0;
 }

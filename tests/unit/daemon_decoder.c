@@ -92,7 +92,9 @@ static void put_exit(struct buf *out, uint32_t code, uint32_t sig, uint32_t flag
 
 static void put_ready(struct buf *out)
 {
-    put(out, PROTO_READY, "\1\0\0\0", 4);
+    static const uint8_t version[] = {PROTO_VERSION, 0, 0, 0};
+
+    put(out, PROTO_READY, version, sizeof(version));
 }
 
 static struct buf whole_run(void)
@@ -289,8 +291,8 @@ static void sizes_are_enforced(void **state)
     put_ready(&b);
     b.data[5] = 1;
     expect_breach(&b, "reserved");
-    put(&b, PROTO_READY, "\2\0\0\0", 4);
-    expect_breach(&b, "protocol 2");
+    put(&b, PROTO_READY, "\143\0\0\0", 4);
+    expect_breach(&b, "protocol 99,");
     free(large);
 }
 

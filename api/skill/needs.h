@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a skill needs, read and never run: the modules that its Python imports, the programs
- * that its scripts start by a literal name, what requirements.txt, PEP 723 and SKILL.md ask
- * for, the languages of its scripts, the hosts that it names, and what looks like a secret.
- * What the image does not have becomes a warning with a remedy. It is a reader's opinion:
- * nothing is refused for it, and what cannot be known is not warned about.
+ * What a skill needs, read and never run: the modules that its Python and JavaScript import,
+ * the programs that its scripts start by a literal name, what requirements.txt, PEP 723,
+ * package.json and SKILL.md ask for, the languages of its scripts, the hosts that it names, and
+ * what looks like a secret. What the image does not have becomes a warning with a remedy. It is
+ * a reader's opinion: nothing is refused for it, and what cannot be known is not warned about.
  */
 #ifndef SKILLVM_API_SKILL_NEEDS_H
 #define SKILLVM_API_SKILL_NEEDS_H
@@ -26,7 +26,9 @@
 enum needs_kind {
     NEEDS_MODULE,
     NEEDS_PROGRAM,
-    NEEDS_PACKAGE,  /* a requirement: name, and detail as it asks for a version */
+    NEEDS_PACKAGE,     /* a requirement: name, and detail as it asks for a version */
+    NEEDS_NODE_MODULE, /* and the same of Node's */
+    NEEDS_NODE_PACKAGE,
     NEEDS_LANGUAGE, /* of a script */
     NEEDS_FIELD,    /* of SKILL.md: name, and detail its value */
     NEEDS_HOST,
@@ -74,6 +76,7 @@ struct needs {
     char why[IMAGE_WHY_SIZE];
     bool known; /* what it has */
     bool has_python;
+    bool has_node;
     char runs[32]; /* the languages that it runs, for a person */
 };
 

@@ -63,6 +63,14 @@ static enum needs_from package_from(const struct image_manifest *image,
     return image_manifest_has(&image->modules, module) ? NEEDS_IMAGE : NEEDS_MISSING;
 }
 
+static enum needs_from node_from(const struct image_manifest *image,
+                                 const struct needs_item *item)
+{
+    if (item->own)
+        return NEEDS_OWN;
+    return image_manifest_has(&image->node_modules, item->name) ? NEEDS_IMAGE : NEEDS_MISSING;
+}
+
 static bool has_language(const struct image_manifest *image, const struct needs_item *item)
 {
     if (strcmp(item->name, "Python") != 0)
@@ -88,6 +96,9 @@ enum needs_from needs_from_in(const struct image_manifest *image, const struct n
         return module_from(image, item);
     case NEEDS_PACKAGE:
         return package_from(image, item);
+    case NEEDS_NODE_MODULE:
+    case NEEDS_NODE_PACKAGE:
+        return node_from(image, item);
     case NEEDS_PROGRAM:
         has = has_program(image, item->name);
         break;
@@ -119,14 +130,17 @@ bool needs_knows(const struct needs *needs)
 }
 
 /* Whether an import of a package's module is told, or expected not to be there. */
-static bool is_imported(const struct needs *needs, const char *package)
+static bool is_imported(const struct needs *needs, const struct needs_item *package)
 {
+    enum needs_kind kind =
+        package->kind == NEEDS_NODE_PACKAGE ? NEEDS_NODE_MODULE : NEEDS_MODULE;
     char module[NEEDS_TEXT_MAX + 1];
 
-    needs_module_name(package, module);
+    needs_module_name(package->name, module);
     for (size_t i = 0; i < needs->len; i++)
-        if (needs->items[i].kind == NEEDS_MODULE &&
-            strcasecmp(needs->items[i].name, module) == 0)
+        if (needs->items[i].kind == kind &&
+            strcasecmp(needs->items[i].name, kind == NEEDS_MODULE ? module : package->name) ==
+                0)
             return true;
     return false;
 }
@@ -144,7 +158,8 @@ bool needs_is_repeated(const struct needs *needs, size_t at)
              needs_python_at_least(other->detail) >= needs_python_at_least(item->detail)))
             return true;
     }
-    return item->kind == NEEDS_PACKAGE && is_imported(needs, item->name);
+    return (item->kind == NEEDS_PACKAGE || item->kind == NEEDS_NODE_PACKAGE) &&
+           is_imported(needs, item);
 }
 
 size_t needs_count_missing(struct needs *needs, const struct image_manifest *image)
@@ -221,6 +236,7 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
     memcpy(needs->why, choice->why, sizeof(needs->why));
     needs->known = image->manifest.known;
     needs->has_python = image->manifest.python_minor > 0;
+    needs->has_node = has_program(&image->manifest, "node");
     describe(needs, &image->manifest);
     for (size_t i = 0; needs->known && i < needs->len; i++) {
         struct needs_item *item = &needs->items[i];

@@ -511,16 +511,11 @@ static bool is_brought(const struct needs_item *item, const struct image_manifes
     return item->kind == NEEDS_PACKAGE && image_manifest_package(brought, item->name);
 }
 
-void needs_bring(struct needs *needs, const struct image_manifest *brought)
+void needs_bring(struct needs *needs, const struct image_manifest *brought, image_set_t go)
 {
-    for (size_t i = 0; i < needs->len; i++) {
-        struct needs_item *item = &needs->items[i];
-
-        if (item->from == NEEDS_STANDARD || !is_brought(item, brought))
-            continue;
-        item->own = true;
-        item->from = NEEDS_OWN;
-    }
+    needs->go = go;
+    for (size_t i = 0; i < needs->len; i++)
+        needs->items[i].brought = is_brought(&needs->items[i], brought);
 }
 
 void needs_finish(struct needs *needs)

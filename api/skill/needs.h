@@ -60,6 +60,7 @@ struct needs_item {
     unsigned line;   /* from 1 */
     bool guarded;    /* the skill expects that it may not be there */
     bool own;        /* the skill brings it */
+    bool brought;    /* packages of the skill's do, in the images that they go with */
     bool scarce;     /* an image that was looked at does not have it */
     char *elsewhere; /* of a module that is not its own: a file of that name off the path */
     /* Of what is missing. */
@@ -71,6 +72,7 @@ struct needs {
     struct needs_item *items; /* one for each kind, name and file */
     size_t len;
     bool truncated;
+    image_set_t go; /* that packages which the skill brings go with */
     /* That was looked in. */
     char image[IMAGE_NAME_SIZE];
     char why[IMAGE_WHY_SIZE];
@@ -97,8 +99,11 @@ void needs_finish(struct needs *needs);
  */
 void needs_look(struct needs *needs, const struct image_list *images, image_set_t allowed,
                 const struct image_choice *choice);
-/* What packages that a skill brings have, as a list of what is in them, is its own. */
-void needs_bring(struct needs *needs, const struct image_manifest *brought);
+/*
+ * What packages that a skill brings have, as a list of what is in them, is its own in the
+ * images that they go with: for the choice of one, and for needs_look().
+ */
+void needs_bring(struct needs *needs, const struct image_manifest *brought, image_set_t go);
 /* Adds a sentence for each thing that is missing, with file, line and remedy. 0 or -ENOMEM. */
 int needs_warn(const struct needs *needs, struct skill_strings *warnings);
 /* The members of what `skillvm skill inspect -o json` shows, into an open object. */

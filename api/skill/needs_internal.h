@@ -76,9 +76,12 @@ bool needs_is_needed(const struct needs_item *item);
 bool needs_knows(const struct needs *needs);
 /* Whether a thing before says the same. */
 bool needs_is_repeated(const struct needs *needs, size_t at);
-/* Says of each thing where it is from in an image, and counts what it needs and is not there.
+/*
+ * Says of each thing where it is from in the image of that place, and counts what it needs and
+ * is not there.
  */
-size_t needs_count_missing(struct needs *needs, const struct image_manifest *image);
+size_t needs_count_missing(struct needs *needs, const struct image_list *images,
+                           unsigned place);
 /* Names an image that has what is missing. */
 void needs_find_help(struct needs_item *item, const struct image_list *images,
                      image_set_t allowed);

@@ -162,14 +162,18 @@ bool needs_is_repeated(const struct needs *needs, size_t at)
            is_imported(needs, item);
 }
 
-size_t needs_count_missing(struct needs *needs, const struct image_manifest *image)
+size_t needs_count_missing(struct needs *needs, const struct image_list *images, unsigned place)
 {
+    bool go = image_set_has(needs->go, place);
     size_t missing = 0;
 
     for (size_t i = 0; i < needs->len; i++) {
         struct needs_item *item = &needs->items[i];
 
-        item->from = needs_from_in(image, item);
+        item->from = needs_from_in(&images->list[place].manifest, item);
+        /* What is brought comes before the image's own, behind the standard library. */
+        if (item->brought && go && item->from != NEEDS_STANDARD)
+            item->from = NEEDS_OWN;
         if (!needs_is_needed(item) ||
             (item->from != NEEDS_MISSING && item->from != NEEDS_UNKNOWN))
             continue;
@@ -231,7 +235,7 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
 {
     const struct image_listed *image = &images->list[choice->place];
 
-    (void)needs_count_missing(needs, &image->manifest);
+    (void)needs_count_missing(needs, images, choice->place);
     memcpy(needs->image, image->name, sizeof(needs->image));
     memcpy(needs->why, choice->why, sizeof(needs->why));
     needs->known = image->manifest.known;

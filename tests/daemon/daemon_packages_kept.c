@@ -212,6 +212,29 @@ static struct bytes skill_with(const char *name, const char *module, const char 
     return make_skill(name, script, parts);
 }
 
+/* Pushed anew, a skill keeps its packages, and its image; or both are chosen anew. */
+static void what_is_kept_keeps_its_image(void **state)
+{
+    static const char without[] = "\"image\":\"large\"", with[] = "\"image\":\"python\"";
+    static const char run[] = "{\"skill\":\"kept\"}";
+    const struct world *w = *state;
+    struct bytes skills[3];
+
+    for (int i = 0; i < 3; i++) {
+        struct part parts[] = {{"requirements.txt", text("heavy\nlate\n")}, {NULL, {NULL, 0}}};
+
+        skills[i] = make_skill("kept", "import heavy, yaml\n", parts);
+    }
+    expect(send_skill(w, PUSH, skills[0]), 201, without);
+    expect(harness_run(&w->h, run), 200, without);
+    put_in_house(w, "late-1.0-py3-none-any.whl", make_wheel("late", "", ""));
+    put_in_house(w, "heavy-1.0-py3-none-any.whl", make_wheel("heavy", "", ""));
+    expect(send_skill(w, PUSH, skills[1]), 201, without);
+    expect(harness_run(&w->h, run), 200, without);
+    expect(send_skill(w, PUSH "?replace=true", skills[2]), 201, with);
+    expect(harness_run(&w->h, run), 200, with);
+}
+
 /* What packages hold no image needs to have that they go with. */
 static void what_they_hold_no_image_needs(void **state)
 {
@@ -248,6 +271,7 @@ int main(void)
         cmocka_unit_test(they_go_with_the_image_that_it_runs_in),
         cmocka_unit_test(what_they_hold_no_image_needs),
         cmocka_unit_test(what_they_take_of_an_image_it_keeps),
+        cmocka_unit_test(what_is_kept_keeps_its_image),
     };
     int failed = cmocka_run_group_tests(tests, start, finish);
 

@@ -209,7 +209,7 @@ int finish(void **state)
     struct world *w = *state;
     static const char *const files[] = {"house-1.0-py3-none-any.whl",
                                         "big-1.0-py3-none-any.whl", "late-1.0-py3-none-any.whl",
-                                        "notes.txt"};
+                                        "heavy-1.0-py3-none-any.whl", "notes.txt"};
     char path[256];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

@@ -36,6 +36,14 @@ int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
     return r;
 }
 
+struct chooser_packages chooser_packages_of(const struct registry_skill *row)
+{
+    return (struct chooser_packages){.digest = row->packages_digest ? row->packages_digest : "",
+                                     .fd = -1,
+                                     .list = row->packages,
+                                     .python_minor = (unsigned)row->packages_python};
+}
+
 /* What a choice is remembered by: the skill, and all that is known of its packages. */
 static int identify(const char *digest, const struct chooser_packages *packages,
                     char ret[SHA256_HEX_SIZE], struct err *err)

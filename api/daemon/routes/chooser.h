@@ -21,6 +21,8 @@ struct chooser_packages {
     unsigned python_minor;
 };
 #define CHOOSER_NO_PACKAGES ((struct chooser_packages){.digest = "", .fd = -1})
+/* Those of a row, which is borrowed. */
+struct chooser_packages chooser_packages_of(const struct registry_skill *row);
 
 /*
  * Says of what a skill needs where it is from in the image that its entry would run in, which

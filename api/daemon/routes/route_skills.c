@@ -201,10 +201,7 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
 static int read_needs(struct daemon *d, const char *tenant, const struct registered *found,
                       struct skill *skill, struct needs *ret, struct err *err)
 {
-    const struct registry_skill *row = &found->row;
-    const struct chooser_packages packages = {row->packages_digest ? row->packages_digest : "",
-                                              found->packages_fd, row->packages,
-                                              (unsigned)row->packages_python};
+    struct chooser_packages packages = chooser_packages_of(&found->row);
     _cleanup_turn_ struct turn turn = {0};
     struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
@@ -218,6 +215,7 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registe
     r = needs_read(found->fd, &archive, skill, ret, err);
     if (r < 0)
         return r;
+    packages.fd = found->packages_fd;
     return chooser_look(d, tenant, skill, &archive, &packages, NULL, ret, &choice, err);
 }
 

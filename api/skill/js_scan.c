@@ -216,9 +216,14 @@ static bool expects_failure(const struct scan *s)
     if (!js_at_word(&ahead, "catch"))
         return false;
     js_advance(&ahead);
-    while (ahead.kind != JS_END && !(js_at_sign(&ahead, "{") && ahead.depth == s->t.depth + 1))
+    /* No further than to the end of what it is given: a file may have many of these. */
+    if (js_at_sign(&ahead, "(")) {
+        do
+            js_advance(&ahead);
+        while (ahead.kind != JS_END && ahead.depth > s->t.depth);
         js_advance(&ahead);
-    return !take_ending(&ahead);
+    }
+    return js_at_sign(&ahead, "{") && !take_ending(&ahead);
 }
 
 static void take_try(struct scan *s)

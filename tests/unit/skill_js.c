@@ -85,6 +85,9 @@ static const struct {
     {"try { require('a') } catch (e) { if (x) process.exit(1); else throw e }", "1 a?()"},
     {"try { require('a') } catch (e) {\n  f()\n  throw e }", "1 a()"},
     {"try { require('a') } catch (e) { process.abort() }", "1 a()"},
+    /* The block of its own, and no later one. */
+    {"try { require('a') } catch (e = (1), f) { f() }", "1 a?()"},
+    {"try { require('a') } catch; { f() }", "1 a()"},
     {"x.try; require('a'); ({try: 1}); require('b')", "1 a, 1 b"},
     {"import('a').catch(f); import('b').then(f)", "1 a?, 1 b"},
     /* What is no source. */

@@ -2,11 +2,9 @@
 #include "api/skill/disk.h"
 
 #include "base/bytes.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -177,3 +177,19 @@ def disks_leave_nothing_to_the_next(world):
         check_equal(resets['result="failed"'], 0, "resets that failed")
     finally:
         daemon.stop()
+
+
+@case
+def a_disk_larger_than_its_memory_is_read(world):
+    data = random.Random(5).randbytes(1 << 20) * 56
+    source = """
+import hashlib
+h = hashlib.sha256()
+with open("/sandbox/skill/large", "rb") as f:
+    while piece := f.read(1 << 20):
+        h.update(piece)
+print(h.hexdigest())
+"""
+    register(world.client, archive("larger", source, {"large": data}))
+    result = world.client.run_ok(skill="larger", limits={"memory": "40Mi"})
+    check_equal(result["stdout"], hashlib.sha256(data).hexdigest() + "\n", "the content")

@@ -26,6 +26,14 @@ static struct job make_job(uint64_t bytes)
     return job;
 }
 
+/* What may be written: ctx; as much as there is for NULL. */
+static int grow(void *ctx, uint64_t bytes, struct err *err)
+{
+    const uint64_t *max = ctx;
+
+    return max && bytes > *max ? err_set(err, EDQUOT, "no room") : 0;
+}
+
 static void the_size_decides(void **unused)
 {
     static const struct {
@@ -55,12 +63,12 @@ static void the_size_decides(void **unused)
 static void a_head_is_the_jobs(void **unused)
 {
     _cleanup_job_ struct job job = make_job(1u << 20);
-    int fd = memfd_create("head", MFD_CLOEXEC);
+    struct archive_spool spool = {memfd_create("head", MFD_CLOEXEC), grow, NULL};
     struct err err = {0};
     (void)unused;
 
-    assert_int_equal(skill_disk_make(&job, &archive, &fd, &err), 0);
-    assert_int_equal(fd, -1);
+    assert_int_equal(skill_disk_make(&job, &archive, &spool, &err), 0);
+    assert_int_equal(spool.fd, -1);
     assert_int_equal(lseek(job.disk.fd, 0, SEEK_END), job.disk.len);
     assert_true(job.disk.len > 0 && job.disk.len % 512 == 0);
 }
@@ -68,13 +76,28 @@ static void a_head_is_the_jobs(void **unused)
 static void a_full_disk_leaves_the_job_alone(void **unused)
 {
     _cleanup_job_ struct job job = make_job(1u << 20);
-    _cleanup_fd_ int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    struct archive_spool spool = {open("/dev/full", O_WRONLY | O_CLOEXEC), grow, NULL};
     struct err err = {0};
     (void)unused;
 
-    assert_int_equal(skill_disk_make(&job, &archive, &fd, &err), -ENOSPC);
+    assert_int_equal(skill_disk_make(&job, &archive, &spool, &err), -ENOSPC);
     assert_non_null(strstr(err.message, "No space left"));
-    assert_true(fd >= 0 && job.disk.fd == -1 && job.disk.len == 0);
+    assert_true(spool.fd >= 0 && job.disk.fd == -1 && job.disk.len == 0);
+    fd_close(&spool.fd);
+}
+
+static void without_room_nothing_is_written(void **unused)
+{
+    _cleanup_job_ struct job job = make_job(1u << 20);
+    _cleanup_fd_ int fd = memfd_create("head", MFD_CLOEXEC);
+    uint64_t max = 511;
+    struct archive_spool spool = {fd, grow, &max};
+    struct err err = {0};
+    (void)unused;
+
+    assert_int_equal(skill_disk_make(&job, &archive, &spool, &err), -EDQUOT);
+    assert_true(spool.fd == fd && job.disk.fd == -1 && job.disk.len == 0);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 }
 
 /* The stored tar is shorter than its headers say. */
@@ -82,11 +105,12 @@ static void a_damaged_tar_leaves_the_job_alone(void **unused)
 {
     _cleanup_job_ struct job job = make_job(1024);
     _cleanup_fd_ int fd = memfd_create("head", MFD_CLOEXEC);
+    struct archive_spool spool = {fd, grow, NULL};
     struct err err = {0};
     (void)unused;
 
-    assert_int_equal(skill_disk_make(&job, &archive, &fd, &err), -EINVAL);
-    assert_true(err.message[0] && fd >= 0 && job.disk.fd == -1 && job.disk.len == 0);
+    assert_int_equal(skill_disk_make(&job, &archive, &spool, &err), -EINVAL);
+    assert_true(err.message[0] && spool.fd == fd && job.disk.fd == -1 && job.disk.len == 0);
     assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 }
 
@@ -96,6 +120,7 @@ int main(void)
         cmocka_unit_test(the_size_decides),
         cmocka_unit_test(a_head_is_the_jobs),
         cmocka_unit_test(a_full_disk_leaves_the_job_alone),
+        cmocka_unit_test(without_room_nothing_is_written),
         cmocka_unit_test(a_damaged_tar_leaves_the_job_alone),
     };
 

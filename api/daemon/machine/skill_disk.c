@@ -20,19 +20,22 @@ bool skill_disk_pays(const struct job *job)
            job->skill.len <= VMM_DISK_BYTES_MAX - SKILL_DISK_HEAD_MAX;
 }
 
-int skill_disk_make(struct job *job, const struct skill_archive *archive, int *fd,
-                    struct err *err)
+int skill_disk_make(struct job *job, const struct skill_archive *archive,
+                    struct archive_spool *spool, struct err *err)
 {
     _cleanup_buf_ struct buf head = buf_init(SKILL_DISK_HEAD_MAX);
     int r = skill_disk_put_head(archive, job->skill.len, clock_realtime_ns(), &head);
 
     if (r < 0)
         return err_set_errno(err, -r, "it does not make a file system");
-    r = fd_write_full(*fd, head.data, head.len);
+    r = spool->grow(spool->ctx, head.len, err);
+    if (r < 0)
+        return r;
+    r = fd_write_full(spool->fd, head.data, head.len);
     if (r < 0)
         return err_set_errno(err, -r, "cannot write its head");
     job->disk.len = head.len;
-    job->disk.fd = fd_steal(fd);
+    job->disk.fd = fd_steal(&spool->fd);
     return 0;
 }
 

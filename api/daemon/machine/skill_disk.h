@@ -19,12 +19,12 @@
 /* True for a skill in a file that is large enough to pay for a disk, and no larger than one. */
 bool skill_disk_pays(const struct job *job);
 /*
- * Makes the head for the job's skill, which archive is the reload of, in a new and empty file
- * that the job takes over. 0, or -errno with the reason: the job is as it was, and its skill is
- * sent.
+ * Makes the head for the job's skill, which archive is the reload of, in the spool's file,
+ * which the job takes over. 0, or -errno with the reason (the spool's where it does not grow):
+ * the job is as it was, and its skill is sent.
  */
-int skill_disk_make(struct job *job, const struct skill_archive *archive, int *fd,
-                    struct err *err);
+int skill_disk_make(struct job *job, const struct skill_archive *archive,
+                    struct archive_spool *spool, struct err *err);
 /* Gives the disk of a job that has one to its machine; see vm_send_disk. */
 int skill_disk_send(const struct job *job, struct vm *vm, struct err *err);
 

@@ -163,25 +163,40 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
     return open_object(store, ret->packages_digest, &c->e->job.packages, err);
 }
 
-/* Where there is no disk the skill is sent, which is slower and shows the same. */
-static void put_on_disk(struct creation *c)
+/* Few bytes are not counted, as of a body. */
+static int hold_head(void *ctx, uint64_t bytes, struct err *err)
+{
+    return bytes <= SPOOL_MEMORY_MAX || http_request_hold(ctx, bytes)
+               ? 0
+               : err_set(err, EDQUOT, "there is no room for its head");
+}
+
+/*
+ * Where there is no disk the skill is sent, which is slower and shows the same. False: who has
+ * no room for one has said so.
+ */
+static bool put_on_disk(struct creation *c, struct http_request *http,
+                        const struct http_reply *reply)
 {
     struct job *job = &c->e->job;
-    _cleanup_fd_ int fd = -1;
+    struct archive_spool spool = {-1, hold_head, http};
     struct err err = {0};
     int r;
 
     if (!skill_disk_pays(job))
-        return;
-    fd = store_temporary(c->daemon->store);
-    r = fd < 0 ? err_set_errno(&err, -fd, "no file for it")
-               : skill_disk_make(job, &c->archive, &fd, &err);
+        return true;
+    spool.fd = store_temporary(c->daemon->store);
+    r = spool.fd < 0 ? err_set_errno(&err, -spool.fd, "no file for it")
+                     : skill_disk_make(job, &c->archive, &spool, &err);
+    fd_close(&spool.fd);
     if (r < 0)
         log_warn("engine", "skill=%s disk=none reason=\"%s\"", job->skill.digest, err.message);
+    return reply->status == 0;
 }
 
 /* A skill of the registry, by name and version. */
-static bool load_registered(struct creation *c, struct http_reply *reply)
+static bool load_registered(struct creation *c, struct http_request *http,
+                            struct http_reply *reply)
 {
     const struct request *q = &c->request;
     _cleanup_registry_skill_ struct registry_skill found = {0};
@@ -207,9 +222,7 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         return step(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
-    if (r == 0)
-        put_on_disk(c);
-    return step(reply, r < 0 ? -EIO : 0, &err) &&
+    return step(reply, r < 0 ? -EIO : 0, &err) && put_on_disk(c, http, reply) &&
            set_skill(c->e, found.name, found.version, found.digest, reply);
 }
 
@@ -218,7 +231,7 @@ static bool load(struct creation *c, struct http_request *http, struct spool *up
 {
     if (upload)
         return load_inline(c, http, upload, reply);
-    return c->request.code ? load_code(c, http, reply) : load_registered(c, reply);
+    return c->request.code ? load_code(c, http, reply) : load_registered(c, http, reply);
 }
 
 /* The digest of all that the request says: its JSON and its archive, byte for byte. */

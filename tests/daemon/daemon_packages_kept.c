@@ -169,6 +169,8 @@ static void they_go_with_the_image_that_it_runs_in(void **state)
            "the image bare has no yaml-one: its packages were chosen for another");
     expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"old\"}"), 400,
            "the image old has Python 3.9 and not 3.11: its packages were chosen for another");
+    expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"pypy\"}"), 400,
+           "the image pypy has PyPy and not CPython: its packages were chosen for another");
     a = harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"old\",\"script\":\"main.sh\"}");
     assert_int_equal(a.status, 200);
     has(&a, "\"warnings\":[\"the image old has Python 3.9 and not 3.11");

@@ -151,14 +151,15 @@ static void put(const struct harness *h, const char *name, const char *content)
 
 static void put_images(const struct harness *h)
 {
-    static const char *const names[] = {"newer", "bare", "old"};
+    static const char *const names[] = {"newer", "bare", "old", "pypy"};
     static const char *const manifests[] = {
         "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.1\n",
         "language python 3.11.2\nprogram bash\n",
-        "language python 3.9.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n"};
+        "language python 3.9.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n",
+        "language python 3.11\npypy 3.11\nprogram bash\n"};
     char file[64];
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(file, sizeof(file), "%s.erofs", names[i]);
         put(h, file, "restore, and larger");
         snprintf(file, sizeof(file), "%s.manifest", names[i]);

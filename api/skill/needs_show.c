@@ -4,6 +4,7 @@
 
 #include "api/skill/names.h"
 #include "api/skill/shell_scan.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -363,15 +364,10 @@ int needs_explain(const struct image_list *images, image_set_t allowed, unsigned
 {
     struct failure failure = {.name = ""};
     struct needs_item item = {.kind = NEEDS_PROGRAM, .name = failure.name};
+    struct text_span rest = {log, len}, line;
 
-    while (len > 0) {
-        const char *end = memchr(log, '\n', len);
-        size_t n = end ? (size_t)(end - log) : len;
-
-        look_at_line(log, n, &failure);
-        log += n + (end != NULL);
-        len -= n + (end != NULL);
-    }
+    while (text_take_line(&rest, &line))
+        look_at_line(line.text, line.len, &failure);
     if (failure.module && failure.name[0] && is_module_name(failure.name)) {
         item.kind = NEEDS_MODULE;
         return explain(images, allowed, place, &item, module_remedy(failure.name), ret, size);

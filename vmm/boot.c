@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/boot.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "vmm/arch/arch.h"
 #include "vmm/devicetree.h"
@@ -14,6 +16,7 @@
  * tsc=reliable, no_timer_check: there is no second clock and no timer pin to check against.
  * reboot=t: a triple fault is how the guest ends; panic=-1 gets there at once.
  * random.trust_…: the host is trusted, and gives the seed.
+ * earlycon: what stops a kernel before it has found its serial port is told too.
  * loglevel=5: warnings and worse, for each character is an exit.
  * *hash_entries: tables for a machine of this memory would be megabytes that every guest
  * touches page by page and so copies from the snapshot.
@@ -23,7 +26,8 @@
     "reboot=t panic=-1 random.trust_cpu=on random.trust_bootloader=on "                        \
     "dhash_entries=4096 ihash_entries=4096 thash_entries=512 uhash_entries=256 "
 #define CMDLINE_QUIET   CMDLINE_COMMON "quiet loglevel=1"
-#define CMDLINE_CONSOLE CMDLINE_COMMON "console=ttyS0 loglevel=5"
+#define CMDLINE_CONSOLE CMDLINE_COMMON "earlycon=uart,mmio,%#llx console=ttyS0 loglevel=5"
+#define CMDLINE_SIZE    (sizeof(CMDLINE_CONSOLE) + 16)
 
 /* To addresses drawn for this boot; one that cannot be moved stays. */
 static int move_kernel(int kernel_fd, const struct loader_kernel *kernel, struct memory *memory,
@@ -38,8 +42,17 @@ static int move_kernel(int kernel_fd, const struct loader_kernel *kernel, struct
     return r < 0 ? r : relocations_apply(kernel_fd, kernel, memory, move, err);
 }
 
+static void write_cmdline(char cmdline[CMDLINE_SIZE], bool with_console)
+{
+    if (with_console)
+        (void)snprintf(cmdline, CMDLINE_SIZE, CMDLINE_CONSOLE, LAYOUT_SERIAL_BASE);
+    else
+        (void)snprintf(cmdline, CMDLINE_SIZE, CMDLINE_QUIET);
+}
+
 int boot_machine(struct machine *m, const struct boot_config *config, struct err *err)
 {
+    char cmdline[CMDLINE_SIZE];
     struct machine_config machine_config = {
         .memory_fd = -1,
         .memory_bytes = config->memory_bytes,
@@ -48,7 +61,7 @@ int boot_machine(struct machine *m, const struct boot_config *config, struct err
     };
     struct devicetree_config tree = {
         .ram_bytes = config->memory_bytes,
-        .cmdline = config->console_fd >= 0 ? CMDLINE_CONSOLE : CMDLINE_QUIET,
+        .cmdline = cmdline,
         .n_virtio = (uint32_t)machine_n_devices,
         .serial = config->console_fd >= 0,
     };
@@ -57,6 +70,7 @@ int boot_machine(struct machine *m, const struct boot_config *config, struct err
     struct loader_kernel kernel = {0};
     int r;
 
+    write_cmdline(cmdline, tree.serial);
     r = machine_init(m, &machine_config, err);
     if (r < 0)
         return r;

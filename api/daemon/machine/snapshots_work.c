@@ -186,10 +186,10 @@ static bool note_failure(struct snapshots *s, struct snapshot_place *p, const st
     p->failures++;
     (void)snprintf(p->why, sizeof(p->why), "%s", err->message);
     renewal_fail(&p->renewal, clock_monotonic_ns(), s->config.retry_ms);
-    /* One that cannot be made is tried again for who asks from now on. */
-    if (is_optional(s, p)) {
-        p->renewal.is_wanted &= p->current != NULL;
-        p->is_leaving |= !p->current && p->name.packages[0];
+    /* Chance may have stopped the guest. After a second try it is made for who asks again. */
+    if (is_optional(s, p) && !p->current && p->renewal.failures > 1) {
+        p->renewal.is_wanted = false;
+        p->is_leaving |= p->name.packages[0] != '\0';
     }
     (void)pthread_cond_broadcast(&s->changed);
     return !s->stopping;

@@ -167,6 +167,7 @@ def damaged_snapshots_are_refused(world):
 @case
 def the_guest_boots_without_complaint(world):
     log = (snapshot_files(world.daemon) / "boot.log").read_text(errors="replace")
+    check_in("Linux version", log, "what its kernel says before it has found the serial port")
     check_in("ready port=", log, "what the guest says when it boots")
     check(not re.search("WARNING|BUG|Call Trace|rror", log), f"it complains: {log[-2000:]}")
 

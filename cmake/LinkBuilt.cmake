@@ -2,7 +2,7 @@
 # cmake -P LinkBuilt.cmake -- FILE COMMAND…: runs a builder that keeps what it makes in the cache and
 # prints its path, and links FILE there, with what lies beside it under the same name and another
 # ending. FILE is the last, and each link takes the old one's place at once: whoever finds FILE
-# meanwhile finds all of it.
+# meanwhile finds all of it. The links are hard: another build may have the cache drop it.
 set(at 0)
 while(NOT CMAKE_ARGV${at} STREQUAL "--")
     math(EXPR at "${at} + 1")
@@ -29,6 +29,8 @@ file(GLOB files "${built}/${name}" "${built}/${name}.*")
 list(REMOVE_ITEM files "${path}")
 foreach(file IN LISTS files ITEMS "${path}")
     get_filename_component(file_name "${file}" NAME)
-    file(CREATE_LINK "${file}" "${folder}/.${file_name}.new" SYMBOLIC)
+    file(CREATE_LINK "${file}" "${folder}/.${file_name}.new" COPY_ON_ERROR)
     file(RENAME "${folder}/.${file_name}.new" "${folder}/${file_name}")
+    # What is linked there already is not renamed.
+    file(REMOVE "${folder}/.${file_name}.new")
 endforeach()

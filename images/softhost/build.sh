@@ -214,12 +214,17 @@ make_kernel() { # hash deb list-of-modules
     publish "$out" "$cache/kernel-$1"
 }
 
+# The same file, which stays when another build has the cache drop it.
+keep() { # from to
+    ln -fL "$1" "$2" 2>/dev/null || cp "$1" "$2"
+}
+
 link() { # folder name…: of the cache, into the share directory
     from=$1 into=$share/softhost/$2
     shift 2
     touch "$from"
     mkdir -p "$into"
-    for f in "$@"; do ln -sfn "$from/$f" "$into/$f"; done
+    for f in "$@"; do keep "$from/$f" "$into/$f"; done
 }
 
 add_kernel() { # version vmx
@@ -246,10 +251,10 @@ make_payload() {
         [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
     done
     # And what other images there are, by links of our own: another build may change those of the
-    # share directory. One that leads nowhere is of an image that the cache has no more.
+    # share directory.
     mkdir "$work/guest"
     for f in "$share"/vmlinux "$share"/*.erofs "$share"/*.modules "$share"/*.manifest; do
-        [ ! -e "$f" ] || ln -s "$(realpath "$f")" "$work/guest/${f##*/}"
+        [ ! -e "$f" ] || keep "$f" "$work/guest/${f##*/}"
     done
     # shellcheck disable=SC2086
     hash=$({ cat $programs && cd "$work/guest" && echo ./* && cat ./*; } | digest build.sh)

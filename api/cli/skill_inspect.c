@@ -8,6 +8,7 @@
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
+#include "api/wheels/packages.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/percent.h"
@@ -56,9 +57,9 @@ static int temporary(void *ctx)
     return fd < 0 ? -errno : fd;
 }
 
-/* The packages of its own wheels, whose content is then the skill's own too. */
+/* The packages of its own wheels: what they hold no image that they go with needs to have. */
 static int choose_packages(int tar_fd, const struct skill_archive *archive, struct skill *skill,
-                           const struct image_manifest *image, struct needs *needs,
+                           const struct image_list *images, unsigned place, struct needs *needs,
                            struct wheels_layer *ret, struct err *err)
 {
     _cleanup_image_manifest_ struct image_manifest brought = {0};
@@ -67,7 +68,7 @@ static int choose_packages(int tar_fd, const struct skill_archive *archive, stru
     const struct wheels wheels = {.tar_fd = tar_fd,
                                   .archive = archive,
                                   .skill = skill,
-                                  .image = image,
+                                  .image = &images->list[place].manifest,
                                   .wheelhouse = "",
                                   .limits = &wheels_limits_default,
                                   .spool = &spool,
@@ -82,7 +83,7 @@ static int choose_packages(int tar_fd, const struct skill_archive *archive, stru
     r = layer_look(layer, &brought, err);
     if (r < 0)
         return r;
-    needs_bring(needs, &brought);
+    needs_bring(needs, &brought, packages_go(ret->packages, ret->python_minor, images));
     return 0;
 }
 
@@ -103,9 +104,12 @@ int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *s
     if (r < 0)
         return r;
     choose(skill, archive, &images, ret, &choice);
+    r = choose_packages(tar_fd, archive, skill, &images, choice.place, ret, ret_packages, err);
+    if (r < 0)
+        return r;
+    choose(skill, archive, &images, ret, &choice);
     needs_look(ret, &images, IMAGE_SET_ALL, &choice);
-    return choose_packages(tar_fd, archive, skill, &images.list[choice.place].manifest, ret,
-                           ret_packages, err);
+    return 0;
 }
 
 /* One row for each thing of a list. */

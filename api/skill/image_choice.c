@@ -141,6 +141,9 @@ void image_choose(struct needs *needs, const struct image_list *images, image_se
     bool in_doubt = !needs_knows(needs), none = true;
     struct candidate best = {0};
 
+    /* Which another look left behind. */
+    for (size_t i = 0; i < needs->len; i++)
+        needs->items[i].scarce = false;
     for (unsigned i = 0; i < images->n_here; i++) {
         const struct image_manifest *manifest = &images->list[i].manifest;
         struct candidate one = {.place = i,
@@ -148,12 +151,12 @@ void image_choose(struct needs *needs, const struct image_list *images, image_se
 
         if (!is_candidate(images, allowed, i))
             continue;
-        one.missing = needs_count_missing(needs, manifest);
+        one.missing = needs_count_missing(needs, images, i);
         if (none || is_better(images, in_doubt, &one, &best))
             best = one;
         none = false;
     }
-    (void)needs_count_missing(needs, &images->list[best.place].manifest);
+    (void)needs_count_missing(needs, images, best.place);
     ret->place = best.place;
     (void)snprintf(ret->why, sizeof(ret->why),
                    best.missing > 0 ? "none of %u has all"

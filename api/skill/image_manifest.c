@@ -35,7 +35,8 @@ static int take_line(struct image_manifest *manifest, const char *line)
     } lists[] = {{"standard", &manifest->standard},
                  {"module", &manifest->modules},
                  {"package", &manifest->packages},
-                 {"program", &manifest->programs}};
+                 {"program", &manifest->programs},
+                 {"node", &manifest->node_modules}};
     size_t len = strcspn(line, " ");
 
     if (len == 0 || line[len] == '\0' || line[len + 1] == '\0')
@@ -126,6 +127,7 @@ void image_manifest_finish(struct image_manifest *manifest)
     skill_strings_finish(&manifest->modules);
     skill_strings_finish(&manifest->packages);
     skill_strings_finish(&manifest->programs);
+    skill_strings_finish(&manifest->node_modules);
     *manifest = (struct image_manifest){0};
 }
 

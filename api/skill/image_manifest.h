@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a skill finds in an image, as the image's build lists it in the file beside it
- * (images/build.sh): modules that Python can import, programs on the path, Python's packages.
+ * (images/build.sh): modules that Python can import, programs on the path, Python's packages,
+ * Node's.
  * Without that file nothing is known, which is not the same as nothing being there.
  */
 #ifndef SKILLVM_API_SKILL_IMAGE_MANIFEST_H
@@ -32,6 +33,7 @@ struct image_manifest {
     struct skill_strings modules;  /* of packages */
     struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */
     struct skill_strings programs;
+    struct skill_strings node_modules; /* packages of Node's, also "@SCOPE/NAME" */
 };
 
 /*

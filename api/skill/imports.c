@@ -190,34 +190,6 @@ static int add_folder(struct follow *f, const char *path)
                : skill_strings_add(&f->added, "%s%s", path, len > 0 ? "/" : "");
 }
 
-/* A path from a folder ("" or with a slash at its end), ".." resolved. False outside the skill.
- */
-static bool resolve(const char *folder, const char *path, char ret_path[PATH_SIZE])
-{
-    size_t len = strlen(folder);
-
-    memcpy(ret_path, folder, len);
-    while (*path) {
-        size_t n = strcspn(path, "/");
-
-        if (n == 2 && path[0] == '.' && path[1] == '.') {
-            if (len == 0)
-                return false;
-            for (len--; len > 0 && ret_path[len - 1] != '/';)
-                len--;
-        } else if (n > 0 && !(n == 1 && path[0] == '.')) {
-            if (len + n + 2 > PATH_SIZE)
-                return false;
-            memcpy(ret_path + len, path, n);
-            ret_path[len + n] = '/';
-            len += n + 1;
-        }
-        path += n + (path[n] == '/');
-    }
-    ret_path[len > 0 ? len - 1 : 0] = '\0';
-    return true;
-}
-
 /*
  * What a source adds to the path it computes, of its own place and of literals. So each folder
  * around it may be meant, and from each the literals' path.
@@ -225,20 +197,19 @@ static bool resolve(const char *folder, const char *path, char ret_path[PATH_SIZ
 static int on_folder(struct follow *f, const char *literal)
 {
     static const char *const mounts[] = {"/sandbox/skill/", "/sandbox/scripts/"};
-    char around[PATH_SIZE], path[PATH_SIZE];
+    char path[PATH_SIZE];
     int r = 0;
 
     for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++)
         if (strncmp(literal, mounts[i], strlen(mounts[i])) == 0)
-            return resolve("", literal + strlen(mounts[i]), path) ? add_folder(f, path) : 0;
+            return names_resolve("", 0, literal + strlen(mounts[i]), path) ? add_folder(f, path)
+                                                                           : 0;
     for (size_t end = strlen(f->file->path); r == 0; end--) {
         while (end > 0 && f->file->path[end - 1] != '/')
             end--;
-        memcpy(around, f->file->path, end);
-        around[end] = '\0';
-        if (resolve(around, literal, path))
+        if (names_resolve(f->file->path, end, literal, path))
             r = add_folder(f, path);
-        if (r == 0 && resolve(around, "", path))
+        if (r == 0 && names_resolve(f->file->path, end, "", path))
             r = add_folder(f, path);
         if (end == 0)
             break;

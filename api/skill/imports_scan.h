@@ -27,6 +27,7 @@ enum imports_kind {
     IMPORTS_COMMAND, /* a shell's text, as far as it is literal: os.system("ls | wc -l") */
     IMPORTS_ASKED,   /* a program that is looked for: shutil.which("git") */
     IMPORTS_FOLDER,  /* the literals of sys.path.insert(…), joined by slashes; "" for none */
+    IMPORTS_NODE,    /* of a JavaScript source (js_scan.h): "pkg/sub", "./own.js" */
 };
 
 /*

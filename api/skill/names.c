@@ -161,3 +161,28 @@ int names_case_compare(const char *a, const char *b)
     }
     return a_len ? 1 : b_len ? -1 : 0;
 }
+
+bool names_resolve(const char *folder, size_t len, const char *path,
+                   char ret_path[NAMES_PATH_MAX + 1])
+{
+    memcpy(ret_path, folder, len);
+    while (*path) {
+        size_t n = strcspn(path, "/");
+
+        if (n == 2 && path[0] == '.' && path[1] == '.') {
+            if (len == 0)
+                return false;
+            for (len--; len > 0 && ret_path[len - 1] != '/';)
+                len--;
+        } else if (n > 0 && !(n == 1 && path[0] == '.')) {
+            if (len + n + 2 > NAMES_PATH_MAX + 1)
+                return false;
+            memcpy(ret_path + len, path, n);
+            ret_path[len + n] = '/';
+            len += n + 1;
+        }
+        path += n + (path[n] == '/');
+    }
+    ret_path[len > 0 ? len - 1 : 0] = '\0';
+    return true;
+}

@@ -9,6 +9,8 @@
 #include "base/err.h"
 
 #include <locale.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #define NAMES_PATH_MAX      1024u /* bytes of a whole name */
 #define NAMES_COMPONENT_MAX 255u  /* bytes between two slashes */
@@ -36,6 +38,12 @@ int names_refuse(struct err *err, int code, const char *name, const char *format
  */
 int names_clean(const char *raw, char ret_name[NAMES_PATH_MAX + 1], struct err *err);
 
+/*
+ * A path from a folder, "." and ".." resolved: the first len bytes of the folder's, none or up
+ * to its slash, which were checked. False where it leads out of the root, or is too long.
+ */
+bool names_resolve(const char *folder, size_t len, const char *path,
+                   char ret_path[NAMES_PATH_MAX + 1]);
 /*
  * The C.UTF-8 locale, made once, for uselocale(3): libarchive converts names by the thread's. 0
  * where there is none, with which uselocale changes nothing.

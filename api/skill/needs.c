@@ -4,6 +4,7 @@
 #include "api/skill/content.h"
 #include "api/skill/entry.h"
 #include "api/skill/imports.h"
+#include "api/skill/js_imports.h"
 #include "api/skill/needs_internal.h"
 #include "api/skill/shell_scan.h"
 #include "base/cleanup.h"
@@ -84,85 +85,6 @@ int needs_add(struct needs_reader *r, const struct needs_item *item)
     return result;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-/* In a folder whose files are not the skill's own, or are not run by its users. */
-static bool is_aside(const char *path)
-{
-    static const char *const folders[] = {
-        "vendor", "_vendor",      "vendored", "third_party", "site-packages", "test",
-        "tests",  "node_modules", "venv",     ".venv",       ".git"};
-
-    for (const char *end; (end = strchr(path, '/')); path = end + 1)
-        for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-            if (strlen(folders[i]) == (size_t)(end - path) &&
-                strncmp(path, folders[i], (size_t)(end - path)) == 0)
-                return true;
-    return false;
-}
-
-static bool is_code(const struct archive_entry_info *entry)
-{
-    const char *name = base_name(entry->path);
-
-    return text_ends_with(name, ".py") || text_ends_with(name, ".sh") ||
-           text_ends_with(name, ".bash") || strcmp(name, "requirements.txt") == 0 ||
-           (!strchr(name, '.') && entry->executable);
-}
-
-static bool is_text(const struct archive_entry_info *entry)
-{
-    static const char *const ends[] = {".md",  ".txt", ".js",   ".mjs", ".cjs",  ".ts",
-                                       ".rb",  ".go",  ".json", ".mts", ".php",  ".lua",
-                                       ".R",   ".ps1", ".yaml", ".yml", ".toml", ".cfg",
-                                       ".ini", ".env", ".html"};
-    const char *name = base_name(entry->path);
-
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-        if (text_ends_with(name, ends[i]))
-            return true;
-    return !strchr(name, '.');
-}
-
-/* Chooses what is read, code before all else. Returns how many bytes that is. */
-static uint64_t choose(const struct skill_archive *archive, bool *ret_wanted, bool *ret_all)
-{
-    uint64_t bytes = 0;
-    size_t files = 0;
-
-    *ret_all = true;
-    for (int code = 1; code >= 0; code--)
-        for (size_t i = 0; i < archive->n_entries; i++) {
-            const struct archive_entry_info *entry = &archive->entries[i];
-
-            if (entry->type != ARCHIVE_ENTRY_FILE || is_code(entry) != (code == 1) ||
-                (!code && !is_text(entry)))
-                continue;
-            if (entry->size > NEEDS_FILE_BYTES_MAX || bytes + entry->size > NEEDS_BYTES_MAX ||
-                files == NEEDS_FILES_MAX) {
-                *ret_all = false;
-                continue;
-            }
-            files++;
-            bytes += entry->size;
-            if (ret_wanted)
-                ret_wanted[i] = true;
-        }
-    return bytes;
-}
-
-uint64_t needs_bytes(const struct skill_archive *archive)
-{
-    bool all;
-
-    return choose(archive, NULL, &all);
-}
-
 static int on_header(void *user, const struct tar_header *header)
 {
     struct needs_reader *r = user;
@@ -185,7 +107,7 @@ static int load(struct needs_reader *r, int tar_fd, struct err *err)
     r->wanted = calloc(r->archive->n_entries + 1, sizeof(*r->wanted));
     if (!r->wanted)
         return err_no_memory(err);
-    (void)choose(r->archive, r->wanted, &all);
+    (void)needs_choose(r->archive, r->wanted, &all);
     r->needs.truncated = !all;
     result = content_walk(tar_fd, &walk, err);
     return result < 0 ? err_set_errno(err, -result, "cannot read the stored skill") : 0;
@@ -240,7 +162,7 @@ static int add_module(struct needs_reader *r, const struct imports_use *use)
     if (use->own)
         return needs_add(r, &item);
     /* What a folder of others' code does later is for those who call it. */
-    if (use->found->level > 0 || (!use->found->runs && is_aside(use->file)))
+    if (use->found->level > 0 || (!use->found->runs && needs_is_aside(use->file)))
         return 0;
     module[strcspn(module, ".")] = '\0';
     return needs_add(r, &item);
@@ -250,7 +172,7 @@ bool needs_has_file(const struct needs_reader *r, const char *name)
 {
     for (size_t i = 0; i < r->archive->n_entries; i++)
         if (r->archive->entries[i].type != ARCHIVE_ENTRY_DIR &&
-            strcmp(base_name(r->archive->entries[i].path), name) == 0)
+            strcmp(needs_base_name(r->archive->entries[i].path), name) == 0)
             return true;
     return false;
 }
@@ -328,6 +250,8 @@ static int on_use(void *user, const struct imports_use *use)
         return result == -EINVAL ? 0 : result;
     case IMPORTS_ASKED:
         return skill_strings_insert(&r->asked, text, NEEDS_ITEMS_MAX);
+    case IMPORTS_NODE:
+        return needs_add_import(r, use);
     case IMPORTS_FOLDER:
         break;
     }
@@ -355,9 +279,9 @@ static void read_shebang(const char *text, size_t len, char ret_name[NEEDS_TEXT_
     line[(size_t)(end - text) - 2] = '\0';
     while ((word = strsep(&at, " \t\r"))) {
         if (!*word || word[0] == '-' || strchr(word, '=') ||
-            strcmp(base_name(word), "env") == 0)
+            strcmp(needs_base_name(word), "env") == 0)
             continue;
-        strcpy(ret_name, base_name(word));
+        strcpy(ret_name, needs_base_name(word));
         return;
     }
 }
@@ -373,7 +297,8 @@ static bool is_in_package(const struct needs_reader *r, const char *path)
 {
     char init[TAR_PATH_MAX + sizeof("__init__.py")];
 
-    (void)snprintf(init, sizeof(init), "%.*s__init__.py", (int)(base_name(path) - path), path);
+    (void)snprintf(init, sizeof(init), "%.*s__init__.py", (int)(needs_base_name(path) - path),
+                   path);
     return skill_archive_find(r->archive, init);
 }
 
@@ -382,7 +307,7 @@ static bool is_script(const struct needs_reader *r, const struct needs_file *fil
 {
     const char *path = file->entry->path, *text = text_of(r, file), *lang;
 
-    if (is_aside(path))
+    if (needs_is_aside(path))
         return false;
     return skill_entry_is_script(file->entry, &lang) || file->entry->executable ||
            (file->len > 2 && memcmp(text, "#!", 2) == 0) ||
@@ -408,9 +333,6 @@ static int add_language(struct needs_reader *r, const struct needs_file *file)
     static const struct {
         const char *end, *language, *program;
     } languages[] = {
-        {".js", "JavaScript", "node"},
-        {".mjs", "JavaScript", "node"},
-        {".cjs", "JavaScript", "node"},
         {".ts", "TypeScript", "ts-node"},
         {".mts", "TypeScript", "ts-node"},
         {".rb", "Ruby", "ruby"},
@@ -431,6 +353,9 @@ static int add_language(struct needs_reader *r, const struct needs_file *file)
     return 0;
 }
 
+/* What of a script is read when all files were: its imports. */
+enum language_read { READ_NOTHING, READ_PYTHON, READ_NODE };
+
 static int read_shell(struct needs_reader *r, const struct needs_file *file)
 {
     struct shell shell = {.r = r, .file = file->entry->path};
@@ -439,36 +364,46 @@ static int read_shell(struct needs_reader *r, const struct needs_file *file)
     return result == -EINVAL ? 0 : result;
 }
 
-/* All but the imports of Python. */
-static int read_file(struct needs_reader *r, const struct needs_file *file, bool *ret_python)
+/* All but the imports. */
+static int read_file(struct needs_reader *r, const struct needs_file *file,
+                     enum language_read *ret_language)
 {
     const char *path = file->entry->path, *text = text_of(r, file);
     char program[NEEDS_TEXT_MAX];
-    bool python = text_ends_with(path, ".py"),
+    bool python = text_ends_with(path, ".py"), node = js_is_source(path),
          shell = text_ends_with(path, ".sh") || text_ends_with(path, ".bash");
     int result = needs_read_text(r, path, text, file->len);
 
-    *ret_python = false;
-    if (result < 0 || is_aside(path))
+    *ret_language = READ_NOTHING;
+    if (result < 0 || needs_is_aside(path))
         return result;
-    if (strcmp(base_name(path), "requirements.txt") == 0)
+    if (strcmp(needs_base_name(path), "requirements.txt") == 0)
         return needs_read_requirements(r, path, text, file->len);
     read_shebang(text, file->len, program);
-    if (!python && !shell && program[0]) {
+    if (!python && !shell && !node && program[0]) {
         python = strncmp(program, "python", 6) == 0;
+        node = strcmp(program, "node") == 0;
         shell = is_shell(program);
         if (shell_is_program(program))
             result = add_program(r, program, path, 1, false);
-    } else if (!python && !shell) {
+    } else if (!python && !shell && !node) {
         result = add_language(r, file);
     }
+    if (result == 0 && strcmp(needs_base_name(path), "package.json") == 0)
+        return needs_read_package(r, path, text, file->len);
     if (result == 0 && shell && is_script(r, file))
         result = add_script(r, path, "bash", "bash");
     if (result == 0 && shell)
         return read_shell(r, file);
-    *ret_python = python && is_script(r, file);
-    if (result < 0 || !*ret_python)
+    if (result < 0 || !is_script(r, file))
         return result;
+    if (node) {
+        *ret_language = READ_NODE;
+        return add_script(r, path, "JavaScript", "node");
+    }
+    if (!python)
+        return 0;
+    *ret_language = READ_PYTHON;
     /* Which may ask for a version of it. */
     result = needs_read_script_block(r, path, text, file->len);
     return result < 0 ? result : add_script(r, path, "Python", NULL);
@@ -476,23 +411,28 @@ static int read_file(struct needs_reader *r, const struct needs_file *file, bool
 
 static int read_files(struct needs_reader *r)
 {
-    const char *scripts[NEEDS_FILES_MAX];
-    struct imports_walk walk = {
-        .archive = r->archive, .scripts = scripts, .text = on_text, .use = on_use, .user = r};
+    const char *python[NEEDS_FILES_MAX], *node[NEEDS_FILES_MAX];
+    struct imports_walk in_python = {
+        .archive = r->archive, .scripts = python, .text = on_text, .use = on_use, .user = r};
+    struct imports_walk in_node = in_python;
     int result = needs_read_fields(r);
 
+    in_node.scripts = node;
     if (result < 0)
         return result;
     for (size_t i = 0; i < r->n_files; i++) {
-        bool python;
+        enum language_read language;
 
-        result = read_file(r, &r->files[i], &python);
+        result = read_file(r, &r->files[i], &language);
         if (result < 0)
             return result;
-        if (python)
-            scripts[walk.n_scripts++] = r->files[i].entry->path;
+        if (language == READ_PYTHON)
+            python[in_python.n_scripts++] = r->files[i].entry->path;
+        else if (language == READ_NODE)
+            node[in_node.n_scripts++] = r->files[i].entry->path;
     }
-    return imports_walk(&walk);
+    result = imports_walk(&in_python);
+    return result < 0 ? result : js_imports_walk(&in_node);
 }
 
 /* What is known only when all was read. 0 or -ENOMEM. */
@@ -511,6 +451,9 @@ static int settle(struct needs_reader *r)
         /* It may be a function that is defined where nobody can look. */
         if (item->kind == NEEDS_PROGRAM && (image_manifest_has(&r->asked, item->name) ||
                                             image_manifest_has(&r->opaque, item->file)))
+            item->guarded = true;
+        if ((item->kind == NEEDS_NODE_MODULE || item->kind == NEEDS_NODE_PACKAGE) &&
+            image_manifest_has(&r->optional, item->name))
             item->guarded = true;
         if (item->kind == NEEDS_MODULE && !item->own && result == 0)
             result = copy(find_elsewhere(r, item->name), &item->elsewhere);
@@ -550,6 +493,8 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
     skill_strings_finish(&r->asked);
     skill_strings_finish(&r->defined);
     skill_strings_finish(&r->opaque);
+    skill_strings_finish(&r->packages);
+    skill_strings_finish(&r->optional);
     if (result < 0)
         needs_finish(&r->needs);
     else
@@ -566,16 +511,11 @@ static bool is_brought(const struct needs_item *item, const struct image_manifes
     return item->kind == NEEDS_PACKAGE && image_manifest_package(brought, item->name);
 }
 
-void needs_bring(struct needs *needs, const struct image_manifest *brought)
+void needs_bring(struct needs *needs, const struct image_manifest *brought, image_set_t go)
 {
-    for (size_t i = 0; i < needs->len; i++) {
-        struct needs_item *item = &needs->items[i];
-
-        if (item->from == NEEDS_STANDARD || !is_brought(item, brought))
-            continue;
-        item->own = true;
-        item->from = NEEDS_OWN;
-    }
+    needs->go = go;
+    for (size_t i = 0; i < needs->len; i++)
+        needs->items[i].brought = is_brought(&needs->items[i], brought);
 }
 
 void needs_finish(struct needs *needs)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a skill needs, read and never run: the modules that its Python imports, the programs
- * that its scripts start by a literal name, what requirements.txt, PEP 723 and SKILL.md ask
- * for, the languages of its scripts, the hosts that it names, and what looks like a secret.
- * What the image does not have becomes a warning with a remedy. It is a reader's opinion:
- * nothing is refused for it, and what cannot be known is not warned about.
+ * What a skill needs, read and never run: the modules that its Python and JavaScript import,
+ * the programs that its scripts start by a literal name, what requirements.txt, PEP 723,
+ * package.json and SKILL.md ask for, the languages of its scripts, the hosts that it names, and
+ * what looks like a secret. What the image does not have becomes a warning with a remedy. It is
+ * a reader's opinion: nothing is refused for it, and what cannot be known is not warned about.
  */
 #ifndef SKILLVM_API_SKILL_NEEDS_H
 #define SKILLVM_API_SKILL_NEEDS_H
@@ -26,7 +26,9 @@
 enum needs_kind {
     NEEDS_MODULE,
     NEEDS_PROGRAM,
-    NEEDS_PACKAGE,  /* a requirement: name, and detail as it asks for a version */
+    NEEDS_PACKAGE,     /* a requirement: name, and detail as it asks for a version */
+    NEEDS_NODE_MODULE, /* and the same of Node's */
+    NEEDS_NODE_PACKAGE,
     NEEDS_LANGUAGE, /* of a script */
     NEEDS_FIELD,    /* of SKILL.md: name, and detail its value */
     NEEDS_HOST,
@@ -58,6 +60,7 @@ struct needs_item {
     unsigned line;   /* from 1 */
     bool guarded;    /* the skill expects that it may not be there */
     bool own;        /* the skill brings it */
+    bool brought;    /* packages of the skill's do, in the images that they go with */
     bool scarce;     /* an image that was looked at does not have it */
     char *elsewhere; /* of a module that is not its own: a file of that name off the path */
     /* Of what is missing. */
@@ -69,11 +72,13 @@ struct needs {
     struct needs_item *items; /* one for each kind, name and file */
     size_t len;
     bool truncated;
+    image_set_t go; /* that packages which the skill brings go with */
     /* That was looked in. */
     char image[IMAGE_NAME_SIZE];
     char why[IMAGE_WHY_SIZE];
     bool known; /* what it has */
     bool has_python;
+    bool has_node;
     char runs[32]; /* the languages that it runs, for a person */
 };
 
@@ -94,8 +99,11 @@ void needs_finish(struct needs *needs);
  */
 void needs_look(struct needs *needs, const struct image_list *images, image_set_t allowed,
                 const struct image_choice *choice);
-/* What packages that a skill brings have, as a list of what is in them, is its own. */
-void needs_bring(struct needs *needs, const struct image_manifest *brought);
+/*
+ * What packages that a skill brings have, as a list of what is in them, is its own in the
+ * images that they go with: for the choice of one, and for needs_look().
+ */
+void needs_bring(struct needs *needs, const struct image_manifest *brought, image_set_t go);
 /* Adds a sentence for each thing that is missing, with file, line and remedy. 0 or -ENOMEM. */
 int needs_warn(const struct needs *needs, struct skill_strings *warnings);
 /* The members of what `skillvm skill inspect -o json` shows, into an open object. */

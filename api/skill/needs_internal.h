@@ -3,6 +3,7 @@
 #ifndef SKILLVM_API_SKILL_NEEDS_INTERNAL_H
 #define SKILLVM_API_SKILL_NEEDS_INTERNAL_H
 
+#include "api/skill/imports.h"
 #include "api/skill/needs.h"
 #include "base/buf.h"
 
@@ -22,12 +23,14 @@ struct needs_reader {
     uint16_t seats[NEEDS_SEATS]; /* index in items plus one; 0: free */
     struct needs_file files[NEEDS_FILES_MAX];
     size_t n_files;
-    bool *wanted;                 /* for each entry of the archive */
-    struct buf texts;             /* of all files, one behind the other */
-    struct skill_strings asked;   /* programs that are looked for, sorted */
-    struct skill_strings defined; /* shell functions, sorted */
-    struct skill_strings opaque;  /* files that read commands from outside the skill, sorted */
-    unsigned uses;                /* so far */
+    bool *wanted;                  /* for each entry of the archive */
+    struct buf texts;              /* of all files, one behind the other */
+    struct skill_strings asked;    /* programs that are looked for, sorted */
+    struct skill_strings defined;  /* shell functions, sorted */
+    struct skill_strings opaque;   /* files that read commands from outside the skill, sorted */
+    struct skill_strings packages; /* "FOLDER NAME" of each package.json, sorted */
+    struct skill_strings optional; /* packages of Node's that one may do without, sorted */
+    unsigned uses;                 /* so far */
 };
 
 /*
@@ -35,6 +38,12 @@ struct needs_reader {
  * guarded if this one is too. 0 or -ENOMEM.
  */
 int needs_add(struct needs_reader *r, const struct needs_item *item);
+/* The last name of a path. */
+const char *needs_base_name(const char *path);
+/* In a folder whose files are not the skill's own, or are not run by its users. */
+bool needs_is_aside(const char *path);
+/* Chooses what is read, code before all else. Returns how many bytes that is. */
+uint64_t needs_choose(const struct skill_archive *archive, bool *ret_wanted, bool *ret_all);
 /* Whether the skill has a file of this name, in whatever folder. */
 bool needs_has_file(const struct needs_reader *r, const char *name);
 
@@ -44,6 +53,10 @@ int needs_read_requirements(struct needs_reader *r, const char *file, const char
 /* The block of PEP 723 in a script. */
 int needs_read_script_block(struct needs_reader *r, const char *file, const char *text,
                             size_t len);
+/* What a package.json depends on, and what it calls its own. */
+int needs_read_package(struct needs_reader *r, const char *file, const char *text, size_t len);
+/* What a script of JavaScript imports, as of imports_walk(). */
+int needs_add_import(struct needs_reader *r, const struct imports_use *use);
 /* Hosts in URLs, and what looks like a secret. */
 int needs_read_text(struct needs_reader *r, const char *file, const char *text, size_t len);
 /* What SKILL.md asks for in its fields. */
@@ -63,9 +76,12 @@ bool needs_is_needed(const struct needs_item *item);
 bool needs_knows(const struct needs *needs);
 /* Whether a thing before says the same. */
 bool needs_is_repeated(const struct needs *needs, size_t at);
-/* Says of each thing where it is from in an image, and counts what it needs and is not there.
+/*
+ * Says of each thing where it is from in the image of that place, and counts what it needs and
+ * is not there.
  */
-size_t needs_count_missing(struct needs *needs, const struct image_manifest *image);
+size_t needs_count_missing(struct needs *needs, const struct image_list *images,
+                           unsigned place);
 /* Names an image that has what is missing. */
 void needs_find_help(struct needs_item *item, const struct image_list *images,
                      image_set_t allowed);

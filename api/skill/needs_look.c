@@ -63,6 +63,14 @@ static enum needs_from package_from(const struct image_manifest *image,
     return image_manifest_has(&image->modules, module) ? NEEDS_IMAGE : NEEDS_MISSING;
 }
 
+static enum needs_from node_from(const struct image_manifest *image,
+                                 const struct needs_item *item)
+{
+    if (item->own)
+        return NEEDS_OWN;
+    return image_manifest_has(&image->node_modules, item->name) ? NEEDS_IMAGE : NEEDS_MISSING;
+}
+
 static bool has_language(const struct image_manifest *image, const struct needs_item *item)
 {
     if (strcmp(item->name, "Python") != 0)
@@ -88,6 +96,9 @@ enum needs_from needs_from_in(const struct image_manifest *image, const struct n
         return module_from(image, item);
     case NEEDS_PACKAGE:
         return package_from(image, item);
+    case NEEDS_NODE_MODULE:
+    case NEEDS_NODE_PACKAGE:
+        return node_from(image, item);
     case NEEDS_PROGRAM:
         has = has_program(image, item->name);
         break;
@@ -119,14 +130,17 @@ bool needs_knows(const struct needs *needs)
 }
 
 /* Whether an import of a package's module is told, or expected not to be there. */
-static bool is_imported(const struct needs *needs, const char *package)
+static bool is_imported(const struct needs *needs, const struct needs_item *package)
 {
+    enum needs_kind kind =
+        package->kind == NEEDS_NODE_PACKAGE ? NEEDS_NODE_MODULE : NEEDS_MODULE;
     char module[NEEDS_TEXT_MAX + 1];
 
-    needs_module_name(package, module);
+    needs_module_name(package->name, module);
     for (size_t i = 0; i < needs->len; i++)
-        if (needs->items[i].kind == NEEDS_MODULE &&
-            strcasecmp(needs->items[i].name, module) == 0)
+        if (needs->items[i].kind == kind &&
+            strcasecmp(needs->items[i].name, kind == NEEDS_MODULE ? module : package->name) ==
+                0)
             return true;
     return false;
 }
@@ -144,17 +158,22 @@ bool needs_is_repeated(const struct needs *needs, size_t at)
              needs_python_at_least(other->detail) >= needs_python_at_least(item->detail)))
             return true;
     }
-    return item->kind == NEEDS_PACKAGE && is_imported(needs, item->name);
+    return (item->kind == NEEDS_PACKAGE || item->kind == NEEDS_NODE_PACKAGE) &&
+           is_imported(needs, item);
 }
 
-size_t needs_count_missing(struct needs *needs, const struct image_manifest *image)
+size_t needs_count_missing(struct needs *needs, const struct image_list *images, unsigned place)
 {
+    bool go = image_set_has(needs->go, place);
     size_t missing = 0;
 
     for (size_t i = 0; i < needs->len; i++) {
         struct needs_item *item = &needs->items[i];
 
-        item->from = needs_from_in(image, item);
+        item->from = needs_from_in(&images->list[place].manifest, item);
+        /* What is brought comes before the image's own, behind the standard library. */
+        if (item->brought && go && item->from != NEEDS_STANDARD)
+            item->from = NEEDS_OWN;
         if (!needs_is_needed(item) ||
             (item->from != NEEDS_MISSING && item->from != NEEDS_UNKNOWN))
             continue;
@@ -216,11 +235,12 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
 {
     const struct image_listed *image = &images->list[choice->place];
 
-    (void)needs_count_missing(needs, &image->manifest);
+    (void)needs_count_missing(needs, images, choice->place);
     memcpy(needs->image, image->name, sizeof(needs->image));
     memcpy(needs->why, choice->why, sizeof(needs->why));
     needs->known = image->manifest.known;
     needs->has_python = image->manifest.python_minor > 0;
+    needs->has_node = has_program(&image->manifest, "node");
     describe(needs, &image->manifest);
     for (size_t i = 0; needs->known && i < needs->len; i++) {
         struct needs_item *item = &needs->items[i];

@@ -2,6 +2,7 @@
 /* What is said of a skill's needs: warnings with their remedies, JSON, why a run failed. */
 #include "api/skill/needs_internal.h"
 
+#include "api/skill/js_imports.h"
 #include "api/skill/names.h"
 #include "api/skill/shell_scan.h"
 #include "base/text.h"
@@ -59,6 +60,28 @@ static const char *module_remedy(const char *module)
     return find_remedy(remedies, sizeof(remedies) / sizeof(remedies[0]), module);
 }
 
+static const char *node_remedy(const char *module)
+{
+    static const struct remedy remedies[] = {
+        {" axios node-fetch cross-fetch isomorphic-fetch got request undici superagent ",
+         "fetch, of Node itself, is there, and reaches the hosts that network: in SKILL.md "
+         "lists"},
+        {" puppeteer puppeteer-core playwright playwright-core jsdom-global electron ",
+         "a skill has no browser"},
+        {" sharp canvas @napi-rs/canvas sqlite3 better-sqlite3 bcrypt node-gyp ",
+         "it has compiled code: put it into node_modules, built for Linux on x86_64"},
+        {" rimraf mkdirp del ", "node:fs has rmSync and mkdirSync with recursive: true"},
+        {" typescript ts-node tsx esbuild ", "put what it makes of the sources into the skill"},
+        {" jest mocha vitest chai ", "node:test and node:assert, of Node itself, are there"},
+        {" npm yarn pnpm ",
+         "nothing can be installed in a run; put packages into node_modules"},
+        {NULL,
+         "install it into a node_modules beside the script, and push that with the skill"},
+    };
+
+    return find_remedy(remedies, sizeof(remedies) / sizeof(remedies[0]), module);
+}
+
 static const char *program_remedy(const char *program)
 {
     static const struct remedy remedies[] = {
@@ -95,17 +118,47 @@ static const char *help_text(const struct needs_item *item, char ret[96])
     return ret;
 }
 
+/* What it is listed as, in whatever language. */
+static enum needs_kind kind_of(const struct needs_item *item)
+{
+    return item->kind == NEEDS_NODE_MODULE    ? NEEDS_MODULE
+           : item->kind == NEEDS_NODE_PACKAGE ? NEEDS_PACKAGE
+                                              : item->kind;
+}
+
+/* What a person calls a thing of an image. */
+static const char *what_of(const struct needs_item *item)
+{
+    enum needs_kind kind = kind_of(item);
+
+    return kind == NEEDS_MODULE ? "module" : kind == NEEDS_PACKAGE ? "package" : "program";
+}
+
+static const char *remedy_of(const struct needs_item *item)
+{
+    char module[NEEDS_TEXT_MAX + 1];
+
+    if (item->kind == NEEDS_PROGRAM)
+        return program_remedy(item->name);
+    if (item->kind == NEEDS_NODE_MODULE || item->kind == NEEDS_NODE_PACKAGE)
+        return node_remedy(item->name);
+    if (item->kind == NEEDS_MODULE)
+        return module_remedy(item->name);
+    needs_module_name(item->name, module);
+    return module_remedy(module);
+}
+
 /* Which thing of an image is not there. */
-static int warn_of(const struct needs *needs, const struct needs_item *item, const char *what,
-                   const char *remedy, struct skill_strings *warnings)
+static int warn_of(const struct needs *needs, const struct needs_item *item,
+                   struct skill_strings *warnings)
 {
     const struct names_shown file = names_shown(item->file), name = names_shown(item->name);
     char help[96];
 
     (void)help_text(item, help);
     return skill_warn(warnings, "%s line %u: the image %s has no %s \"%s\": %s%s%s", file.text,
-                      item->line, needs->image, what, name.text, remedy, help[0] ? "; " : "",
-                      help);
+                      item->line, needs->image, what_of(item), name.text, remedy_of(item),
+                      help[0] ? "; " : "", help);
 }
 
 static int warn_of_module(const struct needs *needs, const struct needs_item *item,
@@ -113,21 +166,12 @@ static int warn_of_module(const struct needs *needs, const struct needs_item *it
 {
     /* Where another image has it, a file of the skill's that is called so is something else. */
     if (!item->elsewhere || item->help != NEEDS_NO_HELP)
-        return warn_of(needs, item, "module", module_remedy(item->name), warnings);
+        return warn_of(needs, item, warnings);
     return skill_warn(warnings,
                       "%s line %u: the module \"%s\" is not found from there: the "
                       "skill has it as %s; add its folder to sys.path",
                       names_shown(item->file).text, item->line, names_shown(item->name).text,
                       names_shown(item->elsewhere).text);
-}
-
-static int warn_of_package(const struct needs *needs, const struct needs_item *item,
-                           struct skill_strings *warnings)
-{
-    char module[NEEDS_TEXT_MAX + 1];
-
-    needs_module_name(item->name, module);
-    return warn_of(needs, item, "package", module_remedy(module), warnings);
 }
 
 static int warn_of_language(const struct needs *needs, const struct needs_item *item,
@@ -178,9 +222,10 @@ static int warn(const struct needs *needs, const struct needs_item *item,
     case NEEDS_MODULE:
         return warn_of_module(needs, item, warnings);
     case NEEDS_PROGRAM:
-        return warn_of(needs, item, "program", program_remedy(item->name), warnings);
     case NEEDS_PACKAGE:
-        return warn_of_package(needs, item, warnings);
+    case NEEDS_NODE_MODULE:
+    case NEEDS_NODE_PACKAGE:
+        return warn_of(needs, item, warnings);
     case NEEDS_LANGUAGE:
         return warn_of_language(needs, item, warnings);
     case NEEDS_FIELD:
@@ -196,7 +241,10 @@ static int warn(const struct needs *needs, const struct needs_item *item,
  */
 static bool is_implied(const struct needs *needs, const struct needs_item *item)
 {
-    return !needs->has_python && (item->kind == NEEDS_MODULE || item->kind == NEEDS_PACKAGE);
+    enum needs_kind kind = kind_of(item);
+
+    return (kind == NEEDS_MODULE || kind == NEEDS_PACKAGE) &&
+           !(item->kind == kind ? needs->has_python : needs->has_node);
 }
 
 int needs_warn(const struct needs *needs, struct skill_strings *warnings)
@@ -226,17 +274,19 @@ static void write_item(const struct needs_item *item, struct json_writer *w)
         [NEEDS_LANGUAGE] = "name", [NEEDS_FIELD] = "name",      [NEEDS_HOST] = "host",
         [NEEDS_SECRET] = "text"};
 
+    enum needs_kind kind = kind_of(item);
+
     json_write_open(w, NULL, '{');
-    json_write_string(w, names[item->kind], item->name);
-    if (item->kind == NEEDS_PACKAGE)
+    json_write_string(w, names[kind], item->name);
+    if (kind == NEEDS_PACKAGE)
         json_write_string(w, "version", item->detail);
-    if (item->kind == NEEDS_LANGUAGE || item->kind == NEEDS_FIELD)
-        json_write_string(w, item->kind == NEEDS_FIELD ? "value" : "detail", item->detail);
-    if (item->kind < NEEDS_HOST)
+    if (kind == NEEDS_LANGUAGE || kind == NEEDS_FIELD)
+        json_write_string(w, kind == NEEDS_FIELD ? "value" : "detail", item->detail);
+    if (kind < NEEDS_HOST)
         json_write_string(w, "from", froms[item->from]);
     json_write_string(w, "file", item->file);
     json_write_number(w, "line", item->line);
-    if (item->kind == NEEDS_MODULE || item->kind == NEEDS_PROGRAM)
+    if (kind == NEEDS_MODULE || kind == NEEDS_PROGRAM)
         json_write_bool(w, "guarded", item->guarded);
     json_write_close(w, '}');
 }
@@ -258,7 +308,7 @@ void needs_write(const struct needs *needs, struct json_writer *w)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         json_write_open(w, lists[i].key, '[');
         for (size_t at = 0; at < needs->len; at++)
-            if (needs->items[at].kind == lists[i].kind)
+            if (kind_of(&needs->items[at]) == lists[i].kind)
                 write_item(&needs->items[at], w);
         json_write_close(w, ']');
     }
@@ -272,8 +322,8 @@ void needs_write(const struct needs *needs, struct json_writer *w)
 /* What a line of a run's log says is not there. */
 struct failure {
     char name[NEEDS_TEXT_MAX + 1]; /* "": nothing so far */
-    bool module;
-    bool subprocess; /* a traceback through subprocess.py came before */
+    enum needs_kind kind;          /* a module, a program */
+    bool subprocess;               /* a traceback through subprocess.py came before */
 };
 
 /* Copies what stands before the character that ends a name. False where it is too long. */
@@ -299,53 +349,78 @@ static bool take_shell_name(const char *line, const char *end, char ret[NEEDS_TE
            take_until(begin, (size_t)(end - begin) + 1, ':', ret);
 }
 
+/* The words that a name in quotes follows, and what is called so. */
+static const struct {
+    const char *text;
+    enum needs_kind kind;
+} beginnings[] = {
+    {"ModuleNotFoundError: No module named '", NEEDS_MODULE},
+    {"FileNotFoundError: [Errno 2] No such file or directory: '", NEEDS_PROGRAM},
+    {"Error: Cannot find module '", NEEDS_NODE_MODULE},
+    {"Error [ERR_MODULE_NOT_FOUND]: Cannot find package '", NEEDS_NODE_MODULE},
+};
+
+static void fail_of(struct failure *failure, enum needs_kind kind, const char *name)
+{
+    failure->kind = kind;
+    strcpy(failure->name, name);
+}
+
+/* Whether a line is one that an interpreter ends with. */
+static bool look_at_error(const char *line, size_t len, struct failure *failure)
+{
+    char name[NEEDS_TEXT_MAX + 1];
+
+    for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++) {
+        size_t n = strlen(beginnings[i].text);
+
+        if (len <= n || memcmp(line, beginnings[i].text, n) != 0)
+            continue;
+        if ((beginnings[i].kind != NEEDS_PROGRAM || failure->subprocess) &&
+            take_until(line + n, len - n, '\'', name))
+            fail_of(failure, beginnings[i].kind, name);
+        return true;
+    }
+    return false;
+}
+
 static void look_at_line(const char *line, size_t len, struct failure *failure)
 {
-    static const char no_module[] = "ModuleNotFoundError: No module named '";
-    static const char no_file[] = "FileNotFoundError: [Errno 2] No such file or directory: '";
     static const char *const no_command[] = {": command not found", ": not found"};
     char name[NEEDS_TEXT_MAX + 1];
 
-    if (len > sizeof(no_module) && memcmp(line, no_module, sizeof(no_module) - 1) == 0) {
-        if (take_until(line + sizeof(no_module) - 1, len - sizeof(no_module) + 1, '\'', name)) {
-            name[strcspn(name, ".")] = '\0';
-            failure->module = true;
-            strcpy(failure->name, name);
-        }
+    if (look_at_error(line, len, failure))
         return;
-    }
-    if (len > sizeof(no_file) && memcmp(line, no_file, sizeof(no_file) - 1) == 0) {
-        if (failure->subprocess &&
-            take_until(line + sizeof(no_file) - 1, len - sizeof(no_file) + 1, '\'', name)) {
-            failure->module = false;
-            strcpy(failure->name, name);
-        }
-        return;
-    }
     failure->subprocess = failure->subprocess || memmem(line, len, "subprocess.py\"", 14);
     for (size_t i = 0; i < sizeof(no_command) / sizeof(no_command[0]); i++) {
         size_t n = strlen(no_command[i]);
 
         if (len > n && memcmp(line + len - n, no_command[i], n) == 0 &&
             take_shell_name(line, line + len - n, name)) {
-            failure->module = false;
-            strcpy(failure->name, name);
+            fail_of(failure, NEEDS_PROGRAM, name);
             return;
         }
     }
 }
 
-static bool is_module_name(const char *name)
+/* What the name of a failure is a name of: false for what names nothing. */
+static bool take_name(const struct failure *failure, char ret[IMPORTS_NAME_MAX + 1])
 {
-    for (; *name; name++)
-        if (!isalnum((unsigned char)*name) && *name != '_')
+    if (failure->kind == NEEDS_NODE_MODULE)
+        return js_package_name(failure->name, ret);
+    strcpy(ret, failure->name);
+    if (failure->kind == NEEDS_PROGRAM)
+        return shell_is_program(ret);
+    ret[strcspn(ret, ".")] = '\0';
+    for (const char *p = ret; *p; p++)
+        if (!isalnum((unsigned char)*p) && *p != '_')
             return false;
-    return true;
+    return *ret != '\0';
 }
 
 /* The sentence about a thing, unless the image has it. As needs_explain. */
 static int explain(const struct image_list *images, image_set_t allowed, unsigned place,
-                   struct needs_item *item, const char *remedy, char *ret, size_t size)
+                   struct needs_item *item, char *ret, size_t size)
 {
     char help[96];
 
@@ -354,25 +429,20 @@ static int explain(const struct image_list *images, image_set_t allowed, unsigne
     needs_find_help(item, images, allowed);
     (void)help_text(item, help);
     (void)snprintf(ret, size, "the image %s has no %s \"%s\": %s%s%s", images->list[place].name,
-                   item->kind == NEEDS_MODULE ? "module" : "program", item->name, remedy,
-                   help[0] ? "; " : "", help);
+                   what_of(item), item->name, remedy_of(item), help[0] ? "; " : "", help);
     return 1;
 }
 
 int needs_explain(const struct image_list *images, image_set_t allowed, unsigned place,
                   const char *log, size_t len, char *ret, size_t size)
 {
-    struct failure failure = {.name = ""};
-    struct needs_item item = {.kind = NEEDS_PROGRAM, .name = failure.name};
+    struct failure failure = {.kind = NEEDS_PROGRAM};
+    char name[IMPORTS_NAME_MAX + 1];
+    struct needs_item item = {.name = name};
     struct text_span rest = {log, len}, line;
 
     while (text_take_line(&rest, &line))
         look_at_line(line.text, line.len, &failure);
-    if (failure.module && failure.name[0] && is_module_name(failure.name)) {
-        item.kind = NEEDS_MODULE;
-        return explain(images, allowed, place, &item, module_remedy(failure.name), ret, size);
-    }
-    return !failure.module && shell_is_program(failure.name)
-               ? explain(images, allowed, place, &item, program_remedy(failure.name), ret, size)
-               : 0;
+    item.kind = failure.kind;
+    return take_name(&failure, name) ? explain(images, allowed, place, &item, ret, size) : 0;
 }

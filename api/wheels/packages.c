@@ -59,3 +59,34 @@ int packages_check(const char *packages, unsigned python_minor,
     }
     return r;
 }
+
+static image_set_t find_images(const char *packages, unsigned python_minor,
+                               const struct image_list *images, bool exactly)
+{
+    image_set_t found = 0;
+
+    for (unsigned i = 0; i < images->n_here; i++) {
+        const struct image_manifest *image = &images->list[i].manifest;
+        _cleanup_skill_strings_ struct skill_strings warnings = {0};
+        struct err ignored = {0};
+
+        /* Where there is no Python they are of no use. */
+        if (image->known && image->python_minor > 0 &&
+            packages_check(packages, python_minor, image, &warnings, &ignored) == 0 &&
+            !(exactly && warnings.len > 0))
+            found |= (image_set_t)1 << i;
+    }
+    return found;
+}
+
+image_set_t packages_go(const char *packages, unsigned python_minor,
+                        const struct image_list *images)
+{
+    image_set_t found = find_images(packages, python_minor, images, true);
+
+    if (!found)
+        found = find_images(packages, python_minor, images, false);
+    for (unsigned i = 0; i < images->n_here; i++)
+        found |= (image_set_t)!images->list[i].manifest.known << i;
+    return found;
+}

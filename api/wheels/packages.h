@@ -3,7 +3,7 @@
 #ifndef SKILLVM_API_WHEELS_PACKAGES_H
 #define SKILLVM_API_WHEELS_PACKAGES_H
 
-#include "api/skill/image_manifest.h"
+#include "api/skill/image_list.h"
 
 /*
  * Whether packages, as wheels.h writes them, that were chosen for this minor version of Python
@@ -14,5 +14,12 @@
 int packages_check(const char *packages, unsigned python_minor,
                    const struct image_manifest *image, struct skill_strings *warnings,
                    struct err *err);
+/*
+ * The images that such packages go with just as they were chosen: with that Python, and with
+ * the same version of each that was to come from the image. Where none has these versions,
+ * those that have others. One of which nothing is known goes.
+ */
+image_set_t packages_go(const char *packages, unsigned python_minor,
+                        const struct image_list *images);
 
 #endif

@@ -457,6 +457,45 @@ static void what_cannot_be_written_is_a_failure(void **state)
     expect(s, "run --bogus", 2, "skillvm: unrecognized option '--bogus'");
 }
 
+/* The images of an installation, without a daemon: of wheels, of JavaScript. */
+static void images_are_chosen_without_a_daemon(void **state)
+{
+    static const char inspect[] =
+        "version && SKILLVM_SHARE=share '" SKILLVM "' skill inspect ./local -o json";
+    static const char lint[] =
+        "version && SKILLVM_SHARE=share '" SKILLVM "' skill lint ./local";
+    struct setting *s = *state;
+
+    expect(
+        s,
+        "version && mkdir -p local share && printf x >share/python.erofs && "
+        "printf xx >share/large.erofs && printf xxx >share/node.erofs && "
+        "printf 'language python 3.11.2\\nmodule yaml\\n' >share/python.manifest && "
+        "printf 'language python 3.11.2\\nmodule yaml\\nmodule heavy\\n' "
+        ">share/large.manifest && printf 'program node\\nnode ajv\\n' >share/node.manifest && "
+        "printf -- '---\\nname: local\\ndescription: x\\n---\\n' >local/SKILL.md && "
+        "echo 'import heavy, yaml' >local/main.py",
+        0, "");
+    expect(
+        s, inspect, 0,
+        "\"image\":\"large\",\"image_reason\":\"smallest of 3 that has Python, heavy, yaml\"");
+    expect(s,
+           "version && python3 \"$SKILLVM_TEST_SOURCE/tests/e2e/make_wheel.py\" local/wheels "
+           "heavy 1.0 --file heavy.py=1",
+           0, "");
+    expect(s, inspect, 0, "\"image\":\"python\"");
+    expect(s, inspect, 0, "{\"module\":\"heavy\",\"from\":\"skill\"");
+    expect(s, lint, 0, "local is a good skill");
+    expect(s,
+           "version && rm -r local/main.py local/wheels && "
+           "echo 'import \"ajv\"; import \"gone/part\"' >local/main.mjs",
+           0, "");
+    expect(s, inspect, 0, "{\"module\":\"gone\",\"from\":\"missing\",\"file\":\"main.mjs\"");
+    expect(s, lint, 0,
+           "warning: main.mjs line 1: the image node has no module \"gone\": install it into a "
+           "node_modules");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +510,7 @@ int main(void)
         cmocka_unit_test(settings_are_for_a_daemon_that_is_started),
         cmocka_unit_test(a_folder_for_files_is_looked_at_first),
         cmocka_unit_test(a_daemon_of_no_host_is_shown_as_one),
+        cmocka_unit_test(images_are_chosen_without_a_daemon),
         cmocka_unit_test(the_form_is_said_anywhere),
         cmocka_unit_test(what_cannot_be_written_is_a_failure),
     };

@@ -29,6 +29,40 @@ static int start(void **state)
     return 0;
 }
 
+/* The smaller of two that run JavaScript has what is needed, or a push says what it lacks. */
+static void a_skill_in_javascript_gets_its_image(void **state)
+{
+    static const char md[] = "---\nname: script\ndescription: A skill of a test.\n---\n";
+    struct harness_file files[] = {
+        {"SKILL.md", md}, {"main.mjs", "import 'docx'\n"}, {NULL, NULL}};
+    struct harness h;
+
+    (void)state;
+    harness_init(&h, "boot", "restore");
+    harness_write(&h, "python.manifest", "language python 3.11\nprogram bash\n");
+    harness_write(&h, "node.erofs", "restore");
+    harness_write(&h, "node.manifest", "language node 18\nprogram node\nnode ajv\n");
+    harness_write(&h, "web.erofs", "restore, and larger");
+    harness_write(&h, "web.manifest", "language node 18\nprogram node\nnode ajv\nnode docx\n");
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    expect(harness_push_files(&h, files), 201,
+           "\"image\":\"web\",\"image_reason\":\"smallest of 3 that has JavaScript, docx\"");
+    expect(harness_run(&h, "{\"skill\":\"script\"}"), 200, "\"image\":\"web\"");
+    files[1].content = "import 'ajv'\nimport 'axios'\n";
+    expect(
+        harness_push_files(&h, files), 201,
+        "\"warnings\":[\"main.mjs line 2: the image node has no module \\\"axios\\\": fetch, "
+        "of Node itself, is there");
+    expect(harness_get(&h, "/v1/skills/script/latest/inspect"), 200,
+           "\"imports\":[{\"module\":\"ajv\",\"from\":\"image\",\"file\":\"main.mjs\",\"line\":"
+           "1,\"guarded\":false},{\"module\":\"axios\",\"from\":\"missing\"");
+    expect(harness_run(&h, "{\"skill\":\"script\",\"env\":{\"FAKE\":\"stderr\",\"FAKE_DATA\":"
+                           "\"Error: Cannot find module 'axios'\\nRequire stack:\\n\"}}"),
+           200, "\"warnings\":[\"the image node has no module \\\"axios\\\": fetch");
+    harness_finish(&h);
+}
+
 static struct answer push(const struct harness *h, const char *name, const char *script)
 {
     char md[256];
@@ -129,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(push_and_validate_warn),
         cmocka_unit_test(a_language_without_an_image_is_refused),
+        cmocka_unit_test(a_skill_in_javascript_gets_its_image),
         cmocka_unit_test(inspection_tells_where_things_are_from),
         cmocka_unit_test(results_say_why),
         cmocka_unit_test(without_a_list),

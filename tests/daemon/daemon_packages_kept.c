@@ -177,6 +177,91 @@ static void they_go_with_the_image_that_it_runs_in(void **state)
     answer_finish(&a);
 }
 
+/* The image and the reason are the same wherever they are told, and the run is accepted. */
+static void gets(const struct world *w, struct bytes skill, const char *name, const char *why)
+{
+    struct bytes again = {malloc(skill.len), skill.len};
+    char path[128], run[64];
+    struct answer a;
+
+    memcpy(again.data, skill.data, skill.len);
+    expect(send_skill(w, PUSH "/validate", again), 200, why);
+    expect(send_skill(w, PUSH, skill), 201, why);
+    snprintf(run, sizeof(run), "{\"skill\":\"%s\"}", name);
+    snprintf(path, sizeof(path), PUSH "/%s/latest/inspect", name);
+    for (int i = 0; i < 2; i++) {
+        a = harness_run(&w->h, run);
+        assert_int_equal(a.status, 200);
+        has(&a, why);
+        has(&a, "\"warnings\":[]");
+        answer_finish(&a);
+    }
+    a = harness_get(&w->h, path);
+    has(&a, why);
+    has(&a, "\"warnings\":[]");
+    answer_finish(&a);
+    expect(harness_get(&w->h, "/v1/tools"), 200, name);
+}
+
+/* A skill with a wheel of its one module. */
+static struct bytes skill_with(const char *name, const char *module, const char *requires)
+{
+    char file[64], script[64];
+    struct part parts[] = {{file, make_wheel(module, requires, "")}, {NULL, {NULL, 0}}};
+
+    snprintf(file, sizeof(file), "wheels/%s-1.0-py3-none-any.whl", module);
+    snprintf(script, sizeof(script), "import %s, yaml\n", module);
+    return make_skill(name, script, parts);
+}
+
+/* Pushed anew, a skill keeps its packages, and its image; or both are chosen anew. */
+static void what_is_kept_keeps_its_image(void **state)
+{
+    static const char without[] = "\"image\":\"large\"", with[] = "\"image\":\"python\"";
+    static const char run[] = "{\"skill\":\"kept\"}";
+    const struct world *w = *state;
+    struct bytes skills[3];
+
+    for (int i = 0; i < 3; i++) {
+        struct part parts[] = {{"requirements.txt", text("heavy\nlate\n")}, {NULL, {NULL, 0}}};
+
+        skills[i] = make_skill("kept", "import heavy, yaml\n", parts);
+    }
+    expect(send_skill(w, PUSH, skills[0]), 201, without);
+    expect(harness_run(&w->h, run), 200, without);
+    put_in_house(w, "late-1.0-py3-none-any.whl", make_wheel("late", "", ""));
+    put_in_house(w, "heavy-1.0-py3-none-any.whl", make_wheel("heavy", "", ""));
+    expect(send_skill(w, PUSH, skills[1]), 201, without);
+    expect(harness_run(&w->h, run), 200, without);
+    expect(send_skill(w, PUSH "?replace=true", skills[2]), 201, with);
+    expect(harness_run(&w->h, run), 200, with);
+}
+
+/* What packages hold no image needs to have that they go with. */
+static void what_they_hold_no_image_needs(void **state)
+{
+    const struct world *w = *state;
+
+    gets(w, good_skill("reasoned"), "reasoned",
+         "\"image\":\"python\",\"image_reason\":\"smallest of 6 that has yaml\"");
+    gets(w, skill_with("light", "heavy", "Requires-Dist: yaml-one\n"), "light",
+         "\"image\":\"python\",\"image_reason\":\"smallest of 6 that has yaml\"");
+}
+
+/* Where they take something from the image, another one has to have just that. */
+static void what_they_take_of_an_image_it_keeps(void **state)
+{
+    const struct world *w = *state;
+
+    gets(w, skill_with("rooted", "heavy", "Requires-Dist: deep\n"), "rooted",
+         "\"image\":\"large\",\"image_reason\":\"smallest of 6 that has yaml\"");
+    gets(w, skill_with("versioned", "fresh", "Requires-Dist: yaml-one>=6.1\n"), "versioned",
+         "\"image\":\"newer\",\"image_reason\":\"smallest of 6 that has yaml\"");
+    /* As of the other Python that they are for. */
+    gets(w, skill_with("vintage", "aged", ""), "vintage",
+         "\"image\":\"old\",\"image_reason\":\"smallest of 6 that has yaml\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +271,9 @@ int main(void)
     };
     const struct CMUnitTest of_images[] = {
         cmocka_unit_test(they_go_with_the_image_that_it_runs_in),
+        cmocka_unit_test(what_they_hold_no_image_needs),
+        cmocka_unit_test(what_they_take_of_an_image_it_keeps),
+        cmocka_unit_test(what_is_kept_keeps_its_image),
     };
     int failed = cmocka_run_group_tests(tests, start, finish);
 

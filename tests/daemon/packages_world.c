@@ -151,11 +151,15 @@ static void put(const struct harness *h, const char *name, const char *content)
 
 static void put_images(const struct harness *h)
 {
-    static const char *const names[] = {"newer", "bare", "old", "pypy"};
+    static const char *const names[] = {"newer", "bare", "old", "large", "pypy"};
     static const char *const manifests[] = {
-        "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.1\n",
+        "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.1\n"
+        "module fresh\n",
         "language python 3.11.2\nprogram bash\n",
-        "language python 3.9.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n",
+        "language python 3.9.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n"
+        "module aged\n",
+        "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n"
+        "module heavy\nmodule deep\npackage deep 1.0\n",
         "language python 3.11\npypy 3.11\nprogram bash\n"};
     char file[64];
 
@@ -206,7 +210,7 @@ int finish(void **state)
     struct world *w = *state;
     static const char *const files[] = {"house-1.0-py3-none-any.whl",
                                         "big-1.0-py3-none-any.whl", "late-1.0-py3-none-any.whl",
-                                        "notes.txt"};
+                                        "heavy-1.0-py3-none-any.whl", "notes.txt"};
     char path[256];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

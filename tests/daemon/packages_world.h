@@ -30,7 +30,8 @@ struct part {
     struct bytes content;
 };
 
-/* For cmocka: with the image python alone; with newer, bare and old beside it; the end. */
+/* For cmocka: with the image python alone; with newer, bare, old and large beside it; the end.
+ */
 int start(void **state);
 int start_with_images(void **state);
 int finish(void **state);

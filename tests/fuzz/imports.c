@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A skill of any files: path, NUL, content, NUL, and so on. Each content is scanned, as Python,
- * as a shell's and as a log; each file is an entry whose imports are followed, and what the
- * skill needs is read. What must hold: what is refused told nothing, names are names within
- * their limits, lists are sorted, each once, and what is said is within its limits and is JSON.
+ * as JavaScript, as a shell's and as a log; each file is an entry whose imports are followed,
+ * and what the skill needs is read. What must hold: what is refused told nothing, names are
+ * names within their limits, lists are sorted, each once, and what is said is within its limits
+ * and is JSON.
  */
 #include "api/skill/imports.h"
 #include "api/skill/as_module.h"
 #include "api/skill/imports_scan.h"
+#include "api/skill/js_imports.h"
+#include "api/skill/js_scan.h"
 #include "api/skill/needs.h"
 #include "api/skill/profile.h"
 #include "api/skill/shell_scan.h"
@@ -75,6 +78,30 @@ static void check_scan(const struct member *m)
     if (r < 0
             ? r != -EINVAL || as_main > 0
             : imports_scan(m->text, m->len, true, stop, NULL) != (as_main > 0 ? -ECANCELED : 0))
+        abort();
+}
+
+static int count_js(void *user, const struct imports_found *found)
+{
+    char name[IMPORTS_NAME_MAX + 1];
+    size_t *calls = user, len = strnlen(found->module, IMPORTS_NAME_MAX + 1);
+
+    ++*calls;
+    if (found->kind != IMPORTS_NODE || found->line == 0 || len == 0 || len > IMPORTS_NAME_MAX)
+        abort();
+    if (js_package_name(found->module, name) &&
+        (strncmp(name, found->module, strlen(name)) != 0 || strpbrk(name, " \t\r\n\\:'\"`#")))
+        abort();
+    return 0;
+}
+
+static void check_js(const struct member *m)
+{
+    size_t calls = 0;
+    int r = js_scan(m->text, m->len, count_js, &calls);
+
+    if (r < 0 ? r != -EINVAL || calls > 0
+              : js_scan(m->text, m->len, stop, NULL) != (calls > 0 ? -ECANCELED : 0))
         abort();
 }
 
@@ -252,6 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         m.len = strlen(at);
         at += m.len + 1;
         check_scan(&m);
+        check_js(&m);
         check_shell(&m);
         check_log(&m);
         members[n++] = m;

@@ -1,203 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Small skills with known needs, and four images: every skill gets the image that is right, or
- * the warning that is. None is run to find out.
- */
-#include "api/skill/entry.h"
-#include "api/skill/needs.h"
+/* The image of a skill by what its Python, its shells and its fields need. */
+#include "tests/unit/images_world.h"
 
 #include "base/buf.h"
-#include "base/fd.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
-#include "tests/unit/make_archive.h"
-
-#define MD(fields) "---\nname: x\ndescription: y\n" fields "---\n"
-#define FILES_MAX  5
-#define WANTED_MAX 3
-
-#define PYTHON                                                                                 \
-    "language python 3.11\nmodule bs4\nmodule dateutil\nmodule jinja2\nmodule requests\n"      \
-    "module yaml\npackage beautifulsoup4 4.11.2\npackage jinja2 3.1.2\n"                       \
-    "package python-dateutil 2.8.2\npackage pyyaml 6.0\npackage requests 2.28.1\n"             \
-    "program python3\nprogram python3.11\nprogram perl\n" STANDARD SHELL
-#define STANDARD                                                                               \
-    "standard __future__\nstandard argparse\nstandard csv\nstandard importlib\n"               \
-    "standard json\nstandard os\nstandard pathlib\nstandard re\nstandard shutil\n"             \
-    "standard subprocess\nstandard sys\nstandard tomllib\nstandard typing\n"
-#define SHELL                                                                                  \
-    "program bash\nprogram cat\nprogram curl\nprogram env\nprogram git\nprogram grep\n"        \
-    "program jq\nprogram ls\nprogram mkdir\nprogram sed\nprogram nohup\n"                      \
-    "program sh\nprogram timeout\nprogram which\nprogram xargs\n"
-#define DATA                                                                                   \
-    PYTHON "module PIL\nmodule cv2\nmodule docx\nmodule lxml\nmodule matplotlib\n"             \
-           "module numpy\nmodule openpyxl\nmodule pandas\nmodule scipy\nmodule sklearn\n"      \
-           "package lxml 4.9.2\npackage matplotlib 3.6.3\npackage numpy 1.24.2\n"              \
-           "package openpyxl 3.0.9\npackage pandas 1.5.3\npackage pillow 9.4.0\n"              \
-           "package python-docx 0.8.11\npackage scikit-learn 1.2\npackage scipy 1.10.1\n"      \
-           "program convert\nprogram dot\nprogram ffmpeg\nprogram neato\nprogram pandoc\n"     \
-           "program pdftotext\nprogram tesseract\n"
-#define NODE "program node\nprogram npm\nprogram npx\n" SHELL
-#define OFFICE                                                                                 \
-    PYTHON "module PIL\nmodule com\nmodule docx\nmodule openpyxl\nmodule pptx\nmodule uno\n"   \
-           "package openpyxl 3.0.9\npackage pillow 9.4.0\npackage python-docx 0.8.11\n"        \
-           "package python-pptx 0.6\nprogram libreoffice\nprogram pandoc\n"                    \
-           "program pdftotext\nprogram soffice\n"
-
-static char folder[] = "/tmp/skill-images-XXXXXX";
-static struct image_list images;
-static unsigned n_wrong;
-
-static void put(const char *name, const char *text, off_t size)
-{
-    char path[128];
-    _cleanup_fd_ int fd = -1;
-
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
-    if (size)
-        assert_int_equal(ftruncate(fd, size), 0);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    put("python.erofs", "", 100);
-    put("python.manifest", PYTHON, 0);
-    put("data.erofs", "", 300);
-    put("data.manifest", DATA, 0);
-    put("node.erofs", "", 150);
-    put("node.manifest", NODE, 0);
-    put("office.erofs", "", 400);
-    put("office.manifest", OFFICE, 0);
-    put("ruby.manifest", "program ruby\nprogram bash\nmodule torch\nprogram gnuplot\n", 0);
-    return image_list_read(folder, &images, NULL);
-}
-
-static int tear_down(void **state)
-{
-    char command[64];
-
-    (void)state;
-    image_list_finish(&images);
-    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-    return system(command);
-}
-
-struct sample {
-    const char *about;
-    struct member files[FILES_MAX];
-    const char *image;            /* NULL: the skill's own is not here or not allowed */
-    const char *why;              /* NULL: whatever it is */
-    const char *want[WANTED_MAX]; /* each a part of a warning, in order */
-    const char *allowed;          /* names between spaces; NULL: all */
-};
-
-static image_set_t set_of(const char *names)
-{
-    image_set_t set = names ? 0 : IMAGE_SET_ALL;
-
-    for (unsigned i = 0; names && i < images.n; i++)
-        if (strstr(names, images.list[i].name))
-            set |= (image_set_t)1 << i;
-    return set;
-}
-
-/* What its entry is in is "" where it has none. */
-static void read_skill(const struct member *files, struct skill *ret_skill, struct needs *ret,
-                       char ret_lang[16])
-{
-    struct member members[FILES_MAX + 2] = {{.path = NULL}};
-    _cleanup_fd_ int in = -1, tar = memfd_create("tar", MFD_CLOEXEC);
-    _cleanup_skill_entry_ struct skill_entry entry = {0};
-    struct skill_archive archive;
-    struct err err = {0};
-    bool has_md = false;
-    size_t n = 0;
-
-    for (; n < FILES_MAX && files[n].path; n++) {
-        members[n] = files[n];
-        has_md = has_md || strcmp(files[n].path, "SKILL.md") == 0;
-    }
-    if (!has_md)
-        members[n] = (struct member){.path = "SKILL.md", .content = MD("")};
-    in = make_archive(TAR, members);
-    if (skill_archive_load(in, &archive_limits_default, NULL, tar, &archive, ret_skill, &err) <
-            0 ||
-        needs_read(tar, &archive, ret_skill, ret, &err) < 0)
-        fail_msg("%s", err.message);
-    (void)skill_entry_resolve(ret_skill, &archive, NULL, NULL, &entry, &err);
-    snprintf(ret_lang, 16, "%s", entry.lang ? entry.lang : "");
-    skill_archive_finish(&archive);
-}
-
-/* As the daemon does it, who then remembers. */
-static int choose(const struct skill *skill, image_set_t allowed, struct needs *needs,
-                  const char *lang, struct image_choice *ret)
-{
-    int r = skill->image ? image_choose_named(&images, allowed, skill->image, "SKILL.md", ret)
-                         : -ENOENT;
-
-    if (r == -ENOENT)
-        r = image_choose_clear(&images, allowed, ret)
-                ?: (image_choose(needs, &images, allowed, lang, ret), 0);
-    return r < 0 ? r : 0;
-}
-
-/* Says what is wrong with a sample; all of them are looked at. */
-__attribute__((format(printf, 2, 3))) static void wrong(const struct sample *sample,
-                                                        const char *format, ...)
-{
-    va_list args;
-
-    n_wrong++;
-    print_error("%s: ", sample->about);
-    va_start(args, format);
-    vprint_error(format, args);
-    va_end(args);
-    print_error("\n");
-}
-
-static void check(const struct sample *sample)
-{
-    image_set_t allowed = set_of(sample->allowed);
-    struct skill_strings warnings = {0};
-    struct image_choice choice = {0};
-    struct skill skill;
-    char lang[16];
-    struct needs needs = {0};
-    int r;
-
-    read_skill(sample->files, &skill, &needs, lang);
-    r = choose(&skill, allowed, &needs, *lang ? lang : NULL, &choice);
-    if (!sample->image && r != -EACCES)
-        wrong(sample, "%d, and not refused", r);
-    if (sample->image && (r < 0 || strcmp(images.list[choice.place].name, sample->image) != 0))
-        wrong(sample, "%d, %s and not %s: %s", r, images.list[choice.place].name, sample->image,
-              choice.why);
-    if (sample->why && strcmp(choice.why, sample->why) != 0)
-        wrong(sample, "why: \"%s\" and not \"%s\"", choice.why, sample->why);
-    needs_look(&needs, &images, allowed, &choice);
-    assert_int_equal(needs_warn(&needs, &warnings), 0);
-    for (size_t i = 0; i < warnings.len; i++)
-        if (i >= WANTED_MAX || !sample->want[i] || !strstr(warnings.items[i], sample->want[i]))
-            wrong(sample, "not wanted: %s", warnings.items[i]);
-    if (warnings.len < WANTED_MAX && sample->want[warnings.len])
-        wrong(sample, "missing: %s", sample->want[warnings.len]);
-    skill_strings_finish(&warnings);
-    skill_finish(&skill);
-    needs_finish(&needs);
-}
 
 /* One file, or two: the name, the text. */
 #define PY(text)                                                                               \
@@ -216,8 +23,6 @@ static void check(const struct sample *sample)
     .files = {{.path = "main.py", .content = more}, {.path = name, .content = text}}
 #define FIELDS(fields, name, text)                                                             \
     .files = {{.path = "SKILL.md", .content = MD(fields)}, {.path = name, .content = text}}
-#define NEVER(what) "smallest of 4 that has " what
-
 static const struct sample samples[] = {
     /* What Python imports. */
     {"the standard library", PY("import json, os.path, csv\n"), "python",
@@ -321,7 +126,7 @@ static const struct sample samples[] = {
      "data", .why = NEVER("Python >=3.9, pandas")},
     {"PEP 723 of a newer Python",
      PY("# /// script\n# requires-python = \">=3.12,<4\"\n# ///\nimport json\n"), "python",
-     "none of 4 has all: this one lacks Python >=3.12,<4",
+     "none of 5 has all: this one lacks Python >=3.12,<4",
      .want = {"it asks for Python >=3.12,<4"}},
     {"PEP 723 with both ends",
      PY("# /// script\n# requires-python = \"<3.13,>=3.8\"\n# ///\nimport json\n"),
@@ -332,7 +137,7 @@ static const struct sample samples[] = {
      .image = "office"},
     /* Programs. */
     {"a shell's script", SH("#!/bin/bash\nset -e\nls | grep x\n"), "python",
-     .why = "smallest of 4"},
+     .why = "smallest of 5"},
     {"a program", SH("ffmpeg -i a b\n"), "data", .why = NEVER("ffmpeg")},
     {"in a pipe", SH("cat x | pandoc -o y.html\n"), .image = "data"},
     {"in a substitution", SH("t=$(pdftotext x.pdf -)\necho \"$t\"\n"), .image = "data"},
@@ -378,7 +183,7 @@ static const struct sample samples[] = {
     {"no literal", PY("import subprocess, sys\nsubprocess.run([sys.argv[1]])\n"),
      .image = "python"},
     {"node by Python", PY("import subprocess\nsubprocess.run(['node', 'x.js'])\n"), "python",
-     "none of 4 has all: this one lacks node",
+     "none of 5 has all: this one lacks node",
      .want = {"no program \"node\": write that part in Python or bash; the image node has it"}},
     {"node by a shell", SH("node x.js\n"), "node", .why = NEVER("node")},
     {"npx by a shell", SH("npx prettier .\n"), .image = "node"},
@@ -410,8 +215,8 @@ static const struct sample samples[] = {
     {"JavaScript of modules",
      .files = {{.path = "scripts/run.mjs", .content = "import 'fs'\n"}}, .image = "node"},
     {"package.json",
-     .files = {{.path = "index.js", .content = "require('x')\n"},
-               {.path = "package.json", .content = "{\"dependencies\": {\"x\": \"1\"}}"}},
+     .files = {{.path = "index.js", .content = "require('lodash')\n"},
+               {.path = "package.json", .content = "{\"dependencies\": {\"lodash\": \"1\"}}"}},
      .image = "node"},
     {"JavaScript in an asset",
      .files = {{.path = "main.py", .content = "import json\n"},
@@ -472,13 +277,13 @@ static const struct sample samples[] = {
     {"network", FIELDS("network: [api.example.com]\n", "main.py", "import numpy\n"), "data"},
     /* What no image has. */
     {"what nobody has", PY("import leftpad\n"), "python",
-     "none of 4 has all: this one lacks leftpad",
+     "none of 5 has all: this one lacks leftpad",
      .want = {"the image python has no module \"leftpad\": if it is pure Python"}},
     {"one of two things", PY("import numpy, leftpad\n"), "data",
-     "none of 4 has all: this one lacks leftpad",
+     "none of 5 has all: this one lacks leftpad",
      .want = {"the image data has no module \"leftpad\""}},
     {"two images' things", PY("import sklearn, pptx\n"), "data",
-     "none of 4 has all: this one lacks pptx",
+     "none of 5 has all: this one lacks pptx",
      .want = {"the image data has no module \"pptx\": if it is pure Python, put its folder "
               "beside the "
               "script, else a wheel of it into wheels/; the image office has it"}},
@@ -487,7 +292,7 @@ static const struct sample samples[] = {
               "image ruby "
               "has it, which is not installed here"}},
     {"nothing to run", .files = {{.path = "SKILL.md", .content = MD("")}}, "python",
-     .why = "the usual one of 4"},
+     .why = "the usual one of 5"},
     {"no Python at all", PY("import numpy\nx = '\n"), .image = "python"},
     /* What a tenant may use. */
     {"not the smallest",
@@ -512,42 +317,40 @@ _Static_assert(sizeof(samples) / sizeof(samples[0]) > 60, "so many skills");
 static void test_samples(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
-        check(&samples[i]);
-    assert_int_equal(n_wrong, 0);
+    world_check(samples, sizeof(samples) / sizeof(samples[0]));
 }
 
 /* Equal sizes are told apart by name, whatever order they are in. */
 static void test_ties(void **state)
 {
-    static const struct member files[] = {{.path = "main.py", .content = "import docx\n"},
-                                          {.path = NULL}};
+    static const struct world_file files[] = {{.path = "main.py", .content = "import docx\n"},
+                                              {.path = NULL}};
     struct needs needs = {0};
     struct image_choice choice;
     struct skill skill;
     char lang[16];
 
     (void)state;
-    put("data.erofs", "", 400);
+    world_put("data.erofs", "", 400);
     image_list_finish(&images);
-    assert_int_equal(image_list_read(folder, &images, NULL), 0);
-    assert_int_equal(images.n_here, 4);
-    assert_string_equal(images.list[4].name, "ruby");
-    assert_false(images.list[4].here);
-    read_skill(files, &skill, &needs, lang);
+    assert_int_equal(image_list_read(world_folder, &images, NULL), 0);
+    assert_int_equal(images.n_here, 5);
+    assert_string_equal(images.list[5].name, "ruby");
+    assert_false(images.list[5].here);
+    world_read_skill(files, &skill, &needs, lang);
     for (int i = 0; i < 3; i++) {
         image_choose(&needs, &images, IMAGE_SET_ALL, NULL, &choice);
         assert_string_equal(images.list[choice.place].name, "data");
     }
     needs_finish(&needs);
     skill_finish(&skill);
-    put("data.erofs", "", 300);
+    world_put("data.erofs", "", 300);
 }
 
 /* A reason is short, whatever a skill needs, and says how much it leaves out. */
 static void test_long_reasons(void **state)
 {
-    struct member files[] = {{.path = "main.sh"}, {.path = NULL}};
+    struct world_file files[] = {{.path = "main.sh"}, {.path = NULL}};
     struct buf text = buf_init(1u << 20);
     struct needs needs = {0};
     struct image_choice choice;
@@ -558,9 +361,9 @@ static void test_long_reasons(void **state)
     for (int i = 0; i < 900; i++)
         (void)buf_printf(&text, "a-program-with-a-name-that-is-not-short-%d x\n", i);
     files[0].content = buf_cstr(&text);
-    read_skill(files, &skill, &needs, lang);
+    world_read_skill(files, &skill, &needs, lang);
     image_choose(&needs, &images, IMAGE_SET_ALL, NULL, &choice);
-    assert_string_equal(choice.why, "none of 4 has all: this one lacks "
+    assert_string_equal(choice.why, "none of 5 has all: this one lacks "
                                     "a-program-with-a-name-that-is-not-short-0, "
                                     "a-program-with-a-name-that-is-not-short-1 and 898 more");
     needs_finish(&needs);
@@ -576,5 +379,5 @@ int main(void)
         cmocka_unit_test(test_long_reasons),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, world_set_up, world_tear_down);
 }

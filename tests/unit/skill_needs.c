@@ -464,6 +464,16 @@ static void test_explanations(void **state)
          "the image python has no program \"dot\": "},
         {"FileNotFoundError: [Errno 2] No such file or directory: 'dot'\n", NULL},
         {"page: not found\n", NULL},
+        {"node:internal/modules/cjs/loader:1080\n  throw err;\n  ^\n\n"
+         "Error: Cannot find module '@a/b/c.js'\nRequire stack:\n- /sandbox/skill/main.js\n"
+         "    at Module._resolveFilename {\n  code: 'MODULE_NOT_FOUND',\n",
+         "the image python has no module \"@a/b\": install it into a node_modules beside"},
+        {"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'axios' imported from "
+         "/sandbox/skill/main.mjs\n",
+         "the image python has no module \"axios\": fetch, of Node itself, is there"},
+        {"Error: Cannot find module './own.js'\n", NULL},
+        {"Error: Cannot find module '/sandbox/skill/own.js'\n", NULL},
+        {"Error: Cannot find module 'node:later'\n", NULL},
         {"", NULL},
         {"\n\n", NULL},
     };

@@ -2,6 +2,7 @@
 /* Versions, tags, markers, requirements and METADATA, as the specifications' own examples and
  * packages of the index write them. */
 #include "api/wheels/metadata.h"
+#include "api/wheels/packages.h"
 #include "api/wheels/wanted.h"
 
 #include <errno.h>
@@ -476,6 +477,48 @@ static void blocks_of_scripts_are_read(void **state)
     }
 }
 
+static void add_image(struct image_list *images, unsigned minor, const char *package)
+{
+    struct image_listed *image = &images->list[images->n++];
+
+    images->n_here++;
+    image->manifest.known = minor != 99;
+    image->manifest.python_minor = image->manifest.known ? minor : 0;
+    assert_int_equal(skill_strings_insert(&image->manifest.packages, package, 9), 0);
+}
+
+/* Each bit is an image's: just as they were chosen, else by the names of packages alone. */
+static void packages_go_with_images(void **state)
+{
+    static const struct {
+        const char *packages;
+        unsigned minor;
+        image_set_t go;
+    } cases[] = {
+        {"[{\"name\":\"a\",\"version\":\"1\",\"from\":\"image\"}]", 11, 0x21},
+        {"[{\"name\":\"a\",\"version\":\"2\",\"from\":\"image\"}]", 11, 0x22},
+        {"[{\"name\":\"a\",\"version\":\"3\",\"from\":\"image\"}]", 11, 0x23},
+        {"[{\"name\":\"a\",\"version\":\"1\",\"from\":\"image\"}]", 12, 0x28},
+        {"[{\"name\":\"a\",\"version\":\"1\",\"from\":\"image\"}]", 13, 0x20},
+        {"[{\"name\":\"a\",\"version\":\"1\",\"from\":\"skill\"}]", 11, 0x27},
+        {"[{\"name\":\"c\",\"version\":\"1\",\"from\":\"image\"}]", 11, 0x20},
+        {"[]", 11, 0x27},
+        {"[]", 0, 0x2f},
+    };
+    struct image_list images = {.n = 0};
+
+    (void)state;
+    add_image(&images, 11, "a 1");
+    add_image(&images, 11, "a 2");
+    add_image(&images, 11, "b 1");
+    add_image(&images, 12, "a 1");
+    add_image(&images, 0, "a 1");  /* without Python */
+    add_image(&images, 99, "a 1"); /* of which nothing is known */
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(packages_go(cases[i].packages, cases[i].minor, &images), cases[i].go);
+    image_list_finish(&images);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +532,7 @@ int main(void)
         cmocka_unit_test(metadata_is_read),
         cmocka_unit_test(requirements_files_are_read),
         cmocka_unit_test(blocks_of_scripts_are_read),
+        cmocka_unit_test(packages_go_with_images),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

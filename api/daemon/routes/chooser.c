@@ -5,10 +5,14 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/turn.h"
 #include "api/skill/entry.h"
+#include "api/wheels/layer.h"
+#include "api/wheels/packages.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int read_allowed(struct daemon *d, const char *tenant, image_set_t *ret, struct err *err)
@@ -32,12 +36,61 @@ int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
     return r;
 }
 
+struct chooser_packages chooser_packages_of(const struct registry_skill *row)
+{
+    return (struct chooser_packages){.digest = row->packages_digest ? row->packages_digest : "",
+                                     .fd = -1,
+                                     .list = row->packages,
+                                     .python_minor = (unsigned)row->packages_python};
+}
+
+/* What a choice is remembered by: the skill, and all that is known of its packages. */
+static int identify(const char *digest, const struct chooser_packages *packages,
+                    char ret[SHA256_HEX_SIZE], struct err *err)
+{
+    _cleanup_free_ char *text = NULL;
+    int n;
+
+    if (!packages->digest[0]) {
+        (void)snprintf(ret, SHA256_HEX_SIZE, "%s", digest);
+        return 0;
+    }
+    n = asprintf(&text, "%s %s %u %s", digest, packages->digest, packages->python_minor,
+                 packages->list);
+    if (n < 0)
+        text = NULL;
+    return n < 0 || sha256_of(text, (size_t)n, ret) < 0 ? err_no_memory(err) : 0;
+}
+
+/* Says of what a skill needs what its packages have. */
+static int bring(struct daemon *d, const struct chooser_packages *packages, struct needs *needs,
+                 struct err *err)
+{
+    _cleanup_image_manifest_ struct image_manifest brought = {0};
+    _cleanup_fd_ int fd = -1;
+    int r;
+
+    if (!packages->digest[0])
+        return 0;
+    if (packages->fd < 0) {
+        fd = store_get(d->store, packages->digest, err);
+        if (fd < 0)
+            return fd;
+    }
+    r = layer_look(packages->fd < 0 ? fd : packages->fd, &brought, err);
+    if (r < 0)
+        return r;
+    needs_bring(needs, &brought,
+                packages_go(packages->list, packages->python_minor, &d->images.known));
+    return 0;
+}
+
 /*
  * What needs no look: named by the request or by SKILL.md, which may have been written for
  * another runner, or remembered. 1 with *ret; 0: look; -ENOENT: the request's is not here;
  * -EACCES.
  */
-static int choose_known(struct daemon *d, const char *digest, const char *lang,
+static int choose_known(struct daemon *d, const char *identity, const char *lang,
                         const char *of_request, const char *of_skill, image_set_t allowed,
                         struct image_choice *ret)
 {
@@ -49,35 +102,51 @@ static int choose_known(struct daemon *d, const char *digest, const char *lang,
     else if (of_skill)
         r = image_choose_named(images, allowed, of_skill, "SKILL.md", ret);
     if (r == -ENOENT && !of_request)
-        return choices_recall(d->choices, digest, lang, allowed, ret);
+        return choices_recall(d->choices, identity, lang, allowed, ret);
     return r < 0 ? r : 1;
 }
 
 int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
-                 const struct skill_archive *archive, const char *image, struct needs *needs,
-                 struct image_choice *ret, struct err *err)
+                 const struct skill_archive *archive, const struct chooser_packages *packages,
+                 const char *image, struct needs *needs, struct image_choice *ret,
+                 struct err *err)
 {
     _cleanup_skill_entry_ struct skill_entry entry = {0};
+    char identity[SHA256_HEX_SIZE];
     struct err ignored = {0};
     image_set_t allowed = 0;
     int r = read_allowed(d, tenant, &allowed, err);
 
     if (r < 0)
         return r;
+    r = identify(archive->digest, packages, identity, err);
+    if (r < 0)
+        return r;
+    r = bring(d, packages, needs, err);
+    if (r < 0)
+        return r;
     *ret = (struct image_choice){0};
     (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
-    r = choose_known(d, archive->digest, entry.lang, image, skill->image, allowed, ret);
+    r = choose_known(d, identity, entry.lang, image, skill->image, allowed, ret);
     if (r == 0)
-        choices_make(d->choices, archive->digest, entry.lang, allowed, needs, ret);
+        choices_make(d->choices, identity, entry.lang, allowed, needs, ret);
     else if (r < 0)
         *ret = (struct image_choice){0};
     needs_look(needs, &d->images.known, allowed, ret);
     return 0;
 }
 
-static int look(struct daemon *d, const char *tenant, const struct skill *skill,
-                const struct skill_archive *archive, int tar_fd, const char *lang,
-                image_set_t allowed, struct image_choice *ret, struct err *err)
+/* A skill that is read where nobody remembers it. */
+struct skill_source {
+    const struct skill *skill;
+    const struct skill_archive *archive;
+    int tar_fd;
+    const struct chooser_packages *packages;
+};
+
+static int look(struct daemon *d, const char *tenant, const struct skill_source *u,
+                const char *identity, const char *lang, image_set_t allowed,
+                struct image_choice *ret, struct err *err)
 {
     _cleanup_turn_ struct turn turn = {0};
     _cleanup_needs_ struct needs needs = {0};
@@ -85,10 +154,13 @@ static int look(struct daemon *d, const char *tenant, const struct skill *skill,
 
     if (r < 0)
         return r;
-    r = needs_read(tar_fd, archive, skill, &needs, err);
+    r = needs_read(u->tar_fd, u->archive, u->skill, &needs, err);
     if (r < 0)
         return r;
-    choices_make(d->choices, archive->digest, lang, allowed, &needs, ret);
+    r = bring(d, u->packages, &needs, err);
+    if (r < 0)
+        return r;
+    choices_make(d->choices, identity, lang, allowed, &needs, ret);
     return 0;
 }
 
@@ -125,25 +197,30 @@ static bool refuse(struct daemon *d, const struct execution *e, const char *name
 }
 
 /* err stays untouched where the choice itself is refused. */
-static int choose(struct daemon *d, const struct skill *skill,
-                  const struct skill_archive *archive, const char *lang, const char *image,
-                  image_set_t allowed, struct execution *e, struct err *err)
+static int choose(struct daemon *d, const struct skill_source *u, const char *lang,
+                  const char *image, image_set_t allowed, struct execution *e, struct err *err)
 {
-    int r = choose_known(d, e->skill_digest, lang, image, skill->image, allowed, &e->image);
+    char identity[SHA256_HEX_SIZE];
+    int r = identify(e->skill_digest, u->packages, identity, err);
 
+    if (r < 0)
+        return r;
+    r = choose_known(d, identity, lang, image, u->skill->image, allowed, &e->image);
     if (r != 0)
         return r < 0 ? r : 0;
-    return look(d, e->tenant, skill, archive, e->job.skill.fd, lang, allowed, &e->image, err);
+    return look(d, e->tenant, u, identity, lang, allowed, &e->image, err);
 }
 
 bool chooser_choose(struct daemon *d, const struct skill *skill,
-                    const struct skill_archive *archive, const char *lang, const char *image,
-                    struct execution *e, struct http_reply *reply)
+                    const struct skill_archive *archive,
+                    const struct chooser_packages *packages, const char *lang,
+                    const char *image, struct execution *e, struct http_reply *reply)
 {
+    const struct skill_source u = {skill, archive, e->job.skill.fd, packages};
     image_set_t allowed = choices_allowed(&d->images.known, &e->limits);
     const char *named = image ? image : skill->image;
     struct err err = {0};
-    int r = choose(d, skill, archive, lang, image, allowed, e, &err);
+    int r = choose(d, &u, lang, image, allowed, e, &err);
 
     if (r == 0)
         return true;
@@ -155,9 +232,11 @@ bool chooser_choose(struct daemon *d, const struct skill *skill,
     return refuse(d, e, named, allowed, r, reply);
 }
 
-int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,
-                 const char *named, struct image_choice *ret, struct err *err)
+int chooser_find(struct daemon *d, const char *tenant, const char *digest,
+                 const struct chooser_packages *packages, const char *lang, const char *named,
+                 struct image_choice *ret, struct err *err)
 {
+    char identity[SHA256_HEX_SIZE];
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     _cleanup_fd_ int fd = -1;
@@ -166,10 +245,15 @@ int chooser_find(struct daemon *d, const char *tenant, const char *digest, const
 
     if (r < 0)
         return r;
-    r = choose_known(d, digest, lang, NULL, named, allowed, ret);
+    r = identify(digest, packages, identity, err);
+    if (r < 0)
+        return r;
+    r = choose_known(d, identity, lang, NULL, named, allowed, ret);
     if (r != 0)
         return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
     fd = store_get(d->store, digest, err);
     r = fd < 0 ? fd : skill_archive_reload(fd, digest, &archive, &skill, err);
-    return r < 0 ? r : look(d, tenant, &skill, &archive, fd, lang, allowed, ret, err);
+    return r < 0 ? r
+                 : look(d, tenant, &(struct skill_source){&skill, &archive, fd, packages},
+                        identity, lang, allowed, ret, err);
 }

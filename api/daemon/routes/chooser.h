@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The image of a skill, for who asks: what the request names, what SKILL.md names, else what
- * api/skill/image_choice.h chooses of those that the tenant may use.
+ * api/skill/image_choice.h chooses of those that the tenant may use. What its packages hold no
+ * image that they go with needs to have, wherever it is asked.
  */
 #ifndef SKILLVM_API_DAEMON_ROUTES_CHOOSER_H
 #define SKILLVM_API_DAEMON_ROUTES_CHOOSER_H
@@ -12,22 +13,35 @@
 #include "api/skill/archive.h"
 #include "api/skill/needs.h"
 
+/* The packages that a skill gets; strings are borrowed. */
+struct chooser_packages {
+    const char *digest; /* of their tar; "": there are none */
+    int fd;             /* of it; -1: it is in the store */
+    const char *list;   /* which they are, as wheels.h writes them */
+    unsigned python_minor;
+};
+#define CHOOSER_NO_PACKAGES ((struct chooser_packages){.digest = "", .fd = -1})
+/* Those of a row, which is borrowed. */
+struct chooser_packages chooser_packages_of(const struct registry_skill *row);
+
 /*
  * Says of what a skill needs where it is from in the image that its entry would run in, which
  * is *ret; image is the request's or NULL. Where no run would be accepted ret->why is "". 0;
  * -ENOENT: the tenant is gone; -ENOMEM; -EIO.
  */
 int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
-                 const struct skill_archive *archive, const char *image, struct needs *needs,
-                 struct image_choice *ret, struct err *err);
+                 const struct skill_archive *archive, const struct chooser_packages *packages,
+                 const char *image, struct needs *needs, struct image_choice *ret,
+                 struct err *err);
 
 /*
  * Chooses for a draft whose skill and limits are set, and whose script is in lang; image is the
  * request's or NULL. The sources are read where nobody remembers them. False: there is a reply.
  */
 bool chooser_choose(struct daemon *d, const struct skill *skill,
-                    const struct skill_archive *archive, const char *lang, const char *image,
-                    struct execution *e, struct http_reply *reply);
+                    const struct skill_archive *archive,
+                    const struct chooser_packages *packages, const char *lang,
+                    const char *image, struct execution *e, struct http_reply *reply);
 
 /* The names of the images that a tenant may use, as one text. 0, -ENOENT or -EIO. */
 int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
@@ -35,7 +49,8 @@ int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
 
 /* The same for a script of a registered skill that names an image or NULL. 0; -EACCES; as of
  * chooser_look(). */
-int chooser_find(struct daemon *d, const char *tenant, const char *digest, const char *lang,
-                 const char *named, struct image_choice *ret, struct err *err);
+int chooser_find(struct daemon *d, const char *tenant, const char *digest,
+                 const struct chooser_packages *packages, const char *lang, const char *named,
+                 struct image_choice *ret, struct err *err);
 
 #endif

@@ -9,7 +9,6 @@
 #include "api/skill/code.h"
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
-#include "api/wheels/layer.h"
 #include "api/wheels/packages.h"
 #include "base/fd.h"
 
@@ -110,16 +109,25 @@ void intake_packages_finish(struct intake_packages *packages)
     wheels_layer_finish(&packages->layer);
 }
 
-/* Adds what neither the image nor its packages have to the skill's warnings. */
-static int warn_of_needs(struct taking *t, struct needs *needs, struct err *err)
+static int choose_image(struct taking *t, const struct chooser_packages *packages,
+                        struct needs *needs, struct err *err)
 {
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
-    int r = t->packages->fd >= 0 ? layer_look(t->packages->fd, &brought, err) : 0;
+    return chooser_look(t->d, t->request->caller.tenant, t->skill, t->archive, packages,
+                        t->image, needs, t->choice, err);
+}
 
-    if (r < 0)
-        return r;
-    needs_bring(needs, &brought);
-    return needs_warn(needs, &t->skill->warnings) < 0 ? err_no_memory(err) : 0;
+/*
+ * What the packages hold no image needs to have that they go with, so that a smaller one may
+ * do: they stay what they are.
+ */
+static int choose_again(struct taking *t, struct needs *needs, struct err *err)
+{
+    const struct wheels_layer *layer = &t->packages->layer;
+
+    return choose_image(t,
+                        &(struct chooser_packages){layer->digest, t->packages->fd,
+                                                   layer->packages, layer->python_minor},
+                        needs, err);
 }
 
 /* Image and packages, and what both of them do not have. */
@@ -133,12 +141,15 @@ static int look_at(struct taking *t, struct err *err)
     r = needs_read(t->tar_fd, t->archive, t->skill, &needs, err);
     if (r < 0)
         return r;
-    r = chooser_look(t->d, t->request->caller.tenant, t->skill, t->archive, t->image, &needs,
-                     t->choice, err);
+    r = choose_image(t, &CHOOSER_NO_PACKAGES, &needs, err);
     if (r < 0)
         return r;
     r = choose_packages(t, err);
-    return r < 0 ? r : warn_of_needs(t, &needs, err);
+    if (r == 0 && t->packages->fd >= 0)
+        r = choose_again(t, &needs, err);
+    if (r < 0)
+        return r;
+    return needs_warn(&needs, &t->skill->warnings) < 0 ? err_no_memory(err) : 0;
 }
 
 static int load_archive(struct taking *t, struct err *err)

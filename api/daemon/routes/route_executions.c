@@ -31,7 +31,8 @@ struct creation {
     struct execution *e;                  /* the draft, once there is one; a reference */
     struct skill skill;
     struct skill_archive archive;
-    char *refusal;  /* owned: accepted, but it cannot run */
+    char packages[SHA256_HEX_SIZE]; /* the digest of what its wheels hold; "": none */
+    char *refusal;                  /* owned: accepted, but it cannot run */
     char *repeated; /* owned: the id of the execution that this request began before */
 };
 
@@ -106,6 +107,7 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
         return false;
     c->e->job.packages.fd = fd_steal(&packages.fd);
     c->e->job.packages.len = packages.layer.bytes;
+    memcpy(c->packages, packages.layer.digest, sizeof(c->packages));
     c->e->packages = steal_ptr(&packages.layer.packages);
     c->e->packages_python = packages.layer.python_minor;
     /* Nobody else will ever show them: this skill is not registered. */
@@ -154,9 +156,10 @@ static int open_registered(struct creation *c, struct registry_skill *ret, bool 
     c->e->packages = strdup(ret->packages);
     if (!c->e->packages)
         return err_no_memory(err);
-    return ret->packages_digest
-               ? open_object(store, ret->packages_digest, &c->e->job.packages, err)
-               : 0;
+    if (!ret->packages_digest)
+        return 0;
+    (void)snprintf(c->packages, sizeof(c->packages), "%s", ret->packages_digest);
+    return open_object(store, ret->packages_digest, &c->e->job.packages, err);
 }
 
 /* A skill of the registry, by name and version. */
@@ -324,12 +327,14 @@ static void give_back(void *ctx, const char *tenant, uint64_t bytes)
 /* What runs, and where. False when *reply says why not. */
 static bool plan(struct creation *c, struct http_reply *reply)
 {
+    const struct chooser_packages packages = {c->packages, c->e->job.packages.fd,
+                                              c->e->packages, (unsigned)c->e->packages_python};
     _cleanup_skill_entry_ struct skill_entry entry = {0};
     struct err err = {0};
     int r = intake_entry(&c->skill, &c->archive, &c->request, &entry, &err);
 
-    if (!step(reply, r, &err) || !chooser_choose(c->daemon, &c->skill, &c->archive, entry.lang,
-                                                 c->request.image, c->e, reply))
+    if (!step(reply, r, &err) || !chooser_choose(c->daemon, &c->skill, &c->archive, &packages,
+                                                 entry.lang, c->request.image, c->e, reply))
         return false;
     r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, &entry, c->e, &err);
     return step(reply, r, &err);

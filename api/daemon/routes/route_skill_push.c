@@ -2,6 +2,7 @@
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/callers/held.h"
 #include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/intake.h"
@@ -11,6 +12,7 @@
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
+#include "api/skill/entry.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -148,6 +150,21 @@ static int store_skill(struct push *push, struct err *err)
     return r;
 }
 
+/* What was there keeps its packages, and the image that it runs in with these. */
+static void choose_for_kept(struct push *push, const struct skill *skill,
+                            const struct skill_archive *archive)
+{
+    const struct chooser_packages packages = chooser_packages_of(&push->before);
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct image_choice choice;
+    struct err ignored = {0};
+
+    (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
+    if (chooser_find(push->daemon, push->request->caller.tenant, archive->digest, &packages,
+                     entry.lang, skill->image, &choice, &ignored) == 0)
+        push->image = choice;
+}
+
 static void register_skill(struct push *push, const struct skill *skill,
                            const struct skill_archive *archive, struct http_reply *reply)
 {
@@ -173,6 +190,8 @@ static void register_skill(struct push *push, const struct skill *skill,
     if (push->packages.fd >= 0)
         (void)fsync(push->packages.fd);
     r = store_skill(push, &err);
+    if (r == 0 && !push->is_new)
+        choose_for_kept(push, skill, archive);
     if (r == -ENOENT)
         http_reply_error(reply, 401, "unauthorized", "%s", err.message);
     else if (r < 0)

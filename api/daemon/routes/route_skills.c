@@ -10,7 +10,6 @@
 #include "api/json/json_write.h"
 #include "api/skill/archive.h"
 #include "api/skill/needs.h"
-#include "api/wheels/layer.h"
 #include "api/wheels/wheels.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -199,20 +198,10 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
     }
 }
 
-static int bring(int packages_fd, struct needs *needs, struct err *err)
-{
-    _cleanup_image_manifest_ struct image_manifest brought = {0};
-    int r = layer_look(packages_fd, &brought, err);
-
-    if (r < 0)
-        return r;
-    needs_bring(needs, &brought);
-    return 0;
-}
-
 static int read_needs(struct daemon *d, const char *tenant, const struct registered *found,
                       struct skill *skill, struct needs *ret, struct err *err)
 {
+    struct chooser_packages packages = chooser_packages_of(&found->row);
     _cleanup_turn_ struct turn turn = {0};
     struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
@@ -226,8 +215,8 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registe
     r = needs_read(found->fd, &archive, skill, ret, err);
     if (r < 0)
         return r;
-    r = chooser_look(d, tenant, skill, &archive, NULL, ret, &choice, err);
-    return r < 0 || found->packages_fd < 0 ? r : bring(found->packages_fd, ret, err);
+    packages.fd = found->packages_fd;
+    return chooser_look(d, tenant, skill, &archive, &packages, NULL, ret, &choice, err);
 }
 
 void route_skill_inspect(void *ctx, struct http_request *request, struct http_reply *reply)

@@ -30,6 +30,7 @@ void tool_finish(struct tool *tool)
     free(tool->version);
     free(tool->digest);
     free(tool->packages);
+    free(tool->packages_list);
     free(tool->script);
     free(tool->path);
     free(tool->summary);
@@ -79,12 +80,14 @@ static int add(struct tool_catalog *tools, const struct registry_skill *row,
     tool = append(tools);
     if (!tool)
         return -ENOMEM;
-    *tool = (struct tool){.mode = entry->mode, .is_python = strcmp(entry->lang, "python") == 0};
+    *tool = (struct tool){.mode = entry->mode,
+                          .is_python = strcmp(entry->lang, "python") == 0,
+                          .packages_python = row->packages_python};
     return copy(&tool->skill, row->name) && copy(&tool->version, row->version) &&
                    copy(&tool->digest, row->digest) &&
                    copy(&tool->packages, row->packages_digest ? row->packages_digest : "") &&
-                   copy(&tool->script, script) && copy(&tool->path, entry->entry) &&
-                   copy(&tool->summary, row->description) &&
+                   copy(&tool->packages_list, row->packages) && copy(&tool->script, script) &&
+                   copy(&tool->path, entry->entry) && copy(&tool->summary, row->description) &&
                    copy(&tool->schema, script ? NULL : skill->input_schema) &&
                    copy(&tool->image, skill->image)
                ? 0
@@ -320,7 +323,10 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
         return r;
     if (!promises(d, tool))
         return 0;
-    r = chooser_find(d, tenant, tool->digest, "python", tool->image, &choice, err);
+    r = chooser_find(d, tenant, tool->digest,
+                     &(struct chooser_packages){tool->packages, -1, tool->packages_list,
+                                                (unsigned)tool->packages_python},
+                     "python", tool->image, &choice, err);
     /* Where it would not run, nobody looks. */
     if (r < 0)
         return r == -EACCES ? 0 : r;

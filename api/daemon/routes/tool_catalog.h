@@ -27,12 +27,14 @@ struct tool {
     char *skill;
     char *version;
     char *digest;
-    char *packages; /* the digest of its packages; "": none */
-    char *script;   /* the caller's choice of what runs; NULL: the skill's entry */
-    char *path;     /* of what runs */
-    char *summary;  /* the skill's description */
-    char *schema;   /* of the front matter, or NULL */
-    char *image;    /* the same */
+    char *packages;           /* the digest of its packages; "": none */
+    char *packages_list;      /* which they are, as wheels.h writes them; NULL: none */
+    uint64_t packages_python; /* the minor version of Python 3 that they are for */
+    char *script;             /* the caller's choice of what runs; NULL: the skill's entry */
+    char *path;               /* of what runs */
+    char *summary;            /* the skill's description */
+    char *schema;             /* of the front matter, or NULL */
+    char *image;              /* the same */
     enum proto_mode mode;
     bool is_python;
     bool is_code; /* run_code.h: no skill's, so that only name, summary and schema are set */

@@ -65,3 +65,39 @@ case_node_scripts_are_tools() {
         -d '{"name": "run_code", "arguments": {"code": "console.log(6 * 7)", "lang": "node"}}'
     contains "$BODY" 42 run_code
 }
+
+# What scripts import is read: the image that has it is taken, and what none has is told before
+# anything runs, and again when that is why a run failed.
+# limit node_modules_are_looked_for 400
+case_node_modules_are_looked_for() {
+    need_node
+    local warning='the image node has no module "no-such-module": install it into a node_modules'
+    skill reads main.mjs <<'S'
+import _ from 'lodash'
+import twice from 'mine'
+import { readFileSync } from 'node:fs'
+console.log(JSON.stringify([_.sum([1, 2]), twice(2), typeof readFileSync]))
+S
+    mkdir -p reads/node_modules/mine
+    echo 'module.exports = (n) => n * 2' >reads/node_modules/mine/index.js
+    expect 0 skillvm skill lint reads
+    [[ $ERR != *warning* ]] || fail "warned of what is there: $ERR"
+    expect 0 skillvm skill inspect reads -o json
+    equal "$(jq -c '[.image, .image_reason, (.imports[] | [.module, .from])]' <<<"$OUT")" \
+        '["node","smallest of 2 that has JavaScript, lodash",["lodash","image"],["mine","skill"]]' "what it imports"
+    expect 0 skillvm run reads --json
+    equal "$(jq -c '[.output, .image, .warnings]' <<<"$OUT")" '[[3,4,"function"],"node",[]]' "what it finds"
+    skill lacks main.js <<<"console.log('first')
+require('no-such-module/part')"
+    expect 0 skillvm skill lint lacks
+    contains "$ERR" "main.js line 2: $warning" "the warning of lint"
+    expect 1 skillvm run lacks --json
+    equal "$(jq -r .image_reason <<<"$OUT")" "none of 2 has all: this one lacks no-such-module" "the reason"
+    contains "$(jq -r '.warnings[]' <<<"$OUT")" "main.js line 2: $warning" "the warning before it runs"
+    # Of code that comes with a request nothing is said before it fails.
+    expect 1 skillvm run --lang node --json --code "require('no-such-module/part')"
+    contains "$(jq -r '.warnings[]' <<<"$OUT")" "$warning" "why it failed"
+    echo "import 'no-such-module'" >lacks.mjs
+    expect 1 skillvm run lacks.mjs --json
+    contains "$(jq -r '.warnings[]' <<<"$OUT")" "$warning" "why an ES module failed"
+}

@@ -21,3 +21,29 @@ bool text_has_word(const char *words, const char *separators, const char *word)
     }
     return false;
 }
+
+bool text_take_line(struct text_span *rest, struct text_span *ret_line)
+{
+    const char *end = rest->len > 0 ? memchr(rest->text, '\n', rest->len) : NULL;
+    struct text_span line = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
+    size_t taken = line.len + (end != NULL);
+    bool is_there = rest->len > 0;
+
+    rest->text += taken;
+    rest->len -= taken;
+    if (line.len > 0 && line.text[line.len - 1] == '\r')
+        line.len--;
+    *ret_line = line;
+    return is_there;
+}
+
+struct text_span text_trim(struct text_span span, const char *set)
+{
+    while (span.len > 0 && span.text[0] && strchr(set, span.text[0])) {
+        span.text++;
+        span.len--;
+    }
+    while (span.len > 0 && span.text[span.len - 1] && strchr(set, span.text[span.len - 1]))
+        span.len--;
+    return span;
+}

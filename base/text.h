@@ -4,9 +4,24 @@
 #define SKILLVM_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+/* A part of a text, which no NUL ends. */
+struct text_span {
+    const char *text;
+    size_t len;
+};
 
 bool text_ends_with(const char *text, const char *end);
 /* Whether word is one of the words, which any of the separators part. */
 bool text_has_word(const char *words, const char *separators, const char *word);
+
+/*
+ * Takes the next line off *rest: up to "\n" or "\r\n", which is not in it, or to the end. False
+ * where nothing is left, and *ret_line is empty.
+ */
+bool text_take_line(struct text_span *rest, struct text_span *ret_line);
+/* Without the characters of set at both ends. */
+struct text_span text_trim(struct text_span span, const char *set);
 
 #endif

@@ -56,23 +56,22 @@ void contents_each(int root_fd, const char *folder,
     }
 }
 
-/* One of python3.MINOR and nothing behind it: 0 where it is not. */
-static unsigned minor_of(const char *name)
+/* One of the prefix, "3.", MINOR and nothing behind it: 0 where it is not. */
+static unsigned minor_of(const char *name, const char *prefix)
 {
-    static const char prefix[] = "python3.";
+    const char *minor = name + strlen(prefix);
     char *end;
-    unsigned long minor;
+    unsigned long n;
 
-    if (strncmp(name, prefix, strlen(prefix)) != 0 || name[strlen(prefix)] < '0' ||
-        name[strlen(prefix)] > '9')
+    if (strncmp(name, prefix, strlen(prefix)) != 0 || *minor < '0' || *minor > '9')
         return 0;
-    minor = strtoul(name + strlen(prefix), &end, 10);
-    return *end == '\0' && minor < 1000 ? (unsigned)minor : 0;
+    n = strtoul(minor, &end, 10);
+    return *end == '\0' && n < 1000 ? (unsigned)n : 0;
 }
 
 static void take_library(void *ctx, int folder_fd, const char *name)
 {
-    unsigned *minor = ctx, found = minor_of(name);
+    unsigned *minor = ctx, found = minor_of(name, "python3.");
 
     (void)folder_fd;
     *minor = found > *minor ? found : *minor;
@@ -90,7 +89,12 @@ void contents_find_python(int root_fd, struct contents_python *ret)
         return;
     strcpy(python.prefix, python.path);
     slash = strrchr(python.prefix, '/');
-    python.minor = minor_of(slash ? slash + 1 : python.prefix);
+    slash = slash ? slash + 1 : python.prefix;
+    python.minor = minor_of(slash, "python3.");
+    if (python.minor == 0) {
+        python.minor = minor_of(slash, "pypy3.");
+        python.is_pypy = python.minor > 0;
+    }
     /* Off with the name and with bin. */
     for (int i = 0; i < 2; i++) {
         slash = strrchr(python.prefix, '/');
@@ -164,6 +168,8 @@ static void put_language(struct contents_lines *lines, int root_fd,
 
     version_in(root_fd, python, version, sizeof(version));
     contents_put(lines, "language", "python", version);
+    if (python->is_pypy)
+        contents_put(lines, "pypy", version, NULL);
 }
 
 struct programs {

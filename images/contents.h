@@ -19,8 +19,9 @@
 /* The interpreter that `python3` is. */
 struct contents_python {
     unsigned minor;        /* of Python 3; 0: there is none */
+    bool is_pypy;          /* and not CPython */
     char path[PATH_MAX];   /* of the file that the name leads to, from the root */
-    char prefix[PATH_MAX]; /* the folder with its lib/python3.MINOR */
+    char prefix[PATH_MAX]; /* the folder with its lib/python3.MINOR, or lib/pypy3.MINOR */
 };
 
 void contents_find_python(int root_fd, struct contents_python *ret);
@@ -29,6 +30,7 @@ void contents_find_python(int root_fd, struct contents_python *ret);
  * Prints one thing a line, in no order and some perhaps twice:
  *
  *   language NAME VERSION   an interpreter
+ *   pypy VERSION            that of Python is PyPy
  *   package NAME VERSION    a distribution of Python's, its name in the form of PEP 503
  *   standard NAME           a module or package of the standard library, its first name
  *   module NAME             one that came with a package

@@ -85,10 +85,16 @@ static const char *const built_in[] = {"_abc",
                                        "xxsubtype",
                                        "zlib"};
 
+/* Of these, what PyPy has not, or in a file. */
+static const char *const only_cpython[] = {
+    "_bisect",      "_datetime", "_elementtree", "_functools", "_heapq",
+    "_pickle",      "_stat",     "_statistics",  "_symtable",  "_tokenize",
+    "_tracemalloc", "_typing",   "spwd",         "xxsubtype"};
+
 struct names {
     struct contents_lines *lines;
     const char *kind;
-    unsigned minor;
+    const struct contents_python *python;
     const struct names *less; /* names in it are not told again, or NULL */
     char **list;
     size_t n;
@@ -127,13 +133,15 @@ static void names_finish(struct names *names)
 }
 
 /* Whether what follows a module's name in that of its file is one that import looks for. */
-static bool is_suffix(const char *suffix, unsigned minor)
+static bool is_suffix(const char *suffix, const struct contents_python *python)
 {
     char tag[32];
 
-    (void)snprintf(tag, sizeof(tag), ".cpython-3%u-", minor);
+    (void)snprintf(tag, sizeof(tag), python->is_pypy ? ".pypy3%u-" : ".cpython-3%u-",
+                   python->minor);
     return strcmp(suffix, ".py") == 0 || strcmp(suffix, ".pyc") == 0 ||
-           strcmp(suffix, ".so") == 0 || strcmp(suffix, ".abi3.so") == 0 ||
+           (!python->is_pypy &&
+            (strcmp(suffix, ".so") == 0 || strcmp(suffix, ".abi3.so") == 0)) ||
            (strncmp(suffix, tag, strlen(tag)) == 0 && text_ends_with(suffix, ".so"));
 }
 
@@ -176,7 +184,7 @@ static void take_module(void *ctx, int folder_fd, const char *file)
     (void)snprintf(name, sizeof(name), "%.*s", (int)n, file);
     if (nobody_imports(name))
         return;
-    if (!(file[n] ? is_suffix(file + n, names->minor) : is_package(folder_fd, file)))
+    if (!(file[n] ? is_suffix(file + n, names->python) : is_package(folder_fd, file)))
         return;
     add(names, name);
     /* LibreOffice's makes com.sun.star importable, of which there is no file. */
@@ -243,13 +251,18 @@ static void take_distribution(void *ctx, int folder_fd, const char *name)
     read_metadata(ctx, text);
 }
 
+static const char *name_of(const struct contents_python *python)
+{
+    return python->is_pypy ? "pypy" : "python";
+}
+
 static void take_library(struct names *standard, int root_fd,
                          const struct contents_python *python)
 {
     for (int i = 0; i < 2; i++) {
         char folder[PATH_MAX + 64];
-        size_t n = (size_t)snprintf(folder, sizeof(folder), "%s/%s/python3.%u", python->prefix,
-                                    i ? "lib64" : "lib", python->minor);
+        size_t n = (size_t)snprintf(folder, sizeof(folder), "%s/%s/%s3.%u", python->prefix,
+                                    i ? "lib64" : "lib", name_of(python), python->minor);
 
         contents_each(root_fd, folder, take_module, standard);
         (void)snprintf(folder + n, sizeof(folder) - n, "/lib-dynload");
@@ -263,27 +276,38 @@ static void take_packages(struct names *modules, int root_fd, const char *folder
     contents_each(root_fd, folder, take_distribution, modules->lines);
 }
 
+static void take_built_in(struct names *standard)
+{
+    for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++) {
+        bool absent = false;
+
+        for (size_t j = 0; j < sizeof(only_cpython) / sizeof(only_cpython[0]); j++)
+            absent |= standard->python->is_pypy && strcmp(built_in[i], only_cpython[j]) == 0;
+        if (!absent && !has(standard, built_in[i]))
+            add(standard, built_in[i]);
+    }
+}
+
 void contents_put_python(struct contents_lines *lines, int root_fd,
                          const struct contents_python *python)
 {
-    struct names standard = {.lines = lines, .kind = "standard", .minor = python->minor};
+    struct names standard = {.lines = lines, .kind = "standard", .python = python};
     struct names modules = {
-        .lines = lines, .kind = "module", .minor = python->minor, .less = &standard};
+        .lines = lines, .kind = "module", .python = python, .less = &standard};
     char folder[PATH_MAX + 64];
 
     take_library(&standard, root_fd, python);
-    for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
-        if (standard.n > 0 && !has(&standard, built_in[i]))
-            add(&standard, built_in[i]);
+    if (standard.n > 0)
+        take_built_in(&standard);
     for (int i = 0; i < 2; i++) {
-        (void)snprintf(folder, sizeof(folder), "%s/%s/python3.%u/site-packages", python->prefix,
-                       i ? "lib64" : "lib", python->minor);
+        (void)snprintf(folder, sizeof(folder), "%s/%s/%s3.%u/site-packages", python->prefix,
+                       i ? "lib64" : "lib", name_of(python), python->minor);
         take_packages(&modules, root_fd, folder);
     }
     /* Debian's own Python looks in folders of its own. */
     if (strcmp(python->prefix, "usr") == 0) {
-        (void)snprintf(folder, sizeof(folder), "usr/local/lib/python3.%u/dist-packages",
-                       python->minor);
+        (void)snprintf(folder, sizeof(folder), "usr/local/lib/%s3.%u/dist-packages",
+                       name_of(python), python->minor);
         take_packages(&modules, root_fd, folder);
         take_packages(&modules, root_fd, "usr/lib/python3/dist-packages");
     }

@@ -48,6 +48,7 @@ static void add_known(cJSON *json, const struct image_stored *image)
         cJSON_AddStringToObject(json, "python", show_python(manifest, python));
     else
         cJSON_AddNullToObject(json, "python");
+    cJSON_AddBoolToObject(json, "pypy", manifest->is_pypy);
     if (manifest->node[0])
         cJSON_AddStringToObject(json, "node", manifest->node);
     else
@@ -173,6 +174,7 @@ static int print_one(const struct image_stored *image, const cJSON *json)
         return CLI_OK;
     }
     show_field("python", 10, show_python(&image->manifest, python));
+    show_field("pypy", 10, image->manifest.is_pypy ? "yes" : "no");
     show_field("node", 10, image->manifest.node[0] ? image->manifest.node : NULL);
     show_field("warm", 10, image->manifest.warm_python ? "yes" : "no");
     print_names("modules", verbs_member(json, "modules"));

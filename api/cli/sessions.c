@@ -79,9 +79,12 @@ static int session_remove(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
 
-    if (skillvm_remove_session(cli->client, options->args[0], &error) < 0)
-        return remote_failed(cli, &error);
-    return CLI_OK;
+    int r = options->n_args == 2
+                ? skillvm_remove_session_file(cli->client, options->args[0], options->args[1],
+                                              &error)
+                : skillvm_remove_session(cli->client, options->args[0], &error);
+
+    return r < 0 ? remote_failed(cli, &error) : CLI_OK;
 }
 
 const struct verb session_verbs[] = {
@@ -115,11 +118,13 @@ const struct verb session_verbs[] = {
     },
     {
         .name = "rm",
-        .args = "ID",
-        .summary = "remove one",
-        .text = "Removes a session with its files. While an execution has it that is refused.",
-        .examples = "session rm chat-17\n",
+        .args = "ID [PATH]",
+        .summary = "remove one, or one of its files",
+        .text = "Removes a session with its files, or one file of it. While an execution has "
+                "it that is refused.",
+        .examples = "session rm chat-17\nsession rm chat-17 report.csv\n",
         .n_args = 1,
+        .n_more = 1,
         .run = session_remove,
     },
     {.name = NULL},

@@ -193,6 +193,13 @@ int skillvm_download_from_session(struct skillvm *client, const char *session_id
     return download(client, &url, fd, max_bytes, error);
 }
 
+int skillvm_remove_session_file(struct skillvm *client, const char *session_id,
+                                const char *path, struct skillvm_error *error)
+{
+    return fetch_at(client, &delete, NULL, NULL, error, "/v1/sessions/%s/files/%S", session_id,
+                    path);
+}
+
 int skillvm_remove_session(struct skillvm *client, const char *session_id,
                            struct skillvm_error *error)
 {

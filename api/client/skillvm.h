@@ -227,6 +227,8 @@ int skillvm_get_session(struct skillvm *client, const char *session_id, char **r
 int skillvm_download_from_session(struct skillvm *client, const char *session_id,
                                   const char *path, int fd, uint64_t max_bytes,
                                   struct skillvm_error *error);
+int skillvm_remove_session_file(struct skillvm *client, const char *session_id,
+                                const char *path, struct skillvm_error *error);
 int skillvm_remove_session(struct skillvm *client, const char *session_id,
                            struct skillvm_error *error);
 

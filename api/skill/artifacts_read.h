@@ -30,6 +30,13 @@ ssize_t artifact_reader_read(struct artifact_reader *reader, void *data, size_t 
  */
 typedef int artifact_visit(void *ctx, const char *path, uint64_t bytes);
 int artifact_each(int fd, artifact_visit *visit, void *ctx, struct err *err);
+/*
+ * Copies a tree that artifacts.h made (is_tree) from the beginning of in_fd to out_fd, both
+ * borrowed, without the regular file with this path; a folder that had nothing else is then not
+ * in it either. *ret_bytes: of the file's content. 0; -ENOENT; -EIO for a damaged archive;
+ * -ENOMEM; -errno where it cannot be read or written.
+ */
+int artifact_cut(int in_fd, const char *path, int out_fd, uint64_t *ret_bytes, struct err *err);
 /* NULL is fine. */
 void artifact_reader_close(struct artifact_reader *reader);
 

@@ -5,6 +5,7 @@
 #include "api/skill/tar.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,15 +41,12 @@ static bool begins_statement(const char *line, size_t len, const char *word)
 /* Whether a line of JavaScript begins as only an ES module's may. */
 static bool is_es_module(const char *text, size_t len)
 {
-    while (len > 0) {
-        const char *end = memchr(text, '\n', len);
-        size_t n = end ? (size_t)(end - text) + 1 : len;
+    struct text_span rest = {text, len}, line;
 
-        if (begins_statement(text, n, "import") || begins_statement(text, n, "export"))
+    while (text_take_line(&rest, &line))
+        if (begins_statement(line.text, line.len, "import") ||
+            begins_statement(line.text, line.len, "export"))
             return true;
-        text += n;
-        len -= n;
-    }
     return false;
 }
 

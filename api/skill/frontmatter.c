@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/host_pattern.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
@@ -20,26 +21,7 @@
 #define NAME_BYTES_MAX              256u
 #define DESCRIPTION_CODE_POINTS_MAX 1024u
 
-struct span {
-    const char *text;
-    size_t len;
-};
-
-/* The next line of *rest without its end, which is taken off *rest. */
-static struct span take_line(struct span *rest)
-{
-    const char *end = memchr(rest->text, '\n', rest->len);
-    struct span line = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
-    size_t taken = line.len + (end ? 1 : 0);
-
-    rest->text += taken;
-    rest->len -= taken;
-    if (line.len && line.text[line.len - 1] == '\r')
-        line.len--;
-    return line;
-}
-
-static bool is_fence(struct span line)
+static bool is_fence(struct text_span line)
 {
     if (line.len < 3 || memcmp(line.text, "---", 3) != 0)
         return false;
@@ -50,27 +32,18 @@ static bool is_fence(struct span line)
     return true;
 }
 
-static struct span trim(struct span s)
-{
-    while (s.len && isspace((unsigned char)s.text[0])) {
-        s.text++;
-        s.len--;
-    }
-    while (s.len && isspace((unsigned char)s.text[s.len - 1]))
-        s.len--;
-    return s;
-}
+#define BLANK " \t\r\n\f\v"
 
-static bool is_blank(struct span line)
+static bool is_blank(struct text_span line)
 {
-    return trim(line).len == 0;
+    return text_trim(line, BLANK).len == 0;
 }
 
 /* *ret_line is that of the YAML's beginning. Empty lines may come before all. */
-static int split(const char *text, size_t len, struct span *ret_yaml, unsigned *ret_line,
-                 struct span *ret_body, struct err *err)
+static int split(const char *text, size_t len, struct text_span *ret_yaml, unsigned *ret_line,
+                 struct text_span *ret_body, struct err *err)
 {
-    struct span rest = {text, len}, first;
+    struct text_span rest = {text, len}, first;
     unsigned number = 1;
 
     if (rest.len >= 3 && memcmp(rest.text, "\xef\xbb\xbf", 3) == 0) {
@@ -78,7 +51,7 @@ static int split(const char *text, size_t len, struct span *ret_yaml, unsigned *
         rest.len -= 3;
     }
     do {
-        first = take_line(&rest);
+        (void)text_take_line(&rest, &first);
         number++;
     } while (rest.len && is_blank(first));
     if (!is_fence(first))
@@ -86,12 +59,11 @@ static int split(const char *text, size_t len, struct span *ret_yaml, unsigned *
                        "it must begin with a line \"---\", the front matter and "
                        "another line \"---\"");
     const char *begin = rest.text;
-    while (rest.len) {
-        struct span line = take_line(&rest);
+    for (struct text_span line; text_take_line(&rest, &line);) {
         if (is_fence(line)) {
-            *ret_yaml = (struct span){begin, (size_t)(line.text - begin)};
+            *ret_yaml = (struct text_span){begin, (size_t)(line.text - begin)};
             *ret_line = number;
-            *ret_body = trim(rest);
+            *ret_body = text_trim(rest, BLANK);
             return 0;
         }
     }
@@ -101,7 +73,7 @@ static int split(const char *text, size_t len, struct span *ret_yaml, unsigned *
 int frontmatter_find(const char *text, size_t len, const char **ret_yaml, size_t *ret_len,
                      unsigned *ret_line, struct err *err)
 {
-    struct span yaml, body;
+    struct text_span yaml, body;
     int result = split(text, len, &yaml, ret_line, &body, err);
 
     if (result < 0)
@@ -125,14 +97,13 @@ static size_t code_points(const char *text)
  * gets them. Only `key: value` lines at the left edge, and those below a key without a value
  * (metadata, resources), so that block texts stay as they are. *ret_lines counts the changes.
  */
-static int quote_colons(struct span yaml, unsigned number, struct buf *out,
+static int quote_colons(struct text_span yaml, unsigned number, struct buf *out,
                         unsigned *ret_first_line)
 {
     bool in_map = false;
 
     *ret_first_line = 0;
-    for (struct span rest = yaml; rest.len;) {
-        struct span line = take_line(&rest);
+    for (struct text_span rest = yaml, line; text_take_line(&rest, &line);) {
         size_t indent = 0, key;
 
         while (indent < line.len && line.text[indent] == ' ')
@@ -143,9 +114,10 @@ static int quote_colons(struct span yaml, unsigned number, struct buf *out,
             key++;
         bool is_pair = key > indent && key < line.len && line.text[key] == ':' &&
                        (key + 1 == line.len || line.text[key + 1] == ' ');
-        struct span value = {0};
+        struct text_span value = {0};
         if (is_pair)
-            value = trim((struct span){line.text + key + 1, line.len - key - 1});
+            value =
+                text_trim((struct text_span){line.text + key + 1, line.len - key - 1}, BLANK);
         if (indent == 0)
             in_map = is_pair && value.len == 0;
 
@@ -172,7 +144,7 @@ static int quote_colons(struct span yaml, unsigned number, struct buf *out,
     return out->error;
 }
 
-static int parse_yaml(struct span yaml, unsigned first_line, struct skill *skill,
+static int parse_yaml(struct text_span yaml, unsigned first_line, struct skill *skill,
                       struct yamltree **ret, struct err *err)
 {
     static const struct yamltree_limits limits = {
@@ -481,7 +453,8 @@ static int check_name(struct skill *skill, struct err *err)
 {
     if (!skill->name)
         return 0;
-    struct span name = trim((struct span){skill->name, strlen(skill->name)});
+    struct text_span name =
+        text_trim((struct text_span){skill->name, strlen(skill->name)}, BLANK);
     if (name.len == 0) {
         free(steal_ptr(&skill->name));
         return 0;
@@ -510,7 +483,8 @@ static int check(struct skill *skill, struct err *err)
     if (result < 0)
         return result;
     if (!skill->description ||
-        trim((struct span){skill->description, strlen(skill->description)}).len == 0)
+        text_trim((struct text_span){skill->description, strlen(skill->description)}, BLANK)
+                .len == 0)
         return err_set(err, EINVAL, "the front matter has no description");
     if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX)
         (void)skill_warn(&skill->warnings, "the description is over %u characters",
@@ -531,7 +505,7 @@ static int check(struct skill *skill, struct err *err)
 
 static int parse(const char *text, size_t len, struct skill *skill, struct err *err)
 {
-    struct span yaml = {0}, body = {0};
+    struct text_span yaml = {0}, body = {0};
     struct yamltree *root = NULL;
     unsigned first_line = 0;
 

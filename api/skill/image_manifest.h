@@ -26,6 +26,7 @@ struct image_manifest {
     char name[IMAGE_NAME_SIZE];    /* of the image */
     unsigned python_minor;         /* of Python 3; 0: there is none */
     unsigned python_micro;         /* 0 also where it is not listed */
+    bool is_pypy;                  /* and not CPython */
     char node[16];                 /* the version of Node, or "" */
     bool warm_python;              /* one waits in a snapshot */
     struct skill_strings standard; /* first names of the standard library, sorted, as all */

@@ -5,6 +5,7 @@
 #include "api/skill/js_imports.h"
 #include "api/skill/names.h"
 #include "api/skill/shell_scan.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -438,15 +439,10 @@ int needs_explain(const struct image_list *images, image_set_t allowed, unsigned
     struct failure failure = {.kind = NEEDS_PROGRAM};
     char name[IMPORTS_NAME_MAX + 1];
     struct needs_item item = {.name = name};
+    struct text_span rest = {log, len}, line;
 
-    while (len > 0) {
-        const char *end = memchr(log, '\n', len);
-        size_t n = end ? (size_t)(end - log) : len;
-
-        look_at_line(log, n, &failure);
-        log += n + (end != NULL);
-        len -= n + (end != NULL);
-    }
+    while (text_take_line(&rest, &line))
+        look_at_line(line.text, line.len, &failure);
     item.kind = failure.kind;
     return take_name(&failure, name) ? explain(images, allowed, place, &item, ret, size) : 0;
 }

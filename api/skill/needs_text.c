@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The readers of needs.h for what is no code: requirements, fields, hosts, secrets. */
 #include "api/skill/needs_internal.h"
+#include "api/skill/requirements.h"
 #include "base/package_name.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,41 +13,7 @@
 
 #define MASK_SHOWN 4u /* characters of a secret that are shown */
 
-/* A part of a text. */
-struct part {
-    const char *text;
-    size_t len;
-};
-
-/* The next line of what is left, without its end; false after the last. */
-static bool next_line(struct part *left, struct part *ret)
-{
-    const char *end;
-
-    if (left->len == 0)
-        return false;
-    end = memchr(left->text, '\n', left->len);
-    ret->text = left->text;
-    ret->len = end ? (size_t)(end - left->text) : left->len;
-    left->text += ret->len + (end != NULL);
-    left->len -= ret->len + (end != NULL);
-    if (ret->len > 0 && ret->text[ret->len - 1] == '\r')
-        ret->len--;
-    return true;
-}
-
-static struct part trim(struct part part)
-{
-    while (part.len > 0 && (*part.text == ' ' || *part.text == '\t')) {
-        part.text++;
-        part.len--;
-    }
-    while (part.len > 0 && (part.text[part.len - 1] == ' ' || part.text[part.len - 1] == '\t'))
-        part.len--;
-    return part;
-}
-
-static bool begins_with(struct part part, const char *text)
+static bool begins_with(struct text_span part, const char *text)
 {
     size_t len = strlen(text);
 
@@ -113,45 +81,43 @@ static bool is_own(const struct needs_reader *r, const char *name)
     return false;
 }
 
+/* What is read, for who takes it. */
+struct requiring {
+    struct needs_reader *r;
+    const char *file;
+};
+
 /* "Name[extra]>=1.0; marker" as PEP 508 has it; what does not begin with a name is none. */
-static int add_requirement(struct needs_reader *r, const char *file, unsigned line,
-                           struct part part)
+static int add_requirement(const struct requiring *in, const struct requirements_line *line)
 {
-    char name[NEEDS_TEXT_MAX + 1], detail[NEEDS_TEXT_MAX + 1];
-    struct needs_item item = {
-        .kind = NEEDS_PACKAGE, .name = name, .file = (char *)(uintptr_t)file, .line = line};
-    size_t n = 0, rest = 0;
+    struct needs_reader *r = in->r;
+    char name[NEEDS_TEXT_MAX + 1], detail[NEEDS_TEXT_MAX / 2 + 1];
+    struct needs_item item = {.kind = NEEDS_PACKAGE,
+                              .name = name,
+                              .file = (char *)(uintptr_t)in->file,
+                              .line = line->line};
+    struct text_span rest = {line->text, strlen(line->text)};
+    size_t n = 0;
 
     if (++r->uses > NEEDS_USES_MAX)
         return -E2BIG;
-    part = trim(part);
-    while (n < part.len && is_name_byte(part.text[n]))
+    while (n < rest.len && is_name_byte(rest.text[n]))
         n++;
-    if (package_name_clean(part.text, n, name, sizeof(name)) < 0)
+    if (package_name_clean(rest.text, n, name, sizeof(name)) < 0)
         return 0;
-    while (n + rest < part.len && rest < NEEDS_TEXT_MAX / 2 &&
-           !strchr(";#", part.text[n + rest]))
-        rest++;
-    part = trim((struct part){part.text + n, rest});
-    (void)snprintf(detail, sizeof(detail), "%.*s", (int)part.len, part.text);
+    rest = text_trim((struct text_span){rest.text + n, strcspn(rest.text + n, ";")}, " \t");
+    /* A file or an address may have a name before it. */
+    if (line->kind == REQUIREMENTS_PLACE && (rest.len == 0 || rest.text[0] != '@'))
+        return 0;
+    (void)snprintf(detail, sizeof(detail), "%.*s", (int)rest.len, rest.text);
     item.detail = detail[0] ? detail : NULL;
     item.own = is_own(r, name);
     return needs_add(r, &item);
 }
 
-int needs_read_requirements(struct needs_reader *r, const char *file, const char *text,
-                            size_t len)
-{
-    struct part left = {text, len}, line;
-    int result = 0;
-
-    for (unsigned n = 1; result == 0 && next_line(&left, &line); n++)
-        result = add_requirement(r, file, n, line);
-    return result;
-}
-
 /* A language that is wanted in a version: ">=3.12" where the image has less. */
-static int add_python(struct needs_reader *r, const char *file, unsigned line, struct part text)
+static int add_python(struct needs_reader *r, const char *file, unsigned line,
+                      struct text_span text)
 {
     char detail[65];
     struct needs_item item = {.kind = NEEDS_LANGUAGE,
@@ -165,66 +131,34 @@ static int add_python(struct needs_reader *r, const char *file, unsigned line, s
     return strstr(detail, "3.") ? needs_add(r, &item) : 0;
 }
 
-/* The text between the quotes at the start of a part; *left is behind it. */
-static bool take_quoted(struct part *left, struct part *ret)
+static int take(void *ctx, const struct requirements_line *line)
 {
-    const char *end;
+    const struct requiring *in = ctx;
 
-    while (left->len > 0 && *left->text != '"' && *left->text != '\'' && *left->text != ']') {
-        left->text++;
-        left->len--;
-    }
-    if (left->len == 0 || *left->text == ']')
-        return false;
-    end = memchr(left->text + 1, *left->text, left->len - 1);
-    if (!end)
-        return false;
-    *ret = (struct part){left->text + 1, (size_t)(end - left->text) - 1};
-    left->len -= (size_t)(end - left->text) + 1;
-    left->text = end + 1;
-    return true;
+    if (line->kind == REQUIREMENTS_OPTION)
+        return 0;
+    if (line->kind == REQUIREMENTS_PYTHON)
+        return add_python(in->r, in->file, line->line,
+                          (struct text_span){line->text, strlen(line->text)});
+    return add_requirement(in, line);
 }
 
-/* One line within the block, without its "#". *in_list: the dependencies' brackets are open. */
-static int read_block_line(struct needs_reader *r, const char *file, unsigned n,
-                           struct part line, bool *in_list)
+int needs_read_requirements(struct needs_reader *r, const char *file, const char *text,
+                            size_t len)
 {
-    struct part quoted;
-    int result = 0;
+    struct requiring in = {r, file};
 
-    line = trim(line);
-    if (begins_with(line, "requires-python"))
-        return take_quoted(&line, &quoted) ? add_python(r, file, n, quoted) : 0;
-    if (begins_with(line, "dependencies") && memchr(line.text, '[', line.len))
-        *in_list = true;
-    if (!*in_list || begins_with(line, "#"))
-        return 0;
-    while (result == 0 && take_quoted(&line, &quoted))
-        result = add_requirement(r, file, n, quoted);
-    /* What is left begins at a bracket outside quotes, or has no text in quotes. */
-    *in_list = !(line.len > 0 && memchr(line.text, ']', line.len));
-    return result;
+    return requirements_read_file(text, len, take, &in);
 }
 
 int needs_read_script_block(struct needs_reader *r, const char *file, const char *text,
                             size_t len)
 {
-    struct part left = {text, len}, line;
-    bool inside = false, in_list = false;
-    int result = 0;
+    struct requiring in = {r, file};
+    int result = requirements_read_script(text, len, take, &in, NULL);
 
-    for (unsigned n = 1; result == 0 && next_line(&left, &line); n++) {
-        if (!inside) {
-            inside =
-                line.len == sizeof("# /// script") - 1 && begins_with(line, "# /// script");
-            continue;
-        }
-        if (!begins_with(line, "#") || (line.len == 5 && begins_with(line, "# ///")))
-            return 0;
-        result =
-            read_block_line(r, file, n, (struct part){line.text + 1, line.len - 1}, &in_list);
-    }
-    return result;
+    /* Whoever needs it all is told what is wrong with it. */
+    return result == -EINVAL ? 0 : result;
 }
 
 static int add_found(struct needs_reader *r, enum needs_kind kind, const char *name,
@@ -237,7 +171,7 @@ static int add_found(struct needs_reader *r, enum needs_kind kind, const char *n
 }
 
 /* The host behind "://" in a line. */
-static int add_host(struct needs_reader *r, const char *file, unsigned n, struct part rest)
+static int add_host(struct needs_reader *r, const char *file, unsigned n, struct text_span rest)
 {
     char host[NEEDS_TEXT_MAX + 1];
     size_t len = 0;
@@ -258,7 +192,8 @@ static int add_host(struct needs_reader *r, const char *file, unsigned n, struct
                : 0;
 }
 
-static int read_hosts(struct needs_reader *r, const char *file, unsigned n, struct part line)
+static int read_hosts(struct needs_reader *r, const char *file, unsigned n,
+                      struct text_span line)
 {
     static const char *const schemes[] = {"http", "https", "ws", "wss"};
     const char *at = line.text, *end = line.text + line.len;
@@ -275,7 +210,7 @@ static int read_hosts(struct needs_reader *r, const char *file, unsigned n, stru
         }
         at += 3;
         if (is_url)
-            result = add_host(r, file, n, (struct part){at, (size_t)(end - at)});
+            result = add_host(r, file, n, (struct text_span){at, (size_t)(end - at)});
     }
     return result;
 }
@@ -286,7 +221,8 @@ static bool is_secret_byte(char c)
 }
 
 /* What of a secret may be shown. */
-static int add_secret(struct needs_reader *r, const char *file, unsigned n, struct part secret)
+static int add_secret(struct needs_reader *r, const char *file, unsigned n,
+                      struct text_span secret)
 {
     char masked[64];
 
@@ -296,7 +232,7 @@ static int add_secret(struct needs_reader *r, const char *file, unsigned n, stru
 }
 
 /* Words that begin as the keys of well-known services do. */
-static bool is_key(struct part word)
+static bool is_key(struct text_span word)
 {
     static const struct {
         const char *begin;
@@ -316,7 +252,7 @@ static bool is_key(struct part word)
 }
 
 /* The name before a quoted text says what it is: password = "…". */
-static bool names_secret(struct part before)
+static bool names_secret(struct text_span before)
 {
     static const char *const words[] = {"password", "passwd", "secret", "token",
                                         "api_key",  "apikey", "api-key"};
@@ -336,7 +272,7 @@ static bool names_secret(struct part before)
 }
 
 /* A text in quotes that is no placeholder: letters and digits, and not a few. */
-static bool is_password(struct part quoted)
+static bool is_password(struct text_span quoted)
 {
     bool digit = false, letter = false;
 
@@ -349,7 +285,8 @@ static bool is_password(struct part quoted)
     return quoted.len >= 8 && digit && letter;
 }
 
-static int read_secrets(struct needs_reader *r, const char *file, unsigned n, struct part line)
+static int read_secrets(struct needs_reader *r, const char *file, unsigned n,
+                        struct text_span line)
 {
     int result = 0;
 
@@ -357,7 +294,7 @@ static int read_secrets(struct needs_reader *r, const char *file, unsigned n, st
         memmem(line.text, line.len, "PRIVATE KEY-----", 16))
         result = add_found(r, NEEDS_SECRET, "a private key", file, n);
     for (size_t i = 0; result == 0 && i < line.len;) {
-        struct part word = {line.text + i, 0};
+        struct text_span word = {line.text + i, 0};
         bool quoted = i > 0 && (line.text[i - 1] == '"' || line.text[i - 1] == '\'');
 
         while (i + word.len < line.len && is_secret_byte(word.text[word.len]))
@@ -366,7 +303,7 @@ static int read_secrets(struct needs_reader *r, const char *file, unsigned n, st
         if (is_key(word) ||
             (quoted && i <= line.len && line.text[i - 1] == word.text[-1] &&
              is_password(word) && word.text - line.text >= 2 && strchr("=: ", word.text[-2]) &&
-             names_secret((struct part){line.text, (size_t)(word.text - line.text) - 1})))
+             names_secret((struct text_span){line.text, (size_t)(word.text - line.text) - 1})))
             result = add_secret(r, file, n, word);
     }
     return result;
@@ -374,12 +311,12 @@ static int read_secrets(struct needs_reader *r, const char *file, unsigned n, st
 
 int needs_read_text(struct needs_reader *r, const char *file, const char *text, size_t len)
 {
-    struct part left = {text, len}, line;
+    struct text_span left = {text, len}, line;
 
     /* What is no text names nothing. */
     if (len > 0 && memchr(text, 0, len))
         return 0;
-    for (unsigned n = 1; next_line(&left, &line); n++)
+    for (unsigned n = 1; text_take_line(&left, &line); n++)
         if (read_hosts(r, file, n, line) < 0 || read_secrets(r, file, n, line) < 0)
             return -ENOMEM;
     return 0;
@@ -388,9 +325,9 @@ int needs_read_text(struct needs_reader *r, const char *file, const char *text, 
 /* The line of a field in SKILL.md. */
 static unsigned line_of(const struct needs_reader *r, const char *field)
 {
-    struct part left = {r->archive->skill_md, r->archive->skill_md_len}, line;
+    struct text_span left = {r->archive->skill_md, r->archive->skill_md_len}, line;
 
-    for (unsigned n = 1; next_line(&left, &line); n++)
+    for (unsigned n = 1; text_take_line(&left, &line); n++)
         if (begins_with(line, field) && line.len > strlen(field) &&
             line.text[strlen(field)] == ':')
             return n;
@@ -440,11 +377,11 @@ static int read_compatibility(struct needs_reader *r, const char *text)
 
     for (const char *at = text; result == 0 && *at;) {
         size_t len = 0;
-        struct part word;
+        struct text_span word;
 
         while (is_name_byte(at[len]))
             len++;
-        word = (struct part){at, len};
+        word = (struct text_span){at, len};
         while (word.len > 0 && word.text[word.len - 1] == '.')
             word.len--;
         for (size_t i = 0; result == 0 && i < sizeof(known) / sizeof(known[0]); i++)
@@ -460,8 +397,8 @@ static int read_compatibility(struct needs_reader *r, const char *text)
         if (result == 0 && word.len == 6 && strncasecmp(word.text, "python", 6) == 0 &&
             strncmp(at + strspn(at, " >="), "3.", 2) == 0) {
             at += strspn(at, " >=");
-            result =
-                add_python(r, "SKILL.md", line, (struct part){at, strspn(at, "0123456789.")});
+            result = add_python(r, "SKILL.md", line,
+                                (struct text_span){at, strspn(at, "0123456789.")});
         }
         at += *at && !is_name_byte(*at) ? 1 : 0;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/schema_block.h"
+#include "base/text.h"
 
 #include <string.h>
 #include <strings.h>
@@ -17,10 +18,12 @@ struct line {
 /* Cuts the next line off. */
 static struct line next_line(const char *text, size_t len, size_t *at)
 {
-    const char *begin = text + *at, *end = memchr(begin, '\n', len - *at);
-    struct line line = {begin, end ? (size_t)(end - begin) : len - *at, 0};
+    struct text_span rest = {text + *at, len - *at}, whole;
+    struct line line;
 
-    *at += line.len + (end != NULL);
+    (void)text_take_line(&rest, &whole);
+    *at = len - rest.len;
+    line = (struct line){whole.text, whole.len, 0};
     while (line.len > 0 && strchr(" \t", line.text[0])) {
         line.indent += line.text[0] == '\t' ? INDENT_MAX + 1 : 1;
         line.text++;

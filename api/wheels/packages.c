@@ -47,6 +47,9 @@ int packages_check(const char *packages, unsigned python_minor,
     /* Without Python there, nothing there reads them. */
     if (!image->known || image->python_minor == 0)
         return 0;
+    if (image->is_pypy)
+        return err_set(err, EINVAL, "the image %s has PyPy and not CPython: " REMEDY,
+                       image->name);
     if (python_minor > 0 && python_minor != image->python_minor)
         return err_set(err, EINVAL, "the image %s has Python 3.%u and not 3.%u: " REMEDY,
                        image->name, image->python_minor, python_minor);

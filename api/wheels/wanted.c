@@ -2,7 +2,7 @@
 #include "api/wheels/wanted.h"
 
 #include "api/skill/names.h"
-#include "base/buf.h"
+#include "api/skill/requirements.h"
 #include "base/cleanup.h"
 
 #include <ctype.h>
@@ -13,8 +13,6 @@
 #include <strings.h>
 
 #define SHA256_TEXT 64u
-#define BLOCK_BEGIN "# /// script"
-#define BLOCK_END   "# ///"
 
 /* A file that is being read. */
 struct reading {
@@ -23,6 +21,7 @@ struct reading {
     const char *path;
     unsigned line;
     struct skill_strings *files; /* more to read */
+    struct err *err;             /* may be NULL */
 };
 
 static int add(struct wanted_list *list, struct requirement *requirement, const char *by)
@@ -100,24 +99,17 @@ static int take_hashes(const struct reading *in, char *text, struct requirement 
     return 0;
 }
 
-static int take_requirement(const struct reading *in, char *text, struct err *err)
+static int take_requirement(const struct reading *in, const struct requirements_line *line,
+                            struct err *err)
 {
-    char *options = strstr(text, " --"), place[NAMES_SHOWN_MAX + 32];
+    char place[NAMES_SHOWN_MAX + 32];
     int r;
 
-    if (text[0] == '.' || text[0] == '/' || strstr(text, "://") ||
-        (strlen(text) > 4 && strcmp(text + strlen(text) - 4, ".whl") == 0))
-        return refuse(in,
-                      "it names a file or an address: put the wheel into wheels/ and write "
-                      "NAME==VERSION",
-                      err);
-    if (options)
-        *options++ = '\0';
     name_place(in, place, sizeof(place));
-    r = wanted_add(in->list, place, text, strlen(text), err);
-    if (r < 0 || !options)
+    r = wanted_add(in->list, place, line->text, strlen(line->text), err);
+    if (r < 0 || !line->options)
         return r;
-    return take_hashes(in, options, &in->list->items[in->list->n - 1].requirement, err);
+    return take_hashes(in, line->options, &in->list->items[in->list->n - 1].requirement, err);
 }
 
 /* The path of a file that another one names, from the skill's root. */
@@ -165,64 +157,29 @@ static int take_option(const struct reading *in, const char *line, struct err *e
     return warn(in, line) < 0 ? err_no_memory(err) : 0;
 }
 
-/* A "#" at the start or behind white space begins a comment. */
-static void cut_comment(char *line)
+static int take(void *ctx, const struct requirements_line *line)
 {
-    size_t n;
+    struct reading *in = ctx;
 
-    for (char *p = strchr(line, '#'); p; p = strchr(p + 1, '#')) {
-        if (p == line || isspace((unsigned char)p[-1])) {
-            *p = '\0';
-            break;
-        }
-    }
-    for (n = strlen(line); n > 0 && isspace((unsigned char)line[n - 1]); n--)
-        line[n - 1] = '\0';
-}
-
-static int take_line(const struct reading *in, char *line, struct err *err)
-{
-    cut_comment(line);
-    line += strspn(line, " \t\r\f\v");
-    if (!*line)
+    in->line = line->line;
+    switch (line->kind) {
+    case REQUIREMENTS_OPTION:
+        return take_option(in, line->text, in->err);
+    case REQUIREMENTS_PLACE:
+        return refuse(in,
+                      "it names a file or an address: put the wheel into wheels/ and write "
+                      "NAME==VERSION",
+                      in->err);
+    case REQUIREMENTS_PYTHON:
         return 0;
-    return line[0] == '-' ? take_option(in, line, err) : take_requirement(in, line, err);
-}
-
-/* Lines that end in a backslash are one with the next. */
-static char *next_line(struct reading *in, char **at, unsigned *lines)
-{
-    char *line = *at, *end = line;
-
-    if (!*line)
-        return NULL;
-    in->line = *lines + 1;
-    for (;; end++) {
-        end += strcspn(end, "\n");
-        if (*end)
-            ++*lines;
-        if (!*end || end == line || end[-1] != '\\')
-            break;
-        end[-1] = end[0] = ' ';
+    case REQUIREMENTS_NAMED:
+        break;
     }
-    *at = *end ? end + 1 : end;
-    *end = '\0';
-    return line;
-}
-
-static int take_lines(struct reading *in, char *text, struct err *err)
-{
-    unsigned lines = 0;
-    int r = 0;
-
-    for (char *line; r == 0 && (line = next_line(in, &text, &lines));)
-        r = take_line(in, line, err);
-    return r;
+    return take_requirement(in, line, in->err);
 }
 
 static int read_one(struct reading *in, struct err *err)
 {
-    _cleanup_free_ char *copy = NULL;
     const char *text;
     size_t len;
     int r = in->source->text(in->source->ctx, in->path, &text, &len);
@@ -234,12 +191,9 @@ static int read_one(struct reading *in, struct err *err)
         return err_set_errno(err, -r, "cannot read %s", names_shown(in->path).text);
     if (memchr(text, 0, len))
         return err_set(err, EINVAL, "%s is no text", names_shown(in->path).text);
-    copy = malloc(len + 1);
-    if (!copy)
-        return err_no_memory(err);
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    return take_lines(in, copy, err);
+    in->err = err;
+    r = requirements_read_file(text, len, take, in);
+    return r == -ENOMEM ? err_no_memory(err) : r;
 }
 
 int wanted_read_file(struct wanted_list *list, const char *path,
@@ -257,123 +211,16 @@ int wanted_read_file(struct wanted_list *list, const char *path,
     return r;
 }
 
-/* A part of a text, up to its end. */
-struct span {
-    const char *at, *end;
-};
-
-/* What comes behind the key of a block: past white space, line ends and comments. */
-static void skip_blank(struct span *s)
-{
-    while (s->at < s->end) {
-        if (*s->at == '#')
-            s->at = memchr(s->at, '\n', (size_t)(s->end - s->at));
-        else if (!isspace((unsigned char)*s->at))
-            return;
-        s->at = s->at ? s->at + 1 : s->end;
-    }
-}
-
-/* The strings of an array of TOML. */
-static int take_array(struct wanted_list *list, const char *by, struct span s, struct err *err)
-{
-    int r = 0;
-
-    skip_blank(&s);
-    if (s.at == s.end || *s.at != '[')
-        return err_set(err, EINVAL, "%s: \"dependencies\" is a list of texts", by);
-    s.at++;
-    for (skip_blank(&s); r == 0; skip_blank(&s)) {
-        char quote = s.at < s.end ? *s.at : '\0';
-        const char *end;
-
-        if (quote == ']')
-            return 0;
-        end = quote == '"' || quote == '\''
-                  ? memchr(s.at + 1, quote, (size_t)(s.end - s.at) - 1)
-                  : NULL;
-        if (!end)
-            return err_set(err, EINVAL, "%s: \"dependencies\" is a list of texts", by);
-        r = wanted_add(list, by, s.at + 1, (size_t)(end - s.at) - 1, err);
-        s.at = end + 1;
-        skip_blank(&s);
-        if (s.at < s.end && *s.at == ',')
-            s.at++;
-    }
-    return r;
-}
-
-static bool is_line(struct span line, const char *text)
-{
-    size_t len = strlen(text);
-
-    while (line.end > line.at && isspace((unsigned char)line.end[-1]))
-        line.end--;
-    return (size_t)(line.end - line.at) == len && memcmp(line.at, text, len) == 0;
-}
-
-static struct span next(struct span *left)
-{
-    const char *end = memchr(left->at, '\n', (size_t)(left->end - left->at));
-    struct span line = {left->at, end ? end : left->end};
-
-    left->at = end ? end + 1 : left->end;
-    return line;
-}
-
-/* What the block holds, without the "# " of its lines. False: there is no whole block. */
-static bool take_block(struct span text, struct buf *out)
-{
-    while (text.at < text.end) {
-        if (is_line(next(&text), BLOCK_BEGIN))
-            break;
-    }
-    while (text.at < text.end) {
-        struct span line = next(&text);
-
-        if (is_line(line, BLOCK_END))
-            return true;
-        if (line.at == line.end || *line.at != '#')
-            return false;
-        line.at++;
-        line.at += line.at < line.end && *line.at == ' ';
-        (void)buf_append(out, line.at, (size_t)(line.end - line.at));
-        (void)buf_append(out, "\n", 1);
-    }
-    return false;
-}
-
 int wanted_read_script(struct wanted_list *list, const char *path, const char *text, size_t len,
                        struct err *err)
 {
-    static const char key[] = "dependencies";
-    _cleanup_buf_ struct buf block = buf_init(WANTED_FILE_MAX);
-    char by[NAMES_SHOWN_MAX + 32];
-    struct span left;
+    struct reading in = {.list = list, .path = path, .err = err};
+    struct err why = {0};
+    int r = len > WANTED_FILE_MAX ? 0 : requirements_read_script(text, len, take, &in, &why);
 
-    if (len > WANTED_FILE_MAX || !take_block((struct span){text, text + len}, &block) ||
-        block.error || block.len == 0)
-        return block.error == -ENOMEM ? err_no_memory(err) : 0;
-    (void)snprintf(by, sizeof(by), "%s", names_shown(path).text);
-    left = (struct span){(char *)block.data, (char *)block.data + block.len};
-    while (left.at < left.end) {
-        struct span line = next(&left);
-
-        /* A table: what follows is a tool's. */
-        if (line.at < line.end && *line.at == '[')
-            return 0;
-        if ((size_t)(line.end - line.at) < sizeof(key) ||
-            memcmp(line.at, key, sizeof(key) - 1) != 0)
-            continue;
-        line.at += sizeof(key) - 1;
-        line.end = left.end;
-        skip_blank(&line);
-        if (line.at == line.end || *line.at != '=')
-            continue;
-        line.at++;
-        return take_array(list, by, line, err);
-    }
-    return 0;
+    if (why.code)
+        return err_set(err, -r, "%s: %s", names_shown(path).text, why.message);
+    return r == -ENOMEM ? err_no_memory(err) : r;
 }
 
 void wanted_finish(struct wanted_list *list)

@@ -474,6 +474,12 @@ static int prepare(struct work *w, struct wheels_layer *ret, struct skill_string
     return r < 0 ? r : make_layer(w, ret, err);
 }
 
+/* Wheels are chosen for CPython. */
+static bool takes_none(const struct image_manifest *image)
+{
+    return image->known && (image->python_minor == 0 || image->is_pypy);
+}
+
 int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
                    struct skill_strings *warnings, struct err *err)
 {
@@ -488,11 +494,11 @@ int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
     int r;
 
     *ret = (struct wheels_layer){.bytes = 0};
-    if (w.own == 0 && (!wheels->wheelhouse[0] || (image->known && image->python_minor == 0)))
+    if (w.own == 0 && (!wheels->wheelhouse[0] || takes_none(image)))
         return 0;
-    if (image->known && image->python_minor == 0)
-        return err_set(err, EINVAL, "%s/ has wheels, and the image %s has no Python",
-                       WHEELS_FOLDER, image->name);
+    if (takes_none(image))
+        return err_set(err, EINVAL, "%s/ has wheels, and the image %s has %s", WHEELS_FOLDER,
+                       image->name, image->is_pypy ? "PyPy, not CPython" : "no Python");
     if (image->known)
         w.python = (struct wheels_python){image->python_minor, image->python_micro};
     r = prepare(&w, &layer, warnings, &why);

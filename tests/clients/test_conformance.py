@@ -323,11 +323,15 @@ class Api(unittest.TestCase):
         going = self.run_skill(**{"session_id": "s", "async": True, "env": {"FAKE": "ticks"}})
         self.expect_error(self.run_skill(session_id="s"), 409, "session_busy")
         self.expect_error(self.http.delete("/v1/sessions/s"), 409, "session_busy")
+        self.expect_error(self.http.delete("/v1/sessions/s/files/a/b.txt"), 409, "session_busy")
         self.http.delete("/v1/executions/" + going.json["execution_id"])
         for _ in range(500):
-            if self.http.delete("/v1/sessions/s").status == 204:
+            if self.http.delete("/v1/sessions/s/files/a/b.txt").status == 204:
                 break
             time.sleep(0.02)
+        self.assertEqual(self.http.get("/v1/sessions/s/files").json, [])
+        self.expect_error(self.http.delete("/v1/sessions/s/files/a/b.txt"), 404, "not_found")
+        self.assertEqual(self.http.delete("/v1/sessions/s").status, 204)
         self.expect_error(self.http.get("/v1/sessions/s"), 404, "not_found")
         self.expect_error(self.run_skill(session_id="../s"), 400, "bad_request")
 

@@ -172,6 +172,8 @@ class PythonClient(unittest.TestCase):
         self.client.session_file("chat-1", "a.txt", got)
         self.assertEqual(got.getvalue(), b"hello")
         self.assertIn("a.txt", self.client.run("demo", session_id="chat-1", env=env).output)
+        self.client.delete_session_file("chat-1", "a.txt")
+        self.assertEqual(self.client.session("chat-1")["files_list"], [])
         self.client.delete_session("chat-1")
         self.assertEqual(self.client.sessions(), [])
         self.assertIsNone(self.client.run("demo").session)

@@ -199,6 +199,9 @@ static void sessions_are_seen(void **state)
     expect(s, "run demo --session chat-1 -e FAKE=timeout", 124,
            "demo: warning: session chat-1 is as it was before: timed out");
     expect(s, "run demo --session a/b", 125, "\"session_id\" must be");
+    expect(s, "session rm chat-1 b.txt", 125, "session chat-1 has no file b.txt");
+    expect(s, "session rm chat-1 a.txt", 0, "");
+    expect(s, "session get chat-1 a.txt", 125, "session chat-1 has no file a.txt");
     expect(s, "session rm chat-1", 0, "");
     expect(s, "session rm chat-1", 125, "there is no session chat-1");
     expect(s, "session show chat-1", 125, "there is no session chat-1");

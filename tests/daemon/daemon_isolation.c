@@ -53,6 +53,8 @@ static const struct probe probes[] = {
     {"GET /v1/sessions/:/files", LIST, "/v1/sessions/{session}/files", NULL, "", 200},
     {"GET /v1/sessions/:/files/*", SECRET, "/v1/sessions/{session}/files/touched", NULL, "",
      200},
+    {"DELETE /v1/sessions/:/files/*", SECRET, "/v1/sessions/{session}/files/touched", NULL, "",
+     0},
     {"POST /v1/executions", SECRET, "/v1/executions", JSON, "{\"skill\":\"{skill}\"}", 200},
     {"GET /v1/executions", LIST, "/v1/executions", NULL, "", 200},
     {"GET /v1/executions/:", SECRET, "/v1/executions/{ended}", NULL, "", 200},

@@ -5,7 +5,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/daemon_harness.h"
+#include "tests/daemon/sessions_world.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -13,62 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define expect harness_expect
-#define ACME   "X-Tenant-ID: acme\r\n"
-#define SMALL  "X-Tenant-ID: small\r\n"
-#define JSON   "Content-Type: application/json\r\n"
-
-static struct answer request(const struct harness *h, const char *more, const char *method,
-                             const char *path, const char *json)
-{
-    char headers[128];
-
-    snprintf(headers, sizeof(headers), "%s%s", more, json ? JSON : "");
-    return harness_request(h, method, path, headers, json, json ? strlen(json) : 0);
-}
-
-/* An execution of a skill that a tenant has, in a session. */
-static struct answer run_as(const struct harness *h, const char *more, const char *session,
-                            const char *how, const char *data)
-{
-    char json[256];
-
-    snprintf(json, sizeof(json),
-             "{\"code\":\"print(1)\",\"session_id\":\"%s\",\"env\":{\"FAKE\":\"%s\",\"FAKE_"
-             "DATA\":\"%s\"}}",
-             session, how, data);
-    return request(h, more, "POST", "/v1/executions", json);
-}
-
-static struct answer run(const struct harness *h, const char *session, const char *how,
-                         const char *data)
-{
-    return run_as(h, "", session, how, data);
-}
-
-/* Members of one object of the answer, and of the same or another. */
-static void expect_both(struct answer a, const char *one, const char *other)
-{
-    if (a.status != 200 || !answer_has(&a, one) || !answer_has(&a, other))
-        fail_msg("got %d %s, expected %s and %s", a.status, a.body, one, other);
-    answer_finish(&a);
-}
-
-static void expect_status(struct answer a, int status)
-{
-    if (a.status != status)
-        fail_msg("got %d %s, expected %d", a.status, a.body, status);
-    answer_finish(&a);
-}
-
-static void forget(const struct harness *h, const char *session)
-{
-    char path[200];
-
-    snprintf(path, sizeof(path), "/v1/sessions/%s", session);
-    expect_status(request(h, "", "DELETE", path, NULL), 204);
-}
 
 static void three_steps(void **state)
 {
@@ -213,7 +157,9 @@ static void one_at_a_time(void **state)
     expect(a, 409, "\"error\":\"session_busy\"");
     expect(run(*state, "busy", "session", "b=two"), 409, "has session busy");
     expect(request(*state, "", "DELETE", "/v1/sessions/busy", NULL), 409,
-           "let it end or cancel it, then remove the session");
+           "let it end or cancel it, then remove the session or its file");
+    expect(remove_file(*state, "", "busy", "a"), 409, "\"error\":\"session_busy\"");
+    expect(harness_get(*state, "/metrics"), 200, "\nskillvm_session_conflicts_total 4\n");
     expect(run(*state, "free", "session", "b=two"), 200, "\"committed\":true");
     expect(harness_get(*state, "/v1/sessions/busy/files/a"), 200, "one");
     harness_wait_executions(*state, "running", 1);
@@ -265,6 +211,8 @@ static void tenants_have_their_own(void **state)
                 "\"committed\":true,\"files\":1", "\"output\":{}");
     expect(request(*state, ACME, "GET", "/v1/sessions/same/files/a", NULL), 404, "no file a");
     expect(request(*state, ACME, "GET", "/v1/sessions/same/files/b", NULL), 200, "theirs");
+    expect(remove_file(*state, ACME, "same", "a"), 404, "no file a");
+    expect_status(remove_file(*state, ACME, "same", "b"), 204);
     expect(harness_get(*state, "/v1/sessions/same"), 200,
            "\"files_list\":[{\"path\":\"a\",\"size_bytes\":3}]");
     expect_status(request(*state, "", "DELETE", "/v1/admin/tenants/acme", NULL), 204);
@@ -297,6 +245,8 @@ static void it_counts_as_stored(void **state)
     expect_both(run_as(*state, SMALL, "s", "session", "more=1"),
                 "\"committed\":false,\"files\":2", "\"status\":\"success\"");
     expect(run_as(*state, SMALL, "s", "session", "more=1"), 200, "storage_bytes: ");
+    /* Removing needs no room of it. */
+    expect_status(remove_file(*state, SMALL, "s", "a"), 204);
     /* What takes no more room may take its place. */
     expect(run_as(*state, SMALL, "s", "session-only", "b=2"), 200,
            "\"committed\":true,\"files\":1");
@@ -554,6 +504,7 @@ static void unused_ones_go(void **state)
     }
     assert_true(gone);
     expect_status(harness_get(&h, "/v1/sessions/s"), 404);
+    expect(harness_get(&h, "/metrics"), 200, "\nskillvm_sessions_expired_total 1\n");
     assert_int_equal(harness_count_files(&h, "objects"), 1);
     expect(run(&h, "s", "session", "b=two"), 200, "\"output\":{}");
     assert_int_equal(harness_stop(&h, SIGTERM), 0);

@@ -31,10 +31,12 @@ ROOT = HERE.parent.parent
 SUITE = pathlib.Path("/usr/lib/python3.11/test")
 NOBODY = 65534
 
-# What an interpreter asks of its operating system; those that were compared. --only takes any.
+# What an interpreter asks of its operating system, and what skills use most; those that were compared. --only
+# takes any.
 MODULES = """
     test_os test_posix test_fcntl test_resource test_select test_mmap test_pty test_fileio test_glob
     test_shutil test_tempfile test_time test_locale
+    test_json test_pathlib test_signal test_selectors test_hashlib test_gzip test_httpservers test_tarfile
 """.split()
 
 # An execution is given so much work that it should take this long in a software host, where a second of

@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 
+#include <string.h>
+
 static void ends(void **state)
 {
     (void)state;
@@ -29,11 +31,46 @@ static void words(void **state)
     assert_false(text_has_word("a b", " ", ""));
 }
 
+static void lines(void **state)
+{
+    static const char text[] = "one\r\n\ntwo\r three\n  last";
+    static const char *const want[] = {"one", "", "two\r three", "  last"};
+    struct text_span rest = {text, sizeof(text) - 1}, line;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        assert_true(text_take_line(&rest, &line));
+        assert_int_equal(line.len, strlen(want[i]));
+        assert_memory_equal(line.text, want[i], line.len);
+    }
+    assert_false(text_take_line(&rest, &line));
+    assert_int_equal(line.len, 0);
+    /* The end of a line is none of another. */
+    rest = (struct text_span){"a\r\n", 3};
+    assert_true(text_take_line(&rest, &line));
+    assert_int_equal(line.len, 1);
+    assert_false(text_take_line(&rest, &line));
+    rest = (struct text_span){NULL, 0};
+    assert_false(text_take_line(&rest, &line));
+}
+
+static void ends_are_trimmed(void **state)
+{
+    struct text_span span = text_trim((struct text_span){" \t a b\0 \t", 9}, " \t");
+
+    (void)state;
+    assert_int_equal(span.len, 4);
+    assert_memory_equal(span.text, "a b\0", 4);
+    assert_int_equal(text_trim((struct text_span){"  ", 2}, " ").len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends),
         cmocka_unit_test(words),
+        cmocka_unit_test(lines),
+        cmocka_unit_test(ends_are_trimmed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,10 @@ static void faults_deaths_and_refusals_are_counted(void **state)
     metrics_count_auth_failure(m, METRICS_AUTH_NO_KEY);
     metrics_count_auth_failure(m, METRICS_AUTH_BAD_KEY);
     metrics_count_auth_failure(m, METRICS_AUTH_BAD_KEY);
+    metrics_count_session_conflict(m);
+    gauges.sessions = 3;
+    gauges.sessions_bytes = 4096;
+    gauges.sessions_expired = 2;
     metrics_count_refusal(m, "ten_1", METRICS_REFUSED_RATE);
     metrics_count_refusal(m, "ten_1", METRICS_REFUSED_QUEUE);
     text = write_text(m, &gauges);
@@ -122,6 +126,10 @@ static void faults_deaths_and_refusals_are_counted(void **state)
                  vm_death_names[i]);
         expect(text, series, 1);
     }
+    expect(text, "skillvm_sessions", 3);
+    expect(text, "skillvm_sessions_bytes", 4096);
+    expect(text, "skillvm_sessions_expired_total", 2);
+    expect(text, "skillvm_session_conflicts_total", 1);
     expect(text, "skillvm_auth_failures_total{reason=\"no_key\"}", 1);
     expect(text, "skillvm_auth_failures_total{reason=\"bad_key\"}", 2);
     expect(text, "skillvm_auth_failures_total{reason=\"no_operator\"}", 0);

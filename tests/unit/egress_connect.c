@@ -4,7 +4,9 @@
 
 #include "tests/unit/egress_world.h"
 
+#include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void expect_bad(const char *name, enum egress_refusal refusal, const char *why)
@@ -165,6 +167,71 @@ static void a_slow_address_is_not_given_up(void **state)
     take(PROTO_NET_OPENED);
 }
 
+static bool is_open(int fd, ino_t inode)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_ino == inode;
+}
+
+/* Nor where there are more than two, all of which are silent. */
+static void the_first_of_many_is_not_given_up(void **state)
+{
+    struct stat st;
+    int first;
+
+    (void)state;
+    resolve_to(2, ADDRESS_SILENT, ADDRESS_SILENT);
+    resolve_also(ADDRESS_SILENT);
+    resolve_also(ADDRESS_SILENT);
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    assert_int_equal(open_key(0), 0);
+    while (went < 1)
+        assert_false(take_now());
+    first = went_fd;
+    assert_int_equal(fstat(first, &st), 0);
+    while (went < 4)
+        assert_false(take_now());
+    assert_true(is_open(first, st.st_ino));
+    end_silence();
+    take(PROTO_NET_OPENED);
+}
+
+static unsigned count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+/* Of eight no more than four are under way at once. */
+static void attempts_are_bounded(void **state)
+{
+    unsigned before, most = 0;
+
+    (void)state;
+    resolve_to(0, "0.0.0.0", "0.0.0.0");
+    for (unsigned i = 0; i < 8; i++)
+        resolve_also(ADDRESS_SILENT);
+    assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
+    before = count_descriptors();
+    assert_int_equal(open_key(0), 0);
+    while (went < 5) {
+        assert_false(take_now());
+        if (count_descriptors() - before > most)
+            most = count_descriptors() - before;
+    }
+    assert_int_equal(most, 4);
+    end_silence();
+    take(PROTO_NET_OPENED);
+    assert_int_equal(count_descriptors(), before + 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -179,6 +246,8 @@ int main(void)
         TEST(one_that_has_no_other_is_refused),
         TEST(a_silent_address_is_passed_over),
         TEST(a_slow_address_is_not_given_up),
+        TEST(the_first_of_many_is_not_given_up),
+        TEST(attempts_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+skillvm_unit(guest_compile guestcore)
+target_link_options(unit_guest_compile PRIVATE -Wl,--wrap=poll)
+add_test(NAME unit_guest_compile_room COMMAND /usr/bin/python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/guest_compile.py ${CMAKE_SOURCE_DIR}/guest-init/zygote/compile.py)
+set_tests_properties(unit_guest_compile_room PROPERTIES LABELS unit)
 skillvm_unit(guest_dns guestcore)
 skillvm_unit(guest_frame guestcore)
 skillvm_unit(guest_net guestcore)

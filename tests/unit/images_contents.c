@@ -141,6 +141,46 @@ static void a_python_elsewhere_is_found(void **state)
     assert_false(contents_fits(f->root, "3.11.2"));
 }
 
+/* Its python3 is a link, as an alternative's; Debian's CPython beside it is not the one. */
+static void a_pypy_is_told(void **state)
+{
+    static const char *const there[] = {
+        "language python 3.9", "pypy 3.9",         "standard json",    "standard _ssl",
+        "standard sys",        "standard _bisect", "standard _thread", "module own",
+        "module greenlet",     "module local",     "program pypy3",    NULL};
+    static const char *const absent[] = {"language python 3.11",
+                                         "standard other",
+                                         "standard _elementtree",
+                                         "module fast",
+                                         "module stable",
+                                         "warm python",
+                                         NULL};
+    struct fixture *f = *state;
+    struct contents_python python;
+
+    file("usr/bin/python3.11", 0755, "");
+    file("usr/lib/python3.11/other.py", 0644, "");
+    file("usr/bin/pypy3.9", 0755, "");
+    assert_int_equal(symlink("pypy3.9", "usr/bin/pypy3"), 0);
+    assert_int_equal(symlink("pypy3", "usr/bin/python3"), 0);
+    file("usr/lib/pypy3.9/json/__init__.py", 0644, "");
+    file("usr/lib/pypy3.9/_bisect.py", 0644, "");
+    file("usr/lib/pypy3.9/_ssl.pypy39-pp73-x86_64-linux-gnu.so", 0644, "");
+#define DEBIAN "usr/lib/python3/dist-packages/"
+    file(DEBIAN "own.py", 0644, "");
+    file(DEBIAN "greenlet.pypy39-pp73-x86_64-linux-gnu.so", 0644, "");
+    file(DEBIAN "fast.cpython-39-x86_64-linux-gnu.so", 0644, "");
+    file(DEBIAN "stable.abi3.so", 0644, "");
+    file("usr/local/lib/pypy3.9/dist-packages/local.py", 0644, "");
+    read_contents(f, contents_print);
+    expect(f, there, true);
+    expect(f, absent, false);
+    contents_find_python(f->root, &python);
+    assert_int_equal(python.minor, 9);
+    assert_true(python.is_pypy);
+    assert_false(contents_fits(f->root, "3.11.2"));
+}
+
 static void what_dpkg_says_decides_on_the_zygote(void **state)
 {
     static const char *const packages[] = {"python3.11-minimal_3.11.2-6_amd64.deb",
@@ -232,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CONTENTS_TEST(a_python_elsewhere_is_found),
+        CONTENTS_TEST(a_pypy_is_told),
         CONTENTS_TEST(what_dpkg_says_decides_on_the_zygote),
         CONTENTS_TEST(nothing_is_read_outside),
         CONTENTS_TEST(names_that_are_no_words_are_left_out),

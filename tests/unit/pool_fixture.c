@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <stdio.h>
@@ -36,7 +37,30 @@ static bool is_short(void *ctx)
     return __atomic_load_n(&f->is_short, __ATOMIC_RELAXED);
 }
 
-struct snapshots *start_snapshots(struct fixture *f, struct config_snapshots limits)
+static void packages_path(const struct fixture *f, const char *digest, char out[192])
+{
+    snprintf(out, 192, "%s/%.64s.packages", f->dir, digest);
+}
+
+void write_packages(const struct fixture *f, const char *digest)
+{
+    char path[192];
+
+    packages_path(f, digest, path);
+    write_file(path, "a tar");
+}
+
+static int open_packages(void *ctx, const char *digest, struct err *err)
+{
+    char path[192];
+    int fd;
+
+    packages_path(ctx, digest, path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? err_set_errno(err, errno, "there are no packages") : fd;
+}
+
+struct snapshots *create_snapshots(struct fixture *f, struct config_snapshots limits)
 {
     const struct snapshots_config config = {.vmm_program = FAKE_VMM,
                                             .kernel_path = f->kernel,
@@ -47,12 +71,21 @@ struct snapshots *start_snapshots(struct fixture *f, struct config_snapshots lim
                                             .boot_timeout_ms = 20000,
                                             .grace_ms = 1000,
                                             .retry_ms = 10,
-                                            .limits = limits};
-    static const struct snapshot_name plain;
+                                            .limits = limits,
+                                            .open_packages = open_packages,
+                                            .ctx = f};
     struct snapshots *snapshots = NULL;
-    struct snapshot *ready;
 
     assert_int_equal(snapshots_create(&config, &snapshots, NULL), 0);
+    return snapshots;
+}
+
+struct snapshots *start_snapshots(struct fixture *f, struct config_snapshots limits)
+{
+    static const struct snapshot_name plain;
+    struct snapshots *snapshots = create_snapshots(f, limits);
+    struct snapshot *ready;
+
     assert_int_equal(snapshots_wait(snapshots, &plain, -1, &ready, NULL), 0);
     snapshot_unref(ready);
     return snapshots;

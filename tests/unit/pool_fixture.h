@@ -42,7 +42,10 @@ int setup_pool(void **state);
 int teardown_pool(void **state);
 
 void write_file(const char *path, const char *text);
-/* Snapshots in the fixture's folders, once the plain one is there. */
+/* Makes what the digest's packages are; until then there are none of it. */
+void write_packages(const struct fixture *f, const char *digest);
+/* Snapshots in the fixture's folders; the second once the plain one is there. */
+struct snapshots *create_snapshots(struct fixture *f, struct config_snapshots limits);
 struct snapshots *start_snapshots(struct fixture *f, struct config_snapshots limits);
 void start_pool(struct fixture *f);
 struct pool_measure measure(struct fixture *f);

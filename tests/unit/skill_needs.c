@@ -298,6 +298,13 @@ static const struct sample samples[] = {
      {{.path = "main.py", .content = ""},
       {.path = "requirements.txt", .content = "requests\npython_docx[x]>=1\n"}},
      {"requirements.txt line 2: the image python has no package \"python-docx\": "}},
+    {"requirements as pip reads them",
+     {{.path = "main.py", .content = ""},
+      {.path = "requirements.txt",
+       .content = "https://example.org/gone.whl\ngone.whl\npandas \\\n  >=2 # polars\n"
+                  "httpx @ https://example.org/httpx.whl\n"}},
+     {"requirements.txt line 3: the image python has no package \"pandas\": ",
+      "requirements.txt line 5: the image python has no package \"httpx\": "}},
     {"a requirement and its import",
      {{.path = "main.py", .content = "from PIL import Image"},
       {.path = "requirements.txt", .content = "Pillow==10.0\n"}},

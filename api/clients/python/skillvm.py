@@ -327,6 +327,9 @@ class Client:
         """Fetches one file of a session."""
         self._fetch(f"/v1/sessions/{_segment(session_id)}/files/{quote(path, safe='/')}", to)
 
+    def delete_session_file(self, session_id: str, path: str) -> None:
+        self._json("DELETE", f"/v1/sessions/{_segment(session_id)}/files/{quote(path, safe='/')}")
+
     def delete_session(self, session_id: str) -> None:
         self._json("DELETE", f"/v1/sessions/{_segment(session_id)}")
 

@@ -3,6 +3,7 @@
 #include "api/daemon/config/config_keys.h"
 
 #include "api/skill/yamltree.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -101,22 +102,18 @@ static int read_map(const struct reader *r, const struct yamltree *map, const ch
 /* The line of a second document, or 0: it would be left out in silence. */
 static unsigned find_second_document(const char *text, size_t len)
 {
+    struct text_span rest = {text, len}, line;
     bool began = false;
-    unsigned line = 1;
 
-    for (const char *at = text, *end = text + len; at < end; line++) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        size_t size = newline ? (size_t)(newline - at) : (size_t)(end - at);
-        bool is_mark = size >= 3 && (memcmp(at, "---", 3) == 0 || memcmp(at, "...", 3) == 0);
-        size_t blanks = 0;
+    for (unsigned n = 1; text_take_line(&rest, &line); n++) {
+        bool is_mark = line.len >= 3 &&
+                       (memcmp(line.text, "---", 3) == 0 || memcmp(line.text, "...", 3) == 0);
+        struct text_span bare = text_trim(line, " \t\r");
 
         if (is_mark && began)
-            return line;
-        while (blanks < size && strchr(" \t\r", at[blanks]))
-            blanks++;
-        if (blanks < size && at[blanks] != '#' && at[blanks] != '%' && !is_mark)
+            return n;
+        if (bare.len > 0 && bare.text[0] != '#' && bare.text[0] != '%' && !is_mark)
             began = true;
-        at += size + 1;
     }
     return 0;
 }

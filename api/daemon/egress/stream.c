@@ -17,14 +17,30 @@
 /* All addresses of a name together, and the rest of what a guest sent before it ended. */
 #define CONNECT_NS (15 * NS_PER_SECOND)
 #define DRAIN_NS   (15 * NS_PER_SECOND)
-/* An address that is silent for so long goes on beside the next one (RFC 8305). */
+/* An address that is silent for so long goes on beside the next one (RFC 8305), */
 #define NEXT_NS (500 * NS_PER_MS)
+/* and for so long where another one would need its place. */
+#define ATTEMPT_NS (5 * NS_PER_SECOND)
 /* What the kernel may hold of a connection each way, which counts it twice. */
 #define KERNEL_BYTES (128 * 1024)
 
 struct stream stream_init(void)
 {
-    return (struct stream){.fd = -1, .earlier_fd = -1};
+    return (struct stream){.fd = -1, .attempts = {[0 ... STREAM_ATTEMPTS - 1] = {.fd = -1}}};
+}
+
+static void close_attempts(struct stream *s)
+{
+    for (size_t i = 0; i < STREAM_ATTEMPTS; i++)
+        fd_close(&s->attempts[i].fd);
+}
+
+static bool has_attempts(const struct stream *s)
+{
+    for (size_t i = 0; i < STREAM_ATTEMPTS; i++)
+        if (s->attempts[i].fd >= 0)
+            return true;
+    return false;
 }
 
 void stream_reset(struct stream *s)
@@ -36,7 +52,7 @@ void stream_reset(struct stream *s)
     next.next_name = s->next_name;
     next.next_port = s->next_port;
     fd_close(&s->fd);
-    fd_close(&s->earlier_fd);
+    close_attempts(s);
     buf_finish(&s->out);
     *s = next;
 }
@@ -59,15 +75,15 @@ static void fail_if_over(struct stream *s, struct stream_shared *shared)
     char why[EGRESS_REFUSED_SIZE];
 
     (void)snprintf(why, sizeof(why), "it cannot be connected to: %s", strerror(s->error));
-    if (s->fd < 0 && s->earlier_fd < 0)
+    if (!has_attempts(s))
         fail(s, shared, why);
     else if (clock_monotonic_ns() >= s->deadline_ns)
         fail(s, shared, "it cannot be connected to in time");
 }
 
 /* Begins to connect to an address. 0 or -errno. */
-static int begin(struct stream *s, const struct stream_shared *shared, unsigned key,
-                 union ip_address *to)
+static int begin(const struct stream *s, const struct stream_shared *shared, unsigned key,
+                 union ip_address *to, int *ret_fd)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                 .data.u32 = key};
@@ -86,23 +102,40 @@ static int begin(struct stream *s, const struct stream_shared *shared, unsigned 
     if ((connect(fd, &to->any, egress_address_size(to)) < 0 && errno != EINPROGRESS) ||
         epoll_ctl(shared->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
         return -errno;
-    s->fd = fd_steal(&fd);
+    *ret_fd = fd_steal(&fd);
     return 0;
 }
 
-/*
- * Begins with the next address that there is, beside the one before it. Two at a time are
- * enough, and no more are held.
- */
+/* A place for another attempt, or the one that has gone on for the longest. */
+static struct stream_attempt *find_place(struct stream *s)
+{
+    struct stream_attempt *oldest = s->attempts;
+
+    for (size_t i = 0; i < STREAM_ATTEMPTS; i++) {
+        if (s->attempts[i].fd < 0)
+            return &s->attempts[i];
+        if (s->attempts[i].since_ns < oldest->since_ns)
+            oldest = &s->attempts[i];
+    }
+    return oldest;
+}
+
+/* Begins with the next address that there is, beside those before it. */
 static void try_next(struct stream *s, const struct stream_shared *shared, unsigned key)
 {
-    if (s->tried < s->n_addresses && s->fd >= 0) {
-        fd_close(&s->earlier_fd);
-        s->earlier_fd = fd_steal(&s->fd);
+    uint64_t now_ns = clock_monotonic_ns();
+    struct stream_attempt *place = find_place(s);
+
+    if (place->fd >= 0 && now_ns < place->since_ns + ATTEMPT_NS) {
+        s->next_ns = place->since_ns + ATTEMPT_NS;
+        return;
     }
-    s->next_ns = clock_monotonic_ns() + NEXT_NS;
-    while (s->tried < s->n_addresses && s->fd < 0) {
-        int r = begin(s, shared, key, &s->addresses[s->tried++]);
+    if (s->tried < s->n_addresses)
+        fd_close(&place->fd);
+    s->next_ns = now_ns + NEXT_NS;
+    place->since_ns = now_ns;
+    while (s->tried < s->n_addresses && place->fd < 0) {
+        int r = begin(s, shared, key, &s->addresses[s->tried++], &place->fd);
 
         if (r < 0)
             s->error = -r;
@@ -155,18 +188,25 @@ static bool is_connected(struct stream *s, int *fd)
     return false;
 }
 
-/* True when one of its attempts came through, which is the one that it has then. */
+/*
+ * True when one of its attempts came through, which is the one that it has then. Where one
+ * failed the next is due.
+ */
 static bool take_first(struct stream *s)
 {
-    if (is_connected(s, &s->fd)) {
-        fd_close(&s->earlier_fd);
-        return true;
+    for (size_t i = 0; i < STREAM_ATTEMPTS; i++) {
+        struct stream_attempt *attempt = &s->attempts[i];
+        bool was_there = attempt->fd >= 0;
+
+        if (is_connected(s, &attempt->fd)) {
+            s->fd = fd_steal(&attempt->fd);
+            close_attempts(s);
+            return true;
+        }
+        if (was_there && attempt->fd < 0)
+            s->next_ns = 0;
     }
-    if (!is_connected(s, &s->earlier_fd))
-        return false;
-    fd_close(&s->fd);
-    s->fd = fd_steal(&s->earlier_fd);
-    return true;
+    return false;
 }
 
 static void work_connecting(struct stream *s, struct stream_shared *shared, unsigned key)
@@ -180,7 +220,7 @@ static void work_connecting(struct stream *s, struct stream_shared *shared, unsi
         return;
     }
     s->writable = false;
-    if (s->fd < 0 || clock_monotonic_ns() >= s->next_ns)
+    if (clock_monotonic_ns() >= s->next_ns)
         try_next(s, shared, key);
     fail_if_over(s, shared);
 }

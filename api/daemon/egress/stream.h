@@ -21,10 +21,18 @@ enum stream_state {
     STREAM_DRAINING, /* over for the guest; the peer takes the rest */
 };
 
+/* So many addresses are tried beside each other. */
+#define STREAM_ATTEMPTS 4u
+
+struct stream_attempt {
+    int fd;            /* -1: none */
+    uint64_t since_ns; /* monotonic */
+};
+
 struct stream {
     enum stream_state state;
-    int fd;         /* -1: there is none */
-    int earlier_fd; /* of the attempt before, which goes on; -1 */
+    int fd; /* once it is connected; -1 */
+    struct stream_attempt attempts[STREAM_ATTEMPTS];
     uint16_t port;
     char host[HOST_NAME_SIZE];
     union ip_address addresses[NAME_ADDRESSES_MAX];

@@ -100,6 +100,11 @@ void metrics_count_auth_failure(struct metrics *m, enum metrics_auth_failure why
     count(m, &m->auth_failures[why]);
 }
 
+void metrics_count_session_conflict(struct metrics *m)
+{
+    count(m, &m->session_conflicts);
+}
+
 void metrics_count_refusal(struct metrics *m, const char *tenant, enum metrics_refusal why)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&m->lock);

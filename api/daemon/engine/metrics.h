@@ -54,6 +54,9 @@ struct metrics_gauges {
     struct pool_measure machines;
     struct metrics_tenant_gauge tenants[METRICS_TENANTS];
     size_t n_tenants;
+    uint64_t sessions; /* that are kept */
+    uint64_t sessions_bytes;
+    uint64_t sessions_expired; /* since the start */
 };
 
 /* NULL without memory. */
@@ -68,6 +71,9 @@ void metrics_count_execution(struct metrics *m, const char *tenant,
 void metrics_count_fault(struct metrics *m, int reason);
 void metrics_count_auth_failure(struct metrics *m, enum metrics_auth_failure why);
 void metrics_count_refusal(struct metrics *m, const char *tenant, enum metrics_refusal why);
+
+/* Counts a request that something else had the session of. */
+void metrics_count_session_conflict(struct metrics *m);
 
 /* Appends everything in the Prometheus text format 0.0.4. 0, -E2BIG or -ENOMEM. */
 int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct buf *out);

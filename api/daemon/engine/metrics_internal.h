@@ -40,6 +40,7 @@ struct metrics {
     uint64_t cpu_us;
     uint64_t faults[METRICS_FAULTS];
     uint64_t auth_failures[METRICS_AUTH_FAILURES];
+    uint64_t session_conflicts;
     struct metrics_histogram phases[RESULT_PHASES];
     struct metrics_histogram whole;
     struct metrics_tenant tenants[METRICS_TENANTS];

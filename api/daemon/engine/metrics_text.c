@@ -180,6 +180,21 @@ static void put_gauges(struct buf *out, const struct metrics_gauges *g)
     put_tenant_gauges(out, g);
 }
 
+static void put_sessions(struct buf *out, const struct metrics_gauges *g, uint64_t conflicts)
+{
+    const struct value values[] = {
+        {"skillvm_sessions", "gauge", "Sessions that are kept.", (double)g->sessions},
+        {"skillvm_sessions_bytes", "gauge", "What their files take on disk.",
+         (double)g->sessions_bytes},
+        {"skillvm_sessions_expired_total", "counter", "Sessions that nobody used for too long.",
+         (double)g->sessions_expired},
+        {"skillvm_session_conflicts_total", "counter",
+         "Requests that were refused because another had the session.", (double)conflicts},
+    };
+
+    put_values(out, values, sizeof(values) / sizeof(values[0]));
+}
+
 static void put_snapshots(struct buf *out, const struct snapshots_measure *s)
 {
     static const char *const names[] = {"ok", "failed"};
@@ -248,6 +263,7 @@ int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct
     put_process(out, m);
     (void)pthread_mutex_lock(&m->lock);
     put_counters(out, m);
+    put_sessions(out, gauges, m->session_conflicts);
     put_tenant_counters(out, m);
     put_phases(out, m);
     (void)pthread_mutex_unlock(&m->lock);

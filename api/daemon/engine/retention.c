@@ -36,6 +36,7 @@ struct retention {
     struct config_retention settings;
     bool changed;
     bool stopping;
+    uint64_t expired_sessions;
 };
 
 int retention_create(const struct retention_env *env, const struct config_retention *settings,
@@ -98,6 +99,20 @@ void retention_use_session(struct retention *r, struct registry_session *row)
         log_warn("retention", "session=%s not_renewed=\"%s\"", row->id, err.message);
     else
         row->used_ns = now_ns;
+}
+
+uint64_t retention_expired_sessions(struct retention *r)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+
+    return r->expired_sessions;
+}
+
+static void count_expired_sessions(struct retention *r, unsigned n)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+
+    r->expired_sessions += n;
 }
 
 /* Lets others in. True when it is time to stop. */
@@ -337,6 +352,7 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
         if (err)
             *err = step_err;
     }
+    count_expired_sessions(r, pass.report.sessions);
     *ret = pass.report;
     return result;
 }

@@ -45,6 +45,9 @@ uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns);
  */
 void retention_use_session(struct retention *r, struct registry_session *row);
 
+/* How many sessions were removed because nobody used them, since the start. */
+uint64_t retention_expired_sessions(struct retention *r);
+
 /* What one pass removed. */
 struct retention_report {
     unsigned executions;

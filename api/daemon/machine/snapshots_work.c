@@ -117,17 +117,12 @@ static bool has_packages(const struct snapshots *s, const struct snapshot_name *
     return !name->packages[0] || fd >= 0;
 }
 
-/* Gives a snapshot on disk a place where it is still good and there is room. */
-static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
+static bool take_place(struct snapshots *s, const char *key, const struct snapshot_name *name)
 {
-    struct snapshots *s = ctx;
-    char now[SNAPSHOT_KEY_SIZE];
-    struct snapshot_place *p;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+    struct snapshot_place *p = snapshots_find(s, name);
 
-    if (snapshot_maker_key(&s->maker, name, now) < 0 || strcmp(now, key) != 0 ||
-        !has_packages(s, name))
-        return false;
-    if (snapshots_find(s, name))
+    if (p)
         return true;
     p = snapshots_take(s, name);
     if (p)
@@ -135,11 +130,17 @@ static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
     return p != NULL;
 }
 
-static void adopt_all(struct snapshots *s)
+/*
+ * Gives a snapshot on disk a place where it is still good and there is room. What that takes
+ * (an image may be digested for it) others need not wait for.
+ */
+static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+    struct snapshots *s = ctx;
+    char now[SNAPSHOT_KEY_SIZE];
 
-    snapshot_remove_others(s->config.snapshots_fd, adopt, s);
+    return snapshot_maker_key(&s->maker, name, now) == 0 && strcmp(now, key) == 0 &&
+           has_packages(s, name) && take_place(s, key, name);
 }
 
 static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
@@ -155,7 +156,7 @@ static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
     r = load_or_make(s, &plain, ret, err);
     if (r < 0)
         return r;
-    adopt_all(s);
+    snapshot_remove_others(s->config.snapshots_fd, adopt, s);
     return 0;
 }
 

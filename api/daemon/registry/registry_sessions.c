@@ -9,7 +9,7 @@
     "SELECT tenant_id, id, digest, bytes, files, content_bytes, created_ns, changed_ns,"       \
     " used_ns FROM sessions WHERE "
 
-enum statement { PUT, BY_ID, LIST, COUNT, USE, DELETE, N_STATEMENTS };
+enum statement { PUT, BY_ID, LIST, COUNT, ALL, BYTES, USE, CHANGE, DELETE, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [PUT] = "INSERT INTO sessions(tenant_id, id, digest, bytes, files, content_bytes,"
@@ -20,7 +20,12 @@ static const char *const text[N_STATEMENTS] = {
     [BY_ID] = SELECT "tenant_id = ?1 AND id = ?2",
     [LIST] = SELECT "tenant_id = ?1 ORDER BY changed_ns DESC, id DESC LIMIT ?2",
     [COUNT] = "SELECT COUNT(*) FROM sessions WHERE tenant_id = ?1",
+    [ALL] = "SELECT COUNT(*) FROM sessions",
+    [BYTES] = "SELECT COALESCE(SUM(bytes), 0) FROM sessions",
     [USE] = "UPDATE sessions SET used_ns = ?3 WHERE tenant_id = ?1 AND id = ?2",
+    [CHANGE] = "UPDATE sessions SET digest = ?4, bytes = ?5, files = ?6, content_bytes = ?7,"
+               " changed_ns = ?8, used_ns = ?8 WHERE tenant_id = ?1 AND id = ?2 AND"
+               " digest = ?3",
     [DELETE] = "DELETE FROM sessions WHERE tenant_id = ?1 AND id = ?2",
 };
 
@@ -78,6 +83,17 @@ int registry_session_count(struct registry *registry, const char *tenant, uint64
                                 err);
 }
 
+int registry_session_totals(struct registry *registry, uint64_t *ret_n, uint64_t *ret_bytes,
+                            struct err *err)
+{
+    int r = registry_read_number(registry, REGISTRY_SESSIONS, ALL, NULL, "count sessions",
+                                 ret_n, err);
+
+    return r < 0 ? r
+                 : registry_read_number(registry, REGISTRY_SESSIONS, BYTES, NULL,
+                                        "add up what sessions take", ret_bytes, err);
+}
+
 int registry_session_use(struct registry *registry, const char *tenant, const char *id,
                          uint64_t now_ns, struct err *err)
 {
@@ -85,6 +101,19 @@ int registry_session_use(struct registry *registry, const char *tenant, const ch
         registry, REGISTRY_SESSIONS, USE,
         REGISTRY_VALUES(registry_text(tenant), registry_text(id), registry_number(now_ns)),
         "renew a session", err);
+}
+
+int registry_session_change(struct registry *registry, const struct registry_session *session,
+                            const char *before, struct err *err)
+{
+    return registry_put(
+        registry, REGISTRY_SESSIONS, CHANGE,
+        REGISTRY_VALUES(registry_text(session->tenant), registry_text(session->id),
+                        registry_text(before), registry_text(session->digest),
+                        registry_number(session->bytes), registry_number(session->files),
+                        registry_number(session->content_bytes),
+                        registry_number(session->changed_ns)),
+        "change a session", err);
 }
 
 int registry_session_delete(struct registry *registry, const char *tenant, const char *id,

@@ -38,9 +38,18 @@ int registry_session_list(struct registry *registry, const char *tenant, size_t 
 /* How many sessions a tenant has. 0 or -EIO. */
 int registry_session_count(struct registry *registry, const char *tenant, uint64_t *ret,
                            struct err *err);
+/* How many there are of all tenants, and the bytes of their objects. 0 or -EIO. */
+int registry_session_totals(struct registry *registry, uint64_t *ret_n, uint64_t *ret_bytes,
+                            struct err *err);
 /* It was used now. 0; -ENOENT; -EIO. */
 int registry_session_use(struct registry *registry, const char *tenant, const char *id,
                          uint64_t now_ns, struct err *err);
+/*
+ * Changes what is in it, unless that is not the object before any more. Durable on return. 0;
+ * -ENOENT also for another tenant's, and where it has another object; -EIO.
+ */
+int registry_session_change(struct registry *registry, const struct registry_session *session,
+                            const char *before, struct err *err);
 /* Durable on return. 0; -ENOENT also for another tenant's; -EIO. */
 int registry_session_delete(struct registry *registry, const char *tenant, const char *id,
                             struct err *err);

@@ -84,6 +84,6 @@ http_handle_fn route_execution_logs, route_execution_events, route_execution_fil
     route_execution_file, route_download;
 http_handle_fn route_tool_list, route_tool_call;
 http_handle_fn route_session_list, route_session_get, route_session_files, route_session_file,
-    route_session_delete;
+    route_session_delete, route_session_file_delete;
 
 #endif

@@ -55,8 +55,8 @@ static bool step(struct http_reply *reply, int result, const struct err *err)
 }
 
 /* The replies of what the engine does not accept; true when it did. */
-static bool check_admission(struct http_reply *reply, int result, const struct refusal *refusal,
-                            const struct err *err)
+static bool check_admission(const struct creation *c, struct http_reply *reply, int result,
+                            const struct refusal *refusal, const struct err *err)
 {
     switch (result) {
     case -EBUSY:
@@ -64,6 +64,7 @@ static bool check_admission(struct http_reply *reply, int result, const struct r
         reply->retry_after_s = refusal->retry_after_s;
         return false;
     case -EADDRINUSE:
+        metrics_count_session_conflict(c->daemon->metrics);
         return step(reply, result, err);
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
@@ -300,7 +301,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
         if (!c->e->idempotency_key || !c->e->request_digest)
             return step(reply, err_no_memory(&err), &err);
     }
-    return check_admission(reply, engine_admit(c->daemon->engine, c->e, &refusal, &err),
+    return check_admission(c, reply, engine_admit(c->daemon->engine, c->e, &refusal, &err),
                            &refusal, &err);
 }
 
@@ -461,7 +462,7 @@ static bool submit(struct creation *c, struct http_reply *reply)
         return false;
     if (c->repeated)
         return true;
-    return check_admission(reply, r, &refusal, &err);
+    return check_admission(c, reply, r, &refusal, &err);
 }
 
 static void reply_status(struct http_reply *reply, const char *id, const char *status)

@@ -3,14 +3,17 @@
  * Sessions: files that an execution finds as the one before left them. Executions make and
  * change them; here they are looked at and removed, and who looks at one has used it.
  */
+#include "api/daemon/callers/held.h"
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/routes/session_files.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/skill/artifacts_read.h"
+#include "api/skill/sha256.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -19,6 +22,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LIST_BYTES_MAX (4 * LIMIT_MIB)
 
@@ -226,23 +231,39 @@ void route_session_file(void *ctx, struct http_request *request, struct http_rep
         (void)failure_reply(reply, r, &err);
 }
 
+/* Under the store's lock: who reserved the session looks for its row after that. */
+static int check_free(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    return engine_has_session(d->engine, tenant, id)
+               ? err_set(err, EADDRINUSE,
+                         "an execution that waits or runs has session %s: let it end or "
+                         "cancel it, then remove the session or its file",
+                         id)
+               : 0;
+}
+
 static int forget(struct daemon *d, const char *tenant, const char *id, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     _cleanup_registry_session_ struct registry_session row = {0};
-    int r;
+    int r = check_free(d, tenant, id, err);
 
-    /* Under the lock: who reserved the session looks for its row after that. */
-    if (engine_has_session(d->engine, tenant, id))
-        return err_set(err, EADDRINUSE,
-                       "an execution that waits or runs has session %s: let it end or cancel "
-                       "it, then remove the session",
-                       id);
+    if (r < 0)
+        return r;
     r = registry_session_get(d->registry, tenant, id, &row, err);
     if (r < 0)
         return r;
     r = registry_session_delete(d->registry, tenant, id, err);
     return r < 0 ? r : store_release(store, row.digest, err);
+}
+
+/* Replies to what may have met an execution. */
+static void reply_failure(struct daemon *d, struct http_reply *reply, int result,
+                          const char *id, struct err *err)
+{
+    if (result == -EADDRINUSE)
+        metrics_count_session_conflict(d->metrics);
+    (void)failure_of(reply, result, "session", id, err);
 }
 
 void route_session_delete(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -254,9 +275,118 @@ void route_session_delete(void *ctx, struct http_request *request, struct http_r
 
     r = forget(d, tenant, id, &err);
     if (r < 0) {
-        failure_of(reply, r, "session", id, &err);
+        reply_failure(d, reply, r, id, &err);
         return;
     }
     log_info("sessions", "deleted id=%s", id);
+    http_reply_empty(reply, 204);
+}
+
+/* A session without one of its files, on its way to be the session. */
+struct cut {
+    struct registry_session row; /* as it was, with the object before */
+    int from_fd, to_fd;
+    char digest[SHA256_HEX_SIZE]; /* of what to_fd has */
+    struct turn turn;
+};
+
+static void cut_finish(struct cut *cut)
+{
+    registry_session_finish(&cut->row);
+    fd_close(&cut->from_fd);
+    fd_close(&cut->to_fd);
+    turn_end(&cut->turn);
+}
+#define _cleanup_cut_ __attribute__((cleanup(cut_finish)))
+
+/* Beside the lock of the store: it may be much. */
+static int cut_file(struct daemon *d, struct cut *cut, const char *path, struct err *err)
+{
+    uint64_t content = 0;
+    struct stat st;
+    int r;
+
+    cut->to_fd = store_temporary(d->store);
+    if (cut->to_fd < 0)
+        return err_set_errno(err, -cut->to_fd, "cannot create a temporary file");
+    r = artifact_cut(cut->from_fd, path, cut->to_fd, &content, err);
+    if (r == -ENOENT)
+        return err_set(err, ENOENT, "session %s has no file %.200s", cut->row.id, path);
+    if (r < 0)
+        return r;
+    if (fsync(cut->to_fd) < 0 || fstat(cut->to_fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot write the files to disk");
+    r = sha256_of_fd(cut->to_fd, cut->digest);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot read the files back");
+    cut->row.bytes = (uint64_t)st.st_size;
+    cut->row.files--;
+    cut->row.content_bytes -= content;
+    return 0;
+}
+
+/* What was cut takes its place, if that is still what it was cut from. */
+static int commit_cut(struct daemon *d, struct cut *cut, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    struct registry_session now = cut->row;
+    int r = check_free(d, now.tenant, now.id, err);
+
+    if (r < 0)
+        return r;
+    r = store_put(store, cut->to_fd, cut->digest, err);
+    if (r < 0)
+        return r;
+    now.digest = cut->digest;
+    now.changed_ns = clock_realtime_ns();
+    r = registry_session_change(d->registry, &now, cut->row.digest, err);
+    if (r == 0)
+        return store_release(store, cut->row.digest, err);
+    (void)store_release(store, cut->digest, NULL);
+    return r == -ENOENT ? err_set(err, EADDRINUSE,
+                                  "session %s was changed at the same time: ask again", now.id)
+                        : r;
+}
+
+/* At its turn; who has the session is asked at once, and again when all is done. */
+static int open_cut(struct daemon *d, const char *tenant, const char *id, struct cut *cut,
+                    struct err *err)
+{
+    int r = turn_take(&cut->turn, d, tenant, err);
+
+    if (r < 0)
+        return r;
+    r = look_at(d, tenant, id, &cut->row, &cut->from_fd, err);
+    return r < 0 ? r : check_free(d, tenant, id, err);
+}
+
+static int cut_and_commit(struct daemon *d, struct cut *cut, const char *path, struct err *err)
+{
+    int r = cut_file(d, cut, path, err);
+
+    return r < 0 ? r : commit_cut(d, cut, err);
+}
+
+void route_session_file_delete(void *ctx, struct http_request *request,
+                               struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *id = request->params[0];
+    _cleanup_cut_ struct cut cut = {.from_fd = -1, .to_fd = -1};
+    struct err err = {0};
+    int r = open_cut(d, request->caller.tenant, id, &cut, &err);
+
+    if (r < 0) {
+        reply_failure(d, reply, r, id, &err);
+        return;
+    }
+    if (!held_admit(d->held, cut.row.bytes, reply))
+        return;
+    r = cut_and_commit(d, &cut, request->params[1], &err);
+    if (r < 0) {
+        reply_failure(d, reply, r, id, &err);
+        return;
+    }
+    log_info("sessions", "deleted_file id=%s", id);
     http_reply_empty(reply, 204);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/retention.h"
+#include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 
@@ -37,6 +40,8 @@ const struct http_route daemon_routes[] = {
     {"GET", "/v1/sessions/:/files", route_session_files, .access = HTTP_ACCESS_TENANT,
      .query = {"limit", "offset"}},
     {"GET", "/v1/sessions/:/files/*", route_session_file, .access = HTTP_ACCESS_TENANT},
+    {"DELETE", "/v1/sessions/:/files/*", route_session_file_delete,
+     .access = HTTP_ACCESS_TENANT},
     {"POST", "/v1/executions", route_execution_create, .access = HTTP_ACCESS_TENANT,
      .body = HTTP_BODY_JSON, .max_bytes = LIMIT_REQUEST_BYTES,
      .parts = {{"request", LIMIT_REQUEST_BYTES}, {"skill_archive", HTTP_BYTES_ARCHIVE}}},
@@ -71,19 +76,30 @@ const struct http_route daemon_routes[] = {
     {.method = NULL},
 };
 
-void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
+static int write_metrics(struct daemon *d, struct buf *out, struct err *err)
 {
-    struct daemon *d = ctx;
-    struct metrics_gauges gauges = {0};
-    struct buf body = buf_init(METRICS_BYTES_MAX);
+    struct metrics_gauges gauges = {.sessions_expired =
+                                        retention_expired_sessions(d->retention)};
+    int r = registry_session_totals(d->registry, &gauges.sessions, &gauges.sessions_bytes, err);
 
-    (void)request;
+    if (r < 0)
+        return r;
     engine_measure(d->engine, &gauges);
     pool_measure(d->pool, &gauges.machines);
     snapshots_measure(d->snapshots, &gauges.snapshot);
-    if (metrics_write(d->metrics, &gauges, &body) < 0) {
+    return metrics_write(d->metrics, &gauges, out);
+}
+
+void route_metrics(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct buf body = buf_init(METRICS_BYTES_MAX);
+    struct err err = {0};
+    int r = write_metrics(ctx, &body, &err);
+
+    (void)request;
+    if (r < 0) {
         buf_finish(&body);
-        http_reply_error(reply, 500, "internal_error", "out of memory");
+        (void)failure_reply(reply, r, &err);
         return;
     }
     http_reply_empty(reply, 200);

@@ -77,6 +77,55 @@ case_imported_containers_run() {
     expect 0 own skillvm down
 }
 
+# Debian's PyPy as python3, where its own CPython is too.
+# limit an_imported_pypy_runs 900
+case_an_imported_pypy_runs() {
+    local package
+    trap end_own EXIT
+    apt-get -qq download pypy3 pypy3-lib >apt.out 2>&1 || skip "apt-get: $(tail -n 1 apt.out)"
+    debian_root root
+    for package in pypy3*.deb; do
+        dpkg-deb -x "$package" pypy
+    done
+    rm -rf pypy/usr/include pypy/usr/share
+    ln -s pypy3 pypy/usr/bin/python3
+    mkdir -p pypy/usr/lib/python3/dist-packages
+    echo 'said = "from a layer"' >pypy/usr/lib/python3/dist-packages/own_module.py
+    save docker root pypy.tar pypy
+    expect 0 own skillvm image import pypy.tar
+    rm -rf root pypy pypy.tar
+    expect 0 own skillvm image show pypy --json
+    equal "$(jq -c '[.python, .pypy, .warm, (.modules | index("own_module") != null)]' <<<"$OUT")" \
+        '["3.9",true,false,true]' "what the image shows"
+    expect 0 own skillvm image show pypy
+    contains "$(tr -s ' ' <<<"$OUT")" $'python 3.9\npypy yes\n' "what a person is shown"
+    skill pypy main.py "image: pypy" <<'EOF'
+import json, sqlite3, sys
+import own_module
+print(sys.implementation.name, sys.version_info[:2], own_module.said)
+json.dump({"said": own_module.said}, open("/sandbox/out/output.json", "w"))
+EOF
+    expect 0 own skillvm up --host "$E2E_HOST"
+    expect 0 own skillvm run --image pypy --code 'print("hello")' --json
+    equal "$(jq -c '[.stdout, .image, .warm]' <<<"$OUT")" '["hello\n","pypy",false]' "hello"
+    expect 0 own skillvm run pypy --json
+    equal "$(jq -c '[.stdout, .output.said, .image, .warm]' <<<"$OUT")" \
+        '["pypy (3, 9) from a layer\n","from a layer","pypy",false]' "the image whose Python is PyPy"
+    expect 0 own skillvm skill push pypy
+    expect 0 own skillvm run pypy --json
+    equal "$(jq -c '[.status, .warm]' <<<"$OUT")" '["success",false]' "the same, registered"
+    expect 0 own skillvm run --image pypy --code 'import subprocess, threading, asyncio, hashlib, ctypes
+asyncio.run(asyncio.sleep(0))
+print(subprocess.check_output(["python3", "-c", "print(1 + 1)"]).decode(), hashlib.sha256(b"").hexdigest()[:4])' --json
+    equal "$(jq -c '.stdout' <<<"$OUT")" '"2\n e3b0\n"' "what its library has"
+    # Packages are chosen for CPython.
+    mkdir pypy/wheels
+    python3 "$E2E_HERE/make_wheel.py" pypy/wheels trial 1.0 --file trial.py=
+    expect 125 own skillvm run pypy
+    contains "$ERR" "the image pypy has PyPy, not CPython" "wheels for PyPy"
+    expect 0 own skillvm down
+}
+
 # limit images_that_cannot_be_made 300
 case_images_that_cannot_be_made() {
     expect 125 own skillvm image import nothing.tar

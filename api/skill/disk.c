@@ -2,6 +2,7 @@
 #include "api/skill/disk.h"
 
 #include "base/bytes.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 #include <errno.h>

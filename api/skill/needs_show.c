@@ -191,8 +191,10 @@ static int warn_of_language(const struct needs *needs, const struct needs_item *
     if (help[0])
         return skill_warn(warnings, "%s line %u: the image %s does not run %s: %s", file.text,
                           item->line, needs->image, name.text, help);
-    return skill_warn(warnings, "%s line %u: no image runs %s: write it in Python or bash",
-                      file.text, item->line, name.text);
+    return skill_warn(
+        warnings, "%s line %u: no image runs %s: %s", file.text, item->line, name.text,
+        strcmp(item->name, "JavaScript") == 0 ? "`skillvm image build node` makes one that does"
+                                              : "write it in Python or bash");
 }
 
 static int warn_of_field(const struct needs *needs, const struct needs_item *item,

@@ -318,7 +318,7 @@ static const struct sample samples[] = {
     {"Node",
      {{.path = "scripts/main.js", .content = "const fs = require('fs')\n"},
       {.path = "package.json", .content = "{}"}},
-     {"package.json line 1: no image runs JavaScript"}},
+     {"package.json line 1: no image runs JavaScript: `skillvm image build node` makes one"}},
     {"an interpreter that is missing",
      {{.path = "scripts/tool", .content = "#!/usr/bin/env -S ruby -w\n", .mode = 0755}},
      {PROGRAM("scripts/tool line 1", "ruby")}},

@@ -161,6 +161,19 @@ static void version_in(int root_fd, const struct contents_python *python, char *
     (void)munmap((void *)(uintptr_t)program, len);
 }
 
+/* Whether it looks where a skill's own packages are, as by the link that python.yaml makes. */
+static bool looks_for_packages(int root_fd, const struct contents_python *python)
+{
+    static const char packages[] = "/sandbox/packages";
+    char path[64], target[sizeof(packages)] = "";
+
+    (void)snprintf(path, sizeof(path), "usr/local/lib/python3.%u/dist-packages", python->minor);
+    _cleanup_fd_ int fd = inside_open(root_fd, path, O_PATH | O_NOFOLLOW);
+
+    return fd >= 0 && readlinkat(fd, "", target, sizeof(target)) == sizeof(packages) - 1 &&
+           strcmp(target, packages) == 0;
+}
+
 static void put_language(struct contents_lines *lines, int root_fd,
                          const struct contents_python *python)
 {
@@ -170,6 +183,8 @@ static void put_language(struct contents_lines *lines, int root_fd,
     contents_put(lines, "language", "python", version);
     if (python->is_pypy)
         contents_put(lines, "pypy", version, NULL);
+    if (!looks_for_packages(root_fd, python))
+        contents_put(lines, "alone", "python", NULL);
 }
 
 struct programs {

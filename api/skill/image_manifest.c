@@ -44,6 +44,7 @@ static int take_line(struct image_manifest *manifest, const char *line)
     if (strncmp(line, "language ", len + 1) == 0)
         return take_language(manifest, line + len + 1);
     manifest->is_pypy = manifest->is_pypy || strncmp(line, "pypy ", len + 1) == 0;
+    manifest->python_is_alone = manifest->python_is_alone || strcmp(line, "alone python") == 0;
     manifest->warm_python = manifest->warm_python || strcmp(line, "warm python") == 0;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         if (strlen(lists[i].kind) == len && strncmp(line, lists[i].kind, len) == 0)

@@ -27,6 +27,7 @@ struct image_manifest {
     unsigned python_minor;         /* of Python 3; 0: there is none */
     unsigned python_micro;         /* 0 also where it is not listed */
     bool is_pypy;                  /* and not CPython */
+    bool python_is_alone;          /* it does not look where a skill's own packages are */
     char node[16];                 /* the version of Node, or "" */
     bool warm_python;              /* one waits in a snapshot */
     struct skill_strings standard; /* first names of the standard library, sorted, as all */

@@ -50,6 +50,9 @@ int packages_check(const char *packages, unsigned python_minor,
     if (image->is_pypy)
         return err_set(err, EINVAL, "the image %s has PyPy and not CPython: " REMEDY,
                        image->name);
+    if (image->python_is_alone)
+        return err_set(err, EINVAL, "the image %s looks for no packages of a skill: " REMEDY,
+                       image->name);
     if (python_minor > 0 && python_minor != image->python_minor)
         return err_set(err, EINVAL, "the image %s has Python 3.%u and not 3.%u: " REMEDY,
                        image->name, image->python_minor, python_minor);

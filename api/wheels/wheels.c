@@ -474,16 +474,26 @@ static int prepare(struct work *w, struct wheels_layer *ret, struct skill_string
     return r < 0 ? r : make_layer(w, ret, err);
 }
 
-/* Wheels are chosen for CPython. */
-static bool takes_none(const struct image_manifest *image)
+/* Why no wheel goes with an image, or NULL. They are chosen for CPython. */
+static const char *find_obstacle(const struct image_manifest *image)
 {
-    return image->known && (image->python_minor == 0 || image->is_pypy);
+    if (!image->known)
+        return NULL;
+    if (image->python_minor == 0)
+        return "has no Python";
+    if (image->is_pypy)
+        return "has PyPy, not CPython";
+    return image->python_is_alone
+               ? "looks for none, as none does that was imported: put what is in them into "
+                 "the container, or name an image that was made by a recipe"
+               : NULL;
 }
 
 int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
                    struct skill_strings *warnings, struct err *err)
 {
     const struct image_manifest *image = wheels->image;
+    const char *obstacle = find_obstacle(image);
     _cleanup_wheels_layer_ struct wheels_layer layer = {.bytes = 0};
     _cleanup_work_ struct work w = {.in = wheels,
                                     .python = {PYTHON_MINOR, PYTHON_MICRO},
@@ -494,11 +504,11 @@ int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
     int r;
 
     *ret = (struct wheels_layer){.bytes = 0};
-    if (w.own == 0 && (!wheels->wheelhouse[0] || takes_none(image)))
+    if (w.own == 0 && (!wheels->wheelhouse[0] || obstacle))
         return 0;
-    if (takes_none(image))
-        return err_set(err, EINVAL, "%s/ has wheels, and the image %s has %s", WHEELS_FOLDER,
-                       image->name, image->is_pypy ? "PyPy, not CPython" : "no Python");
+    if (obstacle)
+        return err_set(err, EINVAL, "%s/ has wheels, and the image %s %s", WHEELS_FOLDER,
+                       image->name, obstacle);
     if (image->known)
         w.python = (struct wheels_python){image->python_minor, image->python_micro};
     r = prepare(&w, &layer, warnings, &why);

@@ -171,6 +171,8 @@ static void they_go_with_the_image_that_it_runs_in(void **state)
            "the image old has Python 3.9 and not 3.11: its packages were chosen for another");
     expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"pypy\"}"), 400,
            "the image pypy has PyPy and not CPython: its packages were chosen for another");
+    expect(harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"alone\"}"), 400,
+           "the image alone looks for no packages of a skill: its packages were chosen for");
     a = harness_run(&w->h, "{\"skill\":\"good\",\"image\":\"old\",\"script\":\"main.sh\"}");
     assert_int_equal(a.status, 200);
     has(&a, "\"warnings\":[\"the image old has Python 3.9 and not 3.11");
@@ -243,9 +245,9 @@ static void what_they_hold_no_image_needs(void **state)
     const struct world *w = *state;
 
     gets(w, good_skill("reasoned"), "reasoned",
-         "\"image\":\"python\",\"image_reason\":\"smallest of 6 that has yaml\"");
+         "\"image\":\"python\",\"image_reason\":\"smallest of 7 that has yaml\"");
     gets(w, skill_with("light", "heavy", "Requires-Dist: yaml-one\n"), "light",
-         "\"image\":\"python\",\"image_reason\":\"smallest of 6 that has yaml\"");
+         "\"image\":\"python\",\"image_reason\":\"smallest of 7 that has yaml\"");
 }
 
 /* Where they take something from the image, another one has to have just that. */
@@ -254,12 +256,12 @@ static void what_they_take_of_an_image_it_keeps(void **state)
     const struct world *w = *state;
 
     gets(w, skill_with("rooted", "heavy", "Requires-Dist: deep\n"), "rooted",
-         "\"image\":\"large\",\"image_reason\":\"smallest of 6 that has yaml\"");
+         "\"image\":\"large\",\"image_reason\":\"smallest of 7 that has yaml\"");
     gets(w, skill_with("versioned", "fresh", "Requires-Dist: yaml-one>=6.1\n"), "versioned",
-         "\"image\":\"newer\",\"image_reason\":\"smallest of 6 that has yaml\"");
+         "\"image\":\"newer\",\"image_reason\":\"smallest of 7 that has yaml\"");
     /* As of the other Python that they are for. */
     gets(w, skill_with("vintage", "aged", ""), "vintage",
-         "\"image\":\"old\",\"image_reason\":\"smallest of 6 that has yaml\"");
+         "\"image\":\"old\",\"image_reason\":\"smallest of 7 that has yaml\"");
 }
 
 int main(void)

@@ -151,7 +151,7 @@ static void put(const struct harness *h, const char *name, const char *content)
 
 static void put_images(const struct harness *h)
 {
-    static const char *const names[] = {"newer", "bare", "old", "large", "pypy"};
+    static const char *const names[] = {"newer", "bare", "old", "large", "pypy", "alone"};
     static const char *const manifests[] = {
         "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.1\n"
         "module fresh\n",
@@ -160,7 +160,9 @@ static void put_images(const struct harness *h)
         "module aged\n",
         "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n"
         "module heavy\nmodule deep\npackage deep 1.0\n",
-        "language python 3.11\npypy 3.11\nprogram bash\n"};
+        "language python 3.11\npypy 3.11\nprogram bash\n",
+        "language python 3.11.2\nalone python\nprogram bash\nmodule yaml\npackage yaml-one "
+        "6.0\n"};
     char file[64];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

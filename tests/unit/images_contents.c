@@ -134,6 +134,10 @@ static void a_python_elsewhere_is_found(void **state)
     read_contents(f, contents_print);
     expect(f, there, true);
     expect(f, absent, false);
+    assert_true(has(f, "alone python"));
+    assert_int_equal(symlink("/sandbox/packages", "usr/local/lib/python3.12/dist-packages"), 0);
+    read_contents(f, contents_print);
+    assert_false(has(f, "alone python"));
     contents_find_python(f->root, &python);
     assert_int_equal(python.minor, 12);
     assert_string_equal(python.path, "usr/local/bin/python3.12");

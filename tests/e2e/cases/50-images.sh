@@ -29,7 +29,10 @@ case_imported_containers_run() {
     trap end_own EXIT
     debian_root root
     # The first layer has a module that the second takes away, and the second one of its own.
-    mkdir -p root/usr/lib/python3/dist-packages more/usr/lib/python3/dist-packages
+    mkdir -p root/usr/lib/python3/dist-packages more/usr/lib/python3/dist-packages \
+        more/usr/local/lib/python3.11
+    # Nor does its Python look for a skill's packages, as that of our own image does.
+    : >more/usr/local/lib/python3.11/.wh.dist-packages
     echo 'said = "gone"' >root/usr/lib/python3/dist-packages/gone_module.py
     : >more/usr/lib/python3/dist-packages/.wh.gone_module.py
     echo 'said = "from a layer"' >more/usr/lib/python3/dist-packages/own_module.py
@@ -74,6 +77,9 @@ case_imported_containers_run() {
         "(3, 11) from a layer /usr/bin/python3"$'\n\nwarm\ntrue' "the image whose Python waits"
     expect 0 own skillvm run bare --json
     equal "$(jq -r '.stdout, .image' <<<"$OUT")" "bash says sandbox"$'\n\nbare' "the image without Python"
+    python3 "$E2E_HERE/make_wheel.py" cold/wheels trial 1.0 --file 'trial.py=VALUE = 1'
+    expect 125 own skillvm run cold
+    contains "$ERR" "cold looks for none, as none does that was imported" "why wheels are refused"
     expect 0 own skillvm down
 }
 

@@ -78,7 +78,6 @@ static int session_get(const struct cli *cli, const struct options *options)
 static int session_remove(const struct cli *cli, const struct options *options)
 {
     struct skillvm_error error;
-
     int r = options->n_args == 2
                 ? skillvm_remove_session_file(cli->client, options->args[0], options->args[1],
                                               &error)

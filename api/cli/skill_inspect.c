@@ -107,7 +107,8 @@ int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *s
     r = choose_packages(tar_fd, archive, skill, &images, choice.place, ret, ret_packages, err);
     if (r < 0)
         return r;
-    choose(skill, archive, &images, ret, &choice);
+    if (ret_packages->digest[0])
+        choose(skill, archive, &images, ret, &choice);
     needs_look(ret, &images, IMAGE_SET_ALL, &choice);
     return 0;
 }

@@ -240,7 +240,7 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
     memcpy(needs->why, choice->why, sizeof(needs->why));
     needs->known = image->manifest.known;
     needs->has_python = image->manifest.python_minor > 0;
-    needs->has_node = has_program(&image->manifest, "node");
+    needs->has_node = image_manifest_runs(&image->manifest, "node");
     describe(needs, &image->manifest);
     for (size_t i = 0; needs->known && i < needs->len; i++) {
         struct needs_item *item = &needs->items[i];

@@ -4,8 +4,8 @@
  * closed, not leaked.
  */
 #include "base/fd.h"
+#include "base/process_stats.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,18 +18,6 @@
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
-
-static unsigned count_open(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
 
 static void make_pair(int type, int pair[2])
 {
@@ -163,7 +151,7 @@ static void test_too_many_descriptors_are_all_closed(void **state)
     int fds[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
     size_t n_fds = 99;
     char c;
-    unsigned before;
+    uint64_t before;
 
     (void)state;
     make_pair(SOCK_SEQPACKET, pair);
@@ -171,13 +159,13 @@ static void test_too_many_descriptors_are_all_closed(void **state)
         sent[i] = dup(pair[0]);
         assert_true(sent[i] >= 0);
     }
-    before = count_open();
+    before = process_open_fds();
     assert_int_equal(fd_send(pair[0], "x", 1, sent, 8), 0);
     assert_int_equal(fd_receive(pair[1], &c, 1, fds, 7, &n_fds), -EMSGSIZE);
     assert_int_equal(fds[0], -1);
     assert_int_equal(fd_send(pair[0], "x", 1, sent, 1), 0);
     assert_int_equal(fd_receive(pair[1], &c, 1, NULL, 0, NULL), -EMSGSIZE);
-    assert_int_equal(count_open(), before);
+    assert_int_equal(process_open_fds(), before);
     assert_int_equal(fd_send(pair[0], "x", 1, sent, 9), -EINVAL);
     for (size_t i = 0; i < 8; i++)
         fd_close(&sent[i]);
@@ -217,14 +205,14 @@ static void test_control_overflow_is_refused(void **state)
     int fds[8];
     size_t n_fds = 0;
     char c;
-    unsigned before;
+    uint64_t before;
 
     (void)state;
     make_pair(SOCK_SEQPACKET, pair);
-    before = count_open();
+    before = process_open_fds();
     send_many(pair[0], pair[0], 64);
     assert_int_equal(fd_receive(pair[1], &c, 1, fds, 8, &n_fds), -EMSGSIZE);
-    assert_int_equal(count_open(), before);
+    assert_int_equal(process_open_fds(), before);
     fd_close(&pair[0]);
     fd_close(&pair[1]);
 }

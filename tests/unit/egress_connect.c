@@ -2,9 +2,9 @@
 /* What names resolve to, which of it is refused, and how it is connected to. */
 #include "tests/unit/cmocka_all.h"
 
+#include "base/process_stats.h"
 #include "tests/unit/egress_world.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -197,39 +197,27 @@ static void the_first_of_many_is_not_given_up(void **state)
     take(PROTO_NET_OPENED);
 }
 
-static unsigned count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 /* Of eight no more than four are under way at once. */
 static void attempts_are_bounded(void **state)
 {
-    unsigned before, most = 0;
+    uint64_t before, most = 0;
 
     (void)state;
     resolve_to(0, "0.0.0.0", "0.0.0.0");
     for (unsigned i = 0; i < 8; i++)
         resolve_also(ADDRESS_SILENT);
     assert_int_equal(ask("a.example.test"), PROTO_NET_GOOD);
-    before = count_descriptors();
+    before = process_open_fds();
     assert_int_equal(open_key(0), 0);
     while (went < 5) {
         assert_false(take_now());
-        if (count_descriptors() - before > most)
-            most = count_descriptors() - before;
+        if (process_open_fds() - before > most)
+            most = process_open_fds() - before;
     }
     assert_int_equal(most, 4);
     end_silence();
     take(PROTO_NET_OPENED);
-    assert_int_equal(count_descriptors(), before + 1);
+    assert_int_equal(process_open_fds(), before + 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -22,6 +22,15 @@ bool text_has_word(const char *words, const char *separators, const char *word)
     return false;
 }
 
+void text_cut_word(char *text)
+{
+    size_t len = strlen(text);
+
+    while (len > 0 && !strchr(" \t\n", text[len - 1]))
+        len--;
+    text[len] = '\0';
+}
+
 bool text_take_line(struct text_span *rest, struct text_span *ret_line)
 {
     const char *end = rest->len > 0 ? memchr(rest->text, '\n', rest->len) : NULL;

@@ -15,6 +15,8 @@ struct text_span {
 bool text_ends_with(const char *text, const char *end);
 /* Whether word is one of the words, which any of the separators part. */
 bool text_has_word(const char *words, const char *separators, const char *word);
+/* Cuts off the word that a text ends in, which may not be all of it. */
+void text_cut_word(char *text);
 
 /*
  * Takes the next line off *rest: up to "\n" or "\r\n", which is not in it, or to the end. False

@@ -31,21 +31,25 @@ static const char main_py[] =
     "request = json.load(sys.stdin)\n"
     "answer = {\"greeting\": f\"Hello, {request.get('name', 'world')}!\"}\n"
     "with open(os.environ[\"SANDBOX_OUTPUT\"], \"w\") as f:\n"
-    "    json.dump(answer, f)\n";
+    "    json.dump(answer, f)\n"
+    "print(answer[\"greeting\"])\n";
 
 static const char main_sh[] =
     "#!/bin/bash\n"
     "set -euo pipefail\n"
     "\n"
     "name=$(jq -r '.name // \"world\"')\n"
-    "jq -n --arg name \"$name\" '{greeting: \"Hello, \\($name)!\"}' >\"$SANDBOX_OUTPUT\"\n";
+    "greeting=\"Hello, $name!\"\n"
+    "jq -n --arg greeting \"$greeting\" '{greeting: $greeting}' >\"$SANDBOX_OUTPUT\"\n"
+    "echo \"$greeting\"\n";
 
 static const char main_js[] =
     "const fs = require('fs');\n"
     "\n"
     "const request = JSON.parse(fs.readFileSync(0, 'utf8'));\n"
     "const answer = { greeting: `Hello, ${request.name ?? 'world'}!` };\n"
-    "fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(answer));\n";
+    "fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(answer));\n"
+    "console.log(answer.greeting);\n";
 
 static const char test_json[] = "{\n"
                                 "  \"input\": {\"name\": \"Ada\"},\n"

@@ -78,9 +78,9 @@ static int choose_packages(int tar_fd, const struct skill_archive *archive, stru
                 ? err_set_errno(err, errno, "cannot make an anonymous file")
                 : wheels_prepare(&wheels, ret, &skill->warnings, err);
 
-    if (r < 0 || !ret->digest[0])
+    if (r < 0 || !ret->packages)
         return r;
-    r = layer_look(layer, &brought, err);
+    r = ret->digest[0] ? layer_look(layer, &brought, err) : 0;
     if (r < 0)
         return r;
     needs_bring(needs, &brought, packages_go(ret->packages, ret->python_minor, images));
@@ -107,7 +107,7 @@ int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *s
     r = choose_packages(tar_fd, archive, skill, &images, choice.place, ret, ret_packages, err);
     if (r < 0)
         return r;
-    if (ret_packages->digest[0])
+    if (ret_packages->packages)
         choose(skill, archive, &images, ret, &choice);
     needs_look(ret, &images, IMAGE_SET_ALL, &choice);
     return 0;

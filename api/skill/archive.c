@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,6 +34,15 @@ int skill_archive_add(struct skill_archive *archive, const struct archive_entry_
     copy.target = entry->target ? strdup(entry->target) : NULL;
     entries[archive->n_entries++] = copy;
     return copy.path && (copy.target || !entry->target) ? 0 : -ENOMEM;
+}
+
+bool skill_archive_is_wheel(const struct archive_entry_info *entry)
+{
+    const size_t folder = sizeof(WHEELS_FOLDER);
+
+    return entry->type == ARCHIVE_ENTRY_FILE && strlen(entry->path) > folder + 4 &&
+           strncmp(entry->path, WHEELS_FOLDER "/", folder) == 0 &&
+           !strchr(entry->path + folder, '/') && text_ends_with(entry->path, ".whl");
 }
 
 const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,

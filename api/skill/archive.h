@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define WHEELS_FOLDER "wheels" /* of a skill */
+
 struct archive_limits {
     uint64_t archive_bytes;  /* the archive as it was handed in */
     uint64_t expanded_bytes; /* the sum of all files' content */
@@ -106,6 +108,8 @@ int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *r
 int skill_archive_add(struct skill_archive *archive, const struct archive_entry_info *entry);
 /* Frees what an entry owns, for who takes it out of the list. */
 void skill_archive_entry_finish(struct archive_entry_info *entry);
+/* Whether it is a Python package that the skill brings: a file "NAME.whl" in WHEELS_FOLDER. */
+bool skill_archive_is_wheel(const struct archive_entry_info *entry);
 /* The entry with this path, borrowed, or NULL. */
 const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,
                                                     const char *path);

@@ -62,7 +62,8 @@ int image_choose_clear(const struct image_list *images, image_set_t allowed,
 /* What speaks for an image. */
 struct candidate {
     unsigned place;
-    bool runs; /* the language that is asked for */
+    bool runs;  /* the language that is asked for */
+    bool takes; /* packages, where the skill has some */
     size_t missing;
 };
 
@@ -73,6 +74,8 @@ static bool is_better(const struct image_list *images, bool in_doubt, const stru
 
     if (a->runs != b->runs)
         return a->runs;
+    if (a->takes != b->takes)
+        return a->takes;
     if (a->missing != b->missing)
         return a->missing < b->missing;
     /* The usual one is the first: no other takes its place. */
@@ -134,11 +137,30 @@ static void append_things(char why[IMAGE_WHY_SIZE], const struct needs *needs, b
         (void)append(why, IMAGE_WHY_SIZE, "%s%zu more", named ? " and " : before, more);
 }
 
+/* picky: it takes the skill's packages, and another one does not. */
+static void give_reason(const struct needs *needs, unsigned n, const struct candidate *best,
+                        bool in_doubt, bool picky, char ret[IMAGE_WHY_SIZE])
+{
+    bool is_usual = in_doubt && best->place == 0;
+
+    if (best->missing > 0)
+        (void)snprintf(ret, IMAGE_WHY_SIZE, "none of %u%s has all", n,
+                       picky ? " takes its packages and" : "");
+    else
+        (void)snprintf(ret, IMAGE_WHY_SIZE, "%s of %u%s",
+                       is_usual ? "the usual one" : "smallest", n,
+                       picky && !is_usual ? " that takes its packages" : "");
+    append_things(ret, needs, best->missing > 0,
+                  best->missing > 0 ? ": this one lacks "
+                  : picky           ? " and has "
+                                    : " that has ");
+}
+
 void image_choose(struct needs *needs, const struct image_list *images, image_set_t allowed,
                   const char *lang, struct image_choice *ret)
 {
     unsigned n = count_candidates(images, allowed);
-    bool in_doubt = !needs_knows(needs), none = true;
+    bool in_doubt = !needs_knows(needs), none = true, picky = false;
     struct candidate best = {0};
 
     /* Which another look left behind. */
@@ -147,24 +169,21 @@ void image_choose(struct needs *needs, const struct image_list *images, image_se
     for (unsigned i = 0; i < images->n_here; i++) {
         const struct image_manifest *manifest = &images->list[i].manifest;
         struct candidate one = {.place = i,
-                                .runs = !lang || image_manifest_runs(manifest, lang)};
+                                .runs = !lang || image_manifest_runs(manifest, lang),
+                                .takes =
+                                    !needs->has_packages || !image_manifest_obstacle(manifest)};
 
         if (!is_candidate(images, allowed, i))
             continue;
         one.missing = needs_count_missing(needs, images, i);
+        picky = picky || !one.takes;
         if (none || is_better(images, in_doubt, &one, &best))
             best = one;
         none = false;
     }
     (void)needs_count_missing(needs, images, best.place);
     ret->place = best.place;
-    (void)snprintf(ret->why, sizeof(ret->why),
-                   best.missing > 0 ? "none of %u has all"
-                   : in_doubt       ? "the usual one of %u"
-                                    : "smallest of %u",
-                   n);
-    append_things(ret->why, needs, best.missing > 0,
-                  best.missing > 0 ? ": this one lacks " : " that has ");
+    give_reason(needs, n, &best, in_doubt, picky && best.takes, ret->why);
 }
 
 void image_list_names(const struct image_list *images, image_set_t allowed, char *ret,

@@ -30,7 +30,8 @@ int image_choose_clear(const struct image_list *images, image_set_t allowed,
 /*
  * The smallest that has everything unguarded that is needed and that packages do not bring
  * (needs_bring()). lang is what the script that is to
- * run is in, or NULL: where some image runs it no other is taken. Where none has everything,
+ * run is in, or NULL: where some image runs it no other is taken. Of these, where the skill has
+ * packages and some image takes such, no other is. Where none has everything,
  * one with the fewest missing; IMAGE_USUAL among equals of these, and where nothing is known to
  * be needed. For what image_choose_clear() leaves open. Where things are from is any image's on
  * return.

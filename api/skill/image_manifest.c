@@ -161,3 +161,17 @@ const char *image_manifest_package(const struct image_manifest *manifest, const 
     }
     return NULL;
 }
+
+const char *image_manifest_obstacle(const struct image_manifest *image)
+{
+    if (!image->known)
+        return NULL;
+    if (image->python_minor == 0)
+        return "has no Python";
+    if (image->is_pypy)
+        return "has PyPy, not CPython";
+    return image->python_is_alone
+               ? "looks for none, as none does that was imported: put what is in them into "
+                 "the container, or name an image that was made by a recipe"
+               : NULL;
+}

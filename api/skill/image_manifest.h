@@ -51,6 +51,11 @@ void image_manifest_finish(struct image_manifest *manifest);
 bool image_manifest_has(const struct skill_strings *list, const char *text);
 /* Whether it has what runs a language, "python", "bash" or "node". */
 bool image_manifest_runs(const struct image_manifest *manifest, const char *lang);
+/*
+ * Why no wheel goes with an image, as what follows its name in a sentence; NULL: they go, or
+ * nothing is known of it. They are chosen for CPython.
+ */
+const char *image_manifest_obstacle(const struct image_manifest *image);
 /* The version of a package, its name in the form of PEP 503, or NULL. */
 const char *image_manifest_package(const struct image_manifest *manifest, const char *name);
 

@@ -123,6 +123,10 @@ static int on_found(void *user, const struct imports_found *found)
     char package[IMPORTS_NAME_MAX + 1];
     struct imports_use use = {.file = f->file, .found = found, .module = package};
 
+    if (found->kind != IMPORTS_NODE) {
+        use.module = NULL;
+        return f->walk->use(f->walk->user, &use);
+    }
     if (f->n_names++ >= IMPORTS_LOOKED_UP_MAX)
         return 0;
     if (found->module[0] == '.')

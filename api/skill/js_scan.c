@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/js_scan.h"
 
+#include "api/skill/js_calls.h"
 #include "api/skill/js_tokens.h"
 #include "base/utf8.h"
 
@@ -20,6 +21,7 @@ struct scan {
     struct try tries[TRIES_MAX]; /* around the token, the innermost last */
     size_t n_tries;
     bool own_require;
+    bool starts;            /* it imports what starts programs */
     imports_found_fn found; /* NULL: only check */
     void *user;
 };
@@ -38,21 +40,27 @@ static bool take_literal(struct scan *s, char ret[IMPORTS_NAME_MAX + 1])
     return good;
 }
 
-static void tell(struct scan *s, const char *module, unsigned line, unsigned depth,
-                 bool guarded)
+static void tell_found(void *user, struct imports_found *found)
 {
-    struct imports_found found = {.kind = IMPORTS_NODE,
-                                  .line = line,
-                                  .module = module,
-                                  .runs = depth == 0,
-                                  .guarded = guarded};
+    struct scan *s = user;
     int r;
 
     for (size_t i = 0; i < s->n_tries; i++)
-        found.guarded = found.guarded || s->tries[i].expects;
-    r = s->found && !s->t.error ? s->found(s->user, &found) : 0;
+        found->guarded = found->guarded || s->tries[i].expects;
+    r = s->found && !s->t.error ? s->found(s->user, found) : 0;
     if (r < 0)
         js_fail(&s->t, r);
+}
+
+static void tell(struct scan *s, const char *module, unsigned line, unsigned depth,
+                 bool guarded)
+{
+    s->starts = s->starts || js_calls_module(module);
+    tell_found(s, &(struct imports_found){.kind = IMPORTS_NODE,
+                                          .line = line,
+                                          .module = module,
+                                          .runs = depth == 0,
+                                          .guarded = guarded});
 }
 
 /* Whether a promise at its closing parenthesis has a catch() of its own. */
@@ -67,24 +75,35 @@ static bool is_caught(const struct scan *s)
     return js_at_word(&ahead, "catch");
 }
 
-/* ("m") of a call, at its parenthesis. */
-static void take_argument(struct scan *s)
+/* ("m") of a call, at its parenthesis. True where m starts programs. */
+static bool take_argument(struct scan *s)
 {
     char module[IMPORTS_NAME_MAX + 1];
     unsigned line, depth;
 
     if (!js_at_sign(&s->t, "("))
-        return;
+        return false;
     depth = s->t.depth - 1;
     js_advance(&s->t);
     line = js_line(&s->t);
     if (!take_literal(s, module))
-        return;
+        return false;
     js_advance(&s->t);
     if (js_at_sign(&s->t, ")"))
         tell(s, module, line, depth, is_caught(s));
     else if (js_at_sign(&s->t, ","))
         tell(s, module, line, depth, false);
+    return js_at_sign(&s->t, ")") && js_calls_module(module);
+}
+
+/* Behind require("child_process"), at its parenthesis. */
+static void take_method(struct scan *s)
+{
+    js_advance(&s->t);
+    if (!js_at_sign(&s->t, "."))
+        return;
+    js_advance(&s->t);
+    js_calls_take(&s->t, true, tell_found, s);
 }
 
 /* require("m"), require.resolve("m") */
@@ -97,8 +116,8 @@ static void take_require(struct scan *s)
             return;
         js_advance(&s->t);
     }
-    if (!s->own_require)
-        take_argument(s);
+    if (!s->own_require && take_argument(s))
+        take_method(s);
 }
 
 static void take_module(struct scan *s)
@@ -138,7 +157,7 @@ static void take_import(struct scan *s)
 
     js_advance(&s->t);
     if (js_at_sign(&s->t, "(")) {
-        take_argument(s);
+        (void)take_argument(s);
     } else if (is_statement && s->t.kind == JS_STRING) {
         take_module(s);
     } else if (is_statement) {
@@ -258,6 +277,7 @@ static void take(struct scan *s)
                  {"require", take_require},
                  {"function", take_function},
                  {"try", take_try}};
+    const char *name = s->t.token;
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (!s->t.member && js_at_word(&s->t, words[i].word)) {
@@ -265,7 +285,10 @@ static void take(struct scan *s)
             return;
         }
     }
-    js_advance(&s->t);
+    if (s->starts)
+        js_calls_take(&s->t, false, tell_found, s);
+    if (s->t.token == name)
+        js_advance(&s->t);
 }
 
 static int scan_text(struct scan *s)
@@ -295,5 +318,6 @@ int js_scan(const char *text, size_t len, imports_found_fn found, void *user)
         return s.t.error;
     again.found = found;
     again.own_require = s.own_require;
+    again.starts = s.starts;
     return scan_text(&again);
 }

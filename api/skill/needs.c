@@ -487,6 +487,8 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
     r->archive = archive;
     r->skill = skill;
     r->texts = buf_init(NEEDS_BYTES_MAX);
+    for (size_t i = 0; i < archive->n_entries && !r->needs.has_packages; i++)
+        r->needs.has_packages = skill_archive_is_wheel(&archive->entries[i]);
     result = read_all(r, tar_fd, err);
     free(r->wanted);
     buf_finish(&r->texts);
@@ -513,6 +515,7 @@ static bool is_brought(const struct needs_item *item, const struct image_manifes
 
 void needs_bring(struct needs *needs, const struct image_manifest *brought, image_set_t go)
 {
+    needs->has_packages = true;
     needs->go = go;
     for (size_t i = 0; i < needs->len; i++)
         needs->items[i].brought = is_brought(&needs->items[i], brought);

@@ -72,11 +72,13 @@ struct needs {
     struct needs_item *items; /* one for each kind, name and file */
     size_t len;
     bool truncated;
-    image_set_t go; /* that packages which the skill brings go with */
+    bool has_packages; /* wheels of its own, or those that were chosen for it */
+    image_set_t go;    /* that packages which the skill brings go with */
     /* That was looked in. */
     char image[IMAGE_NAME_SIZE];
     char why[IMAGE_WHY_SIZE];
-    bool known; /* what it has */
+    bool known;     /* what it has */
+    size_t missing; /* that the skill cannot do without */
     bool has_python;
     bool has_node;
     char runs[32]; /* the languages that it runs, for a person */

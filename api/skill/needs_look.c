@@ -235,7 +235,7 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
 {
     const struct image_listed *image = &images->list[choice->place];
 
-    (void)needs_count_missing(needs, images, choice->place);
+    needs->missing = needs_count_missing(needs, images, choice->place);
     memcpy(needs->image, image->name, sizeof(needs->image));
     memcpy(needs->why, choice->why, sizeof(needs->why));
     needs->known = image->manifest.known;

@@ -351,15 +351,19 @@ static bool take_shell_name(const char *line, const char *end, char ret[NEEDS_TE
            take_until(begin, (size_t)(end - begin) + 1, ':', ret);
 }
 
-/* The words that a name in quotes follows, and what is called so. */
+/* The words that a name follows, the character that ends it, and what is called so. */
 static const struct {
     const char *text;
+    char end;
     enum needs_kind kind;
+    bool subprocess; /* only behind a traceback through it */
 } beginnings[] = {
-    {"ModuleNotFoundError: No module named '", NEEDS_MODULE},
-    {"FileNotFoundError: [Errno 2] No such file or directory: '", NEEDS_PROGRAM},
-    {"Error: Cannot find module '", NEEDS_NODE_MODULE},
-    {"Error [ERR_MODULE_NOT_FOUND]: Cannot find package '", NEEDS_NODE_MODULE},
+    {"ModuleNotFoundError: No module named '", '\'', NEEDS_MODULE, false},
+    {"FileNotFoundError: [Errno 2] No such file or directory: '", '\'', NEEDS_PROGRAM, true},
+    {"Error: Cannot find module '", '\'', NEEDS_NODE_MODULE, false},
+    {"Error [ERR_MODULE_NOT_FOUND]: Cannot find package '", '\'', NEEDS_NODE_MODULE, false},
+    {"Error: spawn ", ' ', NEEDS_PROGRAM, false},
+    {"Error: spawnSync ", ' ', NEEDS_PROGRAM, false},
 };
 
 static void fail_of(struct failure *failure, enum needs_kind kind, const char *name)
@@ -378,8 +382,8 @@ static bool look_at_error(const char *line, size_t len, struct failure *failure)
 
         if (len <= n || memcmp(line, beginnings[i].text, n) != 0)
             continue;
-        if ((beginnings[i].kind != NEEDS_PROGRAM || failure->subprocess) &&
-            take_until(line + n, len - n, '\'', name))
+        if ((failure->subprocess || !beginnings[i].subprocess) &&
+            take_until(line + n, len - n, beginnings[i].end, name))
             fail_of(failure, beginnings[i].kind, name);
         return true;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/python_calls.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 /* What the first argument of a function is; LIST: only where it is a list that begins so. */
@@ -114,10 +116,9 @@ static void tell(const struct call *call, enum imports_kind kind, unsigned line,
 /* A command of which not all is literal is told up to the last word that is. */
 static void tell_command(const struct call *call, struct literal *text, unsigned line)
 {
-    while (!text->whole && text->len > 0 && !strchr(" \t\n", text->text[text->len - 1]))
-        text->len--;
-    text->text[text->len] = '\0';
-    if (text->len > 0)
+    if (!text->whole)
+        text_cut_word(text->text);
+    if (text->text[0])
         tell(call, IMPORTS_COMMAND, line, text->text);
 }
 

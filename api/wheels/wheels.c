@@ -84,22 +84,12 @@ static int find_places(struct work *w, struct err *err)
     return r < 0 ? err_set_errno(err, r == -ENOMEM ? ENOMEM : EIO, "cannot read the skill") : 0;
 }
 
-static bool is_wheel(const struct archive_entry_info *entry)
-{
-    const size_t folder = sizeof(WHEELS_FOLDER);
-    size_t len = strlen(entry->path);
-
-    return entry->type == ARCHIVE_ENTRY_FILE && len > folder + 4 &&
-           strncmp(entry->path, WHEELS_FOLDER "/", folder) == 0 &&
-           !strchr(entry->path + folder, '/') && strcmp(entry->path + len - 4, ".whl") == 0;
-}
-
 static size_t count_own(const struct skill_archive *archive)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < archive->n_entries; i++)
-        n += is_wheel(&archive->entries[i]);
+        n += skill_archive_is_wheel(&archive->entries[i]);
     return n;
 }
 
@@ -133,7 +123,7 @@ static int add_own(struct work *w, struct err *err)
     for (size_t i = 0; r == 0 && i < archive->n_entries; i++) {
         const char *path = archive->entries[i].path;
 
-        if (is_wheel(&archive->entries[i]))
+        if (skill_archive_is_wheel(&archive->entries[i]))
             r = add_wheel(w, WHEEL_OF_SKILL, path + sizeof(WHEELS_FOLDER), path, i, err);
     }
     return r;
@@ -474,26 +464,11 @@ static int prepare(struct work *w, struct wheels_layer *ret, struct skill_string
     return r < 0 ? r : make_layer(w, ret, err);
 }
 
-/* Why no wheel goes with an image, or NULL. They are chosen for CPython. */
-static const char *find_obstacle(const struct image_manifest *image)
-{
-    if (!image->known)
-        return NULL;
-    if (image->python_minor == 0)
-        return "has no Python";
-    if (image->is_pypy)
-        return "has PyPy, not CPython";
-    return image->python_is_alone
-               ? "looks for none, as none does that was imported: put what is in them into "
-                 "the container, or name an image that was made by a recipe"
-               : NULL;
-}
-
 int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
                    struct skill_strings *warnings, struct err *err)
 {
     const struct image_manifest *image = wheels->image;
-    const char *obstacle = find_obstacle(image);
+    const char *obstacle = image_manifest_obstacle(image);
     _cleanup_wheels_layer_ struct wheels_layer layer = {.bytes = 0};
     _cleanup_work_ struct work w = {.in = wheels,
                                     .python = {PYTHON_MINOR, PYTHON_MICRO},

@@ -16,9 +16,8 @@
 #include "api/skill/image_manifest.h"
 #include "api/skill/skill.h"
 
-#define WHEELS_FOLDER    "wheels" /* of a skill */
-#define WHEELS_MAX       512u     /* in it */
-#define WHEELS_HOUSE_MAX 4096u    /* in a wheelhouse; what is beyond is not looked at */
+#define WHEELS_MAX       512u  /* in WHEELS_FOLDER */
+#define WHEELS_HOUSE_MAX 4096u /* in a wheelhouse; what is beyond is not looked at */
 
 /* 256 MiB, 20,000 entries, 100:1. */
 extern const struct archive_limits wheels_limits_default;

@@ -179,6 +179,8 @@ static void they_go_with_the_image_that_it_runs_in(void **state)
     answer_finish(&a);
 }
 
+#define SMALLEST "\"image_reason\":\"smallest of 7 that takes its packages and has yaml\""
+
 /* The image and the reason are the same wherever they are told, and the run is accepted. */
 static void gets(const struct world *w, struct bytes skill, const char *name, const char *why)
 {
@@ -239,15 +241,73 @@ static void what_is_kept_keeps_its_image(void **state)
     expect(harness_run(&w->h, run), 200, with);
 }
 
+/* Where requirements are met by the wheelhouse, or the skill brings wheels. */
+static void an_image_that_takes_none_is_passed_over(void **state)
+{
+    static const char alone[] = "\"image\":\"alone\",\"image_reason\":\"none of 7 has all: "
+                                "this one lacks rare\"";
+    static const char python[] = "\"image\":\"python\"," SMALLEST;
+    static const char run[] = "{\"skill\":\"passing\"}";
+    const struct world *w = *state;
+    struct bytes skills[3];
+    struct answer a;
+
+    gets(w, skill_with("lasting", "solid", ""), "lasting", python);
+    for (int i = 0; i < 3; i++) {
+        struct part parts[] = {{"requirements.txt", text("solid\nrare\n")}, {NULL, {NULL, 0}}};
+
+        skills[i] = make_skill("passing", "import solid, yaml\n", parts);
+    }
+    expect(send_skill(w, PUSH, skills[0]), 201, alone);
+    expect(harness_run(&w->h, run), 200, alone);
+    put_in_house(w, "rare-1.0-py3-none-any.whl", make_wheel("rare", "", ""));
+    a = send_skill(w, PUSH "?replace=true", skills[1]);
+    has(&a, alone);
+    assert_null(strstr(a.body, "it runs without packages"));
+    answer_finish(&a);
+    put_in_house(w, "solid-1.0-py3-none-any.whl", make_wheel("solid", "", ""));
+    expect(send_skill(w, PUSH "?replace=true", skills[2]), 201, python);
+    expect(harness_run(&w->h, run), 200, python);
+}
+
+/* Changes what images a tenant may use. */
+static void allow(const struct world *w, const char *name, const char *images)
+{
+    char path[64], json[64];
+
+    snprintf(path, sizeof(path), "/v1/admin/tenants/%s", name);
+    snprintf(json, sizeof(json), "{\"limits\":{\"images\":%s}}", images);
+    expect(harness_request(&w->h, "PATCH", path, "Content-Type: application/json\r\n", json,
+                           strlen(json)),
+           200, name);
+}
+
+/* Also one that may be used only later, where the image that it has had them all. */
+static void what_they_are_chosen_for_is_kept(void **state)
+{
+    static const char run[] = "{\"skill\":\"moving\"}", large[] = "\"image\":\"large\"";
+    const struct world *w = *state;
+    struct part parts[] = {{"requirements.txt", text("deep\n")}, {NULL, {NULL, 0}}};
+    char headers[64];
+
+    make_tenant(w, "moved", 0, headers);
+    allow(w, "moved", "[\"large\",\"python\"]");
+    expect(send_as(w, headers, PUSH, make_skill("moving", "import deep\n", parts)), 201, large);
+    allow(w, "moved", "null");
+    expect(harness_request(&w->h, "POST", "/v1/executions",
+                           "X-Tenant-ID: moved\r\nContent-Type: application/json\r\n", run,
+                           strlen(run)),
+           200, large);
+}
+
 /* What packages hold no image needs to have that they go with. */
 static void what_they_hold_no_image_needs(void **state)
 {
     const struct world *w = *state;
 
-    gets(w, good_skill("reasoned"), "reasoned",
-         "\"image\":\"python\",\"image_reason\":\"smallest of 7 that has yaml\"");
+    gets(w, good_skill("reasoned"), "reasoned", "\"image\":\"python\"," SMALLEST);
     gets(w, skill_with("light", "heavy", "Requires-Dist: yaml-one\n"), "light",
-         "\"image\":\"python\",\"image_reason\":\"smallest of 7 that has yaml\"");
+         "\"image\":\"python\"," SMALLEST);
 }
 
 /* Where they take something from the image, another one has to have just that. */
@@ -256,12 +316,11 @@ static void what_they_take_of_an_image_it_keeps(void **state)
     const struct world *w = *state;
 
     gets(w, skill_with("rooted", "heavy", "Requires-Dist: deep\n"), "rooted",
-         "\"image\":\"large\",\"image_reason\":\"smallest of 7 that has yaml\"");
+         "\"image\":\"large\"," SMALLEST);
     gets(w, skill_with("versioned", "fresh", "Requires-Dist: yaml-one>=6.1\n"), "versioned",
-         "\"image\":\"newer\",\"image_reason\":\"smallest of 7 that has yaml\"");
+         "\"image\":\"newer\"," SMALLEST);
     /* As of the other Python that they are for. */
-    gets(w, skill_with("vintage", "aged", ""), "vintage",
-         "\"image\":\"old\",\"image_reason\":\"smallest of 7 that has yaml\"");
+    gets(w, skill_with("vintage", "aged", ""), "vintage", "\"image\":\"old\"," SMALLEST);
 }
 
 int main(void)
@@ -273,6 +332,8 @@ int main(void)
     };
     const struct CMUnitTest of_images[] = {
         cmocka_unit_test(they_go_with_the_image_that_it_runs_in),
+        cmocka_unit_test(an_image_that_takes_none_is_passed_over),
+        cmocka_unit_test(what_they_are_chosen_for_is_kept),
         cmocka_unit_test(what_they_hold_no_image_needs),
         cmocka_unit_test(what_they_take_of_an_image_it_keeps),
         cmocka_unit_test(what_is_kept_keeps_its_image),

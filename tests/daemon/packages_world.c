@@ -159,10 +159,10 @@ static void put_images(const struct harness *h)
         "language python 3.9.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n"
         "module aged\n",
         "language python 3.11.2\nprogram bash\nmodule yaml\npackage yaml-one 6.0\n"
-        "module heavy\nmodule deep\npackage deep 1.0\n",
+        "module heavy\nmodule solid\nmodule deep\npackage deep 1.0\n",
         "language python 3.11\npypy 3.11\nprogram bash\n",
         "language python 3.11.2\nalone python\nprogram bash\nmodule yaml\npackage yaml-one "
-        "6.0\n"};
+        "6.0\nmodule solid\nmodule deep\npackage deep 1.0\n"};
     char file[64];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -211,8 +211,12 @@ int finish(void **state)
 {
     struct world *w = *state;
     static const char *const files[] = {"house-1.0-py3-none-any.whl",
-                                        "big-1.0-py3-none-any.whl", "late-1.0-py3-none-any.whl",
-                                        "heavy-1.0-py3-none-any.whl", "notes.txt"};
+                                        "big-1.0-py3-none-any.whl",
+                                        "late-1.0-py3-none-any.whl",
+                                        "heavy-1.0-py3-none-any.whl",
+                                        "notes.txt",
+                                        "rare-1.0-py3-none-any.whl",
+                                        "solid-1.0-py3-none-any.whl"};
     char path[256];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

@@ -87,7 +87,15 @@ static int count_js(void *user, const struct imports_found *found)
     size_t *calls = user, len = strnlen(found->module, IMPORTS_NAME_MAX + 1);
 
     ++*calls;
-    if (found->kind != IMPORTS_NODE || found->line == 0 || len == 0 || len > IMPORTS_NAME_MAX)
+    if (found->line == 0 || len == 0)
+        abort();
+    if (found->kind == IMPORTS_PROGRAM || found->kind == IMPORTS_COMMAND) {
+        if (!utf8_valid(found->module, strnlen(found->module, IMPORTS_TEXT_MAX + 1)) ||
+            strlen(found->module) > IMPORTS_TEXT_MAX)
+            abort();
+        return 0;
+    }
+    if (found->kind != IMPORTS_NODE || len > IMPORTS_NAME_MAX)
         abort();
     if (js_package_name(found->module, name) &&
         (strncmp(name, found->module, strlen(name)) != 0 || strpbrk(name, " \t\r\n\\:'\"`#")))

@@ -92,7 +92,7 @@ int world_tear_down(void **state)
     return system(command);
 }
 
-static image_set_t set_of(const char *names)
+image_set_t world_set_of(const char *names)
 {
     image_set_t set = names ? 0 : IMAGE_SET_ALL;
 
@@ -159,7 +159,7 @@ __attribute__((format(printf, 2, 3))) static void wrong(const struct sample *sam
 
 static void check(const struct sample *sample)
 {
-    image_set_t allowed = set_of(sample->allowed);
+    image_set_t allowed = world_set_of(sample->allowed);
     struct skill_strings warnings = {0};
     struct image_choice choice = {0};
     struct skill skill;

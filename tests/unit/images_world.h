@@ -39,6 +39,8 @@ int world_set_up(void **state);
 int world_tear_down(void **state);
 /* A file of world_folder, of so many bytes if that is not 0. */
 void world_put(const char *name, const char *text, off_t size);
+/* Of names between spaces; NULL: all. */
+image_set_t world_set_of(const char *names);
 /* What its entry is in is "" where it has none. */
 void world_read_skill(const struct world_file *files, struct skill *ret_skill,
                       struct needs *ret, char ret_lang[16]);

@@ -34,5 +34,5 @@ set_target_properties(skill_imports_show PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 add_test(NAME unit_skill_imports_ast COMMAND /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/skill_imports.py ${CMAKE_BINARY_DIR}/tests/skill_imports_show)
-set_tests_properties(unit_skill_imports_ast PROPERTIES LABELS unit TIMEOUT 300
+set_tests_properties(unit_skill_imports_ast PROPERTIES LABELS unit
     SKIP_RETURN_CODE 77)

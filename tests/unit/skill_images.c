@@ -231,7 +231,13 @@ static const struct sample samples[] = {
      {{.path = "main.js", .content = "require('child_process').exec('python3 x.py')\n"},
       {.path = "x.py", .content = "import yaml, requests\n"}},
      .image = "node",
-     .want = {"the image node does not run Python: the image python has it"}},
+     .want = {"the image node does not run Python: the image python has it",
+              "main.js line 1: the image node has no program \"python3\""}},
+    {"programs by JavaScript",
+     .files = {{.path = "main.js",
+                .content = "import {execSync, spawn} from 'node:child_process'\n"
+                           "execSync('git log')\nspawn('ffmpeg', ['x'])\n"}},
+     .image = "node", .want = {"main.js line 3: the image node has no program \"ffmpeg\""}},
     {"Ruby", .files = {{.path = "main.rb", .content = "puts 1\n"}}, "python", NULL,
      .want = {"does not run Ruby: the image ruby has it, which is not installed here"}},
     {"Lua", .files = {{.path = "main.lua", .content = "print(1)\n"}}, "python", NULL,
@@ -294,6 +300,9 @@ static const struct sample samples[] = {
     {"nothing to run", .files = {{.path = "SKILL.md", .content = MD("")}}, "python",
      .why = "the usual one of 5"},
     {"no Python at all", PY("import numpy\nx = '\n"), .image = "python"},
+    {"nothing to run, and not the usual one",
+     .files = {{.path = "SKILL.md", .content = MD("")}}, "node", .why = "smallest of 2",
+     .allowed = "data node"},
     /* What a tenant may use. */
     {"not the smallest",
      PY("import json\n"),
@@ -371,12 +380,67 @@ static void test_long_reasons(void **state)
     buf_finish(&text);
 }
 
+/* Its image, of those that are allowed, once nothing is and once heavy is brought by packages.
+ */
+static void gets(const struct world_file *files, const char *allowed, const char *image,
+                 const char *why, const char *why_with)
+{
+    image_set_t set = world_set_of(allowed);
+    struct image_manifest brought = {.known = true};
+    struct needs needs = {0};
+    struct image_choice choice;
+    struct skill skill;
+    char lang[16];
+
+    world_read_skill(files, &skill, &needs, lang);
+    image_choose(&needs, &images, set, lang, &choice);
+    assert_string_equal(images.list[choice.place].name, image);
+    assert_string_equal(choice.why, why);
+    assert_int_equal(skill_strings_insert(&brought.modules, "heavy", 9), 0);
+    needs_bring(&needs, &brought, IMAGE_SET_ALL & ~world_set_of("own"));
+    image_choose(&needs, &images, set, lang, &choice);
+    assert_string_equal(choice.why, why_with);
+    image_manifest_finish(&brought);
+    needs_finish(&needs);
+    skill_finish(&skill);
+}
+
+/* An image that takes no packages is none for a skill with such, whatever else it has. */
+static void test_images_that_take_no_packages(void **state)
+{
+    static const char *const manifests[] = {"language python 3.11\nalone python\n",
+                                            "language python 3.11\npypy 3.11\n"};
+    static const struct world_file without[] = {
+        {.path = "main.py", .content = "import heavy, yaml\n"}, {.path = NULL}};
+    static const struct world_file with[] = {
+        {.path = "main.py", .content = "import heavy, yaml\n"},
+        {.path = "wheels/heavy-1.0-py3-none-any.whl", .content = "x"},
+        {.path = NULL}};
+    static const char taken[] = "smallest of 6 that takes its packages and has Python, yaml";
+    char text[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(manifests) / sizeof(manifests[0]); i++) {
+        snprintf(text, sizeof(text), "%smodule heavy\nmodule yaml\n", manifests[i]);
+        world_put("own.erofs", "", 50);
+        world_put("own.manifest", text, 0);
+        image_list_finish(&images);
+        assert_int_equal(image_list_read(world_folder, &images, NULL), 0);
+        gets(without, NULL, "own", "smallest of 6 that has Python, heavy, yaml", taken);
+        gets(with, NULL, "python",
+             "none of 6 takes its packages and has all: this one lacks heavy", taken);
+        /* Where there is no other, the skill is told why it is refused. */
+        gets(with, "own node", "own", "smallest of 2 that has Python, heavy, yaml",
+             "smallest of 2 that has Python, yaml");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_samples), cmocka_unit_test(test_ties),
         cmocka_unit_test(test_long_reasons),
+        cmocka_unit_test(test_images_that_take_no_packages), /* adds one */
     };
 
     return cmocka_run_group_tests(tests, world_set_up, world_tear_down);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What JavaScript names: imports in sources of all shapes, and names of packages. */
+/* What JavaScript names: imports and programs in sources of all shapes, names of packages. */
 #include "api/skill/js_imports.h"
 #include "api/skill/js_scan.h"
 #include "base/buf.h"
@@ -9,15 +9,21 @@
 
 #include "tests/unit/cmocka_all.h"
 
-/* "LINE MODULE", and "?" behind what is guarded, "()" where something is around it. */
+/*
+ * "LINE MODULE", "LINE !PROGRAM", "LINE $COMMAND", and "?" behind what is guarded, "()" where
+ * something is around it.
+ */
 static int put(void *user, const struct imports_found *found)
 {
     struct buf *out = user;
+    const char *mark = found->kind == IMPORTS_PROGRAM   ? "!"
+                       : found->kind == IMPORTS_COMMAND ? "$"
+                                                        : "";
 
-    assert_int_equal(found->kind, IMPORTS_NODE);
+    assert_true(*mark || found->kind == IMPORTS_NODE);
     assert_null(found->name);
-    return buf_printf(out, "%s%u %s%s%s", out->len > 0 ? ", " : "", found->line, found->module,
-                      found->guarded ? "?" : "", found->runs ? "" : "()");
+    return buf_printf(out, "%s%u %s%s%s%s", out->len > 0 ? ", " : "", found->line, mark,
+                      found->module, found->guarded ? "?" : "", found->runs ? "" : "()");
 }
 
 /* What is not looked for is told by the text alone. */
@@ -90,6 +96,31 @@ static const struct {
     {"try { require('a') } catch; { f() }", "1 a()"},
     {"x.try; require('a'); ({try: 1}); require('b')", "1 a, 1 b"},
     {"import('a').catch(f); import('b').then(f)", "1 a?, 1 b"},
+    /* What is started, in files that import what starts programs. */
+    {"require('child_process').exec('a b')", "1 child_process, 1 $a b"},
+    {"require('child_process')\n  .execFileSync('a', ['b'])", "1 child_process, 2 !a"},
+    {"const cp = require('node:child_process')\ncp.exec('a | b')\ncp?.spawn('c')",
+     "1 node:child_process, 2 $a | b, 3 !c"},
+    {"import {exec, spawnSync} from 'child_process'\nexec('a b', f); x(spawnSync('c', []))",
+     "1 child_process, 2 $a b, 2 !c()"},
+    {"execSync('a'); import 'child_process'", "1 $a, 1 child_process"},
+    {"import {execa} from 'execa'; await execa('a', ['b'])", "1 execa, 1 !a"},
+    {"import {execaCommand as c} from 'execa'; other.execSync('a b')", "1 execa, 1 $a b"},
+    {"require('cross-spawn'); spawn('a')", "1 cross-spawn, 1 !a"},
+    {"require('shelljs'); shell.exec('a b')", "1 shelljs, 1 $a b"},
+    {"require('child_process'); execSync(`a b${c} d`); execSync(`a b ${c}`); exec(`${c} a`)",
+     "1 child_process, 1 $a , 1 $a b "},
+    {"require('child_process'); exec('a b' + c); exec('a b c\\n'); exec(a, 'b')",
+     "1 child_process, 1 $a , 1 $a b "},
+    {"require('child_process'); spawn('a' + b); spawn('\\x61'); spawn(`a`); spawn('')",
+     "1 child_process, 1 !a"},
+    {"require('child_process'); try { execSync('a') } catch {}", "1 child_process, 1 $a?()"},
+    {"require('child_process'); /a/.exec('b'); db.exec('CREATE x'); x.cp.exec('c')",
+     "1 child_process"},
+    {"require('child_process').cache.exec('a')", "1 child_process"},
+    {"require('fs').exec('a'); exec('b'); cp.spawn('c')", "1 fs"},
+    {"require('child_process'); function exec(a) {} ({spawn: 'b'}); exec; spawn\n('c')",
+     "1 child_process, 2 !c"},
     /* What is no source. */
     {"require('a'); 'b", NULL},
     {"require('a'); `b", NULL},

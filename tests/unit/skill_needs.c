@@ -471,6 +471,7 @@ static void test_explanations(void **state)
         {"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'axios' imported from "
          "/sandbox/skill/main.mjs\n",
          "the image python has no module \"axios\": fetch, of Node itself, is there"},
+        {"Error: spawn dot ENOENT\n    at f\n", "the image python has no program \"dot\": "},
         {"Error: Cannot find module './own.js'\n", NULL},
         {"Error: Cannot find module '/sandbox/skill/own.js'\n", NULL},
         {"Error: Cannot find module 'node:later'\n", NULL},

@@ -51,7 +51,7 @@ static int identify(const char *digest, const struct chooser_packages *packages,
     _cleanup_free_ char *text = NULL;
     int n;
 
-    if (!packages->digest[0]) {
+    if (!packages->list) {
         (void)snprintf(ret, SHA256_HEX_SIZE, "%s", digest);
         return 0;
     }
@@ -62,22 +62,30 @@ static int identify(const char *digest, const struct chooser_packages *packages,
     return n < 0 || sha256_of(text, (size_t)n, ret) < 0 ? err_no_memory(err) : 0;
 }
 
+/* What is in them: nothing where the image has them all. */
+static int look_into(struct daemon *d, const struct chooser_packages *packages,
+                     struct image_manifest *ret, struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+
+    if (!packages->digest[0])
+        return 0;
+    if (packages->fd >= 0)
+        return layer_look(packages->fd, ret, err);
+    fd = store_get(d->store, packages->digest, err);
+    return fd < 0 ? fd : layer_look(fd, ret, err);
+}
+
 /* Says of what a skill needs what its packages have. */
 static int bring(struct daemon *d, const struct chooser_packages *packages, struct needs *needs,
                  struct err *err)
 {
     _cleanup_image_manifest_ struct image_manifest brought = {0};
-    _cleanup_fd_ int fd = -1;
     int r;
 
-    if (!packages->digest[0])
+    if (!packages->list)
         return 0;
-    if (packages->fd < 0) {
-        fd = store_get(d->store, packages->digest, err);
-        if (fd < 0)
-            return fd;
-    }
-    r = layer_look(packages->fd < 0 ? fd : packages->fd, &brought, err);
+    r = look_into(d, packages, &brought, err);
     if (r < 0)
         return r;
     needs_bring(needs, &brought,

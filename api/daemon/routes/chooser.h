@@ -15,9 +15,9 @@
 
 /* The packages that a skill gets; strings are borrowed. */
 struct chooser_packages {
-    const char *digest; /* of their tar; "": there are none */
+    const char *digest; /* of their tar; "": the image has them all */
     int fd;             /* of it; -1: it is in the store */
-    const char *list;   /* which they are, as wheels.h writes them */
+    const char *list;   /* which they are, as wheels.h writes them; NULL: there are none */
     unsigned python_minor;
 };
 #define CHOOSER_NO_PACKAGES ((struct chooser_packages){.digest = "", .fd = -1})

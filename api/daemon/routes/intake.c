@@ -77,7 +77,7 @@ static int temporary(void *ctx)
 }
 
 /* Chooses the packages, and writes what they hold to a file of its own. */
-static int choose_packages(struct taking *t, struct err *err)
+static int choose_packages(struct taking *t, struct skill_strings *warnings, struct err *err)
 {
     struct store *objects = t->d->store;
     _cleanup_fd_ int unpacked = store_temporary(objects), layer = store_temporary(objects);
@@ -94,7 +94,7 @@ static int choose_packages(struct taking *t, struct err *err)
                                   .layer_fd = layer};
     int r = unpacked < 0 || layer < 0
                 ? err_set(err, EIO, "cannot create a temporary file")
-                : wheels_prepare(&wheels, &t->packages->layer, &t->skill->warnings, err);
+                : wheels_prepare(&wheels, &t->packages->layer, warnings, err);
 
     if (r < 0)
         return r;
@@ -130,6 +130,33 @@ static int choose_again(struct taking *t, struct needs *needs, struct err *err)
                         needs, err);
 }
 
+/* Whether it would get no packages where it is, and what is there is not all. */
+static bool wants_wheelhouse(const struct taking *t, const struct needs *needs)
+{
+    return t->d->wheelhouse[0] && needs->missing > 0 &&
+           image_manifest_obstacle(&t->d->images.known.list[t->choice->place].manifest);
+}
+
+/* An image that takes packages is better if the wheelhouse meets what is required. */
+static int try_wheelhouse(struct taking *t, struct needs *needs, struct err *err)
+{
+    const struct chooser_packages some = {.digest = "", .fd = -1, .list = "[]"};
+    _cleanup_skill_strings_ struct skill_strings warnings = {0};
+    int r = choose_image(t, &some, needs, err);
+
+    if (r < 0)
+        return r;
+    r = choose_packages(t, &warnings, err);
+    if (r < 0)
+        return r;
+    if (t->packages->layer.packages)
+        return skill_strings_append(&t->skill->warnings, &warnings) < 0 ? err_no_memory(err)
+                                                                        : 0;
+    needs->has_packages = false;
+    needs->go = 0;
+    return choose_image(t, &CHOOSER_NO_PACKAGES, needs, err);
+}
+
 /* Image and packages, and what both of them do not have. */
 static int look_at(struct taking *t, struct err *err)
 {
@@ -144,8 +171,10 @@ static int look_at(struct taking *t, struct err *err)
     r = choose_image(t, &CHOOSER_NO_PACKAGES, &needs, err);
     if (r < 0)
         return r;
-    r = choose_packages(t, err);
-    if (r == 0 && t->packages->fd >= 0)
+    r = choose_packages(t, &t->skill->warnings, err);
+    if (r == 0 && wants_wheelhouse(t, &needs))
+        r = try_wheelhouse(t, &needs, err);
+    if (r == 0 && t->packages->layer.packages)
         r = choose_again(t, &needs, err);
     if (r < 0)
         return r;

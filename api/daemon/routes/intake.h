@@ -28,13 +28,13 @@ void intake_packages_finish(struct intake_packages *packages);
  * Checks an archive that came with the request and writes its canonical tar to tar_fd. What the
  * skill needs and does not find becomes its warnings, of the image that *ret_choice gets; image
  * is what the request names, or NULL, and chooser_look() says what is not chosen. Packages that
- * it requires are chosen for the image that it would get without them, and go with the one that
- * it gets. On success name and version of the skill are set and
- * may be stored. The gate bounds how many do so at once, for each takes memory and time of its
- * own, and lets tenants in by turns. What is written is held for the request before it is: what
- * is unpacked until this returns, the tar until the request is over or http_request_shrink.
- * False: there is a reply. What the ret_ parameters get, in any case, is the caller's to
- * finish; they are empty before.
+ * it requires are chosen for the image that it would get without them, or for one that takes
+ * packages if that one takes none and lacks something, and go with the one that it gets. On
+ * success name and version of the skill are set and may be stored. The gate bounds how many do
+ * so at once, for each takes memory and time of its own, and lets tenants in by turns. What is
+ * written is held for the request before it is: what is unpacked until this returns, the tar
+ * until the request is over or http_request_shrink. False: there is a reply. What the ret_
+ * parameters get, in any case, is the caller's to finish; they are empty before.
  */
 bool intake_archive(struct daemon *d, struct http_request *request, struct spool *upload,
                     int tar_fd, const char *image, struct skill_archive *ret_archive,

@@ -27,6 +27,8 @@ case_skills_are_begun_and_tested() {
     local lang
     for lang in python bash; do
         expect 0 skillvm skill init "own-$lang" --lang "$lang"
+        expect 0 skillvm run "./own-$lang" --input '{"name": "Ada"}'
+        equal "$OUT" "Hello, Ada!" "what the $lang template prints"
         expect 0 skillvm run "./own-$lang" --input '{"name": "Ada"}' --json
         equal "$(jq -c .output <<<"$OUT")" '{"greeting":"Hello, Ada!"}' "output of the $lang template"
         expect 0 skillvm run "./own-$lang" --json

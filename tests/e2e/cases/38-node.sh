@@ -13,7 +13,8 @@ case_node_skills_are_begun_and_tested() {
     need_node
     expect 0 skillvm skill init own --lang node
     expect 0 skillvm run ./own --input '{"name": "Ada"}' --json
-    equal "$(jq -c '[.output, .image]' <<<"$OUT")" '[{"greeting":"Hello, Ada!"},"node"]' template
+    equal "$(jq -c '[.output, .stdout, .image]' <<<"$OUT")" \
+        '[{"greeting":"Hello, Ada!"},"Hello, Ada!\n","node"]' template
     equal "$(jq -c .warnings <<<"$OUT")" '[]' warnings
     expect 0 skillvm skill test own
     contains "$OUT" "1 passed, 0 failed" "the template's own test"

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/skill/js_calls.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    enum imports_kind kind;
+    bool common; /* so are the methods of others, as of a regular expression */
+} functions[] = {
+    {"exec", IMPORTS_COMMAND, true},           {"execSync", IMPORTS_COMMAND, false},
+    {"execAsync", IMPORTS_COMMAND, false},     {"execPromise", IMPORTS_COMMAND, false},
+    {"execaCommand", IMPORTS_COMMAND, false},  {"execaCommandSync", IMPORTS_COMMAND, false},
+    {"execFile", IMPORTS_PROGRAM, false},      {"execFileSync", IMPORTS_PROGRAM, false},
+    {"execFileAsync", IMPORTS_PROGRAM, false}, {"execa", IMPORTS_PROGRAM, false},
+    {"execaSync", IMPORTS_PROGRAM, false},     {"spawn", IMPORTS_PROGRAM, false},
+    {"spawnSync", IMPORTS_PROGRAM, false},
+};
+
+bool js_calls_module(const char *module)
+{
+    return text_has_word("child_process node:child_process cross-spawn execa shelljs", " ",
+                         module);
+}
+
+/* What people call such a module. */
+static bool at_module(const struct js_tokens *t)
+{
+    static const char *const names[] = {"child_process", "childProcess", "cp", "shell",
+                                        "shelljs"};
+    bool found = false;
+
+    for (size_t i = 0; !t->member && !found && i < sizeof(names) / sizeof(names[0]); i++)
+        found = js_at_word(t, names[i]);
+    return found;
+}
+
+/* The text of a literal, up to what only running tells: an escape, or a field of a template. */
+static bool take_literal(struct js_tokens *t, char ret[IMPORTS_TEXT_MAX + 1], bool *ret_whole)
+{
+    bool begins = t->kind == JS_OTHER && t->token[0] == '`';
+    size_t around = begins ? sizeof("`${") - 1 : 2, len = 0;
+
+    if ((t->kind != JS_STRING && !begins) || t->token_len < around)
+        return false;
+    for (const char *at = t->token + 1;
+         len < t->token_len - around && len < IMPORTS_TEXT_MAX && *at != '\\';)
+        ret[len++] = *at++;
+    ret[len] = '\0';
+    *ret_whole = !begins && len == t->token_len - around;
+    js_advance(t);
+    /* "git" + suffix, "git".concat(x) */
+    *ret_whole = *ret_whole && (js_at_sign(t, ",") || js_at_sign(t, ")"));
+    return true;
+}
+
+static bool take_argument(struct js_tokens *t, struct imports_found found,
+                          void (*tell)(void *user, struct imports_found *), void *user)
+{
+    char text[IMPORTS_TEXT_MAX + 1];
+    bool whole;
+
+    found.line = js_line(t);
+    found.module = text;
+    if (!take_literal(t, text, &whole))
+        return false;
+    if (!whole)
+        text_cut_word(text);
+    if (text[0] && (whole || found.kind == IMPORTS_COMMAND))
+        tell(user, &found);
+    return true;
+}
+
+static bool take(struct js_tokens *t, bool of_module,
+                 void (*tell)(void *user, struct imports_found *), void *user)
+{
+    if (at_module(t)) {
+        js_advance(t);
+        if (!js_at_sign(t, ".") && !js_at_sign(t, "?."))
+            return false;
+        js_advance(t);
+        of_module = true;
+    }
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        struct imports_found found = {.kind = functions[i].kind};
+
+        if (!js_at_word(t, functions[i].name) ||
+            (functions[i].common && t->member && !of_module))
+            continue;
+        js_advance(t);
+        if (!js_at_sign(t, "("))
+            return false;
+        found.runs = t->depth == 1;
+        js_advance(t);
+        return take_argument(t, found, tell, user);
+    }
+    return false;
+}
+
+void js_calls_take(struct js_tokens *t, bool of_module,
+                   void (*tell)(void *user, struct imports_found *), void *user)
+{
+    struct js_tokens ahead;
+
+    /* Lines are counted once: what the copy counts is lost with it. */
+    (void)js_line(t);
+    ahead = *t;
+    /* Whoever was told may have ended it. */
+    if (take(&ahead, of_module, tell, user) && !t->error)
+        *t = ahead;
+}

@@ -54,8 +54,10 @@ static const char *find_program(const char *const *paths)
  */
 static void find_interpreters(void)
 {
-    static const char *const python[] = {"/usr/local/bin/python3", "/usr/bin/python3", NULL};
-    static const char *const node[] = {"/usr/local/bin/node", "/usr/bin/node", NULL};
+    static const char *const python[] = {"/usr/local/bin/python3", "/usr/bin/python3",
+                                         "/bin/python3", NULL};
+    static const char *const node[] = {"/usr/local/bin/node", "/usr/bin/node", "/bin/node",
+                                       NULL};
     static const char *const bash[] = {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash",
                                        NULL};
 

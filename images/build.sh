@@ -119,11 +119,12 @@ if [ -n "$archive" ]; then
     exit
 fi
 
-# apt with an empty machine to install into, so that it names every package that is needed.
+# apt with an empty machine to install into, so that it names every package that is needed. Of the
+# recipe's suite, where this machine has them with its security and other updates.
 apt() {
     apt-get -qq -y -o Dir::State::status="$work/status" -o Debug::NoLocking=1 \
         -o APT::Install-Recommends=false -o APT::Sandbox::User="$(id -un)" \
-        -o APT::Default-Release="$("$tool" show "$recipe" suite)" \
+        -o APT::Default-Release="/^$("$tool" show "$recipe" suite)(-security|-updates)?\$/" \
         -o Acquire::ForceHash=SHA256 "$@"
 }
 mkdir -p "$work/archives/partial" "$cache/debs/partial" "$cache/resolved"

@@ -264,16 +264,19 @@ static int check_listen(const char *listen, struct err *err)
 int qemu_check(const struct host_options *options, struct err *err)
 {
     char path[PATH_MAX];
+    const char *missing = host_missing_file(options->share_dir, host_images);
 
+    /* The package that has them brings QEMU too. */
+    if (missing)
+        return err_set_errno(err, errno,
+                             "the software host's image %s/%s (Debian package "
+                             "skillvm-softhost, or `./dev build`) cannot be read",
+                             options->share_dir, missing);
     if (!host_find_qemu(path))
         return err_set(err, ENOENT,
                        "the software host needs %s, which is not installed (Debian package "
                        "qemu-system-x86)",
                        QEMU_PROGRAM);
-    const char *missing = host_missing_file(options->share_dir, host_images);
-    if (missing)
-        return err_set_errno(err, errno, "the software host's image %s/%s cannot be read",
-                             options->share_dir, missing);
     return options->listen ? check_listen(options->listen, err) : 0;
 }
 

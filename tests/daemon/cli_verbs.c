@@ -453,6 +453,9 @@ static void what_cannot_be_written_is_a_failure(void **state)
         usleep(20000);
     }
     expect(s, "exec list --status cancelled", 0, "cancelled");
+    /* Whatever KVM is like here. */
+    expect(s, "version && { SKILLVM_SHARE=empty '" SKILLVM "' doctor; true; }", 0,
+           "-> install the Debian package skillvm-softhost, run `./dev build`");
     expect(s, "skill list --bogus", 2, "skillvm: unrecognized option '--bogus'");
     expect(s, "run --bogus", 2, "skillvm: unrecognized option '--bogus'");
 }
@@ -483,7 +486,9 @@ static void images_are_chosen_without_a_daemon(void **state)
            "version && python3 \"$SKILLVM_TEST_SOURCE/tests/e2e/make_wheel.py\" local/wheels "
            "heavy 1.0 --file heavy.py=1",
            0, "");
-    expect(s, inspect, 0, "\"image\":\"python\"");
+    expect(s, inspect, 0,
+           "\"image\":\"python\",\"image_reason\":\"smallest of 3 that takes its packages and "
+           "has Python, yaml\"");
     expect(s, inspect, 0, "{\"module\":\"heavy\",\"from\":\"skill\"");
     expect(s, lint, 0, "local is a good skill");
     expect(s,

@@ -23,6 +23,15 @@ end_own() {
     own timeout 60 skillvm down || true
 }
 
+# limit the_image_has_its_updates 60
+case_the_image_has_its_updates() {
+    local newest
+    newest=$(apt-cache policy python3.11-minimal | sed -n 's/^  Candidate: //p')
+    [[ -n $newest && $newest != '(none)' ]] || skip "apt knows no python3.11-minimal"
+    contains "$(<"$SKILLVM_SHARE/python.packages")" "python3.11-minimal_${newest}_" "its library"
+    equal "$(dpkg-query -W -f '${Version}' libpython3.11-dev)" "$newest" "its interpreter"
+}
+
 # limit imported_containers_run 900
 case_imported_containers_run() {
     local code='import sys, own_module; print(sys.version_info[:2], own_module.said, sys.executable)'

@@ -20,9 +20,10 @@ check() { # title command…
 }
 
 run_ctest() { # folder
-    # Most of them wait for deadlines rather than for the processor.
-    ctest --test-dir "$1" -j $((2 * jobs)) -L 'unit|daemon|fuzz' --output-on-failure --timeout 300 \
-        --no-tests=error --output-junit "$1/junit.xml"
+    # Most of them wait for deadlines rather than for the processor. The limits end what hangs, on
+    # a machine however busy: a test; and ctest, which waits for whatever a test left behind.
+    timeout --kill-after=10 1500 ctest --test-dir "$1" -j $((2 * jobs)) -L 'unit|daemon|fuzz' \
+        --output-on-failure --timeout 600 --no-tests=error --output-junit "$1/junit.xml"
 }
 
 # Adds what a JUnit file of ctest says to the totals; the suite itself is not one more.

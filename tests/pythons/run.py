@@ -37,6 +37,7 @@ MODULES = """
     test_os test_posix test_fcntl test_resource test_select test_mmap test_pty test_fileio test_glob
     test_shutil test_tempfile test_time test_locale
     test_json test_pathlib test_signal test_selectors test_hashlib test_gzip test_httpservers test_tarfile
+    test_csv test_ssl test_queue test_struct
 """.split()
 
 # An execution is given so much work that it should take this long in a software host, where a second of

@@ -17,4 +17,4 @@ skillvm_unit(cli_expected apicli PkgConfig::CJSON)
 add_test(NAME unit_cli_words COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/cli_words.py
     $<TARGET_FILE:skillvm> ${CMAKE_BINARY_DIR}/api/pages/skillvm.bash
     ${CMAKE_BINARY_DIR}/api/pages/skillvm.1)
-set_tests_properties(unit_cli_words PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
+set_tests_properties(unit_cli_words PROPERTIES LABELS unit SKIP_RETURN_CODE 77)

@@ -20,7 +20,7 @@ set(zygote_test ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py
     --interpreter ${CMAKE_BINARY_DIR}/share/python/python3.11)
 add_test(NAME unit_guest_zygote COMMAND /usr/bin/python3
     ${zygote_test} ${CMAKE_BINARY_DIR}/share/zygote)
-set_tests_properties(unit_guest_zygote PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties(unit_guest_zygote PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 add_test(NAME unit_guest_zygote_warm COMMAND /usr/bin/python3
     ${zygote_test} --warm ${CMAKE_SOURCE_DIR}/images/python.yaml ${CMAKE_BINARY_DIR}/share/zygote)
 add_test(NAME unit_guest_reseed COMMAND /usr/bin/python3
@@ -30,5 +30,5 @@ set_tests_properties(unit_guest_reseed PROPERTIES LABELS unit SKIP_RETURN_CODE 7
 # What the recipe lists as worth warming holds nothing that a wake-up would have to renew.
 add_test(NAME unit_guest_warm COMMAND /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_warm.py ${CMAKE_SOURCE_DIR})
-set_tests_properties(unit_guest_zygote_warm unit_guest_warm PROPERTIES LABELS unit TIMEOUT 300
+set_tests_properties(unit_guest_zygote_warm unit_guest_warm PROPERTIES LABELS unit
     SKIP_RETURN_CODE 77)

@@ -9,4 +9,4 @@ set_target_properties(tools_argv PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BIN
 add_test(NAME unit_tools_parsers COMMAND /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/tools_parsers.py ${CMAKE_SOURCE_DIR}/api/tools/parser_probe.py
     $<TARGET_FILE:tools_argv>)
-set_tests_properties(unit_tools_parsers PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(unit_tools_parsers PROPERTIES LABELS unit)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import skillvm
 
+# Below it a softhost's and a service's are.
+CGROUPS = Path("/sys/fs/cgroup/skillvm")
 FRESH = 'skillvm_machines_parked{kind="fresh"}'
 USED = 'skillvm_machines_parked{kind="used"}'
 
@@ -28,9 +30,20 @@ class Daemon:
         self.client = skillvm.Client(self.socket)
         self.process = None
 
+    def _cgroup(self):
+        """As a service it has one of its own, where this process may make one; or None."""
+        folder = CGROUPS / f"{self.folder.name}-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError:
+            return None
+        return folder / "cgroup.procs"
+
     def __enter__(self):
+        cgroup = self._cgroup()
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(self.command, env=self.environment, stderr=log)
+            self.process = subprocess.Popen(self.command, env=self.environment, stderr=log,
+                                            preexec_fn=cgroup and (lambda: cgroup.write_text("0")))
         while not self._ready():
             if self.process.poll() is not None:
                 raise RuntimeError(f"skillvmd ended with {self.process.returncode}: {self.said()}")

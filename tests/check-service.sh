@@ -33,9 +33,18 @@ if command -v systemd-analyze >/dev/null; then
     if grep -q "skillvmd\." "$work/verify"; then
         complain "systemd-analyze verify: $(grep "skillvmd\." "$work/verify")"
     fi
+    systemd-analyze security --offline=yes --threshold=20 "$work/skillvmd.service" \
+        >"$work/security" 2>&1 ||
+        complain "systemd-analyze security: more than 2.0: $(tail -n 1 "$work/security")"
 else
     left_out+=('units: no systemd-analyze')
 fi
+# In no set of systemd's, or taken away with one: a later line has to give them back.
+for call in capset landlock_create_ruleset landlock_restrict_self; do
+    sed -n '/^SystemCallFilter=~/,$p' "$work/skillvmd.service" |
+        grep -qE "^SystemCallFilter=([a-z_]+ )*$call( |\$)" ||
+        complain "skillvmd.service does not allow $call, which no machine starts without"
+done
 
 pages=$(dirname "$program")/../api/pages
 if command -v mandoc >/dev/null; then
@@ -82,7 +91,7 @@ install() {
 install
 unit=$(find "$work/root" -name skillvmd.service)
 read -r start settings < <(sed -n 's/^ExecStart=\([^ ]*\) --config /\1 /p' "$unit")
-for file in "$start" "$settings" "$(dirname "$start")/skillvm-vmm" "$(dirname "$start")/skillvm" \
+for file in "$start" "$settings" "$(dirname "$start")/skillvm-"{jail,vmm} "$(dirname "$start")/skillvm" \
     "$(dirname "$start")"/../share/skillvm/images/{build.sh,image-tree,python.yaml,init,zygote/sitecustomize.py}; do
     [[ -e $work/root/$file ]] || complain "not installed: $file"
 done

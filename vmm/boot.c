@@ -54,6 +54,7 @@ int boot_machine(struct machine *m, const struct boot_config *config, struct err
 {
     char cmdline[CMDLINE_SIZE];
     struct machine_config machine_config = {
+        .kvm_fd = config->kvm_fd,
         .memory_fd = -1,
         .memory_bytes = config->memory_bytes,
         .host = {.image_fd = config->image_fd, .vsock_fd = config->vsock_fd},

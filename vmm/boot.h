@@ -10,8 +10,9 @@
 #include "base/err.h"
 #include "vmm/machine.h"
 
-/* Descriptors are borrowed and must outlive the machine. */
+/* Descriptors are borrowed and must outlive the machine, but for the first. */
 struct boot_config {
+    int kvm_fd; /* as struct machine_config has it */
     int kernel_fd;
     int image_fd;
     int vsock_fd;

@@ -4,10 +4,10 @@
  * size messages over one SOCK_SEQPACKET socket. Free of dependencies; never JSON.
  *
  *   skillvm-vmm boot    --control-fd N --vsock-fd N --kernel-fd N --image-fd N
- *                       --memory-mib N [--console-fd N]
+ *                       --memory-mib N [--console-fd N] [--kvm-fd N] [--proc-fd N]
  *   skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N --memory-fd N
  *                       [--working-set-fd N] [--record-fd N] [--console-fd N]
- *                       [--reusable]
+ *                       [--reusable] [--kvm-fd N] [--proc-fd N]
  *   skillvm-vmm probe   [--timeout-ms N]        text on standard output, see below
  *   skillvm-vmm fingerprint                      prints the CPU fingerprint, one line
  *   skillvm-vmm --help | --version
@@ -16,8 +16,9 @@
  * carries the bytes of the single connection to guest port 1024; kernel (vmlinux), image
  * (root file system), state and memory are read-only files, trusted because the daemon checked
  * their digests; console is where a serial port writes, which no machine has without: the
- * daemon gives one only to the machine that it boots for a snapshot. The VMM opens no path but
- * /dev/kvm, and /proc/self/pagemap with --reusable.
+ * daemon gives one only to the machine that it boots for a snapshot. kvm is /dev/kvm, proc the
+ * folder /proc, of which it opens self/oom_score_adj, and self/pagemap with --reusable; the VMM
+ * opens no path but those two, where they are not given.
  *
  * The working set is a hint made by an earlier machine of the same snapshot: a restore with
  * --record-fd (an empty file, open for writing) writes it when the machine ends by QUIT or by

@@ -2,27 +2,21 @@
 #include "vmm/harden.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <linux/landlock.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "seccomp_filters.h"
-#include "vmm/verify.h"
 
 #define POLLED_FDS 3u
-
-struct filter {
-    const struct sock_filter *code;
-    size_t len;
-};
-#define FILTER(array) .code = (array), .len = sizeof(array) / sizeof((array)[0])
 
 static int set_limit(int resource, rlim_t value, const char *name, struct err *err)
 {
@@ -33,10 +27,22 @@ static int set_limit(int resource, rlim_t value, const char *name, struct err *e
                : err_set_errno(err, errno, "setting %s", name);
 }
 
-int harden_process(int last_fd, struct err *err)
+/* Whoever runs short of memory ends a machine before anything else. Not all hosts let it say
+ * so. */
+static void be_first_to_go(int proc_fd)
+{
+    _cleanup_fd_ int fd = openat(proc_fd, "self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, "1000", 4) < 0)
+        return;
+}
+
+int harden_process(int proc_fd, int last_fd, struct err *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return err_set_errno(err, errno, "PR_SET_PDEATHSIG");
+    /* While its files in /proc are its own. */
+    be_first_to_go(proc_fd);
     /* Also keeps others of the same user out of this process's memory. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         return err_set_errno(err, errno, "PR_SET_DUMPABLE");
@@ -44,6 +50,56 @@ int harden_process(int last_fd, struct err *err)
     if (close_range((unsigned)last_fd + 1, ~0u, 0) < 0 && errno != ENOSYS)
         return err_set_errno(err, errno, "closing other descriptors");
     return set_limit(RLIMIT_CORE, 0, "RLIMIT_CORE", err);
+}
+
+int harden_privileges(struct err *err)
+{
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+               ? err_set_errno(err, errno, "PR_SET_NO_NEW_PRIVS")
+               : 0;
+}
+
+int harden_capabilities(struct err *err)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    struct __user_cap_data_struct now[_LINUX_CAPABILITY_U32S_3];
+
+    /* Whoever runs the daemon without any may have forbidden to change them, too. */
+    if (syscall(SYS_capget, &header, now) == 0 && memcmp(now, none, sizeof(none)) == 0)
+        return 0;
+    return syscall(SYS_capset, &header, none) < 0
+               ? err_set_errno(err, errno, "giving up capabilities")
+               : 0;
+}
+
+/* The rights that a kernel knows, by the version of its Landlock; a later one knows more. */
+static uint64_t landlock_rights(int version)
+{
+    static const unsigned n[] = {0, 13, 14, 15, 15, 16};
+    const int last = sizeof(n) / sizeof(n[0]) - 1;
+
+    return (UINT64_C(1) << n[version < last ? version : last]) - 1;
+}
+
+/* Source: Documentation/userspace-api/landlock.rst. */
+int harden_files(struct err *err)
+{
+    struct landlock_ruleset_attr rules = {0};
+    _cleanup_fd_ int fd = -1;
+    int version =
+        (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    /* Not built, not switched on, or unknown to the filter of a container. */
+    if (version < 0 && (errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM))
+        return 0;
+    if (version < 0)
+        return err_set_errno(err, errno, "looking for Landlock");
+    rules.handled_access_fs = landlock_rights(version);
+    fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
+    if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+        return err_set_errno(err, errno, "giving up files by Landlock");
+    return 0;
 }
 
 /* The numbers that are free, from the lowest on: *ret_last is the last of n of them. */
@@ -62,54 +118,43 @@ static int find_free(unsigned n, int *ret_last, struct err *err)
  * sent the two of a skill's disk, which take the lowest free numbers, and one that is reset a
  * third, while it still has them.
  */
-static int limit_descriptors(enum harden_scope scope, int stream_fd, struct err *err)
+static int limit_descriptors(const struct harden_plan *plan, struct err *err)
 {
+    int last = -1, stream = plan->fds[HARDEN_FD_STREAM];
+    int r = find_free(plan->scope == HARDEN_ONCE ? 2 : 3, &last, err);
     rlim_t limit;
-    int last = -1;
-    int r = find_free(scope == HARDEN_REUSABLE ? 3 : 2, &last, err);
 
     if (r < 0)
         return r;
-    limit = (rlim_t)(last > stream_fd ? last : stream_fd) + 1;
+    limit = (rlim_t)(last > stream ? last : stream) + 1;
     return set_limit(RLIMIT_NOFILE, limit > POLLED_FDS ? limit : POLLED_FDS, "RLIMIT_NOFILE",
                      err);
 }
 
-/* A copy of a filter in which the placeholder is the number of this process. */
-static struct sock_fprog own_filter(const struct filter *filter,
-                                    struct sock_filter copy[SECCOMP_LEN_MAX])
+int harden_limits(const struct harden_plan *plan, struct err *err)
 {
-    uint32_t self = (uint32_t)getpid();
+    static const struct {
+        int resource;
+        const char *name;
+    } none[] = {{RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"},
+                /* Not of one that saves or compares. */
+                {RLIMIT_DATA, "RLIMIT_DATA"},
+                {RLIMIT_FSIZE, "RLIMIT_FSIZE"}};
+    size_t n =
+        sizeof(none) / sizeof(none[0]) - (plan->scope == HARDEN_BOOT || plan->verify ? 2 : 0);
+    int r = 0;
 
-    for (size_t i = 0; i < filter->len; i++) {
-        copy[i] = filter->code[i];
-        if (BPF_CLASS(copy[i].code) == BPF_JMP && copy[i].k == SECCOMP_SELF)
-            copy[i].k = self;
-    }
-    return (struct sock_fprog){.len = (unsigned short)filter->len, .filter = copy};
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = set_limit(none[i].resource, 0, none[i].name, err);
+    return r < 0 || plan->scope == HARDEN_BOOT ? r : limit_descriptors(plan, err);
 }
 
-int harden_machine(enum harden_scope scope, int stream_fd, struct err *err)
+int harden_confine(struct err *err)
 {
-    static const struct filter filters[] = {
-        [HARDEN_ONCE] = {FILTER(filter_once)},
-        [HARDEN_REUSABLE] = {FILTER(filter_reusable)},
-        [HARDEN_BOOT] = {FILTER(filter_boot)},
-    };
-    static const struct filter verify = {FILTER(filter_verify)};
-    const struct filter *filter = verify_is_on ? &verify : &filters[scope];
-    struct sock_filter copy[SECCOMP_LEN_MAX];
-    struct sock_fprog program = own_filter(filter, copy);
-    /* A machine that can be saved is sent two descriptors for it. */
-    int r = scope == HARDEN_BOOT ? 0 : limit_descriptors(scope, stream_fd, err);
+    int r = harden_privileges(err);
 
     if (r < 0)
         return r;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return err_set_errno(err, errno, "PR_SET_NO_NEW_PRIVS");
-    /* TSYNC: the vCPU thread exists already. A positive answer is a thread that would not. */
-    r = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-    if (r != 0)
-        return err_set_errno(err, r < 0 ? errno : ESRCH, "installing the system call filter");
-    return 0;
+    r = harden_capabilities(err);
+    return r < 0 ? r : harden_files(err);
 }

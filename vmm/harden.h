@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a machine's process gives up before its guest runs. It must never be undone, and a
- * machine must never start when it failed.
+ * machine must never start when it failed. Each part holds without the others.
  */
 #ifndef SKILLVM_VMM_HARDEN_H
 #define SKILLVM_VMM_HARDEN_H
 
-#include "base/err.h"
+#include <stdbool.h>
 
-/*
- * For the start of the process: dies with its parent, leaves no core file, and closes every
- * descriptor above last_fd, the highest it was given. 0 or -errno.
- */
-int harden_process(int last_fd, struct err *err);
+#include "base/err.h"
 
 /* What a machine's process will still do. */
 enum harden_scope {
@@ -21,11 +17,61 @@ enum harden_scope {
     HARDEN_BOOT,     /* be saved or recorded; no user's code ever runs in it */
 };
 
+enum harden_thread { HARDEN_MAIN, HARDEN_VCPU, HARDEN_THREADS };
+
+/* The descriptors that a call may be tied to. */
+enum harden_fd {
+    HARDEN_FD_CONTROL,
+    HARDEN_FD_STREAM, /* the guest's connection */
+    HARDEN_FD_WAKE,
+    HARDEN_FD_LOG, /* standard error */
+    HARDEN_FD_CONSOLE,
+    HARDEN_FD_KVM,
+    HARDEN_FD_VM,
+    HARDEN_FD_VCPU,
+    HARDEN_FD_PAGEMAP,
+    HARDEN_FD_STATS,
+    HARDEN_FDS,
+};
+
+struct harden_plan {
+    enum harden_scope scope;
+    bool verify;         /* what vmm/verify.c compares it must read */
+    int fds[HARDEN_FDS]; /* -1: there is none */
+};
+
 /*
- * For the last moment before the guest runs, when all threads exist: no new privileges, in
- * every thread only the system calls of seccomp_rules.c, and no new descriptors but for the one
- * that a reset brings in place of stream_fd, and those of a snapshot. 0 or -errno.
+ * For the start of the process: dies with its parent, is the first that a host short of memory
+ * ends, leaves no core file, and closes every descriptor above last_fd, the highest it was
+ * given. proc_fd is /proc. 0 or -errno.
  */
-int harden_machine(enum harden_scope scope, int stream_fd, struct err *err);
+int harden_process(int proc_fd, int last_fd, struct err *err);
+
+/*
+ * For the moment when everything is open and there is one thread yet, whose children get the
+ * same: the three below. 0 or -errno.
+ */
+int harden_confine(struct err *err);
+/* No new privileges. */
+int harden_privileges(struct err *err);
+/* No capabilities. */
+int harden_capabilities(struct err *err);
+/* No file is opened, made or removed by a name: Landlock, where the kernel has it. */
+int harden_files(struct err *err);
+
+/*
+ * For the moment when all threads exist: no new descriptors but for those of a skill's disk and
+ * the one that a reset brings in place of the stream, and no more memory, locked pages or
+ * bytes of files. Processes it may have by this, since KVM makes a thread in the first KVM_RUN.
+ * Little of that for a machine that boots: it needs memory to be saved, and is sent
+ * descriptors. 0 or -errno.
+ */
+int harden_limits(const struct harden_plan *plan, struct err *err);
+
+/*
+ * For each thread itself, before the guest runs: it is left with the system calls that
+ * seccomp_rules.c lists for it, and any other ends the process. 0 or -errno.
+ */
+int harden_thread(const struct harden_plan *plan, enum harden_thread thread, struct err *err);
 
 #endif

@@ -32,11 +32,11 @@ int kvm_ioctl(int fd, unsigned long request, void *arg, const char *name, struct
     return r >= 0 ? r : err_set_errno(err, errno, "%s", name);
 }
 
-int kvm_open(struct kvm *kvm, struct err *err)
+int kvm_open(struct kvm *kvm, int dev_fd, struct err *err)
 {
     int r;
 
-    kvm->dev_fd = open(KVM_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+    kvm->dev_fd = dev_fd >= 0 ? dev_fd : open(KVM_DEVICE_PATH, O_RDWR | O_CLOEXEC);
     if (kvm->dev_fd < 0)
         return err_set_errno(err, errno, "open %s", KVM_DEVICE_PATH);
     r = kvm_ioctl(kvm->dev_fd, KVM_GET_API_VERSION, NULL, "KVM_GET_API_VERSION", err);
@@ -93,9 +93,10 @@ static int create_vcpu(struct kvm *kvm, struct err *err)
 }
 
 /* The order is that of docs/snapshot-format.md. */
-int kvm_make(struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty, struct err *err)
+int kvm_make(struct kvm *kvm, int dev_fd, void *host, uint64_t bytes, bool log_dirty,
+             struct err *err)
 {
-    int r = kvm_open(kvm, err);
+    int r = kvm_open(kvm, dev_fd, err);
 
     if (r < 0)
         return r;

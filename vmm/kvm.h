@@ -25,8 +25,9 @@ struct kvm {
 
 /* Nothing open. */
 struct kvm kvm_init(void);
-/* Opens /dev/kvm and checks its API version. 0 or -errno; kvm_finish in both cases. */
-int kvm_open(struct kvm *kvm, struct err *err);
+/* Takes dev_fd over as /dev/kvm, or opens it where that is -1, and checks its API version. 0 or
+   -errno; kvm_finish in both cases. */
+int kvm_open(struct kvm *kvm, int dev_fd, struct err *err);
 /* Creates a machine without memory on an open device. */
 int kvm_create_vm(struct kvm *kvm, struct err *err);
 /*
@@ -35,7 +36,8 @@ int kvm_create_vm(struct kvm *kvm, struct err *err);
  * size. log_dirty makes KVM note which pages the guest writes. 0 or -errno; kvm_finish in both
  * cases.
  */
-int kvm_make(struct kvm *kvm, void *host, uint64_t bytes, bool log_dirty, struct err *err);
+int kvm_make(struct kvm *kvm, int dev_fd, void *host, uint64_t bytes, bool log_dirty,
+             struct err *err);
 /*
  * Puts memory into the vCPU's nested page table before it runs, as a read of each page would,
  * without leaving the guest for it. The vCPU's registers are loaded. 0, or -errno before Linux

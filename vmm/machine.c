@@ -129,7 +129,8 @@ int machine_init(struct machine *m, const struct machine_config *config, struct 
     if (r < 0)
         return r;
 
-    r = kvm_make(&m->kvm, m->mapping, config->memory_bytes, config->log_dirty, err);
+    r = kvm_make(&m->kvm, config->kvm_fd, m->mapping, config->memory_bytes, config->log_dirty,
+                 err);
     if (r < 0)
         return r;
     r = machine_make_devices(m, err);

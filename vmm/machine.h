@@ -39,14 +39,17 @@ enum machine_end {
     MACHINE_FAILED,   /* the host could not run it */
 };
 
-/* Descriptors are borrowed and must outlive the machine. */
+/* Descriptors are borrowed and must outlive the machine, but for the first. */
 struct machine_config {
+    int kvm_fd;    /* /dev/kvm, which the machine takes over; -1: it opens it */
     int memory_fd; /* guest memory as a file that is copied on write; -1: fresh memory */
     uint64_t memory_bytes;
     bool log_dirty; /* KVM notes which pages the guest writes */
     struct virtio_host host;
     int console_fd; /* -1: no serial port, and nothing in its window */
 };
+
+struct harden_plan;
 
 struct machine {
     bool made; /* machine_init was called */
@@ -75,11 +78,12 @@ struct machine {
 
     pthread_t thread;
     bool thread_started;
-    sem_t gate;        /* the vCPU thread waits here for vcpu_start */
-    sem_t parked;      /* it waits at the gate again */
-    bool at_rest;      /* vCPU thread, until it parks: nothing is half done */
-    atomic_bool stop;  /* asks the vCPU thread to return */
-    atomic_bool pause; /* asks it to park */
+    const struct harden_plan *plan; /* borrowed: of vcpu_create */
+    sem_t gate;                     /* the vCPU thread waits here for vcpu_start */
+    sem_t parked;                   /* it waits at the gate again */
+    bool at_rest;                   /* vCPU thread, until it parks: nothing is half done */
+    atomic_bool stop;               /* asks the vCPU thread to return */
+    atomic_bool pause;              /* asks it to park */
     struct {
         pid_t pid;
         _Atomic pid_t tid;

@@ -4,12 +4,14 @@
  * calls what it asks for. The only file of vmm/ that logs or decides the exit status.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -30,6 +32,7 @@
 enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
 struct options {
+    long kvm_fd, proc_fd; /* of what has a name, where there is none */
     long control_fd, vsock_fd, kernel_fd, image_fd, state_fd, memory_fd, console_fd;
     long working_set_fd, record_fd;
     long memory_mib;
@@ -39,10 +42,10 @@ struct options {
 
 static const char usage[] =
     "usage: skillvm-vmm boot --control-fd N --vsock-fd N --kernel-fd N --image-fd N\n"
-    "                        --memory-mib N [--console-fd N]\n"
+    "                        --memory-mib N [--console-fd N] [--kvm-fd N] [--proc-fd N]\n"
     "       skillvm-vmm restore --control-fd N --vsock-fd N --image-fd N --state-fd N\n"
     "                           --memory-fd N [--working-set-fd N] [--record-fd N]\n"
-    "                           [--console-fd N] [--reusable]\n"
+    "                           [--console-fd N] [--reusable] [--kvm-fd N] [--proc-fd N]\n"
     "       skillvm-vmm probe [--timeout-ms N]\n"
     "       skillvm-vmm fingerprint\n"
     "       skillvm-vmm --help | --version\n"
@@ -67,6 +70,8 @@ static int parse_number(const char *text, long max, long *ret_value)
 static int parse_options(int argc, char **argv, struct options *o)
 {
     static const struct option names[] = {
+        {"kvm-fd", required_argument, NULL, 'K'},
+        {"proc-fd", required_argument, NULL, 'P'},
         {"control-fd", required_argument, NULL, 'c'},
         {"vsock-fd", required_argument, NULL, 'v'},
         {"kernel-fd", required_argument, NULL, 'k'},
@@ -86,6 +91,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         long max;
         long *value;
     } targets[] = {
+        {'K', 1 << 20, &o->kvm_fd},         {'P', 1 << 20, &o->proc_fd},
         {'c', 1 << 20, &o->control_fd},     {'v', 1 << 20, &o->vsock_fd},
         {'k', 1 << 20, &o->kernel_fd},      {'i', 1 << 20, &o->image_fd},
         {'s', 1 << 20, &o->state_fd},       {'m', 1 << 20, &o->memory_fd},
@@ -135,6 +141,27 @@ static int report(int control_fd, int r, const struct err *err)
     return STATUS_FAILED;
 }
 
+/* What stays open, and what for. */
+static struct harden_plan make_plan(const struct machine *m, const struct options *o,
+                                    enum harden_scope scope,
+                                    const struct snapshot_origin *origin)
+{
+    return (struct harden_plan){
+        .scope = scope,
+        .verify = verify_is_on,
+        .fds = {[HARDEN_FD_CONTROL] = (int)o->control_fd,
+                [HARDEN_FD_STREAM] = (int)o->vsock_fd,
+                [HARDEN_FD_WAKE] = m->wake_fd,
+                [HARDEN_FD_LOG] = STDERR_FILENO,
+                [HARDEN_FD_CONSOLE] = m->config.console_fd,
+                [HARDEN_FD_KVM] = m->kvm.dev_fd,
+                [HARDEN_FD_VM] = m->kvm.vm_fd,
+                [HARDEN_FD_VCPU] = m->kvm.vcpu_fd,
+                [HARDEN_FD_PAGEMAP] = origin ? origin->pages.pagemap_fd : -1,
+                [HARDEN_FD_STATS] = m->flush.stats_fd},
+    };
+}
+
 /* The machine is ready: gives up what it needs no more and runs it to its end. */
 static int run_machine(struct machine *m, const struct options *o, enum harden_scope scope,
                        struct snapshot_origin *origin, struct err *err)
@@ -146,11 +173,20 @@ static int run_machine(struct machine *m, const struct options *o, enum harden_s
         .can_save = o->kernel_fd >= 0,
         .origin = origin,
     };
-    int r = vcpu_create(m, err);
+    /* The vCPU thread reads it too. */
+    static struct harden_plan plan;
+    int r = harden_confine(err);
 
     if (r < 0)
         return r;
-    r = harden_machine(scope, control.vsock_fd, err);
+    plan = make_plan(m, o, scope, origin);
+    r = vcpu_create(m, &plan, err);
+    if (r < 0)
+        return r;
+    r = harden_limits(&plan, err);
+    if (r < 0)
+        return r;
+    r = harden_thread(&plan, HARDEN_MAIN, err);
     if (r < 0)
         return r;
     r = control_run(&control, err);
@@ -161,31 +197,44 @@ static int run_machine(struct machine *m, const struct options *o, enum harden_s
 }
 
 /* The highest descriptor in use is the last one that stays open. */
-static int start_process(const struct options *o, int pagemap_fd, struct err *err)
+static int start_process(const struct options *o, int proc_fd, int pagemap_fd, struct err *err)
 {
-    const long fds[] = {o->control_fd, o->vsock_fd,  o->kernel_fd,  o->image_fd,
-                        o->state_fd,   o->memory_fd, o->console_fd, o->working_set_fd,
-                        o->record_fd,  pagemap_fd,   STDERR_FILENO};
+    const long fds[] = {o->kvm_fd,    o->control_fd, o->vsock_fd,   o->kernel_fd,
+                        o->image_fd,  o->state_fd,   o->memory_fd,  o->console_fd,
+                        o->record_fd, pagemap_fd,    STDERR_FILENO, o->working_set_fd};
     long last = 0;
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         last = fds[i] > last ? fds[i] : last;
-    return harden_process((int)last, err);
+    return harden_process(proc_fd, (int)last, err);
+}
+
+/* The folder /proc, which is given up before the guest runs. The descriptor, owned, or -errno.
+ */
+static int open_proc(const struct options *o, struct err *err)
+{
+    int fd =
+        o->proc_fd >= 0 ? (int)o->proc_fd : open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? err_set_errno(err, errno, "/proc") : fd;
 }
 
 static int boot(struct machine *m, const struct options *o, struct err *err)
 {
     struct boot_config config = {
+        .kvm_fd = (int)o->kvm_fd,
         .kernel_fd = (int)o->kernel_fd,
         .image_fd = (int)o->image_fd,
         .vsock_fd = (int)o->vsock_fd,
         .console_fd = (int)o->console_fd,
         .memory_bytes = (uint64_t)o->memory_mib << 20,
     };
-    int r = start_process(o, -1, err);
+    _cleanup_fd_ int proc_fd = open_proc(o, err);
+    int r = proc_fd < 0 ? proc_fd : start_process(o, proc_fd, -1, err);
 
     if (r < 0)
         return r;
+    fd_close(&proc_fd);
     r = boot_machine(m, &config, err);
     fd_close(&config.kernel_fd);
     return r < 0 ? r : run_machine(m, o, HARDEN_BOOT, NULL, err);
@@ -209,7 +258,9 @@ static int run_boot(const struct options *o)
 static int restore(struct machine *m, const struct options *o, enum harden_scope scope,
                    struct err *err)
 {
+    _cleanup_fd_ int proc_fd = open_proc(o, err);
     struct snapshot_source source = {
+        .kvm_fd = (int)o->kvm_fd,
         .state_fd = (int)o->state_fd,
         .memory_fd = (int)o->memory_fd,
         .image_fd = (int)o->image_fd,
@@ -221,15 +272,16 @@ static int restore(struct machine *m, const struct options *o, enum harden_scope
     };
     /* Zeroed and large: what is not touched costs nothing. */
     static struct snapshot_origin origin;
-    int r = 0;
+    int r = proc_fd;
 
-    if (scope == HARDEN_REUSABLE)
-        r = source.pagemap_fd = private_pages_open_map(err);
+    if (r >= 0 && scope == HARDEN_REUSABLE)
+        r = source.pagemap_fd = private_pages_open_map(proc_fd, err);
     if (r < 0)
         return r;
-    r = start_process(o, source.pagemap_fd, err);
+    r = start_process(o, proc_fd, source.pagemap_fd, err);
     if (r < 0)
         return r;
+    fd_close(&proc_fd);
     r = snapshot_restore(m, &source, &origin, err);
     fd_close(&source.state_fd);
     fd_close(&source.memory_fd);
@@ -254,6 +306,10 @@ static int run_restore(const struct options *o)
         !has(o->image_fd, "image-fd") || !has(o->state_fd, "state-fd") ||
         !has(o->memory_fd, "memory-fd"))
         return STATUS_USAGE;
+    if (o->console_fd >= 0 && scope != HARDEN_BOOT && !verify_is_on) {
+        (void)fputs("skillvm-vmm: a console is for a machine that boots or records\n", stderr);
+        return STATUS_USAGE;
+    }
     r = restore(&m, o, scope, &err);
     /* One that ran a user's code releases nothing by hand: the end of the process is quicker.
      */
@@ -314,7 +370,7 @@ static int run_probe(const struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2000, false};
+    struct options o = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2000, false};
     const char *mode = argc > 1 ? argv[1] : "";
 
     if (strcmp(mode, "--help") == 0) {
@@ -327,7 +383,11 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && parse_options(argc - 1, argv + 1, &o) < 0)
         return STATUS_USAGE;
+    /* Whoever executed it by a descriptor gave it a number for a name. */
+    (void)prctl(PR_SET_NAME, "skillvm-vmm");
     (void)signal(SIGPIPE, SIG_IGN);
+    /* A log that may not grow loses a line. */
+    (void)signal(SIGXFSZ, SIG_IGN);
     if (strcmp(mode, "boot") == 0)
         return run_boot(&o);
     if (strcmp(mode, "restore") == 0)

@@ -42,9 +42,9 @@ static bool entry_is_private(uint64_t entry)
     return (entry & (ENTRY_PRESENT | ENTRY_SWAPPED)) != 0 && (entry & ENTRY_FILE) == 0;
 }
 
-int private_pages_open_map(struct err *err)
+int private_pages_open_map(int proc_fd, struct err *err)
 {
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int fd = openat(proc_fd, "self/pagemap", O_RDONLY | O_CLOEXEC);
 
     return fd < 0 ? err_set_errno(err, errno, "/proc/self/pagemap") : fd;
 }

@@ -48,9 +48,9 @@ struct private_pages {
     uint64_t present[PRIVATE_PAGES_N_BLOCKS / 64]; /* blocks in which something was found */
 };
 
-/* Opens the page map of this process, before it makes itself undumpable. The descriptor or
-   -errno. */
-int private_pages_open_map(struct err *err);
+/* Opens the page map of this process, before it makes itself undumpable. proc_fd is /proc. The
+   descriptor or -errno. */
+int private_pages_open_map(int proc_fd, struct err *err);
 
 /*
  * Describes memory, a private mapping of all of memory_fd, whose size is a multiple of

@@ -35,7 +35,7 @@ static void probe(struct probe_report *report, unsigned test_ms)
 {
     struct kvm kvm = kvm_init();
     struct err err = {0};
-    int r = kvm_open(&kvm, &err);
+    int r = kvm_open(&kvm, -1, &err);
 
     put_outcome(report->open, sizeof(report->open), r, &err);
     if (r < 0)

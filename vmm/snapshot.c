@@ -217,6 +217,7 @@ static int restore(struct machine *m, const struct snapshot_source *source,
                    const struct state *state, struct err *err)
 {
     struct machine_config config = {
+        .kvm_fd = source->kvm_fd,
         .memory_fd = source->memory_fd,
         .host = {.image_fd = source->image_fd, .vsock_fd = source->vsock_fd},
         .console_fd = source->console_fd,

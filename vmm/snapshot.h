@@ -40,6 +40,7 @@ int snapshot_load_devices(struct machine *m, const struct state *state, struct e
 
 /* Descriptors are borrowed and must outlive the machine. */
 struct snapshot_source {
+    int kvm_fd; /* as struct machine_config has it */
     int state_fd;
     int memory_fd;
     int image_fd;

@@ -15,6 +15,8 @@
 
 /* Only interrupts KVM_RUN. */
 #define KICK_SIGNAL SIGUSR1
+/* Times in a row that KVM may say to try again, which it does while a vCPU is made ready. */
+#define AGAIN_MAX 1000
 /* A string instruction goes on for up to 1024 elements, each of up to four exits. */
 #define COMPLETE_STEPS_MAX 8192
 
@@ -115,13 +117,16 @@ static void end_without_exit(struct machine *m, int error)
 /* Enters the guest or somebody asks for the vCPU. */
 static void run_guest(struct machine *m)
 {
+    int again = 0;
+
     while (!atomic_load(&m->stop) && !atomic_load(&m->pause)) {
         if (ioctl(m->kvm.vcpu_fd, KVM_RUN, NULL) < 0) {
-            if (errno == EINTR || errno == EAGAIN)
+            if (errno == EINTR || (errno == EAGAIN && again++ < AGAIN_MAX))
                 continue;
             end_without_exit(m, errno);
             return;
         }
+        again = 0;
         m->exit_count++;
         /* Before anything that the guest says is looked at. */
         if (m->flush.due && !check_flush(m))
@@ -131,6 +136,17 @@ static void run_guest(struct machine *m)
     }
 }
 
+/* False, with the machine ended, when the thread kept what it has to give up. */
+static bool give_up(struct machine *m)
+{
+    struct err err = {0};
+
+    if (harden_thread(m->plan, HARDEN_VCPU, &err) >= 0)
+        return true;
+    machine_set_end(m, MACHINE_FAILED, "%s", err.message);
+    return false;
+}
+
 /*
  * All KVM_RUN of a machine come from this thread: one from another thread waits for a grace
  * period of RCU in the kernel. So it lives as long as the machine and parks in between.
@@ -138,20 +154,23 @@ static void run_guest(struct machine *m)
 static void *vcpu_main(void *arg)
 {
     struct machine *m = arg;
+    bool ready;
 
     atomic_store(&m->kick.tid, gettid());
+    ready = give_up(m);
     for (;;) {
         while (sem_wait(&m->gate) < 0 && errno == EINTR)
             ;
         if (atomic_load(&m->stop))
             return NULL;
-        run_guest(m);
+        if (ready)
+            run_guest(m);
         m->at_rest = atomic_load(&m->pause) && complete_exit(m);
         (void)sem_post(&m->parked);
     }
 }
 
-int vcpu_create(struct machine *m, struct err *err)
+int vcpu_create(struct machine *m, const struct harden_plan *plan, struct err *err)
 {
     struct sigaction action = {.sa_handler = on_kick};
     int r;
@@ -162,6 +181,7 @@ int vcpu_create(struct machine *m, struct err *err)
     atomic_store(&m->pause, false);
     m->kvm.run->immediate_exit = 0;
     m->kick.pid = getpid();
+    m->plan = plan;
     r = pthread_create(&m->thread, NULL, vcpu_main, m);
     if (r != 0)
         return err_set_errno(err, r, "starting the vCPU thread");

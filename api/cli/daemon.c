@@ -58,7 +58,7 @@ int daemon_choose(const struct cli *cli, const char *host, bool *ret_soft, struc
         *ret_soft = true;
         return 0;
     }
-    int result = kvm_probe_run(cli, &probe, err);
+    int result = kvm_probe_run(cli, "skillvm-vmm", &probe, err);
     if (result < 0)
         return result;
     if (native && !probe.usable)

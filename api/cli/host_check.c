@@ -11,7 +11,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <linux/magic.h>
-#include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +155,7 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
     struct err err = {0};
     _cleanup_buf_ struct buf tests = buf_init(TEXT_MAX);
 
-    if (kvm_probe_run(cli, &probe, &err)) {
+    if (kvm_probe_run(cli, "skillvm-vmm", &probe, &err)) {
         add(report, "kvm probe", HOST_CHECK_BAD,
             "skillvm-vmm must be next to skillvm; build or install it again", "%s",
             err.message);
@@ -190,6 +189,38 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
                  : NULL,
             "%.0f million instructions and %.0f thousand exits a second", ips / 1e6, eps / 1e3);
     }
+    kvm_probe_finish(&probe);
+}
+
+/* What machines would be put into on this host, by who asks. */
+static void check_isolation(const struct cli *cli, struct host_check_report *report)
+{
+    static const char *const layers[] = {"namespaces", "root", "users", "limits"};
+    _cleanup_buf_ struct buf missing = buf_init(TEXT_MAX);
+    struct kvm_probe probe;
+    struct err err = {0};
+
+    if (kvm_probe_run(cli, "skillvm-jail", &probe, &err)) {
+        add(report, "isolation", HOST_CHECK_BAD,
+            "skillvm-jail must be next to skillvm; build or install it again", "%s",
+            err.message);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+        const char *found = kvm_probe_get(&probe, layers[i]);
+
+        if (!found || strcmp(found, "ok") != 0)
+            (void)buf_printf(&missing, "%sno %s (%s)", missing.len ? "; " : "", layers[i],
+                             found ? found : "not said");
+    }
+    if (missing.len)
+        add(report, "isolation", HOST_CHECK_NOTE,
+            "with `isolation: best-effort` machines run without; docs/deploy.md says what each "
+            "layer needs",
+            "%s", buf_cstr(&missing));
+    else
+        add(report, "isolation", HOST_CHECK_OK, NULL,
+            "namespaces, an empty root folder, a user id and a cgroup for each machine");
     kvm_probe_finish(&probe);
 }
 
@@ -259,21 +290,6 @@ static void check_kernel(struct host_check_report *report)
     host_check_kernel_advice(major, minor, check->advice, sizeof(check->advice));
 }
 
-static bool favours_moves(void)
-{
-    FILE *mounts = setmntent("/proc/self/mounts", "re");
-    const struct mntent *mount = NULL;
-
-    if (!mounts)
-        return false;
-    do
-        mount = getmntent(mounts);
-    while (mount && strcmp(mount->mnt_type, "cgroup2") != 0);
-    bool favours = mount && hasmntopt(mount, "favordynmods");
-    endmntent(mounts);
-    return favours;
-}
-
 static void check_cgroups(struct host_check_report *report)
 {
     struct statfs fs;
@@ -293,13 +309,6 @@ static void check_cgroups(struct host_check_report *report)
         all ? NULL
             : "memory, pids and cpu are wanted; ask who runs this machine to delegate them",
         "version 2 with: %s", controllers);
-    if (favours_moves())
-        add(report, "favordynmods", HOST_CHECK_OK, NULL, "on");
-    else
-        add(report, "favordynmods", HOST_CHECK_NOTE,
-            "moving a machine into its cgroup waits for an RCU grace period; since "
-            "kernel 6.0: mount -o remount,favordynmods /sys/fs/cgroup",
-            "off");
 }
 
 static void check_huge_pages(struct host_check_report *report)
@@ -332,13 +341,15 @@ static void check_soft_host(const struct cli *cli, struct host_check_report *rep
     enum host_check_level level = report->soft_usable  ? HOST_CHECK_OK
                                   : report->kvm_usable ? HOST_CHECK_NOTE
                                                        : HOST_CHECK_BAD;
-    if (!has_qemu)
+    /* Where the package is missing, it brings QEMU too. */
+    if (missing)
+        add(report, "software host", level,
+            "install the Debian package skillvm-softhost, run `./dev build`, or set "
+            "SKILLVM_SHARE to where its files are",
+            "%s is not in %s", missing, cli->share_dir);
+    else if (!has_qemu)
         add(report, "software host", level, "apt-get install qemu-system-x86",
             "qemu-system-x86_64 is not installed");
-    else if (missing)
-        add(report, "software host", level,
-            "run `./dev build`, or set SKILLVM_SHARE to where its files are",
-            "%s, but %s is not in %s", qemu, missing, cli->share_dir);
     else
         add(report, "software host", level, NULL, "%s and its images are there", qemu);
 }
@@ -390,6 +401,7 @@ void host_check_examine(const struct cli *cli, struct host_check_report *ret_rep
     read_cpu(cpu);
     bool device = check_device(ret_report, cpu);
     check_probe(cli, ret_report, device);
+    check_isolation(cli, ret_report);
     check_cpu(ret_report, cpu);
     check_kernel(ret_report);
     check_cgroups(ret_report);

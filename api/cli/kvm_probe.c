@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,10 +64,12 @@ void kvm_probe_finish(struct kvm_probe *probe)
     *probe = (struct kvm_probe){0};
 }
 
-static int spawn(const struct cli *cli, int out_fd, pid_t *ret_pid, struct err *err)
+static int spawn(const struct cli *cli, const char *program, int out_fd, pid_t *ret_pid,
+                 struct err *err)
 {
-    char path[PATH_MAX], name[] = "skillvm-vmm", command[] = "probe";
-    char *const argv[] = {name, command, NULL};
+    char path[PATH_MAX], command[] = "probe";
+    /* posix_spawn never writes through it. */
+    char *const argv[] = {(char *)(uintptr_t)program, command, NULL};
     posix_spawn_file_actions_t actions;
 
     int code = posix_spawn_file_actions_init(&actions);
@@ -77,13 +80,14 @@ static int spawn(const struct cli *cli, int out_fd, pid_t *ret_pid, struct err *
         code =
             posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     if (!code)
-        code = posix_spawn(ret_pid, cli_sibling(cli, "skillvm-vmm", path), &actions, NULL, argv,
+        code = posix_spawn(ret_pid, cli_sibling(cli, program, path), &actions, NULL, argv,
                            environ);
     posix_spawn_file_actions_destroy(&actions);
     return code ? err_set_errno(err, code, "cannot run %s", path) : 0;
 }
 
-int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err *err)
+int kvm_probe_run(const struct cli *cli, const char *program, struct kvm_probe *ret_probe,
+                  struct err *err)
 {
     _cleanup_buf_ struct buf out = buf_init(PROBE_TEXT_MAX);
     _cleanup_fd_ int from = -1, to = -1;
@@ -95,7 +99,7 @@ int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err
         return err_set_errno(err, errno, "cannot run the KVM probe");
     from = pipe_fds[0];
     to = pipe_fds[1];
-    int result = spawn(cli, to, &pid, err);
+    int result = spawn(cli, program, to, &pid, err);
     fd_close(&to);
     if (result < 0)
         return result;

@@ -23,8 +23,13 @@ struct kvm_probe {
     bool usable;
 };
 
-/* Runs it (about two seconds at most). 0, or -errno with err when it could not be run. */
-int kvm_probe_run(const struct cli *cli, struct kvm_probe *ret_probe, struct err *err);
+/*
+ * Runs it (about two seconds at most): program is skillvm-vmm, or skillvm-jail, which says in
+ * the same way what of the machines' jail can be had. 0, or -errno with err when it could not
+ * be run.
+ */
+int kvm_probe_run(const struct cli *cli, const char *program, struct kvm_probe *ret_probe,
+                  struct err *err);
 /* Takes text over and finds its lines. */
 void kvm_probe_parse(struct kvm_probe *probe, char *text);
 /* The key's value, or NULL. */

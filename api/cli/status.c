@@ -23,6 +23,7 @@ struct status {
     /* Of the daemon's metrics, which are the operator's; none where they cannot be read. */
     bool has_machines;
     double machines, parked_fresh, parked_used;
+    char isolation[ERR_MESSAGE_MAX]; /* "ok", or what its jail lacks; "": not known */
 };
 
 /* Seconds since a process started. */
@@ -59,6 +60,24 @@ static void read_machines(struct skillvm *client, struct status *s)
     skillvm_free(text);
 }
 
+/* What /ready says of the jail, where it is ready. */
+static void read_isolation(struct skillvm *client, struct status *s)
+{
+    struct skillvm_error why = {0};
+    char *text = NULL;
+    cJSON *json;
+    const cJSON *said;
+
+    if (skillvm_request(client, "GET", "/ready", NULL, &text, &why) < 0)
+        return;
+    json = cJSON_Parse(text);
+    said = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "checks"), "isolation");
+    if (cJSON_IsString(said))
+        snprintf(s->isolation, sizeof(s->isolation), "%s", said->valuestring);
+    cJSON_Delete(json);
+    skillvm_free(text);
+}
+
 static int read_status(const struct cli *cli, struct status *s, struct err *err)
 {
     struct skillvm_error why = {0};
@@ -74,6 +93,7 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
     s->uptime_s = process_age_s(s->daemon.pid);
     s->ready = skillvm_ready(cli->client, &why) == 0;
     read_machines(cli->client, s);
+    read_isolation(cli->client, s);
     if (!s->ready)
         snprintf(s->detail, sizeof(s->detail), "%s", why.message);
     return 0;
@@ -104,6 +124,8 @@ static int print_json(const struct cli *cli, const struct status *s)
         cJSON_AddNumberToObject(machines, "parked_fresh", s->parked_fresh);
         cJSON_AddNumberToObject(machines, "parked_used", s->parked_used);
     }
+    if (s->isolation[0])
+        cJSON_AddStringToObject(json, "isolation", s->isolation);
     cJSON_AddStringToObject(json, "socket", cli->socket_path);
     cJSON_AddStringToObject(json, "data", cli->data_dir);
     cJSON_AddStringToObject(json, "version", SKILLVM_VERSION);
@@ -142,6 +164,8 @@ static int print_text(const struct cli *cli, const struct status *s)
     if (s->has_machines)
         printf("machines %.0f, of which %.0f fresh and %.0f used ones wait\n", s->machines,
                s->parked_fresh, s->parked_used);
+    if (s->isolation[0])
+        printf("jail     %s\n", strcmp(s->isolation, "ok") == 0 ? "whole" : s->isolation);
     if (s->host.state != HOST_STOPPED) {
         printf("restarts %u%s%s\n", s->host.restarts, s->host.last_reason[0] ? ", last: " : "",
                s->host.last_reason);

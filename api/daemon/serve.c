@@ -29,6 +29,7 @@
 /* Paths of what belongs to this installation. */
 struct places {
     char vmm[PATH_MAX];
+    char jail[PATH_MAX];
     char kernel[PATH_MAX];
     char share[PATH_MAX];  /* where the images are */
     char images[PATH_MAX]; /* and those that were made here */
@@ -53,6 +54,12 @@ static int find_places(const struct config *config, struct places *ret, struct e
         len = snprintf(ret->vmm, sizeof(ret->vmm), "%s/skillvm-vmm", folder);
     if (len < 0 || (size_t)len >= sizeof(ret->vmm))
         return err_set(err, ENAMETOOLONG, "the path of skillvm-vmm is too long");
+    if (*config->jail_path)
+        len = snprintf(ret->jail, sizeof(ret->jail), "%s", config->jail_path);
+    else
+        len = snprintf(ret->jail, sizeof(ret->jail), "%s/skillvm-jail", folder);
+    if (len < 0 || (size_t)len >= sizeof(ret->jail))
+        return err_set(err, ENAMETOOLONG, "the path of skillvm-jail is too long");
     if (*config->images_path)
         len = snprintf(ret->images, sizeof(ret->images), "%s", config->images_path);
     else
@@ -107,11 +114,10 @@ static bool is_memory_short(void *ctx)
     return state.memory.low;
 }
 
-static int start_pool(struct daemon *d, const struct config *config,
-                      const struct places *places, struct err *err)
+static int start_pool(struct daemon *d, const struct config *config, struct err *err)
 {
     const struct pool_config pool = {.snapshots = d->snapshots,
-                                     .vmm_program = places->vmm,
+                                     .jail = d->jail,
                                      .grace_ms = config->grace_ms,
                                      .limits = config->machines,
                                      .is_short = is_memory_short,
@@ -258,6 +264,17 @@ static void forget_packages(void *ctx, const char *digest)
     snapshots_forget(ctx, digest);
 }
 
+static int open_jail(struct daemon *d, const struct config *config, const struct places *places,
+                     struct err *err)
+{
+    const struct jail_config jail = {.program = places->jail,
+                                     .machine = places->vmm,
+                                     .layers = JAIL_ALL,
+                                     .strict = config->isolation != 0};
+
+    return jail_open(&jail, &d->jail, err);
+}
+
 /* Makes everything in the order in which one needs the other, and serves. */
 static int serve_from(struct daemon *d, const struct serve *serve, const struct places *places,
                       const struct data_folder *folder, struct err *err)
@@ -302,13 +319,17 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = read_images(d, places, err);
     if (r < 0)
         return r;
+    r = open_jail(d, config, places, err);
+    if (r < 0)
+        return r;
+    snapshots.jail = d->jail;
     snapshots.open_packages = open_packages;
     snapshots.ctx = d->store;
     r = snapshots_create(&snapshots, &d->snapshots, err);
     if (r < 0)
         return r;
     store_on_removal(d->store, forget_packages, d->snapshots);
-    r = start_pool(d, config, places, err);
+    r = start_pool(d, config, err);
     if (r < 0)
         return r;
     r = download_links_init(&d->links, err);
@@ -367,6 +388,7 @@ int serve_run(const struct serve *serve, struct err *err)
     held_destroy(d.held);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
+    jail_close(d.jail);
     profiles_destroy(d.profiles);
     choices_destroy(d.choices);
     images_finish(&d.images);

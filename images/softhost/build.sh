@@ -243,7 +243,7 @@ add_kernel() { # version vmx
 # The payload: the build's programs and what they run, as they are.
 make_payload() {
     programs=''
-    for p in skillvm skillvmd skillvm-vmm; do
+    for p in skillvm skillvmd skillvm-jail skillvm-vmm; do
         [ -x "$build/bin/$p" ] || fail "$build/bin/$p is missing; build first"
         programs="$programs $build/bin/$p"
     done

@@ -460,7 +460,7 @@ static unsigned count_entries(const char *path)
     return n;
 }
 
-/* Counts the daemon's children; *ret_first gets one of them. */
+/* Counts the daemon's machines; *ret_first gets one of them. */
 static unsigned list_children(const struct harness *h, pid_t *ret_first)
 {
     DIR *dir = opendir("/proc");
@@ -478,7 +478,8 @@ static unsigned list_children(const struct harness *h, pid_t *ret_first)
         snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
         f = fopen(path, "re");
         if (f && fgets(line, sizeof(line), f) && strrchr(line, ')') &&
-            sscanf(strrchr(line, ')') + 2, "%*c %d", &parent) == 1 && parent == h->pid) {
+            sscanf(strrchr(line, ')') + 2, "%*c %d", &parent) == 1 && parent == h->pid &&
+            !strstr(line, "(skillvm-jail)")) {
             *ret_first = (pid_t)strtol(entry->d_name, NULL, 10);
             n++;
         }

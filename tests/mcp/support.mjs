@@ -44,6 +44,7 @@ export class Daemon {
         for (const name of ["skillvm", "skillvmd"])
             await copyFile(join(build, "bin", name), join(bin, name));
         await copyFile(join(here, "host_vmm.py"), join(bin, "skillvm-vmm"));
+        await copyFile(join(here, "host_jail.py"), join(bin, "skillvm-jail"));
         this.env.SKILLVM_SHARE = this.share;
         this.program = join(bin, "skillvm");
     }
@@ -53,7 +54,7 @@ export class Daemon {
         this.process = spawn(
             join(build, "bin", "skillvmd"),
             ["--socket", this.socket, "--data", this.data, "--share", this.share,
-             "--vmm", join(here, "host_vmm.py"), "--max-running", "8", "--grace", "2", ...options],
+             "--vmm", join(here, "host_vmm.py"), "--jail", join(here, "host_jail.py"), "--max-running", "8", "--grace", "2", ...options],
             { env: this.env, stdio: ["ignore", "ignore", "pipe"] });
         this.log = "";
         this.process.stderr.on("data", (data) => { this.log += data; });

@@ -137,6 +137,12 @@ class Store:
             failures.unless(counted == real, f"{tenant} stores {real} bytes, {counted} are counted")
 
 
+def machines(path_of_socket, which=""):
+    """How many machines there are, or those of one of the metrics by kind."""
+    text = request(path_of_socket, "GET", "/metrics")[1].decode()
+    return sum(map(int, re.findall(rf"^skillvm_machines{which} (\d+)$", text, re.M)))
+
+
 def counters(path_of_socket):
     """The executions that this daemon ended, by status."""
     text = request(path_of_socket, "GET", "/metrics")[1].decode()

@@ -125,6 +125,7 @@ static void refuses_what_is_not_allowed(void **state)
                                        "max_running, max_queued, connections"},
         {"dta: /x\n",
          "f:1: unknown key dta; there are socket, listen, data, share, images, vmm, "
+         "jail, isolation, "
          "wheelhouse, "
          "limits, "
          "machines, snapshots, network, retention, watermarks, stop_timeout, grace, log"},
@@ -166,6 +167,7 @@ static void refuses_what_is_not_allowed(void **state)
         {"machines: {reuse: \"\"}\n", "it takes never, skill or tenant"},
         {"machines: {parked: 257}\n", "from 0 to 256"},
         {"snapshots: {scope: skill}\n", "it takes shared or tenant"},
+        {"isolation: none\n", "it takes best-effort or strict"},
         {"log: {level: loud}\n", "it takes error, warn, info or debug"},
         {"listen: {address: 8080}\n", "an address and port such as 127.0.0.1:8080"},
         {"listen: {address: localhost:8080}\n", "an address and port"},

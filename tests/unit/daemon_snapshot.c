@@ -195,6 +195,146 @@ static void manifest_round_trip_and_refusals(void **state)
     close(fd);
 }
 
+/* The three files of a snapshot, of which another one has others of the same sizes. */
+#define PAGE  4096u
+#define PAGES 3u
+
+static const char *const file_names[VM_FILES] = {
+    [VM_STATE] = "state", [VM_MEMORY] = "memory", [VM_WORKING_SET] = "working-set"};
+
+static void fill(const struct vm_files *files, int i, uint8_t seed)
+{
+    uint8_t content[PAGES * PAGE];
+
+    for (size_t k = 0; k < sizeof(content); k++)
+        content[k] = (uint8_t)((uint8_t)i * 31u + seed + (uint8_t)(k % 251));
+    assert_int_equal(ftruncate(files->fds[i], 0), 0);
+    assert_int_equal(fd_pwrite_full(files->fds[i], content, sizeof(content), 0), 0);
+}
+
+static void flip(int fd, off_t at)
+{
+    uint8_t byte;
+
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+}
+
+static void flip_first(const struct vm_files *files, int i)
+{
+    flip(files->fds[i], 0);
+}
+
+static void flip_middle(const struct vm_files *files, int i)
+{
+    flip(files->fds[i], PAGE + 77);
+}
+
+static void flip_last(const struct vm_files *files, int i)
+{
+    flip(files->fds[i], PAGES * PAGE - 1);
+}
+
+static void cut_a_page(const struct vm_files *files, int i)
+{
+    assert_int_equal(ftruncate(files->fds[i], (PAGES - 1) * PAGE), 0);
+}
+
+static void cut_all(const struct vm_files *files, int i)
+{
+    assert_int_equal(ftruncate(files->fds[i], 0), 0);
+}
+
+static void grow(const struct vm_files *files, int i)
+{
+    assert_int_equal(ftruncate(files->fds[i], (PAGES + 1) * PAGE), 0);
+}
+
+static void take_anothers(const struct vm_files *files, int i)
+{
+    fill(files, i, 99);
+}
+
+/* The content of the next of its own files. */
+static void take_the_next(const struct vm_files *files, int i)
+{
+    uint8_t content[PAGES * PAGE];
+    int next = files->fds[(i + 1) % VM_FILES];
+
+    assert_int_equal(fd_pread_full(next, content, sizeof(content), 0), sizeof(content));
+    assert_int_equal(fd_pwrite_full(files->fds[i], content, sizeof(content), 0), 0);
+}
+
+static void every_file_is_as_it_was_or_refused(void **state)
+{
+    static void (*const ways[])(const struct vm_files *files, int i) = {
+        flip_first, flip_middle, flip_last,     cut_a_page,
+        cut_all,    grow,        take_anothers, take_the_next,
+    };
+    struct fixture *f = *state;
+    struct vm_files files = {{f->state_fd, f->memory_fd, open_file(f, "working-set")}};
+    struct snapshot_contents contents = {0};
+
+    for (int i = 0; i < VM_FILES; i++)
+        fill(&files, i, 0);
+    assert_int_equal(snapshot_contents_seal(&files, NULL, &contents, NULL), 0);
+    for (int i = 0; i < VM_FILES; i++) {
+        for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
+            struct err err = {0};
+
+            ways[way](&files, i);
+            assert_int_equal(snapshot_contents_check(&files, NULL, &contents, &err), -EINVAL);
+            assert_int_equal(strncmp(err.message, file_names[i], strlen(file_names[i])), 0);
+            fill(&files, i, 0);
+            assert_int_equal(snapshot_contents_check(&files, NULL, &contents, NULL), 0);
+        }
+    }
+    close(files.fds[VM_WORKING_SET]);
+}
+
+static void assert_same_files(const struct snapshot_contents *a,
+                              const struct snapshot_contents *b)
+{
+    for (int i = 0; i < VM_FILES; i++) {
+        assert_int_equal(a->files[i].bytes, b->files[i].bytes);
+        assert_string_equal(a->files[i].digest, b->files[i].digest);
+    }
+}
+
+/* Whatever bit of a manifest is wrong: it is refused, or tells of the same files. */
+static void a_manifest_never_names_other_files(void **state)
+{
+    struct fixture *f = *state;
+    struct vm_files files = {{f->state_fd, f->memory_fd, open_file(f, "working-set")}};
+    struct snapshot_contents contents = {0}, back;
+    unsigned n_refused = 0;
+    char key[SNAPSHOT_KEY_SIZE];
+    struct stat st = {0};
+    int fd;
+
+    for (int i = 0; i < VM_FILES; i++)
+        fill(&files, i, 0);
+    assert_int_equal(snapshot_contents_seal(&files, NULL, &contents, NULL), 0);
+    assert_int_equal(snapshot_inputs_key(&inputs, key), 0);
+    assert_int_equal(snapshot_manifest_write(f->dir_fd, key, &inputs, &contents, NULL), 0);
+    fd = openat(f->dir_fd, "manifest.json", O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    for (off_t at = 0; at < st.st_size; at++) {
+        flip(fd, at);
+        if (snapshot_manifest_check(f->dir_fd, key, &inputs, &back, NULL) < 0 ||
+            snapshot_contents_check(&files, NULL, &back, NULL) < 0)
+            n_refused++;
+        else
+            assert_same_files(&back, &contents);
+        flip(fd, at);
+    }
+    /* But for the times and the blanks. */
+    assert_true(n_refused > st.st_size * 3 / 4);
+    close(fd);
+    close(files.fds[VM_WORKING_SET]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +342,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(digest_ignores_how_zeros_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(digest_sees_every_change, setup, teardown),
         cmocka_unit_test_setup_teardown(manifest_round_trip_and_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_file_is_as_it_was_or_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_manifest_never_names_other_files, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct fake {
+    int pid; /* as the daemon knows it */
     int control_fd, vsock_fd, kernel_fd, image_fd, state_fd, memory_fd;
     int working_set_fd, record_fd;
     char mode[64];

@@ -102,6 +102,7 @@ enum step {
     STEP_EXIT,
     STEP_EXIT_1,
     STEP_ABORT,
+    STEP_FLOOD,
 };
 
 /* What is said before RUN. A machine of another name does as the first of its kind. */
@@ -111,6 +112,7 @@ static const struct script {
 } scripts[] = {
     {"boot", {STEP_RESUMED, STEP_CONNECTED}},
     {"boot=failed", {STEP_FAIL_KVM, STEP_EXIT_1}},
+    {"boot=flood", {STEP_FLOOD}},
     {"boot=slow", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE}},
     {"boot=slower", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE, STEP_WHILE, STEP_WHILE}},
     {"restore", {STEP_RESUMED, STEP_CONNECTED, STEP_READY}},
@@ -151,6 +153,13 @@ static void burn(void)
         n++;
 }
 
+/* What a process that was taken over writes to the operator's log. */
+static _Noreturn void flood(void)
+{
+    for (;;)
+        fputs("error \"engine\" \033[31m\302\233forged\n", stderr);
+}
+
 static void take_step(struct fake *f, enum step step)
 {
     static const struct {
@@ -184,6 +193,8 @@ static void take_step(struct fake *f, enum step step)
         _exit(step == STEP_EXIT_1);
     else if (step == STEP_BURN)
         burn();
+    else if (step == STEP_FLOOD)
+        flood();
 }
 
 /* The script of this name, else the one of usual. */
@@ -303,9 +314,19 @@ static void boot(struct fake *f)
     _exit(0);
 }
 
+/* This process's number outside of its PID namespace, whose /proc it was given. */
+static int pid_outside(int proc_fd)
+{
+    char number[16] = "";
+
+    return readlinkat(proc_fd, "self", number, sizeof(number) - 1) < 0 ? -1 : atoi(number);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"control-fd", required_argument, NULL, 'c'},
+    static const struct option known[] = {{"kvm-fd", required_argument, NULL, 'K'},
+                                          {"proc-fd", required_argument, NULL, 'P'},
+                                          {"control-fd", required_argument, NULL, 'c'},
                                           {"vsock-fd", required_argument, NULL, 'v'},
                                           {"kernel-fd", required_argument, NULL, 'k'},
                                           {"image-fd", required_argument, NULL, 'i'},
@@ -348,6 +369,10 @@ int main(int argc, char **argv)
         if (option == '?')
             return 2;
         f.is_reusable |= option == 'R';
+        if (option == 'P')
+            f.pid = pid_outside(atoi(optarg));
+        if (option == 'P' || option == 'K')
+            close(atoi(optarg));
         for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
             if (fds[i].option == option)
                 *fds[i].fd = atoi(optarg);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/pool_fixture.h"
 
+#include "api/daemon/machine/jail.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -62,7 +63,8 @@ static int open_packages(void *ctx, const char *digest, struct err *err)
 
 struct snapshots *create_snapshots(struct fixture *f, struct config_snapshots limits)
 {
-    const struct snapshots_config config = {.vmm_program = FAKE_VMM,
+    const struct snapshots_config config = {.jail = f->jail,
+                                            .vmm_program = FAKE_VMM,
                                             .kernel_path = f->kernel,
                                             .images = &f->images,
                                             .snapshots_fd = f->snapshots_fd,
@@ -95,7 +97,7 @@ void start_pool(struct fixture *f)
 {
     const struct pool_config pool = {
         .snapshots = f->snapshots,
-        .vmm_program = FAKE_VMM,
+        .jail = f->jail,
         .grace_ms = 1000,
         .limits = {.parked = 4, .memory_bytes = 1ull << 40, .idle_ms = 60000, .max_uses = 100},
         .is_short = is_short,
@@ -115,6 +117,7 @@ static void write_image(const struct fixture *f, const char *name)
 
 int setup_pool(void **state)
 {
+    const struct jail_config jail = {.program = JAIL, .machine = FAKE_VMM, .layers = JAIL_ALL};
     struct fixture *f = calloc(1, sizeof(*f));
 
     /* The stand-in looks for descriptors that were not meant for it; these are the shell's. */
@@ -129,6 +132,7 @@ int setup_pool(void **state)
     write_image(f, "python");
     write_image(f, "data");
     assert_int_equal(images_read(f->dir, &f->images, NULL), 0);
+    assert_int_equal(jail_open(&jail, &f->jail, NULL), 0);
     f->snapshots = start_snapshots(f, ROOMY);
     start_pool(f);
     *state = f;
@@ -142,6 +146,7 @@ int teardown_pool(void **state)
 
     pool_destroy(f->pool);
     snapshots_destroy(f->snapshots);
+    jail_close(f->jail);
     images_finish(&f->images);
     close(f->snapshots_fd);
     close(f->tmp_fd);

@@ -16,6 +16,7 @@ struct fixture {
     struct images images; /* python and data */
     int snapshots_fd;
     int tmp_fd;
+    struct jail *jail;
     struct snapshots *snapshots;
     struct pool *pool;
     bool is_short; /* atomic */

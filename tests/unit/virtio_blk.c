@@ -17,13 +17,15 @@
 #include "vmm/control.h"
 #include "vmm/virtio/blk.h"
 
-#define SECTORS 64u
-#define SIZE    128u
-#define NEXT    VRING_DESC_F_NEXT
-#define WR      VRING_DESC_F_WRITE
-#define HEADER  FAKE_BUFFERS
-#define STATUS  (FAKE_BUFFERS + 0x100)
-#define DATA    (FAKE_BUFFERS + 0x1000)
+#define SECTORS  64u
+#define SIZE     128u
+#define LARGE    (1u << 20)
+#define KICK_MAX (4u << 20) /* bytes read in one */
+#define NEXT     VRING_DESC_F_NEXT
+#define WR       VRING_DESC_F_WRITE
+#define HEADER   FAKE_BUFFERS
+#define STATUS   (FAKE_BUFFERS + 0x100)
+#define DATA     (FAKE_BUFFERS + 0x1000)
 
 struct fixture {
     struct fake_driver d;
@@ -121,8 +123,7 @@ static void test_reads(void **state)
 static void test_scattered_read(void **state)
 {
     struct fixture *f = *state;
-    uint32_t head;
-    uint32_t len;
+    uint32_t head, len;
     /* Two sectors in pieces that end nowhere near a sector, the status glued to the last. */
     static const uint32_t pieces[] = {1, 700, 300, 23};
     uint8_t got[1024];
@@ -223,8 +224,7 @@ static void test_no_status_byte(void **state)
 static void test_batch_is_one_interrupt(void **state)
 {
     struct fixture *f = *state;
-    uint32_t head;
-    uint32_t len;
+    uint32_t head, len;
 
     put_header(f, VIRTIO_BLK_T_IN, 1);
     for (uint16_t i = 0; i < 40; i++) {
@@ -245,27 +245,31 @@ static void test_batch_is_one_interrupt(void **state)
     assert_int_equal(f->d.kicks, 1);
 }
 
-/* A driver that offers one chain over and over is served in turns. */
-static void test_work_is_bounded(void **state)
+/* The chain at the table's begin as often as the queue holds it. */
+static void offer_all(struct fixture *f)
 {
-    struct fixture *f = *state;
-    uint32_t head;
-    uint32_t len;
-
-    put_header(f, VIRTIO_BLK_T_FLUSH, 0);
-    fake_desc(&f->d, 0, 0, HEADER, 16, NEXT, 1);
-    fake_desc(&f->d, 0, 1, STATUS, 1, WR, 0);
     for (unsigned int i = 0; i < SIZE; i++) {
         fake_offer(&f->d, 0, 0);
     }
     fake_kick(&f->d, 0);
+}
+
+/* A driver that offers one chain over and over is served in turns. */
+static void test_work_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t head, len;
+
+    put_header(f, VIRTIO_BLK_T_FLUSH, 0);
+    fake_desc(&f->d, 0, 0, HEADER, 16, NEXT, 1);
+    fake_desc(&f->d, 0, 1, STATUS, 1, WR, 0);
+    offer_all(f);
     assert_int_equal(f->b.request_count, SIZE);
     while (fake_take_used(&f->d, 0, &head, &len)) {
         fake_offer(&f->d, 0, 0);
     }
-    /* These were offered without a kick, for none was wanted. */
     fake_kick(&f->d, 0);
-    assert_int_equal(f->d.kicks, 1);
+    assert_int_equal(f->d.kicks, 1); /* for none was wanted */
     assert_true(virtio_mmio_serve_more(&f->t));
     assert_int_equal(f->b.request_count, 2 * SIZE);
     assert_false(virtio_mmio_serve_more(&f->t));
@@ -273,6 +277,22 @@ static void test_work_is_bounded(void **state)
     fake_kick(&f->d, 0);
     assert_int_equal(f->d.kicks, 2);
     assert_int_equal(f->b.request_count, 2 * SIZE + 1);
+}
+
+/* Few chains of many bytes as well: they all wait for the same lock. */
+static void test_bytes_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t len;
+
+    assert_int_equal(ftruncate(f->fd, LARGE), 0);
+    f->b.n_sectors = f->b.parts[0].n_sectors = LARGE / 512;
+    assert_int_equal(request(f, VIRTIO_BLK_T_IN, 0, LARGE, &len), VIRTIO_BLK_S_OK);
+    offer_all(f);
+    assert_in_range(f->b.read_bytes, 2 * LARGE, 2 * LARGE + KICK_MAX);
+    while (virtio_mmio_serve_more(&f->t))
+        ;
+    assert_int_equal(f->b.read_bytes, (SIZE + 1) * LARGE);
 }
 
 static void test_file_that_shrank(void **state)
@@ -329,8 +349,7 @@ static void test_state(void **state)
     struct virtio_mmio t;
     struct blk b;
     struct err err = {0};
-    uint32_t head;
-    uint32_t len;
+    uint32_t head, len;
 
     /* A request that was offered, but whose kick the old device never saw. */
     put_header(f, VIRTIO_BLK_T_IN, 2);
@@ -565,6 +584,7 @@ int main(void)
         TEST(test_no_status_byte),
         TEST(test_batch_is_one_interrupt),
         TEST(test_work_is_bounded),
+        TEST(test_bytes_are_bounded),
         TEST(test_file_that_shrank),
         cmocka_unit_test(test_bad_images),
         TEST(test_state),

@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+# A sanitizer makes calls and takes memory of its own, which a machine's process has given up.
+if(NOT SKILLVM_SANITIZE)
+    skillvm_unit(vmm_harden vmmcore)
+endif()
 skillvm_unit(vmm_state vmmcore)
 skillvm_unit(vmm_devicetree vmmcore)
 skillvm_unit(vmm_loader vmmcore)

@@ -5,6 +5,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,7 @@ static int setup(void **state)
     struct world *w = calloc(1, sizeof(*w));
     struct memory memory;
     struct err err = {0};
+    int proc_fd = open("/proc", O_PATH | O_CLOEXEC);
 
     assert_non_null(w);
     w->memory_fd = memfd_create("memory", MFD_CLOEXEC);
@@ -43,7 +45,8 @@ static int setup(void **state)
     w->host = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, w->memory_fd, 0);
     assert_ptr_not_equal(w->host, MAP_FAILED);
     memory_init(&memory, w->host, MEMORY_BYTES);
-    w->pagemap_fd = private_pages_open_map(&err);
+    w->pagemap_fd = private_pages_open_map(proc_fd, &err);
+    close(proc_fd);
     assert_true(w->pagemap_fd >= 0);
     assert_int_equal(private_pages_init(&w->pages, &memory, w->memory_fd, w->pagemap_fd, &err),
                      0);

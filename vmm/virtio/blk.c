@@ -16,7 +16,10 @@
 #define QUEUE_SIZE   128u
 #define SECTOR_SHIFT 9u
 #define SECTOR_SIZE  (1u << SECTOR_SHIFT)
-#define HEADER_SIZE  16u
+/* One call serves so many bytes and a request at most, as nothing else of the machine goes on.
+ */
+#define CALL_BYTES_MAX (4u << 20)
+#define HEADER_SIZE    16u
 /* Every request has a header and a status beside its data. */
 #define SEG_MAX (QUEUE_SIZE - 2u)
 /* Up to and with seg_max (VIRTIO 1.2, section 5.2.4). */
@@ -92,8 +95,8 @@ static uint8_t read_sectors(struct blk *b, uint64_t offset, uint32_t len)
             return VIRTIO_BLK_S_IOERR;
         }
         done += (uint32_t)got;
+        b->read_bytes += (uint64_t)got;
     }
-    b->read_bytes += len;
     return VIRTIO_BLK_S_OK;
 }
 
@@ -154,11 +157,13 @@ static void blk_notify(struct virtio_device *dev, uint16_t queue)
 {
     struct blk *b = to_blk(dev);
     unsigned int budget = QUEUE_SIZE;
+    uint64_t enough = b->read_bytes + CALL_BYTES_MAX;
 
     (void)queue; /* there is one */
     virtqueue_want_kicks(b->queue, false);
     for (;;) {
-        int got = budget == 0 ? 0 : virtqueue_pop(b->queue, &b->chain);
+        bool is_over = budget == 0 || b->read_bytes >= enough;
+        int got = is_over ? 0 : virtqueue_pop(b->queue, &b->chain);
 
         if (got < 0) {
             return;
@@ -169,7 +174,7 @@ static void blk_notify(struct virtio_device *dev, uint16_t queue)
             continue;
         }
         virtqueue_publish(b->queue);
-        if (budget == 0) {
+        if (is_over) {
             b->queue->more = true;
             return;
         }

@@ -72,6 +72,8 @@ struct config {
     char *share_path;
     char *images_path;
     char *vmm_path;
+    char *jail_path;
+    uint64_t isolation; /* 0: best-effort; 1: strict */
     char *wheelhouse;
     uint64_t max_running;
     uint64_t max_queued;

@@ -33,6 +33,12 @@ const struct config_key config_keys[] = {
      "for `images` in the data folder"},
     {"vmm", CONFIG_TEXT, AT(vmm_path), 0, 0, "", false, "--vmm", "PATH",
      "the program that is one machine; `\"\"` for `skillvm-vmm` beside the program"},
+    {"jail", CONFIG_TEXT, AT(jail_path), 0, 0, "", false, "--jail", "PATH",
+     "the program that starts machines; `\"\"` for `skillvm-jail` beside the program"},
+    {"isolation", CONFIG_ISOLATION, AT(isolation), 0, 1, "best-effort", false, NULL, NULL,
+     "what the daemon does where the host does not allow a layer of the machines' jail: "
+     "`strict` "
+     "does not start, `best-effort` warns and goes on without it"},
     {"wheelhouse", CONFIG_TEXT, AT(wheelhouse), 0, 0, "", false, NULL, NULL,
      "a folder of wheels that every skill may require packages of, beside its own; `\"\"` for "
      "none"},

@@ -28,12 +28,15 @@ static const char *word(enum config_type type, uint64_t value)
         [LOG_LEVEL_DEBUG] = "debug",
     };
     static const char *const scopes[] = {"shared", "tenant"};
+    static const char *const isolations[] = {"best-effort", "strict"};
 
     switch (type) {
     case CONFIG_REUSE:
         return value < TENANT_REUSES ? tenant_reuse_name((enum tenant_reuse)value) : NULL;
     case CONFIG_SCOPE:
         return value < sizeof(scopes) / sizeof(scopes[0]) ? scopes[value] : NULL;
+    case CONFIG_ISOLATION:
+        return value < sizeof(isolations) / sizeof(isolations[0]) ? isolations[value] : NULL;
     default:
         return value < sizeof(levels) / sizeof(levels[0]) ? levels[value] : NULL;
     }
@@ -276,7 +279,7 @@ void config_value_range(enum config_type type, uint64_t min, uint64_t max, char 
     char low[32], high[32];
 
     *text = '\0';
-    if (type == CONFIG_LEVEL || type == CONFIG_REUSE || type == CONFIG_SCOPE) {
+    if (type >= CONFIG_LEVEL) {
         print_words(type, min, max, text, size);
     } else if (type != CONFIG_AMOUNT && !config_type_is_text(type)) {
         print_scalar(type, min, low, sizeof(low));
@@ -303,6 +306,7 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
         [CONFIG_LEVEL] = "",
         [CONFIG_REUSE] = "",
         [CONFIG_SCOPE] = "",
+        [CONFIG_ISOLATION] = "",
     };
     char range[96];
 

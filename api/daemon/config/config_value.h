@@ -22,9 +22,11 @@ enum config_type {
     CONFIG_BYTES,    /* uint64_t: 10GiB */
     CONFIG_DURATION, /* uint64_t in ms: 90s, 12h, 7d */
     CONFIG_AMOUNT,   /* struct config_amount: 512MiB or 5% */
-    CONFIG_LEVEL,    /* uint64_t: a log level */
-    CONFIG_REUSE,    /* uint64_t: an enum tenant_reuse */
-    CONFIG_SCOPE,    /* uint64_t: 0 for "shared", 1 for "tenant" */
+    /* What follows has words for values. */
+    CONFIG_LEVEL,     /* uint64_t: a log level */
+    CONFIG_REUSE,     /* uint64_t: an enum tenant_reuse */
+    CONFIG_SCOPE,     /* uint64_t: 0 for "shared", 1 for "tenant" */
+    CONFIG_ISOLATION, /* uint64_t: 0 for "best-effort", 1 for "strict" */
 };
 
 /* True for those that are a char *, which its struct owns. */

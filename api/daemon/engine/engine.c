@@ -117,6 +117,26 @@ static void run(struct engine *engine, struct execution *e)
     execution_run(&engine->config.env, e);
 }
 
+/* Whether something is on its way: waits, runs, or is being ended. Under the lock. */
+static bool is_busy(const struct engine *engine)
+{
+    struct fair_count count = fair_queue_count(engine->queue);
+
+    return count.waiting + count.running + engine->n_ending > 0;
+}
+
+/*
+ * What ends with the thread that started it is a machine's process: none of the threads ends
+ * before the last execution.
+ */
+static void await_others(struct engine *engine)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
+    while (is_busy(engine))
+        (void)pthread_cond_wait(&engine->idle, held);
+}
+
 static void *worker(void *arg)
 {
     struct engine *engine = arg;
@@ -132,6 +152,7 @@ static void *worker(void *arg)
         (void)pthread_mutex_unlock(&engine->lock);
         execution_unref(e);
     }
+    await_others(engine);
     return NULL;
 }
 
@@ -500,14 +521,6 @@ static void end_queue(struct engine *engine)
         end_unrun(engine, of_place(place), false);
         (void)pthread_mutex_lock(&engine->lock);
     }
-}
-
-/* Whether something is on its way: waits, runs, or is being ended. Under the lock. */
-static bool is_busy(const struct engine *engine)
-{
-    struct fair_count count = fair_queue_count(engine->queue);
-
-    return count.waiting + count.running + engine->n_ending > 0;
 }
 
 void engine_stop(struct engine *engine, uint64_t wait_ms)

@@ -2,7 +2,7 @@
 /*
  * Digests of files, remembered by what tells that a file is still the one that was read: its
  * device, inode and size, and to the nanosecond when it was changed last. So that a start need
- * not read kernel, image and snapshot again. docs/threat-model.md says what that can miss.
+ * not read kernel, image and snapshot again. docs/security.md says what that can miss.
  *
  * Never remembers one of a file that changed within the last second, whose next change might
  * not show, nor of one whose times say nothing. Never reads what others could have written.

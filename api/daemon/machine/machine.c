@@ -11,10 +11,10 @@
 #define READY_GRACES 6u
 #define RESET_GRACES 2u
 
-struct machine *machine_start(struct pool *pool, const char *program, struct snapshot *snapshot,
+struct machine *machine_start(struct pool *pool, struct jail *jail, struct snapshot *snapshot,
                               uint64_t grace_ms, bool reusable, struct err *err)
 {
-    const struct vm_restore how = {.program = program,
+    const struct vm_restore how = {.jail = jail,
                                    .image_fd = snapshot->image_fd,
                                    .files = snapshot->files,
                                    .record_fd = -1,

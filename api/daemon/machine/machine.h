@@ -46,7 +46,7 @@ struct machine {
  * Starts a machine from a snapshot, whose reference it takes over in any case. Its guest is not
  * ready yet. NULL with the reason.
  */
-struct machine *machine_start(struct pool *pool, const char *program, struct snapshot *snapshot,
+struct machine *machine_start(struct pool *pool, struct jail *jail, struct snapshot *snapshot,
                               uint64_t grace_ms, bool reusable, struct err *err);
 /* Waits for the guest of one that was started. 0 or as guest_run. */
 int machine_wait_ready(struct machine *m, uint64_t grace_ms, struct err *err);

@@ -220,8 +220,8 @@ static bool may_park(struct pool *pool)
 struct machine *pool_start_machine(struct pool *pool, struct snapshot *snapshot, bool reusable,
                                    struct err *err)
 {
-    struct machine *m = machine_start(pool, pool->config.vmm_program, snapshot,
-                                      pool->config.grace_ms, reusable, err);
+    struct machine *m =
+        machine_start(pool, pool->config.jail, snapshot, pool->config.grace_ms, reusable, err);
 
     if (!m) {
         starts_note(&pool->starts, clock_monotonic_ns(), err);

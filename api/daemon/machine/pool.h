@@ -41,7 +41,7 @@ struct machine_wish {
 /* Borrowed for the life of the pool. */
 struct pool_config {
     struct snapshots *snapshots;
-    const char *vmm_program;
+    struct jail *jail; /* what starts machines */
     uint64_t grace_ms;
     struct config_machines limits; /* may change while it runs */
     /* True while memory is short, so that nothing shall wait; NULL: it never is. */

@@ -289,7 +289,7 @@ static int boot(struct snapshot_maker *maker, int dir, struct work *work, struct
 {
     _cleanup_fd_ int console =
         openat(dir, "boot.log", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    const struct vm_boot how = {.program = maker->config->vmm_program,
+    const struct vm_boot how = {.jail = maker->config->jail,
                                 .kernel_fd = maker->kernel_fd,
                                 .image_fd = work->image_fd,
                                 .console_fd = console,
@@ -351,7 +351,7 @@ static void record_working_set(struct snapshot_maker *maker, int dir, struct wor
 {
     _cleanup_fd_ int fd =
         openat(dir, "working-set", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    const struct vm_restore how = {.program = maker->config->vmm_program,
+    const struct vm_restore how = {.jail = maker->config->jail,
                                    .image_fd = work->image_fd,
                                    .files = work->files,
                                    .record_fd = fd};

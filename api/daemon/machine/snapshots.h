@@ -46,7 +46,8 @@ bool snapshot_name_is_plain(const struct snapshot_name *name);
 
 /* Borrowed for the life of the snapshots. */
 struct snapshots_config {
-    const char *vmm_program;
+    struct jail *jail;       /* what starts machines */
+    const char *vmm_program; /* what is one: it shapes snapshots, and knows the processor */
     const char *kernel_path;
     const struct images *images;
     const char *share_image; /* names the image that those are in; NULL: they are in none */

@@ -1,197 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/vm.h"
 
+#include "api/daemon/machine/jail.h"
+#include "api/daemon/machine/launch.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/process.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST_FD        3 /* descriptors of the child are 3, 4, … */
-#define FDS_MAX         8 /* so sources lie above every target and no dup2 hits a source */
-#define SOURCE_FD_MIN   16
 #define QUERY_TIMEOUT_S 10u
 
-struct launch {
-    const char *program;
-    char *argv[24];
-    size_t argc;
-    int fds[FDS_MAX]; /* owned copies at SOURCE_FD_MIN and above; index + FIRST_FD is its number
-                       */
+/* Of what a process says of itself. */
+#define LOG_BYTES     4096
+#define LOG_LINES_MAX 16
+
+/* What the jail is asked for. */
+struct order {
+    struct jail_request request;
+    size_t len;            /* of its text */
+    int fds[JAIL_FDS_MAX]; /* borrowed: standard error, then what the machine is given */
     size_t n_fds;
-    int error; /* -errno of the first descriptor that could not be passed, or 0 */
-    char numbers[FDS_MAX][8];
 };
 
 struct vm vm_init(void)
 {
-    return (struct vm){.pid = -1, .control_fd = -1, .vsock_fd = -1};
+    return (struct vm){.pid = -1, .control_fd = -1, .vsock_fd = -1, .log_fd = -1};
 }
 
-static void add_argument(struct launch *l, const char *text)
+/* All of a machine fit: their number is known. */
+static void add_argument(struct order *o, const char *text)
 {
-    /* posix_spawn takes char *const[] and never writes through it. */
-    l->argv[l->argc++] = (char *)(uintptr_t)text;
+    size_t size = strlen(text) + 1;
+
+    memcpy(o->request.text + o->len, text, size);
+    o->len += size;
 }
 
-static struct launch launch_init(const char *program, const char *command)
+static void add_number(struct order *o, const char *option, uint32_t number)
 {
-    struct launch l = {.program = program};
+    char text[16];
 
-    add_argument(&l, "skillvm-vmm");
-    add_argument(&l, command);
-    return l;
+    (void)snprintf(text, sizeof(text), "%u", number);
+    add_argument(o, option);
+    add_argument(o, text);
 }
 
-/* Passes a descriptor under the next number. -1 is left out. launch tells of a failure. */
-static void add_fd(struct launch *l, const char *option, int fd)
+static struct order order_init(const char *command)
 {
-    size_t i = l->n_fds;
-    int copy;
+    struct order o = {.n_fds = 1};
 
-    if (fd < 0 || l->error)
+    add_argument(&o, "skillvm-vmm");
+    add_argument(&o, command);
+    add_number(&o, "--kvm-fd", JAIL_FD_KVM);
+    add_number(&o, "--proc-fd", JAIL_FD_PROC);
+    return o;
+}
+
+/* Passes a descriptor under the next number. -1 is left out. */
+static void add_fd(struct order *o, const char *option, int fd)
+{
+    if (fd < 0)
         return;
-    copy = fcntl(fd, F_DUPFD_CLOEXEC, SOURCE_FD_MIN);
-    if (copy < 0) {
-        l->error = -errno;
-        return;
-    }
-    l->fds[i] = copy;
-    l->n_fds++;
-    (void)snprintf(l->numbers[i], sizeof(l->numbers[i]), "%zu", FIRST_FD + i);
-    add_argument(l, option);
-    add_argument(l, l->numbers[i]);
+    add_number(o, option, JAIL_FD_FIRST - 1 + (uint32_t)o->n_fds);
+    o->fds[o->n_fds++] = fd;
 }
 
-static void launch_finish(struct launch *l)
+/* What lies between the daemon and a machine: [0] is the daemon's end. */
+struct channels {
+    int control[2];
+    int vsock[2];
+    int said[2]; /* a pipe that holds LOG_BYTES, and takes no more */
+};
+
+static void channels_close(struct channels *c)
 {
-    for (size_t i = 0; i < l->n_fds; i++)
-        fd_close(&l->fds[i]);
-}
-
-/* 0 or an errno, as posix_spawn. */
-static int spawn(struct launch *l, int stdout_fd, posix_spawn_file_actions_t *actions,
-                 posix_spawnattr_t *attr, pid_t *ret_pid)
-{
-    char *const no_env[] = {NULL};
-    int r;
-
-    r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (r != 0)
-        return r;
-    r = stdout_fd < 0
-            ? posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
-            : posix_spawn_file_actions_adddup2(actions, stdout_fd, STDOUT_FILENO);
-    for (size_t i = 0; r == 0 && i < l->n_fds; i++)
-        r = posix_spawn_file_actions_adddup2(actions, l->fds[i], FIRST_FD + (int)i);
-    if (r != 0)
-        return r;
-    l->argv[l->argc] = NULL;
-    return posix_spawn(ret_pid, l->program, actions, attr, l->argv, no_env);
-}
-
-/* stdout_fd -1 is /dev/null. */
-static int launch(struct launch *l, int stdout_fd, pid_t *ret_pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int r;
-
-    if (l->error)
-        return l->error;
-    r = posix_spawn_file_actions_init(&actions);
-    if (r != 0)
-        return -r;
-    r = posix_spawnattr_init(&attr);
-    if (r != 0) {
-        (void)posix_spawn_file_actions_destroy(&actions);
-        return -r;
-    }
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    /* A group of its own: a Ctrl-C at the daemon's terminal is the daemon's to handle. Flags
-       and masks that are right cannot fail. */
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
-    (void)posix_spawnattr_setsigmask(&attr, &none);
-    (void)posix_spawnattr_setsigdefault(&attr, &all);
-    r = spawn(l, stdout_fd, &actions, &attr, ret_pid);
-    (void)posix_spawnattr_destroy(&attr);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    return -r;
-}
-
-/* Starts a machine with what was added so far, and with its sockets. Finishes the launch. */
-static int start(struct launch *l, struct vm *ret, struct err *err)
-{
-    struct vm vm = vm_init();
-    int control[2] = {-1, -1};
-    int vsock[2] = {-1, -1};
-    int r = 0;
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, vsock) < 0) {
-        r = err_set_errno(err, errno, "cannot create the sockets of a microVM");
-        goto out;
-    }
-    add_fd(l, "--control-fd", control[1]);
-    add_fd(l, "--vsock-fd", vsock[1]);
-    if (!l->error)
-        l->error = fd_set_nonblock(vsock[0], true);
-    r = launch(l, -1, &vm.pid);
-    if (r < 0) {
-        r = err_set_errno(err, -r, "cannot start %s", l->program);
-        goto out;
-    }
-    vm.control_fd = fd_steal(&control[0]);
-    vm.vsock_fd = fd_steal(&vsock[0]);
-    *ret = vm;
-out:
     for (int i = 0; i < 2; i++) {
-        fd_close(&control[i]);
-        fd_close(&vsock[i]);
+        fd_close(&c->control[i]);
+        fd_close(&c->vsock[i]);
+        fd_close(&c->said[i]);
     }
-    launch_finish(l);
-    return r;
+}
+
+static int channels_open(struct channels *c, struct err *err)
+{
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, c->control) < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, c->vsock) < 0 ||
+        fd_set_nonblock(c->vsock[0], true) < 0)
+        return err_set_errno(err, errno, "cannot create the sockets of a microVM");
+    if (pipe2(c->said, O_CLOEXEC | O_NONBLOCK) < 0 ||
+        fcntl(c->said[1], F_SETPIPE_SZ, LOG_BYTES) < 0)
+        return err_set_errno(err, errno, "cannot create the log of a microVM");
+    return 0;
+}
+
+/* Starts a machine with what was added so far, and with its sockets. */
+static int start(struct order *o, struct jail *jail, struct vm *ret, struct err *err)
+{
+    __attribute__((cleanup(channels_close))) struct channels c = {{-1, -1}, {-1, -1}, {-1, -1}};
+    struct jailed jailed;
+    int r = channels_open(&c, err);
+
+    if (r < 0)
+        return r;
+    o->fds[0] = c.said[1];
+    add_fd(o, "--control-fd", c.control[1]);
+    add_fd(o, "--vsock-fd", c.vsock[1]);
+    r = jail_start(jail, &o->request, o->fds, o->n_fds, &jailed, err);
+    if (r < 0)
+        return r;
+    *ret = (struct vm){.jail = jail,
+                       .cell = jailed.cell,
+                       .pid = jailed.pid,
+                       .control_fd = fd_steal(&c.control[0]),
+                       .vsock_fd = fd_steal(&c.vsock[0]),
+                       .log_fd = fd_steal(&c.said[0])};
+    return 0;
+}
+
+/*
+ * What a machine may take of the host's memory: its guest's, with the tables for it, and what
+ * its process needs. Pages of its files count for whoever touches them first, and are given up
+ * when there are too many; where the files themselves are in memory they are not, and there may
+ * be one for each page of the guest.
+ */
+static uint64_t memory_max(uint64_t guest_bytes, int file_fd)
+{
+    struct statfs fs;
+    const bool in_memory = fstatfs(file_fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+
+    return (in_memory ? 2 * guest_bytes : guest_bytes) + VM_OVERHEAD;
 }
 
 int vm_start_boot(const struct vm_boot *boot, struct vm *ret, struct err *err)
 {
-    struct launch l = launch_init(boot->program, "boot");
-    char mib[16];
+    struct order o = order_init("boot");
 
-    (void)snprintf(mib, sizeof(mib), "%u", boot->memory_mib);
-    add_fd(&l, "--kernel-fd", boot->kernel_fd);
-    add_fd(&l, "--image-fd", boot->image_fd);
-    add_fd(&l, "--console-fd", boot->console_fd);
-    add_argument(&l, "--memory-mib");
-    add_argument(&l, mib);
-    return start(&l, ret, err);
+    add_fd(&o, "--kernel-fd", boot->kernel_fd);
+    add_fd(&o, "--image-fd", boot->image_fd);
+    add_fd(&o, "--console-fd", boot->console_fd);
+    add_number(&o, "--memory-mib", boot->memory_mib);
+    o.request.memory_max = memory_max((uint64_t)boot->memory_mib << 20, boot->console_fd);
+    return start(&o, boot->jail, ret, err);
 }
 
 int vm_start_restore(const struct vm_restore *restore, struct vm *ret, struct err *err)
 {
-    struct launch l = launch_init(restore->program, "restore");
+    struct order o = order_init("restore");
+    struct stat memory;
 
-    add_fd(&l, "--image-fd", restore->image_fd);
-    add_fd(&l, "--state-fd", restore->files.fds[VM_STATE]);
-    add_fd(&l, "--memory-fd", restore->files.fds[VM_MEMORY]);
-    add_fd(&l, "--working-set-fd", restore->files.fds[VM_WORKING_SET]);
-    add_fd(&l, "--record-fd", restore->record_fd);
+    if (fstat(restore->files.fds[VM_MEMORY], &memory) < 0)
+        return err_set_errno(err, errno, "cannot look at a snapshot's memory");
+    add_fd(&o, "--image-fd", restore->image_fd);
+    add_fd(&o, "--state-fd", restore->files.fds[VM_STATE]);
+    add_fd(&o, "--memory-fd", restore->files.fds[VM_MEMORY]);
+    add_fd(&o, "--working-set-fd", restore->files.fds[VM_WORKING_SET]);
+    add_fd(&o, "--record-fd", restore->record_fd);
     if (restore->reusable)
-        add_argument(&l, "--reusable");
-    return start(&l, ret, err);
+        add_argument(&o, "--reusable");
+    o.request.memory_max = memory_max((uint64_t)memory.st_size, restore->files.fds[VM_MEMORY]);
+    return start(&o, restore->jail, ret, err);
 }
 
 int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err)
@@ -344,12 +327,43 @@ uint64_t vm_cpu_us(const struct vm *vm)
     return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000;
 }
 
+/* Whether one more line of any process may be logged. */
+static bool may_log(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct log_limit limit = {.per_second = 1, .burst = 64};
+    bool may;
+
+    (void)pthread_mutex_lock(&lock);
+    may = log_limit_allow(&limit, clock_monotonic_ns(), NULL);
+    (void)pthread_mutex_unlock(&lock);
+    return may;
+}
+
+/* Behind the process may be a guest that took it over: what it says is only passed on. */
+static void log_what_it_said(const struct vm *vm)
+{
+    char text[LOG_BYTES];
+    ssize_t n = vm->log_fd >= 0 ? read(vm->log_fd, text, sizeof(text)) : 0;
+    struct text_span rest = {text, n > 0 ? (size_t)n : 0}, line;
+
+    for (ssize_t i = 0; i < n; i++)
+        if ((text[i] < 0x20 && text[i] != '\n') || text[i] > 0x7e)
+            text[i] = '?';
+    for (int i = 0; i < LOG_LINES_MAX && text_take_line(&rest, &line) && may_log(); i++)
+        log_warn("vmm", "process=%d said: %.*s", vm->pid, (int)line.len, line.text);
+}
+
 void vm_finish(struct vm *vm)
 {
     vm_kill(vm);
-    if (vm->pid > 0)
+    if (vm->pid > 0) {
         vm->status = process_reap(vm->pid);
+        jail_release_cell(vm->jail, vm->cell);
+    }
+    log_what_it_said(vm);
     vm->pid = -1;
+    fd_close(&vm->log_fd);
     fd_close(&vm->control_fd);
     fd_close(&vm->vsock_fd);
 }
@@ -396,7 +410,7 @@ int vm_query(const char *program, const char *arg, char *ret_line, size_t size, 
 
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return err_set_errno(err, errno, "cannot create a pipe");
-    r = launch(&l, pipes[1], &pid);
+    r = launch_run(&l, pipes[1], &pid);
     fd_close(&pipes[1]);
     if (r < 0) {
         fd_close(&pipes[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One skillvm-vmm process: started with fixed descriptors and nothing else of the daemon's,
+ * One skillvm-vmm process: started in the jail with fixed descriptors,
  * watched through its control socket, killed and reaped. vmm/control.h is the contract.
  * What the process says is checked: behind it is a hostile guest.
  */
@@ -15,12 +15,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct jail;
+
 struct vm {
-    pid_t pid;      /* -1 when there is no process */
-    int control_fd; /* owned: SEQPACKET */
-    int vsock_fd;   /* owned: the host end of the one connection, non-blocking */
-    bool killed;    /* it was alive when vm_kill ended it */
-    int status;     /* of waitpid(2), once vm_finish has reaped it */
+    struct jail *jail; /* borrowed: what started it */
+    uint32_t cell;     /* of that */
+    pid_t pid;         /* -1 when there is no process */
+    int control_fd;    /* owned: SEQPACKET */
+    int vsock_fd;      /* owned: the host end of the one connection, non-blocking */
+    int log_fd;        /* owned: what it writes to its standard error, for vm_finish */
+    bool killed;       /* it was alive when vm_kill ended it */
+    int status;        /* of waitpid(2), once vm_finish has reaped it */
 };
 
 /* How a process ended. */
@@ -39,9 +44,12 @@ enum vm_death {
 };
 #define VM_DEATHS (VM_DEATH_SIGNAL_OTHER + 1)
 
+/* What a process may take of the host's memory beside its guest's, bytes. */
+#define VM_OVERHEAD (UINT64_C(64) << 20)
+
 /* Descriptors are borrowed for the call. */
 struct vm_boot {
-    const char *program;
+    struct jail *jail;
     int kernel_fd;
     int image_fd;
     int console_fd; /* boot log, or -1 */
@@ -62,7 +70,7 @@ struct vm_files {
 };
 
 struct vm_restore {
-    const char *program;
+    struct jail *jail;
     int image_fd;
     struct vm_files files;
     bool reusable; /* vm_reset may be used */
@@ -116,7 +124,11 @@ int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err);
 uint64_t vm_cpu_us(const struct vm *vm);
 /* Kills the process, without waiting for its end. Safe when there is none. */
 void vm_kill(struct vm *vm);
-/* Kills and reaps the process and closes everything. Safe when there is none. */
+/*
+ * Kills and reaps the process and closes everything. The first 4 KiB of what it wrote to its
+ * standard error become up to 16 lines of the log, marked as its own, and fewer where other
+ * processes had much to say; the rest it could not write. Safe when there is none.
+ */
 void vm_finish(struct vm *vm);
 
 /* How a finished process ended, and the names of that: "killed", "exit_1", "sigsys". */

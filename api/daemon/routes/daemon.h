@@ -11,6 +11,7 @@
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/engine/profiles.h"
 #include "api/daemon/http/http.h"
+#include "api/daemon/machine/jail.h"
 #include "api/daemon/machine/pool.h"
 #include "api/daemon/machine/snapshots.h"
 #include "api/daemon/registry/registry.h"
@@ -26,6 +27,7 @@ struct daemon {
     struct images images;
     struct choices *choices;
     struct profiles *profiles;
+    struct jail *jail;
     struct snapshots *snapshots;
     struct pool *pool;
     struct engine *engine;

@@ -34,6 +34,22 @@ static void append_level(struct buf *body, const char *name,
     (void)json_append_cstr(body, text);
 }
 
+/* "ok", or the layers of the jail that this host does not allow. Never a reason to wait. */
+static void append_isolation(struct buf *body, const struct jail *jail)
+{
+    _cleanup_buf_ struct buf text = buf_init(BODY_MAX);
+
+    for (int i = 0; i < JAIL_LAYERS; i++) {
+        const char *why = jail_missing(jail, (enum jail_layer)i);
+
+        if (why)
+            (void)buf_printf(&text, "%sno %s (%s)", text.len ? "; " : "", jail_layer_names[i],
+                             why);
+    }
+    (void)buf_printf(body, ",\"isolation\":");
+    (void)json_append_cstr(body, text.len ? buf_cstr(&text) : "ok");
+}
+
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -61,6 +77,7 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     (void)json_append_cstr(&body, pool.code ? pool.message : "ok");
     append_level(&body, "disk", &levels.disk);
     append_level(&body, "memory", &levels.memory);
+    append_isolation(&body, d->jail);
     (void)buf_printf(&body, "}}\n");
     http_reply_json(reply, ready ? 200 : 503, &body);
     if (state == SNAPSHOTS_PREPARING)

@@ -237,6 +237,16 @@ def processes(name):
     return found
 
 
+def parent_of(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^PPid:\s+(\d+)", status, re.M)[1])
+
+
+def joins(cgroup):
+    """For the child that is to be in it: a folder of cgroup v2."""
+    return lambda: (cgroup / "cgroup.procs").write_text("0")
+
+
 def copy_sparse(source, target):
     """A folder; shutil would fill the holes of files that are mostly holes."""
     subprocess.run(["cp", "-r", "--sparse=always", source, target], check=True)
@@ -255,7 +265,8 @@ class Daemon:
         self.process = None
         self.client = Client(self.socket)
 
-    def start(self, ready=True):
+    def start(self, ready=True, cgroup=None):
+        """In a cgroup, which is a folder, or in this process's."""
         self.data.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -263,6 +274,7 @@ class Daemon:
                 + ["--share", self.share]
                 + self.options,
                 env=self.environment,
+                preexec_fn=cgroup and joins(cgroup),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -278,6 +290,16 @@ class Daemon:
             return self.client.get("/health", timeout=5).status == 200
         except OSError:
             return False
+
+    def kill_jail(self):
+        """Kills what starts its machines, which end with it; the daemon knows when this returns:
+        a machine is taken before its end is heard of, too."""
+        (jail,) = (pid for pid in processes("skillvm-jail") if parent_of(pid) == self.pid)
+        before = self.machines()
+        check(before, "it has machines")
+        os.kill(jail, signal.SIGKILL)
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in before), 20,
+                   "its machines end")
 
     def wait_ready(self, seconds=READY_TIMEOUT):
         def ready():
@@ -319,19 +341,16 @@ class Daemon:
         return self.process.pid
 
     def descriptors(self):
-        """Without the two of each machine that waits."""
-        return len(os.listdir(f"/proc/{self.pid}/fd")) - 2 * len(self.machines())
+        """Without the three of each machine that waits."""
+        return len(os.listdir(f"/proc/{self.pid}/fd")) - 3 * len(self.machines())
 
     def machines(self):
         """Ids of the processes of its machines. Asked of the kernel: it takes no connection."""
         found = []
         for pid in processes("skillvm-vmm"):
-            try:
-                status = pathlib.Path(f"/proc/{pid}/status").read_text()
-            except OSError:
-                continue
-            if re.search(rf"^PPid:\s+{self.pid}$", status, re.M):
-                found.append(pid)
+            with contextlib.suppress(OSError):
+                if parent_of(pid) == self.pid:
+                    found.append(pid)
         return found
 
     def metrics(self, name):

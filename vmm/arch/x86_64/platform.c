@@ -19,6 +19,37 @@
 /* Three pages that KVM needs on Intel CPUs, below the chips and above the devices. */
 #define TSS_GPA 0xfffbd000ul
 
+/*
+ * What a guest may not keep from the host: the memory bus, by operations that lock all of it,
+ * and the processor, by instructions that no interrupt ends. Each is left by an exit, on the
+ * processors and kernels that have it (documented in Documentation/virt/kvm/api.rst).
+ */
+static int limit_guest(const struct kvm *kvm, struct err *err)
+{
+    static const struct {
+        struct kvm_enable_cap cap;
+        int needs; /* of what KVM_CHECK_EXTENSION says */
+        const char *name;
+    } limits[] = {
+        {{.cap = KVM_CAP_X86_BUS_LOCK_EXIT, .args = {KVM_BUS_LOCK_DETECTION_EXIT}},
+         KVM_BUS_LOCK_DETECTION_EXIT,
+         "KVM_CAP_X86_BUS_LOCK_EXIT"},
+        {{.cap = KVM_CAP_X86_NOTIFY_VMEXIT, .args = {KVM_X86_NOTIFY_VMEXIT_ENABLED}},
+         1,
+         "KVM_CAP_X86_NOTIFY_VMEXIT"},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct kvm_enable_cap cap = limits[i].cap;
+        int has = ioctl(kvm->vm_fd, KVM_CHECK_EXTENSION, (unsigned long)cap.cap);
+
+        if (has > 0 && (has & limits[i].needs))
+            r = kvm_ioctl(kvm->vm_fd, KVM_ENABLE_CAP, &cap, limits[i].name, err);
+    }
+    return r < 0 ? r : 0;
+}
+
 int arch_vm_setup(const struct kvm *kvm, struct err *err)
 {
     int r;
@@ -27,6 +58,9 @@ int arch_vm_setup(const struct kvm *kvm, struct err *err)
     if (ioctl(kvm->vm_fd, KVM_SET_TSS_ADDR, TSS_GPA) < 0)
         return err_set_errno(err, errno, "KVM_SET_TSS_ADDR");
     r = kvm_ioctl(kvm->vm_fd, KVM_CREATE_IRQCHIP, NULL, "KVM_CREATE_IRQCHIP", err);
+    if (r < 0)
+        return r;
+    r = limit_guest(kvm, err);
     return r < 0 ? r : x86_msr_filter(kvm, err);
 }
 
@@ -72,6 +106,9 @@ enum arch_exit arch_handle_exit(struct kvm_run *run, size_t run_bytes)
 
     if (run->exit_reason == KVM_EXIT_SHUTDOWN)
         return ARCH_EXIT_STOPPED;
+    /* The exit itself slows down who locks the bus. */
+    if (run->exit_reason == KVM_EXIT_X86_BUS_LOCK)
+        return ARCH_EXIT_CONTINUE;
     if (run->exit_reason != KVM_EXIT_IO)
         return ARCH_EXIT_UNKNOWN;
     bytes = (uint64_t)run->io.size * run->io.count;
@@ -86,7 +123,7 @@ int arch_fingerprint(char *out, size_t cap, struct err *err)
 {
     _cleanup_kvm_ struct kvm kvm = kvm_init();
     struct x86_cpuid cpuid;
-    int r = kvm_open(&kvm, err);
+    int r = kvm_open(&kvm, -1, err);
 
     if (r < 0)
         return r;

@@ -116,7 +116,7 @@ static int open_guest(struct guest *g, struct err *err)
     if (memory == MAP_FAILED)
         return err_set_errno(err, errno, "mmap");
     g->memory = memory;
-    r = kvm_make(&g->kvm, memory, GUEST_BYTES, false, err);
+    r = kvm_make(&g->kvm, -1, memory, GUEST_BYTES, false, err);
     if (r < 0)
         return r;
     r = x86_cpuid_host(g->kvm.dev_fd, &cpuid, err);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's side of skillvm-jail (vmm/jail/jail.h), by which all machines are started. Where
+ * that process ends, the machines in its namespaces do too, and the next start makes another.
+ */
+#ifndef SKILLVM_API_DAEMON_MACHINE_JAIL_H
+#define SKILLVM_API_DAEMON_MACHINE_JAIL_H
+
+#include "base/err.h"
+#include "vmm/jail/jail.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct jail;
+
+/* Texts are borrowed for the call. */
+struct jail_config {
+    const char *program; /* skillvm-jail */
+    const char *machine; /* skillvm-vmm */
+    uint32_t layers;     /* wanted, a bit for each of enum jail_layer; JAIL_ALL but for tests */
+    bool strict;         /* jail_open fails where one of them is missing */
+};
+
+/* A machine's process and the cell that it has. */
+struct jailed {
+    pid_t pid;
+    uint32_t cell;
+};
+
+/* Starts the process. 0 or -errno, where strict with the layers that are missing and why. */
+int jail_open(const struct jail_config *config, struct jail **ret, struct err *err);
+
+/*
+ * Starts a machine. request has its arguments, fds are borrowed: standard error, then those
+ * from JAIL_FD_FIRST on. 0, with a child of the daemon's that is reaped before
+ * jail_release_cell; -errno; -EAGAIN where all cells have machines.
+ */
+int jail_start(struct jail *jail, struct jail_request *request, const int *fds, size_t n_fds,
+               struct jailed *ret, struct err *err);
+/* The cell's machine was reaped. Never waits. */
+void jail_release_cell(struct jail *jail, uint32_t cell);
+
+/* Why a layer is missing, as of the first process; NULL: it is there. Text of the jail's. */
+const char *jail_missing(const struct jail *jail, enum jail_layer layer);
+
+/* Ends the process. No machine is left, or all end. NULL is nothing. */
+void jail_close(struct jail *jail);
+
+#endif

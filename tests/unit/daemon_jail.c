@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program finds in the jail, with its layers and without some: each denies something
+ * that is open without it. What the layer limits does is tests/hostile/cases_limits.py's. Where
+ * this process may not make a layer, which is said, the tests that need it are skipped.
+ */
+#include "api/daemon/machine/jail.h"
+
+#include "base/fd.h"
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_all.h"
+
+#define NAMESPACES (1u << JAIL_NAMESPACES)
+#define ROOT       (1u << JAIL_ROOT)
+#define USERS      (1u << JAIL_USERS)
+
+/* What the probe tries to reach outside. */
+static struct {
+    char socket_name[32];
+    pid_t bystander;
+    int shared_memory;
+    bool key; /* this host has keyrings */
+} outside;
+
+/* One probe: what it said, and its process, which waits. */
+struct probe {
+    struct jailed jailed;
+    char said[1024];
+};
+
+static struct jail *open_jail(uint32_t layers)
+{
+    const struct jail_config config = {.program = JAIL, .machine = PROBE, .layers = layers};
+    struct jail *jail = NULL;
+    struct err err = {0};
+
+    if (jail_open(&config, &jail, &err) < 0)
+        fail_msg("%s", err.message);
+    return jail;
+}
+
+static void add_text(struct jail_request *request, size_t *len, const char *text)
+{
+    strcpy(request->text + *len, text);
+    *len += strlen(text) + 1;
+}
+
+static void read_until_done(int fd, struct probe *probe)
+{
+    size_t len = 0;
+
+    while (!strstr(probe->said, "done\n")) {
+        ssize_t n = read(fd, probe->said + len, sizeof(probe->said) - 1 - len);
+
+        assert_true(n > 0);
+        len += (size_t)n;
+        probe->said[len] = '\0';
+    }
+}
+
+/* ret_said is the pipe, and has its end when none of the probe's processes is left. */
+static int start_piped(struct jail *jail, const char *extra, struct probe *ret, int *ret_said,
+                       struct err *err)
+{
+    struct jail_request request = {0};
+    char number[16];
+    int said[2], r;
+    size_t len = 0;
+
+    *ret = (struct probe){0};
+    assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+    add_text(&request, &len, "probe");
+    add_text(&request, &len, outside.socket_name);
+    snprintf(number, sizeof(number), "%d", outside.bystander);
+    add_text(&request, &len, number);
+    snprintf(number, sizeof(number), "%d", outside.shared_memory);
+    add_text(&request, &len, number);
+    if (extra)
+        add_text(&request, &len, extra);
+    r = jail_start(jail, &request, (int[]){said[1], said[0]}, 2, &ret->jailed, err);
+    close(said[1]);
+    if (r == 0)
+        read_until_done(said[0], ret);
+    *ret_said = said[0];
+    return r;
+}
+
+static int start_probe(struct jail *jail, struct probe *ret, struct err *err)
+{
+    int said, r = start_piped(jail, NULL, ret, &said, err);
+
+    close(said);
+    return r;
+}
+
+static void end_probe(struct jail *jail, struct probe *probe)
+{
+    assert_int_equal(kill(probe->jailed.pid, SIGKILL), 0);
+    assert_int_equal(WTERMSIG(process_reap(probe->jailed.pid)), SIGKILL);
+    jail_release_cell(jail, probe->jailed.cell);
+}
+
+/* The number after a name. */
+static long found(const struct probe *probe, const char *name)
+{
+    char line[64];
+    const char *at;
+
+    snprintf(line, sizeof(line), "\n%s=", name);
+    at = strncmp(probe->said, line + 1, strlen(line) - 1) == 0 ? probe->said - 1
+                                                               : strstr(probe->said, line);
+    assert_non_null(at);
+    return strtol(at + strlen(line), NULL, 10);
+}
+
+/* How many of its namespaces are this process's. */
+static int count_shared(const struct probe *probe)
+{
+    static const char *const names[] = {"ns/cgroup", "ns/ipc",  "ns/mnt", "ns/net",
+                                        "ns/pid",    "ns/user", "ns/uts"};
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[32];
+        struct stat st;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/%s", names[i]);
+        assert_int_equal(stat(path, &st), 0);
+        assert_true(found(probe, names[i]) > 0);
+        n += found(probe, names[i]) == (long)st.st_ino;
+    }
+    return n;
+}
+
+static struct probe look(uint32_t layers)
+{
+    struct jail *jail = open_jail(layers);
+    struct probe probe;
+    struct err err = {0};
+
+    for (uint32_t i = 0; i < JAIL_LAYERS; i++) {
+        if (!(layers & 1u << i) || !jail_missing(jail, i))
+            continue;
+        print_message("not here: %s (%s)\n", jail_layer_names[i], jail_missing(jail, i));
+        jail_close(jail);
+        skip();
+    }
+    if (start_probe(jail, &probe, &err) < 0)
+        fail_msg("%s", err.message);
+    end_probe(jail, &probe);
+    jail_close(jail);
+    return probe;
+}
+
+/* Layer by layer, what is so in any case. */
+static void check_always(const struct probe *probe)
+{
+    assert_int_equal(found(probe, "environment"), 0);
+    /* The three of every program, KVM's, /proc, and the one that was given. */
+    assert_int_equal(found(probe, "descriptors"), 6);
+}
+
+static void test_all(void **state)
+{
+    struct probe probe = look(NAMESPACES | ROOT | USERS);
+
+    (void)state;
+    check_always(&probe);
+    assert_int_equal(count_shared(&probe), 0);
+    assert_int_equal(found(&probe, "user"), 1);
+    assert_int_equal(found(&probe, "group"), 1);
+    assert_int_equal(found(&probe, "groups"), 0);
+    assert_int_equal(found(&probe, "capabilities"), 0);
+    assert_int_equal(found(&probe, "parent"), 0);
+    assert_int_equal(found(&probe, "entries"), 0);
+    assert_int_equal(found(&probe, "open"), ENOENT);
+    assert_true(found(&probe, "make") != 0);
+    assert_int_equal(found(&probe, "mount"), EPERM);
+    assert_int_equal(found(&probe, "hostname"), EPERM);
+    assert_int_equal(found(&probe, "abstract"), ECONNREFUSED);
+    assert_int_equal(found(&probe, "loopback"), ENETUNREACH);
+    assert_int_equal(found(&probe, "shared-memory"), ENOENT);
+    assert_true(!outside.key || found(&probe, "key") == ENOKEY);
+    assert_int_equal(found(&probe, "signal"), ESRCH);
+    assert_int_equal(found(&probe, "trace"), ESRCH);
+    assert_int_equal(found(&probe, "end"), EPERM);
+}
+
+/* Without its own users a machine is the daemon's, and yet sees nothing of it. */
+static void test_without_users(void **state)
+{
+    struct probe probe = look(NAMESPACES | ROOT);
+
+    (void)state;
+    check_always(&probe);
+    assert_int_equal(found(&probe, "capabilities"), 0);
+    assert_int_equal(count_shared(&probe), 0);
+    assert_int_equal(found(&probe, "entries"), 0);
+    assert_int_equal(found(&probe, "mode"), EROFS);
+    assert_int_equal(found(&probe, "mount"), EPERM);
+    assert_int_equal(found(&probe, "signal"), ESRCH);
+    assert_int_equal(found(&probe, "abstract"), ECONNREFUSED);
+}
+
+/* With the files of the host it is another user's. */
+static void test_without_root(void **state)
+{
+    struct probe probe = look(NAMESPACES | USERS);
+
+    (void)state;
+    check_always(&probe);
+    assert_true(found(&probe, "entries") > 0);
+    assert_int_equal(found(&probe, "open"), 0);
+    assert_int_equal(found(&probe, "make"), EACCES);
+    assert_int_equal(found(&probe, "signal"), ESRCH);
+}
+
+/* What the layers are for: without them the probe reaches all of it. */
+static void test_without_any(void **state)
+{
+    struct probe probe = look(0);
+
+    (void)state;
+    check_always(&probe);
+    assert_int_equal(count_shared(&probe), 7);
+    assert_int_equal(found(&probe, "user"), geteuid());
+    assert_int_equal(found(&probe, "open"), 0);
+    assert_int_equal(found(&probe, "abstract"), 0);
+    assert_int_equal(found(&probe, "loopback"), 0);
+    assert_int_equal(found(&probe, "shared-memory"), 0);
+    /* Keys are never there. */
+    assert_true(!outside.key || found(&probe, "key") == ENOKEY);
+    assert_int_equal(found(&probe, "signal"), 0);
+}
+
+/* Two machines at once are two users, and a cell is had again. */
+static void test_cells(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    bool own_users = !jail_missing(jail, JAIL_USERS);
+    struct probe a, b, c;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(start_probe(jail, &a, &err), 0);
+    assert_int_equal(start_probe(jail, &b, &err), 0);
+    assert_int_equal(a.jailed.cell, 0);
+    assert_int_equal(b.jailed.cell, 1);
+    end_probe(jail, &a);
+    assert_int_equal(start_probe(jail, &c, &err), 0);
+    assert_int_equal(c.jailed.cell, 0);
+    end_probe(jail, &b);
+    end_probe(jail, &c);
+    jail_close(jail);
+    if (!own_users)
+        skip();
+    assert_int_equal(found(&a, "user"), 1);
+    assert_int_equal(found(&b, "user"), 2);
+    assert_int_equal(found(&c, "user"), 1);
+}
+
+/* Of the jail: older children of this name are first processes that are ending. */
+static FILE *open_status(void)
+{
+    char command[80];
+
+    (void)snprintf(command, sizeof(command),
+                   "cat /proc/$(pgrep -n -P %d -x skillvm-jail)/status", getpid());
+    return popen(command, "r");
+}
+
+/* What starts machines may do no more than that, having made what they are in. */
+static void test_itself(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    unsigned long long capabilities = ~0ull;
+    FILE *status = open_status();
+    int no_new_privs = -1;
+    char line[128];
+
+    (void)state;
+    assert_non_null(status);
+    while (fgets(line, sizeof(line), status)) {
+        (void)sscanf(line, "CapPrm: %llx", &capabilities);
+        (void)sscanf(line, "NoNewPrivs: %d", &no_new_privs);
+    }
+    assert_int_equal(pclose(status), 0);
+    assert_int_equal(capabilities & ~(1ull << CAP_SETUID | 1ull << CAP_SETGID), 0);
+    assert_int_equal(no_new_privs, 1);
+    jail_close(jail);
+}
+
+/* What a machine leaves behind does not meet the next one of its cell. */
+static void test_leftovers(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    bool own_users = !jail_missing(jail, JAIL_USERS);
+    struct pollfd said = {.events = POLLIN};
+    struct probe a, b;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(start_piped(jail, "fork", &a, &said.fd, &err), 0);
+    end_probe(jail, &a);
+    assert_int_equal(poll(&said, 1, 0), 0);
+    assert_int_equal(start_probe(jail, &b, &err), 0);
+    assert_int_equal(b.jailed.cell, a.jailed.cell);
+    if (own_users)
+        assert_int_equal(poll(&said, 1, -1), 1);
+    close(said.fd);
+    end_probe(jail, &b);
+    jail_close(jail);
+    if (!own_users)
+        skip();
+}
+
+/* The process that starts machines is stopped: it is ended all the same, and so are its
+ * machines. */
+static void test_stopped(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    char stop[64];
+
+    (void)state;
+    snprintf(stop, sizeof(stop), "pkill -STOP -P %d -x skillvm-jail", getpid());
+    assert_int_equal(system(stop), 0);
+    jail_close(jail);
+}
+
+/* The process that starts machines is killed: its machines end, and the next start has another
+   one. */
+static void test_restart(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    bool namespaces = !jail_missing(jail, JAIL_NAMESPACES);
+    struct probe a, b;
+    struct err err = {0};
+    char parent[64];
+
+    (void)state;
+    assert_int_equal(start_probe(jail, &a, &err), 0);
+    snprintf(parent, sizeof(parent), "pkill -KILL -P %d -x skillvm-jail", getpid());
+    assert_int_equal(system(parent), 0);
+    if (!namespaces)
+        assert_int_equal(kill(a.jailed.pid, SIGKILL), 0);
+    assert_int_equal(WTERMSIG(process_reap(a.jailed.pid)), SIGKILL);
+    jail_release_cell(jail, a.jailed.cell);
+    assert_int_equal(start_probe(jail, &b, &err), 0);
+    end_probe(jail, &b);
+    jail_close(jail);
+}
+
+/* Looking what there is leaves nothing behind, either. */
+static void test_probe(void **state)
+{
+    (void)state;
+    assert_int_equal(system(JAIL " probe | grep -cE '^(namespaces|root|users)=' | grep -qx 3"),
+                     0);
+}
+
+/* A program that cannot be executed is named, and leaves nothing to be reaped. */
+static void test_no_program(void **state)
+{
+    const struct jail_config config = {.program = JAIL, .machine = "/", .layers = JAIL_ALL};
+    struct jail *jail = NULL;
+    struct probe probe;
+    struct err err = {0};
+    int status;
+
+    (void)state;
+    assert_int_equal(jail_open(&config, &jail, &err), 0);
+    assert_int_equal(start_probe(jail, &probe, &err), -EACCES);
+    assert_string_equal(err.message, "cannot start a machine: Permission denied");
+    jail_close(jail);
+    while (waitpid(-1, &status, WNOHANG) > 0)
+        assert_int_not_equal(WEXITSTATUS(status), 127);
+}
+
+static void test_strict(void **state)
+{
+    struct jail_config config = {
+        .program = JAIL, .machine = PROBE, .layers = JAIL_ALL, .strict = true};
+    struct jail *jail = open_jail(JAIL_ALL);
+    struct err err = {0};
+    bool whole = true;
+    int r;
+
+    (void)state;
+    for (uint32_t i = 0; i < JAIL_LAYERS; i++)
+        whole &= !jail_missing(jail, i);
+    jail_close(jail);
+    jail = NULL;
+    r = jail_open(&config, &jail, &err);
+    assert_int_equal(r, whole ? 0 : -EPERM);
+    assert_true(whole || strstr(err.message, "isolation is strict, and its layer '"));
+    jail_close(jail);
+}
+
+/* As a service that systemd forbids namespaces, and most containers: without layers, and yet.
+   The last test: this cannot be undone. */
+static void test_forbidden(void **state)
+{
+#define ANSWER(call, error)                                                                    \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1),                                         \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ANSWER(SYS_clone3, ENOSYS),
+        ANSWER(SYS_unshare, EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+#undef ANSWER
+    const struct jail_config strict = {
+        .program = JAIL, .machine = PROBE, .layers = JAIL_ALL, .strict = true};
+    const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+    struct jail *jail;
+    struct probe probe;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    jail = open_jail(JAIL_ALL);
+    assert_string_equal(jail_missing(jail, JAIL_NAMESPACES),
+                        "a user namespace: Operation not permitted");
+    if (start_probe(jail, &probe, &err) < 0)
+        fail_msg("%s", err.message);
+    check_always(&probe);
+    end_probe(jail, &probe);
+    jail_close(jail);
+    jail = NULL;
+    assert_int_equal(jail_open(&strict, &jail, &err), -EPERM);
+    assert_string_equal(err.message, "isolation is strict, and its layer 'namespaces' is "
+                                     "missing: a user namespace: Operation not permitted. "
+                                     "Allow it, or set isolation: best-effort");
+}
+
+static int listen_abstract(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(address.sun_path + 1, outside.socket_name, strlen(outside.socket_name));
+    if (bind(fd, (struct sockaddr *)&address,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                         strlen(outside.socket_name))) < 0)
+        return -1;
+    return listen(fd, 8);
+}
+
+static int set_up(void **state)
+{
+    int id = shmget(getpid(), 1, IPC_CREAT | IPC_EXCL | 0666);
+
+    (void)state;
+    /* What a machine is not to have: a group, a descriptor. */
+    if (geteuid() == 0 && setgroups(1, (gid_t[]){1}) < 0)
+        return -1;
+    (void)fcntl(0, F_DUPFD, 100);
+    /* Who loses its parent is this process's child. */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    outside.shared_memory = getpid();
+    snprintf(outside.socket_name, sizeof(outside.socket_name), "skillvm-%d", getpid());
+    outside.key = syscall(SYS_add_key, "user", outside.socket_name, "key", 3,
+                          KEY_SPEC_SESSION_KEYRING) >= 0;
+    outside.bystander = fork();
+    if (outside.bystander == 0)
+        for (;;)
+            pause();
+    return id < 0 || outside.bystander < 0 ? -1 : listen_abstract();
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    (void)kill(outside.bystander, SIGKILL);
+    (void)process_reap(outside.bystander);
+    /* Nothing of any jail stays: this waits for the last of them. */
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    return shmctl(shmget(outside.shared_memory, 1, 0), IPC_RMID, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all),          cmocka_unit_test(test_without_users),
+        cmocka_unit_test(test_without_root), cmocka_unit_test(test_without_any),
+        cmocka_unit_test(test_cells),        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_no_program),   cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_leftovers),    cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_itself),       cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_forbidden),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

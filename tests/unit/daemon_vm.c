@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a machine's process that was taken over writes to its standard error. */
+#include "api/daemon/machine/vm.h"
+
+#include "api/daemon/machine/jail.h"
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_all.h"
+
+#define PIPE 4096 /* bytes that wait for the daemon */
+
+/* What the stand-in reads to know what it does. */
+static int file_of(const char *text)
+{
+    int fd = memfd_create("file", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+    return fd;
+}
+
+/* This process's standard error, from here on. */
+static int catch_log(int *ret_old)
+{
+    int log = memfd_create("log", MFD_CLOEXEC);
+
+    *ret_old = dup(STDERR_FILENO);
+    assert_true(log >= 0 && *ret_old >= 0);
+    assert_int_equal(dup2(log, STDERR_FILENO), STDERR_FILENO);
+    return log;
+}
+
+static void test_flood(void **state)
+{
+    const struct jail_config config = {
+        .program = JAIL, .machine = FAKE_VMM, .layers = JAIL_ALL};
+    struct vm_boot boot = {.memory_mib = 1};
+    struct vm vm = vm_init();
+    struct err err = {0};
+    char said[16384];
+    siginfo_t ended = {0};
+    unsigned lines = 0;
+    ssize_t n;
+    int log, old;
+
+    (void)state;
+    boot.kernel_fd = boot.image_fd = boot.console_fd = file_of("boot=flood");
+    assert_int_equal(jail_open(&config, &boot.jail, &err), 0);
+    log = catch_log(&old);
+    assert_int_equal(vm_start_boot(&boot, &vm, &err), 0);
+    /* Until no further line has room. */
+    assert_int_equal(fcntl(vm.log_fd, F_GETPIPE_SZ), PIPE);
+    for (int held = 0; held < PIPE - 64;) {
+        assert_int_equal(ioctl(vm.log_fd, FIONREAD, &held), 0);
+        assert_int_equal(waitid(P_PID, (id_t)vm.pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+        assert_int_equal(ended.si_pid, 0);
+    }
+    vm_finish(&vm);
+    assert_int_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
+    close(old);
+    n = fd_pread_full(log, said, sizeof(said) - 1, 0);
+    close(log);
+    assert_true(n > 0);
+    said[n] = '\0';
+    for (char *rest = said, *line; (line = strsep(&rest, "\n")) && *line; lines++) {
+        assert_int_equal(strncmp(line, "warn vmm process=", 17), 0);
+        for (const char *c = line; *c; c++)
+            assert_in_range(*c, 0x20, 0x7e);
+    }
+    assert_int_equal(lines, 16);
+    assert_int_equal(vm.log_fd, -1);
+    jail_close(boot.jail);
+    close(boot.kernel_fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flood),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

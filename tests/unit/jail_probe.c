@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program finds in the jail that is not a machine: it says so on its standard error, a
+ * line each, "name=0" for what it could do and "name=ERRNO" for what it could not. Then it
+ * waits to be ended. Without any layer it does nothing to the host, whoever it is.
+ *
+ *   jail_probe NAME-OF-AN-ABSTRACT-SOCKET PROCESS KEY-OF-SHARED-MEMORY [fork]
+ *
+ * fork: it leaves a child behind that ignores what can be ignored.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "vmm/jail/jail.h"
+
+extern char **environ;
+
+static void say(const char *name, long r)
+{
+    fprintf(stderr, "%s=%d\n", name, r < 0 ? errno : 0);
+}
+
+static void count(const char *name, long n)
+{
+    fprintf(stderr, "%s=%ld\n", name, n);
+}
+
+static int count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int n = 0;
+
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    return dir ? n : -1;
+}
+
+static int count_descriptors(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static int connect_abstract(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    memcpy(address.sun_path + 1, name, strlen(name));
+    return connect(fd, (struct sockaddr *)&address,
+                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)));
+}
+
+static int bind_loopback(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    return connect(fd, (struct sockaddr *)&address, sizeof(address));
+}
+
+static int has_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct now[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    (void)syscall(SYS_capget, &header, now);
+    return now[0].permitted || now[1].permitted || now[0].effective || now[1].effective;
+}
+
+/* A key of the session's keyring, by the name of the socket. */
+static long find_key(const char *name)
+{
+    return syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", name, 0);
+}
+
+/* By the /proc that it is given: the numbers that its namespaces have in it. */
+static void name_namespaces(void)
+{
+    static const char *const names[] = {"ns/cgroup", "ns/ipc",  "ns/mnt", "ns/net",
+                                        "ns/pid",    "ns/user", "ns/uts"};
+    char path[32];
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(path, sizeof(path), "self/%s", names[i]);
+        count(names[i], fstatat(JAIL_FD_PROC, path, &st, 0) == 0 ? (long)st.st_ino : -1);
+    }
+}
+
+/* To what it is: only who may not is told so. */
+static int change_root_mode(void)
+{
+    struct stat st = {0};
+
+    return stat("/", &st) < 0 ? -1 : chmod("/", st.st_mode & 07777);
+}
+
+static void leave_child(void)
+{
+    sigset_t all;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, NULL);
+    if (fork() == 0)
+        for (;;)
+            pause();
+}
+
+int main(int argc, char **argv)
+{
+    pid_t process;
+
+    if (argc < 4)
+        return 2;
+    if (argc > 4)
+        leave_child();
+    process = atoi(argv[2]);
+    count("user", getuid());
+    count("group", getgid());
+    count("groups", getgroups(0, NULL));
+    count("capabilities", has_capabilities());
+    count("environment", environ[0] != NULL);
+    count("descriptors", count_descriptors());
+    count("parent", getppid() > 0);
+    name_namespaces();
+    count("entries", count_entries("/"));
+    say("open", open("/etc/passwd", O_RDONLY));
+    say("mode", change_root_mode());
+    say("make", mkdir("/skillvm-made", 0700));
+    (void)rmdir("/skillvm-made");
+    /* What nobody can do, of which who may not is told something else. */
+    say("mount", mount("none", "/", "tmpfs", 0, "no-such-option"));
+    say("hostname", syscall(SYS_sethostname, "", -1L));
+    say("abstract", connect_abstract(argv[1]));
+    say("loopback", bind_loopback());
+    say("shared-memory", shmget(atoi(argv[3]), 1, 0));
+    say("key", find_key(argv[1]));
+    say("signal", kill(process, 0));
+    say("trace", ptrace(PTRACE_ATTACH, process, NULL, NULL));
+    say("end", kill(1, 0));
+    fputs("done\n", stderr);
+    for (;;)
+        pause();
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skillvm-jail: the process that starts every machine of a daemon, and how the daemon asks it
+ * to. It makes once what each machine is put into: namespaces in which there is nothing, a root
+ * folder that is empty and cannot be written, and user ids that nobody else has. A machine then
+ * costs a fork and an execve. It is the daemon's child all the same (CLONE_PARENT).
+ *
+ *   skillvm-jail probe          what of that this host allows: "LAYER=ok", "LAYER=why not"
+ *   skillvm-jail --socket-fd N --program-fd N [--layers MASK]
+ *
+ * socket is one end of a SOCK_SEQPACKET pair: a struct jail_hello comes first; then each struct
+ * jail_request has its struct jail_reply. program is what becomes a machine, a statically
+ * linked one, since there is nothing to load from. MASK, for tests, leaves layers out. The
+ * process ends when the socket does, and with it the machines that are in its PID namespace.
+ *
+ * What the process was not allowed to make is missing, and the hello says why: whether that
+ * will do is the daemon's to decide.
+ *
+ * Sources: namespaces(7), user_namespaces(7), pid_namespaces(7), pivot_root(2), clone(2).
+ */
+#ifndef SKILLVM_VMM_JAIL_JAIL_H
+#define SKILLVM_VMM_JAIL_JAIL_H
+
+#include <stdint.h>
+
+#define JAIL_VERSION 2u
+/* The descriptors of a machine: what it is given by the jail, then 5, 6, … by the request. */
+#define JAIL_FD_KVM   3 /* /dev/kvm, open for reading and writing */
+#define JAIL_FD_PROC  4 /* the daemon's /proc, as O_PATH, until the guest runs */
+#define JAIL_FD_FIRST 5
+#define JAIL_FDS_MAX  8u
+/* All arguments, each ended by a NUL; and how many there may be. */
+#define JAIL_TEXT_MAX 1024u
+#define JAIL_ARGS_MAX 32u
+/* Machines at the same time, each with a user id of its own. */
+#define JAIL_CELLS 1024u
+/* The first one's, where root starts them: of a range that systemd's UIDS-GIDS.md calls unused.
+   Another user has those of subuid(5). */
+#define JAIL_FIRST_USER 1879048192u
+
+enum jail_layer {
+    JAIL_NAMESPACES, /* user, mount, PID, network, IPC, UTS and cgroup */
+    JAIL_ROOT,       /* an empty root folder */
+    JAIL_USERS,      /* a user id for each machine */
+    JAIL_LIMITS,     /* a cgroup for each machine */
+};
+#define JAIL_LAYERS (JAIL_LIMITS + 1)
+static const char *const jail_layer_names[JAIL_LAYERS] __attribute__((unused)) = {
+    [JAIL_NAMESPACES] = "namespaces",
+    [JAIL_ROOT] = "root",
+    [JAIL_USERS] = "users",
+    [JAIL_LIMITS] = "limits",
+};
+#define JAIL_ALL ((1u << JAIL_LAYERS) - 1)
+
+#define JAIL_WHY_MAX 96u
+
+struct jail_hello {
+    uint32_t version;
+    uint32_t layers;                         /* a bit for each that is there */
+    char missing[JAIL_LAYERS][JAIL_WHY_MAX]; /* of each that is not: why */
+};
+
+/* With 1 to JAIL_FDS_MAX descriptors: standard error, then those from JAIL_FD_FIRST on. */
+struct jail_request {
+    uint32_t version;
+    uint32_t cell;       /* of 0 to JAIL_CELLS - 1, one in which no machine is */
+    uint64_t memory_max; /* bytes of the host's, of whatever kind: memory.max */
+    char text[JAIL_TEXT_MAX];
+};
+
+struct jail_reply {
+    int32_t pid;   /* the daemon's child, or 0 */
+    int32_t error; /* an errno: it is no machine, and is only to be reaped; 0: none */
+};
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/jail/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define ROOT     "/sys/fs/cgroup"
+#define DAEMON   "skillvm-daemon"
+#define MACHINES "skillvm-machines"
+#define JAIL     "jail"
+
+static const char *const controllers[] = {"cpu", "memory", "pids"};
+#define CONTROLLERS "+cpu +memory +pids"
+
+/* Of a machine, whatever its size. It has a thread for its vCPU and one for its devices, and
+   KVM may add one. Both threads are busy at once only while data flows. */
+static const struct {
+    const char *name, *value;
+} fixed[] = {
+    {"pids.max", "16"},
+    {"cpu.max", "150000 100000"},
+    {"memory.oom.group", "1"},
+};
+
+static int write_file(int dir_fd, const char *name, const char *text)
+{
+    _cleanup_fd_ int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : -1;
+}
+
+/* -1 with errno, also where the file does not fit. */
+static int read_file(int dir_fd, const char *name, char *ret, size_t size)
+{
+    _cleanup_fd_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, ret, size);
+
+    if (n == (ssize_t)size)
+        errno = EFBIG;
+    if (n < 0 || n == (ssize_t)size)
+        return -1;
+    ret[n] = '\0';
+    return 0;
+}
+
+static int open_folder(int dir_fd, const char *name)
+{
+    return openat(dir_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int make_folder(int dir_fd, const char *name)
+{
+    int fd = open_folder(dir_fd, name);
+
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    return mkdirat(dir_fd, name, 0755) < 0 ? -1 : open_folder(dir_fd, name);
+}
+
+static bool has_suffix(const char *text, const char *suffix)
+{
+    size_t len = strlen(text), n = strlen(suffix);
+
+    return len >= n && strcmp(text + len - n, suffix) == 0;
+}
+
+/* The path of the cgroup v2 that the daemon is in, without what it was moved to. */
+static bool find_base(char *ret, size_t size)
+{
+    char path[32], line[4096];
+    bool found = false;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/cgroup", getppid());
+    file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        found = strncmp(line, "0::/", 4) == 0;
+    }
+    if (file)
+        (void)fclose(file);
+    if (!found)
+        return false;
+    if (has_suffix(line, "/" DAEMON))
+        line[strlen(line) - strlen("/" DAEMON)] = '\0';
+    return snprintf(ret, size, ROOT "%s", line + 3) < (int)size;
+}
+
+/* Whether nobody is in it but the daemon and this process. */
+static bool is_own(int base_fd)
+{
+    char pids[256], *rest = pids, *line;
+
+    if (read_file(base_fd, "cgroup.procs", pids, sizeof(pids)) < 0)
+        return false;
+    while ((line = strsep(&rest, "\n"))) {
+        const long pid = strtol(line, NULL, 10);
+
+        if (*line && pid != getpid() && pid != getppid())
+            return false;
+    }
+    return true;
+}
+
+static bool has_controllers(int base_fd)
+{
+    char all[256];
+
+    if (read_file(base_fd, "cgroup.controllers", all, sizeof(all)) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
+        if (!strstr(all, controllers[i]))
+            return false;
+    return true;
+}
+
+const char *limits_find(struct limits *limits)
+{
+    char path[4096];
+    struct statfs fs;
+
+    *limits = (struct limits){.base_fd = -1, .machines_fd = -1};
+    errno = 0;
+    if (statfs(ROOT, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
+        return ROOT " is not of cgroup v2";
+    if (!find_base(path, sizeof(path)))
+        return "the daemon has no cgroup";
+    limits->base_fd = open_folder(AT_FDCWD, path);
+    if (limits->base_fd < 0 || faccessat(limits->base_fd, "cgroup.procs", W_OK, AT_EACCESS) < 0)
+        return "the cgroup of the daemon";
+    errno = 0;
+    if (!has_controllers(limits->base_fd))
+        return "the cgroup of the daemon has not cpu, memory and pids";
+    return is_own(limits->base_fd) ? NULL : "the daemon is not alone in its cgroup";
+}
+
+static const char *enter(struct limits *limits, int daemon_fd)
+{
+    char parent[16];
+
+    (void)snprintf(parent, sizeof(parent), "%d", getppid());
+    if (daemon_fd < 0 || write_file(daemon_fd, "cgroup.procs", parent) < 0 ||
+        write_file(daemon_fd, "cgroup.procs", "0") < 0)
+        return "moving the daemon into a cgroup";
+    if (write_file(limits->base_fd, "cgroup.subtree_control", CONTROLLERS) < 0)
+        return "having cpu, memory and pids in cgroups";
+    /* Whoever has to end machines must come to it. */
+    if (write_file(daemon_fd, "cpu.weight", "1000") < 0)
+        return "giving the daemon its share";
+    return NULL;
+}
+
+const char *limits_enter(struct limits *limits)
+{
+    _cleanup_fd_ int daemon_fd = make_folder(limits->base_fd, DAEMON);
+    const char *failed = enter(limits, daemon_fd);
+
+    if (failed)
+        return failed;
+    limits->machines_fd = make_folder(limits->base_fd, MACHINES);
+    /* That is the root of a cgroup namespace that is made now, for which it must be empty of
+       controllers: those of an earlier process are taken back. */
+    if (limits->machines_fd >= 0 &&
+        write_file(limits->machines_fd, "cgroup.subtree_control", "-cpu -memory -pids") == 0 &&
+        write_file(limits->machines_fd, "cgroup.procs", "0") == 0)
+        return NULL;
+    fd_close(&limits->machines_fd);
+    return "entering the cgroup of machines";
+}
+
+const char *limits_begin(struct limits *limits)
+{
+    _cleanup_fd_ int jail_fd = make_folder(limits->machines_fd, JAIL);
+
+    if (jail_fd >= 0 && write_file(jail_fd, "cgroup.procs", "0") == 0 &&
+        write_file(limits->machines_fd, "cgroup.subtree_control", CONTROLLERS) == 0)
+        return NULL;
+    fd_close(&limits->machines_fd);
+    return "a cgroup for each machine";
+}
+
+/* What a machine leaves in its cgroup: pages of files that others use, too. */
+static bool is_worn(int cell_fd, uint64_t memory_max)
+{
+    char text[32];
+
+    return read_file(cell_fd, "memory.current", text, sizeof(text)) == 0 &&
+           strtoull(text, NULL, 10) > memory_max / 16;
+}
+
+static int limit(int cell_fd, uint64_t memory_max)
+{
+    char text[32];
+
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        if (write_file(cell_fd, fixed[i].name, fixed[i].value) < 0)
+            return -1;
+    (void)snprintf(text, sizeof(text), "%" PRIu64, memory_max);
+    /* A host without swap may not know that it could be limited. */
+    if (write_file(cell_fd, "memory.swap.max", "0") < 0 && errno != ENOENT)
+        return -1;
+    return write_file(cell_fd, "memory.max", text);
+}
+
+int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, int *ret)
+{
+    _cleanup_fd_ int fd = -1;
+    char name[16];
+
+    (void)snprintf(name, sizeof(name), "%u", cell);
+    fd = make_folder(limits->machines_fd, name);
+    if (fd >= 0 && is_worn(fd, memory_max) &&
+        unlinkat(limits->machines_fd, name, AT_REMOVEDIR) == 0) {
+        fd_close(&fd);
+        fd = make_folder(limits->machines_fd, name);
+        limits->memory[cell] = 0;
+    }
+    if (fd < 0)
+        return -errno;
+    if (limits->memory[cell] != memory_max && limit(fd, memory_max) < 0)
+        return -errno;
+    limits->memory[cell] = memory_max;
+    *ret = fd_steal(&fd);
+    return 0;
+}
+
+int limits_join(int cell_fd)
+{
+    return write_file(cell_fd, "cgroup.procs", "0");
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a machine may take of the host: a cgroup for each cell, in one that is the daemon's.
+ *
+ *   BASE                       the daemon's, and nobody else's, when it starts
+ *   BASE/skillvm-daemon        where it is from then on
+ *   BASE/skillvm-machines/jail what starts machines
+ *   BASE/skillvm-machines/N    the machine of cell N
+ *
+ * They stay for the next machine, and for the next daemon in the same place.
+ *
+ * Source: Documentation/admin-guide/cgroup-v2.rst.
+ */
+#ifndef SKILLVM_VMM_JAIL_LIMITS_H
+#define SKILLVM_VMM_JAIL_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vmm/jail/jail.h"
+
+struct limits {
+    int base_fd;                 /* of the folder BASE */
+    int machines_fd;             /* of BASE/skillvm-machines; -1: there are no limits */
+    uint64_t memory[JAIL_CELLS]; /* what a cell's cgroup has, bytes; 0: it was not looked at */
+};
+
+/*
+ * Looks whether the daemon, this process's parent, may have limits, and changes nothing. NULL;
+ * or what is missing, with errno or with 0 in it.
+ */
+const char *limits_find(struct limits *limits);
+
+/* Moves the daemon and this process to where they belong, before there are namespaces. The
+ * same.
+ */
+const char *limits_enter(struct limits *limits);
+
+/* The same, when there are, or cannot be. */
+const char *limits_begin(struct limits *limits);
+
+/*
+ * The folder of the cgroup of a cell in which no machine is, for one that may take memory_max
+ * bytes. 0, with a descriptor of the caller's, or -errno.
+ */
+int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, int *ret);
+
+/* Moves this process into one. 0; -1 with errno. */
+int limits_join(int cell_fd);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skillvm-jail: makes the room that machines are in, and starts them in it. See jail.h. It is
+ * trusted, and none of its descriptors but those meant for it ever reach a machine.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "vmm/jail/jail.h"
+#include "vmm/jail/room.h"
+#include "vmm/jail/start.h"
+
+struct options {
+    unsigned long socket_fd, program_fd, layers;
+};
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+    static const struct option names[] = {
+        {"socket-fd", required_argument, NULL, 's'},
+        {"program-fd", required_argument, NULL, 'p'},
+        {"layers", required_argument, NULL, 'l'},
+        {NULL, 0, NULL, 0},
+    };
+    int key;
+
+    while ((key = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        unsigned long *value = key == 's'   ? &o->socket_fd
+                               : key == 'p' ? &o->program_fd
+                               : key == 'l' ? &o->layers
+                                            : NULL;
+        char *end = NULL;
+
+        if (!value)
+            return -EINVAL;
+        *value = strtoul(optarg, &end, 10);
+        if (*optarg == '\0' || *end != '\0' || *value > UINT32_MAX)
+            return -EINVAL;
+    }
+    return optind == argc && o->socket_fd > 2 && o->program_fd > 2 ? 0 : -EINVAL;
+}
+
+/* All that starting a machine as another user takes. */
+static int keep_capabilities(struct err *err)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct kept[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    if (syscall(SYS_capget, &header, kept) < 0)
+        return err_set_errno(err, errno, "looking at capabilities");
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        const uint32_t wanted = i == 0 ? 1u << CAP_SETUID | 1u << CAP_SETGID : 0;
+
+        kept[i].permitted &= wanted;
+        kept[i].effective = kept[i].permitted;
+        kept[i].inheritable = 0;
+    }
+    return syscall(SYS_capset, &header, kept) < 0
+               ? err_set_errno(err, errno, "giving up capabilities")
+               : 0;
+}
+
+/* Answers until the daemon goes. */
+static int serve(int socket_fd, struct start *start, const struct jail_hello *hello)
+{
+    int r = fd_send(socket_fd, hello, sizeof(*hello), NULL, 0);
+
+    while (r == 0) {
+        struct jail_request request;
+        struct jail_reply reply;
+        int fds[JAIL_FDS_MAX];
+        size_t n_fds = 0;
+        ssize_t n = fd_receive(socket_fd, &request, sizeof(request), fds, JAIL_FDS_MAX, &n_fds);
+
+        if (n <= 0)
+            return (int)n;
+        reply = (size_t)n == sizeof(request) && request.version == JAIL_VERSION
+                    ? start_machine(start, &request, fds, n_fds)
+                    : (struct jail_reply){.error = EPROTO};
+        for (size_t i = 0; i < n_fds; i++)
+            fd_close(&fds[i]);
+        r = fd_send(socket_fd, &reply, sizeof(reply), NULL, 0);
+    }
+    return r;
+}
+
+static int run(const struct options *o, struct err *err)
+{
+    struct start start;
+    struct jail_hello hello;
+    int socket_fd,
+        r = start_init(&start, (int)o->program_fd, (int)o->socket_fd, &socket_fd, err);
+
+    if (r < 0)
+        return r;
+    r = room_make((uint32_t)o->layers, &start.limits, &hello, err);
+    if (r < 0)
+        return r;
+    /* Keys of whoever started the daemon: who has a keyring may read them as any user. */
+    (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+    start.own_users = hello.layers & 1u << JAIL_USERS;
+    r = keep_capabilities(err);
+    if (r < 0)
+        return r;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+        return err_set_errno(err, errno, "giving up privileges");
+    r = serve(socket_fd, &start, &hello);
+    return r < 0 ? err_set_errno(err, -r, "speaking with the daemon") : 0;
+}
+
+/* What could be made here, a line each. */
+static int probe(struct err *err)
+{
+    struct jail_hello hello;
+
+    room_try(&hello);
+    for (int i = 0; i < JAIL_LAYERS; i++)
+        (void)printf("%s=%s\n", jail_layer_names[i],
+                     hello.layers & 1u << i ? "ok" : hello.missing[i]);
+    return fflush(stdout) == 0 ? 0 : err_set_errno(err, errno, "standard output");
+}
+
+int main(int argc, char **argv)
+{
+    const bool is_probe = argc == 2 && strcmp(argv[1], "probe") == 0;
+    struct options o = {.layers = JAIL_ALL};
+    struct err err = {0};
+    int r;
+
+    if (!is_probe && parse_options(argc, argv, &o) < 0) {
+        (void)fputs("usage: skillvm-jail probe\n"
+                    "Says which layers of the machines' jail this host allows. All else is\n"
+                    "skillvmd's, which starts its machines by it.\n",
+                    stderr);
+        return 2;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    r = is_probe ? probe(&err) : run(&o, &err);
+    if (r < 0)
+        log_error("jail", "event=failed reason=\"%s\"", err.message);
+    /* Nothing is kept for the end, and what a sanitizer would look at is not in this root. */
+    _exit(r < 0 ? 1 : 0);
+}

@@ -23,8 +23,8 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package skills owners clones siege resets crowd soak pythons cases-6.12 cases-vmx bench-6.12
-    bench-vmx)
+long_runs=(package skills owners clones siege categories resets programs crowd soak pythons cases-6.12
+    cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
@@ -46,9 +46,17 @@ long_run() { # name
         SIEGE_S=600 check_cases "$1" tests/e2e/run.sh --build "$build" \
             --only a_tenant_besieges_the_others_in_vain
         ;;
+    categories)
+        CATEGORIES=peers check_cases "$1" tests/e2e/run.sh --build "$build" \
+            --only twenty_categories_leave_the_host_untouched
+        ;;
     resets)
         SKILL_RESETS=5000 HOSTILE_RESETS=1000 \
             check_cases "$1" tests/e2e/run.sh --build "$build" --only 'resets_*'
+        ;;
+    programs)
+        HOSTILE_PROGRAMS=1000000 \
+            check_cases "$1" tests/e2e/run.sh --build "$build" --only programs_end_only_their_machine
         ;;
     crowd)
         check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \

@@ -182,7 +182,7 @@ extra=$work/extra
 prepare_inside() {
     mkdir -p "$extra/tests/e2e" "$extra/docs"
     cp -r "$root/examples" "$extra/"
-    cp "$root/docs/syscalls.md" "$extra/docs/"
+    cp "$root/docs/syscalls.md" "$root/docs/security.md" "$extra/docs/"
     cp -r "$here/inside" "$extra/tests/e2e/"
     cp -r "$root/tests/calls" "$extra/tests/"
     [[ ! -x $build/tests/guest-calls ]] || cp "$build/tests/guest-calls" "$extra/tests/calls/skill/"
@@ -214,11 +214,13 @@ run_inside() { # e2e or hostile
             --share "$SKILLVM_SHARE" --scratch "$work" "${pass[@]}")
     else
         command=("$root/images/softhost/run.sh" --share "$SKILLVM_SHARE" "${kind[@]}"
-            --timeout $((inside_limit + (${HOSTILE_RESETS:-0} + ${SKILL_RESETS:-0} + ${OWNER_RUNS:-0}) * 3 + ${CLONES:-0} * 20 + ${SIEGE_S:-0} * 5))
+            --timeout $((inside_limit + ${HOSTILE_PROGRAMS:-0} / 10 + (${HOSTILE_RESETS:-0} + ${SKILL_RESETS:-0} + ${OWNER_RUNS:-0}) * 3 + ${CLONES:-0} * 20 + ${SIEGE_S:-0} * 5))
             --memory 4096 --mount "$extra:/mnt/extra"
             --env "HOSTILE_RESETS=${HOSTILE_RESETS:-}" --env "HOSTILE_SEED=${HOSTILE_SEED:-}"
+            --env "HOSTILE_PROGRAMS=${HOSTILE_PROGRAMS:-}"
             --env "SKILL_RESETS=${SKILL_RESETS:-}" --env "SKILL_SEED=${SKILL_SEED:-}"
-            --env "OWNER_RUNS=${OWNER_RUNS:-}" --env "CLONES=${CLONES:-}" --env "SIEGE_S=${SIEGE_S:-}" --
+            --env "OWNER_RUNS=${OWNER_RUNS:-}" --env "CLONES=${CLONES:-}" --env "SIEGE_S=${SIEGE_S:-}"
+            --env "CATEGORIES=${CATEGORIES:-}" --
             python3 /mnt/extra/tests/e2e/inside/main.py --bin /opt/skillvm/bin
             --share /opt/skillvm/share/skillvm --scratch /data "${pass[@]}")
     fi

@@ -18,14 +18,19 @@ BUILT = pathlib.Path(__file__).resolve().parents[1] / "hostile-guest"
 RESETS = int(os.environ.get("HOSTILE_RESETS") or 200)
 
 
-def trial(world, name, seed):
-    """A trial on the verifying VMM; its programs lie where they can be executed."""
+def scratch_of(world, name):
+    """A folder with the verifying VMM and the guest, where they can be executed."""
     scratch = world.root / name
     scratch.mkdir()
     for program in ("skillvm-vmm-verify", "hostile-guest"):
         if not (BUILT / program).exists():
             raise Skipped(f"{program} is not built")
         shutil.copy(BUILT / program, scratch)
+    return scratch
+
+
+def trial(world, name, seed):
+    scratch = scratch_of(world, name)
     return Trial(scratch / "skillvm-vmm-verify", scratch / "hostile-guest", scratch, seed)
 
 

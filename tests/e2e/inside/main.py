@@ -35,9 +35,14 @@ SUITES = {
         "cases_guest",
         "cases_caller",
         "cases_machine",
+        "cases_given_up",
+        "cases_limits",
+        "cases_categories",
+        "cases_damage",
         "cases_owners",
         "cases_skill_resets",
         "cases_reset",
+        "cases_programs",
         "cases_siege",
     ),
 }
@@ -53,7 +58,10 @@ MACHINE = {
     "cases_skill_resets",
     "cases_guest",
     "cases_machine",
+    "cases_given_up",
+    "cases_limits",
     "cases_reset",
+    "cases_programs",
 }
 
 

@@ -12,6 +12,7 @@
  *   differs TEXT        something is not as it was at the quiet point
  *   checked N           the look is over; N things differ
  *   run NAME            this attack begins
+ *   @NN                 the program begins whose seed ends with these two digits
  *   end                 the last state of this run is reached, or reached next
  *   lost TEXT           the guest itself failed: a defect of this program
  */
@@ -155,6 +156,9 @@ void set_priority(uint64_t priority);
 /* msrs.c */
 bool msr_read(uint32_t index, uint64_t *ret_value);
 bool msr_write(uint32_t index, uint64_t value);
+/* Writes by chance what may do harm there, but nothing that the guest does not come back from.
+ */
+void msr_attack_one(uint32_t index);
 /* Calls f for each index that a guest may try, in their order. */
 void msr_each(void (*f)(uint32_t index));
 void msr_report(void);
@@ -171,6 +175,9 @@ void check_record(void);
 void check_compare(bool all);
 
 /* virtio.c */
+void blk_start(void);
+/* Reads the disk's sector (512 bytes) with the queue that blk_start() made. */
+void blk_read(uint64_t sector, void *to);
 struct vsock_command {
     uint32_t n_attacks;
     uint16_t check_all;
@@ -197,6 +204,18 @@ void virtio_attack_kick(void);
 void vsock_attack_flood(void);
 void vsock_attack_packets(void);
 void vsock_attack_half(void);
+
+/* run_programs.c */
+#define PROGRAMS_MAGIC 0x736d6172676f7270ull /* "programs" */
+/* What the driver wrote to the first sector of the disk, if it begins so. */
+struct programs_command {
+    uint64_t magic;
+    uint64_t first_seed;
+    uint32_t n;
+    uint32_t gentle;
+};
+/* Runs n programs of tests/hostile/programs.h, one seed after the other, and spins. */
+_Noreturn void programs_run(const struct programs_command *command);
 
 /* attacks_*.c */
 struct attack {

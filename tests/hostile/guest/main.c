@@ -9,6 +9,8 @@
 
 _Noreturn void guest_main(void);
 
+static uint8_t sector[512] __attribute__((aligned(512)));
+
 static const struct {
     const struct attack *attacks;
     const unsigned *n;
@@ -92,17 +94,29 @@ static void check_registers(const uint64_t registers[N_REGISTERS])
     }
 }
 
+/* What the disk says to do, or NULL: the driver says it on the stream. */
+static const struct programs_command *find_programs(void)
+{
+    const struct programs_command *command = (const void *)sector;
+
+    blk_read(0, sector);
+    return command->magic == PROGRAMS_MAGIC ? command : NULL;
+}
+
 _Noreturn void guest_main(void)
 {
     const volatile uint64_t *generation =
         (const volatile uint64_t *)(uintptr_t)LAYOUT_VMGENID_GPA(LAYOUT_RAM_MIN_BYTES);
     static uint64_t registers[N_REGISTERS];
+    const struct programs_command *programs;
     struct vsock_command command;
     uint64_t old;
 
     trap_init();
     list_attacks();
     vsock_start();
+    blk_start();
+    programs = find_programs();
     while (!vsock_was_closed()) {
         vsock_poll();
         /* Before the quiet point there is one command: to say what its registers do. */
@@ -119,6 +133,8 @@ _Noreturn void guest_main(void)
     print_value("resumed ", *generation);
     check_registers(registers);
     check_compare(false);
+    if (programs != NULL)
+        programs_run(find_programs());
     while (!vsock_take_command(&command))
         vsock_poll();
     /* So that the host sees whose stream this is. */

@@ -194,7 +194,7 @@ static uint64_t random_value(uint32_t index)
 #define SLICES 16u
 static uint64_t slice;
 
-static void attack_one(uint32_t index)
+void msr_attack_one(uint32_t index)
 {
     if (index != MSR_X2APIC_ICR && index != MSR_X2APIC_SELF_IPI)
         (void)msr_write(index, random_value(index));
@@ -203,7 +203,7 @@ static void attack_one(uint32_t index)
 static void attack_slice(uint32_t index)
 {
     if (index % SLICES == slice)
-        attack_one(index);
+        msr_attack_one(index);
 }
 
 void msr_attack_all(void)
@@ -280,7 +280,7 @@ void msr_attack_known(void)
         (void)msr_write(0xc0010015, 1 << 18);
     for (unsigned i = 0; i < ARRAY_SIZE(known); i++) {
         for (uint32_t index = known[i].first; index <= known[i].last; index++)
-            attack_one(index);
+            msr_attack_one(index);
     }
 }
 

@@ -120,6 +120,35 @@ static void kick(uint64_t base, uint32_t queue)
     store32(base + REG_QUEUE_NOTIFY, queue);
 }
 
+void blk_start(void)
+{
+    start_device(LAYOUT_BLK_BASE, &blk_queue, 1);
+}
+
+static void describe(struct queue *q, uint16_t id, const volatile void *at, uint32_t len,
+                     uint16_t flags)
+{
+    q->desc[id].addr = gpa_of(at);
+    q->desc[id].len = len;
+    q->desc[id].flags = flags;
+    q->desc[id].next = (uint16_t)(id + 1);
+}
+
+void blk_read(uint64_t sector, void *to)
+{
+    struct queue *q = &blk_queue;
+
+    blk_request.type = 0;
+    blk_request.sector = sector;
+    describe(q, 0, &blk_request, 16, DESC_NEXT);
+    describe(q, 1, to, 512, DESC_NEXT | DESC_WRITE);
+    describe(q, 2, &blk_request.status, 1, DESC_WRITE);
+    offer(q, 0);
+    kick(LAYOUT_BLK_BASE, 0);
+    while (q->used.index != q->avail.index)
+        __asm__ volatile("pause");
+}
+
 void vsock_start(void)
 {
     struct queue *rx = &vsock_queues[RX], *event = &vsock_queues[EVENT];
@@ -137,7 +166,6 @@ void vsock_start(void)
         offer(event, (uint16_t)i);
     }
     start_device(LAYOUT_VSOCK_BASE, vsock_queues, 3);
-    start_device(LAYOUT_BLK_BASE, &blk_queue, 1);
     kick(LAYOUT_VSOCK_BASE, RX);
     kick(LAYOUT_VSOCK_BASE, EVENT);
 }

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine's process kept, as its kernel shows it while a guest waits in it.
+
+That each of these holds is tests/unit/vmm_harden.c's; here that the real program asks for all.
+"""
+
+import os
+import pathlib
+import re
+
+from harness import Skipped, case, check, check_equal, processes, python_skill, wait_until
+
+NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
+FIRST_USER = 1879048192  # vmm/jail/jail.h
+
+LIMITS = {
+    "Max core file size": "0",
+    "Max data size": "0",
+    "Max locked memory": "0",
+    "Max file size": "0",
+}
+
+
+def fields(path):
+    return dict(
+        line.split(":", 1) for line in pathlib.Path(path).read_text().splitlines() if ":" in line
+    )
+
+
+@case
+def machines_have_given_up_what_they_do_not_need(world):
+    world.client.run(python_skill("print(1)"))
+    # None of them is starting: they wait with a guest in them.
+    wait_until(lambda: 0 < len(processes("skillvm-vmm")) == world.daemon.parked(), 20,
+               "all machines wait")
+    for pid in processes("skillvm-vmm"):
+        # Later kernels have one of KVM's own there.
+        threads = [
+            thread
+            for thread in pathlib.Path(f"/proc/{pid}/task").iterdir()
+            if not (thread / "comm").read_text().startswith("kvm-nx-lpage")
+        ]
+        check_equal(len(threads), 2, "threads")
+        for thread in threads:
+            status = {key: value.strip() for key, value in fields(thread / "status").items()}
+            for key in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+                check_equal(int(status[key], 16), 0, key)
+            check_equal(status["NoNewPrivs"], "1", "no new privileges")
+            check_equal((status["Seccomp"], status["Seccomp_filters"]), ("2", "1"), "filters")
+        limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+        for name, want in LIMITS.items():
+            check_equal(re.search(rf"^{name} +(\S+) +(\S+)", limits, re.M).groups(),
+                        (want, want), name)
+        files = int(re.search(r"^Max open files +\S+ +(\d+)", limits, re.M)[1])
+        check(files < 24, f"it may have {files} descriptors")
+        score = pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text()
+        check_equal(score, "1000\n", "oom_score_adj")
+        if os.geteuid() == 0:
+            check_equal(pathlib.Path(f"/proc/{pid}/environ").read_bytes(), b"", "environment")
+
+
+@case
+def each_machine_is_a_user_of_its_own_in_an_empty_room(world):
+    if os.geteuid() != 0:
+        raise Skipped("only root can look")
+    world.client.run(python_skill("print(1)"))
+    wait_until(lambda: 1 < len(processes("skillvm-vmm")) == world.daemon.parked(), 20,
+               "machines wait")
+    users = set()
+    for pid in processes("skillvm-vmm"):
+        proc = pathlib.Path(f"/proc/{pid}")
+        for name in NAMESPACES:
+            check(os.readlink(proc / "ns" / name) != os.readlink(f"/proc/self/ns/{name}"),
+                  f"the {name} namespace is its own")
+        check_equal(os.listdir(proc / "root"), [], "its root folder")
+        check_equal(os.readlink(proc / "cwd"), "/", "its folder")
+        status = fields(proc / "status")
+        user, group = set(status["Uid"].split()), set(status["Gid"].split())
+        check_equal((len(user), user), (1, group), "user and group")
+        check_equal(status["Groups"].split(), [], "groups")
+        users |= user
+    check_equal(len(users), len(processes("skillvm-vmm")), "users")
+    check(all(FIRST_USER <= int(user) < FIRST_USER + 1024 for user in users), str(users))
+
+
+@case
+def machines_outlive_neither_the_process_that_starts_them_nor_it_them(world):
+    world.client.run(python_skill("print(1)"))
+    wait_until(lambda: processes("skillvm-vmm"), 20, "a machine waits")
+    world.daemon.kill_jail()
+    check_equal(world.client.run_ok(python_skill("print(2)"))["stdout"], "2\n", "the next run")

@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
+# and one check after the other of its devices, and shows that a test fails for it. Works on a copy
+# of the tree.
+#   mutate.sh [WHERE…]    unit, jail, devices: these three without a word; guest and host: what only
+#                         a real machine shows, in the software host
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/../..")
+[ $# -gt 0 ] || set -- unit jail devices
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+survived=0
+
+# where it is tested; what is taken away; the file; how, as sed does it
+mutations=(
+    'unit|dying with its parent|vmm/harden.c|s/prctl(PR_SET_PDEATHSIG, SIGKILL) < 0/0/'
+    'unit|being the first to go|vmm/harden.c|s/write(fd, "1000", 4) < 0/fd > 1000/'
+    'unit|not being dumpable|vmm/harden.c|s/prctl(PR_SET_DUMPABLE, 0) < 0/0/'
+    'unit|closing what it was not told of|vmm/harden.c|s/close_range((unsigned)last_fd + 1, ~0u, 0) < 0/last_fd < -1/'
+    'unit|no core file|vmm/harden.c|s/return set_limit(RLIMIT_CORE.*/return 0;/'
+    'unit|no new privileges|vmm/harden.c|s/prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0/0/'
+    'unit|no capabilities|vmm/harden.c|s/syscall(SYS_capset, &header, none) < 0/(header.version ^ header.version ^ none[0].effective) != 0/'
+    'unit|Landlock|vmm/harden.c|s/ || syscall(SYS_landlock_restrict_self, fd, 0) < 0//'
+    'unit|capabilities, of all that is confined|vmm/harden.c|s/r = harden_capabilities(err);/r = 0;/'
+    'unit|Landlock, of all that is confined|vmm/harden.c|s/: harden_files(err);/: 0;/'
+    'unit|no locked memory|vmm/harden.c|s/{RLIMIT_MEMLOCK, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
+    'unit|no more memory|vmm/harden.c|s/{RLIMIT_DATA, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
+    'unit|no larger files|vmm/harden.c|s/{RLIMIT_FSIZE, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
+    'unit|no more descriptors|vmm/harden.c|s/limit > POLLED_FDS ? limit : POLLED_FDS,/limit + 512,/'
+    'unit|the filter|vmm/harden_thread.c|s/syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0/program.len == 0/'
+    'unit|other architectures end the process|vmm/seccomp_rules.c|s/SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS/SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW/'
+    'unit|descriptors of calls|vmm/seccomp_rules.c|s/^    if (fds == 0)$/    if (fds != ~0u)/'
+    'unit|requests of KVM|vmm/seccomp_rules.c|s/^    if (arg)$/    if (arg \&\& arg->datum_a == 1)/'
+    'unit|threads apart|vmm/seccomp_rules.c|s/ \&\& (ioctls\[i\].thread & f->thread))/)/'
+    'jail|an IPC namespace|vmm/jail/room.c|s/ | CLONE_NEWIPC | / | /'
+    'jail|a network namespace|vmm/jail/room.c|s/ | CLONE_NEWNET | / | /'
+    'jail|a PID namespace|vmm/jail/room.c|s/ | CLONE_NEWPID | / | /'
+    'jail|a UTS namespace|vmm/jail/room.c|s/ | CLONE_NEWUTS | / | /'
+    'jail|a cgroup namespace|vmm/jail/room.c|s/ | CLONE_NEWCGROUP)/)/'
+    'jail|a first process|vmm/jail/room.c|s/r = start_first();/r = wanted ? 0 : start_first();/'
+    'jail|an empty root|vmm/jail/room.c|s/note(hello, JAIL_ROOT, make_root());/note(hello, JAIL_ROOT, wanted ? NULL : make_root());/'
+    'jail|a root that cannot be written|vmm/jail/room.c|s/MS_REMOUNT | MS_BIND | MS_RDONLY | /MS_REMOUNT | MS_BIND | /'
+    'jail|no groups|vmm/jail/room.c|s/setgroups(0, NULL) == 0/hello->version/'
+    'jail|a user|vmm/jail/start.c|s/syscall(SYS_setresuid, user, user, user) == 0/syscall(SYS_setresuid, -1, 0, -1) <= 0/'
+    'jail|a group|vmm/jail/start.c|s/syscall(SYS_setresgid, user, user, user) == 0/true/'
+    'jail|no leftovers|vmm/jail/start.c|s/(void)kill(-1, SIGKILL);//'
+    'jail|no environment|vmm/jail/start.c|s/, no_env, AT_EMPTY_PATH/, *no_env ? no_env : child->argv, AT_EMPTY_PATH/'
+    'jail|no other descriptors|vmm/jail/start.c|s/(void)close_range((unsigned)last + 1, ~0u, 0);/(void)last;/'
+    'jail|no keyring|vmm/jail/main.c|s/(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);//'
+    'jail|capabilities of what starts machines|vmm/jail/main.c|s/r = keep_capabilities(err);/r = 0 \&\& keep_capabilities(err);/'
+    'jail|no new privileges of what starts machines|vmm/jail/main.c|s/prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || //'
+    'jail|ending with the daemon|vmm/jail/room.c|s/while (read(0, &byte, 1) < 0 \&\& errno == EINTR)/while (pause() < 0 || read(0, \&byte, 1))/'
+    'jail|one that is stopped|api/daemon/machine/jail.c|s/(void)kill(jail->pid, SIGKILL);//'
+    'jail|strict|api/daemon/machine/jail.c|s/if (jail->strict)/if (jail->pid == 0)/'
+    'devices|memory ends somewhere|vmm/memory.c|s/return gpa <= m->size && len <= m->size - gpa;/return gpa <= m->size \&\& len <= UINT32_MAX;/'
+    'devices|rings lie in memory|vmm/virtio/virtqueue.c|s/if (q->used % 4 != 0 ||/if (q->used % 4 != 0 \&\&/'
+    'devices|descriptors lie in memory|vmm/virtio/virtqueue.c|s/if (!memory_contains(q->mem, desc->addr, desc->len)) {/if (desc->len > UINT32_MAX - 1) {/'
+    'devices|descriptors have a length|vmm/virtio/virtqueue.c|s/if (desc->len == 0) {/if (q->size == 0) {/'
+    'devices|descriptors have known flags|vmm/virtio/virtqueue.c|s/if ((desc->flags & ~(VRING_DESC_F_NEXT | VRING_DESC_F_WRITE)) != 0) {/if (q->size == 0) {/'
+    'devices|descriptors are in the table|vmm/virtio/virtqueue.c|s/if (index >= q->size) {/if (q->size == 0) {/'
+    'devices|chains end|vmm/virtio/virtqueue.c|s/steps < q->size; steps++/steps < 4096; steps++/'
+    'devices|readable before writable|vmm/virtio/virtqueue.c|s/if (chain->n_writable > 0) {/if (q->size == 0) {/'
+    'devices|no index too far ahead|vmm/virtio/virtqueue.c|s/if (waiting > q->size) {/if (q->size == 0) {/'
+    'devices|what is taken back is not used|vmm/virtio/virtqueue.c|s/q->next_avail = (uint16_t)(q->next_avail - n);/q->next_avail = (uint16_t)(q->next_avail - n + (n > 0));/'
+    'devices|no kick of a device that is off|vmm/virtio/mmio.c|s/if (!virtio_mmio_is_active(t) || queue >= t->device->ops->n_queues) {/if (queue >= t->device->ops->n_queues) {/'
+    'devices|no kick of a queue that is not|vmm/virtio/mmio.c|s/if (!virtio_mmio_is_active(t) || queue >= t->device->ops->n_queues) {/if (!virtio_mmio_is_active(t)) {/'
+    'devices|queues before DRIVER_OK|vmm/virtio/mmio.c|s/if (!queues_are_ready(t)) {/if (t->failure) {/'
+    'devices|queues stay as they are|vmm/virtio/mmio.c|s/has_status(t, STATUS_DRIVER_OK) || (q->ready \&\& offset != VIRTIO_MMIO_QUEUE_READY)/q->desc > UINT32_MAX/'
+    'devices|a reset forgets the selector|vmm/virtio/mmio.c|s/^    t->queue_sel = 0;//'
+    'devices|a reset forgets the queues|vmm/virtio/mmio.c|s/^        virtqueue_reset(&t->queues.i.);/        t->queues[i].ready = false;/'
+    'devices|the configuration has an end|vmm/virtio/mmio.c|s/if (offset >= size || len > size - offset) {/if (offset >= 512 || len > 512 + size) {/'
+    'devices|requests have a header|vmm/virtio/blk.c|s/if (b->chain.readable_len < HEADER_SIZE || b->chain.writable_len < 1) {/if (b->chain.writable_len < 1) {/'
+    'devices|packets are as long as they say|vmm/virtio/vsock_tx.c|s/if (p.len > v->chain.readable_len - VSOCK_HEADER_SIZE) {/if (p.len > UINT32_MAX - 1) {/'
+    'devices|no more than the credit|vmm/virtio/vsock_tx.c|s/if (p->len > VSOCK_BUF_ALLOC - (v->received - v->fwd_cnt)) {/if (p->len > UINT32_MAX - 1) {/'
+    'devices|packets are of the guest|vmm/virtio/vsock_tx.c|s/if (p->src_cid != v->guest_cid || p->dst_cid != VSOCK_HOST_CID) {/if (p->dst_cid != VSOCK_HOST_CID) {/'
+    'devices|packets are of the connection|vmm/virtio/vsock_tx.c|s/p->type == VIRTIO_VSOCK_TYPE_STREAM && p->src_port == VSOCK_GUEST_PORT &&/p->src_port == VSOCK_GUEST_PORT \&\&/'
+    'devices|answers have an end|vmm/virtio/vsock_tx.c|s/if (v->n_replies == VSOCK_REPLIES_MAX) {/if (v->n_replies == 4096) {/'
+    'devices|receive buffers hold a header|vmm/virtio/vsock_rx.c|s/chain->n_readable != 0 || chain->writable_len <= VSOCK_HEADER_SIZE/chain->n_readable != 0/'
+    'devices|no more than the guest takes|vmm/virtio/vsock_rx.c|s/uint32_t most = credit - total < PACKET_MAX ? credit - total : PACKET_MAX;/uint32_t most = PACKET_MAX;/'
+    'devices|a reset ends the connection|vmm/virtio/vsock.c|s/^    v->n_replies = 0;//'
+    'devices|a broken rule ends the machine|vmm/machine.c|s/^    check_rules(d);//'
+    'devices|windows have an end|vmm/machine.c|s/if (window < machine_n_devices)/if (window < LAYOUT_DEVICES_MAX)/'
+    'guest|chains end|vmm/virtio/virtqueue.c|s/steps < q->size; steps++/steps < 65535; steps++/'
+    'guest|no kick of a device that is off|vmm/virtio/mmio.c|s/if (!virtio_mmio_is_active(t) || queue >= t->device->ops->n_queues) {/if (queue >= t->device->ops->n_queues) {/'
+    'guest|answers have an end|vmm/virtio/vsock_tx.c|s/if (v->n_replies == VSOCK_REPLIES_MAX) {/if (v->n_replies == 4096) {/'
+    'host|harden_process|vmm/main.c|s/return harden_process((int)last, err);/return (void)last, (void)err, 0;/'
+    'host|harden_confine|vmm/main.c|s/int r = harden_confine(err);/int r = 0;/'
+    'host|harden_limits|vmm/main.c|s/r = harden_limits(&plan, err);/r = 0;/'
+    'host|the main thread|vmm/main.c|s/r = harden_thread(&plan, HARDEN_MAIN, err);/r = 0;/'
+    'host|the vCPU thread|vmm/vcpu.c|s/harden_thread(m->plan, HARDEN_VCPU, &err) >= 0/err.message[0] == 0/'
+)
+
+declare -A cases=(
+    [guest]=programs_end_only_their_machine
+    [host]=machines_have_given_up_what_they_do_not_need
+)
+
+# Whether a test fails in the copy; a change that does not build proves nothing.
+is_found() { # unit|jail|devices|guest|host
+    if [ "$1" = unit ]; then
+        cmake/build.sh release unit_vmm_harden >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+        build/tests/unit_vmm_harden >test.log 2>&1 && return 1
+        return 0
+    fi
+    if [ "$1" = jail ]; then
+        cmake/build.sh release unit_daemon_jail >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+        # A layer that is missing has its tests skipped; what does not end has been found, too.
+        timeout --kill-after=1 20 build/tests/unit_daemon_jail >test.log 2>&1 && ! grep -q SKIPPED test.log && return 1
+        return 0
+    fi
+    if [ "$1" = devices ]; then
+        cmake/build.sh sanitize fuzz_devices >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+        timeout 300 build-sanitize/tests/fuzz_devices tests/fuzz/corpus/devices >test.log 2>&1 && return 1
+        return 0
+    fi
+    ./dev build >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+    HOSTILE_SEED=1 HOSTILE_PROGRAMS=3000 tests/e2e/run.sh --build build --only "${cases[$1]}" >test.log 2>&1 && return 1
+    grep -q "^FAIL ${cases[$1]}" test.log
+}
+
+git -C "$root" archive HEAD | tar -x -C "$copy"
+cd "$copy"
+for where; do
+    if is_found "$where"; then
+        echo "the tests of $where fail with nothing taken away:" >&2
+        tail -n 20 test.log >&2
+        exit 2
+    fi
+done
+for mutation in "${mutations[@]}"; do
+    IFS='|' read -r where what file change <<<"$mutation"
+    [[ " $* " = *" $where "* ]] || continue
+    cp "$file" original
+    sed -i "$change" "$file"
+    if cmp -s "$file" original; then
+        echo "STALE $what: nothing in $file is so any more"
+        survived=$((survived + 1))
+    elif is_found "$where"; then
+        echo "found $what"
+    else
+        echo "MISSED $what"
+        survived=$((survived + 1))
+    fi
+    cp original "$file"
+done
+exit $((survived > 0))

@@ -172,7 +172,7 @@ hostile_image() {
 # The guest of the resets, and the VMM that verifies them; the cases skip without.
 hostile_guest() {
     mkdir -p "$1"
-    for program in bin/skillvm-vmm-verify tests/hostile-guest; do
+    for program in bin/skillvm-vmm-verify tests/hostile-guest tests/skillvm-vmm-taken; do
         [[ ! -x $build/$program ]] || cp "$build/$program" "$1/"
     done
 }
@@ -220,7 +220,7 @@ run_inside() { # e2e or hostile
             --env "HOSTILE_PROGRAMS=${HOSTILE_PROGRAMS:-}"
             --env "SKILL_RESETS=${SKILL_RESETS:-}" --env "SKILL_SEED=${SKILL_SEED:-}"
             --env "OWNER_RUNS=${OWNER_RUNS:-}" --env "CLONES=${CLONES:-}" --env "SIEGE_S=${SIEGE_S:-}"
-            --env "CATEGORIES=${CATEGORIES:-}" --
+            --env "CATEGORIES=${CATEGORIES:-}" --env "TAKEN=${TAKEN:-}" --
             python3 /mnt/extra/tests/e2e/inside/main.py --bin /opt/skillvm/bin
             --share /opt/skillvm/share/skillvm --scratch /data "${pass[@]}")
     fi

@@ -24,25 +24,7 @@ OVERHEAD = 64 * MIB
 PIDS_MAX = 16
 CPU_MAX = 1.5
 
-# Is the daemon of a jail: it starts one machine, says its number and how it ended.
-STARTER = r"""
-import os, socket, struct, subprocess, sys
-jail, program, memory, *arguments = sys.argv[1:]
-ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-machine = os.open(program, os.O_RDONLY)
-subprocess.Popen([jail, "--socket-fd", str(theirs.fileno()), "--program-fd", str(machine)]
-                 + ["--layers", "15"], pass_fds=(theirs.fileno(), machine))
-theirs.close()
-version, layers = struct.unpack_from("=II", ours.recv(4096))
-print("layers", layers, flush=True)
-text = b"".join(a.encode() + b"\0" for a in arguments)
-request = struct.pack("=IIQ1024s", version, 0, int(memory), text)
-socket.send_fds(ours, [request], [os.open("/dev/null", os.O_RDWR)])
-pid, error = struct.unpack("=ii", ours.recv(64))
-print("started", pid, error, flush=True)
-_, status = os.waitpid(pid, 0)
-print("ended", status, flush=True)
-"""
+CLIENT = pathlib.Path(__file__).with_name("jail_client.py")
 
 
 def parent_cgroup():
@@ -89,7 +71,7 @@ def shell_in_place_of_a_machine(world, memory, script):
         raise Skipped("there is no busybox, which needs no library")
     with own_cgroup("shell") as folder:
         starter = subprocess.Popen(
-            [sys.executable, "-c", STARTER, os.path.join(world.bin_dir, "skillvm-jail"), shell]
+            [sys.executable, CLIENT, os.path.join(world.bin_dir, "skillvm-jail"), shell]
             + [str(memory), "sh", "-c", script],
             preexec_fn=joins(folder), stdout=subprocess.PIPE, text=True,
         )

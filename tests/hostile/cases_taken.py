@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A VMM that was taken over: an attacker's code in the real process, jailed, restored and hardened.
+
+tests/hostile/taken_driver.py has it try each thing with all layers, with each of them left out and with
+none; TAKEN=each: with each of them alone, too, as docs/security.md has it.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from cases_limits import own_cgroup
+from cases_reset import scratch_of
+from harness import Skipped, case, check, check_equal, joins, shorten
+from reset_driver import Trial
+from taken_driver import LAYERS
+from taken_table import ATTEMPTS, SOLE, layers_of, lines, on_page
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILT = HERE.parent / "hostile-guest"
+PAGE = HERE.parents[1] / "docs" / "security.md"
+EACH = ["each"] if os.environ.get("TAKEN") == "each" else []
+
+
+def run_driver(world):
+    """{layers: {attempt: [how, effects]}}"""
+    if not (BUILT / "skillvm-vmm-taken").exists():
+        raise Skipped("skillvm-vmm-taken is not built")
+    snapshot = scratch_of(world, "taken")
+    shutil.copy(BUILT / "skillvm-vmm-taken", snapshot)
+    Trial(snapshot / "skillvm-vmm-verify", snapshot / "hostile-guest", snapshot).save()
+    # Others may come to where a way is open to all.
+    world.root.chmod(0o755)
+    host = world.root / "taken.host"
+    host.mkdir()
+    with own_cgroup("taken") as folder:
+        done = subprocess.run(
+            [sys.executable, "-B", HERE / "taken_driver.py", os.path.join(world.bin_dir, "skillvm-jail")]
+            + [snapshot / "skillvm-vmm-taken", snapshot, host, *EACH],
+            preexec_fn=joins(folder), capture_output=True, text=True,
+        )
+    print(done.stderr, flush=True)
+    check_equal(done.returncode, 0, f"the driver: {shorten(done.stderr, 2000)}")
+    shutil.rmtree(snapshot)
+    shutil.rmtree(host)
+    return json.loads(done.stdout)
+
+
+def check_denied(found):
+    """That nothing shows in the host, and that there was something to deny."""
+    for attempt, (how, effects) in found["none"].items():
+        check(effects, f"{attempt} proves nothing: without any layer it came to {how}")
+    for layers in ("all", "all, vCPU"):
+        for attempt, (how, effects) in found[layers].items():
+            check(how != 0 and not effects, f"{attempt} with {layers} layers: {how}, {effects}")
+    for layers in (name for name in found if name.startswith("without ")):
+        for attempt, (how, effects) in found[layers].items():
+            sole = SOLE.get(attempt, ("",))[0] == layers.removeprefix("without ")
+            check_equal(bool(effects), sole, f"{attempt} {layers}: {how}, {effects}; that it is done")
+
+
+def check_page(found):
+    """The table says of the filter what came out here, and of all layers with TAKEN=each."""
+    page = on_page(PAGE.read_text())
+    check_equal(list(page), list(ATTEMPTS), "attempts of docs/security.md")
+    for attempt, layers in page.items():
+        check_equal("filter" in layers, found["all"][attempt][0] == "SIGSYS", f"the filter ends {attempt}")
+        check_equal(layers == ["filter"], attempt in SOLE, f"the filter alone denies {attempt}")
+    if "only filter" in found:
+        check_equal(page, layers_of(found, LAYERS), "docs/security.md")
+
+
+@case
+def a_vmm_that_was_taken_over_has_gained_nothing(world):
+    found = run_driver(world)
+    for layers in ("all", "without filter"):
+        for attempt, (how, _) in found[layers].items():
+            print(f"  {layers}: {attempt}: {how}", flush=True)
+    if "only filter" in found:
+        print("\n".join(lines(layers_of(found, LAYERS))), flush=True)
+    check_denied(found)
+    check_page(found)
+
+
+@case
+def the_vmm_that_is_shipped_leaves_no_layer_out(world):
+    """What a test's VMM takes for layers is a wrong command line to it, and in neither is the other's."""
+    shipped = pathlib.Path(world.bin_dir, "skillvm-vmm")
+    done = subprocess.run([shipped, "31", "restore"], capture_output=True, check=False)
+    check_equal(done.returncode, 2, "its exit status")
+    check(b"usage: skillvm-vmm boot" in done.stderr, "it tells its usage")
+    check(b"read-machine" in (BUILT / "skillvm-vmm-taken").read_bytes(), "the test's has attempts")
+    check(b"read-machine" not in shipped.read_bytes(), "the shipped one has none")

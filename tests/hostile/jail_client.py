@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the daemon is to skillvm-jail: has machines started by it. Messages as in vmm/jail/jail.h.
+
+As a program it starts one and says its number and how it ended: jail_client.py JAIL PROGRAM MEMORY_MAX
+ARGUMENT…
+"""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+
+VERSION = 2
+TEXT_MAX = 1024
+LAYERS = ("namespaces", "root", "users", "limits")
+ALL = (1 << len(LAYERS)) - 1
+# The first descriptor that a request chooses.
+FIRST_FD = 5
+
+
+class Jail:
+    """Its machines are this process's children."""
+
+    def __init__(self, jail, program, layers=ALL):
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        machine = os.open(program, os.O_RDONLY)
+        self.process = subprocess.Popen(
+            [jail, "--socket-fd", str(theirs.fileno()), "--program-fd", str(machine)]
+            + ["--layers", str(layers)], pass_fds=(theirs.fileno(), machine))
+        theirs.close()
+        os.close(machine)
+        _, self.layers = struct.unpack_from("=II", self.socket.recv(4096))
+
+    def start(self, cell, memory_max, arguments, fds):
+        """fds: standard error, and those from FIRST_FD on. (number, error)."""
+        text = b"".join(str(argument).encode() + b"\0" for argument in arguments)
+        request = struct.pack(f"=IIQ{TEXT_MAX}s", VERSION, cell, memory_max, text)
+        socket.send_fds(self.socket, [request], fds)
+        return struct.unpack("=ii", self.socket.recv(64))
+
+    def close(self):
+        self.socket.close()
+        self.process.wait()
+
+
+def main():
+    jail, program, memory, *arguments = sys.argv[1:]
+    opened = Jail(jail, program)
+    print("layers", opened.layers, flush=True)
+    pid, error = opened.start(0, int(memory), arguments, [os.open("/dev/null", os.O_RDWR)])
+    print("started", pid, error, flush=True)
+    _, status = os.waitpid(pid, 0)
+    print("ended", status, flush=True)
+
+
+if __name__ == "__main__":
+    main()

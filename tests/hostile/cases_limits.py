@@ -118,12 +118,12 @@ def a_taken_over_machine_has_its_share_of_the_processors(world):
     # A shell that cannot fork ends; the first one does not.
     bombs = "(while :; do (while :; do :; done) & done); while :; do :; done"
     with shell_in_place_of_a_machine(world, 32 * MIB, bombs) as (cell, _):
-        wait_until(lambda: int(words(cell / "pids.events")["max"]) > 0, 60,
+        wait_until(lambda: int(words(cell / "pids.events")["max"]) > 0, 240,
                    "it is kept from having more processes")
         check(int((cell / "pids.current").read_text()) <= PIDS_MAX, "processes")
         began, before = time.monotonic(), words(cell / "cpu.stat")
         wait_until(lambda: int(words(cell / "cpu.stat")["nr_periods"])
-                   >= int(before["nr_periods"]) + 30, 60, "thirty periods have gone")
+                   >= int(before["nr_periods"]) + 30, 240, "thirty periods have gone")
         took = int(words(cell / "cpu.stat")["usage_usec"]) - int(before["usage_usec"])
         share = took / 1e6 / (time.monotonic() - began)
         # A period that had begun is counted whole.

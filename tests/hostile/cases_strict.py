@@ -88,7 +88,7 @@ def check_runs(daemon, folder, first_user, first_group):
     for fresh in (True, False, False):
         check_equal(client.run_ok(skill, fresh=fresh)["stdout"], "1\n", "run")
     # One that is being made would end with the jail, and so would the run that waits for it.
-    wait_until(lambda: 0 < len(daemon.machines()) == daemon.parked(), 20, "all wait")
+    wait_until(lambda: 0 < len(daemon.machines()) == daemon.parked(), 60, "all wait")
     check_ids(daemon.machines(), "Uid", first_user)
     check_ids(daemon.machines(), "Gid", first_group)
     check_room(daemon)

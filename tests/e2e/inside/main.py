@@ -37,6 +37,7 @@ SUITES = {
         "cases_machine",
         "cases_given_up",
         "cases_limits",
+        "cases_strict",
         "cases_categories",
         "cases_damage",
         "cases_owners",
@@ -60,6 +61,7 @@ MACHINE = {
     "cases_machine",
     "cases_given_up",
     "cases_limits",
+    "cases_strict",
     "cases_reset",
     "cases_programs",
 }

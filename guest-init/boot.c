@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -115,6 +116,18 @@ static void quieten_kernel(void)
     (void)klogctl(KLOG_CONSOLE_LEVEL, NULL, KLOG_WARNINGS);
 }
 
+/*
+ * No program that is ever started, as whoever it runs, has a capability. PID 1 keeps those that
+ * it has, since it becomes no other program.
+ */
+static int empty_bounding_set(struct err *err)
+{
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+            return err_set_errno(err, errno, "cannot give up capability %lu", cap);
+    return 0;
+}
+
 int boot_machine(struct err *err)
 {
     int r;
@@ -131,5 +144,5 @@ int boot_machine(struct err *err)
         return r;
     bring_loopback_up();
     quieten_kernel();
-    return 0;
+    return empty_bounding_set(err);
 }

@@ -21,6 +21,7 @@ static const struct {
     [CGROUP_EVENTS] = {"memory.events", O_RDONLY},
     [CGROUP_MEMORY_MAX] = {"memory.max", O_WRONLY},
     [CGROUP_PIDS_MAX] = {"pids.max", O_WRONLY},
+    [CGROUP_PIDS_EVENTS] = {"pids.events", O_RDONLY},
     [CGROUP_PROCS] = {"cgroup.procs", O_RDONLY},
     [CGROUP_FREEZE] = {"cgroup.freeze", O_WRONLY},
     [CGROUP_KILL] = {"cgroup.kill", O_WRONLY},
@@ -176,6 +177,12 @@ int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
     if (r < 0)
         return r;
     usage.out_of_memory = kills > 0;
+    r = get(cg, CGROUP_PIDS_EVENTS, text, sizeof(text));
+    if (r < 0)
+        return r;
+    r = find_number(text, "max", &usage.not_started);
+    if (r < 0)
+        return r;
     *ret_usage = usage;
     return 0;
 }

@@ -18,6 +18,7 @@ enum cgroup_file {
     CGROUP_EVENTS,
     CGROUP_MEMORY_MAX,
     CGROUP_PIDS_MAX,
+    CGROUP_PIDS_EVENTS,
     CGROUP_PROCS,
     CGROUP_FREEZE,
     CGROUP_KILL,
@@ -35,7 +36,8 @@ struct cgroup_usage {
     uint64_t user_us;
     uint64_t system_us;
     uint64_t peak_bytes;
-    bool out_of_memory; /* the OOM killer struck in it */
+    bool out_of_memory;   /* the OOM killer struck in it */
+    uint64_t not_started; /* processes and threads that pids.max kept from being started */
 };
 
 /* A cgroup that is not used: every function accepts it and says so. */

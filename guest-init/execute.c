@@ -46,7 +46,7 @@ void execute_encode(const struct execute_result *result, uint8_t out[PROTO_EXIT_
     bytes_put_u32(&w, result->exit_code);
     bytes_put_u32(&w, result->signal);
     bytes_put_u32(&w, result->flags);
-    bytes_put_u32(&w, 0);
+    bytes_put_u32(&w, result->not_started);
     bytes_put_u64(&w, result->user_us);
     bytes_put_u64(&w, result->system_us);
     bytes_put_u64(&w, result->peak_bytes);
@@ -323,6 +323,8 @@ static void fill_result(struct loop *l)
         result->user_us = usage.user_us;
         result->system_us = usage.system_us;
         result->peak_bytes = usage.peak_bytes;
+        result->not_started =
+            usage.not_started < UINT32_MAX ? (uint32_t)usage.not_started : UINT32_MAX;
         if (usage.out_of_memory)
             result->flags |= PROTO_EXIT_OUT_OF_MEMORY;
     } else {

@@ -30,6 +30,7 @@ struct execute_result {
     uint32_t exit_code;
     uint32_t signal;
     uint32_t flags; /* enum proto_exit_flag */
+    uint32_t not_started;
     uint64_t user_us;
     uint64_t system_us;
     uint64_t peak_bytes;

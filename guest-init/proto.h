@@ -171,7 +171,8 @@ enum proto_mode {
 
 /*
  * EXIT: u32 exit code (0 when a signal ended it), u32 signal (0 when it exited),
- * u32 flags (enum proto_exit_flag), u32 zero, u64 user CPU us, u64 system CPU us,
+ * u32 flags (enum proto_exit_flag), u32 how often PIDS_MAX kept a process or thread from being
+ * started (at most UINT32_MAX is said), u64 user CPU us, u64 system CPU us,
  * u64 peak memory bytes, u64 wall us from STARTED to its end.
  */
 #define PROTO_EXIT_SIZE 48u

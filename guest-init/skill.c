@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guest-init/filter.h"
 
 #define SKILL_UID 65534u
 /* The kernel takes no argument or variable longer than 32 pages (MAX_ARG_STRLEN). */
@@ -116,7 +117,11 @@ static const char *child_prepare(const struct sandbox *sb, const struct skill_co
     }
     r = reset_signals();
     *ret_error = r;
-    return r < 0 ? "signals" : NULL;
+    if (r < 0)
+        return "signals";
+    r = filter_install();
+    *ret_error = r;
+    return r < 0 ? "filter" : NULL;
 }
 
 static void __attribute__((noreturn)) child_fail(const char *what, int error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a process of the skill's: session, user, limits, streams, environment.
+ * Starts a process of the skill's: session, user, limits, filter, streams, environment.
  * The process must never keep a descriptor, capability or signal mask of guest-init.
  */
 #ifndef SKILLVM_GUEST_SKILL_H

@@ -150,6 +150,8 @@ make_root() { # hash
     [ -e "$root/usr/bin/sh" ] || ln -s dash "$root/usr/bin/sh"
     ln -s /run/ld.so.cache "$root/etc/ld.so.cache"
     chmod -R u+rwX,go+rX,go-w "$root"
+    # Unpacked without root they have lost it.
+    chmod u+s "$root/usr/bin/newuidmap" "$root/usr/bin/newgidmap"
     make_erofs "$work/root.out/root.erofs" "$root" "$1"
     cp "$work/debs" "$work/root.out/root.packages"
     publish "$work/root.out" "$cache/root-$1"

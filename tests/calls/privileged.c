@@ -9,6 +9,7 @@
 #include <linux/kcmp.h>
 #include <linux/landlock.h>
 #include <linux/perf_event.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -24,13 +25,36 @@ static struct perf_event_attr perf = {
     .type = PERF_TYPE_SOFTWARE, .size = sizeof(perf), .config = PERF_COUNT_SW_TASK_CLOCK};
 static unsigned descriptor_16[4];
 static const unsigned no_groups[1];
+static const unsigned long attributes[4];
 
 static int compare_descriptors(void)
 {
     return syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, 0, 0) < 0 ? -errno : 0;
 }
 
+static int clone3_user_namespace(void)
+{
+    struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+    TRY(pid);
+    if (pid == 0)
+        _exit(0);
+    return probe_child_wait((int)pid);
+}
+
+static int clone_user_namespace(void)
+{
+    long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+
+    TRY(pid);
+    if (pid == 0)
+        _exit(0);
+    return probe_child_wait((int)pid);
+}
+
 #define TEXT(text) ((long)(text))
+#define X32_BIT    0x40000000
 
 static const struct probe probes[] = {
     {.name = "setuid to root", .number = SYS_setresuid, .args = {0, 0, 0}},
@@ -47,10 +71,20 @@ static const struct probe probes[] = {
      .number = SYS_open_tree,
      .args = {-100, TEXT("."), OPEN_TREE_CLONE}},
     {.name = "unshare CLONE_NEWUSER", .number = SYS_unshare, .args = {CLONE_NEWUSER}},
+    PROBE("clone CLONE_NEWUSER", clone_user_namespace),
+    PROBE("clone3 CLONE_NEWUSER", clone3_user_namespace),
     {.name = "unshare CLONE_NEWNS", .number = SYS_unshare, .args = {CLONE_NEWNS}},
     {.name = "unshare CLONE_NEWPID", .number = SYS_unshare, .args = {CLONE_NEWPID}},
     {.name = "unshare CLONE_NEWNET", .number = SYS_unshare, .args = {CLONE_NEWNET}},
     {.name = "unshare CLONE_FILES", .number = SYS_unshare, .args = {CLONE_FILES}},
+    {.name = "setns", .number = SYS_setns, .args = {-1, 0}},
+    {.name = "move_mount",
+     .number = SYS_move_mount,
+     .args = {-100, TEXT("."), -100, TEXT("."), 0}},
+    {.name = "mount_setattr",
+     .number = SYS_mount_setattr,
+     .args = {-100, TEXT("."), 0, (long)attributes, sizeof(attributes)}},
+    {.name = "reboot", .number = SYS_reboot},
     {.name = "sethostname", .number = SYS_sethostname, .args = {TEXT("x"), 1}},
     {.name = "settimeofday", .number = SYS_settimeofday, .args = {(long)descriptor_16, 0}},
     {.name = "vhangup", .number = SYS_vhangup},
@@ -59,7 +93,9 @@ static const struct probe probes[] = {
     {.name = "acct", .number = SYS_acct},
     {.name = "quotactl", .number = SYS_quotactl, .args = {0x800001, 0, 0, 0}},
     {.name = "init_module", .number = SYS_init_module, .args = {TEXT("x"), 1, TEXT("")}},
+    {.name = "finit_module", .number = SYS_finit_module, .args = {-1, TEXT(""), 0}},
     {.name = "kexec_load", .number = SYS_kexec_load},
+    {.name = "calls of x32", .number = SYS_getpid | X32_BIT},
     {.name = "iopl", .number = SYS_iopl, .args = {3}},
     {.name = "ioperm", .number = SYS_ioperm, .args = {0x80, 1, 1}},
     {.name = "modify_ldt", .number = SYS_modify_ldt, .args = {0, (long)descriptor_16, 16}},

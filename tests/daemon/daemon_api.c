@@ -217,6 +217,18 @@ static void reports_how_it_ended(void **state)
            200, "\"error\":\"timed out after 2.5 s\"");
     expect(harness_run(*state, FAKE("timeout")), 200, "\"status\":\"timeout\"");
     expect(harness_run(*state, FAKE("oom")), 200, "out of memory: the limit is 256 MiB");
+    expect(harness_run(*state, FAKE("oom")), 200, "\"warnings\":[]");
+}
+
+static void names_limits_that_it_outlived(void **state)
+{
+    expect(harness_run(*state, FAKE2("limits", "0")), 200,
+           "\"warnings\":[\"a process of the skill was ended, out of memory: the limit is 256 "
+           "MiB\"]");
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"limits\":{\"pids\":9},"
+                               "\"env\":{\"FAKE\":\"limits\",\"FAKE_DATA\":\"7\"}}"),
+           200, "\"a process or thread could not be started (7 times): the limit is 9\"]");
+    expect(harness_run(*state, FAKE2("limits", "1")), 200, "\"status\":\"success\"");
 }
 
 static void chooses_the_output(void **state)
@@ -392,6 +404,7 @@ int main(void)
         cmocka_unit_test(takes_what_others_send),
         cmocka_unit_test(passes_a_large_input),
         cmocka_unit_test(reports_how_it_ended),
+        cmocka_unit_test(names_limits_that_it_outlived),
         cmocka_unit_test(chooses_the_output),
         cmocka_unit_test(repairs_utf8),
         cmocka_unit_test(cuts_long_logs),

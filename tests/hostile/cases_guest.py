@@ -8,7 +8,8 @@ import io
 import tarfile
 import time
 
-from harness import bash_skill, case, check, check_equal, check_in, python_skill, shorten
+from given_up import STATUS, check_given_up
+from harness import bash_skill, case, check, check_equal, check_in, python_skill, shorten, skill_zip
 
 CALLS = r'''
 import ctypes, errno, json, os, socket
@@ -91,6 +92,39 @@ print(json.dumps(report))
 
 
 @case
+def nothing_is_left_however_it_is_started(world):
+    """Node is in cases_node.py, imported images in 50-images.sh."""
+    python = f"print(open('{STATUS}').read())\n"
+    child = f"import subprocess\nsubprocess.run(['cat', '{STATUS}'], check=True)\n"
+    bash = f"while read -r line; do echo \"$line\"; done <{STATUS}\n"
+    starts = {
+        "the Python that waited": ({"main.py": python}, {}),
+        "a Python of its own": ({"main.py": python}, {"env": {"PYTHONUNBUFFERED": "1"}}),
+        "what the waiting one executes": ({"main.py": python, "json.py": ""}, {"script": "main.py"}),
+        "a child of it": ({"main.py": child}, {}),
+        "bash": ({"main.sh": bash}, {}),
+        "a child of bash": ({"main.sh": f"cat {STATUS}\n"}, {}),
+    }
+    for name, (files, fields) in starts.items():
+        result = world.client.run_ok(skill_zip(files), **fields)
+        check_given_up(result["stdout"], name)
+    # No way back: neither set can be raised, and no program gives more.
+    source = r'''
+def ambient(cap):
+    return libc.prctl(47, 2, cap, 0, 0)
+
+header = ctypes.create_string_buffer(b"\x22\x05\x08\x20\0\0\0\0")
+report = {f"ambient {cap}": call(ambient, cap) for cap in range(41)}
+report["capset"] = syscall(126, header, ctypes.create_string_buffer(b"\xff" * 24))
+report["securebits"] = call(libc.prctl, 28, 0x2f, 0, 0, 0)
+report["new privileges"] = call(libc.prctl, 38, 0, 0, 0, 0)
+report["no filter"] = call(libc.prctl, 22, 0, 0, 0, 0)
+print(json.dumps(report))
+'''
+    no_success(attack(world, source))
+
+
+@case
 def cannot_reach_the_machine(world):
     source = r'''
 report = {}
@@ -119,16 +153,32 @@ print(json.dumps(report))
 def cannot_touch_init(world):
     source = r'''
 import signal
+pidfd = os.pidfd_open(1)
 report = {
     "kill": call(os.kill, 1, signal.SIGKILL),
     "stop": call(os.kill, 1, signal.SIGSTOP),
     "ptrace": syscall(101, 16, 1, 0, 0),
     "seize": syscall(101, 0x4206, 1, 0, 0),
     "process_vm_readv": syscall(310, 1, 0, 0, 0, 0, 1),
-    "pidfd_getfd": syscall(438, os.pidfd_open(1), 3, 0),
+    "pidfd_getfd": syscall(438, pidfd, 3, 0),
     "kcmp": syscall(312, 1, os.getpid(), 0, 0, 0),
     "prlimit": syscall(302, 1, 7, ctypes.create_string_buffer(16), 0),
+    "setpriority": call(os.setpriority, os.PRIO_PROCESS, 1, 19),
+    "sched_setaffinity": call(os.sched_setaffinity, 1, {0}),
+    "rt_sigqueueinfo": syscall(129, 1, signal.SIGUSR1, ctypes.create_string_buffer(128)),
+    "process_madvise": syscall(440, pidfd, ctypes.create_string_buffer(16), 1, 21, 0),
+    "process_mrelease": syscall(448, pidfd, 0),
+    "setns": syscall(308, pidfd, 0x20000),
 }
+for number in range(65):
+    report[f"kill {number}"] = call(os.kill, 1, number)
+    report[f"tgkill {number}"] = syscall(234, 1, 1, number)
+    report[f"pidfd_send_signal {number}"] = syscall(424, pidfd, number, None, 0)
+for name in ("mem", "maps", "environ", "cmdline", "status", "stat", "syscall", "wchan", "exe", "cwd",
+             "root", "fd", "fdinfo", "ns", "task/1/mem", "map_files", "pagemap", "auxv", "comm",
+             "oom_score_adj", "clear_refs", "coredump_filter", "attr", "timerslack_ns", "net/tcp"):
+    for way in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_PATH):
+        report[f"{name} {way}"] = call(lambda: os.close(os.open("/proc/1/" + name, way)))
 print(json.dumps(report))
 '''
     no_success(attack(world, source))

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from harness import Skipped, case, check, check_equal, joins, python_skill, wait_until
+from harness import Skipped, case, check, check_equal, joins, wait_until
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CONTROLLERS = {"cpu", "memory", "pids"}
@@ -100,83 +100,13 @@ def a_taken_over_machine_has_its_share_of_the_processors(world):
     # A shell that cannot fork ends; the first one does not.
     bombs = "(while :; do (while :; do :; done) & done); while :; do :; done"
     with shell_in_place_of_a_machine(world, 32 * MIB, bombs) as (cell, _):
-        wait_until(lambda: int(words(cell / "pids.events")["max"]) > 0, 60,
+        wait_until(lambda: int(words(cell / "pids.events")["max"]) > 0, 240,
                    "it is kept from having more processes")
         check(int((cell / "pids.current").read_text()) <= PIDS_MAX, "processes")
         began, before = time.monotonic(), words(cell / "cpu.stat")
         wait_until(lambda: int(words(cell / "cpu.stat")["nr_periods"])
-                   >= int(before["nr_periods"]) + 30, 60, "thirty periods have gone")
+                   >= int(before["nr_periods"]) + 30, 240, "thirty periods have gone")
         took = int(words(cell / "cpu.stat")["usage_usec"]) - int(before["usage_usec"])
         share = took / 1e6 / (time.monotonic() - began)
         # A period that had begun is counted whole.
         check(share < CPU_MAX * 1.2, f"it had {share:.2f} processors")
-
-
-def cells_of(machines):
-    """The folders of the cgroups of the processes of machines."""
-    paths = [pathlib.Path(f"/proc/{pid}/cgroup").read_text().strip() for pid in machines]
-    return {CGROUPS / path.partition("::/")[2] for path in paths}
-
-
-def check_cells(daemon, folder):
-    """That each machine of a daemon is in a cell of its own, with limits."""
-    machines = daemon.machines()
-    cells = cells_of(machines)
-    check_equal((len(cells), {cell.parent for cell in cells}),
-                (len(machines), {folder / "skillvm-machines"}), "cells")
-    (memory,) = {path.stat().st_size for path in daemon.data.glob("snapshots/*/memory")}
-    in_memory = subprocess.run(["stat", "-fc", "%T", daemon.data], capture_output=True,
-                               text=True, check=True).stdout == "tmpfs\n"
-    for cell in cells:
-        most = int((cell / "memory.max").read_text())
-        check_equal(most, memory * (2 if in_memory else 1) + OVERHEAD, "memory.max")
-        check(int((cell / "memory.peak").read_text()) < most, "memory.peak")
-        check_equal((cell / "memory.swap.max").read_text(), "0\n", "memory.swap.max")
-        check_equal((cell / "memory.oom.group").read_text(), "1\n", "memory.oom.group")
-        check_equal((cell / "pids.max").read_text(), f"{PIDS_MAX}\n", "pids.max")
-        check_equal((cell / "cpu.max").read_text(), "150000 100000\n", "cpu.max")
-        check_equal((cell / "cpu.weight").read_text(), "100\n", "cpu.weight")
-    return cells
-
-
-@case
-def a_strict_daemon_has_its_machines_in_cgroups(world):
-    """Also when it is started again, and when what starts its machines was killed."""
-    with own_cgroup("strict") as folder:
-        daemon = world.copy_of_snapshots("strict")
-        settings = world.root / "strict.yaml"
-        settings.write_text("isolation: strict\n")
-        daemon.options += ["--config", str(settings), "--max-running", "2"]
-        for own in (folder, folder / "skillvm-daemon"):
-            daemon.start(cgroup=own)
-            check_equal(daemon.client.get("/ready").json["checks"]["isolation"], "ok", "layers")
-            check_equal(pathlib.Path(f"/proc/{daemon.pid}/cgroup").read_text().strip(),
-                        f"0::/{(folder / 'skillvm-daemon').relative_to(CGROUPS)}", "its cgroup")
-            check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "run")
-            # One that is being made would end with the jail, and so would the run that waits for it.
-            wait_until(lambda: 0 < len(daemon.machines()) == daemon.parked(), 20, "all wait")
-            check_cells(daemon, folder)
-            daemon.kill_jail()
-            check_equal(daemon.client.run_ok(python_skill("print(2)"))["stdout"], "2\n", "run")
-            wait_until(daemon.machines, 20, "a machine waits")
-            check_cells(daemon, folder)
-            check_equal(daemon.stop(), 0, "its exit status")
-
-
-@case
-def a_strict_daemon_is_alone_in_its_cgroup(world):
-    """Others there would be without the limits that it gives itself: it says so, and ends."""
-    with own_cgroup("shared") as folder:
-        other = subprocess.Popen(["sleep", "1000"], preexec_fn=joins(folder))
-        settings = world.root / "shared.yaml"
-        settings.write_text("isolation: strict\n")
-        done = subprocess.run(
-            [world.daemon.program, "--config", str(settings), "--share", world.share]
-            + ["--socket", str(world.root / "shared.sock"), "--data", str(world.root / "shared")],
-            preexec_fn=joins(folder), capture_output=True, text=True, timeout=60,
-        )
-        other.kill()
-        other.wait()
-        check(done.returncode not in (0, None), "it started")
-        check("layer 'limits' is missing: the daemon is not alone in its cgroup" in done.stderr,
-              done.stderr)

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
-# and one check after the other of its devices, and shows that a test fails for it. Works on a copy
-# of the tree.
-#   mutate.sh [WHERE…]    unit, jail, devices: these three without a word; guest, host, limits and
-#                         taken: what only a real machine shows, in the software host
+# and one check after the other of its devices, and shows that a test fails for it; the same of what
+# a skill's process gives up in its guest. Works on a copy of the tree.
+#   mutate.sh [WHERE…]    unit, filter, jail, devices: these four without a word; guest, skill, host, limits
+#                         and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || set -- unit jail devices
+[ $# -gt 0 ] || set -- unit filter jail devices
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 survived=0
@@ -96,6 +96,14 @@ mutations=(
     'guest|chains end|vmm/virtio/virtqueue.c|s/steps < q->size; steps++/steps < 65535; steps++/'
     'guest|no kick of a device that is off|vmm/virtio/mmio.c|s/if (!virtio_mmio_is_active(t) || queue >= t->device->ops->n_queues) {/if (queue >= t->device->ops->n_queues) {/'
     'guest|answers have an end|vmm/virtio/vsock_tx.c|s/if (v->n_replies == VSOCK_REPLIES_MAX) {/if (v->n_replies == 4096) {/'
+    'filter|calls of other architectures|guest-init/filter.c|s/put_return(&p, SECCOMP_RET_KILL_PROCESS)/put_return(\&p, SECCOMP_RET_ALLOW)/'
+    'filter|other kinds of namespaces|guest-init/filter.c|s/ | CLONE_NEWUSER | / | /'
+    'skill|an empty bounding set|guest-init/boot.c|s/return empty_bounding_set(err);/return geteuid() == 0 ? 0 : empty_bounding_set(err);/'
+    'skill|the filter|guest-init/skill.c|s/r = filter_install();/r = 0;/'
+    'skill|no new privileges|guest-init/skill.c|s/prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || //'
+    'skill|no groups|guest-init/skill.c|s/setgroups(0, NULL) < 0/setgroups(1, (const gid_t[]){4}) < 0/'
+    'skill|saying which memory limit|guest-init/execute.c|s/if (usage.out_of_memory)/if (usage.peak_bytes == 0)/'
+    'skill|saying what could not be started|guest-init/execute.c|s/usage.not_started < UINT32_MAX ? /usage.not_started == UINT32_MAX ? /'
     'limits|few threads|vmm/jail/limits.c|s/    {"pids.max", .*//'
     'limits|a share of the processors|vmm/jail/limits.c|s/    {"cpu.max", .*//'
     'limits|ending as a whole|vmm/jail/limits.c|s/    {"memory.oom.group", .*//'
@@ -114,18 +122,26 @@ mutations=(
     'host|the vCPU thread|vmm/vcpu.c|s/harden_thread(m->plan, HARDEN_VCPU, &err) >= 0/err.message[0] == 0/'
 )
 
+# Each line of the guest's filter.
+while read -r first; do
+    mutations+=("filter|$first|guest-init/filter.c|/^    {$first, /d")
+done < <(sed -n 's/^    {\(SYS_[a-z0-9_]*\|LAST_CALL + 1\), .*/\1/p' "$root/guest-init/filter.c")
+
+declare -A programs=([unit]=unit_vmm_harden [filter]=unit_guest_filter)
 declare -A cases=(
-    [limits]=a_strict_daemon_has_its_machines_in_cgroups
+    [limits]=strict_has_all_layers_as_root
     [taken]=a_vmm_that_was_taken_over_has_gained_nothing
     [guest]=programs_end_only_their_machine
+    [skill]='nothing_is_left_however_it_is_started limits_are_named'
     [host]=machines_have_given_up_what_they_do_not_need
 )
 
 # Whether a test fails in the copy; a change that does not build proves nothing.
-is_found() { # unit|jail|devices|guest|host|limits|taken
-    if [ "$1" = unit ]; then
-        cmake/build.sh release unit_vmm_harden >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
-        build/tests/unit_vmm_harden >test.log 2>&1 && return 1
+is_found() { # unit|filter|jail|devices|guest|skill|host|limits|taken
+    local name only=()
+    if [ -n "${programs[$1]:-}" ]; then
+        cmake/build.sh release "${programs[$1]}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+        "build/tests/${programs[$1]}" >test.log 2>&1 && return 1
         return 0
     fi
     if [ "$1" = jail ]; then
@@ -140,8 +156,9 @@ is_found() { # unit|jail|devices|guest|host|limits|taken
         return 0
     fi
     ./dev build >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
-    TAKEN=each HOSTILE_SEED=1 HOSTILE_PROGRAMS=3000 tests/e2e/run.sh --build build --only "${cases[$1]}" >test.log 2>&1 && return 1
-    grep -q "^FAIL ${cases[$1]}" test.log
+    for name in ${cases[$1]}; do only+=(--only "$name"); done
+    TAKEN=each HOSTILE_SEED=1 HOSTILE_PROGRAMS=3000 tests/e2e/run.sh --build build "${only[@]}" >test.log 2>&1 && return 1
+    grep -q "^FAIL \(${cases[$1]// /\\|}\)" test.log
 }
 
 git -C "$root" archive HEAD | tar -x -C "$copy"

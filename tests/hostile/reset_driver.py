@@ -307,6 +307,9 @@ class Trial:
         if not patient:
             return
         while (line := machine.line()) != "end":
+            if line.startswith("lost trap"):
+                # What trapped and where: lines that follow at once.
+                raise Broken(f"{line}; {machine.line()}; {machine.line()}")
             if line.startswith("lost "):
                 raise Broken(line)
 

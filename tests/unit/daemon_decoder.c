@@ -77,8 +77,7 @@ static void put(struct buf *out, uint8_t type, const void *data, size_t len)
     assert_int_equal(buf_append(out, data, len), 0);
 }
 
-static void put_exit(struct buf *out, uint32_t code, uint32_t sig, uint32_t flags,
-                     uint32_t reserved)
+static void put_exit(struct buf *out, uint32_t code, uint32_t sig, uint32_t flags)
 {
     uint8_t raw[PROTO_EXIT_SIZE] = {0};
     struct bytes_writer w = bytes_writer_init(raw, sizeof(raw));
@@ -86,7 +85,7 @@ static void put_exit(struct buf *out, uint32_t code, uint32_t sig, uint32_t flag
     bytes_put_u32(&w, code);
     bytes_put_u32(&w, sig);
     bytes_put_u32(&w, flags);
-    bytes_put_u32(&w, reserved);
+    bytes_put_u32(&w, 3);
     put(out, PROTO_EXIT, raw, sizeof(raw));
 }
 
@@ -105,7 +104,7 @@ static struct buf whole_run(void)
     put(&b, PROTO_STARTED, NULL, 0);
     put(&b, PROTO_STDOUT, "hello", 5);
     put(&b, PROTO_STDERR, "warn", 4);
-    put_exit(&b, 42, 0, 0, 0);
+    put_exit(&b, 42, 0, 0);
     put(&b, PROTO_OUTPUT, "{}", 2);
     put(&b, PROTO_OUTPUT, NULL, 0);
     put(&b, PROTO_FILES, "tar", 3);
@@ -304,13 +303,13 @@ static void totals_are_enforced(void **state)
     (void)state;
     put_ready(&b);
     put(&b, PROTO_STARTED, NULL, 0);
-    put_exit(&b, 0, 0, 0, 0);
+    put_exit(&b, 0, 0, 0);
     put(&b, PROTO_OUTPUT, bytes, 100);
     put(&b, PROTO_OUTPUT, bytes, 1);
     expect_breach(&b, "more bytes");
     put_ready(&b);
     put(&b, PROTO_STARTED, NULL, 0);
-    put_exit(&b, 0, 0, 0, 0);
+    put_exit(&b, 0, 0, 0);
     put(&b, PROTO_OUTPUT, NULL, 0);
     put(&b, PROTO_FILES, bytes, 101);
     expect_breach(&b, "more bytes");
@@ -318,8 +317,7 @@ static void totals_are_enforced(void **state)
 
 static void exits_are_checked(void **state)
 {
-    static const uint32_t bad[][4] = {
-        {256, 0, 0, 0}, {0, 65, 0, 0}, {1, 9, 0, 0}, {0, 0, 256, 0}, {0, 0, 0, 1}};
+    static const uint32_t bad[][3] = {{256, 0, 0}, {0, 65, 0}, {1, 9, 0}, {0, 0, 256}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -327,7 +325,7 @@ static void exits_are_checked(void **state)
 
         put_ready(&b);
         put(&b, PROTO_STARTED, NULL, 0);
-        put_exit(&b, bad[i][0], bad[i][1], bad[i][2], bad[i][3]);
+        put_exit(&b, bad[i][0], bad[i][1], bad[i][2]);
         expect_breach(&b, "EXIT");
     }
 }
@@ -370,6 +368,7 @@ static void sinks_may_be_missing(void **state)
                          0);
     assert_int_equal(d->stage, GUEST_DONE);
     assert_int_equal(d->exit.code, 42);
+    assert_int_equal(d->exit.not_started, 3);
     free(d);
     buf_finish(&b);
 }

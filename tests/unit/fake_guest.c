@@ -70,7 +70,7 @@ static void send_exit(const struct fake *f, uint32_t code, uint32_t sig, uint32_
     bytes_put_u32(&w, code);
     bytes_put_u32(&w, sig);
     bytes_put_u32(&w, flags);
-    bytes_put_u32(&w, 0);
+    bytes_put_u32(&w, strcmp(f->behaviour, "limits") == 0 ? (uint32_t)atoi(f->payload) : 0);
     bytes_put_u64(&w, 12345);
     bytes_put_u64(&w, 655);
     bytes_put_u64(&w, 7u << 20);
@@ -518,6 +518,8 @@ void fake_behave(struct fake *f)
         fake_finish(f, 0, 9, PROTO_EXIT_TIMED_OUT);
     } else if (strcmp(how, "oom") == 0) {
         fake_finish(f, 0, 9, PROTO_EXIT_OUT_OF_MEMORY);
+    } else if (strcmp(how, "limits") == 0) {
+        fake_finish(f, 0, 0, PROTO_EXIT_OUT_OF_MEMORY);
     } else if (strcmp(how, "files") == 0) {
         behave_files(f);
     } else if (strncmp(how, "session", 7) == 0) {

@@ -170,18 +170,15 @@ int run_to(struct machine *m, const char *fake, const struct guest_sink *sink,
            struct machine_report *report)
 {
     const char *env[1] = {fake};
-    const struct job_orders orders = {.lang = "python",
-                                      .mode = PROTO_MODE_ENTRY,
-                                      .entry = "main.py",
-                                      .env = env,
-                                      .n_env = 1,
-                                      .pids = 8};
+    const struct job_orders orders = {
+        .lang = "python", .mode = PROTO_MODE_ENTRY, .entry = "main.py", .env = env, .n_env = 1};
     struct job job = job_init();
     struct err err = {0};
     int r;
 
     job.timeout_ms = 1000;
     job.memory_bytes = 64u << 20;
+    job.pids = 8;
     assert_int_equal(job_encode(&job, &orders), 0);
     r = machine_run(m, &job, sink, -1, report, &err);
     job_finish(&job);

@@ -49,6 +49,7 @@ int start_init(struct start *start, int program_fd, int socket_fd, int *ret_sock
                struct err *err)
 {
     const int last = program_fd > socket_fd ? program_fd : socket_fd;
+    struct err no_kvm = {0};
 
     *start = (struct start){.kvm_fd = -1};
     /* Whatever else the daemon was started with is none of a machine's. */
@@ -65,6 +66,8 @@ int start_init(struct start *start, int program_fd, int socket_fd, int *ret_sock
     start->proc_fd = open_own("/proc", O_PATH | O_DIRECTORY, err);
     if (start->proc_fd < 0)
         return start->proc_fd;
+    /* While this process has the group by which it may: in the namespace there is none. */
+    start->kvm_fd = open_own("/dev/kvm", O_RDWR, &no_kvm);
     start->failure = mmap(NULL, sizeof(*start->failure), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (start->failure == MAP_FAILED)

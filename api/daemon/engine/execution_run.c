@@ -307,6 +307,25 @@ static void warn_truncations(struct execution_run *run)
         warn(run, "there were more files than an execution may leave; the rest was left out");
 }
 
+/* What its limits did to processes that were not its last, and no status tells. */
+static void warn_of_limits(struct execution_run *run)
+{
+    const struct guest_exit *exit = &run->report.guest.exit;
+    const struct job *job = &run->e->job;
+    struct skill_strings *warnings = &run->e->warnings;
+
+    if ((exit->flags & PROTO_EXIT_OUT_OF_MEMORY) && run->result.status != RESULT_FAILED)
+        (void)skill_strings_add(
+            warnings, "a process of the skill was ended, out of memory: the limit is %llu MiB",
+            (unsigned long long)job->memory_bytes / LIMIT_MIB);
+    if (exit->not_started > 0)
+        (void)skill_strings_add(
+            warnings,
+            "a process or thread could not be started (%u times): the limit "
+            "is %u",
+            exit->not_started, job->pids);
+}
+
 /* Says it when what failed was an import or a program that the image does not have. */
 static void warn_of_missing(struct execution_run *run)
 {
@@ -448,6 +467,7 @@ static void publish(struct execution_run *run)
     int r;
 
     warn_truncations(run);
+    warn_of_limits(run);
     warn_of_missing(run);
     if (run->egress)
         network_tell(run->env->registry, e, egress_log(run->egress));

@@ -110,8 +110,7 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
                                       .mode = script->mode,
                                       .entry = PROBE_PATH,
                                       .args = &script->path,
-                                      .n_args = 1,
-                                      .pids = PIDS};
+                                      .n_args = 1};
     _cleanup_fd_ int skill = store_get(env->store, script->digest, err);
     int r;
 
@@ -119,6 +118,7 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
         return skill;
     job->timeout_ms = tool_probe_timeout_ms(env);
     job->memory_bytes = MEMORY_BYTES;
+    job->pids = PIDS;
     job->skill.fd = store_temporary(env->store);
     if (job->skill.fd < 0)
         return err_set_errno(err, -job->skill.fd, "cannot prepare the skill");

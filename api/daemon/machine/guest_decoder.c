@@ -75,19 +75,17 @@ static int take_exit(struct guest_decoder *d, struct err *err)
 {
     struct bytes_reader r = bytes_reader_init(d->payload, d->payload_len);
     struct guest_exit e = {0};
-    uint32_t reserved;
 
     e.code = bytes_get_u32(&r);
     e.signal = bytes_get_u32(&r);
     e.flags = bytes_get_u32(&r);
-    reserved = bytes_get_u32(&r);
+    e.not_started = bytes_get_u32(&r);
     e.user_us = bytes_get_u64(&r);
     e.system_us = bytes_get_u64(&r);
     e.peak_memory_bytes = bytes_get_u64(&r);
     e.wall_us = bytes_get_u64(&r);
-    if (!bytes_done(&r) || reserved != 0 || e.code > EXIT_CODE_MAX ||
-        e.signal > EXIT_SIGNAL_MAX || (e.code != 0 && e.signal != 0) ||
-        (e.flags & ~EXIT_FLAGS_KNOWN))
+    if (!bytes_done(&r) || e.code > EXIT_CODE_MAX || e.signal > EXIT_SIGNAL_MAX ||
+        (e.code != 0 && e.signal != 0) || (e.flags & ~EXIT_FLAGS_KNOWN))
         return breach(err, "an EXIT that cannot be");
     d->exit = e;
     d->stage = GUEST_OUTPUT;

@@ -32,7 +32,8 @@ enum guest_stream { GUEST_STDOUT, GUEST_STDERR };
 struct guest_exit {
     uint32_t code;
     uint32_t signal;
-    uint32_t flags; /* enum proto_exit_flag */
+    uint32_t flags;       /* enum proto_exit_flag */
+    uint32_t not_started; /* processes and threads, for their number's limit */
     uint64_t user_us;
     uint64_t system_us;
     uint64_t peak_memory_bytes;

@@ -107,7 +107,7 @@ static void put_all(struct buf *run, enum proto_field tag, const char *const *it
         put_text(run, tag, items[i]);
 }
 
-static void put_limits(struct buf *run, const struct job *job, uint32_t pids)
+static void put_limits(struct buf *run, const struct job *job)
 {
     const struct {
         enum proto_field tag;
@@ -116,7 +116,7 @@ static void put_limits(struct buf *run, const struct job *job, uint32_t pids)
     } limits[] = {
         {PROTO_F_TIMEOUT_MS, job->timeout_ms, 8},
         {PROTO_F_MEMORY_BYTES, job->memory_bytes, 8},
-        {PROTO_F_PIDS_MAX, pids, 4},
+        {PROTO_F_PIDS_MAX, job->pids, 4},
         {PROTO_F_LOG_BYTES, LIMIT_LOG_BYTES, 8},
         {PROTO_F_FILES_MAX, LIMIT_FILES, 4},
         {PROTO_F_FILES_BYTES, LIMIT_FILES_BYTES, 8},
@@ -140,7 +140,7 @@ int job_encode(struct job *job, const struct job_orders *orders)
     put_text(run, PROTO_F_ENTRY, orders->entry);
     put_all(run, PROTO_F_ARG, orders->args, orders->n_args);
     put_all(run, PROTO_F_ENV, orders->env, orders->n_env);
-    put_limits(run, job, orders->pids);
+    put_limits(run, job);
     if (orders->instructions)
         put_bytes(run, PROTO_F_INSTRUCTIONS, orders->instructions, orders->instructions_len);
     put_text(run, PROTO_F_SKILL_NAME, orders->skill_name);

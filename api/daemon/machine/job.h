@@ -45,6 +45,7 @@ struct job {
     struct job_network network;
     uint64_t timeout_ms;
     uint64_t memory_bytes;
+    uint32_t pids; /* processes and threads */
 };
 
 /* What the guest is told to run. Everything is borrowed. */
@@ -56,7 +57,6 @@ struct job_orders {
     size_t n_args;
     const char *const *env; /* "NAME=value" */
     size_t n_env;
-    uint32_t pids;
     const char *instructions; /* NULL: none */
     size_t instructions_len;
     const char *skill_name; /* NULL: none */

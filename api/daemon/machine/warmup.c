@@ -43,7 +43,6 @@ static int fill(enum warmup_kind kind, struct job *job)
     const struct job_orders orders = {.lang = kinds[kind].lang,
                                       .mode = PROTO_MODE_ENTRY,
                                       .entry = kinds[kind].entry,
-                                      .pids = LIMIT_PIDS,
                                       .instructions = "",
                                       .skill_name = "warmup"};
     static const char trailer[TAR_TRAILER];
@@ -51,6 +50,7 @@ static int fill(enum warmup_kind kind, struct job *job)
 
     job->timeout_ms = TIMEOUT_MS;
     job->memory_bytes = DEFAULT_MEMORY_BYTES;
+    job->pids = LIMIT_PIDS;
     job->skill.memory = buf_init(8 * TAR_BLOCK);
     r = tar_put_file(&job->skill.memory, orders.entry, kinds[kind].script,
                      strlen(kinds[kind].script));

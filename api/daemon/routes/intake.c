@@ -282,18 +282,17 @@ static size_t instructions_len(const struct skill *skill)
 static int write_run(const struct skill *skill, const struct skill_entry *entry,
                      const struct request *request, struct execution *e)
 {
-    const struct job_orders orders = {
-        .lang = entry->lang,
-        .mode = entry->mode,
-        .entry = entry->entry,
-        .args = (const char *const *)request->args.items,
-        .n_args = request->args.len,
-        .env = (const char *const *)request->env.items,
-        .n_env = request->env.len,
-        .pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS,
-        .instructions = skill->instructions ? skill->instructions : "",
-        .instructions_len = instructions_len(skill),
-        .skill_name = e->skill_name[0] ? e->skill_name : NULL};
+    const struct job_orders orders = {.lang = entry->lang,
+                                      .mode = entry->mode,
+                                      .entry = entry->entry,
+                                      .args = (const char *const *)request->args.items,
+                                      .n_args = request->args.len,
+                                      .env = (const char *const *)request->env.items,
+                                      .n_env = request->env.len,
+                                      .instructions =
+                                          skill->instructions ? skill->instructions : "",
+                                      .instructions_len = instructions_len(skill),
+                                      .skill_name = e->skill_name[0] ? e->skill_name : NULL};
 
     return job_encode(&e->job, &orders);
 }
@@ -316,6 +315,7 @@ static int choose_limits(const struct skill *skill, const struct request *reques
 
     job->timeout_ms = timeout ? timeout : DEFAULT_TIMEOUT_MS;
     job->memory_bytes = memory ? memory : DEFAULT_MEMORY_BYTES;
+    job->pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS;
     if (job->timeout_ms > max_timeout) {
         job->timeout_ms = max_timeout;
         r = skill_strings_add(&e->warnings, "the timeout was cut to %g s",

@@ -124,7 +124,7 @@ case_packages_that_do_not_fit_are_refused() {
 # limit packages_that_a_snapshot_holds 300
 case_packages_that_a_snapshot_holds() {
     skill_in held
-    python3 -c 'import random; print("TABLE =", [random.random() for _ in range(60000)])' >table.py
+    python3 -c 'import random; print("TABLE =", [random.random() for _ in range(20000)])' >table.py
     make_wheel held/wheels trial_table 1.0 --add trial_table.py=table.py \
         --file 'decimal_notes.py=import decimal' --file 'trial_pure/__init__.py=VALUE = 1'
     cat >held/main.py <<'P'
@@ -146,7 +146,7 @@ P
     skillvm skill push held >/dev/null
     local first found before
     first=$(skillvm run held@1 --json)
-    equal "$(jq -c '[.status, .output.n, .output.kept]' <<<"$first")" '["success",60000,true]' "the first run"
+    equal "$(jq -c '[.status, .output.n, .output.kept]' <<<"$first")" '["success",20000,true]' "the first run"
     before=$(jq -r .snapshot <<<"$first")
     found=$first
     until [[ $(jq -r .snapshot <<<"$found") != "$before" ]]; do

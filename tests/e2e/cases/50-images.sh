@@ -35,6 +35,7 @@ case_the_image_has_its_updates() {
 # limit imported_containers_run 900
 case_imported_containers_run() {
     local code='import sys, own_module; print(sys.version_info[:2], own_module.said, sys.executable)'
+    local given_up=$'CapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2' status=/proc/self/status
     trap end_own EXIT
     debian_root root
     # The first layer has a module that the second takes away, and the second one of its own.
@@ -86,6 +87,10 @@ case_imported_containers_run() {
         "(3, 11) from a layer /usr/bin/python3"$'\n\nwarm\ntrue' "the image whose Python waits"
     expect 0 own skillvm run bare --json
     equal "$(jq -r '.stdout, .image' <<<"$OUT")" "bash says sandbox"$'\n\nbare' "the image without Python"
+    for image in cold warm bare; do
+        expect 0 own skillvm run --image "$image" --lang bash --code "grep -E '^(CapBnd|NoNew|Seccomp:)' $status"
+        equal "$OUT" "$given_up" "what is left in $image"
+    done
     python3 "$E2E_HERE/make_wheel.py" cold/wheels trial 1.0 --file 'trial.py=VALUE = 1'
     expect 125 own skillvm run cold
     contains "$ERR" "cold looks for none, as none does that was imported" "why wheels are refused"

@@ -212,7 +212,41 @@ while True:
     )
     check_equal(result["status"], "failed", "status")
     check_equal(result["stdout"], "before\n", "stdout")
-    check_in("memory", (result["error"] or "").lower() + result["stderr"].lower(), "error")
+    check_equal(result["error"], "out of memory: the limit is 64 MiB", "error")
+
+
+@then_a_clean_run
+def limits_are_named(world):
+    # It keeps what may be its last lines, of which there is not even one.
+    hog = "tail /dev/zero"
+    many = "for (1 .. 20) { defined(my $child = fork) or last; $child or sleep 99 }"
+    forks = """
+import os, threading, time
+try:
+    for _ in range(20):
+        if os.fork() == 0:
+            time.sleep(99)
+except BlockingIOError:
+    pass
+try:
+    threading.Thread(target=print).start()
+except RuntimeError:
+    pass
+"""
+    memory, processes = "out of memory: the limit is 32 MiB", "times): the limit is 16"
+    limits = {"memory": "32Mi", "pids": 16}
+    result = world.client.run(bash_skill(f"exec {hog}"), limits=limits, timeout=60)
+    check_equal((result["status"], result["error"]), ("failed", memory), "bash's own process")
+    for skill, text in {
+        bash_skill(f"{hog}; exit 0"): memory,
+        python_skill(f"import os\nos.system({hog!r})"): memory,
+        bash_skill(f"perl -e '{many}'"): "(1 " + processes,
+        python_skill(forks): "(2 " + processes,
+        python_skill("print(1)"): "",
+    }.items():
+        result = world.client.run_ok(skill, limits=limits, timeout=60)
+        check_equal(len(result["warnings"]), 1 if text else 0, f"warnings {result['warnings']}")
+        check_in(text, "".join(result["warnings"]), "warnings")
 
 
 @then_a_clean_run

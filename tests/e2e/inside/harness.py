@@ -242,9 +242,18 @@ def parent_of(pid):
     return int(re.search(r"^PPid:\s+(\d+)", status, re.M)[1])
 
 
-def joins(cgroup):
-    """For the child that is to be in it: a folder of cgroup v2."""
-    return lambda: (cgroup / "cgroup.procs").write_text("0")
+def joins(cgroup=None, user=None):
+    """For the child that is to be in a folder of cgroup v2, and to be a user of passwd(5)."""
+
+    def join():
+        if cgroup:
+            (cgroup / "cgroup.procs").write_text("0")
+        if user:
+            os.setgroups(os.getgrouplist(user.pw_name, user.pw_gid))
+            os.setgid(user.pw_gid)
+            os.setuid(user.pw_uid)
+
+    return join
 
 
 def copy_sparse(source, target):
@@ -265,8 +274,8 @@ class Daemon:
         self.process = None
         self.client = Client(self.socket)
 
-    def start(self, ready=True, cgroup=None):
-        """In a cgroup, which is a folder, or in this process's."""
+    def start(self, ready=True, cgroup=None, user=None):
+        """In a cgroup and as a user, which joins knows, or as this process."""
         self.data.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -274,7 +283,7 @@ class Daemon:
                 + ["--share", self.share]
                 + self.options,
                 env=self.environment,
-                preexec_fn=cgroup and joins(cgroup),
+                preexec_fn=(cgroup or user) and joins(cgroup, user),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

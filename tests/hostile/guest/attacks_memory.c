@@ -38,12 +38,12 @@ static void sparse(void)
     }
 }
 
-/* One page of each 2 MiB, and all of one. */
+/* One page of each 2 MiB in which nothing of the image is, and all of one. */
 static void blocks(void)
 {
     uint64_t block = random_below(11) << 21;
 
-    for (uint64_t at = 0; at < (uint64_t)(uintptr_t)image_start; at += 0x200000)
+    for (uint64_t at = 0; at + 0x200000 <= (uint64_t)(uintptr_t)image_start; at += 0x200000)
         store32(at + random_below(512) * PAGE, (uint32_t)random_next());
     fill(block, block + 0x200000, random_next());
 }

@@ -62,7 +62,8 @@ int harden_files(struct err *err);
 /*
  * For the moment when all threads exist: no new descriptors but for those of a skill's disk and
  * the one that a reset brings in place of the stream, and no more memory, locked pages or
- * bytes of files. Processes it may have by this, since KVM makes a thread in the first KVM_RUN.
+ * bytes of files. Of threads it has as many as vmm/jail/jail.h says, since KVM makes one in the
+ * first KVM_RUN.
  * Little of that for a machine that boots: it needs memory to be saved, and is sent
  * descriptors. 0 or -errno.
  */

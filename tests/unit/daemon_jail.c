@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -17,11 +18,13 @@
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -179,6 +182,7 @@ static struct probe look(uint32_t layers)
 static void check_always(const struct probe *probe)
 {
     assert_int_equal(found(probe, "environment"), 0);
+    assert_int_equal(found(probe, "personality"), PER_LINUX);
     /* The three of every program, KVM's, /proc, and the one that was given. */
     assert_int_equal(found(probe, "descriptors"), 6);
 }
@@ -194,6 +198,8 @@ static void test_all(void **state)
     assert_int_equal(found(&probe, "group"), 1);
     assert_int_equal(found(&probe, "groups"), 0);
     assert_int_equal(found(&probe, "capabilities"), 0);
+    assert_int_equal(found(&probe, "processes"), JAIL_THREADS - 1);
+    assert_int_equal(found(&probe, "namespace"), ENOSPC);
     assert_int_equal(found(&probe, "parent"), 0);
     assert_int_equal(found(&probe, "entries"), 0);
     assert_int_equal(found(&probe, "open"), ENOENT);
@@ -247,6 +253,7 @@ static void test_without_any(void **state)
     check_always(&probe);
     assert_int_equal(count_shared(&probe), 7);
     assert_int_equal(found(&probe, "user"), geteuid());
+    assert_int_equal(found(&probe, "processes"), 40);
     assert_int_equal(found(&probe, "open"), 0);
     assert_int_equal(found(&probe, "abstract"), 0);
     assert_int_equal(found(&probe, "loopback"), 0);
@@ -282,34 +289,101 @@ static void test_cells(void **state)
     assert_int_equal(found(&c, "user"), 1);
 }
 
-/* Of the jail: older children of this name are first processes that are ending. */
-static FILE *open_status(void)
+/* The youngest skillvm-jail that has this parent. */
+static pid_t find_jail(pid_t parent)
 {
-    char command[80];
+    char command[64];
+    FILE *found;
+    int pid = 0;
 
-    (void)snprintf(command, sizeof(command),
-                   "cat /proc/$(pgrep -n -P %d -x skillvm-jail)/status", getpid());
-    return popen(command, "r");
+    (void)snprintf(command, sizeof(command), "pgrep -n -P %d -x skillvm-jail", parent);
+    found = popen(command, "r");
+    assert_non_null(found);
+    assert_int_equal(fscanf(found, "%d", &pid), 1);
+    assert_int_equal(pclose(found), 0);
+    return pid;
+}
+
+/* What is in its status behind a name, as a number of a base. */
+static unsigned long long status_of(pid_t pid, const char *name, int base)
+{
+    unsigned long long found = ~0ull;
+    char line[128];
+    FILE *status;
+
+    (void)snprintf(line, sizeof(line), "/proc/%d/status", pid);
+    status = fopen(line, "re");
+    assert_non_null(status);
+    while (fgets(line, sizeof(line), status))
+        if (strncmp(line, name, strlen(name)) == 0)
+            found = strtoull(line + strlen(name), NULL, base);
+    (void)fclose(status);
+    return found;
+}
+
+/* Whether one of its own user, without capabilities, may look into it. */
+static bool is_open_to_its_user(pid_t pid)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+        char path[32], target[8];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/cwd", pid);
+        if (syscall(SYS_capset, &header, none) < 0)
+            _exit(2);
+        _exit(readlink(path, target, sizeof(target)) >= 0);
+    }
+    return WEXITSTATUS(process_reap(child)) != 0;
+}
+
+static int count_open(pid_t pid)
+{
+    char path[32];
+    DIR *dir;
+    int n = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+    dir = opendir(path);
+    while (dir && readdir(dir))
+        n++;
+    (void)closedir(dir);
+    return n - 2;
 }
 
 /* What starts machines may do no more than that, having made what they are in. */
 static void test_itself(void **state)
 {
     struct jail *jail = open_jail(JAIL_ALL);
-    unsigned long long capabilities = ~0ull;
-    FILE *status = open_status();
-    int no_new_privs = -1;
-    char line[128];
+    const pid_t pid = find_jail(getpid());
 
     (void)state;
-    assert_non_null(status);
-    while (fgets(line, sizeof(line), status)) {
-        (void)sscanf(line, "CapPrm: %llx", &capabilities);
-        (void)sscanf(line, "NoNewPrivs: %d", &no_new_privs);
+    assert_int_equal(status_of(pid, "CapPrm:", 16) & ~(1ull << CAP_SETUID | 1ull << CAP_SETGID),
+                     0);
+    assert_int_equal(status_of(pid, "NoNewPrivs:", 10), 1);
+    assert_false(is_open_to_its_user(pid));
+    jail_close(jail);
+}
+
+/* The first process of the PID namespace, which machines are beside, may do nothing. */
+static void test_first(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    pid_t pid;
+
+    (void)state;
+    if (jail_missing(jail, JAIL_NAMESPACES)) {
+        jail_close(jail);
+        skip();
     }
-    assert_int_equal(pclose(status), 0);
-    assert_int_equal(capabilities & ~(1ull << CAP_SETUID | 1ull << CAP_SETGID), 0);
-    assert_int_equal(no_new_privs, 1);
+    pid = find_jail(find_jail(getpid()));
+    /* It closes its descriptors first, and gives up the rest in this order. */
+    while (status_of(pid, "NoNewPrivs:", 10) != 1 || status_of(pid, "CapPrm:", 16) != 0)
+        (void)sched_yield();
+    assert_int_equal(count_open(pid), 1);
+    assert_false(is_open_to_its_user(pid));
     jail_close(jail);
 }
 
@@ -476,7 +550,9 @@ static int set_up(void **state)
     int id = shmget(getpid(), 1, IPC_CREAT | IPC_EXCL | 0666);
 
     (void)state;
-    /* What a machine is not to have: a group, a descriptor. */
+    /* What a machine is not to have: addresses that all know, a group, a descriptor. */
+    if (personality(ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC) < 0)
+        return -1;
     if (geteuid() == 0 && setgroups(1, (gid_t[]){1}) < 0)
         return -1;
     (void)fcntl(0, F_DUPFD, 100);
@@ -512,8 +588,8 @@ int main(void)
         cmocka_unit_test(test_cells),        cmocka_unit_test(test_restart),
         cmocka_unit_test(test_no_program),   cmocka_unit_test(test_strict),
         cmocka_unit_test(test_leftovers),    cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_itself),       cmocka_unit_test(test_probe),
-        cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_itself),       cmocka_unit_test(test_first),
+        cmocka_unit_test(test_probe),        cmocka_unit_test(test_forbidden),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -15,18 +15,21 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "vmm/jail/jail.h"
@@ -117,6 +120,34 @@ static int change_root_mode(void)
     return stat("/", &st) < 0 ? -1 : chmod("/", st.st_mode & 07777);
 }
 
+/* How many it may have, up to 40. */
+static int count_processes(void)
+{
+    pid_t children[40];
+    int n = 0;
+
+    while (n < 40 && (children[n] = fork()) >= 0) {
+        if (children[n++] == 0)
+            for (;;)
+                pause();
+    }
+    for (int i = 0; i < n; i++) {
+        (void)kill(children[i], SIGKILL);
+        (void)waitpid(children[i], NULL, 0);
+    }
+    return n;
+}
+
+/* A user namespace, by a child. */
+static long make_namespace(void)
+{
+    long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+
+    if (pid == 0)
+        _exit(0);
+    return pid < 0 ? pid : waitpid((pid_t)pid, NULL, 0);
+}
+
 static void leave_child(void)
 {
     sigset_t all;
@@ -144,6 +175,9 @@ int main(int argc, char **argv)
     count("environment", environ[0] != NULL);
     count("descriptors", count_descriptors());
     count("parent", getppid() > 0);
+    count("personality", personality(0xffffffff));
+    count("processes", count_processes());
+    say("namespace", make_namespace());
     name_namespaces();
     count("entries", count_entries("/"));
     say("open", open("/etc/passwd", O_RDONLY));

@@ -32,6 +32,9 @@
 /* All arguments, each ended by a NUL; and how many there may be. */
 #define JAIL_TEXT_MAX 1024u
 #define JAIL_ARGS_MAX 32u
+/* Threads of a machine, whatever its size. It has one for its vCPU and one for its devices, and
+   KVM may add one. */
+#define JAIL_THREADS 16
 /* Machines at the same time, each with a user id of its own. */
 #define JAIL_CELLS 1024u
 /* The first one's, where root starts them: of a range that systemd's UIDS-GIDS.md calls unused.

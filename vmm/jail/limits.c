@@ -22,12 +22,14 @@
 static const char *const controllers[] = {"cpu", "memory", "pids"};
 #define CONTROLLERS "+cpu +memory +pids"
 
-/* Of a machine, whatever its size. It has a thread for its vCPU and one for its devices, and
-   KVM may add one. Both threads are busy at once only while data flows. */
+#define TEXT(x)       #x
+#define TEXT_OF(name) TEXT(name)
+
+/* Of a machine, whatever its size. Both its threads are busy at once only while data flows. */
 static const struct {
     const char *name, *value;
 } fixed[] = {
-    {"pids.max", "16"},
+    {"pids.max", TEXT_OF(JAIL_THREADS)},
     {"cpu.max", "150000 100000"},
     {"memory.oom.group", "1"},
 };

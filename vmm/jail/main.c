@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -101,9 +102,13 @@ static int run(const struct options *o, struct err *err)
 {
     struct start start;
     struct jail_hello hello;
-    int socket_fd,
-        r = start_init(&start, (int)o->program_fd, (int)o->socket_fd, &socket_fd, err);
+    int socket_fd, r;
 
+    /* Machines lie at addresses of their own, and have no data that is code, whatever the
+       daemon was started with. */
+    if (personality(PER_LINUX) < 0)
+        return err_set_errno(err, errno, "personality");
+    r = start_init(&start, (int)o->program_fd, (int)o->socket_fd, &socket_fd, err);
     if (r < 0)
         return r;
     r = room_make((uint32_t)o->layers, &start.limits, &hello, err);

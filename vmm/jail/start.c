@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -99,10 +100,14 @@ static bool end_leftovers(uint32_t user)
     return true;
 }
 
+/* Only of a user of its own can the kernel count the threads. */
 static bool become_user(uint32_t user)
 {
+    const struct rlimit threads = {JAIL_THREADS, JAIL_THREADS};
+
     return end_leftovers(user) && syscall(SYS_setresgid, user, user, user) == 0 &&
-           syscall(SYS_setresuid, user, user, user) == 0;
+           syscall(SYS_setresuid, user, user, user) == 0 &&
+           setrlimit(RLIMIT_NPROC, &threads) == 0;
 }
 
 /* A machine to be. */

@@ -219,6 +219,20 @@ static int try_other_number(void)
     return asked(dup2(plan.fds[HARDEN_FD_WAKE], plan.fds[HARDEN_FD_CONTROL]));
 }
 
+/* As if it were its own thread. */
+static int try_other_signal(void)
+{
+    return asked(syscall(SYS_tgkill, bystander, bystander, SIGUSR1));
+}
+
+/* Merged with others' pages, say. */
+static int try_advice(void)
+{
+    void *page = (void *)((uintptr_t)&plan & ~(uintptr_t)4095);
+
+    return asked(madvise(page, 4096, MADV_MERGEABLE));
+}
+
 static int try_renew(void)
 {
     return asked(dup2(plan.fds[HARDEN_FD_WAKE], plan.fds[HARDEN_FD_STREAM]));
@@ -271,6 +285,8 @@ static const struct {
     {"asks KVM for more", try_other_request, 0, NOBODY_MAY, false},
     {"gives a number to something else", try_other_number, 0, NOBODY_MAY, false},
     {"reads elsewhere", try_other_read, 0, NOBODY_MAY, false},
+    {"signals another's thread", try_other_signal, 0, NOBODY_MAY, false},
+    {"advises on memory", try_advice, 0, NOBODY_MAY, false},
     {"sends an event", try_send, 0, HARDEN_MAIN, false},
     {"runs the vCPU", try_run, 0, HARDEN_VCPU, false},
     {"gives the stream another end", try_renew, 0, HARDEN_MAIN, true},

@@ -4,8 +4,8 @@
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
 # and one check after the other of its devices, and shows that a test fails for it; the same of what
 # a skill's process gives up in its guest. Works on a copy of the tree.
-#   mutate.sh [WHERE…]    unit, filter, jail, devices: these four without a word; guest, skill and host:
-#                         what only a real machine shows, in the software host
+#   mutate.sh [WHERE…]    unit, filter, jail, devices: these four without a word; guest, skill, host and
+#                         limits: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
 [ $# -gt 0 ] || set -- unit filter jail devices
@@ -33,6 +33,9 @@ mutations=(
     'unit|other architectures end the process|vmm/seccomp_rules.c|s/SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS/SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW/'
     'unit|descriptors of calls|vmm/seccomp_rules.c|s/^    if (fds == 0)$/    if (fds != ~0u)/'
     'unit|requests of KVM|vmm/seccomp_rules.c|s/^    if (arg)$/    if (arg \&\& arg->datum_a == 1)/'
+    'unit|signals to itself only|vmm/seccomp_rules.c|s/SCMP_SYS(tgkill), 2, kick)/SCMP_SYS(tgkill), 1, kick + 1)/'
+    'unit|advice on memory|vmm/seccomp_rules.c|s/allow_only(f, SCMP_SYS(madvise), 1, drop)/allow_only(f, SCMP_SYS(madvise), 0, drop)/'
+    'unit|the number of the stream only|vmm/seccomp_rules.c|s/SCMP_SYS(dup2) : SCMP_SYS(dup3), 1, renew)/SCMP_SYS(dup2) : SCMP_SYS(dup3), 0, renew)/'
     'unit|threads apart|vmm/seccomp_rules.c|s/ \&\& (ioctls\[i\].thread & f->thread))/)/'
     'jail|an IPC namespace|vmm/jail/room.c|s/ | CLONE_NEWIPC | / | /'
     'jail|a network namespace|vmm/jail/room.c|s/ | CLONE_NEWNET | / | /'
@@ -45,12 +48,20 @@ mutations=(
     'jail|no groups|vmm/jail/room.c|s/setgroups(0, NULL) == 0/hello->version/'
     'jail|a user|vmm/jail/start.c|s/syscall(SYS_setresuid, user, user, user) == 0/syscall(SYS_setresuid, -1, 0, -1) <= 0/'
     'jail|a group|vmm/jail/start.c|s/syscall(SYS_setresgid, user, user, user) == 0/true/'
+    'jail|few threads|vmm/jail/start.c|s/setrlimit(RLIMIT_NPROC, &threads) == 0/threads.rlim_cur > 0/'
+    'jail|no more user namespaces|vmm/jail/room.c|s/^        allow_no_more();/        (void)allow_no_more;/'
+    'jail|a personality|vmm/jail/main.c|s/personality(PER_LINUX) < 0/PER_LINUX < 0/'
     'jail|no leftovers|vmm/jail/start.c|s/(void)kill(-1, SIGKILL);//'
     'jail|no environment|vmm/jail/start.c|s/, no_env, AT_EMPTY_PATH/, *no_env ? no_env : child->argv, AT_EMPTY_PATH/'
     'jail|no other descriptors|vmm/jail/start.c|s/(void)close_range((unsigned)last + 1, ~0u, 0);/(void)last;/'
     'jail|no keyring|vmm/jail/main.c|s/(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);//'
     'jail|capabilities of what starts machines|vmm/jail/main.c|s/r = keep_capabilities(err);/r = 0 \&\& keep_capabilities(err);/'
     'jail|no new privileges of what starts machines|vmm/jail/main.c|s/prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || //'
+    'jail|one that starts machines that nobody looks into|vmm/jail/main.c|s/ || prctl(PR_SET_DUMPABLE, 0) < 0)/)/'
+    'jail|a first process that nobody looks into|vmm/jail/room.c|s/(void)prctl(PR_SET_DUMPABLE, 0);//'
+    'jail|a first process without rights|vmm/jail/room.c|s/(void)harden_confine(&ignored);/(void)ignored;/'
+    'jail|a first process without descriptors|vmm/jail/room.c|s/(void)close_range(1, ~0u, 0);//'
+    'jail|leaving the old root|vmm/jail/room.c|s/if (umount2(".", MNT_DETACH) < 0)/if (false)/'
     'jail|ending with the daemon|vmm/jail/room.c|s/while (read(0, &byte, 1) < 0 \&\& errno == EINTR)/while (pause() < 0 || read(0, \&byte, 1))/'
     'jail|one that is stopped|api/daemon/machine/jail.c|s/(void)kill(jail->pid, SIGKILL);//'
     'jail|strict|api/daemon/machine/jail.c|s/if (jail->strict)/if (jail->pid == 0)/'
@@ -93,7 +104,16 @@ mutations=(
     'skill|no groups|guest-init/skill.c|s/setgroups(0, NULL) < 0/setgroups(1, (const gid_t[]){4}) < 0/'
     'skill|saying which memory limit|guest-init/execute.c|s/if (usage.out_of_memory)/if (usage.peak_bytes == 0)/'
     'skill|saying what could not be started|guest-init/execute.c|s/usage.not_started < UINT32_MAX ? /usage.not_started == UINT32_MAX ? /'
-    'host|harden_process|vmm/main.c|s/return harden_process((int)last, err);/return (void)last, (void)err, 0;/'
+    'limits|few threads|vmm/jail/limits.c|s/    {"pids.max", .*//'
+    'limits|a share of the processors|vmm/jail/limits.c|s/    {"cpu.max", .*//'
+    'limits|ending as a whole|vmm/jail/limits.c|s/    {"memory.oom.group", .*//'
+    'limits|no swap|vmm/jail/limits.c|s/write_file(cell_fd, "memory.swap.max", "0") < 0/false/'
+    'limits|memory|vmm/jail/limits.c|s/return write_file(cell_fd, "memory.max", text);/return 0;/'
+    'limits|a daemon that comes to it|vmm/jail/limits.c|s/write_file(daemon_fd, "cpu.weight", "1000") < 0/false/'
+    'host|harden_process|vmm/main.c|s/return harden_process(proc_fd, (int)last, err);/return (void)proc_fd, (void)last, (void)err, 0;/'
+    'host|the state is closed|vmm/main.c|s/^    fd_close(&source.state_fd);//'
+    'host|the memory is closed|vmm/main.c|s/^    fd_close(&source.memory_fd);//'
+    'host|the working set is closed|vmm/main.c|s/^    fd_close(&source.working_set_fd);//'
     'host|harden_confine|vmm/main.c|s/int r = harden_confine(err);/int r = 0;/'
     'host|harden_limits|vmm/main.c|s/r = harden_limits(&plan, err);/r = 0;/'
     'host|the main thread|vmm/main.c|s/r = harden_thread(&plan, HARDEN_MAIN, err);/r = 0;/'
@@ -107,13 +127,14 @@ done < <(sed -n 's/^    {\(SYS_[a-z0-9_]*\|LAST_CALL + 1\), .*/\1/p' "$root/gues
 
 declare -A programs=([unit]=unit_vmm_harden [filter]=unit_guest_filter)
 declare -A cases=(
+    [limits]=strict_has_all_layers_as_root
     [guest]=programs_end_only_their_machine
     [skill]='nothing_is_left_however_it_is_started limits_are_named'
     [host]=machines_have_given_up_what_they_do_not_need
 )
 
 # Whether a test fails in the copy; a change that does not build proves nothing.
-is_found() { # unit|filter|jail|devices|guest|skill|host
+is_found() { # unit|filter|jail|devices|guest|skill|host|limits
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
         cmake/build.sh release "${programs[$1]}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }

@@ -23,7 +23,7 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package skills owners clones siege categories taken resets programs crowd soak pythons cases-6.12
+long_runs=(package skills owners clones siege categories resets programs crowd soak pythons cases-6.12
     cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -49,10 +49,6 @@ long_run() { # name
     categories)
         CATEGORIES=peers check_cases "$1" tests/e2e/run.sh --build "$build" \
             --only twenty_categories_leave_the_host_untouched
-        ;;
-    taken)
-        TAKEN=each check_cases "$1" tests/e2e/run.sh --build "$build" \
-            --only a_vmm_that_was_taken_over_has_gained_nothing
         ;;
     resets)
         SKILL_RESETS=5000 HOSTILE_RESETS=1000 \

@@ -220,7 +220,7 @@ run_inside() { # e2e or hostile
             --env "HOSTILE_PROGRAMS=${HOSTILE_PROGRAMS:-}"
             --env "SKILL_RESETS=${SKILL_RESETS:-}" --env "SKILL_SEED=${SKILL_SEED:-}"
             --env "OWNER_RUNS=${OWNER_RUNS:-}" --env "CLONES=${CLONES:-}" --env "SIEGE_S=${SIEGE_S:-}"
-            --env "CATEGORIES=${CATEGORIES:-}" --env "TAKEN=${TAKEN:-}" --
+            --env "CATEGORIES=${CATEGORIES:-}" --
             python3 /mnt/extra/tests/e2e/inside/main.py --bin /opt/skillvm/bin
             --share /opt/skillvm/share/skillvm --scratch /data "${pass[@]}")
     fi

@@ -5,9 +5,9 @@ It is the daemon: skillvm-jail starts the machine for it from a snapshot, with l
 counts is what the host shows afterwards (a secret was told, a server was contacted, the process has
 something that it had not before), not what an attempt says of itself.
 
-    taken_driver.py JAIL TAKEN SNAPSHOT FOLDER [each]
+    taken_driver.py JAIL TAKEN SNAPSHOT FOLDER
 
-prints {layers: {attempt: [how, effects]}} as JSON; each: also what each layer does alone.
+prints {layers: {attempt: [how, effects]}} as JSON.
 """
 
 import array
@@ -426,9 +426,9 @@ def left_to_others(found):
     return [name for name, (how, _) in found["all"].items() if how != "SIGSYS"]
 
 
-def run_all(run, each):
+def run_all(run):
     """run(name, layers that are off, attempts, thread). What the filter ends with all layers it ends with
-    fewer: it does not look at them. Alone: each layer with those that it stands on."""
+    fewer: it does not look at them."""
     everything, names = frozenset(LAYERS), taken_table.ATTEMPTS
     run("none", everything, names)
     run("all", frozenset(), names)
@@ -436,14 +436,10 @@ def run_all(run, each):
     run("without filter", {"filter"}, names)
     for layer in LAYERS[1:]:
         run(f"without {layer}", {layer} | {above for above in NEEDS if layer in NEEDS[above]}, left_to_others)
-    if not each:
-        return
-    for layer in LAYERS:
-        run(f"only {layer}", everything - {layer} - NEEDS.get(layer, set()), names)
 
 
 def main():
-    jail, taken, snapshot, folder, *each = sys.argv[1:]
+    jail, taken, snapshot, folder = sys.argv[1:]
     enter_namespaces(new_secret())
     # It moves this process to where a daemon belongs, which must have no children yet.
     jail_client.Jail(jail, taken).close()
@@ -458,7 +454,7 @@ def main():
         print(f"{name}: {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
 
     try:
-        run_all(run, bool(each))
+        run_all(run)
     finally:
         host.close()
     json.dump(found, sys.stdout)

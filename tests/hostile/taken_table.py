@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a VMM that was taken over tries, and the table of docs/security.md of what denies it.
-
-    taken_table.py --write PAGE <OUTPUT      the table, from what the case printed with TAKEN=each
-"""
-
-import pathlib
-import sys
+"""What a VMM that was taken over tries, and what is left to a single layer."""
 
 ATTEMPTS = {
     "open": "opens a file of the daemon's",
@@ -70,57 +64,3 @@ SOLE = {
     "user-faults": ("filter", "they are its own memory's"),
     "socket": ("filter", "it reaches its own network namespace, which is empty"),
 }
-HEAD = "| a VMM that was taken over | each of these denies it alone |\n|---|---|\n"
-BEGIN, END = "<!-- taken: made by tests/hostile/taken_table.py -->\n", "<!-- end of taken -->"
-LINE = "taken: "
-
-
-def layers_of(found, layers):
-    """{attempt: those that deny it alone, or with what they stand on}"""
-    def denies(layer, name):
-        return not found[f"only {layer}"][name][1]
-
-    return {name: [layer for layer in layers if denies(layer, name)
-                   and not any(denies(below, name) for below in NEEDS.get(layer, ()))]
-            for name in ATTEMPTS}
-
-
-def lines(denied):
-    """As the case prints it."""
-    return [LINE + name + " " + " ".join(layers) for name, layers in denied.items()]
-
-
-def rows(denied):
-    """The table."""
-    out = HEAD
-    for name, layers in denied.items():
-        why = f"; no other, since {SOLE[name][1]}" if name in SOLE else ""
-        out += f"| {ATTEMPTS[name]} | {', '.join(layers)}{why} |\n"
-    return out
-
-
-def on_page(page):
-    """{attempt: layers}, as the page has it."""
-    texts = {text: name for name, text in ATTEMPTS.items()}
-    found = {}
-    for row in page.partition(BEGIN)[2].partition(END)[0].splitlines()[2:]:
-        _, text, layers, _ = (cell.strip() for cell in row.split("|"))
-        found[texts[text]] = layers.partition(";")[0].split(", ")
-    return found
-
-
-def main():
-    page = pathlib.Path(sys.argv[2])
-    denied = {}
-    for line in sys.stdin:
-        _, is_ours, rest = line.partition(LINE)
-        if is_ours and rest.split()[0] in ATTEMPTS:
-            denied[rest.split()[0]] = rest.split()[1:]
-    if set(denied) != set(ATTEMPTS):
-        sys.exit("taken_table.py: not all attempts are there")
-    before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(before + BEGIN + rows(denied) + END + rest.partition(END)[2])
-
-
-if __name__ == "__main__":
-    main()

@@ -42,11 +42,11 @@ def files_of(world, result):
 @then_a_clean_run
 def prints_forever(world):
     source = """
-line = "x" * 79
+lines = "\\n".join(["x" * 79] * 200)
 while True:
-    print(line)
+    print(lines)
 """
-    result = world.client.run(python_skill(source), timeout=3)
+    result = world.client.run(python_skill(source), timeout=5)
     check_equal(result["status"], "timeout", "status")
     check_equal(result["truncated"], True, "truncated")
     kept = len(result["stdout"]) + len(result["stderr"])

@@ -97,8 +97,9 @@ def a_taken_over_machine_has_its_memory_and_no_more(world):
 
 @case
 def a_taken_over_machine_has_its_share_of_the_processors(world):
-    # A shell that cannot fork ends; the first one does not.
-    bombs = "(while :; do (while :; do :; done) & done); while :; do :; done"
+    # A shell that cannot fork ends; the first one does not. No "&", for which it opens /dev/null.
+    forever = "while :; do :; done"
+    bombs = f"({' | '.join([forever] * (PIDS_MAX + 4))}); {forever}"
     with shell_in_place_of_a_machine(world, 32 * MIB, bombs) as (cell, _):
         def processes():
             return int((cell / "pids.current").read_text())

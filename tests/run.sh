@@ -23,7 +23,7 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package skills owners clones siege categories resets programs crowd soak pythons cases-6.12
+long_runs=(package skills imported owners clones siege categories resets programs crowd soak pythons cases-6.12
     cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -35,6 +35,9 @@ long_run() { # name
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up \
             --only skills_of_image_python --only skills_of_image_data \
             --only skills_of_image_office --only warm_numpy_draws_anew
+        ;;
+    imported)
+        check_cases "$1" tests/e2e/run.sh --build "$build" --only up --only an_imported_pypy_runs
         ;;
     owners)
         OWNER_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only owners_never_meet

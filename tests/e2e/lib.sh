@@ -47,7 +47,7 @@ expect() {
 http() {
     local path=$1
     shift
-    STATUS=$(curl -s --max-time 170 --unix-socket "$SKILLVM_SOCKET" -o body.capture \
+    STATUS=$(curl -s --max-time 340 --unix-socket "$SKILLVM_SOCKET" -o body.capture \
         -w '%{http_code}' "$@" "http://localhost$path") || fail "curl $path: exit status $?"
     BODY=$(tr -d '\0' <body.capture)
 }

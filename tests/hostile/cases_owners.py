@@ -14,7 +14,7 @@ from harness import case, check, check_equal, check_success, python_skill, short
 from tenants import JSON, make_tenant
 from traces import TRACES
 
-RUNS = int(os.environ.get("OWNER_RUNS") or 10)
+RUNS = int(os.environ.get("OWNER_RUNS") or 6)
 
 
 class Owner:

@@ -4,8 +4,21 @@
 # Skills as tools: what the daemon finds in a script's own parser, inside a real machine, is what
 # every API is told, and what a call goes by.
 
+# The daemon's answer does not wait for ever for a look at a script, which takes a machine: asked
+# again until a tool of this name has a parameter that it needs.
+tools_until_read() { # name
+    local needs
+    until http_expect 200 '/v1/tools?format=mcp' &&
+        needs=$(jq --arg name "$1" \
+            '.tools[] | select(.name == $name).inputSchema.required | length' <<<"$BODY") &&
+        ((needs > 0)); do
+        sleep 0.5
+    done
+}
+
 case_tools_of_a_parser() {
     expect 0 skillvm skill push "$E2E_ROOT/examples/unit-converter"
+    tools_until_read unit-converter
     http_expect 200 '/v1/tools?format=anthropic'
     local schema digits
     schema=$(jq -cS '.[] | select(.name == "unit-converter").input_schema' <<<"$BODY")
@@ -60,6 +73,8 @@ S
     http_expect 200 '/v1/tools?format=mcp'
     equal "$(jq -c '[.tools[].name | select(startswith("several"))]' <<<"$BODY")" \
         '["several__add","several__greet","several__shout","several__stuck"]' names
+    tools_until_read several__greet
+    tools_until_read several__add
     equal "$(jq -c '.tools[] | select(.name == "several__add").inputSchema.required' <<<"$BODY")" \
         '["numbers"]' "what it needs"
     expect 0 skillvm tools call several__add '{"numbers": [1, -2, 30], "negate": true}'

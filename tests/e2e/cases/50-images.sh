@@ -99,6 +99,7 @@ case_imported_containers_run() {
 
 # Debian's PyPy as python3, where its own CPython is too.
 # limit an_imported_pypy_runs 900
+# asked an_imported_pypy_runs
 case_an_imported_pypy_runs() {
     local package
     trap end_own EXIT

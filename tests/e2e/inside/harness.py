@@ -24,7 +24,8 @@ import zipfile
 CASES = []
 # Emulated machines are about ten times slower than real ones.
 READY_TIMEOUT = 240
-REQUEST_TIMEOUT = 180
+REQUEST_TIMEOUT = 360
+PATIENCE = 3
 # What a daemon may keep of a hostile case, its allocator's caches included.
 KEPT_KIB_MAX = 24 * 1024
 
@@ -72,7 +73,9 @@ def shorten(value, limit=300):
 
 
 def wait_until(condition, seconds, what):
-    """The first true value of condition(), polled; Failed after so many seconds."""
+    """The first true value of condition(), polled; Failed after so many seconds, or what they are
+    worth on a machine that has others beside."""
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while True:
         value = condition()

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 
-VERSION = 2
+VERSION = 3
 TEXT_MAX = 1024
 LAYERS = ("namespaces", "root", "users", "limits")
 ALL = (1 << len(LAYERS)) - 1

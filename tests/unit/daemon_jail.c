@@ -123,6 +123,7 @@ static void end_probe(struct jail *jail, struct probe *probe)
 {
     assert_int_equal(kill(probe->jailed.pid, SIGKILL), 0);
     assert_int_equal(WTERMSIG(process_reap(probe->jailed.pid)), SIGKILL);
+    fd_close(&probe->jailed.weight_fd);
     jail_release_cell(jail, probe->jailed.cell);
 }
 
@@ -441,6 +442,7 @@ static void test_restart(void **state)
     if (!namespaces)
         assert_int_equal(kill(a.jailed.pid, SIGKILL), 0);
     assert_int_equal(WTERMSIG(process_reap(a.jailed.pid)), SIGKILL);
+    fd_close(&a.jailed.weight_fd);
     jail_release_cell(jail, a.jailed.cell);
     assert_int_equal(start_probe(jail, &b, &err), 0);
     end_probe(jail, &b);

@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#define JAIL_VERSION 2u
+#define JAIL_VERSION 3u
 /* The descriptors of a machine: what it is given by the jail, then 5, 6, … by the request. */
 #define JAIL_FD_KVM   3 /* /dev/kvm, open for reading and writing */
 #define JAIL_FD_PROC  4 /* the daemon's /proc, as O_PATH, until the guest runs */
@@ -72,6 +72,8 @@ struct jail_request {
     char text[JAIL_TEXT_MAX];
 };
 
+/* With a descriptor of the cgroup's cpu.weight, for writing, where there is one: it says 100.
+ */
 struct jail_reply {
     int32_t pid;   /* the daemon's child, or 0 */
     int32_t error; /* an errno: it is no machine, and is only to be reaped; 0: none */

@@ -31,6 +31,7 @@ static const struct {
 } fixed[] = {
     {"pids.max", TEXT_OF(JAIL_THREADS)},
     {"cpu.max", "150000 100000"},
+    {"cpu.weight", "100"},
     {"memory.oom.group", "1"},
 };
 
@@ -234,6 +235,13 @@ int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, 
     limits->memory[cell] = memory_max;
     *ret = fd_steal(&fd);
     return 0;
+}
+
+int limits_open_weight(int cell_fd)
+{
+    int fd = openat(cell_fd, "cpu.weight", O_WRONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
 }
 
 int limits_join(int cell_fd)

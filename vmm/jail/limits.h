@@ -45,6 +45,9 @@ const char *limits_begin(struct limits *limits);
  */
 int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, int *ret);
 
+/* Its cpu.weight, for writing: a descriptor of the caller's, or -errno. */
+int limits_open_weight(int cell_fd);
+
 /* Moves this process into one. 0; -1 with errno. */
 int limits_join(int cell_fd);
 

@@ -82,6 +82,7 @@ static int serve(int socket_fd, struct start *start, const struct jail_hello *he
     while (r == 0) {
         struct jail_request request;
         struct jail_reply reply;
+        _cleanup_fd_ int weight_fd = -1;
         int fds[JAIL_FDS_MAX];
         size_t n_fds = 0;
         ssize_t n = fd_receive(socket_fd, &request, sizeof(request), fds, JAIL_FDS_MAX, &n_fds);
@@ -89,11 +90,11 @@ static int serve(int socket_fd, struct start *start, const struct jail_hello *he
         if (n <= 0)
             return (int)n;
         reply = (size_t)n == sizeof(request) && request.version == JAIL_VERSION
-                    ? start_machine(start, &request, fds, n_fds)
+                    ? start_machine(start, &request, fds, n_fds, &weight_fd)
                     : (struct jail_reply){.error = EPROTO};
         for (size_t i = 0; i < n_fds; i++)
             fd_close(&fds[i]);
-        r = fd_send(socket_fd, &reply, sizeof(reply), NULL, 0);
+        r = fd_send(socket_fd, &reply, sizeof(reply), &weight_fd, weight_fd >= 0);
     }
     return r;
 }

@@ -195,7 +195,7 @@ static int open_cgroup(struct start *start, const struct jail_request *request, 
 }
 
 struct jail_reply start_machine(struct start *start, struct jail_request *request,
-                                const int *fds, size_t n_fds)
+                                const int *fds, size_t n_fds, int *ret_weight)
 {
     struct child child = {.cell = request->cell, .join_fd = -1, .fds = fds, .n_fds = n_fds};
     _cleanup_fd_ int cgroup_fd = -1;
@@ -206,6 +206,8 @@ struct jail_reply start_machine(struct start *start, struct jail_request *reques
     if (start->kvm_fd < 0)
         start->kvm_fd = openat(start->dev_fd, "kvm", O_RDWR | O_CLOEXEC);
     r = open_cgroup(start, request, &cgroup_fd);
+    if (r == 0 && cgroup_fd >= 0)
+        r = *ret_weight = limits_open_weight(cgroup_fd);
     if (r < 0)
         return (struct jail_reply){.error = -r};
     *start->failure = 0;

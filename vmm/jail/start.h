@@ -28,8 +28,11 @@ struct start {
 int start_init(struct start *start, int program_fd, int socket_fd, int *ret_socket,
                struct err *err);
 
-/* Starts a machine with borrowed descriptors, as the child of this process's parent. */
+/*
+ * Starts a machine with borrowed descriptors, as the child of this process's parent.
+ * *ret_weight becomes its cgroup's cpu.weight, the caller's, where it has a cgroup.
+ */
 struct jail_reply start_machine(struct start *start, struct jail_request *request,
-                                const int *fds, size_t n_fds);
+                                const int *fds, size_t n_fds, int *ret_weight);
 
 #endif

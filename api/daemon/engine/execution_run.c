@@ -275,6 +275,7 @@ static void run_machine(struct execution_run *run)
     int r;
 
     write_owner(run, wish.owner);
+    memcpy(wish.party, e->tenant, sizeof(e->tenant));
     if (run->env->scope_tenant)
         memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
     images_write(run->env->images, e->image.place, wish.snapshot.image);

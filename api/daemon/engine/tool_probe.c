@@ -153,6 +153,7 @@ static int run_machine(const struct tool_probe_env *env, const char *tenant, con
     _cleanup_(machine_release) struct machine *machine = NULL;
     int r;
 
+    (void)snprintf(wish.party, sizeof(wish.party), "%s", tenant);
     (void)snprintf(wish.snapshot.image, sizeof(wish.snapshot.image), "%s", image);
     if (env->scope_tenant)
         (void)snprintf(wish.snapshot.scope, sizeof(wish.snapshot.scope), "%s", tenant);

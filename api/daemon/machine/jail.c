@@ -157,8 +157,9 @@ void jail_close(struct jail *jail)
 
 /* The process's answer. -EPIPE where it has gone or is silent; otherwise it heard nothing. */
 static int ask(struct jail *jail, const struct jail_request *request, const int *fds,
-               size_t n_fds, struct jail_reply *ret)
+               size_t n_fds, struct jail_reply *ret, int *ret_weight)
 {
+    size_t n_weights = 0;
     int r = fd_send(jail->socket_fd, request, sizeof(*request), fds, n_fds);
     ssize_t n;
 
@@ -166,15 +167,15 @@ static int ask(struct jail *jail, const struct jail_request *request, const int 
         return -EPIPE;
     if (r < 0)
         return r;
-    n = fd_receive(jail->socket_fd, ret, sizeof(*ret), NULL, 0, NULL);
+    n = fd_receive(jail->socket_fd, ret, sizeof(*ret), ret_weight, 1, &n_weights);
     return n == (ssize_t)sizeof(*ret) ? 0 : -EPIPE;
 }
 
 static int ask_again(struct jail *jail, const struct jail_request *request, const int *fds,
-                     size_t n_fds, struct jail_reply *ret, struct err *err)
+                     size_t n_fds, struct jail_reply *ret, int *ret_weight, struct err *err)
 {
     struct jail_hello hello;
-    int r = jail->pid > 0 ? ask(jail, request, fds, n_fds, ret) : -EPIPE;
+    int r = jail->pid > 0 ? ask(jail, request, fds, n_fds, ret, ret_weight) : -EPIPE;
 
     if (r == 0)
         return 0;
@@ -187,7 +188,7 @@ static int ask_again(struct jail *jail, const struct jail_request *request, cons
         stop(jail);
         return r;
     }
-    r = ask(jail, request, fds, n_fds, ret);
+    r = ask(jail, request, fds, n_fds, ret, ret_weight);
     return r < 0 ? err_set_errno(err, -r, "%s does not answer again", jail->program) : 0;
 }
 
@@ -208,12 +209,13 @@ int jail_start(struct jail *jail, struct jail_request *request, const int *fds, 
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&jail->lock);
     struct jail_reply reply = {0};
+    _cleanup_fd_ int weight_fd = -1;
     int r = take_cell(jail, &request->cell, err);
 
     if (r < 0)
         return r;
     request->version = JAIL_VERSION;
-    r = ask_again(jail, request, fds, n_fds, &reply, err);
+    r = ask_again(jail, request, fds, n_fds, &reply, &weight_fd, err);
     if (r == 0 && reply.error) {
         if (reply.pid > 0)
             (void)process_reap(reply.pid);
@@ -221,7 +223,9 @@ int jail_start(struct jail *jail, struct jail_request *request, const int *fds, 
     }
     if (r < 0)
         jail->taken[request->cell] = false;
-    *ret = (struct jailed){.pid = reply.pid, .cell = request->cell};
+    *ret = (struct jailed){.pid = reply.pid,
+                           .cell = request->cell,
+                           .weight_fd = r < 0 ? -1 : fd_steal(&weight_fd)};
     return r;
 }
 

@@ -28,6 +28,7 @@ struct jail_config {
 struct jailed {
     pid_t pid;
     uint32_t cell;
+    int weight_fd; /* owned by the caller: cpu.weight of its cgroup, which says 100; or -1 */
 };
 
 /* Starts the process. 0 or -errno, where strict with the layers that are missing and why. */
@@ -35,8 +36,9 @@ int jail_open(const struct jail_config *config, struct jail **ret, struct err *e
 
 /*
  * Starts a machine. request has its arguments, fds are borrowed: standard error, then those
- * from JAIL_FD_FIRST on. 0, with a child of the daemon's that is reaped before
- * jail_release_cell; -errno; -EAGAIN where all cells have machines.
+ * from JAIL_FD_FIRST on. 0, with a child of the daemon's that is reaped, and
+ * whose weight is what it was, before jail_release_cell; -errno; -EAGAIN where all cells have
+ * machines.
  */
 int jail_start(struct jail *jail, struct jail_request *request, const int *fds, size_t n_fds,
                struct jailed *ret, struct err *err);

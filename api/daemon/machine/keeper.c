@@ -288,6 +288,7 @@ int pool_create(const struct pool_config *config, struct pool **ret, struct err 
     TAILQ_INIT(&pool->resetting);
     TAILQ_INIT(&pool->ending);
     (void)pthread_mutex_init(&pool->census_lock, NULL);
+    shares_init(&pool->shares);
     (void)pthread_mutex_init(&pool->lock, NULL);
     cond_init(&pool->work);
     cond_init(&pool->changed);
@@ -338,6 +339,7 @@ void pool_destroy(struct pool *pool)
     }
     for (unsigned i = 0; i < WARMUP_KINDS; i++)
         job_finish(&pool->warmup[i]);
+    shares_close(&pool->shares);
     (void)pthread_cond_destroy(&pool->work);
     (void)pthread_cond_destroy(&pool->changed);
     (void)pthread_mutex_destroy(&pool->lock);

@@ -9,6 +9,7 @@
 
 #include "api/daemon/machine/guest.h"
 #include "api/daemon/machine/pool.h"
+#include "api/daemon/machine/shares.h"
 #include "api/daemon/machine/snapshots.h"
 #include "api/daemon/machine/vm.h"
 #include "base/err.h"
@@ -28,6 +29,7 @@ struct machine {
     bool clean;                  /* its last job left nothing that speaks against another one */
     unsigned uses;               /* jobs of others than us */
     char owner[POOL_OWNER_SIZE]; /* whose jobs it runs; "": nobody's, or nobody's again */
+    struct share share;          /* of the processors; the pool's shares */
     struct snapshot_name wish;   /* what its last taker wished to begin from */
     uint64_t cpu_us;             /* of its process, when its job began or it was parked */
 

@@ -46,6 +46,7 @@ void pool_end_machine(struct machine *m)
     (void)pthread_mutex_lock(&pool->census_lock);
     LIST_REMOVE(m, of_all);
     (void)pthread_mutex_unlock(&pool->census_lock);
+    shares_leave(&pool->shares, &m->share);
     machine_end(m);
     (void)pthread_mutex_lock(&pool->lock);
     pool->counted.deaths[vm_death(&m->vm)]++;
@@ -108,6 +109,7 @@ static void make_room(struct pool *pool)
 
 void pool_park(struct pool *pool, struct machine *m)
 {
+    shares_leave(&pool->shares, &m->share);
     m->parked_ns = clock_monotonic_ns();
     TAILQ_INSERT_HEAD(&pool->parked, m, link);
     *(m->owner[0] ? &pool->n_used : &pool->n_fresh) += 1;
@@ -252,6 +254,7 @@ int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_
     if (r == 0) {
         memcpy(m->owner, wish->owner, sizeof(m->owner));
         m->wish = wish->snapshot;
+        shares_enter(&pool->shares, &m->share, wish->party, m->vm.weight_fd);
     }
     *ret = m;
     return r;

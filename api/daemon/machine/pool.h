@@ -16,6 +16,7 @@
 #include "api/daemon/config/config.h"
 #include "api/daemon/machine/guest.h"
 #include "api/daemon/machine/job.h"
+#include "api/daemon/machine/shares.h"
 #include "api/daemon/machine/snapshots.h"
 #include "api/daemon/machine/vm.h"
 #include "base/err.h"
@@ -36,6 +37,8 @@ struct machine_wish {
      */
     char owner[POOL_OWNER_SIZE];
     struct snapshot_name snapshot;
+    /* For whom it works until it waits again or ends: see shares.h. */
+    char party[SHARE_PARTY_SIZE];
 };
 
 /* Borrowed for the life of the pool. */

@@ -8,6 +8,7 @@
 
 #include "api/daemon/machine/job.h"
 #include "api/daemon/machine/pool.h"
+#include "api/daemon/machine/shares.h"
 #include "api/daemon/machine/starts.h"
 
 #include <pthread.h>
@@ -29,6 +30,7 @@ TAILQ_HEAD(machines, machine);
 struct pool {
     struct pool_config config;
     struct starts starts;
+    struct shares shares;
     struct job warmup[WARMUP_KINDS];
     pthread_t keepers[POOL_KEEPERS];
     unsigned n_keepers;

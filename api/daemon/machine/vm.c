@@ -40,7 +40,8 @@ struct order {
 
 struct vm vm_init(void)
 {
-    return (struct vm){.pid = -1, .control_fd = -1, .vsock_fd = -1, .log_fd = -1};
+    return (struct vm){
+        .pid = -1, .control_fd = -1, .vsock_fd = -1, .weight_fd = -1, .log_fd = -1};
 }
 
 /* All of a machine fit: their number is known. */
@@ -129,6 +130,7 @@ static int start(struct order *o, struct jail *jail, struct vm *ret, struct err 
                        .pid = jailed.pid,
                        .control_fd = fd_steal(&c.control[0]),
                        .vsock_fd = fd_steal(&c.vsock[0]),
+                       .weight_fd = jailed.weight_fd,
                        .log_fd = fd_steal(&c.said[0])};
     return 0;
 }
@@ -364,6 +366,7 @@ void vm_finish(struct vm *vm)
     log_what_it_said(vm);
     vm->pid = -1;
     fd_close(&vm->log_fd);
+    fd_close(&vm->weight_fd);
     fd_close(&vm->control_fd);
     fd_close(&vm->vsock_fd);
 }

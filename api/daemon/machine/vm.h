@@ -23,6 +23,7 @@ struct vm {
     pid_t pid;         /* -1 when there is no process */
     int control_fd;    /* owned: SEQPACKET */
     int vsock_fd;      /* owned: the host end of the one connection, non-blocking */
+    int weight_fd;     /* owned: as in struct jailed */
     int log_fd;        /* owned: what it writes to its standard error, for vm_finish */
     bool killed;       /* it was alive when vm_kill ended it */
     int status;        /* of waitpid(2), once vm_finish has reaped it */

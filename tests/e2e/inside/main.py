@@ -37,6 +37,7 @@ SUITES = {
         "cases_machine",
         "cases_given_up",
         "cases_limits",
+        "cases_neighbours",
         "cases_strict",
         "cases_taken",
         "cases_categories",

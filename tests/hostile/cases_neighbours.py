@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tenant whose machines take all that they can, and another one next to it."""
+
+import json
+
+from cases_limits import own_cgroup, words
+from cases_strict import cgroup_of
+from harness import bash_skill, case, check, check_equal, shorten, wait_until
+from tenants import JSON, make_tenant
+
+# How many machines the one who takes all has, and what the other one gets of the processors when
+# one has the same as all of the others, and when each machine has the same.
+MANY = 2
+ITS_SHARE, A_MACHINES_SHARE = 1 / 2, 1 / (MANY + 1)
+SPINS = bash_skill("while :; do :; done", name="spins")
+
+
+class Runs:
+    """A tenant's executions that end when they are cancelled."""
+
+    def __init__(self, daemon, name):
+        self.client = daemon.client
+        self.headers = {"Authorization": f"Bearer {make_tenant(daemon, name)}"}
+        pushed = self.client.request(
+            "POST", "/v1/skills", SPINS, {**self.headers, "Content-Type": "application/zip"}
+        )
+        check_equal(pushed.status, 201, f"a push: {shorten(pushed.body)}")
+        self.places = []
+
+    def start(self):
+        answer = self.client.request(
+            "POST",
+            "/v1/executions",
+            json.dumps({"skill": "spins", "async": True, "timeout": 300}),
+            {**self.headers, **JSON},
+        )
+        check_equal(answer.status, 202, f"an execution: {shorten(answer.body)}")
+        self.places.append(answer.headers["Location"])
+
+    def cancel(self):
+        answer = self.client.request("DELETE", self.places.pop(), headers=self.headers)
+        check_equal(answer.status, 202, "cancelled")
+
+
+def weights(daemon):
+    """Of the cgroups of machines."""
+    return sorted(int((cgroup_of(pid) / "cpu.weight").read_text()) for pid in daemon.machines())
+
+
+def wait_for_weights(daemon, expected):
+    wait_until(lambda: weights(daemon) == expected, 60, f"weights of {expected}")
+
+
+def usage(cell):
+    return int(words(cell / "cpu.stat")["usage_usec"])
+
+
+def share_of(cell, seconds):
+    """What one of the cgroups of machines gets while they all take so much."""
+    every = cell.parent
+    own, all_of_them = usage(cell), usage(every)
+    wait_until(lambda: usage(every) >= all_of_them + seconds * 1e6, 240, "they took their time")
+    return (usage(cell) - own) / (usage(every) - all_of_them)
+
+
+@case
+def tenants_share_by_tenant_and_not_by_machine(world):
+    with own_cgroup("neighbours") as folder:
+        daemon = world.copy_of_snapshots("neighbours", ["--max-running", str(MANY + 1)])
+        daemon.environment["SKILLVM_MACHINES_PARKED"] = "0"
+        daemon.start(cgroup=folder)
+        one, many = Runs(daemon, "one"), Runs(daemon, "many")
+        one.start()
+        wait_for_weights(daemon, [100])
+        (cell,) = {cgroup_of(pid) for pid in daemon.machines()}
+        for expected in ([100, 100], [50, 50, 100]):
+            many.start()
+            wait_for_weights(daemon, expected)
+        share = share_of(cell, 4)
+        print(f"    {share:.2f} of the processors, beside {MANY} machines of another tenant")
+        check(share > (ITS_SHARE + A_MACHINES_SHARE) / 2, f"its share was {share:.2f}")
+        # Those that are left have what was another's, and who comes to its cell has all again.
+        for expected in ([100, 100], [100]):
+            many.cancel()
+            wait_for_weights(daemon, expected)
+        cells = [path for path in folder.glob("skillvm-machines/*") if path.name.isdigit()]
+        check_equal({(path / "cpu.weight").read_text() for path in cells}, {"100\n"}, "cells")
+        one.cancel()
+        check_equal(daemon.stop(), 0, "its exit status")

@@ -79,7 +79,7 @@ def stopped_daemon_ends_its_runs(world):
     seen, thread = start_in_background(world.client, python_skill(SLEEPER % 300), timeout=600)
     begin = time.monotonic()
     check_equal(world.daemon.stop(), 0, "exit status after SIGTERM")
-    check(time.monotonic() - begin < 30, f"it took {time.monotonic() - begin:.1f} s")
+    check(time.monotonic() - begin < 90, f"it took {time.monotonic() - begin:.1f} s")
     check(not world.daemon.socket.exists(), "the socket is left")
     wait_until(lambda: not processes("skillvm-vmm"), 3, "no machine is left")
     thread.join(10)

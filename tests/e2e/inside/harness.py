@@ -185,6 +185,8 @@ class Client:
         return answer.json
 
     def run_ok(self, archive=None, **fields):
+        """run, of what ends well, however slow the machine is."""
+        fields.setdefault("timeout", 30 * PATIENCE)
         return check_success(self.run(archive, **fields))
 
     @contextlib.contextmanager

@@ -23,7 +23,7 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package skills imported owners clones siege categories resets programs crowd soak pythons cases-6.12
+long_runs=(package skills imported owners clones siege categories resets programs trail crowd soak pythons cases-6.12
     cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -60,6 +60,10 @@ long_run() { # name
     programs)
         HOSTILE_PROGRAMS=1000000 \
             check_cases "$1" tests/e2e/run.sh --build "$build" --only programs_end_only_their_machine
+        ;;
+    trail)
+        HOSTILE_EXECUTIONS=3000 \
+            check_cases "$1" tests/e2e/run.sh --build "$build" --only hostile_executions_leave_no_trail
         ;;
     crowd)
         check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \

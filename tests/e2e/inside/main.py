@@ -46,6 +46,7 @@ SUITES = {
         "cases_skill_resets",
         "cases_reset",
         "cases_programs",
+        "cases_trail",
         "cases_siege",
     ),
 }

@@ -34,7 +34,7 @@ from harness import (
 
 EXECUTIONS = int(os.environ.get("HOSTILE_EXECUTIONS") or 24)
 SLOTS = 3
-DAEMON_KIB_MAX, JAIL_KIB_MAX, KERNEL_KIB_MAX = 4096, 512, 32768
+DAEMON_KIB_MAX, JAIL_KIB_MAX, KERNEL_KIB_MAX = 16384, 512, 32768
 SETTINGS = """isolation: strict
 grace: 2s
 limits: {max_running: %d, max_queued: 1000}

@@ -159,7 +159,6 @@ void jail_close(struct jail *jail)
 static int ask(struct jail *jail, const struct jail_request *request, const int *fds,
                size_t n_fds, struct jail_reply *ret, int *ret_weight)
 {
-    size_t n_weights = 0;
     int r = fd_send(jail->socket_fd, request, sizeof(*request), fds, n_fds);
     ssize_t n;
 
@@ -167,7 +166,7 @@ static int ask(struct jail *jail, const struct jail_request *request, const int 
         return -EPIPE;
     if (r < 0)
         return r;
-    n = fd_receive(jail->socket_fd, ret, sizeof(*ret), ret_weight, 1, &n_weights);
+    n = fd_receive(jail->socket_fd, ret, sizeof(*ret), ret_weight, 1, NULL);
     return n == (ssize_t)sizeof(*ret) ? 0 : -EPIPE;
 }
 

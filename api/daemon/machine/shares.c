@@ -59,8 +59,6 @@ static void share_out(struct shares *shares, const char *party)
 /* Under the lock. */
 static void leave(struct shares *shares, struct share *share)
 {
-    if (!share->party[0])
-        return;
     LIST_REMOVE(share, link);
     share_out(shares, share->party);
     share->party[0] = '\0';
@@ -72,9 +70,10 @@ void shares_enter(struct shares *shares, struct share *share, const char *party,
 
     if (strcmp(share->party, party) == 0)
         return;
-    if (!share->party[0])
+    if (share->party[0])
+        leave(shares, share);
+    else
         share->weight = SHARE_WEIGHT;
-    leave(shares, share);
     (void)snprintf(share->party, sizeof(share->party), "%s", party);
     share->weight_fd = weight_fd;
     if (!share->party[0])

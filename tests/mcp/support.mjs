@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A daemon with a stand-in for its machines, and clients of `skillvm mcp` that belongs to it.
 import { spawn, execFile } from "node:child_process";
-import { copyFile, mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ export class Daemon {
         for (const name of ["skillvm", "skillvmd"])
             await copyFile(join(build, "bin", name), join(bin, name));
         await copyFile(join(here, "host_vmm.py"), join(bin, "skillvm-vmm"));
-        await copyFile(join(here, "host_jail.py"), join(bin, "skillvm-jail"));
+        await symlink(join(here, "host_jail.py"), join(bin, "skillvm-jail"));
         this.env.SKILLVM_SHARE = this.share;
         this.program = join(bin, "skillvm");
     }

@@ -82,8 +82,8 @@ def make_hosts(options):
         if link.is_symlink():
             link.unlink()
     images = ["python", *(IMAGES if "images" in (options.only or []) else ())]
-    parts = [f"{image}.{part}" for image in images for part in ("erofs", "modules", "manifest")]
-    for name in ("vmlinux", *parts):
+    parts = [f"{image}.{part}" for image in images for part in ("erofs", "sha256", "modules", "manifest")]
+    for name in ("vmlinux", "vmlinux.sha256", *parts):
         if not (usual / name).exists():
             sys.exit(f"bench: {usual / name} is not there; build it: ./dev build, or for another "
                      "image cmake/build.sh release image-NAME")

@@ -3,7 +3,8 @@
 #
 # Builds a guest root image and prints its path, NAME.erofs; beside it NAME.modules lists what the
 # recipe says is worth warming, NAME.packages what it is made of, NAME.manifest the modules and
-# programs that a skill finds in it, and NAME.origin where it came from. Of a recipe:
+# programs that a skill finds in it, NAME.origin where it came from, and NAME.sha256 is its checksum,
+# without which no daemon uses it. Of a recipe:
 #
 #   images/build.sh --recipe images/python.yaml --tool build/bin/image-tree \
 #       --input init=build/bin/skillvm-init --input zygote=build/share/zygote \
@@ -97,7 +98,8 @@ finish() { # recipe
 }
 
 publish() { # folder: the image last, which is what is looked for
-    for part in modules packages manifest origin; do mv "$work/$part" "$1/$name.$part"; done
+    echo "$(sha256sum <"$work/image" | cut -d ' ' -f 1)  $name.erofs" >"$work/sha256"
+    for part in modules packages manifest origin sha256; do mv "$work/$part" "$1/$name.$part"; done
     mv "$work/image" "$1/$name.erofs"
     echo "$1/$name.erofs"
 }
@@ -234,7 +236,7 @@ prune 4 -name 'rootfs-*.tar'
 prune 12 -type d -regex '.*/[0-9a-f]*'
 find "$cache/resolved" -type f -mtime +30 -delete
 if [ -n "$output" ]; then
-    for part in modules packages manifest origin erofs; do
+    for part in modules packages manifest origin sha256 erofs; do
         cp --reflink=auto "$cache/$image_key/$name.$part" "$output/" || die "$name cannot be copied"
     done
     image=$output/$name.erofs

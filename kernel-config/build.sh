@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds the guest kernel from Debian's linux-source package and the *.config fragments beside
-# this script, and prints the path of the stripped vmlinux. What was built before from the same
+# this script, and prints the path of the stripped vmlinux, with its checksum beside it. What was built before from the same
 # inputs is printed at once. Never touches anything outside the cache and a directory in it that
 # it removes again.
 #
@@ -137,5 +137,7 @@ cp .config "$cache/$key/config"
 cp System.map "$cache/$key/System.map"
 mv "$work/vmlinux.stripped" "$cache/$key/vmlinux.new"
 chmod 0644 "$cache/$key/vmlinux.new"
+# Without it no daemon uses the kernel.
+echo "$(sha256sum <"$cache/$key/vmlinux.new" | cut -d ' ' -f 1)  vmlinux" >"$cache/$key/vmlinux.sha256"
 mv "$cache/$key/vmlinux.new" "$out"
 echo "$out"

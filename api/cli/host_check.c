@@ -356,7 +356,8 @@ static void check_soft_host(const struct cli *cli, struct host_check_report *rep
 
 static void check_images(const struct cli *cli, struct host_check_report *report)
 {
-    static const char *const images[] = {"vmlinux", "python.erofs", NULL};
+    static const char *const images[] = {"vmlinux", "vmlinux.sha256", "python.erofs",
+                                         "python.sha256", NULL};
     const char *missing = host_missing_file(cli->share_dir, images);
 
     if (missing)

@@ -17,8 +17,8 @@
 #define SUFFIX     ".erofs"
 #define ORIGIN_MAX 4096
 
-const char *const image_parts[] = {".modules", ".packages", ".manifest",
-                                   ".origin",  SUFFIX,      NULL};
+const char *const image_parts[] = {".modules", ".packages", ".manifest", ".origin",
+                                   ".sha256",  SUFFIX,      NULL};
 
 int image_check_name(const char *name, struct err *err)
 {

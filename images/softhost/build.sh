@@ -6,7 +6,7 @@
 #                            [--packages FILE] [--no-payload]
 #
 #   --build DIR       the CMake build directory: its bin/ goes into the payload, unmodified
-#   --share DIR       holds vmlinux and python.{erofs,modules,manifest}, which go into the payload,
+#   --share DIR       holds vmlinux and python.{erofs,sha256,modules,manifest}, which go into the payload,
 #                     and so do other images; gets softhost/{vmlinuz,initrd.img,root.erofs,
 #                     payload.erofs} as symlinks, and what is in two of them:
 #                     {vmlinuz,root}.packages
@@ -249,13 +249,14 @@ make_payload() {
         [ -x "$build/bin/$p" ] || fail "$build/bin/$p is missing; build first"
         programs="$programs $build/bin/$p"
     done
-    for f in vmlinux python.erofs python.modules python.manifest; do
+    for f in vmlinux vmlinux.sha256 python.erofs python.sha256 python.modules python.manifest; do
         [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
     done
     # And what other images there are, by links of our own: another build may change those of the
     # share directory.
     mkdir "$work/guest"
-    for f in "$share"/vmlinux "$share"/*.erofs "$share"/*.modules "$share"/*.manifest; do
+    for f in "$share"/vmlinux "$share"/*.erofs "$share"/*.modules "$share"/*.manifest \
+        "$share"/*.sha256; do
         [ ! -e "$f" ] || keep "$f" "$work/guest/${f##*/}"
     done
     # shellcheck disable=SC2086

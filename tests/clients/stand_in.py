@@ -6,6 +6,7 @@ the request's variable FAKE (tests/unit/fake_vmm.c).
 """
 
 import atexit
+import hashlib
 import os
 import shutil
 import signal
@@ -23,13 +24,19 @@ class Daemon:
     def __init__(self, *options):
         self.dir = Path(tempfile.mkdtemp(prefix="skillvm-client."))
         self.socket = str(self.dir / "sock")
-        (self.dir / "vmlinux").write_text("boot")
-        (self.dir / "python.erofs").write_text("restore")
+        self.build("vmlinux", "boot")
+        self.build("python.erofs", "restore")
         self.options = options
         self.process = None
         # A test that ends by an exception would leave it, and with it its standard output open.
         atexit.register(self.close)
         self.start()
+
+    def build(self, name, content):
+        """A guest kernel or image, with the checksum that the builders write."""
+        (self.dir / name).write_text(content)
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        (self.dir / name).with_suffix(".sha256").write_text(f"{digest}  {name}\n")
 
     def start(self):
         with open(self.dir / "log", "ab") as log:

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "tests/unit/fake_built.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,8 +177,6 @@ static void damage(const struct harness *h, const char *name, off_t at)
 static void snapshots_are_reused_and_replaced(void **state)
 {
     struct harness h;
-    char image[128];
-    int fd;
 
     (void)state;
     begin(&h, "boot", "restore", NULL);
@@ -198,14 +197,55 @@ static void snapshots_are_reused_and_replaced(void **state)
         assert_int_equal(harness_stop(&h, SIGTERM), 0);
     }
     /* Another image: another snapshot, and the old one goes. */
-    snprintf(image, sizeof(image), "%s/python.erofs", h.dir);
-    fd = open(image, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_full(fd, "restore of another", 18), 0);
-    close(fd);
+    fake_built(h.dir, "python.erofs", "restore of another");
     harness_start(&h, NULL);
     harness_wait_ready(&h);
     assert_int_equal(harness_count_files(&h, "snapshots"), 1);
+    end(&h);
+}
+
+/* Starts, waits until what it reads was read, and expects it to say why it cannot be ready. */
+static void expect_not_ready(struct harness *h, const char *why)
+{
+    struct answer a;
+
+    harness_start(h, NULL);
+    harness_wait_listening(h);
+    a = harness_get(h, "/ready");
+    for (int i = 0; i < 1000 && !strstr(a.body, why); i++) {
+        answer_finish(&a);
+        usleep(10000);
+        a = harness_get(h, "/ready");
+    }
+    expect(a, 503, why);
+    expect(harness_run(h, "{\"skill\":\"demo\"}"), 503, why);
+    assert_int_equal(harness_count_children(h), 1);
+    assert_int_equal(harness_stop(h, SIGTERM), 0);
+}
+
+/* A kernel or an image with a byte that was not built, a byte less, and another one's. */
+static void what_was_not_built_starts_no_guest(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_write(&h, "vmlinux", "bopt");
+    expect_not_ready(&h, "the guest kernel");
+    harness_write(&h, "vmlinux", "boot");
+    harness_write(&h, "python.erofs", "restorf");
+    expect_not_ready(&h, "is not what was built");
+    harness_write(&h, "python.erofs", "restor");
+    expect_not_ready(&h, "is not what was built");
+    fake_built(h.dir, "data.erofs", "restore another");
+    harness_write(&h, "python.erofs", "restore another");
+    expect_not_ready(&h, "is not what was built");
+    fake_built(h.dir, "python.erofs", "restore");
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     end(&h);
 }
 
@@ -528,6 +568,7 @@ int main(void)
         cmocka_unit_test(executions_wait_for_the_snapshot),
         cmocka_unit_test(stopping_while_it_boots),
         cmocka_unit_test(snapshots_are_reused_and_replaced),
+        cmocka_unit_test(what_was_not_built_starts_no_guest),
         cmocka_unit_test(overload_is_429),
         cmocka_unit_test(stopping_cancels_what_runs),
         cmocka_unit_test(a_killed_daemon_leaves_no_machine),

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "tests/unit/fake_built.h"
 
 #include <arpa/inet.h>
 #include <cjson/cJSON.h>
@@ -43,9 +44,9 @@ void harness_init(struct harness *h, const char *kernel, const char *image)
     assert_non_null(mkdtemp(h->dir));
     snprintf(h->socket, sizeof(h->socket), "%s/sock", h->dir);
     snprintf(h->data, sizeof(h->data), "%s/data", h->dir);
-    harness_write(h, "vmlinux", kernel);
-    harness_write(h, "python.erofs", image);
-    harness_write(h, "data.erofs", image);
+    fake_built(h->dir, "vmlinux", kernel);
+    fake_built(h->dir, "python.erofs", image);
+    fake_built(h->dir, "data.erofs", image);
 }
 
 int harness_connect(const struct harness *h)

@@ -168,6 +168,7 @@ hostile_image() {
     mkdir -p "$1/root/"{sbin,proc,sys,dev,tmp,run,sandbox}
     cp "$build/tests/hostile-init" "$1/root/sbin/skillvm-init"
     mkfs.erofs --quiet "$1/python.erofs" "$1/root" || echo "mkfs.erofs failed"
+    (cd "$1" && sha256sum python.erofs >python.sha256)
     rm -r "$1/root"
 }
 

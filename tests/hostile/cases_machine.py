@@ -38,12 +38,10 @@ class HostileDaemon:
             raise Skipped("mkfs.erofs is not installed, so there is no hostile image")
         share = world.root / "hostile-share"
         share.mkdir(exist_ok=True)
-        for name, target in (
-            ("vmlinux", pathlib.Path(world.share) / "vmlinux"),
-            ("python.erofs", IMAGE),
-        ):
-            if not (share / name).is_symlink():
-                os.symlink(target, share / name)
+        built = pathlib.Path(world.share)
+        for file in (built / "vmlinux", built / "vmlinux.sha256", IMAGE, IMAGE.with_suffix(".sha256")):
+            if not (share / file.name).is_symlink():
+                os.symlink(file, share / file.name)
         self.daemon = Daemon(world.bin_dir, str(share), world.root / "hostile")
 
     def __enter__(self):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A daemon with a stand-in for its machines, and clients of `skillvm mcp` that belongs to it.
 import { spawn, execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import { copyFile, mkdtemp, mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { tmpdir } from "node:os";
@@ -31,8 +32,11 @@ export class Daemon {
         this.data = join(this.folder, "data");
         this.share = join(this.folder, "share");
         await mkdir(this.share);
-        await writeFile(join(this.share, "vmlinux"), "boot");
-        await writeFile(join(this.share, "python.erofs"), "restore");
+        for (const [name, ending, content] of [["vmlinux", "", "boot"], ["python", ".erofs", "restore"]]) {
+            const digest = createHash("sha256").update(content).digest("hex");
+            await writeFile(join(this.share, name + ending), content);
+            await writeFile(join(this.share, `${name}.sha256`), `${digest}  ${name}${ending}\n`);
+        }
         this.env = { ...process.env, SKILLVM_SOCKET: this.socket, SKILLVM_DATA: this.data };
     }
 

@@ -3,6 +3,7 @@
 
 #include "api/daemon/machine/jail.h"
 #include "base/fd.h"
+#include "tests/unit/fake_built.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,15 +107,6 @@ void start_pool(struct fixture *f)
     assert_int_equal(pool_create(&pool, &f->pool, NULL), 0);
 }
 
-/* What its machines do is in it. */
-static void write_image(const struct fixture *f, const char *name)
-{
-    char path[192];
-
-    snprintf(path, sizeof(path), "%s/%s.erofs", f->dir, name);
-    write_file(path, "restore");
-}
-
 int setup_pool(void **state)
 {
     const struct jail_config jail = {.program = JAIL, .machine = FAKE_VMM, .layers = JAIL_ALL};
@@ -128,9 +120,10 @@ int setup_pool(void **state)
     f->snapshots_fd = make_folder(f, "snapshots");
     f->tmp_fd = make_folder(f, "tmp");
     snprintf(f->kernel, sizeof(f->kernel), "%s/vmlinux", f->dir);
-    write_file(f->kernel, "boot");
-    write_image(f, "python");
-    write_image(f, "data");
+    fake_built(f->dir, "vmlinux", "boot");
+    /* What its machines do is in it. */
+    fake_built(f->dir, "python.erofs", "restore");
+    fake_built(f->dir, "data.erofs", "restore");
     assert_int_equal(images_read(f->dir, &f->images, NULL), 0);
     assert_int_equal(jail_open(&jail, &f->jail, NULL), 0);
     f->snapshots = start_snapshots(f, ROOMY);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/snapshot_maker.h"
+#include "api/daemon/machine/checksum.h"
 
 #include "api/daemon/machine/guest.h"
 #include "api/daemon/machine/vm.h"
@@ -64,6 +65,23 @@ void snapshot_maker_finish(struct snapshot_maker *maker)
     (void)pthread_mutex_destroy(&maker->lock);
 }
 
+/* Opens and digests what was built and has its checksum beside it; image is as of digest_way.
+ */
+static int open_built(struct snapshot_maker *maker, const char *path, const char *what,
+                      const char *image, char digest[SHA256_HEX_SIZE], int *ret_fd,
+                      struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+    int r = snapshot_input_open(path, what, image, &maker->known, digest, &fd, err);
+
+    if (r < 0)
+        return r;
+    r = checksum_check(path, what, digest, err);
+    if (r == 0)
+        *ret_fd = fd_steal(&fd);
+    return r;
+}
+
 int snapshot_maker_read_inputs(struct snapshot_maker *maker, struct err *err)
 {
     const struct snapshots_config *config = maker->config;
@@ -75,8 +93,8 @@ int snapshot_maker_read_inputs(struct snapshot_maker *maker, struct err *err)
     known_digests_open(&maker->known, config->snapshots_fd);
     close_inputs(maker);
     inputs->memory_mib = config->memory_mib;
-    r = snapshot_input_open(config->kernel_path, "guest kernel", config->share_image,
-                            &maker->known, inputs->kernel, &maker->kernel_fd, err);
+    r = open_built(maker, config->kernel_path, "guest kernel", config->share_image,
+                   inputs->kernel, &maker->kernel_fd, err);
     if (r < 0)
         return r;
     r = snapshot_input_open(config->vmm_program, "program", config->share_image, &maker->known,
@@ -102,9 +120,9 @@ static int begin(struct snapshot_maker *maker, const struct snapshot_name *name,
         return err_set(err, ENOENT, "there is no image %s", name->image);
     r = maker->images[i].fd >= 0
             ? 0
-            : snapshot_input_open(images->list[i].path, "guest image",
-                                  images->list[i].is_added ? NULL : share_image, &maker->known,
-                                  maker->images[i].digest, &maker->images[i].fd, err);
+            : open_built(maker, images->list[i].path, "guest image",
+                         images->list[i].is_added ? NULL : share_image, maker->images[i].digest,
+                         &maker->images[i].fd, err);
     if (r < 0)
         return r;
     *ret = (struct work){.inputs = maker->inputs,

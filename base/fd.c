@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -144,6 +145,16 @@ int fd_make_folders(char *path, mode_t above, mode_t last)
         *slash = '/';
     }
     return mkdir(path, last) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int fd_reopen(int fd, int flags)
+{
+    char path[32];
+    int r;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    r = open(path, flags | O_CLOEXEC);
+    return r < 0 ? -errno : r;
 }
 
 bool fd_is_readable(int fd)

@@ -41,6 +41,9 @@ void fd_remove_folder(int parent_fd, const char *name);
  * modes. 0, or -errno, and then path ends behind the one that could not be made.
  */
 int fd_make_folders(char *path, mode_t above, mode_t last);
+/* Opens what a descriptor is of once more, by /proc: a description of its own, with other
+   flags. A descriptor or -errno. */
+int fd_reopen(int fd, int flags);
 /* Whether reading or accepting would not wait: there is something, an end or an error. */
 bool fd_is_readable(int fd);
 /*

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What `./dev shell-env` prints names a socket that the programs can open, from any folder.
+# What `./dev shell-env` prints names a socket that the programs can open, from any folder; and ./dev
+# only begins work: what does it lies elsewhere.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -21,3 +22,8 @@ is "again" "/home/somebody else/.local/state/skillvm/skillvm.sock"
 unset SKILLVM_SOCKET
 export XDG_STATE_HOME=/state
 is "by XDG_STATE_HOME" /state/skillvm/skillvm.sock
+
+(($(wc -l <"$root/dev") <= 150)) || {
+    echo "./dev has over 150 lines: what does the work belongs to cmake/, tests/ or bench/" >&2
+    exit 1
+}

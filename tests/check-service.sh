@@ -81,7 +81,7 @@ if DESTDIR=$work/nothing cmake --install "$build" --component service >"$work/in
 elif ! tr -s '\n ' ' ' <"$work/install" | grep -q 'vmlinux is not there.*--target kernel image'; then
     complain "an install without a guest kernel says: $(cat "$work/install")"
 fi
-touch "$SKILLVM_SHARE"/{vmlinux,python.erofs,python.{modules,manifest,packages,origin}}
+touch "$SKILLVM_SHARE"/{vmlinux,python.erofs,{vmlinux,python}.sha256,python.{modules,manifest,packages,origin}}
 
 # An install has what the unit names, and leaves settings alone that are there.
 install() {

@@ -6,6 +6,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "tests/daemon/daemon_harness.h"
+#include "tests/unit/fake_built.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,8 @@ static int start(void **state)
 
     *state = h;
     harness_init(h, "boot", "restore");
-    harness_write(h, "data.erofs", "restore, and larger");
-    harness_write(h, "node.erofs", "restore");
+    fake_built(h->dir, "data.erofs", "restore, and larger");
+    fake_built(h->dir, "node.erofs", "restore");
     harness_write(h, "python.manifest", PYTHON);
     harness_write(h, "data.manifest", PYTHON "module numpy\nmodule pandas\n");
     harness_write(h, "node.manifest", "program node\n" SHELL);

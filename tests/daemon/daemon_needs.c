@@ -4,6 +4,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "tests/daemon/daemon_harness.h"
+#include "tests/unit/fake_built.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +41,9 @@ static void a_skill_in_javascript_gets_its_image(void **state)
     (void)state;
     harness_init(&h, "boot", "restore");
     harness_write(&h, "python.manifest", "language python 3.11\nprogram bash\n");
-    harness_write(&h, "node.erofs", "restore");
+    fake_built(h.dir, "node.erofs", "restore");
     harness_write(&h, "node.manifest", "language node 18\nprogram node\nnode ajv\n");
-    harness_write(&h, "web.erofs", "restore, and larger");
+    fake_built(h.dir, "web.erofs", "restore, and larger");
     harness_write(&h, "web.manifest", "language node 18\nprogram node\nnode ajv\nnode docx\n");
     harness_start(&h, NULL);
     harness_wait_ready(&h);

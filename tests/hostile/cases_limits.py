@@ -15,6 +15,7 @@ import sys
 import time
 
 from harness import Skipped, case, check, check_equal, joins, wait_until
+from jail_client import LIMITS
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CONTROLLERS = {"cpu", "memory", "pids"}
@@ -64,19 +65,19 @@ def words(path):
 
 
 @contextlib.contextmanager
-def shell_in_place_of_a_machine(world, memory, script):
+def shell_in_place_of_a_machine(world, memory, script, options=(), layers=15):
     """The cgroup of its cell, and the process that started it, whose lines say how it went."""
     shell = shutil.which("busybox")
     if not shell:
         raise Skipped("there is no busybox, which needs no library")
     with own_cgroup("shell") as folder:
         starter = subprocess.Popen(
-            [sys.executable, CLIENT, os.path.join(world.bin_dir, "skillvm-jail"), shell]
+            [sys.executable, CLIENT, *options, os.path.join(world.bin_dir, "skillvm-jail"), shell]
             + [str(memory), "sh", "-c", script],
             preexec_fn=joins(folder), stdout=subprocess.PIPE, text=True,
         )
         try:
-            check_equal(starter.stdout.readline(), "layers 15\n", "layers of the jail")
+            check_equal(starter.stdout.readline(), f"layers {layers}\n", "layers of the jail")
             pid, error = starter.stdout.readline().split()[1:]
             check_equal(error, "0", f"error of process {pid}")
             yield folder / "skillvm-machines" / "0", starter
@@ -114,3 +115,14 @@ def a_taken_over_machine_has_its_share_of_the_processors(world):
         share = took / 1e6 / (time.monotonic() - began)
         # A period that had begun is counted whole.
         check(share < CPU_MAX * 1.2, f"it had {share:.2f} processors")
+
+
+@case
+def no_machine_outlives_what_started_it(world):
+    """Without a PID namespace, as in the unit. It would have no limits any more."""
+    spins = shell_in_place_of_a_machine(
+        world, 32 * MIB, "while :; do :; done", options=["--restart"], layers=LIMITS
+    )
+    with spins as (_, starter):
+        check_equal(starter.stdout.readline(), f"layers {LIMITS}\n", "layers of the next jail")
+        check_equal(starter.stdout.readline(), f"ended {int(signal.SIGKILL)}\n", "its end")

@@ -86,7 +86,7 @@ static int set_up(void **state)
         "name=$(sed -n 's/^name: //p' \"$recipe\")\n"
         "echo \"$name\" >>\"${0%/*}/../../built\"\n"
         "[ \"$name\" != broken ] || exit 1\n"
-        "for part in modules packages manifest origin erofs; do\n"
+        "for part in modules packages manifest origin sha256 erofs; do\n"
         "    echo 'program node' >\"$output/$name.$part\"\n"
         "done\n";
     (void)state;

@@ -33,6 +33,7 @@ if(TARGET apidaemon)
 
     target_sources(unit_daemon_metrics PRIVATE prometheus_text.c)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
+    target_link_options(unit_daemon_manager PRIVATE -Wl,--wrap=fstatvfs)
 
     add_executable(fake_vmm fake_vmm.c fake_guest.c fake_disk.c fake_files_in.c fake_net.c fake_session.c
         fake_tar.c)
@@ -69,6 +70,8 @@ if(TARGET apidaemon)
     target_link_options(jail_probe PRIVATE -static -fno-sanitize=all)
     skillvm_unit(daemon_jail apimachine Threads::Threads)
     target_compile_definitions(unit_daemon_jail PRIVATE PROBE="$<TARGET_FILE:jail_probe>")
+    target_sources(unit_daemon_jail PRIVATE jail_world.c)
+    target_link_options(unit_daemon_jail PRIVATE -Wl,--wrap=fd_receive)
     add_dependencies(unit_daemon_jail jail_probe)
     foreach(name jail kept pool profiles vm)
         target_compile_definitions(unit_daemon_${name} PRIVATE FAKE_VMM="$<TARGET_FILE:fake_vmm>"

@@ -35,110 +35,11 @@
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
+#include "tests/unit/jail_world.h"
 
 #define NAMESPACES (1u << JAIL_NAMESPACES)
 #define ROOT       (1u << JAIL_ROOT)
 #define USERS      (1u << JAIL_USERS)
-
-/* What the probe tries to reach outside. */
-static struct {
-    char socket_name[32];
-    pid_t bystander;
-    int shared_memory;
-    bool key; /* this host has keyrings */
-} outside;
-
-/* One probe: what it said, and its process, which waits. */
-struct probe {
-    struct jailed jailed;
-    char said[1024];
-};
-
-static struct jail *open_jail(uint32_t layers)
-{
-    const struct jail_config config = {.program = JAIL, .machine = PROBE, .layers = layers};
-    struct jail *jail = NULL;
-    struct err err = {0};
-
-    if (jail_open(&config, &jail, &err) < 0)
-        fail_msg("%s", err.message);
-    return jail;
-}
-
-static void add_text(struct jail_request *request, size_t *len, const char *text)
-{
-    strcpy(request->text + *len, text);
-    *len += strlen(text) + 1;
-}
-
-static void read_until_done(int fd, struct probe *probe)
-{
-    size_t len = 0;
-
-    while (!strstr(probe->said, "done\n")) {
-        ssize_t n = read(fd, probe->said + len, sizeof(probe->said) - 1 - len);
-
-        assert_true(n > 0);
-        len += (size_t)n;
-        probe->said[len] = '\0';
-    }
-}
-
-/* ret_said is the pipe, and has its end when none of the probe's processes is left. */
-static int start_piped(struct jail *jail, const char *extra, struct probe *ret, int *ret_said,
-                       struct err *err)
-{
-    struct jail_request request = {0};
-    char number[16];
-    int said[2], r;
-    size_t len = 0;
-
-    *ret = (struct probe){0};
-    assert_int_equal(pipe2(said, O_CLOEXEC), 0);
-    add_text(&request, &len, "probe");
-    add_text(&request, &len, outside.socket_name);
-    snprintf(number, sizeof(number), "%d", outside.bystander);
-    add_text(&request, &len, number);
-    snprintf(number, sizeof(number), "%d", outside.shared_memory);
-    add_text(&request, &len, number);
-    if (extra)
-        add_text(&request, &len, extra);
-    r = jail_start(jail, &request, (int[]){said[1], said[0]}, 2, &ret->jailed, err);
-    close(said[1]);
-    if (r == 0)
-        read_until_done(said[0], ret);
-    *ret_said = said[0];
-    return r;
-}
-
-static int start_probe(struct jail *jail, struct probe *ret, struct err *err)
-{
-    int said, r = start_piped(jail, NULL, ret, &said, err);
-
-    close(said);
-    return r;
-}
-
-static void end_probe(struct jail *jail, struct probe *probe)
-{
-    assert_int_equal(kill(probe->jailed.pid, SIGKILL), 0);
-    assert_int_equal(WTERMSIG(process_reap(probe->jailed.pid)), SIGKILL);
-    fd_close(&probe->jailed.weight_fd);
-    jail_release_cell(jail, probe->jailed.cell);
-}
-
-/* The number after a name. */
-static long found(const struct probe *probe, const char *name)
-{
-    char line[64];
-    const char *at;
-
-    snprintf(line, sizeof(line), "\n%s=", name);
-    at = strncmp(probe->said, line + 1, strlen(line) - 1) == 0 ? probe->said - 1
-                                                               : strstr(probe->said, line);
-    assert_non_null(at);
-    return strtol(at + strlen(line), NULL, 10);
-}
 
 /* How many of its namespaces are this process's. */
 static int count_shared(const struct probe *probe)
@@ -186,6 +87,10 @@ static void check_always(const struct probe *probe)
     assert_int_equal(found(probe, "personality"), PER_LINUX);
     /* The three of every program, KVM's, /proc, and the one that was given. */
     assert_int_equal(found(probe, "descriptors"), 6);
+    if (!outside.key)
+        return;
+    assert_int_equal(found(probe, "key"), EACCES);
+    assert_int_equal(found(probe, "keep"), EACCES);
 }
 
 static void test_all(void **state)
@@ -210,7 +115,6 @@ static void test_all(void **state)
     assert_int_equal(found(&probe, "abstract"), ECONNREFUSED);
     assert_int_equal(found(&probe, "loopback"), ENETUNREACH);
     assert_int_equal(found(&probe, "shared-memory"), ENOENT);
-    assert_true(!outside.key || found(&probe, "key") == ENOKEY);
     assert_int_equal(found(&probe, "signal"), ESRCH);
     assert_int_equal(found(&probe, "trace"), ESRCH);
     assert_int_equal(found(&probe, "end"), EPERM);
@@ -259,8 +163,6 @@ static void test_without_any(void **state)
     assert_int_equal(found(&probe, "abstract"), 0);
     assert_int_equal(found(&probe, "loopback"), 0);
     assert_int_equal(found(&probe, "shared-memory"), 0);
-    /* Keys are never there. */
-    assert_true(!outside.key || found(&probe, "key") == ENOKEY);
     assert_int_equal(found(&probe, "signal"), 0);
 }
 
@@ -288,38 +190,6 @@ static void test_cells(void **state)
     assert_int_equal(found(&a, "user"), 1);
     assert_int_equal(found(&b, "user"), 2);
     assert_int_equal(found(&c, "user"), 1);
-}
-
-/* The youngest skillvm-jail that has this parent. */
-static pid_t find_jail(pid_t parent)
-{
-    char command[64];
-    FILE *found;
-    int pid = 0;
-
-    (void)snprintf(command, sizeof(command), "pgrep -n -P %d -x skillvm-jail", parent);
-    found = popen(command, "r");
-    assert_non_null(found);
-    assert_int_equal(fscanf(found, "%d", &pid), 1);
-    assert_int_equal(pclose(found), 0);
-    return pid;
-}
-
-/* What is in its status behind a name, as a number of a base. */
-static unsigned long long status_of(pid_t pid, const char *name, int base)
-{
-    unsigned long long found = ~0ull;
-    char line[128];
-    FILE *status;
-
-    (void)snprintf(line, sizeof(line), "/proc/%d/status", pid);
-    status = fopen(line, "re");
-    assert_non_null(status);
-    while (fgets(line, sizeof(line), status))
-        if (strncmp(line, name, strlen(name)) == 0)
-            found = strtoull(line + strlen(name), NULL, base);
-    (void)fclose(status);
-    return found;
 }
 
 /* Whether one of its own user, without capabilities, may look into it. */
@@ -449,6 +319,68 @@ static void test_restart(void **state)
     jail_close(jail);
 }
 
+/* The first process of the PID namespace is killed, and with it the namespace is over: the next
+   start has another one. */
+static void test_first_ends(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    struct probe probe;
+    struct err err = {0};
+    pid_t pid;
+
+    (void)state;
+    if (jail_missing(jail, JAIL_NAMESPACES)) {
+        jail_close(jail);
+        skip();
+    }
+    pid = find_jail(find_jail(getpid()));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    /* What is dead and not waited for has no memory. */
+    while (status_of(pid, "VmSize:", 10) != ~0ull)
+        (void)sched_yield();
+    if (start_probe(jail, &probe, &err) < 0)
+        fail_msg("%s", err.message);
+    end_probe(jail, &probe);
+    jail_close(jail);
+}
+
+static bool loses_descriptors;
+
+ssize_t __real_fd_receive(int sock, void *data, size_t len, int *ret_fds, size_t max_fds,
+                          size_t *ret_n_fds);
+ssize_t __wrap_fd_receive(int sock, void *data, size_t len, int *ret_fds, size_t max_fds,
+                          size_t *ret_n_fds);
+ssize_t __wrap_fd_receive(int sock, void *data, size_t len, int *ret_fds, size_t max_fds,
+                          size_t *ret_n_fds)
+{
+    ssize_t n = __real_fd_receive(sock, data, len, ret_fds, max_fds, ret_n_fds);
+
+    if (!loses_descriptors || max_fds == 0)
+        return n;
+    fd_close(ret_fds);
+    return -EMSGSIZE;
+}
+
+/* Where the daemon may open no more it has its machines all the same. */
+static void test_lost_descriptor(void **state)
+{
+    struct jail *jail = open_jail(JAIL_ALL);
+    pid_t pid = find_jail(getpid());
+    struct probe a, b;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(start_probe(jail, &a, &err), 0);
+    loses_descriptors = true;
+    assert_int_equal(start_probe(jail, &b, &err), 0);
+    loses_descriptors = false;
+    assert_int_equal(b.jailed.weight_fd, -1);
+    assert_int_equal(find_jail(getpid()), pid);
+    end_probe(jail, &b);
+    end_probe(jail, &a);
+    jail_close(jail);
+}
+
 /* Looking what there is leaves nothing behind, either. */
 static void test_probe(void **state)
 {
@@ -534,65 +466,18 @@ static void test_forbidden(void **state)
                                      "Allow it, or set isolation: best-effort");
 }
 
-static int listen_abstract(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    memcpy(address.sun_path + 1, outside.socket_name, strlen(outside.socket_name));
-    if (bind(fd, (struct sockaddr *)&address,
-             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-                         strlen(outside.socket_name))) < 0)
-        return -1;
-    return listen(fd, 8);
-}
-
-static int set_up(void **state)
-{
-    int id = shmget(getpid(), 1, IPC_CREAT | IPC_EXCL | 0666);
-
-    (void)state;
-    /* What a machine is not to have: addresses that all know, a group, a descriptor. */
-    if (personality(ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC) < 0)
-        return -1;
-    if (geteuid() == 0 && setgroups(1, (gid_t[]){1}) < 0)
-        return -1;
-    (void)fcntl(0, F_DUPFD, 100);
-    /* Who loses its parent is this process's child. */
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    outside.shared_memory = getpid();
-    snprintf(outside.socket_name, sizeof(outside.socket_name), "skillvm-%d", getpid());
-    outside.key = syscall(SYS_add_key, "user", outside.socket_name, "key", 3,
-                          KEY_SPEC_SESSION_KEYRING) >= 0;
-    outside.bystander = fork();
-    if (outside.bystander == 0)
-        for (;;)
-            pause();
-    return id < 0 || outside.bystander < 0 ? -1 : listen_abstract();
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    (void)kill(outside.bystander, SIGKILL);
-    (void)process_reap(outside.bystander);
-    /* Nothing of any jail stays: this waits for the last of them. */
-    while (waitpid(-1, NULL, 0) > 0)
-        continue;
-    return shmctl(shmget(outside.shared_memory, 1, 0), IPC_RMID, NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all),          cmocka_unit_test(test_without_users),
         cmocka_unit_test(test_without_root), cmocka_unit_test(test_without_any),
         cmocka_unit_test(test_cells),        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_first_ends),   cmocka_unit_test(test_lost_descriptor),
         cmocka_unit_test(test_no_program),   cmocka_unit_test(test_strict),
         cmocka_unit_test(test_leftovers),    cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_itself),       cmocka_unit_test(test_first),
         cmocka_unit_test(test_probe),        cmocka_unit_test(test_forbidden),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, jail_world_begin, jail_world_end);
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -285,6 +286,45 @@ static void resources_are_compared(void **state)
     close(dir);
 }
 
+/* Of a disk with that many files free; 0: as it is. */
+static fsfilcnt_t files_free;
+
+int __real_fstatvfs(int fd, struct statvfs *ret);
+int __wrap_fstatvfs(int fd, struct statvfs *ret);
+int __wrap_fstatvfs(int fd, struct statvfs *ret)
+{
+    int r = __real_fstatvfs(fd, ret);
+
+    if (r == 0 && files_free > 0) {
+        ret->f_files = 1000000;
+        ret->f_favail = files_free;
+    }
+    return r;
+}
+
+/* Small files take none of the space that counts, and yet all of a disk. */
+static void files_are_counted(void **state)
+{
+    const struct config_watermarks w = {0};
+    struct watermarks *r;
+    struct err err = {0};
+    int dir = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(watermarks_create(dir, &w, &r, &err), 0);
+    files_free = 10000;
+    assert_int_equal(watermarks_check(r, &err), 0);
+    files_free = 9999;
+    watermarks_set(r, &w);
+    assert_int_equal(watermarks_check(r, &err), -ENOSPC);
+    assert_string_equal(err.message,
+                        "the disk has room for 9999 more files, 10000 are the least");
+    assert_int_equal(watermarks_check_room(r, 1, &err), -ENOSPC);
+    files_free = 0;
+    watermarks_destroy(r);
+    close(dir);
+}
+
 /* Where a file system cannot be looked at, nothing is refused for it. */
 static void what_cannot_be_read_is_enough(void **state)
 {
@@ -338,6 +378,7 @@ int main(void)
         cmocka_unit_test(without_a_manager_nothing_is_sent),
         cmocka_unit_test(starts_are_forgotten_in_time),
         cmocka_unit_test(resources_are_compared),
+        cmocka_unit_test(files_are_counted),
         cmocka_unit_test(what_cannot_be_read_is_enough),
     };
 

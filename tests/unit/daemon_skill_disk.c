@@ -71,6 +71,8 @@ static void a_head_is_the_jobs(void **unused)
     assert_int_equal(spool.fd, -1);
     assert_int_equal(lseek(job.disk.fd, 0, SEEK_END), job.disk.len);
     assert_true(job.disk.len > 0 && job.disk.len % 512 == 0);
+    /* A machine is given it, and may not write what is the tenant's. */
+    assert_int_equal(fcntl(job.disk.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 }
 
 static void a_full_disk_leaves_the_job_alone(void **unused)

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine's process that was taken over writes to its standard error. */
+/* What a machine's process that was taken over writes to its standard error, and what it tells
+   the daemon in place of what that waits for. */
 #include "api/daemon/machine/vm.h"
 
 #include "api/daemon/machine/jail.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "vmm/control.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,10 +85,43 @@ static void test_flood(void **state)
     close(boot.kernel_fd);
 }
 
+static void send_event(int fd, enum vmm_event_type type)
+{
+    const struct vmm_event event = {.version = VMM_CONTROL_VERSION, .type = type};
+
+    assert_int_equal(send(fd, &event, sizeof(event), 0), sizeof(event));
+}
+
+/* Events that nobody waits for make nobody wait beyond the time that there is. */
+static void test_events_in_place_of_another(void **state)
+{
+    struct vm vm = vm_init();
+    struct vmm_event event;
+    struct err err = {0};
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+    vm.control_fd = ends[0];
+    send_event(ends[1], VMM_EVENT_RESUMED);
+    send_event(ends[1], VMM_EVENT_DISK);
+    assert_int_equal(vm_wait_event(&vm, VMM_EVENT_DISK, 0, &event, &err), -ETIMEDOUT);
+    /* What came in time is there, and so is what came after it. */
+    assert_int_equal(vm_wait_event(&vm, VMM_EVENT_DISK, 0, &event, &err), 0);
+    send_event(ends[1], VMM_EVENT_RESUMED);
+    send_event(ends[1], VMM_EVENT_DISK);
+    assert_int_equal(vm_wait_event(&vm, VMM_EVENT_DISK,
+                                   clock_monotonic_ns() + 60 * NS_PER_SECOND, &event, &err),
+                     0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_events_in_place_of_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

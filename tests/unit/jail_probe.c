@@ -98,6 +98,12 @@ static long find_key(const char *name)
     return syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", name, 0);
 }
 
+/* For the next machine, which has the same keyring. */
+static long keep_key(void)
+{
+    return syscall(SYS_add_key, "user", "skillvm-kept", "k", 1, KEY_SPEC_SESSION_KEYRING);
+}
+
 /* By the /proc that it is given: the numbers that its namespaces have in it. */
 static void name_namespaces(void)
 {
@@ -192,6 +198,7 @@ int main(int argc, char **argv)
     say("loopback", bind_loopback());
     say("shared-memory", shmget(atoi(argv[3]), 1, 0));
     say("key", find_key(argv[1]));
+    say("keep", keep_key());
     say("signal", kill(process, 0));
     say("trace", ptrace(PTRACE_ATTACH, process, NULL, NULL));
     say("end", kill(1, 0));

@@ -11,7 +11,8 @@
  * socket is one end of a SOCK_SEQPACKET pair: a struct jail_hello comes first; then each struct
  * jail_request has its struct jail_reply. program is what becomes a machine, a statically
  * linked one, since there is nothing to load from. MASK, for tests, leaves layers out. The
- * process ends when the socket does, and with it the machines that are in its PID namespace.
+ * process ends when the socket does, or when no machine can be started any more, and with it
+ * the machines that are in its PID namespace; those in its cgroup end when the next one starts.
  *
  * What the process was not allowed to make is missing, and the hello says why: whether that
  * will do is the daemon's to decide.
@@ -35,6 +36,9 @@
 /* Threads of a machine, whatever its size. It has one for its vCPU and one for its devices, and
    KVM may add one. */
 #define JAIL_THREADS 16
+/* The cpu.weight of a machine alone in its tenant's share; the kernel's are from 1 to 10,000.
+ */
+#define JAIL_WEIGHT 6400
 /* Machines at the same time, each with a user id of its own. */
 #define JAIL_CELLS 1024u
 /* The first one's, where root starts them: of a range that systemd's UIDS-GIDS.md calls unused.
@@ -72,8 +76,8 @@ struct jail_request {
     char text[JAIL_TEXT_MAX];
 };
 
-/* With a descriptor of the cgroup's cpu.weight, for writing, where there is one: it says 100.
- */
+/* With a descriptor of the cgroup's cpu.weight, for writing, where there is one: it says
+   JAIL_WEIGHT. */
 struct jail_reply {
     int32_t pid;   /* the daemon's child, or 0 */
     int32_t error; /* an errno: it is no machine, and is only to be reaped; 0: none */

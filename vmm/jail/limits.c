@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,6 +19,8 @@
 #define DAEMON   "skillvm-daemon"
 #define MACHINES "skillvm-machines"
 #define JAIL     "jail"
+/* How long a killed machine may take to go. */
+#define LEFTOVERS_MS 5000
 
 static const char *const controllers[] = {"cpu", "memory", "pids"};
 #define CONTROLLERS "+cpu +memory +pids"
@@ -31,7 +34,7 @@ static const struct {
 } fixed[] = {
     {"pids.max", TEXT_OF(JAIL_THREADS)},
     {"cpu.max", "150000 100000"},
-    {"cpu.weight", "100"},
+    {"cpu.weight", TEXT_OF(JAIL_WEIGHT)},
     {"memory.oom.group", "1"},
 };
 
@@ -115,6 +118,20 @@ static bool is_own(int base_fd)
     return true;
 }
 
+static bool has_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+
+    while (*text) {
+        const size_t len = strcspn(text, " \n");
+
+        if (len == n && strncmp(text, word, n) == 0)
+            return true;
+        text += len + (text[len] != '\0');
+    }
+    return false;
+}
+
 static bool has_controllers(int base_fd)
 {
     char all[256];
@@ -122,7 +139,7 @@ static bool has_controllers(int base_fd)
     if (read_file(base_fd, "cgroup.controllers", all, sizeof(all)) < 0)
         return false;
     for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
-        if (!strstr(all, controllers[i]))
+        if (!has_word(all, controllers[i]))
             return false;
     return true;
 }
@@ -163,6 +180,33 @@ static const char *enter(struct limits *limits, int daemon_fd)
     return NULL;
 }
 
+static bool is_empty(int machines_fd)
+{
+    char events[256];
+
+    return read_file(machines_fd, "cgroup.events", events, sizeof(events)) == 0 &&
+           strstr(events, "populated 0");
+}
+
+/*
+ * Machines that an earlier process has left, as it can where it had no PID namespace. They are
+ * no longer anybody's, and would lose their limits below.
+ */
+static bool end_leftovers(int machines_fd)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    /* Linux 5.14; where that is not, nothing was left or the wait is in vain. */
+    (void)write_file(machines_fd, "cgroup.kill", "1");
+    for (int ms = 0; ms < LEFTOVERS_MS; ms++) {
+        if (is_empty(machines_fd))
+            return true;
+        (void)nanosleep(&pause, NULL);
+    }
+    errno = EBUSY;
+    return false;
+}
+
 const char *limits_enter(struct limits *limits)
 {
     _cleanup_fd_ int daemon_fd = make_folder(limits->base_fd, DAEMON);
@@ -173,7 +217,7 @@ const char *limits_enter(struct limits *limits)
     limits->machines_fd = make_folder(limits->base_fd, MACHINES);
     /* That is the root of a cgroup namespace that is made now, for which it must be empty of
        controllers: those of an earlier process are taken back. */
-    if (limits->machines_fd >= 0 &&
+    if (limits->machines_fd >= 0 && end_leftovers(limits->machines_fd) &&
         write_file(limits->machines_fd, "cgroup.subtree_control", "-cpu -memory -pids") == 0 &&
         write_file(limits->machines_fd, "cgroup.procs", "0") == 0)
         return NULL;
@@ -185,8 +229,10 @@ const char *limits_begin(struct limits *limits)
 {
     _cleanup_fd_ int jail_fd = make_folder(limits->machines_fd, JAIL);
 
+    /* Who starts machines comes before those that are there. */
     if (jail_fd >= 0 && write_file(jail_fd, "cgroup.procs", "0") == 0 &&
-        write_file(limits->machines_fd, "cgroup.subtree_control", CONTROLLERS) == 0)
+        write_file(limits->machines_fd, "cgroup.subtree_control", CONTROLLERS) == 0 &&
+        write_file(jail_fd, "cpu.weight", "10000") == 0)
         return NULL;
     fd_close(&limits->machines_fd);
     return "a cgroup for each machine";

@@ -74,7 +74,23 @@ static int keep_capabilities(struct err *err)
                : 0;
 }
 
-/* Answers until the daemon goes. */
+/*
+ * Keys of whoever started the daemon: who has a keyring may read them as any user. The new one
+ * is all machines', and so nobody may put anything into it. Where a filter forbids keyctl(2) it
+ * forbids machines, too.
+ */
+static int leave_keyring(struct err *err)
+{
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0)
+        return errno == ENOSYS || errno == EPERM
+                   ? 0
+                   : err_set_errno(err, errno, "leaving the session's keyring");
+    return syscall(SYS_keyctl, KEYCTL_SETPERM, KEY_SPEC_SESSION_KEYRING, 0) < 0
+               ? err_set_errno(err, errno, "closing the keyring")
+               : 0;
+}
+
+/* Answers until the daemon goes, or no machine can be started any more. */
 static int serve(int socket_fd, struct start *start, const struct jail_hello *hello)
 {
     int r = fd_send(socket_fd, hello, sizeof(*hello), NULL, 0);
@@ -94,6 +110,10 @@ static int serve(int socket_fd, struct start *start, const struct jail_hello *he
                     : (struct jail_reply){.error = EPROTO};
         for (size_t i = 0; i < n_fds; i++)
             fd_close(&fds[i]);
+        /* With its first process a PID namespace has gone for ever; the daemon starts another.
+         */
+        if (reply.error == ENOMEM && room_is_over(start->first))
+            return -ECHILD;
         r = fd_send(socket_fd, &reply, sizeof(reply), &weight_fd, weight_fd >= 0);
     }
     return r;
@@ -112,11 +132,12 @@ static int run(const struct options *o, struct err *err)
     r = start_init(&start, (int)o->program_fd, (int)o->socket_fd, &socket_fd, err);
     if (r < 0)
         return r;
-    r = room_make((uint32_t)o->layers, &start.limits, &hello, err);
+    r = room_make((uint32_t)o->layers, &start.limits, &start.first, &hello, err);
     if (r < 0)
         return r;
-    /* Keys of whoever started the daemon: who has a keyring may read them as any user. */
-    (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+    r = leave_keyring(err);
+    if (r < 0)
+        return r;
     start.own_users = hello.layers & 1u << JAIL_USERS;
     r = keep_capabilities(err);
     if (r < 0)
@@ -124,6 +145,8 @@ static int run(const struct options *o, struct err *err)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
         return err_set_errno(err, errno, "giving up privileges");
     r = serve(socket_fd, &start, &hello);
+    if (r == -ECHILD)
+        return err_set(err, ECHILD, "the first process of the PID namespace has ended");
     return r < 0 ? err_set_errno(err, -r, "speaking with the daemon") : 0;
 }
 

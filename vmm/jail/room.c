@@ -197,8 +197,8 @@ static _Noreturn void be_first(int pipe_fd)
     _exit(0);
 }
 
-/* Leaves the other end of the pipe open. 0 or -errno. */
-static int start_first(void)
+/* Leaves the other end of the pipe open. Its id or -errno. */
+static pid_t start_first(void)
 {
     int ends[2];
     pid_t pid;
@@ -212,9 +212,14 @@ static int start_first(void)
     }
     (void)close(ends[0]);
     if (pid > 0)
-        return 0;
+        return pid;
     (void)close(ends[1]);
     return -errno;
+}
+
+bool room_is_over(pid_t first)
+{
+    return first > 0 && waitpid(first, NULL, WNOHANG) != 0;
 }
 
 /* Whether there are namespaces, and no first process in them yet. */
@@ -237,10 +242,10 @@ static struct jail_hello hello_init(uint32_t wanted)
     return hello;
 }
 
-int room_make(uint32_t wanted, struct limits *limits, struct jail_hello *ret, struct err *err)
+int room_make(uint32_t wanted, struct limits *limits, pid_t *ret_first, struct jail_hello *ret,
+              struct err *err)
 {
     bool is_inside;
-    int r = 0;
 
     *ret = hello_init(wanted);
     *limits = (struct limits){.base_fd = -1, .machines_fd = -1};
@@ -252,9 +257,10 @@ int room_make(uint32_t wanted, struct limits *limits, struct jail_hello *ret, st
     is_inside = make_inside(wanted, ret);
     if (ret->layers & 1u << JAIL_LIMITS)
         note(ret, JAIL_LIMITS, limits_begin(limits));
-    if (is_inside)
-        r = start_first();
-    return r < 0 ? err_set_errno(err, -r, "the first process of a PID namespace") : 0;
+    *ret_first = is_inside ? start_first() : 0;
+    return *ret_first < 0
+               ? err_set_errno(err, -*ret_first, "the first process of a PID namespace")
+               : 0;
 }
 
 void room_try(struct jail_hello *ret)

@@ -3,7 +3,9 @@
 #ifndef SKILLVM_VMM_JAIL_ROOM_H
 #define SKILLVM_VMM_JAIL_ROOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "vmm/jail/jail.h"
@@ -12,9 +14,14 @@
 /*
  * Puts this process, and all that it starts from then on, into the layers that are wanted, and
  * says in *ret what came of it: what the host does not allow is missing. The PID namespace is
- * that of its children. 0; -errno where it is left without its first process.
+ * that of its children, and *ret_first its first process, or 0. 0; -errno where it is left
+ * without.
  */
-int room_make(uint32_t wanted, struct limits *limits, struct jail_hello *ret, struct err *err);
+int room_make(uint32_t wanted, struct limits *limits, pid_t *ret_first, struct jail_hello *ret,
+              struct err *err);
+
+/* Whether a PID namespace is over, with its first process. */
+bool room_is_over(pid_t first);
 
 /* The same to be looked at only: no process is started, and nobody moved into a cgroup. */
 void room_try(struct jail_hello *ret);

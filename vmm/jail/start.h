@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "vmm/jail/jail.h"
@@ -17,6 +18,7 @@ struct start {
     int kvm_fd;     /* -1 until it could be opened */
     int *failure;   /* what a child says of itself, an errno; shared with it */
     bool own_users; /* a machine has the user id of its cell */
+    pid_t first;    /* as of room_make */
     struct limits limits;
 };
 

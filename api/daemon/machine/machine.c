@@ -10,6 +10,8 @@
 /* Restoring and connecting may take this many graces, as a reset does. */
 #define READY_GRACES 6u
 #define RESET_GRACES 2u
+/* Besides it: that the guest runs, and that it has connected. */
+#define EVENTS_WITH_READY 2
 
 struct machine *machine_start(struct pool *pool, struct jail *jail, struct snapshot *snapshot,
                               uint64_t grace_ms, bool reusable, struct err *err)
@@ -44,11 +46,13 @@ static bool settle(struct machine *m)
 {
     struct vmm_event event;
     struct err err = {0};
-    int r;
+    int r = 0;
 
-    while ((r = vm_next_event(&m->vm, &event, &err)) == 0 &&
-           (event.type == VMM_EVENT_RESUMED || event.type == VMM_EVENT_CONNECTED))
-        ;
+    for (int i = 0; i <= EVENTS_WITH_READY && r == 0; i++) {
+        r = vm_next_event(&m->vm, &event, &err);
+        if (r == 0 && event.type != VMM_EVENT_RESUMED && event.type != VMM_EVENT_CONNECTED)
+            return false;
+    }
     return r == -EAGAIN && machine_is_quiet(m);
 }
 

@@ -38,9 +38,10 @@ static unsigned part_of(unsigned machines)
 {
     unsigned step = 1;
 
-    while (step < machines && step < SHARE_WEIGHT)
+    _Static_assert(SHARE_WEIGHT >= JAIL_CELLS, "there is some for each");
+    while (step < machines)
         step *= 2;
-    return step < SHARE_WEIGHT ? SHARE_WEIGHT / step : 1;
+    return SHARE_WEIGHT / step;
 }
 
 /* Under the lock. */

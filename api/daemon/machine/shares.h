@@ -15,9 +15,11 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+#include "vmm/jail/jail.h"
+
 #define SHARE_PARTY_SIZE 64u
 /* The weight of a party, and of a cgroup that nobody wrote to. */
-#define SHARE_WEIGHT 100u
+#define SHARE_WEIGHT ((unsigned)JAIL_WEIGHT)
 
 struct shares {
     pthread_mutex_t lock; /* under which nothing waits */

@@ -7,6 +7,7 @@
 #include "vmm/control.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 /*
  * A tar from this size on pays: to mount a disk and read of it what a script looks at takes a
@@ -34,8 +35,13 @@ int skill_disk_make(struct job *job, const struct skill_archive *archive,
     r = fd_write_full(spool->fd, head.data, head.len);
     if (r < 0)
         return err_set_errno(err, -r, "cannot write its head");
+    /* The machine is to read it, whatever becomes of that. */
+    r = fd_reopen(spool->fd, O_RDONLY);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot open its head again");
+    fd_close(&spool->fd);
     job->disk.len = head.len;
-    job->disk.fd = fd_steal(&spool->fd);
+    job->disk.fd = r;
     return 0;
 }
 

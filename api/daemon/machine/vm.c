@@ -221,12 +221,13 @@ int vm_wait_event(struct vm *vm, enum vmm_event_type type, uint64_t deadline_ns,
             return err_set(err, EREMOTEIO, "%s", event.message);
         if (r == 0 && event.type == VMM_EVENT_EXITED)
             return err_set(err, EREMOTEIO, "the guest stopped by itself");
-        if (r == 0)
-            continue;
-        if (r != -EAGAIN)
+        if (r != 0 && r != -EAGAIN)
             return r;
+        /* Events that nobody asked for take no time off it. */
         if (clock_monotonic_ns() >= deadline_ns)
             return err_set(err, ETIMEDOUT, "the microVM did not answer in time");
+        if (r == 0)
+            continue;
         if (poll(&p, 1, clock_timeout_ms(deadline_ns)) < 0 && errno != EINTR)
             return err_set_errno(err, errno, "cannot wait for the microVM");
     }

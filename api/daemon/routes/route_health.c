@@ -27,9 +27,7 @@ static void append_level(struct buf *body, const char *name,
     char text[128] = "ok";
 
     if (level->low)
-        (void)snprintf(text, sizeof(text), "%llu MiB are free, %llu MiB are the least",
-                       (unsigned long long)(level->free_bytes >> 20),
-                       (unsigned long long)(level->least_bytes >> 20));
+        watermarks_describe(level, text, sizeof(text));
     (void)buf_printf(body, ",\"%s\":", name);
     (void)json_append_cstr(body, text);
 }

@@ -8,13 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
-#define FRESH_NS     1000000000u
-#define MEMINFO      "/proc/meminfo"
-#define MEMINFO_SIZE 4096u
+#define FRESH_NS 1000000000u
+/* A file system can have so many files, and one of so many stays free. */
+#define LEAST_FILES_OF 100u
+#define MEMINFO        "/proc/meminfo"
+#define MEMINFO_SIZE   4096u
 
 struct watermarks {
     int dir_fd;
@@ -46,23 +49,30 @@ void watermarks_destroy(struct watermarks *s)
     free(s);
 }
 
-static struct watermarks_level compare(const struct config_amount *least, uint64_t free_bytes,
-                                       uint64_t whole_bytes)
+static struct watermarks_level compare(const char *what, const struct config_amount *least,
+                                       uint64_t free_bytes, uint64_t whole_bytes)
 {
     uint64_t least_bytes = config_amount_of(least, whole_bytes);
 
-    return (struct watermarks_level){
-        .low = free_bytes < least_bytes, .free_bytes = free_bytes, .least_bytes = least_bytes};
+    return (struct watermarks_level){.what = what,
+                                     .low = free_bytes < least_bytes,
+                                     .free_bytes = free_bytes,
+                                     .least_bytes = least_bytes};
 }
 
 static struct watermarks_level look_at_disk(const struct watermarks *s)
 {
+    struct watermarks_level level;
     struct statvfs fs;
 
     if (fstatvfs(s->dir_fd, &fs) < 0)
         return (struct watermarks_level){.free_bytes = UINT64_MAX};
-    return compare(&s->settings.disk_free, (uint64_t)fs.f_bavail * fs.f_frsize,
-                   (uint64_t)fs.f_blocks * fs.f_frsize);
+    level = compare("disk space", &s->settings.disk_free, (uint64_t)fs.f_bavail * fs.f_frsize,
+                    (uint64_t)fs.f_blocks * fs.f_frsize);
+    level.free_files = fs.f_favail;
+    level.least_files = fs.f_files / LEAST_FILES_OF;
+    level.low |= level.free_files < level.least_files;
+    return level;
 }
 
 /* The bytes of a line "Name:   123 kB"; 0 where there is none. */
@@ -80,7 +90,7 @@ static struct watermarks_level look_at_memory(const struct watermarks *s)
     (void)fd_read_text(MEMINFO, text, sizeof(text));
     if (!strstr(text, "MemAvailable:"))
         return (struct watermarks_level){0};
-    return compare(&s->settings.memory_free, find_line(text, "MemAvailable:"),
+    return compare("memory", &s->settings.memory_free, find_line(text, "MemAvailable:"),
                    find_line(text, "MemTotal:"));
 }
 
@@ -105,11 +115,24 @@ void watermarks_look(struct watermarks *s, struct watermarks_state *ret)
     *ret = s->state;
 }
 
-static int complain(const struct watermarks_level *level, const char *what, struct err *err)
+void watermarks_describe(const struct watermarks_level *level, char *ret, size_t size)
 {
-    return err_set(err, ENOSPC, "%llu MiB of %s are free, %llu MiB are the least",
-                   (unsigned long long)(level->free_bytes >> 20), what,
-                   (unsigned long long)(level->least_bytes >> 20));
+    if (level->free_bytes < level->least_bytes)
+        (void)snprintf(ret, size, "%llu MiB of %s are free, %llu MiB are the least",
+                       (unsigned long long)(level->free_bytes >> 20), level->what,
+                       (unsigned long long)(level->least_bytes >> 20));
+    else
+        (void)snprintf(ret, size, "the disk has room for %llu more files, %llu are the least",
+                       (unsigned long long)level->free_files,
+                       (unsigned long long)level->least_files);
+}
+
+static int complain(const struct watermarks_level *level, struct err *err)
+{
+    char text[128];
+
+    watermarks_describe(level, text, sizeof(text));
+    return err_set(err, ENOSPC, "%s", text);
 }
 
 int watermarks_check(struct watermarks *s, struct err *err)
@@ -118,9 +141,9 @@ int watermarks_check(struct watermarks *s, struct err *err)
 
     watermarks_look(s, &state);
     if (state.disk.low)
-        return complain(&state.disk, "disk space", err);
+        return complain(&state.disk, err);
     if (state.memory.low)
-        return complain(&state.memory, "memory", err);
+        return complain(&state.memory, err);
     return 0;
 }
 
@@ -131,7 +154,7 @@ int watermarks_check_room(struct watermarks *s, uint64_t bytes, struct err *err)
 
     watermarks_look(s, &state);
     if (state.disk.low)
-        return complain(&state.disk, "disk space", err);
+        return complain(&state.disk, err);
     room = state.disk.free_bytes - state.disk.least_bytes;
     if (bytes <= room)
         return 0;

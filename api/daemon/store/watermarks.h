@@ -10,15 +10,20 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct watermarks;
 
 /* How much is left, and how much must be. */
 struct watermarks_level {
+    const char *what; /* a word or two for a sentence */
     bool low;
     uint64_t free_bytes;
     uint64_t least_bytes; /* the watermark; 0: none */
+    uint64_t free_files;
+    uint64_t
+        least_files; /* a hundredth of what the file system can have; 0: it does not count */
 };
 
 struct watermarks_state {
@@ -36,7 +41,9 @@ void watermarks_destroy(struct watermarks *watermarks);
 void watermarks_set(struct watermarks *watermarks, const struct config_watermarks *settings);
 /* The state, at most a second old. What cannot be read counts as enough. */
 void watermarks_look(struct watermarks *watermarks, struct watermarks_state *ret);
-/* 0, or -ENOSPC with a sentence on what is short. */
+/* A sentence on what is short in a level that is low. */
+void watermarks_describe(const struct watermarks_level *level, char *ret, size_t size);
+/* 0, or -ENOSPC with such a sentence. */
 int watermarks_check(struct watermarks *watermarks, struct err *err);
 /* The same for so many bytes more on disk, which shall leave the watermark free. */
 int watermarks_check_room(struct watermarks *watermarks, uint64_t bytes, struct err *err);

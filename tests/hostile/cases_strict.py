@@ -73,7 +73,7 @@ def check_cells(daemon, folder):
         check_equal((cell / "memory.oom.group").read_text(), "1\n", "memory.oom.group")
         check_equal((cell / "pids.max").read_text(), f"{PIDS_MAX}\n", "pids.max")
         check_equal((cell / "cpu.max").read_text(), "150000 100000\n", "cpu.max")
-        check_equal((cell / "cpu.weight").read_text(), "100\n", "cpu.weight")
+        check_equal((cell / "cpu.weight").read_text(), "6400\n", "cpu.weight")
     daemon_cell = folder / "skillvm-daemon"
     check_equal((daemon_cell / "cpu.weight").read_text(), "1000\n", "the daemon's cpu.weight")
 

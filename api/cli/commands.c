@@ -23,7 +23,7 @@ const struct verb commands[] = {
                     "run my-skill --script scripts/convert.py -- --format csv input.txt\n"
                     "run --code 'print(6 * 7)'\n"
                     "run report.py --file data.csv --output-dir out\n",
-        .options = OPTION_RUN | OPTION_DIR | OPTION_FORMAT | OPTION_JSON | OPTION_HOST,
+        .options = OPTION_RUN | OPTION_DIR | OPTION_FORMAT | OPTION_HOST,
         .start = cmd_run,
     },
     {
@@ -58,7 +58,7 @@ const struct verb commands[] = {
                 "often the software host was restarted. Of a server only its answer is known. "
                 "Exit status 0 when it is up, 1 when it is not.",
         .examples = "status\nstatus -o json\n",
-        .options = OPTION_FORMAT | OPTION_JSON,
+        .options = OPTION_FORMAT,
         .run = cmd_status,
     },
     {
@@ -160,7 +160,7 @@ const struct verb commands[] = {
                 "the processor, cgroups, kernel settings, and what the software host needs. "
                 "Each finding comes with advice. Exit status 0 only if KVM is usable, else 1.",
         .examples = "doctor\ndoctor -o json\n",
-        .options = OPTION_FORMAT | OPTION_JSON | OPTION_OFFLINE,
+        .options = OPTION_FORMAT | OPTION_OFFLINE,
         .here = "looks at this machine alone",
         .run = cmd_doctor,
     },

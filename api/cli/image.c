@@ -257,7 +257,7 @@ const struct verb image_verbs[] = {
          "WARM is yes, a Python waits in the machine's snapshot; else it is started for each "
          "execution.",
      .examples = "image list\nimage list --json\n",
-     .options = OPTION_FORMAT | OPTION_JSON,
+     .options = OPTION_FORMAT,
      .here = HERE,
      .run = list},
     {.name = "show",
@@ -267,7 +267,7 @@ const struct verb image_verbs[] = {
          "Shows the image's modules, programs and packages, its digest, and what it was built "
          "or imported from.",
      .examples = "image show python\nimage show py312 --json | jq .python_packages\n",
-     .options = OPTION_FORMAT | OPTION_JSON,
+     .options = OPTION_FORMAT,
      .n_args = 1,
      .here = HERE,
      .run = show},

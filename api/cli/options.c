@@ -46,7 +46,7 @@ const struct option_rule option_rules[] = {
      "what it leaves"},
     {OPTION_FORMAT, 'o', "output", "json|table", MEMBER(output),
      "how to print what the command answers"},
-    {OPTION_JSON, 0, "json", NULL, MEMBER(json), "the same as -o json"},
+    {OPTION_FORMAT, 0, "json", NULL, MEMBER(json), "the same as -o json"},
     {OPTION_HOST, 0, "host", "auto|native|soft", MEMBER(host),
      "where to start a daemon if there is none: on this machine's KVM or in the software host"},
     {OPTION_DAEMON, 0, "listen", "ADDRESS", MEMBER(listen),

@@ -16,12 +16,11 @@
 struct verb;
 
 enum option_kind {
-    OPTION_FORMAT = 1u << 0,      /* -o, --output json|table */
+    OPTION_FORMAT = 1u << 0,      /* -o, --output json|table, --json */
     OPTION_FOLLOW = 1u << 1,      /* -f, --follow */
     OPTION_STRICT = 1u << 2,      /* --strict */
     OPTION_DIR = 1u << 3,         /* -d, --output-dir DIR */
     OPTION_FILTER = 1u << 4,      /* --skill, --status, -n, --limit, --cursor */
-    OPTION_JSON = 1u << 5,        /* --json, as -o json */
     OPTION_TENANT = 1u << 6,      /* --tenant TENANT */
     OPTION_NAME = 1u << 7,        /* --name NAME */
     OPTION_ROLE = 1u << 8,        /* --role tenant|operator */

@@ -218,7 +218,9 @@ static int count_open(pid_t pid)
 
     (void)snprintf(path, sizeof(path), "/proc/%d/fd", pid);
     dir = opendir(path);
-    while (dir && readdir(dir))
+    if (!dir)
+        return -1;
+    while (readdir(dir))
         n++;
     (void)closedir(dir);
     return n - 2;

@@ -10,9 +10,10 @@ main = threading.main_thread()
 
 
 def is_waited_for():
-    frame = sys._current_frames()[main.ident]
-    line = linecache.getline(threading.__file__, frame.f_lineno)
-    return frame.f_code.co_name == "_shutdown" and "lock.acquire()" in line
+    # None for a moment between two calls.
+    frame = sys._current_frames().get(main.ident)
+    line = frame and linecache.getline(threading.__file__, frame.f_lineno)
+    return frame and frame.f_code.co_name == "_shutdown" and "lock.acquire()" in line
 
 
 def waited():

@@ -240,17 +240,25 @@ static void test_itself(void **state)
     jail_close(jail);
 }
 
-/* The first process of the PID namespace, which machines are beside, may do nothing. */
-static void test_first(void **state)
+/* With a PID namespace, where this host allows one; else the test is skipped. */
+static struct jail *open_jail_with_namespaces(void)
 {
     struct jail *jail = open_jail(JAIL_ALL);
-    pid_t pid;
 
-    (void)state;
     if (jail_missing(jail, JAIL_NAMESPACES)) {
         jail_close(jail);
         skip();
     }
+    return jail;
+}
+
+/* The first process of the PID namespace, which machines are beside, may do nothing. */
+static void test_first(void **state)
+{
+    struct jail *jail = open_jail_with_namespaces();
+    pid_t pid;
+
+    (void)state;
     pid = find_jail(find_jail(getpid()));
     /* It closes its descriptors first, and gives up the rest in this order. */
     while (status_of(pid, "NoNewPrivs:", 10) != 1 || status_of(pid, "CapPrm:", 16) != 0)
@@ -325,16 +333,12 @@ static void test_restart(void **state)
    start has another one. */
 static void test_first_ends(void **state)
 {
-    struct jail *jail = open_jail(JAIL_ALL);
+    struct jail *jail = open_jail_with_namespaces();
     struct probe probe;
     struct err err = {0};
     pid_t pid;
 
     (void)state;
-    if (jail_missing(jail, JAIL_NAMESPACES)) {
-        jail_close(jail);
-        skip();
-    }
     pid = find_jail(find_jail(getpid()));
     assert_int_equal(kill(pid, SIGKILL), 0);
     /* What is dead and not waited for has no memory. */

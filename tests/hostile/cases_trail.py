@@ -106,20 +106,29 @@ def names_below(*folders):
     return sorted(str(path) for folder in folders for path in pathlib.Path(folder).glob("**/*"))
 
 
-def everybody():
+def ancestors(pid):
+    while pid:
+        yield pid
+        pid = parent_of(pid)
+
+
+def everybody(daemon):
     """How many processes each user has by name, and how many namespaces of each kind there are:
-    of all but the kernel's own."""
+    of all but the kernel's own, and but other daemons' machines, which may change meanwhile."""
     found, namespaces = collections.Counter(), collections.defaultdict(set)
-    for pid in (name for name in os.listdir("/proc") if name.isdigit()):
-        status = text_of(f"/proc/{pid}/status")
-        parent = re.search(r"^PPid:\t(\d+)", status, re.M)
-        if not parent or parent[1] == "2" or pid == "2":
+    others = set(processes("skillvmd")) - {daemon.pid}
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        above, status = set(ancestors(pid)), text_of(f"/proc/{pid}/status")
+        if not status or 2 in above:
             continue
-        found[re.search(r"^Uid:\t(\d+)", status, re.M)[1], re.search(r"^Name:\t(.*)", status, re.M)[1]] += 1
+        name, user = (re.search(rf"^{field}:\t(\S+)", status, re.M)[1] for field in ("Name", "Uid"))
+        if name == "skillvm-vmm" and above & others:
+            continue
+        found[user, name] += 1
         with contextlib.suppress(OSError):
-            for name in os.listdir(f"/proc/{pid}/ns"):
-                namespaces[name].add(os.stat(f"/proc/{pid}/ns/{name}").st_ino)
-    return dict(found), {name: len(each) for name, each in namespaces.items()}
+            for kind in os.listdir(f"/proc/{pid}/ns"):
+                namespaces[kind].add(os.stat(f"/proc/{pid}/ns/{kind}").st_ino)
+    return dict(found), {kind: len(each) for kind, each in namespaces.items()}
 
 
 class Host:
@@ -151,7 +160,7 @@ class Host:
         wait_until(self.is_at_rest, 90, "all is at rest")
         daemon = self.daemon
         (jail,) = (pid for pid in processes("skillvm-jail") if parent_of(pid) == daemon.pid)
-        found, namespaces = everybody()
+        found, namespaces = everybody(daemon)
         same = {
             "processes": found,
             "namespaces": namespaces,

@@ -243,7 +243,11 @@ def processes(name):
 
 
 def parent_of(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    """0: it has none, or has ended."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
     return int(re.search(r"^PPid:\s+(\d+)", status, re.M)[1])
 
 
@@ -360,12 +364,7 @@ class Daemon:
 
     def machines(self):
         """Ids of the processes of its machines. Asked of the kernel: it takes no connection."""
-        found = []
-        for pid in processes("skillvm-vmm"):
-            with contextlib.suppress(OSError):
-                if parent_of(pid) == self.pid:
-                    found.append(pid)
-        return found
+        return [pid for pid in processes("skillvm-vmm") if parent_of(pid) == self.pid]
 
     def metrics(self, name):
         """The values of a metric, by what is between its braces."""

@@ -23,7 +23,7 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package skills imported owners clones siege categories resets programs trail crowd soak pythons cases-6.12
+long_runs=(package skills imported owners clones siege floods categories resets programs trail crowd soak pythons cases-6.12
     cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -60,6 +60,10 @@ long_run() { # name
     programs)
         HOSTILE_PROGRAMS=1000000 \
             check_cases "$1" tests/e2e/run.sh --build "$build" --only programs_end_only_their_machine
+        ;;
+    floods)
+        FLOOD_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" \
+            --only floods_leave_a_neighbour_its_time
         ;;
     trail)
         HOSTILE_EXECUTIONS=3000 \

@@ -74,8 +74,8 @@ def check_cells(daemon, folder):
         check_equal((cell / "pids.max").read_text(), f"{PIDS_MAX}\n", "pids.max")
         check_equal((cell / "cpu.max").read_text(), "150000 100000\n", "cpu.max")
         check_equal((cell / "cpu.weight").read_text(), "6400\n", "cpu.weight")
-    daemon_cell = folder / "skillvm-daemon"
-    check_equal((daemon_cell / "cpu.weight").read_text(), "1000\n", "the daemon's cpu.weight")
+    for share in (folder / "skillvm-daemon", folder / "skillvm-machines"):
+        check_equal((share / "cpu.weight").read_text(), "100\n", f"cpu.weight of {share.name}")
 
 
 def strict_settings(world, name):

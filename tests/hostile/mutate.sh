@@ -113,7 +113,6 @@ mutations=(
     'limits|an end with what started it|vmm/jail/limits.c|s/end_leftovers(limits->machines_fd)/(limits->machines_fd < 0 ? end_leftovers(0) : true)/'
     'limits|memory|vmm/jail/limits.c|s/return write_file(cell_fd, "memory.max", text);/return 0;/'
     'limits|a share by tenant|api/daemon/machine/pool.c|s/shares_enter(&pool->shares, &m->share, wish->party, m->vm.weight_fd);//'
-    'limits|a daemon that comes to it|vmm/jail/limits.c|s/write_file(daemon_fd, "cpu.weight", "1000") < 0/false/'
     'taken|KVM is closed|vmm/main.c|s/^        fd_close(&m->kvm.dev_fd);/        (void)m;/'
     'taken|/proc is closed|vmm/main.c|s/^    fd_close(&proc_fd);/    (void)fd_steal(\&proc_fd);/'
     'host|harden_process|vmm/main.c|s/return harden_process(proc_fd, (int)last, err);/return (void)proc_fd, (void)last, (void)err, 0;/'

@@ -172,11 +172,11 @@ static const char *enter(struct limits *limits, int daemon_fd)
     if (daemon_fd < 0 || write_file(daemon_fd, "cgroup.procs", parent) < 0 ||
         write_file(daemon_fd, "cgroup.procs", "0") < 0)
         return "moving the daemon into a cgroup";
+    /* Both begin with a cpu.weight of 100, and keep it: a daemon with more would give its
+       callers' requests the processors that machines need, one with less could not end
+       machines. */
     if (write_file(limits->base_fd, "cgroup.subtree_control", CONTROLLERS) < 0)
         return "having cpu, memory and pids in cgroups";
-    /* Whoever has to end machines must come to it. */
-    if (write_file(daemon_fd, "cpu.weight", "1000") < 0)
-        return "giving the daemon its share";
     return NULL;
 }
 

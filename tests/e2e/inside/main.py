@@ -38,6 +38,7 @@ SUITES = {
         "cases_given_up",
         "cases_limits",
         "cases_neighbours",
+        "cases_floods",
         "cases_strict",
         "cases_taken",
         "cases_categories",

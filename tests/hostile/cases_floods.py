@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tenant that takes all it can get of one thing, and how long another one's executions take
+beside it and alone.
+
+What a flood does to everybody is the host's affair: on a processor in software a bare python3 of
+root's takes three times as long beside two busy machines. It runs in turns with the executions, and
+these may not be slowed down more than a little above it.
+
+FLOOD_RUNS: how many of each there are beside each flood.
+"""
+
+import contextlib
+import itertools
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from cases_limits import own_cgroup
+from harness import bash_skill, case, check, check_equal, check_success, python_skill, shorten, wait_until
+from tenants import JSON, make_tenant
+
+RUNS = int(os.environ.get("FLOOD_RUNS") or 8)
+# Of how many times as long it takes: what the promise is where a bare process is not slowed down.
+ABOVE_BARE = 2
+SLOTS, AT_ONCE = 4, 2
+FOREVER = 600
+BARE = [sys.executable, "-I", "-S", "-c", "print('hello')"]
+
+SKILLS = {
+    "memory": python_skill(
+        "while True:\n"
+        "    held = bytearray(64 << 20)\n"
+        "    for at in range(0, len(held), 4096):\n"
+        "        held[at] = 1\n"
+    ),
+    "processor": bash_skill("while :; do :; done"),
+    "fork": bash_skill("while :; do (:) & done"),
+    "disk": python_skill(
+        "while True:\n"
+        '    with open("/sandbox/out/f", "wb") as file:\n'
+        "        for _ in range(32):\n"
+        "            file.write(bytes(1 << 20))\n"
+    ),
+    "log": python_skill('while True:\n    print("x" * 1000)\n'),
+    "artifacts": python_skill('open("/sandbox/out/f", "wb").write(__import__("os").urandom(16 << 20))\n'),
+    "resets": python_skill("pass"),
+}
+
+
+class Tenant:
+    def __init__(self, daemon, name, **limits):
+        self.client = daemon.client
+        self.headers = {"Authorization": f"Bearer {make_tenant(daemon, name, **limits)}"}
+
+    def ask(self, method, path, body=None, **headers):
+        return self.client.request(method, path, body, {**self.headers, **headers})
+
+    def push(self, archive):
+        """Its reference."""
+        pushed = self.ask("POST", "/v1/skills", archive, **{"Content-Type": "application/zip"})
+        check_equal(pushed.status, 201, f"a push: {shorten(pushed.body)}")
+        return pushed.json["name"]
+
+    def start(self, skill):
+        """An execution's path."""
+        said = json.dumps({"skill": skill, "async": True, "timeout": FOREVER})
+        answer = self.ask("POST", "/v1/executions", said, **JSON)
+        check_equal(answer.status, 202, f"an execution: {shorten(answer.body)}")
+        return answer.headers["Location"]
+
+    def run(self, skill):
+        answer = self.ask("POST", "/v1/executions", json.dumps({"skill": skill, "timeout": 300}), **JSON)
+        check_equal(answer.status, 200, f"an execution: {shorten(answer.body)}")
+        return check_success(answer.json)
+
+
+def executions_of(tenant, name):
+    """So many are at work; what has ended begins again."""
+    skill = tenant.push(SKILLS[name])
+    places = [tenant.start(skill) for _ in range(AT_ONCE)]
+    while True:
+        for i, place in enumerate(places):
+            if tenant.ask("GET", place).json["status"] not in ("accepted", "running"):
+                places[i] = tenant.start(skill)
+        yield
+        time.sleep(0.02)
+
+
+def connections(tenant, _):
+    while True:
+        tenant.ask("GET", "/v1/skills")
+        yield
+
+
+def snapshots(tenant, _):
+    """Skills that have never been there, each used until it has a snapshot of its own."""
+    for n in itertools.count():
+        skill = tenant.push(python_skill(f"import json\nprint({n})", name=f"skill-{n}"))
+        for _ in range(3):
+            tenant.run(skill)
+            yield
+
+
+FLOODS = {**dict.fromkeys(SKILLS, executions_of), "connections": connections, "snapshots": snapshots}
+
+
+@contextlib.contextmanager
+def flood(tenant, name):
+    """In a process of its own, so that it takes no time of who measures."""
+    begun = multiprocessing.Event()
+
+    def work():
+        for _ in FLOODS[name](tenant, name):
+            begun.set()
+
+    process = multiprocessing.Process(target=work, daemon=True)
+    process.start()
+    try:
+        wait_until(lambda: begun.is_set() or not process.is_alive(), 120, f"a flood of {name}")
+        yield
+        check(process.is_alive(), f"the flood of {name} goes on")
+    finally:
+        process.kill()
+        process.join()
+
+
+def is_over(daemon, tenant):
+    """Cancelled each time: a last one may still have been on its way."""
+    for execution in tenant.ask("GET", "/v1/executions?status=running").json["executions"]:
+        tenant.ask("DELETE", f"/v1/executions/{execution['execution_id']}")
+    return len(daemon.machines()) == daemon.parked()
+
+
+def milliseconds(function):
+    begin = time.monotonic()
+    function()
+    return (time.monotonic() - begin) * 1000
+
+
+def measure(victim, skill, runs):
+    """Of executions and of bare processes, in turns."""
+    pairs = [
+        (
+            milliseconds(lambda: victim.run(skill)),
+            milliseconds(lambda: subprocess.run(BARE, stdout=subprocess.DEVNULL, check=True)),
+        )
+        for _ in range(runs)
+    ]
+    return [sorted(found) for found in zip(*pairs)]
+
+
+def told(found):
+    return f"p50 {statistics.median(found):.0f} ms, p90 {found[len(found) * 9 // 10]:.0f} ms, max {found[-1]:.0f} ms"
+
+
+@case
+def floods_leave_a_neighbour_its_time(world):
+    with own_cgroup("floods") as folder:
+        daemon = world.copy_of_snapshots("floods", ["--max-running", str(SLOTS)])
+        daemon.start(cgroup=folder)
+        victim = Tenant(daemon, "victim")
+        hostile = Tenant(daemon, "hostile", max_running=AT_ONCE)
+        skill = victim.push(python_skill('print("hello")', name="hello"))
+        for _ in range(5):
+            victim.run(skill)
+        alone = measure(victim, skill, RUNS * 2)
+        print(f"alone: {told(alone[0])}; a bare process {told(alone[1])}", flush=True)
+        slow = []
+        for name in FLOODS:
+            with flood(hostile, name):
+                beside = measure(victim, skill, RUNS)
+            ratio, bare = (
+                statistics.median(now) / statistics.median(before)
+                for now, before in zip(beside, alone)
+            )
+            print(f"beside {name}: {told(beside[0])}, {ratio:.1f} times; a bare process {bare:.1f} times", flush=True)
+            if ratio > ABOVE_BARE * max(bare, 1):
+                slow.append(name)
+            wait_until(lambda: is_over(daemon, hostile), 60, "machines are over")
+        check_equal(slow, [], "what slows another tenant down more than a bare process")
+        check_equal(daemon.stop(), 0, "its exit status")

@@ -334,16 +334,17 @@ static void test_restart(void **state)
 static void test_first_ends(void **state)
 {
     struct jail *jail = open_jail_with_namespaces();
+    struct pollfd first = {.events = POLLIN};
     struct probe probe;
     struct err err = {0};
-    pid_t pid;
 
     (void)state;
-    pid = find_jail(find_jail(getpid()));
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    /* What is dead and not waited for has no memory. */
-    while (status_of(pid, "VmSize:", 10) != ~0ull)
-        (void)sched_yield();
+    first.fd = (int)syscall(SYS_pidfd_open, find_jail(find_jail(getpid())), 0);
+    assert_true(first.fd >= 0);
+    assert_int_equal(syscall(SYS_pidfd_send_signal, first.fd, SIGKILL, NULL, 0), 0);
+    /* Its namespace takes nobody from then on. */
+    assert_int_equal(poll(&first, 1, 60000), 1);
+    close(first.fd);
     if (start_probe(jail, &probe, &err) < 0)
         fail_msg("%s", err.message);
     end_probe(jail, &probe);

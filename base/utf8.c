@@ -71,6 +71,24 @@ bool utf8_valid(const void *data, size_t len)
     return true;
 }
 
+size_t utf8_fit(const char *text, size_t len, size_t max)
+{
+    if (len <= max)
+        return len;
+    while (max > 0 && utf8_continues(text[max]))
+        max--;
+    return max;
+}
+
+size_t utf8_count(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n += !utf8_continues(text[i]);
+    return n;
+}
+
 size_t utf8_decode(const char *text, size_t len, uint32_t *ret_code)
 {
     const uint8_t *s = (const uint8_t *)text;

@@ -27,6 +27,17 @@ enum utf8_kind utf8_scan(const uint8_t *data, size_t len, size_t *ret_len);
 /* True when all of data is UTF-8. */
 bool utf8_valid(const void *data, size_t len);
 
+/* Of text that is UTF-8: whether a byte is a sequence's second, third or fourth. */
+static inline bool utf8_continues(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* How many of the len bytes of text, which is UTF-8, are whole sequences and at most max. */
+size_t utf8_fit(const char *text, size_t len, size_t max);
+/* How many code points len bytes of UTF-8 are. */
+size_t utf8_count(const char *text, size_t len);
+
 /*
  * Decodes the code point at text (len > 0 bytes left). Returns the bytes it takes, or 0 for
  * what is not UTF-8 (overlong forms, surrogates and values over U+10FFFF are not).

@@ -4,6 +4,7 @@
 #include "api/cli/verbs.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -69,13 +70,7 @@ static void differ(struct comparison *c, const char *format, ...)
 /* Up to so many bytes of a text, without a part of a character at its end. */
 static int cut(const char *text, size_t max)
 {
-    size_t len = strlen(text);
-
-    if (len <= max)
-        return (int)len;
-    while (max > 0 && ((unsigned char)text[max] & 0xc0) == 0x80)
-        max--;
-    return (int)max;
+    return (int)utf8_fit(text, strlen(text), max);
 }
 
 struct shown {
@@ -102,8 +97,7 @@ static struct shown show_from(const char *text, size_t at)
     int len;
 
     at = at > ALIKE_SHOWN ? at - ALIKE_SHOWN : 0;
-    while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
-        at--;
+    at = (size_t)cut(text, at);
     len = cut(text + at, VALUE_SHOWN);
     (void)snprintf(part, sizeof(part), "%s%.*s", at > 0 ? "…" : "", len, text + at);
     value.valuestring = part;

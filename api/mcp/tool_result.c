@@ -5,6 +5,7 @@
 #include "api/mcp/hello.h"
 #include "api/mcp/uri.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ static int append_tail(struct buf *out, const char *title, const struct buf *tex
     size_t skipped = text->len > max ? text->len - max : 0;
 
     /* Not in the middle of a character. */
-    while (skipped > 0 && skipped < text->len && (text->data[skipped] & 0xc0) == 0x80)
+    while (skipped > 0 && skipped < text->len && utf8_continues((char)text->data[skipped]))
         skipped++;
     if (text->len == 0)
         return 0;

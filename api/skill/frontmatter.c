@@ -83,15 +83,6 @@ int frontmatter_find(const char *text, size_t len, const char **ret_yaml, size_t
     return 0;
 }
 
-static size_t code_points(const char *text)
-{
-    size_t n = 0;
-
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 /*
  * The second attempt's text: a value that holds ": " or " #" or ends with ":" and has no quotes
  * gets them. Only `key: value` lines at the left edge, and those below a key without a value
@@ -438,8 +429,8 @@ static bool is_spec_name(const char *name)
 {
     size_t len = strlen(name);
 
-    if (code_points(name) > NAME_CODE_POINTS_MAX || name[0] == '-' || name[len - 1] == '-' ||
-        strstr(name, "--"))
+    if (utf8_count(name, len) > NAME_CODE_POINTS_MAX || name[0] == '-' ||
+        name[len - 1] == '-' || strstr(name, "--"))
         return false;
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)name[i];
@@ -486,7 +477,8 @@ static int check(struct skill *skill, struct err *err)
         text_trim((struct text_span){skill->description, strlen(skill->description)}, BLANK)
                 .len == 0)
         return err_set(err, EINVAL, "the front matter has no description");
-    if (code_points(skill->description) > DESCRIPTION_CODE_POINTS_MAX)
+    if (utf8_count(skill->description, strlen(skill->description)) >
+        DESCRIPTION_CODE_POINTS_MAX)
         (void)skill_warn(&skill->warnings, "the description is over %u characters",
                          DESCRIPTION_CODE_POINTS_MAX);
     if (skill->version && !*skill->version)

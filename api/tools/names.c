@@ -4,6 +4,7 @@
 #include "api/skill/sha256.h"
 #include "api/tools/run_code.h"
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ char *tool_name_clean(const char *text, const char *extra, char *out, size_t siz
         unsigned char c = (unsigned char)*text;
 
         /* One '_' for a character of several bytes. */
-        if ((c & 0xc0) == 0x80)
+        if (utf8_continues(*text))
             continue;
         out[n++] = (c < 0x80 && isalnum(c)) || strchr(extra, c) ? (char)c : '_';
     }

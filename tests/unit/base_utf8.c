@@ -58,11 +58,31 @@ static void what_is_none_is_not_decoded(void **state)
         assert_int_equal(utf8_decode(bad[i], strlen(bad[i]), &code), 0);
 }
 
+static void no_sequence_is_cut(void **state)
+{
+    static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
+    static const size_t fit[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+    const size_t len = strlen(text);
+
+    (void)state;
+    for (size_t max = 0; max < sizeof(fit) / sizeof(fit[0]); max++) {
+        size_t n = utf8_fit(text, len, max);
+
+        assert_int_equal(n, fit[max]);
+        assert_true(utf8_valid(text, n));
+    }
+    assert_int_equal(utf8_count(text, len), 4);
+    assert_int_equal(utf8_count(text, 0), 0);
+    assert_false(utf8_continues('a'));
+    assert_true(utf8_continues('\xa4'));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code_points_come_back),
         cmocka_unit_test(what_is_none_is_not_decoded),
+        cmocka_unit_test(no_sequence_is_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

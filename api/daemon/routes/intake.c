@@ -11,6 +11,7 @@
 #include "api/skill/needs.h"
 #include "api/wheels/packages.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -268,15 +269,9 @@ bool intake_code(struct http_request *request, const struct request *q, int tar_
 /* How much of the body of SKILL.md fits an environment variable. */
 static size_t instructions_len(const struct skill *skill)
 {
-    const uint8_t *text = (const uint8_t *)skill->instructions;
-    size_t len = text ? skill->instructions_len : 0;
+    const char *text = skill->instructions;
 
-    if (len > LIMIT_INSTRUCTIONS) {
-        len = LIMIT_INSTRUCTIONS;
-        while (len > 0 && (text[len] & 0xc0) == 0x80)
-            len--;
-    }
-    return len;
+    return text ? utf8_fit(text, skill->instructions_len, LIMIT_INSTRUCTIONS) : 0;
 }
 
 static int write_run(const struct skill *skill, const struct skill_entry *entry,

@@ -6,6 +6,7 @@
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/tools/schema.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static void clip(struct buf *text, size_t max)
     size_t at = 0;
 
     for (size_t n = 0; at < text->len; at++) {
-        if ((text->data[at] & 0xc0) != 0x80 && n++ == max)
+        if (!utf8_continues((char)text->data[at]) && n++ == max)
             break;
     }
     text->len = at;

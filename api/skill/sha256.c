@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdlib.h>
+#include <string.h>
 
 CLEANUP_WITH(struct sha256 *, sha256_destroy)
 
@@ -35,10 +36,15 @@ void sha256_update(struct sha256 *sha, const void *data, size_t len)
     EVP_DigestUpdate(sha->ctx, data, len);
 }
 
+static const char digits[] = "0123456789abcdef";
+
+bool sha256_leads(const char *text)
+{
+    return strspn(text, digits) == SHA256_HEX_SIZE - 1;
+}
+
 static void write_hex(const unsigned char *digest, char ret_hex[SHA256_HEX_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-
     for (size_t i = 0; i < SHA256_SIZE; i++) {
         ret_hex[2 * i] = digits[digest[i] >> 4];
         ret_hex[2 * i + 1] = digits[digest[i] & 15];

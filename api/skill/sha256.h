@@ -30,6 +30,8 @@ int sha256_hmac(const void *key, size_t key_len, const void *data, size_t len,
                 char ret_hex[SHA256_HEX_SIZE]);
 /* Compares two in hex, in a time that does not depend on where they differ. */
 bool sha256_same(const char a[SHA256_HEX_SIZE], const char b[SHA256_HEX_SIZE]);
+/* Whether text begins with one in hex, after which no digit comes. */
+bool sha256_leads(const char *text);
 /* The digest of a whole file, read by pread from offset 0. 0 or -errno. */
 int sha256_of_fd(int fd, char ret_hex[SHA256_HEX_SIZE]);
 

@@ -11,7 +11,6 @@
 
 #define IMAGE_SUFFIX ".erofs"
 #define DIGEST_LEN   (SHA256_HEX_SIZE - 1)
-#define HEX          "0123456789abcdef"
 /* sha256sum has a space and a mark between the two: a space or, of a binary file, a star. */
 #define NAME_AT (DIGEST_LEN + 2)
 
@@ -27,8 +26,7 @@ static void write_path(const char *path, char ret[PATH_MAX])
 static const char *parse(char *line)
 {
     line[strcspn(line, "\n")] = '\0';
-    return strspn(line, HEX) == DIGEST_LEN && line[DIGEST_LEN] == ' ' && line[NAME_AT - 1] &&
-                   line[NAME_AT]
+    return sha256_leads(line) && line[DIGEST_LEN] == ' ' && line[NAME_AT - 1] && line[NAME_AT]
                ? line + NAME_AT
                : NULL;
 }

@@ -102,8 +102,7 @@ static void take_line(struct known_digests *known, char *line)
 {
     char *id = strchr(line, ' ');
 
-    if (!id || (size_t)(id - line) != SHA256_HEX_SIZE - 1 ||
-        strspn(line, "0123456789abcdef") != SHA256_HEX_SIZE - 1 ||
+    if (!id || (size_t)(id - line) != SHA256_HEX_SIZE - 1 || !sha256_leads(line) ||
         strlen(id + 1) >= KNOWN_DIGESTS_ID_SIZE)
         return;
     *id = '\0';

@@ -3,6 +3,7 @@
 #include "api/daemon/store/store.h"
 
 #include "api/daemon/store/spool.h"
+#include "api/skill/sha256.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -77,7 +78,7 @@ void store_unlock(struct store **store)
 
 static bool is_digest(const char *text)
 {
-    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+    return sha256_leads(text) && strlen(text) == SHA256_HEX_SIZE - 1;
 }
 
 int store_temporary(const struct store *store)

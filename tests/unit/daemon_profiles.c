@@ -337,6 +337,27 @@ static void a_scope_without_room_is_told(void **state)
     machine_release(m);
 }
 
+/* By what the last try came to. */
+static void who_comes_long_before_the_next_try_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct machine_wish wish = wish_of("a", "");
+    struct machine *m = NULL;
+    struct err err = {0};
+    uint64_t tries;
+    unsigned n = 0;
+
+    write_file(f->kernel, "boot=failed");
+    do {
+        tries = measure_snapshots(f).failed;
+        err = (struct err){0};
+        assert_int_equal(machine_take(f->pool, &wish, -1, &m, &err), -ENODEV);
+        assert_non_null(strstr(err.message, "no KVM today"));
+    } while (measure_snapshots(f).failed != tries && ++n < 12);
+    assert_int_equal(measure_snapshots(f).failed, tries);
+    assert_non_null(strstr(err.message, "the next try is in "));
+}
+
 static void who_waits_for_a_scope_can_be_cancelled(void **state)
 {
     struct fixture *f = *state;
@@ -373,6 +394,7 @@ int main(void)
         WITH(behind_one_that_was_waited_for_the_next_is_made_at_once),
         WITH(an_image_that_is_missing_is_told),
         WITH(a_scope_without_room_is_told),
+        WITH(who_comes_long_before_the_next_try_is_told),
         WITH(who_waits_for_a_scope_can_be_cancelled),
     };
 

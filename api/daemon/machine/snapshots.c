@@ -222,10 +222,20 @@ void snapshots_forget(struct snapshots *s, const char *packages)
 static int check_hope(const struct snapshots *s, const struct snapshot_place *p,
                       unsigned failures, struct err *err)
 {
+    const uint64_t now_ns = clock_monotonic_ns();
+
     if (s->state == SNAPSHOTS_FAILED)
         return err_set(err, ENODEV, "there is no snapshot to start from: %s", s->text);
-    if (p && p != s->places && p->failures != failures)
+    if (!p || p == s->places)
+        return 0;
+    if (p->failures != failures)
         return err_set(err, ENODEV, "there is no snapshot to start from: %s", p->why);
+    /* The first pause is waited for, the longer ones are not. */
+    if (p->renewal.failures > 0 &&
+        p->renewal.after_ns > now_ns + s->config.retry_ms * NS_PER_MS)
+        return err_set(
+            err, ENODEV, "there is no snapshot to start from: %s; the next try is in %llu s",
+            p->why, (unsigned long long)((p->renewal.after_ns - now_ns) / NS_PER_SECOND));
     return 0;
 }
 

@@ -16,9 +16,10 @@ USED = 'skillvm_machines_parked{kind="used"}'
 
 
 class Daemon:
-    """Runs from `with` to its end; `settings` are variables of its environment."""
+    """Runs from `with` to its end; `settings` are variables of its environment. Machines of one
+    that is not alone in its cgroup have no limits of their own."""
 
-    def __init__(self, programs, share, folder, settings=None):
+    def __init__(self, programs, share, folder, settings=None, alone=True):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True)
         self.socket = str(self.folder / "sock")
@@ -28,7 +29,7 @@ class Daemon:
                         "--share", str(share), "--grace", "30", "--log-level", "warn"]
         self.environment = {**os.environ, **(settings or {})}
         self.client = skillvm.Client(self.socket)
-        self.process = None
+        self.process, self.alone, self.other = None, alone, None
 
     def _cgroup(self):
         """As a service it has one of its own, where this process may make one; or None."""
@@ -41,9 +42,12 @@ class Daemon:
 
     def __enter__(self):
         cgroup = self._cgroup()
+        join = cgroup and (lambda: cgroup.write_text("0"))
+        if not self.alone:
+            self.other = subprocess.Popen(["sleep", "infinity"], preexec_fn=join)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(self.command, env=self.environment, stderr=log,
-                                            preexec_fn=cgroup and (lambda: cgroup.write_text("0")))
+                                            preexec_fn=join)
         while not self._ready():
             if self.process.poll() is not None:
                 raise RuntimeError(f"skillvmd ended with {self.process.returncode}: {self.said()}")
@@ -51,8 +55,10 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
+        for process in (self.process, self.other):
+            if process:
+                process.terminate()
+                process.wait()
 
     def _ready(self):
         try:

@@ -39,7 +39,7 @@ NOTHING_KEPT = {"SKILLVM_MACHINES_REUSE": "never", "SKILLVM_MACHINES_PARKED": "0
 
 
 PARTS = {"executions": ("nothing_kept", "kept"), "memory": ("running", "parked"),
-         "peers": ("others",), "crowd": ("crowd",), "images": ("images",)}
+         "peers": ("others",), "crowd": ("crowd",), "images": ("images",), "jail": ("jail",)}
 
 
 def say(text):
@@ -85,8 +85,8 @@ class Bench:
     def tell(self):
         print(json.dumps(self.result()), flush=True)
 
-    def daemon(self, name, settings):
-        return Daemon(self.plan["programs"], self.plan["share"], self.work / name, settings)
+    def daemon(self, name, settings, alone=True):
+        return Daemon(self.plan["programs"], self.plan["share"], self.work / name, settings, alone)
 
     def lane(self, arguments):
         """One lane: (what it printed or None, what it complained of or None)."""
@@ -298,6 +298,20 @@ class Bench:
                 if skill == "pandas":
                     self.await_profile(daemon, skill)
                 self.measure(daemon, "reused", skill)
+
+    def jail(self):
+        """What limits for each machine cost: beside the same daemon with somebody else in its
+        cgroup, where all machines share its limits."""
+        for alone in (True, False):
+            for state, settings in (("fresh", NOTHING_KEPT), ("reused", {})):
+                with self.daemon(f"jail-{state}-{int(alone)}", settings, alone) as daemon:
+                    said = daemon.client.ready()["checks"]["isolation"]
+                    if ("limits" in said) == alone:
+                        raise RuntimeError(f"the layers of a daemon, alone {alone}: {said}")
+                    self.pooled = daemon.setting("machines.reuse")
+                    self.push(daemon, ("hello",))
+                    self.measure(daemon, state, "hello")
+                    self.executions[-1]["machine"] += "" if alone else ", no limits"
 
     def await_profile(self, daemon, skill):
         """Runs it until it begins from the snapshot that is made for its imports."""

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCHEMA = "skillvm-bench/1"
 PARTS = ("executions", "memory", "peers")
-ASKED = ("crowd", "images")  # these only by name
+ASKED = ("crowd", "images", "jail")  # these only by name
 IMAGES = ("node", "data")  # of the part of that name, beside python
 CROWD_GAIN = 5  # executions a second with machines that are used again, by those without
 # Seconds for a whole run in a host; the counting one emulates without haste.

@@ -212,7 +212,7 @@ class Hostile:
 
     def cut(self, end):
         result = None
-        with self.client.events(CUT, timeout=60) as events:
+        with self.client.events(CUT, timeout=10) as events:
             for event, data, _ in events:
                 if event == "stdout":
                     end(data)

@@ -74,6 +74,11 @@ def chosen(names):
     return [name for name in PEERS if name in wanted or name == "python3"]
 
 
+def peers_of(options):
+    """A bare python3, where no others are asked for, too: it is the unit of all ratios."""
+    return chosen(options.peers if "peers" in (options.only or PARTS) else "python3")
+
+
 def make_hosts(options):
     """Software hosts with more peers than the usual ones have. The folder of their files."""
     share, usual = options.build / "share" / "bench", options.build / "share" / "skillvm"
@@ -100,7 +105,7 @@ def make_hosts(options):
 
 def bring_peers(options):
     """The folder of what some peers need beside packages, where one of them is asked for."""
-    if not BROUGHT & set(chosen(options.peers)):
+    if not BROUGHT & set(peers_of(options)):
         return Path("/nonexistent")
     print("bench: gathering peers", file=sys.stderr, flush=True)
     done = subprocess.run([str(HERE / "peers.sh"), "--share", str(options.build / "share" / "skillvm")],
@@ -110,9 +115,7 @@ def bring_peers(options):
 
 def plan(options, kind, **paths):
     parts = options.only or list(PARTS)
-    # A bare python3 is the unit of all ratios.
-    peers = chosen(options.peers) if "peers" in parts else ["python3"]
-    return json.dumps({"kind": kind, "runs": options.runs, "peers": peers,
+    return json.dumps({"kind": kind, "runs": options.runs, "peers": peers_of(options),
                        "parts": list(dict.fromkeys([*parts, "peers"])), **paths})
 
 
@@ -140,7 +143,7 @@ def hosted(options, kind, kernel):
         command += ["--kvm", option]
     folders = [(HERE, "bench"), (options.build / "bench", "build"),
                (ROOT / "api" / "clients" / "python", "client")]
-    if BROUGHT & set(chosen(options.peers)) and options.peers_folder.is_dir():
+    if BROUGHT & set(peers_of(options)) and options.peers_folder.is_dir():
         folders.append((options.peers_folder, "peers"))
     for folder, where in folders:
         command += ["--mount", f"{folder}:/mnt/{where}"]

@@ -133,7 +133,7 @@ done < <(sed -n 's/^    {\(SYS_[a-z0-9_]*\|LAST_CALL + 1\), .*/\1/p' "$root/gues
 
 declare -A programs=([unit]=unit_vmm_harden [filter]=unit_guest_filter)
 declare -A cases=(
-    [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine'
+    [limits]='strict_has_all_layers_as_root a_daemon_leaves_another_one_its_machines no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine'
     [taken]=a_vmm_that_was_taken_over_has_gained_nothing
     [guest]=programs_end_only_their_machine
     [skill]='nothing_is_left_however_it_is_started limits_are_named'

@@ -111,7 +111,6 @@ mutations=(
     'limits|ending as a whole|vmm/jail/limits.c|s/    {"memory.oom.group", .*//'
     'limits|no swap|vmm/jail/limits.c|s/write_file(cell_fd, "memory.swap.max", "0") < 0/false/'
     'limits|an end with what started it|vmm/jail/limits.c|s/end_leftovers(limits->machines_fd)/(limits->machines_fd < 0 ? end_leftovers(0) : true)/'
-    'limits|another daemon that keeps its machines|vmm/jail/limits.c|s/!is_own(limits->base_fd, DAEMON "\/cgroup.procs")/false/'
     'limits|memory|vmm/jail/limits.c|s/return write_file(cell_fd, "memory.max", text);/return 0;/'
     'limits|a share by tenant|api/daemon/machine/pool.c|s/shares_enter(&pool->shares, &m->share, wish->party, m->vm.weight_fd);//'
     'taken|KVM is closed|vmm/main.c|s/^        fd_close(&m->kvm.dev_fd);/        (void)m;/'
@@ -133,7 +132,7 @@ done < <(sed -n 's/^    {\(SYS_[a-z0-9_]*\|LAST_CALL + 1\), .*/\1/p' "$root/gues
 
 declare -A programs=([unit]=unit_vmm_harden [filter]=unit_guest_filter)
 declare -A cases=(
-    [limits]='strict_has_all_layers_as_root a_daemon_leaves_another_one_its_machines no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine'
+    [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine'
     [taken]=a_vmm_that_was_taken_over_has_gained_nothing
     [guest]=programs_end_only_their_machine
     [skill]='nothing_is_left_however_it_is_started limits_are_named'

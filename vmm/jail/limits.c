@@ -102,13 +102,13 @@ static bool find_base(char *ret, size_t size)
     return snprintf(ret, size, ROOT "%s", line + 3) < (int)size;
 }
 
-/* Whether nobody is in it but the daemon and this process; or it is not there. */
-static bool is_own(int base_fd, const char *procs_path)
+/* Whether nobody is in it but the daemon and this process. */
+static bool is_own(int base_fd)
 {
     char pids[256], *rest = pids, *line;
 
-    if (read_file(base_fd, procs_path, pids, sizeof(pids)) < 0)
-        return errno == ENOENT;
+    if (read_file(base_fd, "cgroup.procs", pids, sizeof(pids)) < 0)
+        return false;
     while ((line = strsep(&rest, "\n"))) {
         const long pid = strtol(line, NULL, 10);
 
@@ -161,13 +161,7 @@ const char *limits_find(struct limits *limits)
     errno = 0;
     if (!has_controllers(limits->base_fd))
         return "the cgroup of the daemon has not cpu, memory and pids";
-    /* The machines of another daemon there would be taken for leftovers. */
-    if (!is_own(limits->base_fd, "cgroup.procs") ||
-        !is_own(limits->base_fd, DAEMON "/cgroup.procs")) {
-        errno = 0;
-        return "the daemon is not alone in its cgroup";
-    }
-    return NULL;
+    return is_own(limits->base_fd) ? NULL : "the daemon is not alone in its cgroup";
 }
 
 static const char *enter(struct limits *limits, int daemon_fd)

@@ -11,7 +11,6 @@ FLOOD_RUNS: how many of each there are beside each flood.
 
 import contextlib
 import itertools
-import json
 import multiprocessing
 import os
 import statistics
@@ -20,8 +19,8 @@ import sys
 import time
 
 from cases_limits import own_cgroup
-from harness import bash_skill, case, check, check_equal, check_success, python_skill, shorten, wait_until
-from tenants import JSON, make_tenant
+from harness import bash_skill, case, check, check_equal, python_skill, wait_until
+from tenants import Tenant
 
 RUNS = int(os.environ.get("FLOOD_RUNS") or 8)
 # Of how many times as long it takes: what the promise is where a bare process is not slowed down.
@@ -51,41 +50,14 @@ SKILLS = {
 }
 
 
-class Tenant:
-    def __init__(self, daemon, name, **limits):
-        self.client = daemon.client
-        self.headers = {"Authorization": f"Bearer {make_tenant(daemon, name, **limits)}"}
-
-    def ask(self, method, path, body=None, **headers):
-        return self.client.request(method, path, body, {**self.headers, **headers})
-
-    def push(self, archive):
-        """Its reference."""
-        pushed = self.ask("POST", "/v1/skills", archive, **{"Content-Type": "application/zip"})
-        check_equal(pushed.status, 201, f"a push: {shorten(pushed.body)}")
-        return pushed.json["name"]
-
-    def start(self, skill):
-        """An execution's path."""
-        said = json.dumps({"skill": skill, "async": True, "timeout": FOREVER})
-        answer = self.ask("POST", "/v1/executions", said, **JSON)
-        check_equal(answer.status, 202, f"an execution: {shorten(answer.body)}")
-        return answer.headers["Location"]
-
-    def run(self, skill):
-        answer = self.ask("POST", "/v1/executions", json.dumps({"skill": skill, "timeout": 300}), **JSON)
-        check_equal(answer.status, 200, f"an execution: {shorten(answer.body)}")
-        return check_success(answer.json)
-
-
 def executions_of(tenant, name):
     """So many are at work; what has ended begins again."""
     skill = tenant.push(SKILLS[name])
-    places = [tenant.start(skill) for _ in range(AT_ONCE)]
+    places = [tenant.start(skill, FOREVER) for _ in range(AT_ONCE)]
     while True:
         for i, place in enumerate(places):
             if tenant.ask("GET", place).json["status"] not in ("accepted", "running"):
-                places[i] = tenant.start(skill)
+                places[i] = tenant.start(skill, FOREVER)
         yield
         time.sleep(0.02)
 

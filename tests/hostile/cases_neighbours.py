@@ -2,12 +2,11 @@
 """A tenant whose machines take all that they can, and another one next to it."""
 
 import contextlib
-import json
 
 from cases_limits import own_cgroup, words
 from cases_strict import cgroup_of
-from harness import bash_skill, case, check, check_equal, shorten, wait_until
-from tenants import JSON, make_tenant
+from harness import bash_skill, case, check, check_equal, wait_until
+from tenants import Tenant
 
 # How many machines the one who takes all has, and what the other one gets of the processors when
 # one has the same as all of the others, and when each machine has the same.
@@ -21,26 +20,14 @@ class Runs:
     """A tenant's executions that end when they are cancelled."""
 
     def __init__(self, daemon, name):
-        self.client = daemon.client
-        self.headers = {"Authorization": f"Bearer {make_tenant(daemon, name)}"}
-        pushed = self.client.request(
-            "POST", "/v1/skills", SPINS, {**self.headers, "Content-Type": "application/zip"}
-        )
-        check_equal(pushed.status, 201, f"a push: {shorten(pushed.body)}")
-        self.places = []
+        self.tenant = Tenant(daemon, name)
+        self.skill, self.places = self.tenant.push(SPINS), []
 
     def start(self):
-        answer = self.client.request(
-            "POST",
-            "/v1/executions",
-            json.dumps({"skill": "spins", "async": True, "timeout": 300}),
-            {**self.headers, **JSON},
-        )
-        check_equal(answer.status, 202, f"an execution: {shorten(answer.body)}")
-        self.places.append(answer.headers["Location"])
+        self.places.append(self.tenant.start(self.skill, 300))
 
     def cancel(self):
-        answer = self.client.request("DELETE", self.places.pop(), headers=self.headers)
+        answer = self.tenant.ask("DELETE", self.places.pop())
         check_equal(answer.status, 202, "cancelled")
 
 

@@ -3,7 +3,7 @@
 
 import json
 
-from harness import check_equal, shorten
+from harness import check_equal, check_success, shorten
 
 JSON = {"Content-Type": "application/json"}
 
@@ -18,3 +18,32 @@ def make_tenant(daemon, name, **limits):
     key = daemon.client.request("POST", "/v1/admin/keys", json.dumps(said), JSON)
     check_equal(key.status, 201, f"a key of {name}: {shorten(key.body)}")
     return key.json["key"]
+
+
+class Tenant:
+    """A new one, which asks by a key of its own."""
+
+    def __init__(self, daemon, name, **limits):
+        self.client = daemon.client
+        self.headers = {"Authorization": f"Bearer {make_tenant(daemon, name, **limits)}"}
+
+    def ask(self, method, path, body=None, **headers):
+        return self.client.request(method, path, body, {**self.headers, **headers})
+
+    def push(self, archive):
+        """Its name."""
+        pushed = self.ask("POST", "/v1/skills", archive, **{"Content-Type": "application/zip"})
+        check_equal(pushed.status, 201, f"a push: {shorten(pushed.body)}")
+        return pushed.json["name"]
+
+    def start(self, skill, timeout):
+        """An execution's path."""
+        said = json.dumps({"skill": skill, "async": True, "timeout": timeout})
+        answer = self.ask("POST", "/v1/executions", said, **JSON)
+        check_equal(answer.status, 202, f"an execution: {shorten(answer.body)}")
+        return answer.headers["Location"]
+
+    def run(self, skill):
+        answer = self.ask("POST", "/v1/executions", json.dumps({"skill": skill, "timeout": 300}), **JSON)
+        check_equal(answer.status, 200, f"an execution: {shorten(answer.body)}")
+        return check_success(answer.json)

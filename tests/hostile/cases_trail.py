@@ -151,8 +151,8 @@ class Host:
     def is_at_rest(self):
         number = {name: self.daemon.metrics(f"skillvm_{name}")[""] for name in (
             "executions_running", "executions_queued", "machines", "machines_behind")}
-        objects = (self.daemon.data / "objects").glob("*/*")
-        return not any(number.values()) and not self.daemon.machines() and not list(objects)
+        objects = os.listdir(self.daemon.data / "objects")
+        return not any(number.values()) and not self.daemon.machines() and not objects
 
     def state(self):
         """What must be equal, and what may grow a little; with no machine."""

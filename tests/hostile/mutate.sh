@@ -119,7 +119,7 @@ mutations=(
     'host|the state is closed|vmm/main.c|s/^    fd_close(&source.state_fd);//'
     'host|the memory is closed|vmm/main.c|s/^    fd_close(&source.memory_fd);//'
     'host|the working set is closed|vmm/main.c|s/^    fd_close(&source.working_set_fd);//'
-    'host|harden_confine|vmm/main.c|s/int r = harden_confine(err);/int r = 0;/'
+    'taken|harden_confine|vmm/main.c|s/int r = harden_confine(err);/int r = 0;/'
     'host|harden_limits|vmm/main.c|s/r = harden_limits(&plan, err);/r = 0;/'
     'host|the main thread|vmm/main.c|s/r = harden_thread(&plan, HARDEN_MAIN, err);/r = 0;/'
     'host|the vCPU thread|vmm/vcpu.c|s/harden_thread(m->plan, HARDEN_VCPU, &err) >= 0/err.message[0] == 0/'

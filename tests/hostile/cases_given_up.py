@@ -8,7 +8,7 @@ import os
 import pathlib
 import re
 
-from harness import Skipped, case, check, check_equal, processes, python_skill, wait_until
+from harness import Skipped, case, check, check_equal, python_skill, wait_until
 
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 FIRST_USER = 1879048192  # vmm/jail/jail.h
@@ -27,18 +27,8 @@ def fields(path):
     )
 
 
-@case
-def machines_have_given_up_what_they_do_not_need(world):
-    world.client.run(python_skill("print(1)"))
-    waiting = []
-
-    def all_wait():
-        """With a guest in each. One that is started later is none of these."""
-        waiting[:] = processes("skillvm-vmm")
-        return 0 < len(waiting) == world.daemon.parked()
-
-    wait_until(all_wait, 60, "all machines wait")
-    for pid in waiting:
+def check_given_up(machines):
+    for pid in machines:
         # Later kernels have one of KVM's own there.
         threads = [
             thread
@@ -68,14 +58,14 @@ def machines_have_given_up_what_they_do_not_need(world):
 
 
 @case
-def each_machine_is_a_user_of_its_own_in_an_empty_room(world):
-    if os.geteuid() != 0:
-        raise Skipped("only root can look")
+def machines_have_given_up_what_they_do_not_need(world):
     world.client.run(python_skill("print(1)"))
-    wait_until(lambda: 1 < len(processes("skillvm-vmm")) == world.daemon.parked(), 20,
-               "machines wait")
+    world.daemon.look_at_waiting(check_given_up)
+
+
+def check_users(machines):
     users = set()
-    for pid in processes("skillvm-vmm"):
+    for pid in machines:
         proc = pathlib.Path(f"/proc/{pid}")
         for name in NAMESPACES:
             check(os.readlink(proc / "ns" / name) != os.readlink(f"/proc/self/ns/{name}"),
@@ -87,13 +77,22 @@ def each_machine_is_a_user_of_its_own_in_an_empty_room(world):
         check_equal((len(user), user), (1, group), "user and group")
         check_equal(status["Groups"].split(), [], "groups")
         users |= user
-    check_equal(len(users), len(processes("skillvm-vmm")), "users")
+    check_equal(len(users), len(machines), "users")
     check(all(FIRST_USER <= int(user) < FIRST_USER + 1024 for user in users), str(users))
+
+
+@case
+def each_machine_is_a_user_of_its_own_in_an_empty_room(world):
+    if os.geteuid() != 0:
+        raise Skipped("only root can look")
+    world.client.run(python_skill("print(1)"))
+    wait_until(lambda: len(world.daemon.machines()) > 1, 60, "there are several")
+    world.daemon.look_at_waiting(check_users)
 
 
 @case
 def machines_outlive_neither_the_process_that_starts_them_nor_it_them(world):
     world.client.run(python_skill("print(1)"))
-    wait_until(lambda: processes("skillvm-vmm"), 20, "a machine waits")
+    wait_until(world.daemon.machines, 20, "a machine waits")
     world.daemon.kill_jail()
     check_equal(world.client.run_ok(python_skill("print(2)"))["stdout"], "2\n", "the next run")

@@ -45,9 +45,9 @@ def check_ids(machines, name, first):
     check_equal(len(found), len(machines), f"different {name}")
 
 
-def check_room(daemon):
+def check_room(daemon, machines):
     """That each machine has no namespace of the daemon's, and an empty root."""
-    for pid in daemon.machines():
+    for pid in machines:
         shared = [name for name in NAMESPACES
                   if os.stat(f"/proc/{pid}/ns/{name}").st_ino
                   == os.stat(f"/proc/{daemon.pid}/ns/{name}").st_ino]
@@ -56,9 +56,8 @@ def check_room(daemon):
         check_equal(ids_of(pid, "Groups"), [], "its groups")
 
 
-def check_cells(daemon, folder):
+def check_cells(daemon, machines, folder):
     """That each machine of a daemon is in a cell of its own, with limits."""
-    machines = daemon.machines()
     cells = {cgroup_of(pid) for pid in machines}
     check_equal((len(cells), {cell.parent for cell in cells}),
                 (len(machines), {folder / "skillvm-machines"}), "cells")
@@ -89,15 +88,44 @@ def check_runs(daemon, folder, first_user, first_group):
     client, skill = daemon.client, python_skill("print(1)")
     for fresh in (True, False, False):
         check_equal(client.run_ok(skill, fresh=fresh)["stdout"], "1\n", "run")
+
+    def check_machines(machines):
+        check_ids(machines, "Uid", first_user)
+        check_ids(machines, "Gid", first_group)
+        check_room(daemon, machines)
+        check_cells(daemon, machines, folder)
+
     # One that is being made would end with the jail, and so would the run that waits for it.
-    wait_until(lambda: 0 < len(daemon.machines()) == daemon.parked(), 60, "all wait")
-    check_ids(daemon.machines(), "Uid", first_user)
-    check_ids(daemon.machines(), "Gid", first_group)
-    check_room(daemon)
-    check_cells(daemon, folder)
+    daemon.look_at_waiting(check_machines)
 
 
-def check_strict(daemon, folder, first_user, first_group, user=None):
+def refusal(world, cgroup, user, before=lambda: None):
+    """What a strict daemon says that does not start there."""
+    join = joins(cgroup, user)
+
+    def prepare():
+        before()
+        join()
+
+    done = subprocess.run(
+        [world.daemon.program, *strict_settings(world, "refused"), "--share", world.share]
+        + ["--socket", "/tmp/refused.sock", "--data", "/tmp/refused"],
+        preexec_fn=prepare, capture_output=True, text=True, timeout=60,
+    )
+    shutil.rmtree("/tmp/refused", ignore_errors=True)
+    check(done.returncode not in (0, None), f"it started: {done.stderr}")
+    return done.stderr
+
+
+def check_keeps_others_out(world, daemon, folder, user):
+    """That no other daemon begins in its cgroup, which would end its machines."""
+    before = daemon.machines()
+    check_in("layer 'limits' is missing: the cgroup of the daemon is another daemon's",
+             refusal(world, folder / "skillvm-daemon", user), "the other says")
+    check(set(before) & set(daemon.machines()), "its machines live")
+
+
+def check_strict(world, daemon, folder, first_user, first_group, user=None):
     """Also when it is started again, and when what starts its machines was killed."""
     daemon.options += ["--max-running", "2"]
     for own in (folder, folder / "skillvm-daemon"):
@@ -105,6 +133,7 @@ def check_strict(daemon, folder, first_user, first_group, user=None):
         check_equal(daemon.client.get("/ready").json["checks"]["isolation"], "ok", "layers")
         check_equal(cgroup_of(daemon.pid), folder / "skillvm-daemon", "its cgroup")
         check_runs(daemon, folder, first_user, first_group)
+        check_keeps_others_out(world, daemon, folder, user)
         daemon.kill_jail()
         check_runs(daemon, folder, first_user, first_group)
         check_equal(daemon.stop(), 0, "its exit status")
@@ -114,7 +143,7 @@ def check_strict(daemon, folder, first_user, first_group, user=None):
 def strict_has_all_layers_as_root(world):
     with own_cgroup("strict") as folder:
         daemon = world.copy_of_snapshots("strict", strict_settings(world, "strict"))
-        check_strict(daemon, folder, FIRST_OF_ROOT, FIRST_OF_ROOT)
+        check_strict(world, daemon, folder, FIRST_OF_ROOT, FIRST_OF_ROOT)
 
 
 def user_of_the_host(name):
@@ -173,7 +202,8 @@ def strict_has_all_layers_as_an_ordinary_user(world):
         os.chown(path, user.pw_uid, user.pw_gid)
     daemon.log.touch()
     with delegated_cgroup("ordinary", user) as folder, reachable(world.root), kvm_by_its_group():
-        check_strict(daemon, folder, first_of("/etc/subuid", user), first_of("/etc/subgid", user), user)
+        check_strict(world, daemon, folder, first_of("/etc/subuid", user),
+                     first_of("/etc/subgid", user), user)
 
 
 def hides(path):
@@ -182,24 +212,6 @@ def hides(path):
     check_equal(libc.unshare(CLONE_NEWNS), 0, "a mount namespace")
     check_equal(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), 0, "private mounts")
     check_equal(libc.mount(b"none", path.encode(), b"tmpfs", 0, None), 0, "an empty folder")
-
-
-def refusal(world, cgroup, user, before=lambda: None):
-    """What a strict daemon says that does not start there."""
-    join = joins(cgroup, user)
-
-    def prepare():
-        before()
-        join()
-
-    done = subprocess.run(
-        [world.daemon.program, *strict_settings(world, "refused"), "--share", world.share]
-        + ["--socket", "/tmp/refused.sock", "--data", "/tmp/refused"],
-        preexec_fn=prepare, capture_output=True, text=True, timeout=60,
-    )
-    shutil.rmtree("/tmp/refused", ignore_errors=True)
-    check(done.returncode not in (0, None), f"it started: {done.stderr}")
-    return done.stderr
 
 
 @contextlib.contextmanager

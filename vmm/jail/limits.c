@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,20 +103,52 @@ static bool find_base(char *ret, size_t size)
     return snprintf(ret, size, ROOT "%s", line + 3) < (int)size;
 }
 
-/* Whether nobody is in it but the daemon and this process. */
-static bool is_own(int base_fd)
+static bool is_daemon_or_self(pid_t pid)
 {
-    char pids[256], *rest = pids, *line;
+    return pid == getppid() || pid == getpid();
+}
 
-    if (read_file(base_fd, "cgroup.procs", pids, sizeof(pids)) < 0)
+/* The parent of a process. 0 where that is not to be seen; -1 where the process has gone. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[32], text[1024];
+    const char *name_end = NULL;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (read_file(AT_FDCWD, path, text, sizeof(text)) == 0)
+        name_end = strrchr(text, ')');
+    if (name_end && strlen(name_end) > strlen(") S "))
+        return (pid_t)strtol(name_end + strlen(") S "), NULL, 10);
+    return kill(pid, 0) < 0 && errno == ESRCH ? -1 : 0;
+}
+
+/* Whether it is the daemon, or came from it. Who has gone is nobody else's. */
+static bool is_of_daemon(pid_t pid)
+{
+    while (pid > 0 && pid != getppid())
+        pid = parent_of(pid);
+    return pid != 0;
+}
+
+/* Whether all that are in a cgroup may be there. Others' namespaces show as 0. */
+static bool has_only(int dir_fd, bool (*may_be)(pid_t pid))
+{
+    char pids[4096], *rest = pids, *line;
+
+    if (read_file(dir_fd, "cgroup.procs", pids, sizeof(pids)) < 0)
         return false;
-    while ((line = strsep(&rest, "\n"))) {
-        const long pid = strtol(line, NULL, 10);
-
-        if (*line && pid != getpid() && pid != getppid())
+    while ((line = strsep(&rest, "\n")))
+        if (*line && !may_be((pid_t)strtol(line, NULL, 10)))
             return false;
-    }
     return true;
+}
+
+/* Whether another daemon has moved here, whose machines would end below. */
+static bool is_taken(int base_fd)
+{
+    _cleanup_fd_ int daemon_fd = open_folder(base_fd, DAEMON);
+
+    return daemon_fd >= 0 && !has_only(daemon_fd, is_of_daemon);
 }
 
 static bool has_word(const char *text, const char *word)
@@ -161,7 +194,9 @@ const char *limits_find(struct limits *limits)
     errno = 0;
     if (!has_controllers(limits->base_fd))
         return "the cgroup of the daemon has not cpu, memory and pids";
-    return is_own(limits->base_fd) ? NULL : "the daemon is not alone in its cgroup";
+    if (!has_only(limits->base_fd, is_daemon_or_self))
+        return "the daemon is not alone in its cgroup";
+    return is_taken(limits->base_fd) ? "the cgroup of the daemon is another daemon's" : NULL;
 }
 
 static const char *enter(struct limits *limits, int daemon_fd)

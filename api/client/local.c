@@ -20,7 +20,7 @@ static int pack(const char *path, int *ret_fd, struct skillvm_error *error)
 
     if (fd < 0)
         return client_fail(error, errno, "cannot make an anonymous file: %s", strerror(errno));
-    result = pack_folder(path, &archive_limits_default, fd, &err);
+    result = pack_folder(path, &archive_limits_most, fd, &err);
     if (result < 0)
         return client_fail(error, result == -ENOENT ? EIO : -result, "%s", err.message);
     *ret_fd = fd_steal(&fd);
@@ -29,7 +29,7 @@ static int pack(const char *path, int *ret_fd, struct skillvm_error *error)
 
 int skillvm_open_skill(const char *path, int *ret_fd, struct skillvm_error *error)
 {
-    const uint64_t max = archive_limits_default.archive_bytes;
+    const uint64_t max = archive_limits_most.archive_bytes;
     struct stat st;
     int fd;
 

@@ -369,7 +369,7 @@ int serve_run(const struct serve *serve, struct err *err)
     d.network_policy = config->network.policy;
     d.archive_limits = archive_limits_default;
     d.archive_limits.archive_bytes = config->archive_bytes;
-    d.archive_limits.expanded_bytes = config->archive_bytes;
+    d.archive_limits.expanded_bytes = config->expanded_bytes;
     d.archive_limits.entries = (uint32_t)config->archive_entries;
     d.packages_limits = archive_limits_default;
     d.packages_limits.archive_bytes = config->packages_bytes;

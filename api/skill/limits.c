@@ -4,7 +4,14 @@
 
 const struct archive_limits archive_limits_default = {
     .archive_bytes = 100u << 20,
-    .expanded_bytes = 100u << 20,
+    .expanded_bytes = 256u << 20,
     .entries = 20000,
+    .ratio = 100,
+};
+
+const struct archive_limits archive_limits_most = {
+    .archive_bytes = ARCHIVE_BYTES_MOST,
+    .expanded_bytes = ARCHIVE_BYTES_MOST,
+    .entries = ARCHIVE_ENTRIES_MOST,
     .ratio = 100,
 };

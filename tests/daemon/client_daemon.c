@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handle of libskillvm in use by many threads, and over a restart of the daemon. */
+/* A handle of libskillvm: many threads, restarts of the daemon, what is large. */
 #include "tests/unit/cmocka_all.h"
 
 #include "api/client/skillvm.h"
+#include "base/fd.h"
 #include "tests/daemon/daemon_harness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define THREADS 8
 #define ROUNDS  12
@@ -116,12 +120,37 @@ static void killed(void **state)
     assert_int_equal(skillvm_ready(client, &error), 0);
 }
 
+/* How large a skill may be is the daemon's to say, and an operator's to set. */
+static void large_skills_are_sent(void **state)
+{
+    char path[128];
+    struct skillvm_error error;
+    _cleanup_fd_ int made = -1, fd = -1;
+    char *json = NULL;
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s/large.zip", harness.dir);
+    made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_return_code(ftruncate(made, 101 << 20), errno);
+    if (skillvm_open_skill(path, &fd, &error) < 0)
+        fail_msg("%s", error.message);
+    assert_true(skillvm_run(client, "{}", fd, NULL, &json, &error) < 0);
+    assert_int_equal(error.http_status, 413);
+    assert_non_null(strstr(error.message, "100 MiB"));
+    /* More than any setting allows. */
+    fd_close(&fd);
+    assert_return_code(ftruncate(made, 513 << 20), errno);
+    assert_int_equal(skillvm_open_skill(path, &fd, &error), -EFBIG);
+    assert_return_code(unlink(path), errno);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_threads),
         cmocka_unit_test(restarted),
         cmocka_unit_test(killed),
+        cmocka_unit_test(large_skills_are_sent),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

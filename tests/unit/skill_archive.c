@@ -421,7 +421,7 @@ static void limits(void **state)
     char names[501][16];
     static const struct member bomb[] = {
         {.path = "SKILL.md", .content = SKILL_MD},
-        {.path = "zeros", .zeros = 110u << 20},
+        {.path = "zeros", .zeros = 260u << 20},
         {0},
     };
     static const struct member small_bomb[] = {
@@ -452,7 +452,7 @@ static void limits(void **state)
     many[499].path = "d/f";
     refuse_with(&few, TAR, many, -EFBIG, "500 entries");
 
-    tiny.archive_bytes = 200u << 20;
+    tiny.archive_bytes = 400u << 20;
     refuse_with(&tiny, TAR, bomb, -EFBIG, "expands to more than");
     refuse(TAR_XZ, bomb, -EFBIG, "expands to more than");
     refuse(ZIP, small_bomb, -EFBIG, "100 times");

@@ -79,6 +79,7 @@ struct config {
     uint64_t max_queued;
     uint64_t max_connections;
     uint64_t archive_bytes;
+    uint64_t expanded_bytes;
     uint64_t archive_entries;
     uint64_t packages_bytes;
     uint64_t packages_entries;

@@ -3,6 +3,7 @@
 
 #include "api/daemon/terms/limits.h"
 #include "api/daemon/terms/tenant.h"
+#include "api/skill/archive.h"
 #include "base/log.h"
 
 #include <string.h>
@@ -49,12 +50,12 @@ const struct config_key config_keys[] = {
      "N", "executions that may wait; more are told 429"},
     {"limits.connections", CONFIG_COUNT, AT(max_connections), 1, 65536, "1100", false, NULL,
      NULL, "connections of all callers together"},
-    {"limits.archive_bytes", CONFIG_BYTES, AT(archive_bytes), LIMIT_MIB, 512 * LIMIT_MIB,
-     "100MiB", false, NULL, NULL,
-     "how large a skill's archive may be, as it comes and unpacked; its files are in the "
-     "memory of the executions"},
-    {"limits.archive_entries", CONFIG_COUNT, AT(archive_entries), 1, 50000, "20000", false,
-     NULL, NULL, "files, folders and links of a skill"},
+    {"limits.archive_bytes", CONFIG_BYTES, AT(archive_bytes), LIMIT_MIB, ARCHIVE_BYTES_MOST,
+     "100MiB", false, NULL, NULL, "how large a skill's archive may be as it comes"},
+    {"limits.expanded_bytes", CONFIG_BYTES, AT(expanded_bytes), LIMIT_MIB, ARCHIVE_BYTES_MOST,
+     "256MiB", false, NULL, NULL, "how large what is in a skill's archive may be, unpacked"},
+    {"limits.archive_entries", CONFIG_COUNT, AT(archive_entries), 1, ARCHIVE_ENTRIES_MOST,
+     "20000", false, NULL, NULL, "files, folders and links of a skill"},
     {"limits.packages_bytes", CONFIG_BYTES, AT(packages_bytes), LIMIT_MIB, 512 * LIMIT_MIB,
      "256MiB", false, NULL, NULL,
      "how large what a skill's wheels hold may be; it is in the memory of the executions too"},

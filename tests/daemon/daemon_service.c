@@ -233,6 +233,9 @@ static void the_snapshot_is_made_anew(void **state)
     harness_write(&s.h, "skillvmd.yaml", "snapshots: {max_uses: 0, renew: 1ms}\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     wait_metrics(&s, "\nskillvm_snapshots_made_total{result=\"ok\"} 2\n", false);
+    /* Until there is a moment in which none is being made. */
+    harness_write(&s.h, "skillvmd.yaml", "snapshots: {max_uses: 0, renew: 0}\n");
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     end(&s);
 }
 
@@ -363,7 +366,7 @@ static void a_host_that_starts_no_machine_is_not_ready(void **state)
     harness_finish(&h);
 }
 
-/* Archives are held to the settings, on their way in and unpacked. */
+/* Archives are held to the settings: as they come, unpacked, and in number. */
 static void archives_have_their_limits(void **state)
 {
     static const char type[] = "Content-Type: application/octet-stream\r\n";
@@ -380,6 +383,14 @@ static void archives_have_their_limits(void **state)
     tar = harness_skill("large", "1.0", script, &len);
     expect(harness_request(&s.h, "POST", "/v1/skills", type, tar, len), 413,
            "larger than 1 MiB");
+    free(tar);
+    harness_write(&s.h, "skillvmd.yaml", "limits: {expanded_bytes: 1MiB}\n");
+    assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
+    harness_start(&s.h, (const char *const[]){"--config", s.config, NULL});
+    harness_wait_ready(&s.h);
+    tar = harness_skill("large", "1.0", script, &len);
+    expect(harness_request(&s.h, "POST", "/v1/skills", type, tar, len), 413,
+           "expands to more than 1048576 bytes");
     free(tar);
     free(script);
     harness_write(&s.h, "skillvmd.yaml", "limits: {archive_entries: 1}\n");
@@ -437,7 +448,7 @@ static void start_activated(struct harness *h, int unix_fd, int tcp_fd)
         setenv("LISTEN_PID", pid, 1);
         setenv("LISTEN_FDS", "2", 1);
         execl(SKILLVMD, "skillvmd", "--data", h->data, "--share", h->dir, "--vmm", FAKE_VMM,
-              "--grace", "1", NULL);
+              NULL);
         _exit(127);
     }
 }

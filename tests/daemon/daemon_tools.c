@@ -414,7 +414,7 @@ static void large_calls_wait_on_disk(void **state)
     for (int i = 0; i < 1000 && count_executions("large") < n; i++)
         usleep(20000);
     assert_int_equal(count_executions("large"), n);
-    for (int i = 0; i < 100 && memory_kib() - before > 16 * 1024; i++)
+    for (int i = 0; i < 1000 && memory_kib() - before > 16 * 1024; i++)
         usleep(10000);
 #ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
     assert_true(memory_kib() - before <= 16 * 1024);

@@ -434,7 +434,7 @@ static void the_thread_works(void **state)
     assert_true(has_execution(&f, 1));
     settings.executions_bytes = 1;
     retention_set(f.retention, &settings);
-    for (int i = 0; i < 500 && has_execution(&f, 100); i++)
+    for (int i = 0; i < 6000 && has_execution(&f, 100); i++)
         usleep(10000);
     assert_false(has_execution(&f, 100));
     close_all(&f);

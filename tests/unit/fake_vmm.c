@@ -130,10 +130,10 @@ static const struct script {
     /* The guest is quicker than what is said of it. */
     {"reset-order", {STEP_RESET, STEP_READY, STEP_MOMENT, STEP_CONNECTED}},
     {"reset-more", {STEP_RESET, STEP_READY, STEP_READY, STEP_MOMENT, STEP_CONNECTED}},
-    {"parked-die", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_EXIT}},
-    {"parked-talk", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_TALK}},
-    {"parked-event", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_EXITED}},
-    {"parked-burn", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_MOMENT, STEP_BURN}},
+    {"parked-die", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_EXIT}},
+    {"parked-talk", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_TALK}},
+    {"parked-event", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_EXITED}},
+    {"parked-burn", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_BURN}},
 };
 
 static void expect_old_end(struct fake *f)

@@ -173,7 +173,7 @@ static void test_timeout_keeps_partial_output(void **state)
 {
     struct host *h = *state;
 
-    field_u64(h, PROTO_F_TIMEOUT_MS, 500);
+    field_u64(h, PROTO_F_TIMEOUT_MS, 2000);
     run_bash(h, "echo before; echo part > $SANDBOX_FILES_DIR/part; sleep 100 & sleep 100");
     assert_int_equal(h->signal, SIGKILL);
     assert_int_equal(h->flags, PROTO_EXIT_TIMED_OUT);

@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +63,20 @@ static int dial_relay(void)
     return -1;
 }
 
+/* The clock that this relay would set is that of the machine with all its other tests. */
+static void leave_clock_alone(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+
+    if (syscall(SYS_capget, &header, caps) < 0)
+        _exit(1);
+    caps[0].effective &= ~(1u << CAP_SYS_TIME);
+    caps[0].permitted &= ~(1u << CAP_SYS_TIME);
+    if (syscall(SYS_capset, &header, caps) < 0)
+        _exit(1);
+}
+
 static int setup(void **state)
 {
     int fd;
@@ -82,6 +98,7 @@ static int setup(void **state)
             socket_path,       (char[]){"--token-file"}, token_path, NULL};
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        leave_clock_alone();
         snprintf(text, sizeof(text), "%u", port);
         _exit(host_relay_main(7, argv));
     }

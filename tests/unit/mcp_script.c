@@ -171,7 +171,7 @@ void script_begin_with(const struct mcp_config *wanted)
 
     config.perform = perform;
     config.send = on_line;
-    config.progress_ms = 20;
+    config.progress_ms = 60000;
     config.cancel_end_ms = 5000;
     script.released = false;
     script.n_lines = script.taken = script.n_deleted = 0;

@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Nothing here is waited for until its time is over. */
+#define GRACE_MS 10000
+
 static int make_folder(const struct fixture *f, const char *name)
 {
     char path[128];
@@ -72,7 +75,7 @@ struct snapshots *create_snapshots(struct fixture *f, struct config_snapshots li
                                             .tmp_fd = f->tmp_fd,
                                             .memory_mib = 8,
                                             .boot_timeout_ms = 20000,
-                                            .grace_ms = 1000,
+                                            .grace_ms = GRACE_MS,
                                             .retry_ms = 10,
                                             .limits = limits,
                                             .open_packages = open_packages,
@@ -99,7 +102,7 @@ void start_pool(struct fixture *f)
     const struct pool_config pool = {
         .snapshots = f->snapshots,
         .jail = f->jail,
-        .grace_ms = 1000,
+        .grace_ms = GRACE_MS,
         .limits = {.parked = 4, .memory_bytes = 1ull << 40, .idle_ms = 60000, .max_uses = 100},
         .is_short = is_short,
         .ctx = f};

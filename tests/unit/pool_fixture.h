@@ -33,7 +33,7 @@ struct who {
 
 #define WAIT_FOR(condition)                                                                    \
     do {                                                                                       \
-        for (int wait_i = 0; wait_i < 1000 && !(condition); wait_i++)                          \
+        for (int wait_i = 0; wait_i < 6000 && !(condition); wait_i++)                          \
             usleep(10000);                                                                     \
         assert_true(condition);                                                                \
     } while (0)

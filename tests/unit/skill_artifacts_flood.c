@@ -131,9 +131,16 @@ static uint64_t read_chains(bool crowded)
 
 static void chosen_names_cost_no_more_than_others(void **state)
 {
-    uint64_t plain_ns = read_chains(false), crowded_ns = read_chains(true);
+    uint64_t plain_ns = UINT64_MAX, crowded_ns = UINT64_MAX;
 
     (void)state;
+    /* A machine that stands still adds to some, but not to all. */
+    for (int i = 0; i < 3; i++) {
+        const uint64_t plain = read_chains(false), crowded = read_chains(true);
+
+        plain_ns = plain < plain_ns ? plain : plain_ns;
+        crowded_ns = crowded < crowded_ns ? crowded : crowded_ns;
+    }
     if (crowded_ns > 4 * plain_ns + 100000000)
         fail_msg("%.1f ms, others %.1f ms", (double)crowded_ns / 1e6, (double)plain_ns / 1e6);
 }

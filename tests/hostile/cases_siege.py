@@ -44,7 +44,7 @@ class Siege(threading.Thread):
         self.crowd, self.ended, self.problem = [], 0, None
 
     def connect(self):
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=5)
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         with contextlib.suppress(OSError):
             self.begin(sock)
         sock.setblocking(False)

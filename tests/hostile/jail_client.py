@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 VERSION = 3
 TEXT_MAX = 1024
@@ -59,7 +60,12 @@ def main():
         opened.process.send_signal(signal.SIGKILL)
         opened.close()
         print("layers", Jail(jail, program, layers).layers, flush=True)
-    _, status = os.waitpid(pid, os.WNOHANG if restarts else 0)
+    # Which has ended, where a second one began, but may be a moment from being waited for.
+    ended, until = 0, time.monotonic() + 1
+    while not ended:
+        ended, status = os.waitpid(pid, os.WNOHANG if restarts else 0)
+        if time.monotonic() > until:
+            break
     print("ended", status, flush=True)
 
 

@@ -44,7 +44,7 @@ def process_facts(pid):
         int(fd): re.sub(r"\d+", "N", os.readlink(f"/proc/{pid}/fd/{fd}"))
         for fd in os.listdir(f"/proc/{pid}/fd")
     }
-    return (descriptors, numbers["Threads"]), int(numbers["RssAnon"])
+    return (descriptors, numbers["Threads"]), int(numbers.get("RssAnon", 0))
 
 
 class Programs(Trial):

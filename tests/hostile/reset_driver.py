@@ -88,7 +88,11 @@ class Machine:
             raise Broken("the VMM did not end with its control socket") from None
 
     def _read_event(self):
-        message = self.control.recv(4096)
+        try:
+            message = self.control.recv(4096)
+        except ConnectionResetError:
+            # It ended without reading the last command; what it had said before comes now.
+            message = self.control.recv(4096)
         if not message:
             self.problem = self.problem or Broken(f"the VMM ended, status {self.process.wait()}")
             return

@@ -72,7 +72,7 @@ SEVERAL = {
 class Tools(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.daemon = stand_in.Daemon("--jail", str(SOURCE / "tests/mcp/host_jail.py"))
+        cls.daemon = stand_in.Daemon("--grace", "15", "--jail", str(SOURCE / "tests/mcp/host_jail.py"))
         cls.client = skillvm.Client(cls.daemon.socket)
         several = cls.daemon.dir / "several"
         for path, content in SEVERAL.items():

@@ -134,7 +134,7 @@ wanted() {
 run_case() {
     local file=$1 name=$2 limit start status reason seconds
     limit=$(sed -n "s/^# limit $name //p" "$file")
-    limit=$((3 * ${limit:-120}))
+    limit=$((3 * ${limit:-300}))
     start=$EPOCHREALTIME
     mkdir -p "$work/case/$name"
     export CASE_REASON=$work/case/$name.reason

@@ -95,7 +95,7 @@ class Api:
             return checked.request(self.socket, "POST", "/v1/files?name=f", bytes(1 << 20),
                                    "application/octet-stream")[0] == 201
 
-        self.failures.unless(checked.wait_until(takes_one, 5), "room is not seen again")
+        self.failures.unless(checked.wait_until(takes_one, 30), "room is not seen again")
 
     def upload(self, expected, size, name="f"):
         return self.expect(expected, "POST", f"/v1/files?name={name}", os.urandom(size),

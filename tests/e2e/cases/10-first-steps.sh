@@ -55,7 +55,7 @@ case_second_run_is_quick() {
     expect 0 skillvm run "$E2E_ROOT/examples/word-counter" --input '{"text": "a b"}' --json
     equal "$(jq .output.words <<<"$OUT")" 2 words
     seconds=$(awk -v a="$before" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
-    awk -v s="$seconds" 'BEGIN { exit !(s < 15) }' || fail "it took $seconds s"
+    awk -v s="$seconds" 'BEGIN { exit !(s < 60) }' || fail "it took $seconds s"
 }
 
 case_examples() {

@@ -47,14 +47,14 @@ case_http_events() {
     skill talks main.py <<'S'
 import sys, time
 print("one", flush=True)
-time.sleep(2)
+time.sleep(10)
 print("two", file=sys.stderr)
 S
     zip_of talks
-    curl -sN --max-time 100 --unix-socket "$SKILLVM_SOCKET" -H 'Accept: text/event-stream' \
+    curl -sN --max-time 340 --unix-socket "$SKILLVM_SOCKET" -H 'Accept: text/event-stream' \
         -F 'request={}' -F skill_archive=@talks.zip http://localhost/v1/executions >events &
     local pid=$! early=''
-    for _ in $(seq 200); do
+    for _ in $(seq 900); do
         grep -q '^event: *stdout' events && early=1 && break
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.1

@@ -48,6 +48,7 @@ case_tools_of_a_parser() {
     expect 0 skillvm skill rm unit-converter@1.0.0
 }
 
+# limit tools_by_script 300
 case_tools_by_script() {
     skill several scripts/add.py <<'S'
 """Adds numbers."""
@@ -68,13 +69,17 @@ def greet(name, loud):
 greet()
 S
     echo 'tr a-z A-Z' >several/scripts/shout.sh
-    printf 'import argparse\nwhile True: pass\n' >several/scripts/stuck.py
     expect 0 skillvm skill push several
     http_expect 200 '/v1/tools?format=mcp'
     equal "$(jq -c '[.tools[].name | select(startswith("several"))]' <<<"$BODY")" \
-        '["several__add","several__greet","several__shout","several__stuck"]' names
+        '["several__add","several__greet","several__shout"]' names
     tools_until_read several__greet
     tools_until_read several__add
+    # One whose arguments nobody comes to know keeps no other from being called.
+    skill stuck main.py <<<$'import argparse\nwhile True: pass'
+    expect 0 skillvm skill push stuck
+    http_expect 200 '/v1/tools?format=mcp'
+    contains "$BODY" '"stuck"' names
     equal "$(jq -c '.tools[] | select(.name == "several__add").inputSchema.required' <<<"$BODY")" \
         '["numbers"]' "what it needs"
     expect 0 skillvm tools call several__add '{"numbers": [1, -2, 30], "negate": true}'
@@ -84,6 +89,7 @@ S
     expect 0 skillvm tools call several__shout '{"a": "b"}'
     equal "$(jq -c . <<<"$OUT")" '{"A":"B"}' "what it shouts"
     expect 0 skillvm skill rm several@1.0.0
+    expect 0 skillvm skill rm stuck@1.0.0
 }
 
 case_tools_by_schema() {

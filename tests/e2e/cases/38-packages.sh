@@ -124,6 +124,7 @@ snapshots_made() {
     sed -n 's/^skillvm_snapshots_made_total{result="ok"} //p' <<<"$BODY"
 }
 
+# limit packages_that_a_snapshot_holds 600
 # Many packages of a registered skill are sent once, to the guest that a snapshot is made of; what
 # the skill finds there is the same as before, and its other modules are those of a fresh start.
 case_packages_that_a_snapshot_holds() {

@@ -114,7 +114,7 @@ def requests_that_make_no_sense(world):
 def limits_are_clamped(world):
     archive = python_skill("print(1)")
     check_equal(world.client.run_ok(archive, timeout=100000)["stdout"], "1\n", "timeout")
-    check_equal(world.client.run_ok(archive, timeout="5s")["stdout"], "1\n", "timeout text")
+    check_equal(world.client.run_ok(archive, timeout="60s")["stdout"], "1\n", "timeout text")
     for memory in ("64Gi", "1Ki"):
         result = world.client.run_ok(archive, limits={"memory": memory})
         check_equal(result["stdout"], "1\n", f"memory {memory}")

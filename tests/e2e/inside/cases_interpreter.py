@@ -415,7 +415,7 @@ if __name__ == "__main__":
         print(pool.submit(square, 12).result(), flush=True)
     threading.Thread(target=late).start()
 """
-    result = world.client.run_ok(python_skill(source), timeout=60)
+    result = world.client.run_ok(python_skill(source))
     check_equal(result["stdout"], "285\n144\nthread\n", "stdout")
 
 
@@ -445,7 +445,7 @@ print(json.dumps([asyncio.run(main()), body, db.execute("select count(*) from t"
                   hashlib.sha256(b"x").hexdigest()[:8], len(ssl.create_default_context().get_ciphers()) > 0,
                   lzma.decompress(lzma.compress(b"ok")).decode()]))
 """
-    result = world.client.run_ok(python_skill(source), timeout=60)
+    result = world.client.run_ok(python_skill(source))
     check_equal(result["output"], ["child", "served", 1, "2d711642", True, "ok"], "output")
 
 
@@ -473,7 +473,7 @@ print(json.dumps([
 """
     expected = [{"a": [1, {"b": "c"}]}, "x: 1\n", {"served": 1}, "<1><2>", "one",
                 "2020-05-01T12:30:00", "b"]
-    result = world.client.run_ok(python_skill(source), timeout=60)
+    result = world.client.run_ok(python_skill(source))
     check_equal(result["output"], expected, "output")
 
 
@@ -493,7 +493,7 @@ printf x | openssl dgst -sha256 -r | cut -c 1-8
 awk 'BEGIN { print 6 * 7 }' | xz | xz -d
 curl -s http://127.0.0.1:1/ || echo "curl:$?"
 """
-    result = world.client.run_ok(bash_skill(source), timeout=60)
+    result = world.client.run_ok(bash_skill(source))
     expected = "first a one a 42 [1,2] one 2,4,6 2d711642 42 curl:7"
     check_equal(result["stdout"].split(), expected.split(), "stdout")
 

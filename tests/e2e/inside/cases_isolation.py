@@ -7,7 +7,16 @@ import concurrent.futures
 import os
 import time
 
-from harness import Failed, case, check, check_equal, python_skill, shorten, wait_until
+from harness import (
+    Failed,
+    case,
+    check,
+    check_equal,
+    check_reused,
+    python_skill,
+    shorten,
+    wait_until,
+)
 from snapshot_file import kernel_places
 from traces import TRACES
 
@@ -168,6 +177,8 @@ def runs_share_nothing(world):
 def resting_state(world):
     """Once the threads of closed connections are gone."""
     daemon = world.daemon
+    # A machine that is being reset has a descriptor more.
+    daemon.parked()
     last = None
     for _ in range(50):
         now = daemon.descriptors(), daemon.threads()
@@ -175,11 +186,7 @@ def resting_state(world):
             break
         last = now
         time.sleep(0.2)
-    return {
-        "descriptors": daemon.descriptors(),
-        "threads": daemon.threads(),
-        "rss_kib": daemon.rss_kib(),
-    }
+    return {"descriptors": now[0], "threads": now[1], "rss_kib": daemon.rss_kib()}
 
 
 def run_twin(world):
@@ -199,7 +206,7 @@ def run_twin(world):
 def check_clock(world, lags):
     """A line arrives after it is printed, so the smallest lag is the nearest to the difference of
     the clocks. On a busy machine all may be late: a wrong clock is so each time."""
-    for _ in range(5):
+    for _ in range(20):
         check(lags, "no time was printed")
         if min(lags) <= 0.1:
             break
@@ -284,15 +291,17 @@ def another_snapshot_shares_none_of_it(world):
 def a_skill_has_its_machine_again(world):
     archive = python_skill("print(1)", name="again")
     check_equal(world.client.run_ok(archive)["machine"], "fresh", "the first")
-    check_equal(world.client.run_ok(archive)["machine"], "reused", "the second")
+    check_reused(lambda: world.client.run_ok(archive), "the second")
     check_equal(world.client.run_ok(archive, fresh=True)["machine"], "fresh", "one alone")
-    check_equal(world.client.run_ok(archive)["machine"], "reused", "the next")
+    check_reused(lambda: world.client.run_ok(archive), "the next")
     other = python_skill("print(2)", name="again")
     check_equal(world.client.run_ok(other)["machine"], "fresh", "another skill of this name")
     failed = world.client.run(python_skill("raise SystemExit(3)", name="again"))
     check_equal((failed["status"], failed["machine"]), ("failed", "fresh"), "one that fails")
-    failed = world.client.run(python_skill("raise SystemExit(3)", name="again"))
-    check_equal((failed["status"], failed["machine"]), ("failed", "reused"), "failing again")
+    failed = check_reused(
+        lambda: world.client.run(python_skill("raise SystemExit(3)", name="again")), "failing again"
+    )
+    check_equal(failed["status"], "failed", "failing again")
     slow = python_skill("import time; time.sleep(100)", name="slow")
     for number in range(2):
         late = world.client.run(slow, timeout=1)
@@ -330,7 +339,7 @@ def waiting_runs_say_so(world):
     daemon = world.copy_of_snapshots("queue", ["--max-running", "1"])
     daemon.start()
     try:
-        slow = python_skill("import time; time.sleep(2)")
+        slow = python_skill("import time; time.sleep(20)")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             first = pool.submit(daemon.client.run_ok, slow)
             wait_until(lambda: daemon.client.get("/v1/executions?status=running")

@@ -51,8 +51,8 @@ def start_in_background(client, archive, **fields):
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    if not started.wait(60):
-        raise Failed("the execution did not start within 60 s")
+    if not started.wait(180):
+        raise Failed("the execution did not start within 180 s")
     if "id" not in seen:
         raise Failed(f"no event named the execution: {seen}")
     return seen, thread
@@ -221,7 +221,7 @@ def a_full_disk_is_said(world):
             'open(os.environ["SANDBOX_FILES_DIR"] + "/big", "wb").write(os.urandom(12 << 20))\n'
             'print("written")\n'
         )
-        answer = daemon.client.execute(fills, timeout=60)
+        answer = daemon.client.execute(fills, timeout=300)
         text = answer.json.get("message") or answer.json.get("error") or ""
         check(
             answer.status in (500, 507) or answer.json.get("status") == "failed",
@@ -255,9 +255,9 @@ def a_caller_that_leaves(world):
     check(answer.status in (200, 202), f"DELETE: HTTP {answer.status}")
     # Others wait for the next execution; its own is given to nobody.
     wait_until(
-        lambda: before - set(processes("skillvm-vmm")), 20, "the machine ends when cancelled"
+        lambda: before - set(processes("skillvm-vmm")), 60, "the machine ends when cancelled"
     )
-    wait_until(lambda: client.get(name).json["status"] != "running", 10, "it is over")
+    wait_until(lambda: client.get(name).json["status"] != "running", 60, "it is over")
     result = client.get(name).json
     check_equal(result["status"], "cancelled", "status")
     check_equal(result["stdout"], "started\n", "stdout so far")

@@ -124,7 +124,7 @@ time.sleep(1000)
     check_equal(result["stdout"], "partial\n", "stdout")
     check_equal(files_of(world, result), {"partial.txt": b"so far"}, "files")
     check_in("12", result["error"], "error")
-    check(11900 <= result["phases_ms"]["run"] <= 90000, f"ran {result['phases_ms']['run']} ms")
+    check(11000 <= result["phases_ms"]["run"] <= 90000, f"ran {result['phases_ms']['run']} ms")
 
 
 @then_a_clean_run
@@ -141,7 +141,7 @@ if os.fork() == 0:
 print("parent is done")
 """
     # Children that were waited for would be there for longer than it may run.
-    result = world.client.run_ok(python_skill(source), timeout=300)
+    result = world.client.run_ok(python_skill(source))
     check_equal(result["stdout"], "parent is done\n", "stdout")
 
 
@@ -155,7 +155,7 @@ for number in range(10000):
         file.write(str(number))
 print("written")
 """
-    result = world.client.run_ok(python_skill(source), timeout=120)
+    result = world.client.run_ok(python_skill(source))
     check_equal(result["stdout"], "written\n", "stdout")
     check_equal(len(result["files_list"]), FILES_MAX, "number of files")
     files = files_of(world, result)
@@ -168,7 +168,7 @@ def writes_too_many_files(world):
     source = """
 for n in $(seq 1 10050); do : >"$SANDBOX_FILES_DIR/$n"; done
 """
-    result = world.client.run_ok(bash_skill(source), timeout=120)
+    result = world.client.run_ok(bash_skill(source))
     check_equal(result["truncated"], True, "truncated")
     check(0 < len(result["files_list"]) <= FILES_MAX, f"{len(result['files_list'])} files")
 
@@ -208,7 +208,7 @@ while True:
     held.append(bytearray(b"x" * (4 << 20)))
 """
     result = world.client.run(
-        python_skill(source), limits={"memory": "64Mi"}, timeout=60
+        python_skill(source), limits={"memory": "64Mi"}, timeout=300
     )
     check_equal(result["status"], "failed", "status")
     check_equal(result["stdout"], "before\n", "stdout")
@@ -235,7 +235,7 @@ except RuntimeError:
 """
     memory, processes = "out of memory: the limit is 32 MiB", "times): the limit is 16"
     limits = {"memory": "32Mi", "pids": 16}
-    result = world.client.run(bash_skill(f"exec {hog}"), limits=limits, timeout=60)
+    result = world.client.run(bash_skill(f"exec {hog}"), limits=limits, timeout=300)
     check_equal((result["status"], result["error"]), ("failed", memory), "bash's own process")
     for skill, text in {
         bash_skill(f"{hog}; exit 0"): memory,
@@ -244,7 +244,7 @@ except RuntimeError:
         python_skill(forks): "(2 " + processes,
         python_skill("print(1)"): "",
     }.items():
-        result = world.client.run_ok(skill, limits=limits, timeout=60)
+        result = world.client.run_ok(skill, limits=limits)
         check_equal(len(result["warnings"]), 1 if text else 0, f"warnings {result['warnings']}")
         check_in(text, "".join(result["warnings"]), "warnings")
 

@@ -31,7 +31,7 @@ const facts = {
   descriptors: isMainThread && require('fs').readdirSync('/proc/self/fd').length,
   heap: require('v8').getHeapStatistics().heap_size_limit,
   origin: near(performance.timeOrigin + performance.now(), Date.now()),
-  now: performance.now() < 60000, uptime: process.uptime() < 60,
+  now: performance.now() < 600000, uptime: process.uptime() < 600,
   zone: new Date(0).toString(), locale: Intl.DateTimeFormat().resolvedOptions().locale,
   user: [process.getuid(), process.getgid(), process.getgroups()],
 };

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots that hold what skills import: made behind the first run, seen by no script."""
 
-from harness import case, check, check_equal, python_skill, wait_until
+from harness import case, check, check_equal, check_reused, python_skill, wait_until
 
 SOURCE = """
 import csv, decimal, json, sqlite3, statistics, sys
@@ -39,7 +39,7 @@ def a_profile_is_there_from_the_second_run_on(world):
         check(second["snapshot"] != first["snapshot"], "both runs began from one snapshot")
         check_equal(second["stdout"], first["stdout"], "what the script printed")
         check_equal(second["machine"], "fresh", "its machine")
-        check_equal(daemon.client.run_ok(skill)["machine"], "reused", "the third run's machine")
+        check_reused(lambda: daemon.client.run_ok(skill), "the third run")
         # Another skill with these imports has it at once.
         other = daemon.client.run_ok(python_skill(SOURCE + "\n# another one\n", name="other"))
         check_equal(set(other["profile"].split("+")), MODULES, "the other's profile")

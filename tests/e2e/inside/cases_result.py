@@ -154,7 +154,7 @@ def events_arrive_while_it_runs(world):
     source = """
 import sys, time
 print("first", flush=True)
-time.sleep(1.5)
+time.sleep(10)
 sys.stderr.write("second\\n")
 """
     seen = []

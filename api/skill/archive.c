@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/archive.h"
 
+#include "api/skill/entry.h"
 #include "api/skill/frontmatter.h"
 #include "api/skill/ingest.h"
 #include "api/skill/names.h"
@@ -283,7 +284,9 @@ static int describe(const struct skill_archive *archive, struct skill *skill, st
     if (result == 0 && archive->is_lower_case)
         result = skill_warn(&skill->warnings,
                             "skill.md should be called SKILL.md, as which it is taken");
-    return result < 0 ? result : check_name(archive, skill);
+    if (result == 0)
+        result = check_name(archive, skill);
+    return result < 0 ? result : skill_entry_check_language(skill, archive);
 }
 
 int skill_archive_load(int in_fd, const struct archive_limits *limits,

@@ -221,6 +221,29 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
                n == 0 ? "the skill has nothing to run" : "the skill has several scripts", err);
 }
 
+int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive)
+{
+    const struct language *named = skill->lang ? language_of_name(skill->lang) : NULL;
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    const struct language *own;
+    struct err ignored = {0};
+
+    if (!named)
+        return 0;
+    if (!named->lang)
+        return skill_warn(&skill->warnings, "lang is %s, which skillvm does not run: %s",
+                          named->shown, named->remedy);
+    if (skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored) < 0)
+        return ignored.code == ENOMEM ? -ENOMEM : 0;
+    own = language_of_path(entry.entry);
+    if (!own || own == named)
+        return 0;
+    return skill_warn(&skill->warnings,
+                      "lang is %s, but \"%s\", which runs, is %s and runs as that: correct or "
+                      "remove lang, or set entry_point",
+                      named->shown, names_shown(entry.entry).text, own->shown);
+}
+
 void skill_entry_finish(struct skill_entry *entry)
 {
     free(entry->entry);

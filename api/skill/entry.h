@@ -28,6 +28,12 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
                         const char *script, const char *module, struct skill_entry *ret,
                         struct err *err);
 /*
+ * Adds a warning to the skill's where its lang is one language and what runs without a choice
+ * is another, which the name of its file says and which it runs as; or where lang is one that
+ * nothing runs. 0 or -ENOMEM.
+ */
+int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive);
+/*
  * True for a file that can be run by itself: in the root or in scripts/, with an extension of a
  * language, and not one of a package's own files. *ret_lang gets the language (static).
  */

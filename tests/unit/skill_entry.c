@@ -21,7 +21,22 @@ struct wish {
     const char *out_lang;
     enum proto_mode mode;
     const char *problem; /* what the message must say otherwise */
+    const char *warning; /* what is to be said of its lang, or NULL */
 };
+
+/* Of the language that the skill names. */
+static void check_warning(const struct wish *wish, struct skill *skill,
+                          const struct skill_archive *archive)
+{
+    const char *said;
+
+    assert_int_equal(skill_entry_check_language(skill, archive), 0);
+    assert_int_equal(skill->warnings.len, wish->warning != NULL);
+    said = wish->warning ? skill->warnings.items[0] : "";
+    if (wish->warning && !strstr(said, wish->warning))
+        fail_msg("\"%s\" does not say \"%s\"", said, wish->warning);
+    skill_strings_finish(&skill->warnings);
+}
 
 static void check(const struct wish *wish)
 {
@@ -49,6 +64,7 @@ static void check(const struct wish *wish)
     if (wish->lang)
         skill.lang = strcpy(lang, wish->lang);
 
+    check_warning(wish, &skill, &archive);
     int result =
         skill_entry_resolve(&skill, &archive, wish->script, wish->module, &entry, &err);
     if (!wish->entry) {
@@ -129,7 +145,27 @@ static void wishes(void **state)
         {.files = {"SKILL.md", "tool"},
          .entry_point = "tool",
          .lang = "ruby",
+         .problem = "language is unknown",
+         .warning = "lang is Ruby, which skillvm does not run: write it in Python"},
+        {.files = {"SKILL.md", "tool"},
+         .entry_point = "tool",
+         .lang = "fortran",
          .problem = "language is unknown"},
+        {.files = {"SKILL.md", "main.py", "main.sh"},
+         .lang = "shell",
+         .entry = "main.py",
+         .out_lang = "python",
+         .warning = "lang is bash, but \"main.py\", which runs, is Python and runs as that"},
+        {.files = {"SKILL.md", "main.py", "main.sh"},
+         .entry_point = "main.sh",
+         .lang = "python",
+         .entry = "main.sh",
+         .out_lang = "bash",
+         .warning = "lang is Python, but \"main.sh\""},
+        {.files = {"SKILL.md", "main.py", "main.sh"},
+         .lang = "Python",
+         .entry = "main.py",
+         .out_lang = "python"},
         {.files = {"SKILL.md", "tool"},
          .entry_point = "tool",
          .problem = "language is unknown"},

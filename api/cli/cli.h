@@ -66,6 +66,9 @@ int cli_refuse_server(const struct cli_globals *globals, const char *command, co
 /* Fills in bin_dir and share_dir alone, and makes nothing. 0, or -errno with err. */
 int cli_find_programs(struct cli *cli, struct err *err);
 
+/* The same with the folders of images, for what may be none of this machine's daemon. */
+int cli_find_images(struct cli *cli, const char *data_dir, struct err *err);
+
 /* A variable of the environment; NULL where it is not there or empty. */
 const char *cli_variable(const char *name);
 /* "<dir>/<name>" in out (PATH_MAX bytes), "" where that is too long. Returns out. */

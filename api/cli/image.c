@@ -179,6 +179,8 @@ static int print_one(const struct image_stored *image, const cJSON *json)
     show_field("warm", 10, image->manifest.warm_python ? "yes" : "no");
     print_names("modules", verbs_member(json, "modules"));
     print_names("packages", verbs_member(json, "python_packages"));
+    if (image->manifest.node[0])
+        print_names("for node", verbs_member(json, "node_modules"));
     print_names("programs", verbs_member(json, "programs"));
     print_names("debian", verbs_member(json, "debian_packages"));
     return CLI_OK;
@@ -206,6 +208,7 @@ static int show(const struct cli *cli, const struct options *options)
     add_strings(json, "modules", &image->manifest.modules);
     add_strings(json, "standard_library", &image->manifest.standard);
     add_strings(json, "python_packages", &image->manifest.packages);
+    add_strings(json, "node_modules", &image->manifest.node_modules);
     add_strings(json, "programs", &image->manifest.programs);
     add_debian(json, image);
     return options->json ? verbs_print_tree(steal_ptr(&json)) : print_one(image, json);

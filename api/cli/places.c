@@ -145,6 +145,16 @@ static int find_images_dir(struct cli *cli, struct err *err)
                        cli->data_dir);
 }
 
+int cli_find_images(struct cli *cli, const char *data_dir, struct err *err)
+{
+    int result = cli_find_programs(cli, err);
+
+    /* Without a data directory there is no such folder either. */
+    if (result == 0 && find_data_dir(cli, data_dir, NULL) == 0)
+        result = find_images_dir(cli, err);
+    return result;
+}
+
 int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_path,
                     struct err *err)
 {

@@ -14,6 +14,7 @@
 #include "base/percent.h"
 
 #include <cjson/cJSON.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,17 +88,41 @@ static int choose_packages(int tar_fd, const struct skill_archive *archive, stru
     return 0;
 }
 
-int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *skill,
-                struct needs *ret, struct wheels_layer *ret_packages, struct err *err)
+/* What a daemon that starts here would find. One that it could not take is left out there, too.
+ */
+static int read_images(const struct cli *cli, struct image_list *ret, struct err *err)
+{
+    struct dirent **made = NULL;
+    struct cli here = *cli;
+    int n, r;
+
+    /* With a server elsewhere there are no places of this machine. */
+    r = here.share_dir[0] ? 0 : cli_find_images(&here, NULL, err);
+    if (r < 0)
+        return r;
+    r = image_list_read(here.share_dir, ret, err);
+    if (r < 0)
+        return r;
+    n = scandir(here.images_dir, &made, image_list_is_image, alphasort);
+    for (int i = 0; i < n; i++) {
+        struct err why = {0};
+
+        if (image_list_insert(ret, here.images_dir, made[i]->d_name, &why) < 0)
+            cli_say("warning: %s is left out: %s", made[i]->d_name, why.message);
+        free(made[i]);
+    }
+    free(made);
+    return 0;
+}
+
+int skill_needs(const struct cli *cli, int tar_fd, const struct skill_archive *archive,
+                struct skill *skill, struct needs *ret, struct wheels_layer *ret_packages,
+                struct err *err)
 {
     _cleanup_image_list_ struct image_list images = {.n = 0};
     struct image_choice choice = {0};
-    struct cli here = {0};
-    int r = cli_find_programs(&here, err);
+    int r = read_images(cli, &images, err);
 
-    if (r < 0)
-        return r;
-    r = image_list_read(here.share_dir, &images, err);
     if (r < 0)
         return r;
     r = needs_read(tar_fd, archive, skill, ret, err);
@@ -188,7 +213,8 @@ static void print_inspection(const cJSON *json)
 
 /* What the daemon would answer, for a skill of this machine. *ret_json is the caller's to free.
  */
-static int inspect_here(const char *path, char **ret_json, struct err *err)
+static int inspect_here(const struct cli *cli, const char *path, char **ret_json,
+                        struct err *err)
 {
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
@@ -202,7 +228,7 @@ static int inspect_here(const char *path, char **ret_json, struct err *err)
 
     if (r < 0)
         return r;
-    r = skill_needs(tar, &archive, &skill, &needs, &packages, err);
+    r = skill_needs(cli, tar, &archive, &skill, &needs, &packages, err);
     if (r < 0)
         return r;
     json_write_open(&w, NULL, '{');
@@ -255,7 +281,7 @@ int skill_inspect(const struct cli *cli, const struct options *options)
 
     if (!is_path(text))
         return inspect_registered(cli, options);
-    if (inspect_here(text, &json, &err) < 0)
+    if (inspect_here(cli, text, &json, &err) < 0)
         return verbs_failed(&err);
     return verbs_print(cli, options, 0, NULL, json, print_inspection);
 }

@@ -68,8 +68,8 @@ static void print_text(const struct skill *skill, const struct skill_strings *er
 }
 
 /* Loads the skill with the warnings of a push. 0, or -errno with err. */
-static int load(const char *path, struct skill_archive *ret_archive, struct skill *ret_skill,
-                struct err *err)
+static int load(const struct cli *cli, const char *path, struct skill_archive *ret_archive,
+                struct skill *ret_skill, struct err *err)
 {
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     _cleanup_wheels_layer_ struct wheels_layer packages = {.bytes = 0};
@@ -79,7 +79,7 @@ static int load(const char *path, struct skill_archive *ret_archive, struct skil
 
     if (r < 0)
         return r;
-    r = skill_needs(tar, ret_archive, ret_skill, &needs, &packages, err);
+    r = skill_needs(cli, tar, ret_archive, ret_skill, &needs, &packages, err);
     if (r < 0)
         return r;
     return needs_warn(&needs, &ret_skill->warnings) < 0 ? err_no_memory(err) : 0;
@@ -91,9 +91,8 @@ int skill_lint(const struct cli *cli, const struct options *options)
     _cleanup_skill_ struct skill skill = {0};
     _cleanup_skill_strings_ struct skill_strings errors = {0};
     struct err err = {0};
-    int result = load(options->args[0], &archive, &skill, &err), status = CLI_OK;
+    int result = load(cli, options->args[0], &archive, &skill, &err), status = CLI_OK;
 
-    (void)cli;
     if (result < 0)
         result = skill_strings_add(&errors, "%s", err.message);
     else if (options->strict)

@@ -33,11 +33,12 @@ int skill_print_paths(const struct options *options, char *const *paths, int n);
 int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
                struct skill *ret_skill, struct err *err);
 /*
- * What a skill needs, looked for in the image that it would run in of this installation, and
- * the packages that it gets of its own wheels; skill gets the warnings of these. 0 with both
- * the caller's to finish, or -errno with err.
+ * What a skill needs, looked for in the image that it would run in of those of this
+ * installation and of its operator, and the packages that it gets of its own wheels; skill gets
+ * the warnings of these. 0 with both the caller's to finish, or -errno with err.
  */
-int skill_needs(int tar_fd, const struct skill_archive *archive, struct skill *skill,
-                struct needs *ret, struct wheels_layer *ret_packages, struct err *err);
+int skill_needs(const struct cli *cli, int tar_fd, const struct skill_archive *archive,
+                struct skill *skill, struct needs *ret, struct wheels_layer *ret_packages,
+                struct err *err);
 
 #endif

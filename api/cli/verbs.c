@@ -46,7 +46,7 @@ static int find(struct cli *cli, const struct cli_globals *globals, const struct
     int result;
 
     if (verb->options & OPTION_OFFLINE)
-        return verb->here ? cli_find_programs(cli, err) : 0;
+        return cli_find_images(cli, globals->data_dir, err);
     if (verb->here)
         return cli_find_places(cli, globals->data_dir, globals->socket_path, err);
     result = cli_find_daemon(cli, globals, err);

@@ -284,8 +284,9 @@ static int describe(const struct skill_archive *archive, struct skill *skill, st
     if (result == 0 && archive->is_lower_case)
         result = skill_warn(&skill->warnings,
                             "skill.md should be called SKILL.md, as which it is taken");
-    if (result == 0)
-        result = check_name(archive, skill);
+    if (result < 0)
+        return result;
+    result = check_name(archive, skill);
     return result < 0 ? result : skill_entry_check_language(skill, archive);
 }
 

@@ -470,9 +470,11 @@ static void what_cannot_be_written_is_a_failure(void **state)
 static void images_are_chosen_without_a_daemon(void **state)
 {
     static const char inspect[] =
-        "version && SKILLVM_SHARE=share '" SKILLVM "' skill inspect ./local -o json";
+        "version && SKILLVM_SHARE=share SKILLVM_IMAGES=$PWD/own-images '" SKILLVM
+        "' skill inspect ./local -o json";
     static const char lint[] =
-        "version && SKILLVM_SHARE=share '" SKILLVM "' skill lint ./local";
+        "version && SKILLVM_SHARE=share SKILLVM_IMAGES=$PWD/own-images '" SKILLVM
+        "' skill lint ./local";
     struct setting *s = *state;
 
     expect(
@@ -505,6 +507,13 @@ static void images_are_chosen_without_a_daemon(void **state)
     expect(s, lint, 0,
            "warning: main.mjs line 1: the image node has no module \"gone\": install it into a "
            "node_modules");
+    /* One of the operator's own, which has it. */
+    expect(s,
+           "version && mkdir own-images && printf xxxx >own-images/own.erofs && "
+           "printf 'program node\\nnode ajv\\nnode gone\\n' >own-images/own.manifest",
+           0, "");
+    expect(s, inspect, 0, "\"image\":\"own\",\"image_reason\":\"smallest of 4 that has ");
+    expect(s, lint, 0, "local is a good skill");
 }
 
 int main(void)

@@ -184,7 +184,7 @@ static void runs_asynchronously(void **state)
              strstr(a.body, "exec_"));
     assert_non_null(strstr(a.headers, location));
     take_id(&a, id);
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 1500; i++) {
         char *found;
 
         a = get_of(*state, id, "/logs");

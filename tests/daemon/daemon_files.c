@@ -324,7 +324,7 @@ static void what_waits_has_its_files(void **state)
         expect(harness_request(*state, "DELETE", cancel, "", NULL, 0), 202, "cancelling");
     }
     answer_finish(&accepted);
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 1500; i++) {
         struct answer ended = harness_get(*state, path);
         bool done = answer_has(&ended, "\"status\":\"success\"");
 

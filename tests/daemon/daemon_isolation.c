@@ -446,7 +446,7 @@ static void a_deleted_tenant_leaves_nothing(void **state)
 static void expect_status(const struct place *p, const char *headers, const char *path,
                           const char *part)
 {
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 1500; i++) {
         struct answer a = harness_request(&p->h, "GET", path, headers, NULL, 0);
         bool there = strstr(a.body, part);
 

@@ -96,7 +96,7 @@ static void wait_answer(const struct service *s, int status, const char *part)
 {
     struct answer a = {0};
 
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 1500; i++) {
         a = harness_get(&s->h, "/ready");
         if (a.status == status && strstr(a.body, part)) {
             answer_finish(&a);
@@ -183,7 +183,7 @@ static void a_watermark_refuses_what_is_new(void **state)
         expect(a, 503, "\"error\":\"overloaded\"");
         assert_int_equal(harness_push(&s.h, "other", "1.0", "print(1)"), 503);
         hear(&s, "STATUS=accepting nothing new");
-        for (int tries = 0; tries < 250; tries++) {
+        for (int tries = 0; tries < 1500; tries++) {
             a = harness_get(&s.h, path);
             if (answer_has(&a, "\"status\":\"timeout\""))
                 break;
@@ -280,7 +280,7 @@ static void what_cannot_change_stays(void **state)
     running = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
                                 "\"env\":{\"FAKE\":\"hang\"}}");
     expect(running, 202, "accepted");
-    for (int i = 0; i < 250 && harness_count_children(&s.h) == 0; i++)
+    for (int i = 0; i < 1500 && harness_count_children(&s.h) == 0; i++)
         usleep(20000);
     waiting = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
     expect(waiting, 202, "accepted");
@@ -303,7 +303,7 @@ static void stopping_loses_nothing(void **state)
                           "\"env\":{\"FAKE\":\"hang\"}}");
     snprintf(running, sizeof(running), "/v1/executions/%.37s", strstr(a.body, "exec_"));
     expect(a, 202, "accepted");
-    for (int i = 0; i < 250 && harness_count_children(&s.h) == 0; i++)
+    for (int i = 0; i < 1500 && harness_count_children(&s.h) == 0; i++)
         usleep(20000);
     a = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
     snprintf(waiting, sizeof(waiting), "/v1/executions/%.37s", strstr(a.body, "exec_"));
@@ -329,7 +329,7 @@ static void a_second_signal_shortens(void **state)
                           "\"env\":{\"FAKE\":\"ticks\"}}");
     snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
     expect(a, 202, "accepted");
-    for (int i = 0; i < 250 && harness_count_children(&s.h) == 0; i++)
+    for (int i = 0; i < 1500 && harness_count_children(&s.h) == 0; i++)
         usleep(20000);
     start = clock_monotonic_ns();
     assert_int_equal(kill(s.h.pid, SIGTERM), 0);

@@ -168,7 +168,7 @@ static void a_running_skill_survives_its_deletion(void **state)
              "Content-Length: %zu\r\n\r\n%s",
              strlen(json), json);
     assert_int_equal(write(fd, head, strlen(head)), (ssize_t)strlen(head));
-    for (int i = 0; i < 250 && (pid = harness_first_child(h)) < 0; i++)
+    for (int i = 0; i < 1500 && (pid = harness_first_child(h)) < 0; i++)
         usleep(20000);
     assert_true(pid > 0);
     expect(request(h, "DELETE", "/v1/skills/busy/1"), 204, "");

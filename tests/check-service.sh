@@ -92,7 +92,7 @@ install
 unit=$(find "$work/root" -name skillvmd.service)
 read -r start settings < <(sed -n 's/^ExecStart=\([^ ]*\) --config /\1 /p' "$unit")
 for file in "$start" "$settings" "$(dirname "$start")/skillvm-"{jail,vmm} "$(dirname "$start")/skillvm" \
-    "$(dirname "$start")"/../share/skillvm/images/{build.sh,image-tree,python.yaml,init,zygote/sitecustomize.py}; do
+    "$(dirname "$start")"/../share/skillvm/images/{build.sh,spdx.awk,image-tree,python.yaml,init,zygote/sitecustomize.py}; do
     [[ -e $work/root/$file ]] || complain "not installed: $file"
 done
 echo 'grace: 7s' >"$work/root/$settings"

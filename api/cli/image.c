@@ -203,6 +203,8 @@ static int show(const struct cli *cli, const struct options *options)
     }
     if (digest(image, hex, &err) < 0)
         return verbs_failed(&err);
+    if (options->spdx)
+        return image_write_spdx(cli, image, hex, &err) < 0 ? verbs_failed(&err) : CLI_OK;
     json = describe(image);
     cJSON_AddStringToObject(json, "sha256", hex);
     add_strings(json, "modules", &image->manifest.modules);
@@ -264,13 +266,15 @@ const struct verb image_verbs[] = {
      .here = HERE,
      .run = list},
     {.name = "show",
-     .args = "NAME [-o json|table]",
+     .args = "NAME [-o json|table] [--spdx]",
      .summary = "show what an image holds, and where it is from",
      .text =
          "Shows the image's modules, programs and packages, its digest, and what it was built "
-         "or imported from.",
-     .examples = "image show python\nimage show py312 --json | jq .python_packages\n",
-     .options = OPTION_FORMAT,
+         "or imported from. With --spdx it is an SPDX 2.3 document in JSON of the Debian "
+         "packages that the image was made of.",
+     .examples = "image show python\nimage show py312 --json | jq .python_packages\n"
+                 "image show python --spdx >python.spdx.json\n",
+     .options = OPTION_FORMAT | OPTION_SPDX,
      .n_args = 1,
      .here = HERE,
      .run = show},

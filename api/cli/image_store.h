@@ -57,6 +57,13 @@ int image_store_remove(const struct cli *cli, const char *name, struct err *err)
 bool image_can_build(const struct cli *cli, const char *name);
 /* Builds by a recipe, a file or a name, with progress on standard error. 0 or -errno. */
 int image_make(const struct cli *cli, const char *recipe, struct err *err);
+/*
+ * Writes what an image was made of to standard output, as an SPDX 2.3 document; hex is its
+ * digest. 0; -ENOENT where there is no list of it or nothing that writes it; -EIO; each with
+ * err.
+ */
+int image_write_spdx(const struct cli *cli, const struct image_stored *image, const char *hex,
+                     struct err *err);
 /* The verbs that run the builder, as of struct verb. */
 int image_import(const struct cli *cli, const struct options *options);
 int image_build(const struct cli *cli, const struct options *options);

@@ -56,6 +56,7 @@ const struct option_rule option_rules[] = {
      "do not go to the background"},
     {OPTION_FOLLOW, 'f', "follow", NULL, MEMBER(follow), "go on until it ends"},
     {OPTION_STRICT, 0, "strict", NULL, MEMBER(strict), "by the specification's validator"},
+    {OPTION_SPDX, 0, "spdx", NULL, MEMBER(spdx), "as an SPDX document: what it was made of"},
     {OPTION_REPLACE, 0, "replace", NULL, MEMBER(replace),
      "take the place of what its version has; that is forgotten"},
     {OPTION_FILTER, 0, "skill", "SKILL", MEMBER(skill), "of this skill alone"},

@@ -36,6 +36,7 @@ enum option_kind {
     OPTION_LANG = 1u << 18,       /* --lang python|bash|shell|node */
     OPTION_DAEMON = 1u << 19,     /* --listen ADDRESS, --config FILE */
     OPTION_NO_NETWORK = 1u << 20, /* --no-network */
+    OPTION_SPDX = 1u << 21,       /* --spdx */
     OPTION_OFFLINE = 1u << 31     /* none: the command needs no daemon */
 };
 
@@ -59,6 +60,7 @@ struct options {
     bool json;
     bool follow;
     bool strict;
+    bool spdx;
     bool replace;
     bool enable;
     bool disable;

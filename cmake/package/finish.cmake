@@ -37,7 +37,7 @@ foreach(package ${packages})
     if(lists)
         execute_process(COMMAND "${awk}" -v name=${name} -v version=${CPACK_PACKAGE_VERSION}
             -v created=${created} -v space=${space}
-            -f "${CPACK_SKILLVM_SOURCE}/cmake/package/spdx.awk" ${lists}
+            -f "${CPACK_SKILLVM_SOURCE}/images/spdx.awk" ${lists}
             OUTPUT_FILE "${doc}/${name}.spdx.json" COMMAND_ERROR_IS_FATAL ANY)
     endif()
     # What lintian is told, with the reasons.

@@ -32,6 +32,16 @@ case_the_image_has_its_updates() {
     equal "$(dpkg-query -W -f '${Version}' libpython3.11-dev)" "$newest" "its interpreter"
 }
 
+case_an_image_says_what_it_is_made_of() {
+    expect 0 skillvm image show python --spdx
+    equal "$(jq -r '.spdxVersion, .documentNamespace' <<<"$OUT" | xargs)" \
+        "SPDX-2.3 https://spdx.org/spdxdocs/skillvm-image-$(skillvm version | cut -d ' ' -f 2)-$(sha256sum <"$SKILLVM_SHARE/python.erofs" | cut -d ' ' -f 1)" \
+        "which document"
+    equal "$(jq -r '.packages[] | select(.externalRefs) | .checksums[0].checksumValue' <<<"$OUT" | sort | md5sum)" \
+        "$(sed 's/.*SHA256://' "$SKILLVM_SHARE/python.packages" | sort | md5sum)" "its packages"
+    expect 125 skillvm image show none-such --spdx
+}
+
 # limit imported_containers_run 900
 case_imported_containers_run() {
     local code='import sys, own_module; print(sys.version_info[:2], own_module.said, sys.executable)'

@@ -179,7 +179,7 @@ static int print_one(const struct image_stored *image, const cJSON *json)
     show_field("warm", 10, image->manifest.warm_python ? "yes" : "no");
     print_names("modules", verbs_member(json, "modules"));
     print_names("packages", verbs_member(json, "python_packages"));
-    if (image->manifest.node[0])
+    if (image->manifest.node_modules.len > 0)
         print_names("for node", verbs_member(json, "node_modules"));
     print_names("programs", verbs_member(json, "programs"));
     print_names("debian", verbs_member(json, "debian_packages"));

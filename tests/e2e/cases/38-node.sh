@@ -72,6 +72,11 @@ case_node_scripts_are_tools() {
 # limit node_modules_are_looked_for 400
 case_node_modules_are_looked_for() {
     need_node
+    expect 0 skillvm image show node --json
+    equal "$(jq '[.node_modules[] | select(. == "lodash" or . == "js-yaml")] | length' <<<"$OUT")" 2 \
+        "its modules"
+    expect 0 skillvm image show node
+    contains "$(grep '^for node ' <<<"$OUT")" " lodash " "its modules, as text"
     local warning='the image node has no module "no-such-module": install it into a node_modules'
     skill reads main.mjs <<'S'
 import _ from 'lodash'

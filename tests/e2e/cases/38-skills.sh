@@ -34,6 +34,14 @@ case_skills_of_image_python() {
     skills_pass python "${names[@]}"
 }
 
+# limit skills_of_image_node 900
+case_skills_of_image_node() {
+    [[ -e $SKILLVM_SHARE/node.erofs ]] || skip "the image node is not built"
+    mapfile -t names < <(ls "$skills/node")
+    skills_pass node "${names[@]}"
+    equal "$(skillvm skill inspect docx-letters -o json | jq -r .image)" node "the image that is chosen"
+}
+
 # What they leave is looked at from outside as well.
 # limit skills_leave_what_they_say 300
 case_skills_leave_what_they_say() {

@@ -221,12 +221,24 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
                n == 0 ? "the skill has nothing to run" : "the skill has several scripts", err);
 }
 
+static int warn_of_language(struct skill *skill, const struct language *named, const char *path)
+{
+    const struct language *own = language_of_path(path);
+
+    if (!own || own == named)
+        return 0;
+    return skill_warn(&skill->warnings,
+                      "lang is %s, but \"%s\", which runs, is %s and runs as that: correct or "
+                      "remove lang, or set entry_point",
+                      named->shown, names_shown(path).text, own->shown);
+}
+
 int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive)
 {
     const struct language *named = skill->lang ? language_of_name(skill->lang) : NULL;
-    _cleanup_skill_entry_ struct skill_entry entry = {0};
-    const struct language *own;
+    struct skill_entry entry = {0};
     struct err ignored = {0};
+    int r;
 
     if (!named)
         return 0;
@@ -235,13 +247,9 @@ int skill_entry_check_language(struct skill *skill, const struct skill_archive *
                           named->shown, named->remedy);
     if (skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored) < 0)
         return ignored.code == ENOMEM ? -ENOMEM : 0;
-    own = language_of_path(entry.entry);
-    if (!own || own == named)
-        return 0;
-    return skill_warn(&skill->warnings,
-                      "lang is %s, but \"%s\", which runs, is %s and runs as that: correct or "
-                      "remove lang, or set entry_point",
-                      named->shown, names_shown(entry.entry).text, own->shown);
+    r = warn_of_language(skill, named, entry.entry);
+    skill_entry_finish(&entry);
+    return r;
 }
 
 void skill_entry_finish(struct skill_entry *entry)

@@ -63,10 +63,8 @@ int cli_find_daemon(struct cli *cli, const struct cli_globals *globals, struct e
  */
 int cli_refuse_server(const struct cli_globals *globals, const char *command, const char *what);
 
-/* Fills in bin_dir and share_dir alone, and makes nothing. 0, or -errno with err. */
-int cli_find_programs(struct cli *cli, struct err *err);
-
-/* The same with the folders of images, for what may be none of this machine's daemon. */
+/* Fills in bin_dir, share_dir and images_dir alone, and makes nothing. 0, or -errno with err.
+ */
 int cli_find_images(struct cli *cli, const char *data_dir, struct err *err);
 
 /* A variable of the environment; NULL where it is not there or empty. */

@@ -116,7 +116,7 @@ static int make_data_dir(const char *path, struct err *err)
                : 0;
 }
 
-int cli_find_programs(struct cli *cli, struct err *err)
+static int find_programs(struct cli *cli, struct err *err)
 {
     int result = process_folder(cli->bin_dir, sizeof(cli->bin_dir));
 
@@ -147,7 +147,7 @@ static int find_images_dir(struct cli *cli, struct err *err)
 
 int cli_find_images(struct cli *cli, const char *data_dir, struct err *err)
 {
-    int result = cli_find_programs(cli, err);
+    int result = find_programs(cli, err);
 
     /* Without a data directory there is no such folder either. */
     if (result == 0 && find_data_dir(cli, data_dir, NULL) == 0)
@@ -159,7 +159,7 @@ int cli_find_places(struct cli *cli, const char *data_dir, const char *socket_pa
                     struct err *err)
 {
     char real[PATH_MAX];
-    int result = cli_find_programs(cli, err);
+    int result = find_programs(cli, err);
 
     if (result < 0)
         return result;

@@ -322,6 +322,23 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
     fail_msg("there are never %u executions that are %s", n, status);
 }
 
+bool harness_metrics_have(const struct harness *h, const char *text)
+{
+    struct answer a = harness_get(h, "/metrics");
+    bool have = strstr(a.body, text) != NULL;
+
+    answer_finish(&a);
+    return have;
+}
+
+void harness_wait_metrics(const struct harness *h, const char *text, bool there)
+{
+    for (int tries = 0; tries < 500 && harness_metrics_have(h, text) != there; tries++)
+        usleep(20000);
+    if (harness_metrics_have(h, text) != there)
+        fail_msg("%s %s", there ? "no" : "still", text);
+}
+
 static void add_file(struct buf *tar, const char *name, const char *content)
 {
     char block[512] = {0};

@@ -74,6 +74,10 @@ struct answer harness_get(const struct harness *h, const char *path);
 struct answer harness_run(const struct harness *h, const char *json);
 /* Waits until so many executions have this status. */
 void harness_wait_executions(const struct harness *h, const char *status, unsigned n);
+/* Whether /metrics has a text, which may begin and end with newlines. */
+bool harness_metrics_have(const struct harness *h, const char *text);
+/* Waits until it has, or until it has not. */
+void harness_wait_metrics(const struct harness *h, const char *text, bool there);
 /* Registers a minimal skill under a name and version. Its HTTP status. */
 int harness_push(const struct harness *h, const char *name, const char *version,
                  const char *script);

@@ -42,7 +42,7 @@ static unsigned count_first(const struct world *w, const struct tenant *t, unsig
 
 static void slots_are_shared_by_weight(void **state)
 {
-    const struct tenant operator= {.headers = ""};
+    const struct tenant other = {.headers = ""};
     struct world w;
     char id[ID_SIZE], first[2][ID_SIZE];
     unsigned a, b;
@@ -54,15 +54,15 @@ static void slots_are_shared_by_weight(void **state)
     /* Until all are there, so that there is a choice, somebody else has the machines. */
     assert_int_equal(harness_push(&w.h, "demo", "1", "print(1)"), 201);
     for (size_t i = 0; i < 2; i++) {
-        submit(&w, &operator, ASYNC("ticks", ""), first[i]);
-        wait_status(&w, &operator, first[i], "running");
+        submit(&w, &other, ASYNC("ticks", ""), first[i]);
+        wait_status(&w, &other, first[i], "running");
     }
     for (int i = 0; i < 60; i++) {
         submit(&w, &w.a, ASYNC("sleep", "20"), id);
         submit(&w, &w.b, ASYNC("sleep", "20"), id);
     }
     for (size_t i = 0; i < 2; i++)
-        expect(cancel(&w, &operator, first[i]), 202, "cancelling");
+        expect(cancel(&w, &other, first[i]), 202, "cancelling");
     wait_metric(&w, "skillvm_execution_seconds_count", 122);
     a = count_first(&w, &w.a, 60);
     b = count_first(&w, &w.b, 60);

@@ -200,23 +200,6 @@ static void a_watermark_refuses_what_is_new(void **state)
     end(&s);
 }
 
-static bool metrics_have(const struct service *s, const char *line)
-{
-    struct answer a = harness_get(&s->h, "/metrics");
-    bool have = strstr(a.body, line) != NULL;
-
-    answer_finish(&a);
-    return have;
-}
-
-static void wait_metrics(const struct service *s, const char *line, bool there)
-{
-    for (int tries = 0; tries < 500 && metrics_have(s, line) != there; tries++)
-        usleep(20000);
-    if (metrics_have(s, line) != there)
-        fail_msg("%s %s", there ? "no" : "still", line);
-}
-
 /* By the settings that it starts with as by those of a reload. */
 static void the_snapshot_is_made_anew(void **state)
 {
@@ -224,15 +207,16 @@ static void the_snapshot_is_made_anew(void **state)
 
     (void)state;
     begin(&s, "snapshots: {max_uses: 2, renew: 0}\n", NULL);
-    assert_true(metrics_have(&s, "\nskillvm_snapshots_made_total{result=\"ok\"} 1\n"));
+    assert_true(
+        harness_metrics_have(&s.h, "\nskillvm_snapshots_made_total{result=\"ok\"} 1\n"));
     expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
-    assert_true(metrics_have(&s, "\nskillvm_snapshot_uses 1\n"));
+    assert_true(harness_metrics_have(&s.h, "\nskillvm_snapshot_uses 1\n"));
     expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
-    wait_metrics(&s, "\nskillvm_snapshots_made_total{result=\"ok\"} 2\n", true);
-    wait_metrics(&s, "\nskillvm_snapshot_uses 0\n", true);
+    harness_wait_metrics(&s.h, "\nskillvm_snapshots_made_total{result=\"ok\"} 2\n", true);
+    harness_wait_metrics(&s.h, "\nskillvm_snapshot_uses 0\n", true);
     harness_write(&s.h, "skillvmd.yaml", "snapshots: {max_uses: 0, renew: 1ms}\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
-    wait_metrics(&s, "\nskillvm_snapshots_made_total{result=\"ok\"} 2\n", false);
+    harness_wait_metrics(&s.h, "\nskillvm_snapshots_made_total{result=\"ok\"} 2\n", false);
     /* Until there is a moment in which none is being made. */
     harness_write(&s.h, "skillvmd.yaml", "snapshots: {max_uses: 0, renew: 0}\n");
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);

@@ -147,16 +147,7 @@ static void cancel_all(const struct harness *h)
 /* Until no execution has a session: one that is told to have ended has it for a moment more. */
 static void wait_free(const struct harness *h)
 {
-    for (int i = 0; i < 1000; i++) {
-        struct answer a = harness_get(h, "/metrics");
-        const bool is_free = strstr(a.body, "\nskillvm_executions_running 0\n") != NULL;
-
-        answer_finish(&a);
-        if (is_free)
-            return;
-        usleep(20000);
-    }
-    fail_msg("executions go on");
+    harness_wait_metrics(h, "\nskillvm_executions_running 0\n", true);
 }
 
 static void one_at_a_time(void **state)

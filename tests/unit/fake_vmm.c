@@ -113,7 +113,6 @@ static const struct script {
     {"boot", {STEP_RESUMED, STEP_CONNECTED}},
     {"boot=failed", {STEP_FAIL_KVM, STEP_EXIT_1}},
     {"boot=flood", {STEP_FLOOD}},
-    {"boot=slow", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE}},
     {"boot=slower", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE, STEP_WHILE, STEP_WHILE}},
     {"restore", {STEP_RESUMED, STEP_CONNECTED, STEP_READY}},
     {"restore=die", {STEP_EXIT_1}},

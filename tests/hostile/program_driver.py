@@ -37,13 +37,14 @@ FAILURES_MAX = 20
 
 
 def process_facts(pid):
-    """What no program may change of its VMM: descriptors, threads; and its own memory in KiB."""
+    """What no program may change of its VMM: descriptors, threads; and its own memory in KiB. The numbers
+    of the descriptors are those that were free here when it began."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     numbers = dict(re.findall(r"^(\w+):\s+(\d+)", status, re.M))
-    descriptors = {
-        int(fd): re.sub(r"\d+", "N", os.readlink(f"/proc/{pid}/fd/{fd}"))
+    descriptors = sorted(
+        re.sub(r"\d+", "N", os.readlink(f"/proc/{pid}/fd/{fd}"))
         for fd in os.listdir(f"/proc/{pid}/fd")
-    }
+    )
     return (descriptors, numbers["Threads"]), int(numbers.get("RssAnon", 0))
 
 

@@ -175,17 +175,17 @@ class Machine:
         at the same time as the command comes."""
         old = self.stream
         self.stream, far = socket.socketpair()
-        try:
-            socket.send_fds(self.control, [struct.pack("<IIQQ", VERSION, RESET, 0, 0)], [far.fileno()])
-        except OSError as problem:
-            self.pump(0)
-            raise self.problem or Broken(f"RESET could not be sent: {problem}") from None
-        far.close()
-        if hurry:
-            old.close()
-        pages = self.wait_event(WAS_RESET)
-        old.close()
-        return pages
+        with old:
+            try:
+                socket.send_fds(self.control, [struct.pack("<IIQQ", VERSION, RESET, 0, 0)], [far.fileno()])
+            except OSError as problem:
+                self.pump(0)
+                raise self.problem or Broken(f"RESET could not be sent: {problem}") from None
+            finally:
+                far.close()
+            if hurry:
+                old.close()
+            return self.wait_event(WAS_RESET)
 
 
 class Attack:

@@ -20,6 +20,12 @@ else
     mapfile -t files < <(find . -path './build*' -prune -o -type f -printf '%P\n')
 fi
 
+# An empty file or one with a NUL in it is not text; grep lists what has no line of text.
+declare -A binary=()
+while IFS= read -r file; do
+    [[ ! -s $file ]] || binary[$file]=1
+done < <(printf '%s\0' "${files[@]}" | xargs -0 grep -LI .)
+
 sources=()
 texts=()
 for file in "${files[@]}"; do
@@ -27,8 +33,7 @@ for file in "${files[@]}"; do
     tests/fuzz/corpus/*) continue ;;
     LICENSE) continue ;;
     esac
-    # An empty file or one with a NUL in it is not text.
-    if [[ -s $file ]] && ! grep -qI . "$file"; then
+    if [[ -n ${binary[$file]:-} ]]; then
         complain "$file: a binary file is in the tree"
         continue
     fi
@@ -38,21 +43,24 @@ for file in "${files[@]}"; do
     examples/* | tests/skills/* | tests/hostile/skills/* | bench/skills/*) ;;
     tests/unit/guest_zygote/*) ;;
     *.c | *.h | *.S | *.py | *.js | *.sh | *.cmake | *CMakeLists.txt | *.config | *.yaml | *.yml | dev | .ci/run)
+        [[ -s $file ]] || complain "$file: an empty source"
         sources+=("$file")
         ;;
     esac
 done
 
-for file in "${sources[@]}"; do
-    head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' ||
-        complain "$file: no SPDX line in its first three lines"
-    case $file in
-    *.c | *.h | *.S | *.py | *.js | *.sh | dev)
-        lines=$(wc -l <"$file")
-        ((lines <= LINES_MAX)) || complain "$file: $lines lines, the limit is $LINES_MAX"
-        ;;
-    esac
-done
+while IFS= read -r hit; do
+    complain "$hit"
+done < <(printf '%s\0' "${sources[@]}" | xargs -0 awk -v most=$LINES_MAX '
+    function finish() {
+        if (!licensed) print file ": no SPDX line in its first three lines"
+        if (lines > most && file ~ /(\.([chS]|py|js|sh)|^dev)$/)
+            print file ": " lines " lines, the limit is " most
+    }
+    FNR == 1 { if (file) finish(); file = FILENAME; licensed = 0 }
+    FNR <= 3 && /SPDX-License-Identifier: Apache-2\.0/ { licensed = 1 }
+    { lines = FNR }
+    END { finish() }')
 
 report() { # message, then grep arguments
     local message=$1 hit

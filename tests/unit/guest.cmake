@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 skillvm_unit(guest_compile guestcore)
 target_link_options(unit_guest_compile PRIVATE -Wl,--wrap=poll)
-add_test(NAME unit_guest_compile_room COMMAND /usr/bin/python3
+skillvm_script(unit_guest_compile_room /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_compile.py ${CMAKE_SOURCE_DIR}/guest-init/zygote/compile.py)
-set_tests_properties(unit_guest_compile_room PROPERTIES LABELS unit)
 skillvm_unit(guest_dns guestcore)
 # What a sanitizer calls by itself would be refused with the rest.
 if(NOT SKILLVM_SANITIZE)
@@ -22,17 +21,12 @@ set_property(TEST unit_guest_server APPEND PROPERTY
 # The zygote in the image's interpreter against Debian's: the same scripts must show the same.
 set(zygote_test ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py
     --interpreter ${CMAKE_BINARY_DIR}/share/python/python3.11)
-add_test(NAME unit_guest_zygote COMMAND /usr/bin/python3
-    ${zygote_test} ${CMAKE_BINARY_DIR}/share/zygote)
-set_tests_properties(unit_guest_zygote PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
-add_test(NAME unit_guest_zygote_warm COMMAND /usr/bin/python3
+skillvm_script(unit_guest_zygote /usr/bin/python3 ${zygote_test} ${CMAKE_BINARY_DIR}/share/zygote)
+skillvm_script(unit_guest_zygote_warm /usr/bin/python3
     ${zygote_test} --warm ${CMAKE_SOURCE_DIR}/images/python.yaml ${CMAKE_BINARY_DIR}/share/zygote)
-add_test(NAME unit_guest_reseed COMMAND /usr/bin/python3
+skillvm_script(unit_guest_reseed /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_reseed.py
     --interpreter ${CMAKE_BINARY_DIR}/share/python/python3.11 ${CMAKE_BINARY_DIR}/share/zygote)
-set_tests_properties(unit_guest_reseed PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 # What the recipe lists as worth warming holds nothing that a wake-up would have to renew.
-add_test(NAME unit_guest_warm COMMAND /usr/bin/python3
+skillvm_script(unit_guest_warm /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_warm.py ${CMAKE_SOURCE_DIR})
-set_tests_properties(unit_guest_zygote_warm unit_guest_warm PROPERTIES LABELS unit
-    SKIP_RETURN_CODE 77)

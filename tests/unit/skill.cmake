@@ -32,7 +32,5 @@ add_executable(skill_imports_show skill_imports_show.c)
 target_link_libraries(skill_imports_show PRIVATE apiskill base)
 set_target_properties(skill_imports_show PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-add_test(NAME unit_skill_imports_ast COMMAND /usr/bin/python3
+skillvm_script(unit_skill_imports_ast /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/skill_imports.py ${CMAKE_BINARY_DIR}/tests/skill_imports_show)
-set_tests_properties(unit_skill_imports_ast PROPERTIES LABELS unit
-    SKIP_RETURN_CODE 77)

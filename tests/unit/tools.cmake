@@ -6,7 +6,6 @@ skillvm_unit(tools_parser apitools)
 add_executable(tools_argv tools_argv.c)
 target_link_libraries(tools_argv PRIVATE apitools base)
 set_target_properties(tools_argv PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-add_test(NAME unit_tools_parsers COMMAND /usr/bin/python3
+skillvm_script(unit_tools_parsers /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/tools_parsers.py ${CMAKE_SOURCE_DIR}/api/tools/parser_probe.py
     $<TARGET_FILE:tools_argv>)
-set_tests_properties(unit_tools_parsers PROPERTIES LABELS unit)

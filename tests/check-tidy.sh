@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every C source that the build compiles, with clang-tidy; not again while neither the file nor a
-# header that it includes nor a rule has changed:
-#   check-tidy.sh FOLDER     of a build with clang
+# Every C source that a build compiles, with clang-tidy, which has clang's warnings too; not again while
+# neither the file nor a header that it includes nor a rule has changed:
+#   check-tidy.sh FOLDER     of a build
 set -euo pipefail
 folder=$(realpath "$1")
 cd "$(dirname "$0")/.."

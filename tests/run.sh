@@ -99,10 +99,10 @@ run_long() { # name…
 
 run_suite() {
     local preset
-    for preset in release clang sanitize; do
+    for preset in release sanitize; do
         check "build: $preset" cmake/build.sh "$preset"
     done
-    check "clang-tidy" tests/check-tidy.sh "$build-clang"
+    check "clang-tidy" tests/check-tidy.sh "$build"
     check_ctest "units and fuzz replay" "$build"
     check_ctest "units and fuzz replay, sanitizers" "$build-sanitize"
     check "MCP with the official client" tests/mcp/run.sh --build "$build"

@@ -294,17 +294,23 @@ class Machine:
             found += pathlib.Path(f"/proc/{self.pid}/task/{thread}/children").read_text().split()
         return found
 
+    def descriptors(self):
+        """{path: what it is}. Those of a program that it executes come and go."""
+        found = {}
+        for path in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found[path] = os.readlink(path)
+        return found
+
     def facts(self):
         """What the host's kernel says of it."""
         proc = pathlib.Path(f"/proc/{self.pid}")
         status = (proc / "status").read_text()
         fields = dict(re.findall(r"^(\w+):\s+(.*)$", status, re.M))
-        descriptors = sorted(re.sub(r"\d+", "N", os.readlink(proc / "fd" / fd))
-                             for fd in os.listdir(proc / "fd"))
+        descriptors = self.descriptors()
         memory = sum(int(fields[name].split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
-        for fd in os.listdir(proc / "fd"):
-            if os.readlink(proc / "fd" / fd).startswith("/memfd:"):
-                memory += os.stat(proc / "fd" / fd).st_blocks * 512
+        memory += sum(path.stat().st_blocks * 512 for path in descriptors
+                      if descriptors[path].startswith("/memfd:"))
         spaces = {(pid, name): os.readlink(f"/proc/{pid}/ns/{name}")
                   for pid in (self.pid, *self.children()) for name in ("user", "net", "mnt")}
         (nice,) = (proc / "stat").read_text().rpartition(")")[2].split()[16:17]
@@ -316,7 +322,7 @@ class Machine:
             "priority": nice,
             "limits": re.search(r"Max open files .*", (proc / "limits").read_text())[0],
             "number of descriptors": len(descriptors) > DESCRIPTORS_MAX,
-            "descriptors": descriptors,
+            "descriptors": sorted(re.sub(r"\d+", "N", link) for link in descriptors.values()),
             "code": len(re.findall(r"^\S+ ..x", (proc / "maps").read_text(), re.M)),
             "processes": len(self.children()) > PROCESSES_MAX,
             "memory": memory > MEMORY_MAX,

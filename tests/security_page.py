@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What docs/security.md says of the sources: the system calls of each filter, and the lines of code that
-a guest reaches. It also looks at the rows of the 20 categories, whose outcomes a run makes.
+a guest reaches; and of what cases_taken.py shows, the layers that deny a VMM each thing alone. It also looks
+at the rows of the 20 categories, whose outcomes a run makes.
 
     security_page.py RULES --check     fails where the page says something else; RULES: seccomp_rules
     security_page.py RULES --write     puts what is so into the page
@@ -13,10 +14,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "security.md"
-sys.path.insert(0, str(ROOT / "tests" / "hostile" / "categories"))
+sys.path[:0] = [str(ROOT / "tests" / "hostile" / "categories"), str(ROOT / "tests" / "hostile")]
 sys.dont_write_bytecode = True
 
 import table  # noqa: E402
+import taken_table  # noqa: E402
 
 PHASES = {
     "once": "runs one guest",
@@ -99,6 +101,16 @@ def lines_rows(text):
     return rows
 
 
+def taken_rows():
+    """The table of what a VMM tries that was taken over."""
+    rows = ["| what it tries | layers that deny it alone |", "|---|---|"]
+    for attempt, does in taken_table.ATTEMPTS.items():
+        why = taken_table.SOLE.get(attempt)
+        layers = ", ".join(taken_table.layers_against(attempt))
+        rows.append(f"| {does} | {layers}{f'; {why}' if why else ''} |")
+    return rows
+
+
 def replaced(text, what, rows):
     begin, end = marks(what)
     head, found, rest = text.partition(begin)
@@ -111,6 +123,7 @@ def replaced(text, what, rows):
 def main(rules, action):
     text = PAGE.read_text()
     made = replaced(replaced(text, "calls", calls_rows(rules)), "lines", lines_rows(text))
+    made = replaced(made, "taken", taken_rows())
     if reached("the VMM")[0] > VMM_LINES_MAX:
         sys.exit(f"a guest reaches more than {VMM_LINES_MAX} lines of the VMM")
     if action == "--write":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A VMM that was taken over: an attacker's code in the real process, jailed, restored and hardened.
 
-tests/hostile/taken_driver.py has it try each thing with all layers, with each of them left out and with
-none.
+tests/hostile/taken_driver.py has it try each thing with all layers, with each of them left out, with each
+of them alone and with none.
 """
 
 import json
@@ -16,7 +16,7 @@ from cases_limits import own_cgroup
 from cases_reset import scratch_of
 from harness import Skipped, case, check, check_equal, joins, shorten
 from reset_driver import Trial
-from taken_table import SOLE
+from taken_table import ALONE, denied_with, layers_against
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE.parent / "hostile-guest"
@@ -55,8 +55,20 @@ def check_denied(found):
             check(how != 0 and not effects, f"{attempt} with {layers} layers: {how}, {effects}")
     for layers in (name for name in found if name.startswith("without ")):
         for attempt, (how, effects) in found[layers].items():
-            sole = SOLE.get(attempt, ("",))[0] == layers.removeprefix("without ")
+            sole = layers_against(attempt) == [layers.removeprefix("without ")]
             check_equal(bool(effects), sole, f"{attempt} {layers}: {how}, {effects}; that it is done")
+
+
+def check_alone(found):
+    """That each layer, while the others do nothing, denies what it is said to and no more: the rest is done."""
+    alone = {name.removesuffix(" alone"): run for name, run in found.items() if name.endswith(" alone")}
+    check_equal(sorted(alone), sorted(ALONE), "the layers that were left alone")
+    for layer, run in alone.items():
+        denied = {attempt for attempt, (_, effects) in run.items() if not effects}
+        print(f"  {layer} alone:", *(f"{attempt} ({run[attempt][0]})" for attempt in run if attempt in denied),
+              flush=True)
+        check(denied >= denied_with(layer), f"{layer} alone lets it do {sorted(denied_with(layer) - denied)}")
+        check(denied <= denied_with(layer), f"{layer} alone denies it {sorted(denied - denied_with(layer))}, too")
 
 
 @case
@@ -66,6 +78,7 @@ def a_vmm_that_was_taken_over_has_gained_nothing(world):
         for attempt, (how, _) in found[layers].items():
             print(f"  {layers}: {attempt}: {how}", flush=True)
     check_denied(found)
+    check_alone(found)
 
 
 @case

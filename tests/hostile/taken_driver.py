@@ -442,6 +442,8 @@ def run_all(run):
     run("without filter", {"filter"}, names)
     for layer in LAYERS[1:]:
         run(f"without {layer}", {layer} | {above for above in NEEDS if layer in NEEDS[above]}, left_to_others)
+    for layer in LAYERS:
+        run(f"{layer} alone", everything - {layer} - NEEDS.get(layer, set()), names)
 
 
 def main():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a VMM that was taken over tries, and what is left to a single layer."""
+"""What a VMM that was taken over tries, what each layer denies alone, and what is left to a single one."""
 
 ATTEMPTS = {
     "open": "opens a file of the daemon's",
@@ -56,11 +56,41 @@ NEEDS = {
     "users": {LAUNCHER, "namespaces"},
     "limits": {LAUNCHER},
 }
-# What a single layer denies, and why no other has to.
-SOLE = {
-    "vcpu": ("filter", "it is of its own machine, and counts towards its cgroup"),
-    "code": ("filter", "who took it over has code already"),
-    "ring": ("filter", "it can do with it what the other layers let it do without"),
-    "user-faults": ("filter", "they are its own memory's"),
-    "socket": ("filter", "it reaches its own network namespace, which is empty"),
+# What each layer denies with all others left out, but for those it stands on: what these deny is said of them.
+ALONE = {
+    "filter": {*ATTEMPTS} - {"log"},
+    "Landlock": {"open", "inherited", "open-32", "make", "execute", "limits", "device", "trace", "read",
+                 "read-machine", "stream", "mount"},
+    "capabilities": {"user", "root", "mount", "namespace", "host-name", "priority", "rlimits", "bpf", "perf"},
+    # What is executed gets no memory for its data.
+    "rlimits": {"execute", "write", "memory", "memory-file", "descriptors", "log"},
+    "process": {"inherited", "machine"},
+    "descriptors": {"write", "map", "log"},
+    LAUNCHER: {"root", "mount", "namespace", "host-name", "priority", "rlimits", "bpf", "perf"},
+    "namespaces": {"abstract", "connect", "send", "listen", "end", "trace", "read", "shared-memory", "user",
+                   "user-namespace"},
+    "root": {"open", "open-32", "make", "execute", "limits", "device", "socket-file"},
+    "users": {"limits", "device", "end-machine", "read-machine", "stream", "key", "processes"},
+    "limits": {"memory", "shared", "memory-file", "processes"},
 }
+# Why no second layer has to deny it.
+SOLE = {
+    "vcpu": "it is of its own machine, and counts towards its cgroup",
+    "code": "who took it over has code already",
+    "ring": "it can do with it what the other layers let it do without",
+    "user-faults": "they are its own memory's",
+    "socket": "it reaches its own network namespace, which is empty",
+}
+
+
+def layers_against(attempt):
+    """Those of which each denies it alone: two at least, but for SOLE."""
+    found = [layer for layer in ALONE if attempt in ALONE[layer]]
+    if (len(found) < 2) != (attempt in SOLE):
+        raise ValueError(f"{attempt} is denied by {found}, and that is not what SOLE says")
+    return found
+
+
+def denied_with(layer):
+    """By a layer and those that it stands on."""
+    return ALONE[layer].union(*(ALONE[below] for below in NEEDS.get(layer, ())))

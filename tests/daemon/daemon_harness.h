@@ -97,6 +97,8 @@ unsigned harness_count_children(const struct harness *h);
 /* One of them; -1 when there is none. */
 pid_t harness_first_child(const struct harness *h);
 unsigned harness_count_fds(const struct harness *h);
+/* KiB of the daemon's own memory, without files that it looks at. */
+long harness_memory_kib(const struct harness *h);
 /* How many entries a subfolder of the data folder has. */
 unsigned harness_count_files(const struct harness *h, const char *name);
 /* Waits up to five seconds until the daemon has no child and nothing in tmp. */

@@ -352,24 +352,6 @@ static void many_that_hang(void **state)
     harness_assert_clean(&h);
 }
 
-/* KiB of the daemon's own memory, without files that it looks at. */
-static long memory_kib(void)
-{
-    char path[64], line[256];
-    long kib = -1;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", h.pid);
-    f = fopen(path, "re");
-    assert_non_null(f);
-    while (fgets(line, sizeof(line), f)) {
-        if (strncmp(line, "RssAnon:", 8) == 0)
-            kib = strtol(line + 8, NULL, 10);
-    }
-    fclose(f);
-    return kib;
-}
-
 static size_t count_executions(const char *skill)
 {
     char path[128];
@@ -405,7 +387,7 @@ static void large_calls_wait_on_disk(void **state)
                    "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
                    size);
     assert_true(len > 0);
-    before = memory_kib();
+    before = harness_memory_kib(&h);
     for (size_t i = 0; i < n; i++) {
         fds[i] = harness_connect(&h);
         assert_int_equal(fd_write_full(fds[i], request, (size_t)len), 0);
@@ -414,10 +396,10 @@ static void large_calls_wait_on_disk(void **state)
     for (int i = 0; i < 1000 && count_executions("large") < n; i++)
         usleep(20000);
     assert_int_equal(count_executions("large"), n);
-    for (int i = 0; i < 1000 && memory_kib() - before > 16 * 1024; i++)
+    for (int i = 0; i < 1000 && harness_memory_kib(&h) - before > 16 * 1024; i++)
         usleep(10000);
 #ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
-    assert_true(memory_kib() - before <= 16 * 1024);
+    assert_true(harness_memory_kib(&h) - before <= 16 * 1024);
 #endif
     for (size_t i = 0; i < n; i++) {
         harness_expect(harness_read_answer(fds[i]), 200, "\"status\":\"timeout\"");

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ends leave behind: of an execution, no memory. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/daemon_harness.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define expect harness_expect
+
+/* What the daemon may keep of executions that took much. */
+#define KEPT_KIB 5120
+
+static void begin(struct harness *h)
+{
+    harness_init(h, "boot", "restore");
+    harness_start(h, NULL);
+    assert_int_equal(harness_push(h, "demo", "1", "print(1)"), 201);
+}
+
+static void end(struct harness *h)
+{
+    harness_assert_clean(h);
+    assert_int_equal(harness_stop(h, SIGTERM), 0);
+    harness_finish(h);
+}
+
+/* Each has megabytes of log, output or files, of which the daemon has blocks of all sizes. */
+static void what_executions_took_goes_back(void **state)
+{
+    static const char *const how[] = {"flood", "greedy", "bulk"};
+    struct harness h;
+    char json[128];
+    long before_kib;
+
+    (void)state;
+    setenv("SKILLVM_RETENTION_INTERVAL", "100ms", 1);
+    begin(&h);
+    unsetenv("SKILLVM_RETENTION_INTERVAL");
+    expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    before_kib = harness_memory_kib(&h);
+    for (unsigned i = 0; i < 12; i++) {
+        snprintf(json, sizeof(json), "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"%s\"}}",
+                 how[i % 3]);
+        expect(harness_run(&h, json), 200, "execution_id");
+    }
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
+    for (int i = 0; i < 3000 && harness_memory_kib(&h) - before_kib > KEPT_KIB; i++)
+        usleep(10000);
+    print_message("memory: %ld KiB more\n", harness_memory_kib(&h) - before_kib);
+    assert_true(harness_memory_kib(&h) - before_kib <= KEPT_KIB);
+#endif
+    end(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_executions_took_goes_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

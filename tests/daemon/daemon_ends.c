@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends leave behind: of an execution, no memory. */
+/* What an end leaves behind: of a machine that nothing was given to, an execution that is to
+   run all the same; of an execution, no memory. */
 #include "tests/unit/cmocka_all.h"
 
 #include "tests/daemon/daemon_harness.h"
@@ -11,12 +12,14 @@
 
 #define expect harness_expect
 
+#define FAKE(mode) "{\"skill\":\"demo\",\"timeout\":1,\"env\":{\"FAKE\":\"" mode "\"}}"
+
 /* What the daemon may keep of executions that took much. */
 #define KEPT_KIB 5120
 
-static void begin(struct harness *h)
+static void begin(struct harness *h, const char *image)
 {
-    harness_init(h, "boot", "restore");
+    harness_init(h, "boot", image);
     harness_start(h, NULL);
     assert_int_equal(harness_push(h, "demo", "1", "print(1)"), 201);
 }
@@ -26,6 +29,27 @@ static void end(struct harness *h)
     harness_assert_clean(h);
     assert_int_equal(harness_stop(h, SIGTERM), 0);
     harness_finish(h);
+}
+
+/* A machine that died before it was given anything is one machine, and no execution, lost. */
+static void an_execution_gets_another_machine(void **state)
+{
+    static const char *const faults[] = {"\nskillvm_vmm_faults_total{cause=\"vmm_died\"} 1\n",
+                                         "\nskillvm_vmm_faults_total{cause=\"vmm_died\"} 2\n"};
+    struct harness h;
+
+    (void)state;
+    begin(&h, "restore=die-first");
+    expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    assert_true(harness_metrics_have(&h, faults[0]));
+    assert_true(
+        harness_metrics_have(&h, "\nskillvm_machine_takes_total{kind=\"started\"} 2\n"));
+    /* Not where it may have run: once is never twice. */
+    expect(harness_run(&h, FAKE("die")), 200, "\"status\":\"failed\"");
+    expect(harness_run(&h, FAKE("die-early")), 200, "ended (before the skill ran)");
+    assert_true(
+        harness_metrics_have(&h, "\nskillvm_machine_takes_total{kind=\"started\"} 4\n"));
+    end(&h);
 }
 
 /* Each has megabytes of log, output or files, of which the daemon has blocks of all sizes. */
@@ -38,7 +62,7 @@ static void what_executions_took_goes_back(void **state)
 
     (void)state;
     setenv("SKILLVM_RETENTION_INTERVAL", "100ms", 1);
-    begin(&h);
+    begin(&h, "restore");
     unsetenv("SKILLVM_RETENTION_INTERVAL");
     expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     before_kib = harness_memory_kib(&h);
@@ -59,6 +83,7 @@ static void what_executions_took_goes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_execution_gets_another_machine),
         cmocka_unit_test(what_executions_took_goes_back),
     };
 

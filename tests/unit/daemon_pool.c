@@ -11,9 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Has the snapshot made anew, by more uses than one may have. */
@@ -242,6 +244,31 @@ static void cancelled_in_the_midst_of_waiting(void **state)
     close(later.fd);
 }
 
+/* It died after it was taken: what its taker wanted to run has not begun, and may elsewhere. */
+static void one_that_died_was_given_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct machine_report report;
+    siginfo_t ended;
+    struct machine *m;
+    struct who who;
+    int pid;
+
+    (void)visit(f, "a", "FAKE=who", &who);
+    assert_int_equal(sscanf(who.text, "{\"pid\":%d,", &pid), 1);
+    m = take_machine(f, "a");
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+    assert_int_equal(run_in(m, "FAKE=who", &who, &report), -EPIPE);
+    assert_int_equal(report.kind, POOL_REUSED);
+    assert_false(report.guest.given);
+    machine_release(m);
+    m = take_machine(f, "a");
+    assert_int_equal(run_in(m, "FAKE=die", &who, &report), -EPIPE);
+    assert_true(report.guest.given);
+    machine_release(m);
+}
+
 static void what_is_distrusted_is_not_given_again(void **state)
 {
     struct fixture *f = *state;
@@ -357,6 +384,7 @@ int main(void)
         WITH(its_time_on_disk_counts),
         WITH(cancelled_while_it_takes),
         WITH(cancelled_in_the_midst_of_waiting),
+        WITH(one_that_died_was_given_nothing),
         WITH(what_is_distrusted_is_not_given_again),
         WITH(short_of_memory_nothing_waits),
         WITH(limits_may_shrink),

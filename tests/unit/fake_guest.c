@@ -498,6 +498,8 @@ void fake_behave(struct fake *f)
     }
     if (strcmp(how, "never") == 0)
         pause();
+    if (strcmp(how, "die-early") == 0)
+        _exit(1);
     fake_send_frame(f, PROTO_STARTED, NULL, 0);
     if (strcmp(how, "who") == 0) {
         behave_who(f);

@@ -101,6 +101,7 @@ enum step {
     STEP_BURN,
     STEP_EXIT,
     STEP_EXIT_1,
+    STEP_EXIT_FIRST, /* where none has before it */
     STEP_ABORT,
     STEP_FLOOD,
 };
@@ -116,6 +117,7 @@ static const struct script {
     {"boot=slower", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE, STEP_WHILE, STEP_WHILE}},
     {"restore", {STEP_RESUMED, STEP_CONNECTED, STEP_READY}},
     {"restore=die", {STEP_EXIT_1}},
+    {"restore=die-first", {STEP_EXIT_FIRST, STEP_RESUMED, STEP_CONNECTED, STEP_READY}},
     {"restore=failed", {STEP_FAIL_STATE, STEP_EXIT_1}},
     {"restore=silent", {STEP_RESUMED, STEP_PAUSE}},
     {"restore=version", {STEP_RESUMED, STEP_CONNECTED, STEP_READY_99}},
@@ -159,6 +161,15 @@ static _Noreturn void flood(void)
         fputs("error \"engine\" \033[31m\302\233forged\n", stderr);
 }
 
+/* All machines have the same open file, which is told what it reads from. */
+static void exit_first(const struct fake *f)
+{
+    if (lseek(f->image_fd, 0, SEEK_CUR) != 0)
+        return;
+    (void)lseek(f->image_fd, 1, SEEK_SET);
+    _exit(1);
+}
+
 static void take_step(struct fake *f, enum step step)
 {
     static const struct {
@@ -190,6 +201,8 @@ static void take_step(struct fake *f, enum step step)
         abort();
     else if (step == STEP_EXIT || step == STEP_EXIT_1)
         _exit(step == STEP_EXIT_1);
+    else if (step == STEP_EXIT_FIRST)
+        exit_first(f);
     else if (step == STEP_BURN)
         burn();
     else if (step == STEP_FLOOD)

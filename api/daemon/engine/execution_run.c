@@ -241,6 +241,30 @@ static void write_owner(const struct execution_run *run, char owner[POOL_OWNER_S
                    reuse == TENANT_REUSE_SKILL ? e->skill_digest : "");
 }
 
+/* What is known of a machine that did not do its work. */
+static void note_fault(const struct execution_run *run, int r, const struct err *err)
+{
+    log_fault(run, err);
+    metrics_count_fault(run->env->metrics, r);
+}
+
+/* Its machine died, and nothing of the job was given to it: as one may that had waited, or that
+   was started when the first process of its jail ended. Another one, this time only. */
+static int take_and_run_again(struct execution_run *run, const struct machine_wish *wish,
+                              const struct guest_sink *sink, struct err *err)
+{
+    struct execution *e = run->e;
+    int r;
+
+    note_fault(run, -EPIPE, err);
+    *err = (struct err){0};
+    machine_release(run->machine);
+    run->machine = NULL;
+    r = machine_take(run->env->pool, wish, e->cancel_fd, &run->machine, err);
+    return r < 0 ? r
+                 : machine_run(run->machine, &e->job, sink, e->cancel_fd, &run->report, err);
+}
+
 static int take_and_run(struct execution_run *run, const struct machine_wish *wish,
                         struct err *err)
 {
@@ -262,7 +286,9 @@ static int take_and_run(struct execution_run *run, const struct machine_wish *wi
     if (r < 0)
         return r;
     sink.egress = run->egress;
-    return machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
+    r = machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
+    return r == -EPIPE && !run->report.guest.given ? take_and_run_again(run, wish, &sink, err)
+                                                   : r;
 }
 
 /* The machine's part. It is to be released when everything was said. */
@@ -284,10 +310,8 @@ static void run_machine(struct execution_run *run)
         memcpy(wish.snapshot.packages, e->job.packages.digest, SNAPSHOT_KEY_SIZE);
     r = take_and_run(run, &wish, &err);
     judge(run, r, &err);
-    if (run->machine && r < 0 && r != -ECANCELED) {
-        log_fault(run, &err);
-        metrics_count_fault(run->env->metrics, r);
-    }
+    if (run->machine && r < 0 && r != -ECANCELED)
+        note_fault(run, r, &err);
     cpu_ns = clock_thread_cpu_ns();
     finish_artifacts(run);
     finish_session(run, find_interruption(run, r, &err));

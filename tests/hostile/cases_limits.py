@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from harness import Skipped, case, check, check_equal, joins, wait_until
+from harness import Skipped, case, check, check_equal, check_in, joins, python_skill, wait_until
 from jail_client import LIMITS
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -74,7 +74,7 @@ def shell_in_place_of_a_machine(world, memory, script, options=(), layers=15):
         starter = subprocess.Popen(
             [sys.executable, CLIENT, *options, os.path.join(world.bin_dir, "skillvm-jail"), shell]
             + [str(memory), "sh", "-c", script],
-            preexec_fn=joins(folder), stdout=subprocess.PIPE, text=True,
+            preexec_fn=joins(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         try:
             check_equal(starter.stdout.readline(), f"layers {layers}\n", "layers of the jail")
@@ -94,6 +94,39 @@ def a_taken_over_machine_has_its_memory_and_no_more(world):
         check(int(words(cell / "memory.events")["oom_kill"]) > 0, "it was ended for its memory")
         peak = int((cell / "memory.peak").read_text())
         check(16 * MIB < peak <= 32 * MIB, f"it had {peak} bytes")
+        print(file=starter.stdin, flush=True)
+        # With that its cgroup has gone: the next one's counts from 0.
+        check_equal(starter.stdout.readline(), "memory 1\n", "it was ended for its memory")
+        check(not cell.exists(), "its cgroup is there")
+
+
+@case
+def an_execution_is_told_that_its_machine_took_too_much(world):
+    """Less than it has is made its limit, which is where one comes to that grows."""
+    with own_cgroup("told") as folder:
+        daemon = world.copy_of_snapshots("told")
+        daemon.environment["SKILLVM_MACHINES_PARKED"] = "0"
+        daemon.start(cgroup=folder)
+        waits = python_skill("import time\nprint(1, flush=True)\ntime.sleep(600)")
+        with daemon.client.events(waits, timeout=600) as events:
+            for event, data, _ in events:
+                if event == "stdout":
+                    (cell,) = (path for path in (folder / "skillvm-machines").glob("[0-9]*")
+                               if (path / "cgroup.procs").read_text())
+                    limit = int((cell / "memory.max").read_text())
+                    (cell / "memory.max").write_text(str(MIB))
+                if event == "result":
+                    result = data
+        check_equal(result["status"], "failed", "status")
+        check_equal(
+            result["error"], f"the machine took more of the host's memory than the {limit // MIB} MiB that "
+            "it may have: the microVM's process ended (while the skill ran)", "error")
+        deaths = daemon.metrics("skillvm_vmm_deaths_total")
+        check_equal(deaths['cause="memory_over"'], 1.0, "deaths")
+        check_in("ended=memory_over", daemon.log_tail(), "its log")
+        # The next one in the cell has what it may have.
+        check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "stdout")
+        check_equal(daemon.stop(), 0, "its exit status")
 
 
 @case

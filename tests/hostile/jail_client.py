@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the daemon is to skillvm-jail: has machines started by it. Messages as in vmm/jail/jail.h.
 
-As a program it starts one and says its number and how it ended: jail_client.py JAIL PROGRAM MEMORY_MAX
-ARGUMENT…; with --restart first, by one that has cgroups alone and is killed, and it says how it had ended
+As a program it starts one and says its number, how it ended, and, once it may go on by a line, whether for
+memory: jail_client.py JAIL PROGRAM MEMORY_MAX ARGUMENT…; with --restart first, by one that has cgroups alone and is killed, and it says how it had ended
 when there was another.
 """
 
@@ -14,7 +14,8 @@ import subprocess
 import sys
 import time
 
-VERSION = 3
+VERSION = 4
+START, LOOK = range(2)
 TEXT_MAX = 1024
 LAYERS = ("namespaces", "root", "users", "limits")
 ALL = (1 << len(LAYERS)) - 1
@@ -39,9 +40,16 @@ class Jail:
     def start(self, cell, memory_max, arguments, fds):
         """fds: standard error, and those from FIRST_FD on. (number, error)."""
         text = b"".join(str(argument).encode() + b"\0" for argument in arguments)
-        request = struct.pack(f"=IIQ{TEXT_MAX}s", VERSION, cell, memory_max, text)
+        return self.ask(START, cell, memory_max, text, fds)[:2]
+
+    def look(self, cell):
+        """Whether memory ended its machine: 0, 1 its own limit, 2 that of the host."""
+        return self.ask(LOOK, cell)[2]
+
+    def ask(self, wish, cell, memory_max=0, text=b"", fds=()):
+        request = struct.pack(f"=IIIIQ{TEXT_MAX}s", VERSION, wish, cell, 0, memory_max, text)
         socket.send_fds(self.socket, [request], fds)
-        return struct.unpack("=ii", self.socket.recv(64))
+        return struct.unpack("=iiI", self.socket.recv(64))
 
     def close(self):
         self.socket.close()
@@ -67,6 +75,9 @@ def main():
         if time.monotonic() > until:
             break
     print("ended", status, flush=True)
+    if not restarts:
+        sys.stdin.readline()
+        print("memory", opened.look(0), flush=True)
 
 
 if __name__ == "__main__":

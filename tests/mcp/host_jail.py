@@ -17,8 +17,9 @@ import sys
 HEADER = pathlib.Path(__file__).resolve().parents[2] / "vmm/jail/jail.h"
 VERSION = int(re.search(r"#define JAIL_VERSION (\d+)u", HEADER.read_text())[1])
 HELLO = struct.Struct("=II384x")  # version, layers, why each is missing
-REQUEST = struct.Struct("=IIQ1024s")  # version, cell, memory, arguments
-REPLY = struct.Struct("=ii")  # process, errno
+REQUEST = struct.Struct("=II8xQ1024s")  # version, wish, memory, arguments
+REPLY = struct.Struct("=iiI")  # process, errno, whether memory ended it
+LOOK = 1
 SYS_CLONE, CLONE_PARENT = 56, 0x8000
 FIRST_FD = 5
 LAYERS = 15
@@ -35,7 +36,9 @@ def be_machine(program, arguments, fds):
 
 
 def start(libc, program, request, fds):
-    text = REQUEST.unpack(request)[3]
+    _, wish, _, text = REQUEST.unpack(request)
+    if wish == LOOK:
+        return REPLY.pack(0, 0, 0)
     arguments = text[:text.index(b"\0\0")].decode().split("\0")
     # The daemon's child, as this process is.
     pid = libc.syscall(SYS_CLONE, CLONE_PARENT, 0, 0, 0, 0)
@@ -44,10 +47,12 @@ def start(libc, program, request, fds):
             be_machine(program, arguments, fds)
         finally:
             os._exit(127)
-    return REPLY.pack(pid, 0)
+    return REPLY.pack(pid, 0, 0)
 
 
 def main():
+    if sys.argv[1:] == ["leave"]:
+        return
     options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
     daemon = socket.socket(fileno=int(options["--socket-fd"]))
     program = os.readlink(f"/proc/self/fd/{options['--program-fd']}")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine's process that was taken over writes to its standard error, and what it tells
-   the daemon in place of what that waits for. */
+/* What a machine's process that was taken over writes to its standard error, what it tells the
+   daemon in place of what that waits for, and what is said of one that memory ended. */
 #include "api/daemon/machine/vm.h"
 
 #include "api/daemon/machine/jail.h"
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -117,9 +118,85 @@ static void test_events_in_place_of_another(void **state)
     close(ends[1]);
 }
 
+static enum jail_memory answer_of_jail;
+static unsigned looks;
+
+/* What the jail says of a cell, which needs a cgroup to be seen. */
+enum jail_memory __wrap_jail_look(struct jail *jail, uint32_t cell);
+enum jail_memory __wrap_jail_look(struct jail *jail, uint32_t cell)
+{
+    (void)jail;
+    (void)cell;
+    looks++;
+    return answer_of_jail;
+}
+
+/* Starts a machine that waits, and ends it as memory does, or not at all. */
+static struct vm end_one(bool killed, enum jail_memory answer, struct err *err)
+{
+    const struct jail_config config = {
+        .program = JAIL, .machine = FAKE_VMM, .layers = JAIL_ALL};
+    struct vm_boot boot = {.memory_mib = 32};
+    struct vm vm = vm_init();
+    struct vmm_event event;
+
+    boot.kernel_fd = boot.image_fd = boot.console_fd = file_of("boot");
+    assert_int_equal(jail_open(&config, &boot.jail, NULL), 0);
+    assert_int_equal(vm_start_boot(&boot, &vm, NULL), 0);
+    answer_of_jail = answer;
+    looks = 0;
+    if (killed) {
+        assert_int_equal(kill(vm.pid, SIGKILL), 0);
+        assert_int_equal(vm_wait_event(&vm, VMM_EVENT_SNAPSHOT, UINT64_MAX, &event, err),
+                         -EPIPE);
+    }
+    /* From here on it may still be on its way out. */
+    vm_finish(&vm);
+    jail_close(boot.jail);
+    close(boot.kernel_fd);
+    return vm;
+}
+
+static void test_ended_for_memory(void **state)
+{
+    struct err over = {0}, is_short = {0}, other = {0};
+    struct vm vm = end_one(true, JAIL_MEMORY_OVER, &over);
+
+    (void)state;
+    assert_int_equal(looks, 1);
+    assert_int_equal(vm_death(&vm), VM_DEATH_MEMORY_OVER);
+    vm_explain_end(&vm, &over);
+    /* Twice the guest's where its file is in memory, and the overhead. */
+    assert_string_equal(over.message,
+                        "the machine took more of the host's memory than the 128 MiB that it "
+                        "may have: the microVM's process ended");
+    vm = end_one(true, JAIL_MEMORY_SHORT, &is_short);
+    assert_int_equal(vm_death(&vm), VM_DEATH_MEMORY_SHORT);
+    vm_explain_end(&vm, &is_short);
+    assert_string_equal(is_short.message, "the host was short of memory and ended the machine: "
+                                          "the microVM's process ended");
+    vm = end_one(true, JAIL_MEMORY_ENOUGH, &other);
+    assert_int_equal(vm_death(&vm), VM_DEATH_SIGKILL);
+    vm_explain_end(&vm, &other);
+    assert_string_equal(other.message, "the microVM's process ended");
+}
+
+/* The ordinary end costs no question. */
+static void test_ended_by_the_daemon(void **state)
+{
+    struct err err = {0};
+    struct vm vm = end_one(false, JAIL_MEMORY_OVER, &err);
+
+    (void)state;
+    assert_int_equal(looks, 0);
+    assert_int_equal(vm_death(&vm), VM_DEATH_KILLED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ended_for_memory),
+        cmocka_unit_test(test_ended_by_the_daemon),
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_events_in_place_of_another),
     };

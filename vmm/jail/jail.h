@@ -24,7 +24,7 @@
 
 #include <stdint.h>
 
-#define JAIL_VERSION 3u
+#define JAIL_VERSION 4u
 /* The descriptors of a machine: what it is given by the jail, then 5, 6, … by the request. */
 #define JAIL_FD_KVM   3 /* /dev/kvm, open for reading and writing */
 #define JAIL_FD_PROC  4 /* the daemon's /proc, as O_PATH, until the guest runs */
@@ -68,19 +68,34 @@ struct jail_hello {
     char missing[JAIL_LAYERS][JAIL_WHY_MAX]; /* of each that is not: why */
 };
 
-/* With 1 to JAIL_FDS_MAX descriptors: standard error, then those from JAIL_FD_FIRST on. */
+enum jail_wish {
+    /* With 1 to JAIL_FDS_MAX descriptors: standard error, then those from JAIL_FD_FIRST on. */
+    JAIL_START,
+    JAIL_LOOK, /* at the cell of a machine that was reaped, once: whether memory ended it */
+};
+
 struct jail_request {
     uint32_t version;
+    uint32_t wish;       /* an enum jail_wish; all below but the cell is of JAIL_START */
     uint32_t cell;       /* of 0 to JAIL_CELLS - 1, one in which no machine is */
+    uint32_t unused;     /* 0 */
     uint64_t memory_max; /* bytes of the host's, of whatever kind: memory.max */
     char text[JAIL_TEXT_MAX];
+};
+
+/* Whether the kernel ended the last machine of a cell for memory, as far as that is known. */
+enum jail_memory {
+    JAIL_MEMORY_ENOUGH,
+    JAIL_MEMORY_OVER,  /* it wanted more than its memory_max */
+    JAIL_MEMORY_SHORT, /* the host had no more, or a cgroup above */
 };
 
 /* With a descriptor of the cgroup's cpu.weight, for writing, where there is one: it says
    JAIL_WEIGHT. */
 struct jail_reply {
-    int32_t pid;   /* the daemon's child, or 0 */
-    int32_t error; /* an errno: it is no machine, and is only to be reaped; 0: none */
+    int32_t pid;     /* the daemon's child, or 0 */
+    int32_t error;   /* an errno: it is no machine, and is only to be reaped; 0: none */
+    uint32_t memory; /* an enum jail_memory: the answer to JAIL_LOOK */
 };
 
 #endif

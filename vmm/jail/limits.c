@@ -318,6 +318,35 @@ int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, 
     return 0;
 }
 
+/* The number behind a name, of lines "NAME NUMBER"; 0 without one. */
+static uint64_t number_of(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+
+    while (text && !(strncmp(text, name, n) == 0 && text[n] == ' ')) {
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return text ? strtoull(text + n, NULL, 10) : 0;
+}
+
+enum jail_memory limits_look(struct limits *limits, uint32_t cell)
+{
+    _cleanup_fd_ int fd = -1;
+    char name[16], events[512];
+
+    (void)snprintf(name, sizeof(name), "%u", cell);
+    fd = open_folder(limits->machines_fd, name);
+    if (fd < 0 || read_file(fd, "memory.events", events, sizeof(events)) < 0 ||
+        number_of(events, "oom_kill") == 0)
+        return JAIL_MEMORY_ENOUGH;
+    if (unlinkat(limits->machines_fd, name, AT_REMOVEDIR) == 0)
+        limits->memory[cell] = 0;
+    /* The kernel counts in "oom" what went over this one's memory.max, and in "oom_kill" whom
+       it ended, for whatever reason. */
+    return number_of(events, "oom") > 0 ? JAIL_MEMORY_OVER : JAIL_MEMORY_SHORT;
+}
+
 int limits_open_weight(int cell_fd)
 {
     int fd = openat(cell_fd, "cpu.weight", O_WRONLY | O_CLOEXEC);

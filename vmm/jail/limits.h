@@ -45,6 +45,12 @@ const char *limits_begin(struct limits *limits);
  */
 int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, int *ret);
 
+/*
+ * Whether the last machine of a cell, in which nobody is any more, was ended for memory. It is
+ * told once: the next one has a cgroup that counts from 0.
+ */
+enum jail_memory limits_look(struct limits *limits, uint32_t cell);
+
 /* Its cpu.weight, for writing: a descriptor of the caller's, or -errno. */
 int limits_open_weight(int cell_fd);
 

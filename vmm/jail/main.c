@@ -90,6 +90,26 @@ static int leave_keyring(struct err *err)
                : 0;
 }
 
+static struct jail_reply look(struct start *start, uint32_t cell)
+{
+    if (cell >= JAIL_CELLS)
+        return (struct jail_reply){.error = EPROTO};
+    return (struct jail_reply){.memory = start->limits.machines_fd < 0
+                                             ? JAIL_MEMORY_ENOUGH
+                                             : limits_look(&start->limits, cell)};
+}
+
+static struct jail_reply answer(struct start *start, struct jail_request *request, size_t len,
+                                const int *fds, size_t n_fds, int *ret_weight)
+{
+    if (len != sizeof(*request) || request->version != JAIL_VERSION)
+        return (struct jail_reply){.error = EPROTO};
+    if (request->wish == JAIL_START)
+        return start_machine(start, request, fds, n_fds, ret_weight);
+    return request->wish == JAIL_LOOK ? look(start, request->cell)
+                                      : (struct jail_reply){.error = EPROTO};
+}
+
 /* Answers until the daemon goes, or no machine can be started any more. */
 static int serve(int socket_fd, struct start *start, const struct jail_hello *hello)
 {
@@ -105,9 +125,7 @@ static int serve(int socket_fd, struct start *start, const struct jail_hello *he
 
         if (n <= 0)
             return (int)n;
-        reply = (size_t)n == sizeof(request) && request.version == JAIL_VERSION
-                    ? start_machine(start, &request, fds, n_fds, &weight_fd)
-                    : (struct jail_reply){.error = EPROTO};
+        reply = answer(start, &request, (size_t)n, fds, n_fds, &weight_fd);
         for (size_t i = 0; i < n_fds; i++)
             fd_close(&fds[i]);
         /* With its first process a PID namespace has gone for ever; the daemon starts another.

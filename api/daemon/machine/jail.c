@@ -216,6 +216,7 @@ int jail_start(struct jail *jail, struct jail_request *request, const int *fds, 
     if (r < 0)
         return r;
     request->version = JAIL_VERSION;
+    request->wish = JAIL_START;
     r = ask_again(jail, request, fds, n_fds, &reply, &weight_fd, err);
     if (r == 0 && reply.error) {
         if (reply.pid > 0)
@@ -228,6 +229,24 @@ int jail_start(struct jail *jail, struct jail_request *request, const int *fds, 
                            .cell = request->cell,
                            .weight_fd = r < 0 ? -1 : fd_steal(&weight_fd)};
     return r;
+}
+
+enum jail_memory jail_look(struct jail *jail, uint32_t cell)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&jail->lock);
+    const struct jail_request request = {
+        .version = JAIL_VERSION, .wish = JAIL_LOOK, .cell = cell};
+    struct jail_reply reply = {0};
+    int none = -1, r;
+
+    if (jail_missing(jail, JAIL_LIMITS) || jail->pid < 0)
+        return JAIL_MEMORY_ENOUGH;
+    r = ask(jail, &request, NULL, 0, &reply, &none);
+    /* What it might still say would be taken for the answer to another. */
+    if (r == -EPIPE)
+        stop(jail);
+    return r == 0 && reply.memory <= JAIL_MEMORY_SHORT ? (enum jail_memory)reply.memory
+                                                       : JAIL_MEMORY_ENOUGH;
 }
 
 void jail_release_cell(struct jail *jail, uint32_t cell)

@@ -42,6 +42,11 @@ int jail_open(const struct jail_config *config, struct jail **ret, struct err *e
  */
 int jail_start(struct jail *jail, struct jail_request *request, const int *fds, size_t n_fds,
                struct jailed *ret, struct err *err);
+/*
+ * Whether memory ended the machine of a cell, which was reaped and has its cell yet; told once.
+ * JAIL_MEMORY_ENOUGH also where there are no limits, or the process has gone.
+ */
+enum jail_memory jail_look(struct jail *jail, uint32_t cell);
 /* The cell's machine was reaped. Never waits. */
 void jail_release_cell(struct jail *jail, uint32_t cell);
 

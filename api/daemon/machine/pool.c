@@ -7,9 +7,11 @@
 #include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/process_stats.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +50,9 @@ void pool_end_machine(struct machine *m)
     (void)pthread_mutex_unlock(&pool->census_lock);
     shares_leave(&pool->shares, &m->share);
     machine_end(m);
+    if (m->vm.memory != JAIL_MEMORY_ENOUGH)
+        log_warn("machine", "cell=%u ended=%s limit_mib=%" PRIu64, m->vm.cell,
+                 vm_death_names[vm_death(&m->vm)], m->vm.memory_max >> 20);
     (void)pthread_mutex_lock(&pool->lock);
     pool->counted.deaths[vm_death(&m->vm)]++;
     (void)pthread_mutex_unlock(&pool->lock);
@@ -316,8 +321,10 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
     if (!m->clean)
         vm_kill(&m->vm);
     /* How the process of one that failed ended is worth the wait. */
-    if (r < 0 && r != -ECANCELED)
+    if (r < 0 && r != -ECANCELED) {
         pool_end_machine(m);
+        vm_explain_end(&m->vm, err);
+    }
     return r;
 }
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
@@ -128,6 +129,7 @@ static int start(struct order *o, struct jail *jail, struct vm *ret, struct err 
     *ret = (struct vm){.jail = jail,
                        .cell = jailed.cell,
                        .pid = jailed.pid,
+                       .memory_max = o->request.memory_max,
                        .control_fd = fd_steal(&c.control[0]),
                        .vsock_fd = fd_steal(&c.vsock[0]),
                        .weight_fd = jailed.weight_fd,
@@ -189,8 +191,10 @@ int vm_next_event(struct vm *vm, struct vmm_event *ret, struct err *err)
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return -EAGAIN;
-    if (n == 0 || (n < 0 && errno == ECONNRESET))
+    if (n == 0 || (n < 0 && errno == ECONNRESET)) {
+        vm->ended = true;
         return err_set(err, EPIPE, "the microVM's process ended");
+    }
     if (n < 0)
         return err_set_errno(err, errno, "cannot read the microVM's control socket");
     if ((size_t)n != sizeof(event) || event.version != VMM_CONTROL_VERSION ||
@@ -314,7 +318,8 @@ void vm_kill(struct vm *vm)
     if (vm->pid <= 0)
         return;
     /* Not reaped yet, so the number is still this process's. */
-    if (!vm->killed && waitid(P_PID, (id_t)vm->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0)
+    if (!vm->killed && !vm->ended &&
+        waitid(P_PID, (id_t)vm->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0)
         vm->killed = ended.si_pid == 0;
     (void)kill(vm->pid, SIGKILL);
 }
@@ -357,11 +362,18 @@ static void log_what_it_said(const struct vm *vm)
         log_warn("vmm", "process=%d said: %.*s", vm->pid, (int)line.len, line.text);
 }
 
+static bool is_killed_by_another(const struct vm *vm)
+{
+    return WIFSIGNALED(vm->status) && WTERMSIG(vm->status) == SIGKILL && !vm->killed;
+}
+
 void vm_finish(struct vm *vm)
 {
     vm_kill(vm);
     if (vm->pid > 0) {
         vm->status = process_reap(vm->pid);
+        if (is_killed_by_another(vm))
+            vm->memory = jail_look(vm->jail, vm->cell);
         jail_release_cell(vm->jail, vm->cell);
     }
     log_what_it_said(vm);
@@ -377,11 +389,13 @@ enum vm_death vm_death(const struct vm *vm)
     /* In the order of the deaths from VM_DEATH_SIGABRT on. */
     static const int signals[] = {SIGABRT, SIGBUS, SIGILL, SIGKILL, SIGSEGV, SIGSYS};
 
+    if (vm->memory != JAIL_MEMORY_ENOUGH)
+        return vm->memory == JAIL_MEMORY_OVER ? VM_DEATH_MEMORY_OVER : VM_DEATH_MEMORY_SHORT;
     if (WIFEXITED(vm->status))
         return WEXITSTATUS(vm->status) == 0   ? VM_DEATH_EXIT_0
                : WEXITSTATUS(vm->status) == 1 ? VM_DEATH_EXIT_1
                                               : VM_DEATH_EXIT_OTHER;
-    if (WTERMSIG(vm->status) == SIGKILL && vm->killed)
+    if (WTERMSIG(vm->status) == SIGKILL && !is_killed_by_another(vm))
         return VM_DEATH_KILLED;
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         if (signals[i] == WTERMSIG(vm->status))
@@ -391,8 +405,8 @@ enum vm_death vm_death(const struct vm *vm)
 }
 
 const char *const vm_death_names[VM_DEATHS] = {
-    "killed", "exit_0",  "exit_1",  "exit_other", "sigabrt",      "sigbus",
-    "sigill", "sigkill", "sigsegv", "sigsys",     "signal_other",
+    "killed",  "exit_0",  "exit_1", "exit_other",   "sigabrt",     "sigbus",       "sigill",
+    "sigkill", "sigsegv", "sigsys", "signal_other", "memory_over", "memory_short",
 };
 
 void vm_describe_end(const struct vm *vm, char *text, size_t size)
@@ -401,6 +415,17 @@ void vm_describe_end(const struct vm *vm, char *text, size_t size)
         (void)snprintf(text, size, "signal %d", WTERMSIG(vm->status));
     else
         (void)snprintf(text, size, "exit %d", WEXITSTATUS(vm->status));
+}
+
+void vm_explain_end(const struct vm *vm, struct err *err)
+{
+    if (vm->memory == JAIL_MEMORY_OVER)
+        err_prefix(err,
+                   "the machine took more of the host's memory than the %" PRIu64
+                   " MiB that it may have",
+                   vm->memory_max >> 20);
+    else if (vm->memory == JAIL_MEMORY_SHORT)
+        err_prefix(err, "the host was short of memory and ended the machine");
 }
 
 int vm_query(const char *program, const char *arg, char *ret_line, size_t size, struct err *err)

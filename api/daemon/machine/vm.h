@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "vmm/control.h"
+#include "vmm/jail/jail.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,15 +19,18 @@
 struct jail;
 
 struct vm {
-    struct jail *jail; /* borrowed: what started it */
-    uint32_t cell;     /* of that */
-    pid_t pid;         /* -1 when there is no process */
-    int control_fd;    /* owned: SEQPACKET */
-    int vsock_fd;      /* owned: the host end of the one connection, non-blocking */
-    int weight_fd;     /* owned: as in struct jailed */
-    int log_fd;        /* owned: what it writes to its standard error, for vm_finish */
-    bool killed;       /* it was alive when vm_kill ended it */
-    int status;        /* of waitpid(2), once vm_finish has reaped it */
+    struct jail *jail;       /* borrowed: what started it */
+    uint32_t cell;           /* of that */
+    pid_t pid;               /* -1 when there is no process */
+    int control_fd;          /* owned: SEQPACKET */
+    int vsock_fd;            /* owned: the host end of the one connection, non-blocking */
+    int weight_fd;           /* owned: as in struct jailed */
+    int log_fd;              /* owned: what it writes to its standard error, for vm_finish */
+    bool ended;              /* its control socket was found to have ended: it went by itself */
+    bool killed;             /* it had not ended when vm_kill ended it */
+    int status;              /* of waitpid(2), once vm_finish has reaped it */
+    uint64_t memory_max;     /* bytes of the host's that it may have */
+    enum jail_memory memory; /* whether that ended it, once vm_finish has reaped it */
 };
 
 /* How a process ended. */
@@ -38,12 +42,14 @@ enum vm_death {
     VM_DEATH_SIGABRT,
     VM_DEATH_SIGBUS,
     VM_DEATH_SIGILL,
-    VM_DEATH_SIGKILL, /* by another: short of memory, as a rule */
+    VM_DEATH_SIGKILL, /* by another */
     VM_DEATH_SIGSEGV,
     VM_DEATH_SIGSYS, /* a system call its filter does not allow */
     VM_DEATH_SIGNAL_OTHER,
+    VM_DEATH_MEMORY_OVER,  /* by the kernel: it took more of the host's than it may */
+    VM_DEATH_MEMORY_SHORT, /* by the kernel: the host had no more */
 };
-#define VM_DEATHS (VM_DEATH_SIGNAL_OTHER + 1)
+#define VM_DEATHS (VM_DEATH_MEMORY_SHORT + 1)
 
 /* What a process may take of the host's memory beside its guest's, bytes. */
 #define VM_OVERHEAD (UINT64_C(64) << 20)
@@ -137,6 +143,8 @@ enum vm_death vm_death(const struct vm *vm);
 extern const char *const vm_death_names[VM_DEATHS];
 /* How a finished process ended, for a log line: "exit 1", "signal 9". */
 void vm_describe_end(const struct vm *vm, char *text, size_t size);
+/* Where memory ended a finished process, puts that before what is known in *err. */
+void vm_explain_end(const struct vm *vm, struct err *err);
 
 /* Runs the program with one argument and gives the first line it prints. 0 or -errno. */
 int vm_query(const char *program, const char *argument, char *ret_line, size_t size,

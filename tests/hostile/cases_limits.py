@@ -60,6 +60,10 @@ def own_cgroup(name):
         remove(folder)
 
 
+def folders_in(folder):
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
+
+
 def words(path):
     return dict(line.split() for line in path.read_text().splitlines())
 
@@ -127,6 +131,7 @@ def an_execution_is_told_that_its_machine_took_too_much(world):
         # The next one in the cell has what it may have.
         check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "stdout")
         check_equal(daemon.stop(), 0, "its exit status")
+        check_equal(folders_in(folder), [], "cgroups that it left")
 
 
 @case

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 
-from cases_limits import CGROUPS, OVERHEAD, PIDS_MAX, own_cgroup
+from cases_limits import CGROUPS, OVERHEAD, PIDS_MAX, folders_in, own_cgroup
 from harness import Skipped, case, check, check_equal, check_in, joins, python_skill, wait_until
 
 # vmm/jail/jail.h
@@ -126,9 +126,10 @@ def check_keeps_others_out(world, daemon, folder, user):
 
 
 def check_strict(world, daemon, folder, first_user, first_group, user=None):
-    """Also when it is started again, and when what starts its machines was killed."""
+    """Also when it was killed and is started again, and when what starts its machines was killed."""
     daemon.options += ["--max-running", "2"]
     for own in (folder, folder / "skillvm-daemon"):
+        daemon.kill()
         daemon.start(cgroup=own, user=user)
         check_equal(daemon.client.get("/ready").json["checks"]["isolation"], "ok", "layers")
         check_equal(cgroup_of(daemon.pid), folder / "skillvm-daemon", "its cgroup")
@@ -136,7 +137,8 @@ def check_strict(world, daemon, folder, first_user, first_group, user=None):
         check_keeps_others_out(world, daemon, folder, user)
         daemon.kill_jail()
         check_runs(daemon, folder, first_user, first_group)
-        check_equal(daemon.stop(), 0, "its exit status")
+    check_equal(daemon.stop(), 0, "its exit status")
+    check_equal(folders_in(folder), [], "cgroups that it left")
 
 
 @case

@@ -18,7 +18,7 @@ import signal
 import time
 
 from cases_guest import TRICKS, with_output
-from cases_limits import CGROUPS, own_cgroup
+from cases_limits import CGROUPS, folders_in, own_cgroup
 from cases_machine import ARCHIVE, BREACHES, IMAGE, TARS
 from harness import (
     Skipped,
@@ -296,3 +296,4 @@ def hostile_executions_leave_no_trail(world):
                            ("threads", SLOTS)):
             check(grown[name] <= most, f"{name} grew by {grown[name]}")
         check_equal(host.daemon.stop(), 0, "its exit status")
+        check_equal(folders_in(folder), [], "cgroups that it left")

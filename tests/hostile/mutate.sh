@@ -112,6 +112,7 @@ mutations=(
     'limits|no swap|vmm/jail/limits.c|s/write_file(cell_fd, "memory.swap.max", "0") < 0/false/'
     'limits|an end with what started it|vmm/jail/limits.c|s/end_leftovers(limits->machines_fd)/(limits->machines_fd < 0 ? end_leftovers(0) : true)/'
     'limits|being told of memory|api/daemon/machine/vm.c|s/vm->memory = jail_look(vm->jail, vm->cell);/vm->memory = JAIL_MEMORY_ENOUGH;/'
+    'limits|cgroups that go|api/daemon/machine/jail.c|s/^        leave(jail);/        (void)leave;/'
     'limits|memory|vmm/jail/limits.c|s/return write_file(cell_fd, "memory.max", text);/return 0;/'
     'limits|a share by tenant|api/daemon/machine/pool.c|s/shares_enter(&pool->shares, &m->share, wish->party, m->vm.weight_fd);//'
     'taken|KVM is closed|vmm/main.c|s/^        fd_close(&m->kvm.dev_fd);/        (void)m;/'

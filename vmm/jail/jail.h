@@ -6,13 +6,15 @@
  * costs a fork and an execve. It is the daemon's child all the same (CLONE_PARENT).
  *
  *   skillvm-jail probe          what of that this host allows: "LAYER=ok", "LAYER=why not"
+ *   skillvm-jail leave          removes the cgroups that it has made for its parent, the daemon
  *   skillvm-jail --socket-fd N --program-fd N [--layers MASK]
  *
  * socket is one end of a SOCK_SEQPACKET pair: a struct jail_hello comes first; then each struct
  * jail_request has its struct jail_reply. program is what becomes a machine, a statically
  * linked one, since there is nothing to load from. MASK, for tests, leaves layers out. The
  * process ends when the socket does, or when no machine can be started any more, and with it
- * the machines that are in its PID namespace; those in its cgroup end when the next one starts.
+ * the machines that are in its PID namespace; those in its cgroup end when the next one starts,
+ * or when the daemon leaves.
  *
  * What the process was not allowed to make is missing, and the hello says why: whether that
  * will do is the daemon's to decide.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/jail/limits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,7 +25,8 @@
 #define LEFTOVERS_MS 5000
 
 static const char *const controllers[] = {"cpu", "memory", "pids"};
-#define CONTROLLERS "+cpu +memory +pids"
+#define CONTROLLERS    "+cpu +memory +pids"
+#define NO_CONTROLLERS "-cpu -memory -pids"
 
 #define TEXT(x)       #x
 #define TEXT_OF(name) TEXT(name)
@@ -177,21 +179,32 @@ static bool has_controllers(int base_fd)
     return true;
 }
 
-const char *limits_find(struct limits *limits)
+/* The folder BASE, which the daemon may write to. As limits_find. */
+static const char *open_base(int *ret)
 {
     char path[4096];
     struct statfs fs;
 
-    *limits = (struct limits){.base_fd = -1, .machines_fd = -1};
     errno = 0;
     if (statfs(ROOT, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
         return ROOT " is not of cgroup v2";
     if (!find_base(path, sizeof(path)))
         return "the daemon has no cgroup";
-    limits->base_fd = open_folder(AT_FDCWD, path);
-    if (limits->base_fd < 0 || faccessat(limits->base_fd, "cgroup.procs", W_OK, AT_EACCESS) < 0)
+    *ret = open_folder(AT_FDCWD, path);
+    if (*ret < 0 || faccessat(*ret, "cgroup.procs", W_OK, AT_EACCESS) < 0)
         return "the cgroup of the daemon";
     errno = 0;
+    return NULL;
+}
+
+const char *limits_find(struct limits *limits)
+{
+    const char *failed;
+
+    *limits = (struct limits){.base_fd = -1, .machines_fd = -1};
+    failed = open_base(&limits->base_fd);
+    if (failed)
+        return failed;
     if (!has_controllers(limits->base_fd))
         return "the cgroup of the daemon has not cpu, memory and pids";
     if (!has_only(limits->base_fd, is_daemon_or_self))
@@ -242,6 +255,42 @@ static bool end_leftovers(int machines_fd)
     return false;
 }
 
+/* What is in one: opened anew, which the descriptor of a folder here cannot be read. */
+static DIR *list(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir)
+        fd_close(&fd);
+    return dir;
+}
+
+/* The next folder in it, or NULL. */
+static const char *next_folder(DIR *dir)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(dir)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            return entry->d_name;
+    return NULL;
+}
+
+/* Removes the folders in one of cgroups, in which nobody is. 0; -1 with errno. */
+static int remove_folders(int dir_fd)
+{
+    DIR *dir = list(dir_fd);
+    const char *name;
+    int r = dir ? 0 : -1;
+
+    while (r == 0 && (name = next_folder(dir)))
+        r = unlinkat(dir_fd, name, AT_REMOVEDIR);
+    if (dir)
+        (void)closedir(dir);
+    return r;
+}
+
 const char *limits_enter(struct limits *limits)
 {
     _cleanup_fd_ int daemon_fd = make_folder(limits->base_fd, DAEMON);
@@ -251,9 +300,11 @@ const char *limits_enter(struct limits *limits)
         return failed;
     limits->machines_fd = make_folder(limits->base_fd, MACHINES);
     /* That is the root of a cgroup namespace that is made now, for which it must be empty of
-       controllers: those of an earlier process are taken back. */
+       controllers: those of an earlier process are taken back, with the cells that they were
+       for. */
     if (limits->machines_fd >= 0 && end_leftovers(limits->machines_fd) &&
-        write_file(limits->machines_fd, "cgroup.subtree_control", "-cpu -memory -pids") == 0 &&
+        remove_folders(limits->machines_fd) == 0 &&
+        write_file(limits->machines_fd, "cgroup.subtree_control", NO_CONTROLLERS) == 0 &&
         write_file(limits->machines_fd, "cgroup.procs", "0") == 0)
         return NULL;
     fd_close(&limits->machines_fd);
@@ -357,4 +408,55 @@ int limits_open_weight(int cell_fd)
 int limits_join(int cell_fd)
 {
     return write_file(cell_fd, "cgroup.procs", "0");
+}
+
+/* Whether there is a cgroup beside the daemon's. */
+static bool has_others(int base_fd)
+{
+    DIR *dir = list(base_fd);
+    const char *name = NULL;
+
+    if (!dir)
+        return true;
+    do
+        name = next_folder(dir);
+    while (name && strcmp(name, DAEMON) == 0);
+    (void)closedir(dir);
+    return name;
+}
+
+static const char *remove_machines(int base_fd)
+{
+    _cleanup_fd_ int machines_fd = open_folder(base_fd, MACHINES);
+
+    if (machines_fd < 0 && errno == ENOENT)
+        return NULL;
+    return machines_fd >= 0 && end_leftovers(machines_fd) && remove_folders(machines_fd) == 0 &&
+                   unlinkat(base_fd, MACHINES, AT_REMOVEDIR) == 0
+               ? NULL
+               : "removing the cgroups of machines";
+}
+
+const char *limits_leave(void)
+{
+    _cleanup_fd_ int base_fd = -1;
+    const char *failed = open_base(&base_fd);
+    char parent[16];
+
+    if (failed)
+        return failed;
+    if (is_taken(base_fd))
+        return "the cgroup of the daemon is another daemon's";
+    failed = remove_machines(base_fd);
+    if (failed)
+        return failed;
+    if (has_others(base_fd))
+        return NULL;
+    (void)snprintf(parent, sizeof(parent), "%d", getppid());
+    return write_file(base_fd, "cgroup.subtree_control", NO_CONTROLLERS) == 0 &&
+                   write_file(base_fd, "cgroup.procs", parent) == 0 &&
+                   write_file(base_fd, "cgroup.procs", "0") == 0 &&
+                   unlinkat(base_fd, DAEMON, AT_REMOVEDIR) == 0
+               ? NULL
+               : "removing the cgroup of the daemon";
 }

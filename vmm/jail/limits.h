@@ -7,7 +7,8 @@
  *   BASE/skillvm-machines/jail what starts machines
  *   BASE/skillvm-machines/N    the machine of cell N
  *
- * They stay for the next machine, and for the next daemon in the same place.
+ * A cell's stays for the next machine. All go when the daemon ends; those of one that could not
+ * remove them go when the next one begins in the same place.
  *
  * Source: Documentation/admin-guide/cgroup-v2.rst.
  */
@@ -56,5 +57,13 @@ int limits_open_weight(int cell_fd);
 
 /* Moves this process into one. 0; -1 with errno. */
 int limits_join(int cell_fd);
+
+/*
+ * Takes back what was made for the daemon, this process's parent, which starts no machine any
+ * more: ends those that are left, removes all cgroups, and moves both to BASE. Where others
+ * have a cgroup in BASE the daemon stays in its own. NULL; or what could not be done, with
+ * errno or with 0 in it.
+ */
+const char *limits_leave(void);
 
 #endif

@@ -180,14 +180,25 @@ static int probe(struct err *err)
     return fflush(stdout) == 0 ? 0 : err_set_errno(err, errno, "standard output");
 }
 
+/* Takes back what an earlier process has made for the same daemon. */
+static int leave(struct err *err)
+{
+    const char *failed = limits_leave();
+
+    if (!failed)
+        return 0;
+    return errno ? err_set_errno(err, errno, "%s", failed) : err_set(err, EBUSY, "%s", failed);
+}
+
 int main(int argc, char **argv)
 {
     const bool is_probe = argc == 2 && strcmp(argv[1], "probe") == 0;
+    const bool is_leave = argc == 2 && strcmp(argv[1], "leave") == 0;
     struct options o = {.layers = JAIL_ALL};
     struct err err = {0};
     int r;
 
-    if (!is_probe && parse_options(argc, argv, &o) < 0) {
+    if (!is_probe && !is_leave && parse_options(argc, argv, &o) < 0) {
         (void)fputs("usage: skillvm-jail probe\n"
                     "Says which layers of the machines' jail this host allows. All else is\n"
                     "skillvmd's, which starts its machines by it.\n",
@@ -195,7 +206,7 @@ int main(int argc, char **argv)
         return 2;
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    r = is_probe ? probe(&err) : run(&o, &err);
+    r = is_probe ? probe(&err) : is_leave ? leave(&err) : run(&o, &err);
     if (r < 0)
         log_error("jail", "event=failed reason=\"%s\"", err.message);
     /* Nothing is kept for the end, and what a sanitizer would look at is not in this root. */

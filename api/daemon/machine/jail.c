@@ -144,11 +144,28 @@ int jail_open(const struct jail_config *config, struct jail **ret, struct err *e
     return r;
 }
 
+/* The cgroups go, and this process to where it was. What that says goes where this one's does.
+ */
+static void leave(const struct jail *jail)
+{
+    struct launch l = launch_init(jail->program, "leave");
+    pid_t pid;
+    int r = launch_run(&l, -1, &pid);
+
+    if (r < 0)
+        log_warn("jail", "event=leave reason=\"cannot start %s: %s\"", jail->program,
+                 strerror(-r));
+    else
+        (void)process_reap(pid);
+}
+
 void jail_close(struct jail *jail)
 {
     if (!jail)
         return;
     stop(jail);
+    if (jail->program && !jail_missing(jail, JAIL_LIMITS))
+        leave(jail);
     fd_close(&jail->machine_fd);
     free(jail->program);
     (void)pthread_mutex_destroy(&jail->lock);

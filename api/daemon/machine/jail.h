@@ -53,7 +53,10 @@ void jail_release_cell(struct jail *jail, uint32_t cell);
 /* Why a layer is missing, as of the first process; NULL: it is there. Text of the jail's. */
 const char *jail_missing(const struct jail *jail, enum jail_layer layer);
 
-/* Ends the process. No machine is left, or all end. NULL is nothing. */
+/*
+ * Ends the process, and has what was made for it removed. No machine is left, or all end. NULL
+ * is nothing.
+ */
 void jail_close(struct jail *jail);
 
 #endif

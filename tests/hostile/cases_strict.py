@@ -119,10 +119,16 @@ def refusal(world, cgroup, user, before=lambda: None):
 
 def check_keeps_others_out(world, daemon, folder, user):
     """That no other daemon begins in its cgroup, which would end its machines."""
-    before = daemon.machines()
-    check_in("layer 'limits' is missing: the cgroup of the daemon is another daemon's",
-             refusal(world, folder / "skillvm-daemon", user), "the other says")
-    check(set(before) & set(daemon.machines()), "its machines live")
+    client = daemon.client
+    waits = python_skill("import time\nprint(1, flush=True)\ntime.sleep(600)")
+    with client.events(waits, timeout=600) as events:
+        check(any(event == "stdout" for event, _, _ in events), "it runs")
+        check_in("layer 'limits' is missing: the cgroup of the daemon is another daemon's",
+                 refusal(world, folder / "skillvm-daemon", user), "the other says")
+        for running in client.get("/v1/executions?status=running").json["executions"]:
+            client.request("DELETE", f"/v1/executions/{running['execution_id']}")
+        ends = [data["status"] for event, data, _ in events if event == "result"]
+    check_equal(ends, ["cancelled"], "how what ran in its machine ended")
 
 
 def check_strict(world, daemon, folder, first_user, first_group, user=None):

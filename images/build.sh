@@ -93,7 +93,7 @@ finish() { # recipe
     }
     chmod 0644 "$work/image"
     "$tool" show "$1" warm >"$work/modules"
-    "$tool" contents "$work/tree" manifest >"$work/found" || die "what $name holds cannot be told"
+    "$tool" contents "$work/tree" manifest "$work/packages" >"$work/found" || die "what $name holds cannot be told"
     sort -u "$work/found" >"$work/manifest"
 }
 
@@ -110,9 +110,10 @@ if [ -n "$archive" ]; then
     title=$("$tool" import "$archive" "$work/spool" "$work/tree") ||
         die "${archive##*/} cannot be imported"
     rm -rf "$work/spool"
-    recipe=$here/imported.yaml
-    [ "$("$tool" contents "$work/tree" fit)" = no ] || recipe=$here/imported-warm.yaml
     "$tool" contents "$work/tree" debian | sort -u >"$work/packages"
+    recipe=$here/imported.yaml
+    [ "$("$tool" contents "$work/tree" fit "$work/packages")" != yes ] ||
+        recipe=$here/imported-warm.yaml
     printf 'archive %s\ntitle %s\ndigest %s\n' "$(printf %s "${archive##*/}" | tr '\n' '?')" \
         "$title" "$(sha256sum <"$archive" | cut -d ' ' -f 1)" >"$work/origin"
     echo "image: putting $name together" >&2

@@ -77,29 +77,35 @@ static void take_library(void *ctx, int folder_fd, const char *name)
     *minor = found > *minor ? found : *minor;
 }
 
+void contents_prefix(const char *path, char ret[PATH_MAX])
+{
+    char *slash;
+
+    (void)snprintf(ret, PATH_MAX, "%s", path);
+    for (int i = 0; i < 2; i++) {
+        slash = strrchr(ret, '/');
+        *(slash ? slash : ret) = '\0';
+    }
+}
+
 void contents_find_python(int root_fd, struct contents_python *ret)
 {
     struct contents_python python = {0};
     _cleanup_fd_ int fd = inside_program(root_fd, "python3");
     char folder[PATH_MAX + 8];
-    char *slash;
+    const char *slash, *name;
 
     *ret = python;
     if (fd < 0 || inside_where(root_fd, fd, python.path) < 0)
         return;
-    strcpy(python.prefix, python.path);
-    slash = strrchr(python.prefix, '/');
-    slash = slash ? slash + 1 : python.prefix;
-    python.minor = minor_of(slash, "python3.");
+    slash = strrchr(python.path, '/');
+    name = slash ? slash + 1 : python.path;
+    python.minor = minor_of(name, "python3.");
     if (python.minor == 0) {
-        python.minor = minor_of(slash, "pypy3.");
+        python.minor = minor_of(name, "pypy3.");
         python.is_pypy = python.minor > 0;
     }
-    /* Off with the name and with bin. */
-    for (int i = 0; i < 2; i++) {
-        slash = strrchr(python.prefix, '/');
-        *(slash ? slash : python.prefix) = '\0';
-    }
+    contents_prefix(python.path, python.prefix);
     (void)snprintf(folder, sizeof(folder), "%s/lib", python.prefix);
     /* Not all are named for their version: the newest library beside it tells. */
     if (python.minor == 0)
@@ -217,7 +223,7 @@ void contents_put_warm(struct contents_lines *lines, int root_fd, const char *na
         contents_put(lines, "warm", name, NULL);
 }
 
-int contents_print(int root_fd, FILE *out, struct err *err)
+int contents_print(int root_fd, FILE *packages, FILE *out, struct err *err)
 {
     struct contents_lines lines = {.out = out};
     struct contents_python python;
@@ -234,7 +240,7 @@ int contents_print(int root_fd, FILE *out, struct err *err)
     }
     if (python.minor > 0)
         contents_put_warm(&lines, root_fd, "python", "usr/lib/skillvm/zygote");
-    contents_put_node(&lines, root_fd);
+    contents_put_node(&lines, root_fd, packages);
     if (lines.n > CONTENTS_LINES_MAX)
         return err_set(err, E2BIG, "the image has more than %u programs and modules",
                        CONTENTS_LINES_MAX);
@@ -271,25 +277,33 @@ static bool next_entry(FILE *list, bool installed, struct entry *ret)
 
 struct debian {
     int root_fd;
-    bool (*take)(void *ctx, const struct entry *entry); /* false: no more */
-    void *ctx;
-    bool done;
+    FILE *out;
 };
 
-static void take_list(struct debian *debian, const char *path, bool installed)
+static void print_package(FILE *out, const struct entry *entry)
+{
+    if (!is_word(entry->name) || !is_word(entry->version) || !is_word(entry->architecture))
+        return;
+    (void)fprintf(out, "%s_", entry->name);
+    for (const char *c = entry->version; *c; c++)
+        (void)fprintf(out, *c == ':' ? "%%3a" : "%c", *c);
+    (void)fprintf(out, "_%s.deb\n", entry->architecture);
+}
+
+static void print_list(const struct debian *debian, const char *path, bool installed)
 {
     _cleanup_(contents_close_text) FILE *list = contents_open_text(debian->root_fd, path);
     struct entry entry;
 
-    while (list && !debian->done && next_entry(list, installed, &entry)) {
-        if (entry.installed && entry.version[0] && entry.architecture[0])
-            debian->done = !debian->take(debian->ctx, &entry);
+    while (list && next_entry(list, installed, &entry)) {
+        if (entry.installed)
+            print_package(debian->out, &entry);
     }
 }
 
 #define DPKG "var/lib/dpkg/status"
 
-static void take_part(void *ctx, int folder_fd, const char *name)
+static void print_part(void *ctx, int folder_fd, const char *name)
 {
     char path[PATH_MAX];
 
@@ -297,64 +311,40 @@ static void take_part(void *ctx, int folder_fd, const char *name)
     if (text_ends_with(name, ".md5sums"))
         return;
     (void)snprintf(path, sizeof(path), DPKG ".d/%s", name);
-    take_list(ctx, path, true);
-}
-
-static void each_debian(struct debian *debian)
-{
-    take_list(debian, DPKG, false);
-    contents_each(debian->root_fd, DPKG ".d", take_part, debian);
-}
-
-static bool print_package(void *ctx, const struct entry *entry)
-{
-    FILE *out = ctx;
-
-    if (is_word(entry->name) && is_word(entry->version) && is_word(entry->architecture)) {
-        (void)fprintf(out, "%s_", entry->name);
-        for (const char *c = entry->version; *c; c++)
-            (void)fprintf(out, *c == ':' ? "%%3a" : "%c", *c);
-        (void)fprintf(out, "_%s.deb\n", entry->architecture);
-    }
-    return true;
+    print_list(ctx, path, true);
 }
 
 int contents_print_debian(int root_fd, FILE *out, struct err *err)
 {
-    struct debian debian = {.root_fd = root_fd, .take = print_package, .ctx = out};
+    struct debian debian = {root_fd, out};
 
-    each_debian(&debian);
+    print_list(&debian, DPKG, false);
+    contents_each(root_fd, DPKG ".d", print_part, &debian);
     return ferror(out) ? err_set(err, EIO, "cannot write the list of packages") : 0;
 }
 
-struct wanted {
-    const char *package;
-    char *version;
-    size_t size;
-    bool found;
-};
+#define EPOCH_END "%3a" /* a colon in a file's name */
 
-static bool take_wanted(void *ctx, const struct entry *entry)
+bool contents_package_version(FILE *packages, const char *package, char *ret, size_t size)
 {
-    struct wanted *wanted = ctx;
+    const size_t n = strlen(package);
+    char line[512];
 
-    if (strcmp(entry->name, wanted->package) != 0)
+    rewind(packages);
+    while (fgets(line, sizeof(line), packages)) {
+        char *version = line + n + 1, *epoch;
+
+        if (strncmp(line, package, n) != 0 || line[n] != '_')
+            continue;
+        version[strcspn(version, "_\n")] = '\0';
+        epoch = strstr(version, EPOCH_END);
+        (void)snprintf(ret, size, "%s", epoch ? epoch + strlen(EPOCH_END) : version);
         return true;
-    (void)snprintf(wanted->version, wanted->size, "%s", entry->version);
-    wanted->found = true;
+    }
     return false;
 }
 
-bool contents_debian_version(int root_fd, const char *package, char *ret, size_t size)
-{
-    struct wanted wanted = {.package = package, .version = ret, .size = size};
-    struct debian debian = {.root_fd = root_fd, .take = take_wanted, .ctx = &wanted};
-
-    each_debian(&debian);
-    return wanted.found;
-}
-
-bool contents_fits(int root_fd, const char *version)
+bool contents_fits(int root_fd, FILE *packages, const char *version)
 {
     char package[128] = "", installed[128] = "", path[PATH_MAX];
     struct contents_python python;
@@ -364,6 +354,6 @@ bool contents_fits(int root_fd, const char *version)
     (void)snprintf(package, sizeof(package), "python3.%u-minimal", python.minor);
     (void)snprintf(path, sizeof(path), "usr/bin/python3.%u", python.minor);
     return strcmp(python.path, path) == 0 &&
-           contents_debian_version(root_fd, package, installed, sizeof(installed)) &&
+           contents_package_version(packages, package, installed, sizeof(installed)) &&
            strncmp(installed, version, n) == 0 && installed[n] == '-';
 }

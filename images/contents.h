@@ -3,6 +3,9 @@
  * What a skill finds in a root file system that lies in a folder, for the image's manifest
  * (api/skill/image_manifest.h reads it), and the Debian packages that it says it is made of. It
  * reads the folder and never runs anything of it: an image may come from a stranger.
+ *
+ * packages is the list of these, which one of dpkg's in the folder is not needed for: a line
+ * each, which begins with name_version_architecture.deb. It is read from its start.
  */
 #ifndef SKILLVM_IMAGES_CONTENTS_H
 #define SKILLVM_IMAGES_CONTENTS_H
@@ -41,19 +44,17 @@ void contents_find_python(int root_fd, struct contents_python *ret);
  * Names that a line has no room for, or that are not ASCII, are left out. 0; -E2BIG over
  * CONTENTS_LINES_MAX; -errno.
  */
-int contents_print(int root_fd, FILE *out, struct err *err);
+int contents_print(int root_fd, FILE *packages, FILE *out, struct err *err);
 /*
  * Prints the packages that dpkg's own list names: name_version_architecture.deb, without an
  * order; nothing where there is no list. 0 or -errno.
  */
 int contents_print_debian(int root_fd, FILE *out, struct err *err);
-/* The version of one of them in ret (size bytes), false where there is none. */
-bool contents_debian_version(int root_fd, const char *package, char *ret, size_t size);
 
 /*
  * Whether the zygote, which was built for this version of Debian's Python, fits: `python3` is
  * the one of that package.
  */
-bool contents_fits(int root_fd, const char *version);
+bool contents_fits(int root_fd, FILE *packages, const char *version);
 
 #endif

@@ -27,8 +27,13 @@ void contents_close_text(FILE *file);
 void contents_put_warm(struct contents_lines *lines, int root_fd, const char *name,
                        const char *zygote);
 
+/* The folder that a program's folder lies in, of its path from the root. */
+void contents_prefix(const char *path, char ret[PATH_MAX]);
+/* The version of a package in the list without its epoch, in size bytes; false: it has none. */
+bool contents_package_version(FILE *packages, const char *package, char *ret, size_t size);
+
 /* Version and modules of the image's Node. */
-void contents_put_node(struct contents_lines *lines, int root_fd);
+void contents_put_node(struct contents_lines *lines, int root_fd, FILE *packages);
 
 /* The modules and packages of the image's Python. */
 void contents_put_python(struct contents_lines *lines, int root_fd,

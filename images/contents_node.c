@@ -13,36 +13,52 @@
 
 CLEANUP_WITH(FILE *, contents_close_text)
 
-static bool read_define(FILE *file, const char *name, char *ret, size_t size)
+/* Of the header's lines, which define a part of the version each. */
+static bool read_header(FILE *file, char *ret, size_t size)
 {
-    char line[256], key[64], value[64];
+    static const char *const names[] = {"MAJOR", "MINOR", "PATCH"};
+    unsigned parts[3] = {0}, n = 0, value;
+    char line[256], name[16];
 
-    for (int i = 0; i < 200 && fgets(line, sizeof(line), file); i++) {
-        if (sscanf(line, "#define %63s %63s", key, value) == 2 && strcmp(key, name) == 0) {
-            (void)snprintf(ret, size, "%s", value);
-            return true;
-        }
-    }
-    return false;
+    for (int i = 0; i < 200 && n < 3 && fgets(line, sizeof(line), file); i++)
+        if (sscanf(line, "#define NODE_%15[A-Z]_VERSION %u", name, &value) == 2 &&
+            strcmp(name, names[n]) == 0 && value < 1000)
+            parts[n++] = value;
+    (void)snprintf(ret, size, "%u.%u.%u", parts[0], parts[1], parts[2]);
+    return n == 3;
 }
 
-/* The header that Node's own archives have says which it is, and so does Debian's package. */
-static bool put_version(struct contents_lines *lines, int root_fd)
+/*
+ * The header that Node's own archives have beside it says which it is; that of Debian's package
+ * is in another one, and the package's version says the same.
+ */
+static bool find_version(int root_fd, const char *program, FILE *packages, char *ret,
+                         size_t size)
+{
+    _cleanup_(contents_close_text) FILE *header = NULL;
+    char prefix[PATH_MAX], path[PATH_MAX + 32];
+
+    contents_prefix(program, prefix);
+    (void)snprintf(path, sizeof(path), "%s/include/node/node_version.h", prefix);
+    header = contents_open_text(root_fd, path);
+    if (header && read_header(header, ret, size))
+        return true;
+    if (strcmp(prefix, "usr") != 0 || !contents_package_version(packages, "nodejs", ret, size))
+        return false;
+    ret[strspn(ret, "0123456789.")] = '\0';
+    return true;
+}
+
+static bool put_version(struct contents_lines *lines, int root_fd, FILE *packages)
 {
     _cleanup_fd_ int fd = inside_program(root_fd, "node");
-    _cleanup_(contents_close_text) FILE *header = NULL;
-    char version[128] = "";
+    char path[PATH_MAX], version[128];
 
     if (fd < 0)
         return false;
-    header = contents_open_text(root_fd, "usr/local/include/node/node_version.h");
-    if (!header)
-        header = contents_open_text(root_fd, "usr/include/node/node_version.h");
-    if ((header && read_define(header, "NODE_MAJOR_VERSION", version, sizeof(version))) ||
-        contents_debian_version(root_fd, "nodejs", version, sizeof(version))) {
-        version[strspn(version, "0123456789")] = '\0';
+    if (inside_where(root_fd, fd, path) == 0 &&
+        find_version(root_fd, path, packages, version, sizeof(version)))
         contents_put(lines, "language", "node", version);
-    }
     return true;
 }
 
@@ -92,14 +108,14 @@ static void take_scope(void *ctx, int folder_fd, const char *file)
     contents_each(m.root_fd, path, take_module, &m);
 }
 
-void contents_put_node(struct contents_lines *lines, int root_fd)
+void contents_put_node(struct contents_lines *lines, int root_fd, FILE *packages)
 {
     /* Debian's, and what `npm install --global` fills. */
     static const char *const folders[] = {"usr/share/nodejs", "usr/lib/x86_64-linux-gnu/nodejs",
                                           "usr/lib/node_modules", "usr/local/lib/node_modules"};
     const size_t n = sizeof(folders) / sizeof(folders[0]);
 
-    if (!put_version(lines, root_fd))
+    if (!put_version(lines, root_fd, packages))
         return;
     contents_put_warm(lines, root_fd, "node", "usr/lib/skillvm/zygote-node");
     for (size_t i = 0; i < n; i++) {

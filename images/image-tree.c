@@ -28,8 +28,9 @@ static const char USAGE[] =
     "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n"
     "       image-tree import ARCHIVE FOLDER FOLDER    of containers, by way of one to the "
     "other\n"
-    "       image-tree contents FOLDER manifest|debian|fit    the last: whether the zygote "
-    "does\n";
+    "       image-tree contents FOLDER debian          the packages that it says it has\n"
+    "       image-tree contents FOLDER manifest|fit PACKAGES    by that list; the last: "
+    "whether the zygote does\n";
 
 static int show(const struct recipe *recipe, const char *what)
 {
@@ -172,19 +173,33 @@ static int import(const char *archive, const char *spool, const char *root, stru
     return r;
 }
 
-static int contents(const char *folder, const char *what, struct err *err)
+static int contents_by(int root_fd, const char *what, FILE *packages, struct err *err)
+{
+    if (!strcmp(what, "fit")) {
+        puts(contents_fits(root_fd, packages, ZYGOTE_PYTHON) ? "yes" : "no");
+        return 0;
+    }
+    return strcmp(what, "manifest") == 0 ? contents_print(root_fd, packages, stdout, err)
+                                         : -EINVAL;
+}
+
+/* packages: the path of their list, or NULL. */
+static int contents(const char *folder, const char *what, const char *packages, struct err *err)
 {
     _cleanup_fd_ int fd = open_folder(folder, err);
+    FILE *list;
+    int r;
 
     if (fd < 0)
         return fd;
-    if (!strcmp(what, "debian"))
-        return contents_print_debian(fd, stdout, err);
-    if (!strcmp(what, "fit")) {
-        puts(contents_fits(fd, ZYGOTE_PYTHON) ? "yes" : "no");
-        return 0;
-    }
-    return strcmp(what, "manifest") == 0 ? contents_print(fd, stdout, err) : -EINVAL;
+    if (!packages)
+        return strcmp(what, "debian") == 0 ? contents_print_debian(fd, stdout, err) : -EINVAL;
+    list = fopen(packages, "re");
+    if (!list)
+        return err_set_errno(err, errno, "%s", packages);
+    r = contents_by(fd, what, list, err);
+    (void)fclose(list);
+    return r;
 }
 
 /* As the usage says; -EINVAL without a message where it does not. */
@@ -206,8 +221,8 @@ static int obey(int argc, char **argv, struct err *err)
     struct recipe recipe = {0};
     int r;
 
-    if (!strcmp(argv[1], "contents") && argc == 4)
-        return contents(argv[2], argv[3], err);
+    if (!strcmp(argv[1], "contents"))
+        return argc <= 5 ? contents(argv[2], argv[3], argv[4], err) : -EINVAL;
     if (!strcmp(argv[1], "import"))
         return argc == 5 ? import(argv[2], argv[3], argv[4], err) : -EINVAL;
     r = obey_recipe(argv, (size_t)argc - 4, &recipe, err);

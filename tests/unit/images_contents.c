@@ -19,6 +19,7 @@
 struct fixture {
     char dir[64];
     int root;
+    FILE *packages; /* nothing is in it at first */
     char *text;
 };
 
@@ -31,6 +32,8 @@ static int setup(void **state)
     assert_non_null(mkdtemp(f->dir));
     assert_int_equal(chdir(f->dir), 0);
     f->root = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    f->packages = tmpfile();
+    assert_non_null(f->packages);
     *state = f;
     return 0;
 }
@@ -41,6 +44,7 @@ static int teardown(void **state)
     char command[128];
 
     close(f->root);
+    (void)fclose(f->packages);
     free(f->text);
     assert_int_equal(chdir("/"), 0);
     snprintf(command, sizeof(command), "rm -rf '%s'", f->dir);
@@ -60,16 +64,29 @@ static void file(const char *path, mode_t mode, const char *content)
     assert_int_equal(fd_write_full(fd, content, strlen(content)), 0);
 }
 
-static void read_contents(struct fixture *f,
-                          int (*print)(int root_fd, FILE *out, struct err *err))
+static void read_contents(struct fixture *f)
 {
     size_t len;
     FILE *out;
 
     free(f->text);
     out = open_memstream(&f->text, &len);
-    assert_int_equal(print(f->root, out, NULL), 0);
+    assert_int_equal(contents_print(f->root, f->packages, out, NULL), 0);
     assert_int_equal(fclose(out), 0);
+}
+
+/* As the builder does: what the folder says of its packages is all that is known of them. */
+static void read_packages(struct fixture *f)
+{
+    size_t len;
+    FILE *out;
+
+    free(f->text);
+    out = open_memstream(&f->text, &len);
+    assert_int_equal(contents_print_debian(f->root, out, NULL), 0);
+    assert_int_equal(fclose(out), 0);
+    rewind(f->packages);
+    assert_true(fputs(f->text, f->packages) >= 0);
 }
 
 static bool has(const struct fixture *f, const char *line)
@@ -131,18 +148,18 @@ static void a_python_elsewhere_is_found(void **state)
          "Metadata-Version: 2.1\nName: My.Pack\nVersion: 1.2\n\nName: not-this\n");
     file("usr/bin/tool", 0755, "");
     file("usr/bin/data", 0644, "");
-    read_contents(f, contents_print);
+    read_contents(f);
     expect(f, there, true);
     expect(f, absent, false);
     assert_true(has(f, "alone python"));
     assert_int_equal(symlink("/sandbox/packages", "usr/local/lib/python3.12/dist-packages"), 0);
-    read_contents(f, contents_print);
+    read_contents(f);
     assert_false(has(f, "alone python"));
     contents_find_python(f->root, &python);
     assert_int_equal(python.minor, 12);
     assert_string_equal(python.path, "usr/local/bin/python3.12");
     assert_string_equal(python.prefix, "usr/local");
-    assert_false(contents_fits(f->root, "3.11.2"));
+    assert_false(contents_fits(f->root, f->packages, "3.11.2"));
 }
 
 /* Its python3 is a link, as an alternative's; Debian's CPython beside it is not the one. */
@@ -176,13 +193,13 @@ static void a_pypy_is_told(void **state)
     file(DEBIAN "fast.cpython-39-x86_64-linux-gnu.so", 0644, "");
     file(DEBIAN "stable.abi3.so", 0644, "");
     file("usr/local/lib/pypy3.9/dist-packages/local.py", 0644, "");
-    read_contents(f, contents_print);
+    read_contents(f);
     expect(f, there, true);
     expect(f, absent, false);
     contents_find_python(f->root, &python);
     assert_int_equal(python.minor, 9);
     assert_true(python.is_pypy);
-    assert_false(contents_fits(f->root, "3.11.2"));
+    assert_false(contents_fits(f->root, f->packages, "3.11.2"));
 }
 
 static void what_dpkg_says_decides_on_the_zygote(void **state)
@@ -197,7 +214,7 @@ static void what_dpkg_says_decides_on_the_zygote(void **state)
     assert_int_equal(symlink("/etc/alternatives/python3", "usr/bin/python3"), 0);
     assert_int_equal(mkdir("etc", 0755) | mkdir("etc/alternatives", 0755), 0);
     assert_int_equal(symlink("/usr/bin/python3.11", "etc/alternatives/python3"), 0);
-    assert_false(contents_fits(f->root, "3.11.2"));
+    assert_false(contents_fits(f->root, f->packages, "3.11.2"));
     file(
         "var/lib/dpkg/status", 0644,
         "Package: old\nStatus: deinstall ok config-files\nVersion: 1\nArchitecture: all\n\n"
@@ -206,14 +223,15 @@ static void what_dpkg_says_decides_on_the_zygote(void **state)
         "Version: 3.11.2-6\n");
     file("var/lib/dpkg/status.d/base", 0644,
          "Package: base-files\nVersion: 12\nArchitecture: all\n");
-    assert_true(contents_fits(f->root, "3.11.2"));
-    assert_false(contents_fits(f->root, "3.11.20"));
-    assert_false(contents_fits(f->root, "3.11"));
-    read_contents(f, contents_print_debian);
+    assert_false(contents_fits(f->root, f->packages, "3.11.2"));
+    read_packages(f);
     expect(f, packages, true);
     expect(f, removed, false);
+    assert_true(contents_fits(f->root, f->packages, "3.11.2"));
+    assert_false(contents_fits(f->root, f->packages, "3.11.20"));
+    assert_false(contents_fits(f->root, f->packages, "3.11"));
     file("usr/local/bin/python3", 0755, "");
-    assert_false(contents_fits(f->root, "3.11.2"));
+    assert_false(contents_fits(f->root, f->packages, "3.11.2"));
 }
 
 static void nothing_is_read_outside(void **state)
@@ -225,7 +243,7 @@ static void nothing_is_read_outside(void **state)
     assert_int_equal(symlink("../../../../../../bin", "bin"), 0);
     assert_int_equal(mkdir("usr/local", 0755), 0);
     assert_int_equal(symlink("/proc/self/root/usr/bin", "usr/local/bin"), 0);
-    read_contents(f, contents_print);
+    read_contents(f);
     assert_string_equal(f->text, "");
     assert_int_equal(inside_program(f->root, "sh"), -ENOENT);
 }
@@ -239,7 +257,7 @@ static void names_that_are_no_words_are_left_out(void **state)
     file("bin/line\nprogram forged", 0755, "");
     file("bin/\x1b[31m", 0755, "");
     file("bin/good", 0755, "");
-    read_contents(f, contents_print);
+    read_contents(f);
     assert_string_equal(f->text, "program good\n");
     for (unsigned i = 0; i < CONTENTS_LINES_MAX; i++) {
         snprintf(name, sizeof(name), "bin/p%u", i);
@@ -247,27 +265,41 @@ static void names_that_are_no_words_are_left_out(void **state)
     }
     struct err err = {0};
     FILE *out = fopen("/dev/null", "we");
-    assert_int_equal(contents_print(f->root, out, &err), -E2BIG);
+    assert_int_equal(contents_print(f->root, f->packages, out, &err), -E2BIG);
     assert_non_null(strstr(err.message, "more than 8000"));
     (void)fclose(out);
 }
 
+/* That of a recipe, which has no list of dpkg's: only the builder knows its packages. */
 static void node_is_told(void **state)
 {
-    static const char *const of_header[] = {"language node 20", "program node", NULL};
-    static const char *const of_debian[] = {"language node 18", NULL};
+    static const char *const of_package[] = {"language node 18.19.0", NULL};
+    static const char *const of_header[] = {"language node 20.11.1", NULL};
+    static const char *const of_none[] = {"language node 20.11.1", "language node 18.19.0",
+                                          NULL};
     struct fixture *f = *state;
 
     file("usr/bin/node", 0755, "");
-    file("var/lib/dpkg/status", 0644,
-         "Package: nodejs\nStatus: install ok installed\nVersion: 18.19.0+dfsg-6\n"
-         "Architecture: amd64\n");
-    read_contents(f, contents_print);
-    expect(f, of_debian, true);
-    file("usr/local/include/node/node_version.h", 0644,
-         "#ifndef X\n#define NODE_MAJOR_VERSION 20\n");
-    read_contents(f, contents_print);
+    read_contents(f);
+    assert_string_equal(f->text, "program node\n");
+    assert_true(fputs("node-yargs_9.0-1_all.deb SHA256:01\nnodejs-doc_19.0_all.deb\n"
+                      "nodejs_1%3a18.19.0+dfsg-6_amd64.deb SHA256:02\n",
+                      f->packages) >= 0);
+    read_contents(f);
+    expect(f, of_package, true);
+    /* What comes first on the path is not the package's. */
+    file("opt/node/bin/node", 0755, "");
+    file("usr/local/bin/other", 0755, "");
+    assert_int_equal(symlink("/opt/node/bin/node", "usr/local/bin/node"), 0);
+    read_contents(f);
+    expect(f, of_none, false);
+    file("usr/local/include/node/node_version.h", 0644, "#define NODE_MAJOR_VERSION 16\n");
+    file("opt/node/include/node/node_version.h", 0644,
+         "#ifndef X\n#define NODE_MAJOR_VERSION 20\n#define NODE_MINOR_VERSION 11\n"
+         "#define NODE_PATCH_VERSION 1\n");
+    read_contents(f);
     expect(f, of_header, true);
+    expect(f, of_package, false);
 }
 
 #define CONTENTS_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

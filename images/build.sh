@@ -10,7 +10,8 @@
 #       --input init=build/bin/skillvm-init --input zygote=build/share/zygote \
 #       --input python=build/share/python/python3.11
 #
-# or of a container that was saved, with the same tool and inputs:
+# or of a container that was saved, to a file or as an OCI layout to a folder, with the same tool and
+# inputs:
 #
 #   images/build.sh --archive FILE --name NAME --output DIR --tool …
 #
@@ -114,8 +115,11 @@ if [ -n "$archive" ]; then
     recipe=$here/imported.yaml
     [ "$("$tool" contents "$work/tree" fit "$work/packages")" != yes ] ||
         recipe=$here/imported-warm.yaml
+    # In a folder that names the digests of all else.
+    document=$archive
+    [ ! -d "$archive" ] || document=$archive/index.json
     printf 'archive %s\ntitle %s\ndigest %s\n' "$(printf %s "${archive##*/}" | tr '\n' '?')" \
-        "$title" "$(sha256sum <"$archive" | cut -d ' ' -f 1)" >"$work/origin"
+        "$title" "$(sha256sum <"$document" | cut -d ' ' -f 1)" >"$work/origin"
     echo "image: putting $name together" >&2
     finish "$recipe"
     publish "$output"

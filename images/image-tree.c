@@ -26,8 +26,8 @@ static const char USAGE[] =
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
     "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n"
-    "       image-tree import ARCHIVE FOLDER FOLDER    of containers, by way of one to the "
-    "other\n"
+    "       image-tree import ARCHIVE|LAYOUT FOLDER FOLDER    of containers, by way of one to "
+    "the other\n"
     "       image-tree contents FOLDER debian          the packages that it says it has\n"
     "       image-tree contents FOLDER manifest|fit PACKAGES    by that list; the last: "
     "whether the zygote does\n";
@@ -152,7 +152,7 @@ static int open_folder(const char *path, struct err *err)
 /* Prints the name that the image was saved by. */
 static int import(const char *archive, const char *spool, const char *root, struct err *err)
 {
-    _cleanup_fd_ int fd = open(archive, O_RDONLY | O_CLOEXEC);
+    _cleanup_fd_ int fd = open(archive, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     char title[OCI_TITLE_MAX];
     int r;
 

@@ -15,16 +15,25 @@
 
 const char *const inside_folders[INSIDE_N_FOLDERS] = {"usr/local/bin", "usr/bin", "bin"};
 
-int inside_open(int root_fd, const char *path, int flags)
+static int open_as(int root_fd, const char *path, int flags, unsigned resolve)
 {
-    const struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC),
-                                 .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    const struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .resolve = resolve};
     long fd;
 
     do
         fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
     while (fd < 0 && (errno == EINTR || errno == EAGAIN));
     return fd < 0 ? -errno : (int)fd;
+}
+
+int inside_open(int root_fd, const char *path, int flags)
+{
+    return open_as(root_fd, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+int inside_open_plain(int root_fd, const char *path, int flags)
+{
+    return open_as(root_fd, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
 static int where(int fd, char ret_path[PATH_MAX])

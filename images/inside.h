@@ -12,6 +12,8 @@
 /* Opens a path below the folder root_fd. flags as of open, O_CLOEXEC is added. A descriptor, or
  * -errno; -ENOSYS where the kernel is older than 5.6. */
 int inside_open(int root_fd, const char *path, int flags);
+/* The same, and no link is followed: -ELOOP, and -EXDEV for a path that leads out. */
+int inside_open_plain(int root_fd, const char *path, int flags);
 /* Where a file that inside_open opened lies in the folder, without a leading slash; "" for the
  * folder itself. 0, or -errno. */
 int inside_where(int root_fd, int fd, char ret_path[PATH_MAX]);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -85,10 +86,29 @@ static int read_layout(const struct oci_spool *spool, const char *layout, size_t
     return r;
 }
 
-/* Of both kinds, which one archive may be at the same time, that with digests comes first. */
+static int read_saved(const struct oci_spool *spool, struct oci_image *image, struct err *err)
+{
+    const struct oci_blob saved = named("manifest.json");
+    _cleanup_free_ char *text = NULL;
+    struct err why = {0};
+    size_t len;
+    int r = oci_spool_text(spool, &saved, &text, &len, &why);
+
+    if (r == -ENOENT)
+        return err_set(
+            err, EINVAL,
+            "this is no container image: it has neither oci-layout nor manifest.json "
+            "(make one with `docker save` or `skopeo copy … oci-archive:FILE`)");
+    return r < 0 ? err_set(err, -r, "%s", why.message) : oci_read_saved(text, len, image, err);
+}
+
+/*
+ * Of both kinds, which one archive may be at the same time, that with digests comes first; a
+ * folder is that alone.
+ */
 static int read_image(const struct oci_spool *spool, struct oci_image *image, struct err *err)
 {
-    const struct oci_blob layout = named("oci-layout"), saved = named("manifest.json");
+    const struct oci_blob layout = named("oci-layout");
     _cleanup_free_ char *text = NULL;
     struct err why = {0};
     size_t len;
@@ -98,14 +118,11 @@ static int read_image(const struct oci_spool *spool, struct oci_image *image, st
         return read_layout(spool, text, len, image, err);
     if (r != -ENOENT)
         return err_set(err, -r, "%s", why.message);
-    why = (struct err){0};
-    r = oci_spool_text(spool, &saved, &text, &len, &why);
-    if (r == -ENOENT)
-        return err_set(
-            err, EINVAL,
-            "this is no container image: it has neither oci-layout nor manifest.json "
-            "(make one with `docker save` or `skopeo copy … oci-archive:FILE`)");
-    return r < 0 ? err_set(err, -r, "%s", why.message) : oci_read_saved(text, len, image, err);
+    if (spool->room)
+        return err_set(err, EINVAL,
+                       "this folder is no container image: it has no oci-layout (make one with "
+                       "`skopeo copy … oci:FOLDER`)");
+    return read_saved(spool, image, err);
 }
 
 static int apply_all(const struct oci_spool *spool, const struct oci_image *image, int root_fd,
@@ -123,6 +140,21 @@ static int apply_all(const struct oci_spool *spool, const struct oci_image *imag
     return 0;
 }
 
+static int begin(int fd, int spool_fd, struct oci_room *room, struct oci_spool *ret,
+                 struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "it cannot be read");
+    if (S_ISREG(st.st_mode))
+        return oci_spool_read(fd, spool_fd, room, ret, err);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, EINVAL, "it is neither a file nor a folder");
+    *ret = oci_spool_folder(fd, room);
+    return 0;
+}
+
 int oci_import(int fd, int spool_fd, int root_fd, char ret_title[OCI_TITLE_MAX],
                struct err *err)
 {
@@ -133,7 +165,7 @@ int oci_import(int fd, int spool_fd, int root_fd, char ret_title[OCI_TITLE_MAX],
 
     if (!image)
         return err_no_memory(err);
-    r = oci_spool_read(fd, spool_fd, &room, &spool, err);
+    r = begin(fd, spool_fd, &room, &spool, err);
     if (r < 0)
         return r;
     r = read_image(&spool, image, err);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A layer is read twice: first as a whole, with its digest and what it says is gone, which is
- * only of lower layers whatever its place in the tar; then for what it puts.
+ * only of lower layers whatever its place in the tar; then for what it puts. Its file may have
+ * changed between, so that the other reading has no more room than the first one took, and
+ * must come to the same digest.
  */
 #include "images/oci_layer.h"
 
@@ -65,8 +67,12 @@ static int look(struct oci_stream *stream, int root_fd, const struct item *item,
 static int put_file(struct oci_stream *stream, const struct place *place,
                     const struct item *item, struct err *err)
 {
-    _cleanup_fd_ int fd = place_file(place, archive_entry_perm(item->entry) | 0600, err);
+    _cleanup_fd_ int fd = -1;
+    int r = oci_stream_charge(stream, item->size, err);
 
+    if (r < 0)
+        return r;
+    fd = place_file(place, archive_entry_perm(item->entry) | 0600, err);
     return fd < 0 ? fd : oci_stream_copy(stream, item->size, fd, err);
 }
 
@@ -113,11 +119,11 @@ static int put(struct oci_stream *stream, int root_fd, const struct item *item, 
     return place_link(&place, soft, err);
 }
 
+typedef int take_fn(struct oci_stream *stream, int root_fd, const struct item *item,
+                    struct err *err);
+
 /* One reading of all entries. */
-static int each(struct oci_stream *stream, int root_fd,
-                int (*take)(struct oci_stream *stream, int root_fd, const struct item *item,
-                            struct err *err),
-                struct err *err)
+static int each(struct oci_stream *stream, int root_fd, take_fn *take, struct err *err)
 {
     struct archive_entry *entry;
     int r;
@@ -135,8 +141,9 @@ static int each(struct oci_stream *stream, int root_fd,
     return r;
 }
 
-static int read_first(int root_fd, int fd, const struct oci_layer *layer, struct oci_room *room,
-                      struct err *err)
+/* The whole of it, which must have its digest. */
+static int read_all(int root_fd, int fd, const struct oci_layer *layer, struct oci_room *room,
+                    take_fn *take, struct err *err)
 {
     _cleanup_(oci_stream_close) struct oci_stream *stream = NULL;
     char digest[OCI_HEX_SIZE];
@@ -144,7 +151,7 @@ static int read_first(int root_fd, int fd, const struct oci_layer *layer, struct
 
     if (r < 0)
         return r;
-    r = each(stream, root_fd, look, err);
+    r = each(stream, root_fd, take, err);
     if (r < 0)
         return r;
     r = oci_stream_digest(stream, digest, err);
@@ -155,20 +162,19 @@ static int read_first(int root_fd, int fd, const struct oci_layer *layer, struct
                : err_set(err, EBADMSG, "what is in it is not what the configuration says");
 }
 
-static int read_again(int root_fd, int fd, struct err *err)
-{
-    /* What it takes was charged. */
-    struct oci_room all = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    _cleanup_(oci_stream_close) struct oci_stream *stream = NULL;
-    int r = oci_stream_open(fd, "it", &all, &stream, err);
-
-    return r < 0 ? r : each(stream, root_fd, put, err);
-}
-
 int oci_layer_apply(int root_fd, int fd, const struct oci_layer *layer, struct oci_room *room,
                     struct err *err)
 {
-    if (read_first(root_fd, fd, layer, room, err) < 0 || read_again(root_fd, fd, err) < 0) {
+    struct oci_room taken = *room;
+    int r = read_all(root_fd, fd, layer, room, look, err);
+
+    if (r == 0) {
+        taken.bytes -= room->bytes;
+        taken.content -= room->content;
+        taken.entries -= room->entries;
+        r = read_all(root_fd, fd, layer, &taken, put, err);
+    }
+    if (r < 0) {
         err_prefix(err, "the layer %.100s", layer->blob.name);
         return -err->code;
     }

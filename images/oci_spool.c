@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "images/inside.h"
 
 #define LINKS_MAX 4u
 
@@ -30,6 +31,16 @@ void oci_spool_finish(struct oci_spool *spool)
         free(spool->list[i].target);
     free(spool->list);
     *spool = (struct oci_spool){.dir_fd = -1};
+}
+
+const char *oci_spool_kind(const struct oci_spool *spool)
+{
+    return spool->room ? "folder" : "archive";
+}
+
+struct oci_spool oci_spool_folder(int dir_fd, struct oci_room *room)
+{
+    return (struct oci_spool){.dir_fd = dir_fd, .room = room};
 }
 
 static int compare(const void *a, const void *b)
@@ -211,18 +222,51 @@ static int check(int fd, const struct oci_blob *blob, struct err *err)
     return 0;
 }
 
-int oci_spool_open(const struct oci_spool *spool, const struct oci_blob *blob, struct err *err)
+static int not_there(const struct oci_spool *spool, const char *name, struct err *err)
 {
-    const struct oci_spooled *found = find(spool, blob->name);
-    _cleanup_fd_ int fd = -1;
-    int r;
+    return err_set(err, ENOENT, "the %s has no %.200s", oci_spool_kind(spool), name);
+}
+
+static int open_spooled(const struct oci_spool *spool, const char *name, struct err *err)
+{
+    const struct oci_spooled *found = find(spool, name);
+    int fd;
 
     if (!found)
-        return err_set(err, ENOENT, "the archive has no %.200s", blob->name);
+        return not_there(spool, name, err);
     fd = open_number(spool, found->number, O_RDONLY);
+    return fd < 0 ? err_set_errno(err, errno, "%.200s", name) : fd;
+}
+
+/* What is found there may be anything, and of any size. */
+static int open_in_folder(const struct oci_spool *spool, const char *name, struct err *err)
+{
+    _cleanup_fd_ int fd =
+        inside_open_plain(spool->dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd == -ENOENT)
+        return not_there(spool, name, err);
+    if (fd == -ELOOP)
+        return err_set(err, ELOOP, "%.200s is a link, and none is followed in a folder", name);
     if (fd < 0)
-        return err_set_errno(err, errno, "%.200s", blob->name);
-    r = check(fd, blob, err);
+        return err_set_errno(err, -fd, "%.200s", name);
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "%.200s", name);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, EINVAL, "%.200s is no file", name);
+    if ((uint64_t)st.st_size > spool->room->content)
+        return err_set(err, E2BIG, "the folder holds files of more bytes than may be");
+    spool->room->content -= (uint64_t)st.st_size;
+    return fd_steal(&fd);
+}
+
+int oci_spool_open(const struct oci_spool *spool, const struct oci_blob *blob, struct err *err)
+{
+    _cleanup_fd_ int fd = spool->room ? open_in_folder(spool, blob->name, err)
+                                      : open_spooled(spool, blob->name, err);
+    int r = fd < 0 ? fd : check(fd, blob, err);
+
     return r < 0 ? r : fd_steal(&fd);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archive that an image was saved in, unpacked to a folder of numbered files: no name of
- * the archive's ever becomes one of the file system. What is found by name is checked against
- * size and digest, where these are told.
+ * the archive's ever becomes one of the file system. Or the folder that it was saved to, as it
+ * is, where whoever may write it can still change what was read. What is found by name is
+ * checked against size and digest, where these are told.
  */
 #ifndef SKILLVM_IMAGES_OCI_SPOOL_H
 #define SKILLVM_IMAGES_OCI_SPOOL_H
@@ -15,10 +16,16 @@
 #include "images/oci_stream.h"
 
 struct oci_spool {
-    int dir_fd; /* borrowed: an empty folder */
+    int dir_fd;            /* borrowed: an empty folder, or that of the image */
+    struct oci_room *room; /* borrowed: of what is opened in the latter; else NULL */
     size_t n;
     struct oci_spooled *list; /* owned, by name when all are there */
 };
+
+/* "archive" or "folder", for a message. */
+const char *oci_spool_kind(const struct oci_spool *spool);
+/* The image is in a folder, of which nothing is read yet. There is nothing to finish. */
+struct oci_spool oci_spool_folder(int dir_fd, struct oci_room *room);
 
 /*
  * Unpacks the archive fd. 0; -EINVAL for what is no archive, or whose names are none; -E2BIG
@@ -28,8 +35,11 @@ int oci_spool_read(int fd, int dir_fd, struct oci_room *room, struct oci_spool *
                    struct err *err);
 void oci_spool_finish(struct oci_spool *spool);
 
-/* Opens what a blob names: a descriptor; -ENOENT it is not there; -EBADMSG it is another than
- * told. */
+/*
+ * Opens what a blob names: a descriptor; -ENOENT it is not there; -EBADMSG it is another than
+ * told. In a folder also -ELOOP, it is a link or behind one; -EINVAL, it is no file; -E2BIG
+ * over the room.
+ */
 int oci_spool_open(const struct oci_spool *spool, const struct oci_blob *blob, struct err *err);
 /*
  * The text of a document, the caller's, in *ret with its length. 0, or as oci_spool_open;

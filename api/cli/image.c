@@ -279,14 +279,17 @@ const struct verb image_verbs[] = {
      .here = HERE,
      .run = show},
     {.name = "import",
-     .args = "FILE [--name NAME]",
+     .args = "FILE|DIR [--name NAME]",
      .summary = "make an image of a container that was saved",
      .text =
          "Makes an image of what `docker save`, `podman save` or `skopeo copy` wrote: a docker "
-         "archive or an OCI layout in a tar, for linux/amd64. Nothing of it is run on this "
-         "machine. Without --name it is named for the file. Skills choose it by `image: NAME` "
-         "in their front matter.",
-     .examples = "image import my-tools.tar\nimage import python-3.12.tar.gz --name py312\n",
+         "archive, or an OCI layout in a tar or a folder, for linux/amd64. Nothing of it is "
+         "run "
+         "on this machine. Without --name it is named for the file. Skills choose it by "
+         "`image: "
+         "NAME` in their front matter.",
+     .examples = "image import my-tools.tar\nimage import layout/\n"
+                 "image import python-3.12.tar.gz --name py312\n",
      .options = OPTION_NAME,
      .n_args = 1,
      .here = HERE,

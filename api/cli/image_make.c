@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,10 +199,14 @@ static int make(const struct cli *cli, struct order *order, const char *name, st
     return 0;
 }
 
-/* "My_Tools.tar.gz" is "my-tools". */
+/* "My_Tools.tar.gz" is "my-tools", and a folder is named as it is however it is called. */
 static void name_of_file(const char *path, char ret[IMAGE_NAME_SIZE])
 {
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    char real[PATH_MAX];
+    struct stat st;
+    const bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode) && realpath(path, real);
+    const char *whole = is_folder ? real : path, *slash = strrchr(whole, '/');
+    const char *file = slash ? slash + 1 : whole;
     size_t n = 0, end = strlen(file);
 
     for (const char *dot = strstr(file, ".tar"); dot; dot = NULL)

@@ -2,5 +2,7 @@
 skillvm_unit(images_recipe imagetree)
 skillvm_unit(images_tree imagetree)
 skillvm_unit(images_oci imagetree)
+skillvm_unit(images_oci_folder imagetree)
+target_link_options(unit_images_oci_folder PRIVATE -Wl,--wrap=oci_stream_open)
 skillvm_unit(images_oci_json imagetree)
 skillvm_unit(images_contents imagetree)

@@ -176,6 +176,20 @@ case_images_that_cannot_be_made() {
     contains "$ERR" "the installation has an image python" "the usual one's name"
     expect 125 own skillvm image import small.tar --name Big
     contains "$ERR" "lower-case letters" "a name that is none"
+    save oci empty layout.tar
+    mkdir layout
+    tar -xf layout.tar -C layout
+    expect 0 own skillvm image import layout/
+    expect 0 own skillvm image show layout --json
+    equal "$(jq -r '.from.archive, .from.sha256' <<<"$OUT" | xargs)" \
+        "layout $(sha256sum <layout/index.json | cut -d ' ' -f 1)" "a folder"
+    expect 0 own skillvm image rm layout
+    rm layout/oci-layout
+    expect 125 own skillvm image import layout
+    contains "$ERR" "it has no oci-layout" "a folder that is no image"
+    mkfifo pipe
+    expect 125 own skillvm image import pipe
+    contains "$ERR" "neither a file nor a folder" "a pipe"
     expect 125 own skillvm image rm python
     contains "$ERR" "the installation's own" "removing the usual one"
     expect 0 own skillvm image rm small

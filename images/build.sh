@@ -22,6 +22,8 @@
 # it. Packages are resolved and fetched by apt from the machine's own sources; a container is
 # a stranger's, and nothing of it is run. Root is not needed.
 set -eu
+# Whoever builds it, what is in it is for all, and so are its files.
+umask 022
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-~/.cache}/skillvm/image

@@ -212,6 +212,27 @@ case_images_that_cannot_be_made() {
     fi
 }
 
+# The smallest that has compiled Python in it, in another place, at another time and for whoever keeps
+# others out of what they make.
+# limit a_recipe_gives_the_same_each_time 300
+case_a_recipe_gives_the_same_each_time() {
+    local place debs=${XDG_CACHE_HOME:-~/.cache}/skillvm/image/debs
+    mkdir -p "$debs"
+    printf '%s\n' 'name: small' 'suite: bookworm' 'packages: [python3-minimal]' \
+        'compile_python: [usr/lib/python3.11]' >small.yaml
+    for place in one other/place; do
+        mkdir -p "$place/skillvm/image"
+        ln -s "$debs" "$place/skillvm/image/debs"
+    done
+    expect 0 own env XDG_CACHE_HOME="$PWD/one" SKILLVM_IMAGES="$PWD/one/made" skillvm image build small.yaml
+    umask 077
+    expect 0 own env XDG_CACHE_HOME="$PWD/other/place" SKILLVM_IMAGES="$PWD/other/made" \
+        TZ=Asia/Tokyo LANG=C skillvm image build small.yaml
+    contains "$ERR" "putting small together" "that it was built again"
+    equal "$(cd other/made && sha256sum small.*)" "$(cd one/made && sha256sum small.*)" "the same recipe, built again"
+    equal "$(stat -c %a other/made/small.erofs)" 644 "who may read it"
+}
+
 case_an_operators_recipe_is_built() {
     own mkdir -p own/images/recipes
     printf 'name: own-python\nextends: python.yaml\nfiles:\n  etc/own: |\n    mine\n' \

@@ -22,7 +22,7 @@
 
 static const char USAGE[] =
     "usage: image-tree show RECIPE "
-    "name|suite|packages|inputs|compile_python|warm|sources\n"
+    "name|suite|packages|inputs|compile_python|warm|brings|sources\n"
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
     "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n"
@@ -44,6 +44,7 @@ static int show(const struct recipe *recipe, const char *what)
                  {"inputs", NULL, &recipe->inputs},
                  {"compile_python", NULL, &recipe->compile_python},
                  {"warm", NULL, &recipe->warm},
+                 {"brings", NULL, &recipe->brings},
                  {"sources", NULL, &recipe->sources}};
     size_t at = 0;
 

@@ -13,7 +13,14 @@
 #include "base/cleanup.h"
 #include "base/dotted.h"
 
-enum value_kind { VALUE_NONE, VALUE_MODULE, VALUE_MODE, VALUE_TEXT, VALUE_INPUT };
+enum value_kind {
+    VALUE_NONE,
+    VALUE_MODULE,
+    VALUE_BROUGHT,
+    VALUE_MODE,
+    VALUE_TEXT,
+    VALUE_INPUT
+};
 
 struct key {
     const char *name;
@@ -27,6 +34,7 @@ static const struct key LIST_KEYS[] = {
     {"keep", offsetof(struct recipe, keep), VALUE_NONE},
     {"compile_python", offsetof(struct recipe, compile_python), VALUE_NONE},
     {"warm", offsetof(struct recipe, warm), VALUE_MODULE},
+    {"brings", offsetof(struct recipe, brings), VALUE_BROUGHT},
     {"directories", offsetof(struct recipe, directories), VALUE_MODE},
     {"links", offsetof(struct recipe, links), VALUE_TEXT},
     {"files", offsetof(struct recipe, files), VALUE_TEXT},
@@ -105,6 +113,20 @@ static int read_input(struct reader *r, const yaml_node_t *node, struct recipe_i
     return item->value ? 0 : -ENOMEM;
 }
 
+/* "KIND NAME", as a line of a manifest (contents.h) whose name no version follows. */
+static bool is_brought(const char *text)
+{
+    static const char *const kinds[] = {"module ", "program ", "node "};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        size_t n = strlen(kinds[i]);
+
+        if (strncmp(text, kinds[i], n) == 0)
+            return text[n] && !text[n + strcspn(text + n, " \t\r\n")];
+    }
+    return false;
+}
+
 static int read_item(struct reader *r, const struct key *key, const yaml_node_t *path,
                      const yaml_node_t *value, struct recipe_item *item)
 {
@@ -119,6 +141,10 @@ static int read_item(struct reader *r, const struct key *key, const yaml_node_t 
         return 0;
     case VALUE_MODULE:
         return dotted_is_name(text, strlen(text)) ? 0 : refuse(r, path, "not a module's name");
+    case VALUE_BROUGHT:
+        return is_brought(text)
+                   ? 0
+                   : refuse(r, path, "not \"module NAME\", \"program NAME\" or \"node NAME\"");
     case VALUE_MODE:
         return read_mode(r, value, &item->mode);
     case VALUE_INPUT:
@@ -137,7 +163,7 @@ static int read_item(struct reader *r, const struct key *key, const yaml_node_t 
 static int read_list(struct reader *r, const struct key *key, const yaml_node_t *node,
                      struct recipe_list *list)
 {
-    bool plain = key->kind == VALUE_NONE || key->kind == VALUE_MODULE;
+    bool plain = key->kind <= VALUE_BROUGHT;
     if (node->type != (plain ? YAML_SEQUENCE_NODE : YAML_MAPPING_NODE))
         return refuse(r, node, plain ? "needs a list" : "needs a mapping");
     if (list->items)

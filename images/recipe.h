@@ -39,7 +39,8 @@ struct recipe {
     struct recipe_list files;       /* value: content, mode 0644 */
     struct recipe_list inputs;      /* value: name, mode */
     struct recipe_list compile_python;
-    struct recipe_list warm; /* names of Python modules in path */
+    struct recipe_list warm;   /* names of Python modules in path */
+    struct recipe_list brings; /* lines of the image's manifest in path */
     struct recipe_list
         sources; /* of recipe_load: the files it came from, the first one first */
 };

@@ -48,7 +48,7 @@ enum needs_help {
     NEEDS_NO_HELP,
     NEEDS_HELP_HERE,
     NEEDS_HELP_FORBIDDEN, /* it may not be used */
-    NEEDS_HELP_AWAY,      /* it is not installed */
+    NEEDS_HELP_AWAY,      /* it can be built */
 };
 
 struct needs_item {
@@ -79,6 +79,8 @@ struct needs {
     char why[IMAGE_WHY_SIZE];
     bool known;     /* what it has */
     size_t missing; /* that the skill cannot do without */
+    /* The smallest of the images that are not here and have all of that, or "". */
+    char away[IMAGE_NAME_SIZE];
     bool has_python;
     bool has_node;
     char runs[32]; /* the languages that it runs, for a person */

@@ -230,6 +230,40 @@ static void look_at_image(struct needs_item *item, const struct image_list *imag
     item->help = place >= 0 ? NEEDS_HELP_FORBIDDEN : NEEDS_NO_HELP;
 }
 
+/* How much of what is missing an image has that is not here. */
+static size_t count_help(const struct needs *needs, const struct image_manifest *image)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < needs->len; i++) {
+        const struct needs_item *item = &needs->items[i];
+
+        if (item->from == NEEDS_MISSING && needs_is_needed(item) &&
+            !needs_is_repeated(needs, i))
+            n += needs_from_in(image, item) != NEEDS_MISSING;
+    }
+    return n;
+}
+
+static size_t size_of(const struct image_manifest *image)
+{
+    return image->modules.len + image->programs.len + image->node_modules.len;
+}
+
+static void find_away(struct needs *needs, const struct image_list *images)
+{
+    const struct image_listed *best = NULL;
+
+    for (unsigned i = images->n_here; needs->missing > 0 && i < images->n; i++) {
+        const struct image_listed *one = &images->list[i];
+
+        if (count_help(needs, &one->manifest) == needs->missing &&
+            (!best || size_of(&one->manifest) < size_of(&best->manifest)))
+            best = one;
+    }
+    (void)snprintf(needs->away, sizeof(needs->away), "%s", best ? best->name : "");
+}
+
 void needs_look(struct needs *needs, const struct image_list *images, image_set_t allowed,
                 const struct image_choice *choice)
 {
@@ -250,4 +284,5 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
         else if (item->from == NEEDS_MISSING)
             needs_find_help(item, images, allowed);
     }
+    find_away(needs, images);
 }

@@ -104,8 +104,10 @@ static const char *program_remedy(const char *program)
     return find_remedy(remedies, sizeof(remedies) / sizeof(remedies[0]), program);
 }
 
+#define HELP_SIZE 192u
+
 /* Which image has it, in a sentence's end; "" for none. */
-static const char *help_text(const struct needs_item *item, char ret[96])
+static const char *help_text(const struct needs_item *item, char ret[HELP_SIZE])
 {
     static const char *const texts[] = {
         [NEEDS_HELP_HERE] = "has it: image: in SKILL.md, or the request's image, names one",
@@ -114,7 +116,10 @@ static const char *help_text(const struct needs_item *item, char ret[96])
 
     ret[0] = '\0';
     if (item->help != NEEDS_NO_HELP)
-        (void)snprintf(ret, 96, "the image %s %s", item->helper, texts[item->help]);
+        (void)snprintf(ret, HELP_SIZE, "the image %s %s", item->helper, texts[item->help]);
+    if (item->help == NEEDS_HELP_AWAY)
+        (void)snprintf(ret + strlen(ret), HELP_SIZE - strlen(ret),
+                       ": `skillvm image build %s` makes it", item->helper);
     return ret;
 }
 
@@ -153,7 +158,7 @@ static int warn_of(const struct needs *needs, const struct needs_item *item,
                    struct skill_strings *warnings)
 {
     const struct names_shown file = names_shown(item->file), name = names_shown(item->name);
-    char help[96];
+    char help[HELP_SIZE];
 
     (void)help_text(item, help);
     return skill_warn(warnings, "%s line %u: the image %s has no %s \"%s\": %s%s%s", file.text,
@@ -179,7 +184,7 @@ static int warn_of_language(const struct needs *needs, const struct needs_item *
 {
     const struct names_shown file = names_shown(item->file), name = names_shown(item->name);
     bool older = item->detail && strcmp(item->name, "Python") == 0 && needs->has_python;
-    char help[96];
+    char help[HELP_SIZE];
 
     (void)help_text(item, help);
     if (older)
@@ -201,7 +206,7 @@ static int warn_of_field(const struct needs *needs, const struct needs_item *ite
                          struct skill_strings *warnings)
 {
     const struct names_shown name = names_shown(item->name), detail = names_shown(item->detail);
-    char help[96];
+    char help[HELP_SIZE];
 
     (void)help_text(item, help);
     if (strcmp(item->name, "image") == 0 && item->help == NEEDS_HELP_FORBIDDEN)
@@ -428,7 +433,7 @@ static bool take_name(const struct failure *failure, char ret[IMPORTS_NAME_MAX +
 static int explain(const struct image_list *images, image_set_t allowed, unsigned place,
                    struct needs_item *item, char *ret, size_t size)
 {
-    char help[96];
+    char help[HELP_SIZE];
 
     if (needs_from_in(&images->list[place].manifest, item) != NEEDS_MISSING)
         return 0;

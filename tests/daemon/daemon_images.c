@@ -167,7 +167,7 @@ static void warnings_are_of_the_chosen_one(void **state)
     push_python(*state, "deep", "import torch\n",
                 "and nothing in the image stands in for it: put a wheel of it into wheels/; "
                 "the image away has it, which is "
-                "not installed here");
+                "not installed here: `skillvm image build away` makes it");
 }
 
 static void a_tenant_has_its_images(void **state)

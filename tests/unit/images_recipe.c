@@ -8,7 +8,8 @@
 
 #include "tests/unit/cmocka_all.h"
 
-#define HEAD "name: x\nsuite: bookworm\npackages: [bash]\n"
+#define BROUGHT "line 4: not \"module NAME\", \"program NAME\" or \"node NAME\""
+#define HEAD    "name: x\nsuite: bookworm\npackages: [bash]\n"
 
 static int read_text(const char *text, struct recipe *recipe, struct err *err)
 {
@@ -34,7 +35,8 @@ static void test_everything_a_recipe_may_say(void **state)
                                     "files:\n  etc/a: |\n    one\n    two\n  etc/b: \"\"\n"
                                     "inputs:\n  sbin/i: {from: init, mode: \"0755\"}\n"
                                     "compile_python: [usr/lib/python3.11]\n"
-                                    "warm: [sqlite3, xml.etree.ElementTree]\n",
+                                    "warm: [sqlite3, xml.etree.ElementTree]\n"
+                                    "brings: [module numpy, \"node @kit/core\"]\n",
                                &r, &err),
                      0);
     assert_string_equal(r.name, "x");
@@ -51,6 +53,8 @@ static void test_everything_a_recipe_may_say(void **state)
     assert_int_equal(r.inputs.items[0].mode, 0755);
     assert_int_equal(r.warm.len, 2);
     assert_string_equal(r.warm.items[1].path, "xml.etree.ElementTree");
+    assert_int_equal(r.brings.len, 2);
+    assert_string_equal(r.brings.items[1].path, "node @kit/core");
 
     assert_false(recipe_wants(&r, "usr/share/doc"));
     assert_false(recipe_wants(&r, "usr/share/doc/bash/README"));
@@ -89,6 +93,10 @@ static void test_refusals_say_where(void **state)
         {HEAD "files:\n  a: [b]\n", "line 5: needs a text"},
         {HEAD "warm: {a: b}\n", "line 4: needs a list"},
         {HEAD "warm:\n  - a\n  - a-b\n", "line 6: not a module's name"},
+        {HEAD "brings: [numpy]\n", BROUGHT},
+        {HEAD "brings: [\"module \"]\n", BROUGHT},
+        {HEAD "brings: [language python 3.11]\n", BROUGHT},
+        {HEAD "brings: [\"program a\\nprogram b\"]\n", BROUGHT},
         {HEAD "inputs:\n  a: b\n", "line 5: an input is { from: NAME, mode: \"0755\" }"},
         {HEAD "inputs:\n  a: {mode: \"0755\"}\n", "line 5: an input needs from"},
         {HEAD "inputs:\n  a: {from: b, more: c}\n", "line 5: an input has only from and mode"},

@@ -239,7 +239,9 @@ static const struct sample samples[] = {
                            "execSync('git log')\nspawn('ffmpeg', ['x'])\n"}},
      .image = "node", .want = {"main.js line 3: the image node has no program \"ffmpeg\""}},
     {"Ruby", .files = {{.path = "main.rb", .content = "puts 1\n"}}, "python", NULL,
-     .want = {"does not run Ruby: the image ruby has it, which is not installed here"}},
+     .want = {"does not run Ruby: the image ruby has it, which is not installed here: `skillvm "
+              "image "
+              "build ruby` makes it"}},
     {"Lua", .files = {{.path = "main.lua", .content = "print(1)\n"}}, "python", NULL,
      .want = {"no image runs Lua"}},
     /* What SKILL.md says. */

@@ -81,6 +81,7 @@ S
     grep -Eq '^program +git +image +main.py:4$' <<<"$OUT" || fail "no git: $OUT"
     expect 0 skillvm skill push charts
     contains "$ERR" "main.py line 6: $warning" "the warning of a push"
+    contains "$ERR" "which is not installed here: \`skillvm image build data\` makes it" "the remedy, from the daemon"
     expect 0 skillvm skill inspect charts@1.0 -o json
     equal "$(jq -r '.imports[] | select(.from == "missing") | .module, .line' <<<"$OUT" | xargs)" \
         "pandas 6" "what is missing"

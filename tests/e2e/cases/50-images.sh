@@ -199,6 +199,9 @@ case_images_that_cannot_be_made() {
     printf 'name: broken\nsuite: bookworm\npackages: [bash, no-such-package-anywhere]\n' >broken.yaml
     expect 125 own skillvm image build broken.yaml
     contains "$ERR" no-such-package-anywhere "a package that does not exist"
+    printf 'name: boastful\nsuite: bookworm\npackages: [bash]\nbrings: [program bash, module numpy]\n' >boastful.yaml
+    expect 125 own skillvm image build boastful.yaml
+    contains "$ERR" "boastful has not what its recipe says it brings: module numpy" "a recipe that says too much"
     expect 125 own skillvm image build absent
     contains "$ERR" "no recipe absent.yaml" "a recipe that does not exist"
     equal "$(ls -A own/images)" .lock "what is left of a build"

@@ -5,10 +5,12 @@
 #include "api/cli/image_store.h"
 #include "api/cli/skill_verbs.h"
 #include "api/skill/entry.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define NODE "node" /* the language, and the image that brings it */
@@ -30,20 +32,28 @@ static const char *find_missing(const struct image_store *store, const char *ima
     return lang && strcmp(lang, NODE) == 0 && !some_runs_node(store) ? NODE : NULL;
 }
 
-/* What its SKILL.md and its entry say. A skill that cannot be read is the daemon's to refuse.
+/*
+ * What its SKILL.md and its entry say, else what it imports and starts. A skill that cannot be
+ * read is the daemon's to refuse.
  */
-static void read_skill(const char *path, const struct image_store *store,
+static void read_skill(const struct cli *cli, const char *path, const struct image_store *store,
                        char ret[IMAGE_NAME_SIZE])
 {
+    _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     _cleanup_skill_entry_ struct skill_entry entry = {0};
+    _cleanup_wheels_layer_ struct wheels_layer packages = {.bytes = 0};
+    _cleanup_needs_ struct needs needs = {0};
     const char *missing;
 
-    if (skill_load(path, -1, &archive, &skill, NULL) < 0)
+    if (tar < 0 || skill_load(path, tar, &archive, &skill, NULL) < 0)
         return;
     (void)skill_entry_resolve(&skill, &archive, NULL, NULL, &entry, NULL);
     missing = find_missing(store, skill.image, entry.lang);
+    if (!missing && !skill.image &&
+        skill_needs(cli, tar, &archive, &skill, &needs, &packages, NULL) == 0)
+        missing = needs.away;
     (void)snprintf(ret, IMAGE_NAME_SIZE, "%s", missing ? missing : "");
 }
 
@@ -86,7 +96,7 @@ int image_need_meet(const struct cli *cli, const struct image_need *need, struct
     (void)snprintf(name, sizeof(name), "%s", missing ? missing : "");
     /* Only for a build is a skill read here, as the daemon does again. */
     if (may_build && !need->image && need->path)
-        read_skill(need->path, &store, name);
+        read_skill(cli, need->path, &store, name);
     return name[0] && image_can_build(cli, name)
                ? build_or_tell(cli, name, may_build, need->build, err)
                : 0;

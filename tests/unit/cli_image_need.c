@@ -87,7 +87,8 @@ static int set_up(void **state)
         "echo \"$name\" >>\"${0%/*}/../../built\"\n"
         "[ \"$name\" != broken ] || exit 1\n"
         "for part in modules packages manifest origin sha256 erofs; do\n"
-        "    echo 'program node' >\"$output/$name.$part\"\n"
+        "    printf '%s\\n' 'language python 3.11' 'standard json' 'module numpy' 'program "
+        "node' >\"$output/$name.$part\"\n"
         "done\n";
     (void)state;
 
@@ -207,6 +208,41 @@ static void a_skill_says_what_it_needs(void **state)
     meet(0, &(struct image_need){.path = path, .build = true}, "data\nnode\n");
 }
 
+/* Before it is built, what its recipe says it brings is all that is known of an image. */
+static void a_skill_imports_what_it_needs(void **state)
+{
+    char path[128];
+    (void)state;
+
+    put("share/python.manifest", 0600, "language python 3.11\nstandard json\nprogram bash\n");
+    put("share/data.manifest", 0600, "module numpy\nprogram dot\n");
+    put("share/node.manifest", 0600, "program node\n");
+    put("share/broken.manifest", 0600, "module numpy\nmodule uno\nprogram dot\n");
+    put("share/nothing.manifest", 0600, "module torch\n");
+    folder("skill");
+    put("skill/SKILL.md", 0600, "---\nname: s\ndescription: d\n---\n");
+    snprintf(path, sizeof(path), "%s/skill", top);
+    put("skill/main.py", 0600, "import json\n");
+    meet(0, &(struct image_need){.path = path, .build = true}, "");
+    /* Nothing that is missing is in any, or not all of it. */
+    put("skill/main.py", 0600, "import numpy, leftpad\n");
+    meet(0, &(struct image_need){.path = path, .build = true}, "");
+    put("skill/main.py", 0600, "import torch\n");
+    meet(0, &(struct image_need){.path = path, .build = true}, "");
+    put("skill/main.py", 0600, "try:\n    import numpy\nexcept ImportError:\n    pass\n");
+    meet(0, &(struct image_need){.path = path, .build = true}, "");
+    put("skill/main.py", 0600, "import json, numpy\n");
+    meet(0, &(struct image_need){.path = path}, "");
+    meet(0, &(struct image_need){.path = path, .image = "python", .build = true}, "");
+    put("skill/SKILL.md", 0600, "---\nname: s\ndescription: d\nimage: python\n---\n");
+    meet(0, &(struct image_need){.path = path, .build = true}, "");
+    put("skill/SKILL.md", 0600, "---\nname: s\ndescription: d\n---\n");
+    meet(0, &(struct image_need){.path = path, .build = true}, "data\n");
+    assert_non_null(strstr(read_back("said"), "there is no image data yet: building it"));
+    /* What it has now is what the builder listed: it is not built again. */
+    meet(0, &(struct image_need){.path = path, .build = true}, "data\n");
+}
+
 static void on_a_terminal_nobody_has_to_ask(void **state)
 {
     int ends[2];
@@ -249,6 +285,7 @@ int main(void)
         TEST(a_build_that_fails_is_told),
         TEST(node_is_built_for_what_is_in_it),
         TEST(a_skill_says_what_it_needs),
+        TEST(a_skill_imports_what_it_needs),
         TEST(on_a_terminal_nobody_has_to_ask),
         TEST(while_a_daemon_runs_nothing_is_built),
     };

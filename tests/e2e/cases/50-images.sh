@@ -251,22 +251,31 @@ case_an_operators_recipe_is_built() {
 }
 # limit an_operators_recipe_is_built 600
 
-# By the user on a terminal; and then it is there.
+# By the user on a terminal, for a module that a recipe of the installation brings; and then it is there.
 # limit an_image_is_built_at_first_need 900
 case_an_image_is_built_at_first_need() {
-    mkdir -p own/images/recipes needs
+    local share=$PWD/share
+    mkdir -p own/images/recipes needs "$share"
+    ln -s "$SKILLVM_SHARE"/* "$share/"
+    rm "$share/images"
+    mkdir "$share/images"
+    ln -s "$SKILLVM_SHARE"/images/* "$share/images/"
     # Of a content of its own: what was built before comes from a cache, without a word.
-    printf 'name: first\nextends: python.yaml\nfiles:\n  etc/first: |\n    built %s\n' "$EPOCHREALTIME" >own/images/recipes/first.yaml
-    printf -- '---\nname: needs\ndescription: names an image\nimage: first\n---\n' >needs/SKILL.md
-    echo 'cat /etc/first' >needs/main.sh
+    printf 'name: first\nextends: python.yaml\nfiles:\n  usr/lib/python3/dist-packages/own_module.py: |\n    said = "built %s"\nbrings: [module own_module]\n' \
+        "$EPOCHREALTIME" >"$share/images/first.yaml"
+    echo 'module own_module' >"$share/first.manifest"
+    printf -- '---\nname: needs\ndescription: imports a module\n---\n' >needs/SKILL.md
+    echo 'import own_module; print(own_module.said)' >needs/main.py
     printf 'name: broken\nsuite: bookworm\npackages: [no-such-package-anywhere]\n' >own/images/recipes/broken.yaml
     expect 125 own skillvm run --image broken --build-image --code 'print(1)'
     contains "$ERR" no-such-package-anywhere "a recipe that fails"
-    expect 0 own python3 -c 'import os, pty, sys
+    expect 0 own env SKILLVM_SHARE="$share" skillvm skill lint needs
+    contains "$ERR" "the image first has it, which is not installed here: \`skillvm image build first\` makes it" "what lint says"
+    expect 0 own env SKILLVM_SHARE="$share" python3 -c 'import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' skillvm run needs --host "$E2E_HOST" </dev/null
     contains "$OUT" "there is no image first yet: building it" "what is said"
     contains "$OUT" "putting first together" "the builder's progress"
-    contains "$OUT" built "the skill's output"
+    contains "$OUT" "built " "the skill's output"
     expect 0 own skillvm image list --json
     equal "$(jq -c '[.images[] | select(.name == "first") | .from.recipe]' <<<"$OUT")" '["first.yaml"]' "the list"
 }

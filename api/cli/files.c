@@ -5,6 +5,7 @@
 #include "api/json/json_text.h"
 #include "api/skill/names.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -67,6 +68,12 @@ int files_read_input(const char *argument, struct buf *out, struct err *err)
             err, EINVAL,
             "the input \"%s\" is no JSON, but a file has that name: give it as \"@%s\"",
             argument, argument);
+    if (result < 0 && text_ends_with(argument, ".json") && argument[0] != '@')
+        return err_set(
+            err, EINVAL,
+            "the input \"%.200s\" is no JSON, and no file has that name; one is given "
+            "as \"@FILE\"",
+            argument);
     return result < 0 ? err_set(err, -result, "the input: %s", why.message) : 0;
 }
 

@@ -90,7 +90,7 @@ static int on_status(void *ctx, const char *execution_id, const char *status)
     if (strcmp(status, "running") == 0)
         begin_output(run);
     else
-        (void)snprintf(run->progress_text, sizeof(run->progress_text), "waiting (%s)", status);
+        (void)snprintf(run->progress_text, sizeof(run->progress_text), "waiting for a machine");
     return 0;
 }
 

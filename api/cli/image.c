@@ -279,7 +279,7 @@ const struct verb image_verbs[] = {
      .here = HERE,
      .run = show},
     {.name = "import",
-     .args = "FILE|DIR [--name NAME]",
+     .args = "PATH [--name NAME]",
      .summary = "make an image of a container that was saved",
      .text =
          "Makes an image of what `docker save`, `podman save` or `skopeo copy` wrote: a docker "

@@ -21,6 +21,8 @@ forbidden=(
     'api/wheels "api/daemon/store/store.h"' 'api/wheels <cjson/cJSON.h>'
     'api/tools "api/daemon/terms/limits.h"' 'api/tools <yaml.h>'
     'api/daemon/terms "api/daemon/config/config.h"' 'api/daemon/terms <sqlite3.h>'
+    'api/daemon/cluster "api/daemon/config/config.h"' 'api/daemon/cluster <nats/nats.h>'
+    'api/daemon/nats "api/daemon/routes/daemon.h"' 'api/daemon/nats <sqlite3.h>'
     'api/daemon/config "api/daemon/registry/registry.h"' 'api/daemon/config <yaml.h>'
     'api/daemon/store "api/daemon/engine/result.h"' 'api/daemon/store "api/daemon/registry/registry.h"'
     'api/daemon/registry "api/daemon/store/store.h"' 'api/daemon/registry <archive.h>'

@@ -5,6 +5,7 @@
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/callers/auth.h"
 #include "api/daemon/callers/held.h"
+#include "api/daemon/cluster/host_facts.h"
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/lifecycle.h"
@@ -146,6 +147,38 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
     };
 
     return engine_create(&engine, &d->engine, err);
+}
+
+/* What this node tells the others of itself. */
+static void tell_facts(const struct daemon *d, const struct config *config,
+                       struct node_entry *ret)
+{
+    *ret = (struct node_entry){.slots = (uint32_t)config->max_running};
+    (void)snprintf(ret->version, sizeof(ret->version), "%s", SKILLVM_VERSION);
+    host_facts_read(ret);
+    for (unsigned i = 0; i < d->images.n && ret->n_images < NODE_IMAGES_MAX; i++)
+        (void)snprintf(ret->images[ret->n_images++], NODE_IMAGE_SIZE, "%s",
+                       d->images.known.list[i].name);
+}
+
+/* Where the settings name servers; without, nothing of this is there. */
+static int start_cluster(struct daemon *d, const struct config *config, struct err *err)
+{
+    struct node_entry facts;
+    const struct cluster_config cluster = {.servers = config->cluster.servers,
+                                           .credentials = config->cluster.credentials,
+                                           .tls_ca = config->cluster.tls_ca,
+                                           .tls_cert = config->cluster.tls_cert,
+                                           .tls_key = config->cluster.tls_key,
+                                           .labels = config->cluster.labels,
+                                           .node = config->cluster.node,
+                                           .replicas = config->cluster.replicas == 0 ? 1 : 3,
+                                           .facts = &facts};
+
+    if (!*config->cluster.servers)
+        return 0;
+    tell_facts(d, config, &facts);
+    return cluster_create(&cluster, &d->cluster, err);
 }
 
 static void count_unauthorized(void *ctx, enum http_unauthorized why)
@@ -341,6 +374,10 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = start_prober(d, config, err);
     if (r < 0)
         return r;
+    /* Last, so that a setting of it that is wrong starts no worker. */
+    r = start_cluster(d, config, err);
+    if (r < 0)
+        return r;
     r = start_engine(d, config, err);
     if (r < 0)
         return r;
@@ -377,6 +414,7 @@ int serve_run(const struct serve *serve, struct err *err)
     d.packages_limits.entries = (uint32_t)config->packages_entries;
     d.wheelhouse = config->wheelhouse;
     r = serve_from(&d, serve, &places, &folder, err);
+    cluster_destroy(d.cluster);
     engine_destroy(d.engine);
     retention_destroy(d.retention);
     prober_destroy(d.prober);

@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,45 @@ class Daemon:
     def close(self):
         if self.process and self.process.poll() is None:
             self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class NatsServer:
+    """A nats-server with JetStream on the loopback interface, in a folder of its own."""
+
+    def __init__(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="skillvm-nats."))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = free.getsockname()
+        self.url = "nats://{}:{}".format(*self.address)
+        self.process = subprocess.Popen(
+            ["nats-server", "-a", self.address[0], "-p", str(self.address[1]), "-js",
+             "-sd", str(self.dir / "data"), "-l", str(self.dir / "log")])
+        atexit.register(self.close)
+        for _ in range(3000):
+            try:
+                self.publish("x", b"")
+                return
+            except OSError:
+                time.sleep(0.02)
+        raise RuntimeError("nats-server does not answer")
+
+    def publish(self, subject, data):
+        """As a stranger would, in the protocol's own words."""
+        with socket.create_connection(self.address, timeout=10) as s:
+            s.sendall(b'CONNECT {"verbose":false}\r\n' +
+                      f"PUB {subject} {len(data)}\r\n".encode() + data + b"\r\nPING\r\n")
+            said = b""
+            while b"PONG" not in said:
+                more = s.recv(65536)
+                if not more:
+                    raise ConnectionError("nats-server hung up")
+                said += more
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

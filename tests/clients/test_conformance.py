@@ -399,6 +399,46 @@ class Api(unittest.TestCase):
         older = self.http.get(f"/v1/admin/audit?limit=1&cursor={page['next_cursor']}").json
         self.assertLess(older["entries"][0]["id"], page["entries"][0]["id"])
 
+    def test_no_cluster(self):
+        for method, path in (("GET", ""), ("POST", ""), ("DELETE", "/nodes/a")):
+            self.expect_error(self.http.request(method, "/v1/admin/cluster" + path), 404,
+                              "not_found")
+
+    def test_cluster(self):
+        """tests/daemon/daemon_cluster*.c have what a cluster does; here is how it looks."""
+        nats = stand_in.NatsServer()
+        self.addCleanup(nats.close)
+        settings = nats.dir / "skillvmd.yaml"
+        settings.write_text(f"cluster: {{servers: '{nats.url}', node: a, labels: rack=1}}\n")
+        node = stand_in.Daemon("--config", str(settings))
+        self.addCleanup(node.close)
+        api = described.Session(self.described, socket_path=node.socket)
+        self.assertEqual(api.request("POST", "/v1/admin/cluster").json["made"], True)
+        seen = self.until(lambda: api.get("/v1/admin/cluster").json,
+                          lambda seen: seen["state"] == "joined" and seen["nodes"])
+        self.assertEqual((seen["node"], seen["nodes"][0]["labels"]), ("a", {"rack": "1"}))
+        self.expect_error(api.delete("/v1/admin/cluster/nodes/a"), 409, "conflict")
+        self.expect_error(api.delete("/v1/admin/cluster/nodes/b"), 404, "not_found")
+
+        def remove():
+            answer = api.delete("/v1/admin/cluster/nodes/b")
+            if answer.status == 404:
+                nats.publish("$KV.skillvm_nodes.b", b"{}")
+            return answer
+
+        self.until(remove, lambda answer: answer.status == 204)
+        nats.close()
+        self.expect_error(api.request("POST", "/v1/admin/cluster"), 503, "cluster_unavailable")
+
+    def until(self, look, good):
+        """What look gives once it is good."""
+        for _ in range(4000):
+            seen = look()
+            if good(seen):
+                return seen
+            time.sleep(0.02)
+        self.fail(f"never so: {seen}")
+
     def test_tools(self):
         for path, key, schema in (("/v1/tools", "function", "parameters"),
                                   ("/v1/tools?format=openai", "function", "parameters"),

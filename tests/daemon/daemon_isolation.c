@@ -77,6 +77,9 @@ static const struct probe probes[] = {
     {"POST /v1/admin/keys", OPERATOR, "/v1/admin/keys", JSON, "{\"tenant\":\"first\"}", 401},
     {"GET /v1/admin/keys", OPERATOR, "/v1/admin/keys?tenant=first", NULL, "", 401},
     {"DELETE /v1/admin/keys/:", OPERATOR, "/v1/admin/keys/{key}", NULL, "", 401},
+    {"GET /v1/admin/cluster", OPERATOR, "/v1/admin/cluster", NULL, "", 401},
+    {"POST /v1/admin/cluster", OPERATOR, "/v1/admin/cluster", NULL, "", 401},
+    {"DELETE /v1/admin/cluster/nodes/:", OPERATOR, "/v1/admin/cluster/nodes/a", NULL, "", 401},
     {"GET /v1/admin/audit", OPERATOR, "/v1/admin/audit", NULL, "", 401},
 };
 

@@ -53,6 +53,8 @@ if(TARGET apidaemon)
     skillvm_unit(daemon_known_digests apimachine)
     target_link_options(unit_daemon_known_digests PRIVATE
         -Wl,--wrap=clock_realtime_ns,--wrap=fstat)
+    skillvm_unit(daemon_node_entry apicluster)
+    skillvm_unit(daemon_cluster_state apicluster Threads::Threads)
     skillvm_unit(daemon_checksum apimachine)
     skillvm_unit(daemon_images apimachine)
     skillvm_unit(daemon_choices apiengine)

@@ -128,7 +128,8 @@ static void refuses_what_is_not_allowed(void **state)
          "jail, isolation, "
          "wheelhouse, "
          "limits, "
-         "machines, snapshots, network, retention, watermarks, stop_timeout, grace, log"},
+         "machines, snapshots, network, cluster, retention, watermarks, stop_timeout, "
+         "grace, log"},
         {"limits.max_running: 2\n", "f:1: unknown key limits.max_running"},
         {"data: /x\n\ndata: /y\n", "f:3: a second time: data"},
         {"limits: {max_queued: 1}\nlimits: {max_running: 1}\n", "f:2: a second time: limits"},
@@ -168,6 +169,20 @@ static void refuses_what_is_not_allowed(void **state)
         {"machines: {parked: 257}\n", "from 0 to 256"},
         {"snapshots: {scope: skill}\n", "it takes shared or tenant"},
         {"isolation: none\n", "it takes best-effort or strict"},
+        {"cluster: {servers: 'http://a'}\n", "it takes up to 8 addresses such as nats://"},
+        {"cluster: {servers: 'nats://'}\n", "cluster.servers does not take"},
+        {"cluster: {servers: 'nats://a:0'}\n", "cluster.servers does not take"},
+        {"cluster: {servers: 'nats://a:65536'}\n", "cluster.servers does not take"},
+        {"cluster: {servers: 'nats://a/b'}\n", "cluster.servers does not take"},
+        {"cluster: {servers: 'nats://[::1:4222'}\n", "cluster.servers does not take"},
+        {"cluster: {servers: 'nats://a nats://b nats://c nats://d nats://e nats://f nats://g "
+         "nats://h nats://i'}\n",
+         "cluster.servers does not take"},
+        {"cluster: {replicas: 2}\n", "it takes 1 or 3"},
+        {"cluster: {node: a.b}\n", "it takes at most 64 letters, digits, - and _"},
+        {"cluster: {labels: rack}\n", "it takes up to 16 labels such as rack=a7"},
+        {"cluster: {labels: a=1 a=2}\n", "cluster.labels does not take"},
+        {"cluster: {labels: a=b=c}\n", "cluster.labels does not take"},
         {"log: {level: loud}\n", "it takes error, warn, info or debug"},
         {"listen: {address: 8080}\n", "an address and port such as 127.0.0.1:8080"},
         {"listen: {address: localhost:8080}\n", "an address and port"},

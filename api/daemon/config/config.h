@@ -62,6 +62,18 @@ struct config_network {
     uint64_t bytes;
 };
 
+/* The cluster that the daemon is a node of. Texts are owned. */
+struct config_cluster {
+    char *servers;     /* as of fleet_servers_check; "": none, and nothing else here counts */
+    char *node;        /* "": of the host's name */
+    uint64_t replicas; /* 0: 1; 1: 3 */
+    char *labels;
+    char *credentials; /* files */
+    char *tls_ca;
+    char *tls_cert;
+    char *tls_key;
+};
+
 /* Texts are owned and never NULL; "" means not set. */
 struct config {
     char *socket_path;
@@ -86,6 +98,7 @@ struct config {
     struct config_machines machines;
     struct config_snapshots snapshots;
     struct config_network network;
+    struct config_cluster cluster;
     struct config_retention retention;
     struct config_watermarks watermarks;
     uint64_t stop_timeout_ms;

@@ -103,6 +103,26 @@ const struct config_key config_keys[] = {
      NULL, NULL, "connections that one execution may begin"},
     {"network.bytes", CONFIG_BYTES, AT(network.bytes), 1, 1ull << 50, "1GiB", false, NULL, NULL,
      "what all of them together may carry, in both directions"},
+    {"cluster.servers", CONFIG_SERVERS, AT(cluster.servers), 0, 0, "", false, NULL, NULL,
+     "the NATS servers, `nats://HOST:PORT` or `tls://HOST:PORT` with spaces between; `\"\"` "
+     "for "
+     "a daemon on its own"},
+    {"cluster.node", CONFIG_NODE, AT(cluster.node), 0, 0, "", false, NULL, NULL,
+     "what this node is called, which no other is; `\"\"` for the first part of the host's "
+     "name"},
+    {"cluster.replicas", CONFIG_REPLICAS, AT(cluster.replicas), 0, 1, "1", false, NULL, NULL,
+     "how many servers hold what `skillvm cluster init` makes; with 3 one of them may be lost"},
+    {"cluster.labels", CONFIG_LABELS, AT(cluster.labels), 0, 0, "", false, NULL, NULL,
+     "what the others are told of this node, `rack=a7 disk=nvme`"},
+    {"cluster.credentials", CONFIG_TEXT, AT(cluster.credentials), 0, 0, "", false, NULL, NULL,
+     "a file of NATS credentials (a JWT and its seed); `\"\"` for none"},
+    {"cluster.tls_ca", CONFIG_TEXT, AT(cluster.tls_ca), 0, 0, "", false, NULL, NULL,
+     "a file of the authorities that the servers' certificates are of; `\"\"` for the "
+     "system's"},
+    {"cluster.tls_cert", CONFIG_TEXT, AT(cluster.tls_cert), 0, 0, "", false, NULL, NULL,
+     "a file of this node's own certificate, for servers that want one; `\"\"` for none"},
+    {"cluster.tls_key", CONFIG_TEXT, AT(cluster.tls_key), 0, 0, "", false, NULL, NULL,
+     "the file of its key"},
     {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
      3650 * DAYS, "30d", true, NULL, NULL,
      "how long an ended execution is kept: result, logs, artifacts; 0 for ever"},
@@ -144,6 +164,8 @@ const struct config_section config_sections[] = {
     {"network",
      "Skills have no network. One that declares hosts gets connections to those that its "
      "tenant's policy permits, by name and through the daemon (docs/network.md)."},
+    {"cluster", "Daemons of several machines that know each other, through NATS JetStream "
+                "(docs/fleet.md)."},
     {"retention", "What is kept, and for how long."},
     {"watermarks",
      "With less than this, nothing new is accepted (503, Retry-After) and /ready says why. A "

@@ -2,6 +2,7 @@
 #include "api/daemon/config/config_value.h"
 
 #include "api/daemon/egress/fixed_names.h"
+#include "api/daemon/terms/fleet_words.h"
 #include "api/daemon/terms/tenant.h"
 #include "api/json/json_text.h"
 #include "api/skill/duration.h"
@@ -29,6 +30,7 @@ static const char *word(enum config_type type, uint64_t value)
     };
     static const char *const scopes[] = {"shared", "tenant"};
     static const char *const isolations[] = {"best-effort", "strict"};
+    static const char *const replicas[] = {"1", "3"};
 
     switch (type) {
     case CONFIG_REUSE:
@@ -37,6 +39,8 @@ static const char *word(enum config_type type, uint64_t value)
         return value < sizeof(scopes) / sizeof(scopes[0]) ? scopes[value] : NULL;
     case CONFIG_ISOLATION:
         return value < sizeof(isolations) / sizeof(isolations[0]) ? isolations[value] : NULL;
+    case CONFIG_REPLICAS:
+        return value < sizeof(replicas) / sizeof(replicas[0]) ? replicas[value] : NULL;
     default:
         return value < sizeof(levels) / sizeof(levels[0]) ? levels[value] : NULL;
     }
@@ -188,7 +192,8 @@ static int parse_scalar(enum config_type type, const char *text, uint64_t *ret)
 bool config_type_is_text(enum config_type type)
 {
     return type == CONFIG_TEXT || type == CONFIG_ADDRESS || type == CONFIG_URL ||
-           type == CONFIG_HOSTS || type == CONFIG_NAMES;
+           type == CONFIG_HOSTS || type == CONFIG_NAMES || type == CONFIG_SERVERS ||
+           type == CONFIG_LABELS || type == CONFIG_NODE;
 }
 
 int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const char *text,
@@ -204,7 +209,10 @@ int config_value_parse(enum config_type type, uint64_t min, uint64_t max, const 
                    : take_text(hosts, TEXT_MAX, value);
     if ((type == CONFIG_NAMES && fixed_names_check(text, NULL) < 0) ||
         (type == CONFIG_ADDRESS && check_address(text) < 0) ||
-        (type == CONFIG_URL && check_url(text) < 0))
+        (type == CONFIG_URL && check_url(text) < 0) ||
+        (type == CONFIG_SERVERS && fleet_servers_check(text) < 0) ||
+        (type == CONFIG_LABELS && fleet_labels_check(text) < 0) ||
+        (type == CONFIG_NODE && *text && !fleet_node_valid(text)))
         return -EINVAL;
     if (config_type_is_text(type))
         return take_text(text, TEXT_MAX, value);
@@ -298,6 +306,10 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
             "an URL such as https://skills.example.org, no slash at its end, or \"\"",
         [CONFIG_HOSTS] = "off, declared, or hosts such as api.example.com, *.example.org:8443",
         [CONFIG_NAMES] = "names with addresses such as wiki.example.org=10.0.0.5, or \"\"",
+        [CONFIG_SERVERS] = "up to 8 addresses such as nats://10.0.0.1:4222 tls://example.org, "
+                           "or \"\"",
+        [CONFIG_LABELS] = "up to 16 labels such as rack=a7 disk=nvme, or \"\"",
+        [CONFIG_NODE] = "at most 64 letters, digits, - and _, or \"\"",
         [CONFIG_COUNT] = "a whole number ",
         [CONFIG_MODE] = "octal permissions ",
         [CONFIG_BYTES] = "a size such as 512MiB or 10GiB, ",
@@ -307,6 +319,7 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
         [CONFIG_REUSE] = "",
         [CONFIG_SCOPE] = "",
         [CONFIG_ISOLATION] = "",
+        [CONFIG_REPLICAS] = "",
     };
     char range[96];
 

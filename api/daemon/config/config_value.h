@@ -17,6 +17,9 @@ enum config_type {
     CONFIG_URL,      /* char *: https://host, "" for none */
     CONFIG_HOSTS,    /* char *: as of tenant_network_clean, not "" */
     CONFIG_NAMES,    /* char *: "name=address name=address", "" for none */
+    CONFIG_SERVERS,  /* char *: as of fleet_servers_check */
+    CONFIG_LABELS,   /* char *: as of fleet_labels_check */
+    CONFIG_NODE,     /* char *: as of fleet_node_valid, "" for none */
     CONFIG_COUNT,    /* uint64_t */
     CONFIG_MODE,     /* uint64_t: octal permissions */
     CONFIG_BYTES,    /* uint64_t: 10GiB */
@@ -27,6 +30,7 @@ enum config_type {
     CONFIG_REUSE,     /* uint64_t: an enum tenant_reuse */
     CONFIG_SCOPE,     /* uint64_t: 0 for "shared", 1 for "tenant" */
     CONFIG_ISOLATION, /* uint64_t: 0 for "best-effort", 1 for "strict" */
+    CONFIG_REPLICAS,  /* uint64_t: 0 for "1", 1 for "3" */
 };
 
 /* True for those that are a char *, which its struct owns. */

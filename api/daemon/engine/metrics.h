@@ -8,6 +8,7 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_METRICS_H
 #define SKILLVM_API_DAEMON_ENGINE_METRICS_H
 
+#include "api/daemon/cluster/cluster.h"
 #include "api/daemon/engine/result.h"
 #include "api/daemon/machine/pool.h"
 #include "api/daemon/terms/tenant.h"
@@ -52,6 +53,7 @@ struct metrics_gauges {
     uint64_t oldest_wait_ns; /* of those queued */
     struct snapshots_measure snapshot;
     struct pool_measure machines;
+    struct cluster_measure cluster; /* all zero without one */
     struct metrics_tenant_gauge tenants[METRICS_TENANTS];
     size_t n_tenants;
     uint64_t sessions; /* that are kept */

@@ -232,6 +232,21 @@ static void put_machines(struct buf *out, const struct pool_measure *p)
                  "cause", vm_death_names, p->deaths, VM_DEATHS);
 }
 
+static void put_cluster(struct buf *out, const struct cluster_measure *c)
+{
+    const struct value values[] = {
+        {"skillvm_cluster_joined", "gauge", "1 while this daemon is a node of its cluster.",
+         c->is_joined},
+        {"skillvm_cluster_nodes", "gauge", "Nodes that it knows of, itself among them.",
+         c->nodes},
+    };
+
+    put_values(out, values, sizeof(values) / sizeof(values[0]));
+    put_labelled(out, "skillvm_cluster_messages_refused_total",
+                 "Entries of nodes that were not taken, by why.", "reason", node_refusal_names,
+                 c->refused, NODE_REFUSALS);
+}
+
 static void put_process(struct buf *out, const struct metrics *m)
 {
     const struct process_memory memory = process_memory(0);
@@ -260,6 +275,7 @@ int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct
     put_gauges(out, gauges);
     put_snapshots(out, &gauges->snapshot);
     put_machines(out, &gauges->machines);
+    put_cluster(out, &gauges->cluster);
     put_process(out, m);
     (void)pthread_mutex_lock(&m->lock);
     put_counters(out, m);

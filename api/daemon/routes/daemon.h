@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 #define SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 
+#include "api/daemon/cluster/cluster.h"
 #include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/prober.h"
@@ -46,7 +47,8 @@ struct daemon {
     const char *wheelhouse;                /* a folder; "": none */
     struct fair_gate *ingest_gate;         /* DAEMON_INGESTS look at archives at once */
     struct store *store;
-    int tmp_fd; /* a folder for what is on its way */
+    struct cluster *cluster; /* NULL: it is on its own */
+    int tmp_fd;              /* a folder for what is on its way */
 };
 
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
@@ -76,6 +78,7 @@ http_handle_fn route_admin_tenant_create, route_admin_tenant_list, route_admin_t
     route_admin_tenant_update, route_admin_tenant_delete;
 http_handle_fn route_admin_key_create, route_admin_key_list, route_admin_key_revoke,
     route_admin_audit;
+http_handle_fn route_admin_cluster_get, route_admin_cluster_init, route_admin_cluster_remove;
 http_handle_fn route_skill_push, route_skill_validate, route_skill_list, route_skill_get,
     route_skill_inspect, route_skill_delete;
 http_handle_fn route_file_upload, route_file_list, route_file_get, route_file_download,

@@ -48,6 +48,20 @@ static void append_isolation(struct buf *body, const struct jail *jail)
     (void)json_append_cstr(body, text.len ? buf_cstr(&text) : "ok");
 }
 
+/* "ok", or why this node is not joined. Only where it is to be, and never a reason to wait. */
+static void append_cluster(struct buf *body, struct cluster *cluster)
+{
+    struct cluster_status status;
+
+    if (!cluster)
+        return;
+    cluster_look(cluster, &status);
+    (void)buf_printf(body, ",\"cluster\":");
+    (void)json_append_cstr(body, status.state == CLUSTER_JOINED       ? "ok"
+                                 : status.state == CLUSTER_CONNECTING ? "connecting"
+                                                                      : status.message);
+}
+
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -76,6 +90,7 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     append_level(&body, "disk", &levels.disk);
     append_level(&body, "memory", &levels.memory);
     append_isolation(&body, d->jail);
+    append_cluster(&body, d->cluster);
     (void)buf_printf(&body, "}}\n");
     http_reply_json(reply, ready ? 200 : 503, &body);
     if (state == SNAPSHOTS_PREPARING)

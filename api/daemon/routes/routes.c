@@ -69,6 +69,10 @@ const struct http_route daemon_routes[] = {
     {"DELETE", "/v1/admin/keys/:", route_admin_key_revoke, .access = HTTP_ACCESS_OPERATOR},
     {"GET", "/v1/admin/audit", route_admin_audit, .access = HTTP_ACCESS_OPERATOR,
      .query = {"limit", "cursor", "tenant"}},
+    {"GET", "/v1/admin/cluster", route_admin_cluster_get, .access = HTTP_ACCESS_OPERATOR},
+    {"POST", "/v1/admin/cluster", route_admin_cluster_init, .access = HTTP_ACCESS_OPERATOR},
+    {"DELETE", "/v1/admin/cluster/nodes/:", route_admin_cluster_remove,
+     .access = HTTP_ACCESS_OPERATOR},
     {"GET", DOWNLOAD_LINK_PATH ":", route_download, .access = HTTP_ACCESS_OPEN},
     {"GET", "/v1/tools", route_tool_list, .access = HTTP_ACCESS_TENANT, .query = {"format"}},
     {"POST", "/v1/tools/call", route_tool_call, .access = HTTP_ACCESS_TENANT,
@@ -87,6 +91,7 @@ static int write_metrics(struct daemon *d, struct buf *out, struct err *err)
     engine_measure(d->engine, &gauges);
     pool_measure(d->pool, &gauges.machines);
     snapshots_measure(d->snapshots, &gauges.snapshot);
+    cluster_measure(d->cluster, &gauges.cluster);
     return metrics_write(d->metrics, &gauges, out);
 }
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "api/daemon/cluster/driver_load.h"
+#include "api/daemon/terms/ids.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void destroy(struct cluster *c)
+{
+    if (!c)
+        return;
+    /* The casts: what was made here by strdup. */
+    free((void *)(uintptr_t)c->access.credentials);
+    free((void *)(uintptr_t)c->access.tls_ca);
+    free((void *)(uintptr_t)c->access.tls_cert);
+    free((void *)(uintptr_t)c->access.tls_key);
+    nodes_finish(&c->nodes);
+    (void)pthread_mutex_destroy(&c->lock);
+    (void)pthread_cond_destroy(&c->wake);
+    free(c);
+}
+CLEANUP_WITH(struct cluster *, destroy)
+
+/* A file of the settings, which must be there. "" is none. */
+static int take_file(const char *key, const char *path, const char **ret, struct err *err)
+{
+    if (*path && access(path, R_OK) < 0)
+        return err_set_errno(err, errno, "cluster.%s: cannot read %.200s", key, path);
+    *ret = strdup(path);
+    return *ret ? 0 : err_no_memory(err);
+}
+
+static int take_files(struct cluster *c, const struct cluster_config *config, struct err *err)
+{
+    if ((*config->tls_cert != '\0') != (*config->tls_key != '\0'))
+        return err_set(err, EINVAL, "cluster.tls_cert and cluster.tls_key go together");
+    if (take_file("credentials", config->credentials, &c->access.credentials, err) < 0 ||
+        take_file("tls_ca", config->tls_ca, &c->access.tls_ca, err) < 0 ||
+        take_file("tls_cert", config->tls_cert, &c->access.tls_cert, err) < 0 ||
+        take_file("tls_key", config->tls_key, &c->access.tls_key, err) < 0)
+        return -EINVAL;
+    return 0;
+}
+
+/* The name of the settings, or the first part of the host's. */
+static int take_name(struct cluster *c, const char *name, struct err *err)
+{
+    char host[256] = "";
+
+    if (!*name) {
+        if (gethostname(host, sizeof(host) - 1) < 0)
+            return err_set_errno(err, errno, "cannot ask for the host's name");
+        host[strcspn(host, ".")] = '\0';
+        name = host;
+    }
+    if (!fleet_node_valid(name))
+        return err_set(err, EINVAL,
+                       "\"%.80s\", which this host is called, cannot be a node's name: set "
+                       "cluster.node to letters, digits, - and _",
+                       name);
+    (void)snprintf(c->self.node, sizeof(c->self.node), "%s", name);
+    c->access.name = c->self.node;
+    return 0;
+}
+
+static void take_labels(struct node_entry *self, const char *text)
+{
+    char word[2 * FLEET_LABEL_SIZE];
+
+    while (self->n_labels < FLEET_LABELS_MAX && fleet_take_word(&text, word, sizeof(word))) {
+        struct node_label *label = &self->labels[self->n_labels];
+
+        if (fleet_label_part(word, label->key, label->value))
+            self->n_labels++;
+    }
+}
+
+static int take_self(struct cluster *c, const struct cluster_config *config, struct err *err)
+{
+    int r;
+
+    c->self = *config->facts;
+    c->self.n_labels = 0;
+    c->self.started_ns = clock_realtime_ns();
+    (void)snprintf(c->self.state, sizeof(c->self.state), "joining");
+    take_labels(&c->self, config->labels);
+    r = ids_make_digits((NODE_INSTANCE_SIZE - 1) / 2, c->self.instance);
+    return r < 0 ? err_set_errno(err, -r, "no random bytes") : take_name(c, config->node, err);
+}
+
+static void take_servers(struct cluster *c, const char *text)
+{
+    while (c->n_servers < FLEET_SERVERS_MAX &&
+           fleet_take_word(&text, c->servers[c->n_servers], FLEET_SERVER_SIZE))
+        c->n_servers++;
+}
+
+int cluster_create(const struct cluster_config *config, struct cluster **ret, struct err *err)
+{
+    _cleanup_(destroy) struct cluster *c = calloc(1, sizeof(*c));
+    int r;
+
+    if (!c)
+        return err_no_memory(err);
+    (void)pthread_mutex_init(&c->lock, NULL);
+    cond_init(&c->wake);
+    c->replicas = config->replicas;
+    c->since_ns = clock_realtime_ns();
+    take_servers(c, config->servers);
+    r = take_self(c, config, err);
+    if (r == 0)
+        r = take_files(c, config, err);
+    if (r < 0)
+        return r;
+    c->driver = config->driver;
+    r = c->driver ? 0 : driver_load(&c->driver, err);
+    if (r < 0)
+        return r;
+    r = pthread_create(&c->thread, NULL, cluster_run, c);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    *ret = steal_ptr(&c);
+    return 0;
+}
+
+void cluster_destroy(struct cluster *c)
+{
+    if (!c)
+        return;
+    (void)pthread_mutex_lock(&c->lock);
+    c->is_stopping = true;
+    (void)pthread_cond_signal(&c->wake);
+    (void)pthread_mutex_unlock(&c->lock);
+    (void)pthread_join(c->thread, NULL);
+    destroy(c);
+}
+
+void cluster_look(struct cluster *c, struct cluster_status *ret)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    *ret = (struct cluster_status){
+        .state = c->state,
+        .reason = c->state == CLUSTER_CUT_OFF ? cluster_fault_names[c->fault] : NULL};
+    (void)snprintf(ret->message, sizeof(ret->message), "%s", c->message);
+}
+
+void cluster_measure(struct cluster *c, struct cluster_measure *ret)
+{
+    *ret = (struct cluster_measure){0};
+    if (!c)
+        return;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    ret->is_joined = c->state == CLUSTER_JOINED;
+    ret->nodes = (unsigned)c->nodes.n;
+    memcpy(ret->refused, c->nodes.refused, sizeof(ret->refused));
+}

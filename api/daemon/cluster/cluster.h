@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This daemon as a node of a cluster: a thread that connects, keeps an entry of the node in the
+ * bucket of nodes, and watches those of the others. What the others say is checked like a
+ * stranger's, and nothing of it is a promise. No execution waits for anything of this.
+ *
+ * A node is joined while its own entry comes back to it, through a majority of the servers.
+ */
+#ifndef SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
+#define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
+
+#include "api/daemon/cluster/driver.h"
+#include "api/daemon/cluster/node_entry.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLUSTER_BUCKET         "skillvm_nodes"
+#define CLUSTER_RENEW_MS       3000u  /* between two renewals of an entry */
+#define CLUSTER_LEASE_MS       9000u  /* without a renewal a node is cut off, for itself too */
+#define CLUSTER_TTL_MS         15000u /* and then its entry goes */
+#define CLUSTER_CLOCK_MS       10000u /* that a clock may differ from the servers' */
+#define CLUSTER_BACKOFF_MS     250u /* after a first failure, and twice as long after the next */
+#define CLUSTER_BACKOFF_MAX_MS 5000u
+
+/* Borrowed for cluster_create. Texts are never NULL; "" where there is none. */
+struct cluster_config {
+    const char *servers; /* as of fleet_servers_check, at least one */
+    const char *credentials;
+    const char *tls_ca;
+    const char *tls_cert;
+    const char *tls_key;
+    const char *labels;                  /* as of fleet_labels_check */
+    const char *node;                    /* "": the first part of the host's name */
+    const struct node_entry *facts;      /* what the node says of itself; but what is above, its
+                                          * instance, state and start */
+    unsigned replicas;                   /* of what cluster_init makes */
+    const struct cluster_driver *driver; /* NULL: the module */
+};
+
+enum cluster_state {
+    CLUSTER_CONNECTING, /* at the beginning */
+    CLUSTER_JOINED,
+    CLUSTER_CUT_OFF,
+};
+
+struct cluster_status {
+    enum cluster_state state;
+    const char *reason;            /* a word, where it is cut off; else NULL; static */
+    char message[ERR_MESSAGE_MAX]; /* what is wrong and what to do, else "" */
+};
+
+struct cluster;
+
+/*
+ * Checks the settings, loads the module and starts; it never waits for a server. 0; -EINVAL for
+ * a file that cannot be read, a host's name that is no node's; -errno.
+ */
+int cluster_create(const struct cluster_config *config, struct cluster **ret, struct err *err);
+/* Takes the node's entry away where it can, and ends. NULL is fine. */
+void cluster_destroy(struct cluster *cluster);
+
+void cluster_look(struct cluster *cluster, struct cluster_status *ret);
+
+/*
+ * Makes the buckets with the replicas of the settings, where they are not there. *ret_made is
+ * false where they were. -EEXIST where they have other replicas; -EAGAIN where the servers
+ * cannot be asked, or cannot do it, with the reason.
+ */
+int cluster_init(struct cluster *cluster, bool *ret_made, struct err *err);
+/*
+ * Removes the entry of a node that is gone. -ENOENT; -EEXIST for one that is alive; -EAGAIN as
+ * above.
+ */
+int cluster_remove(struct cluster *cluster, const char *node, struct err *err);
+
+/* Appends the state and all nodes as one JSON object, for the operator. */
+void cluster_write(struct cluster *cluster, struct json_writer *w);
+
+/* For metrics. */
+struct cluster_measure {
+    bool is_joined;
+    unsigned nodes;
+    uint64_t refused[NODE_REFUSALS];
+};
+/* NULL is fine, and all zero. */
+void cluster_measure(struct cluster *cluster, struct cluster_measure *ret);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an operator does to a cluster. Each goes over a connection of its own, which it opens
+ * and closes: the thread's is busy, and may not be there when it is needed most.
+ */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BUCKET_BYTES (64ull * 1024 * 1024)
+
+/* Connects to the first server that can be reached. 0, or -EAGAIN. */
+static int connect_any(struct cluster *c, struct cluster_link **ret, struct err *err)
+{
+    enum cluster_fault fault = CLUSTER_UNREACHABLE;
+    char message[ERR_MESSAGE_MAX];
+    struct err why = {0};
+
+    for (size_t i = 0; i < c->n_servers && fault == CLUSTER_UNREACHABLE; i++) {
+        why = (struct err){0};
+        fault = c->driver->open(&c->access, c->servers[i], ret, &why);
+    }
+    if (fault == CLUSTER_OK)
+        return 0;
+    cluster_explain(fault, &why, message);
+    return err_set(err, EAGAIN, "%s", message);
+}
+
+/* 0, or the fault as an errno, explained. why is taken as it is where it stands for itself. */
+static int result_of(enum cluster_fault fault, const struct err *why, struct err *err)
+{
+    char message[ERR_MESSAGE_MAX];
+
+    if (fault == CLUSTER_OK)
+        return 0;
+    cluster_explain(fault, why, message);
+    return err_set(err, EAGAIN, "%s", message);
+}
+
+static void hurry(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    c->is_hurried = true;
+    (void)pthread_cond_signal(&c->wake);
+}
+
+static int make_bucket(struct cluster *c, struct cluster_link *link, bool *ret_made,
+                       struct err *err)
+{
+    const struct cluster_bucket wanted = {.name = CLUSTER_BUCKET,
+                                          .replicas = c->replicas,
+                                          .ttl_ms = CLUSTER_TTL_MS,
+                                          .max_bytes = BUCKET_BYTES,
+                                          .max_value_bytes = NODE_ENTRY_BYTES_MAX};
+    struct cluster_bucket there = {0};
+    struct err why = {0};
+    enum cluster_fault fault = c->driver->bucket_look(link, CLUSTER_BUCKET, &there, &why);
+
+    *ret_made = fault == CLUSTER_NO_BUCKET;
+    if (*ret_made) {
+        why = (struct err){0};
+        fault = c->driver->bucket_make(link, &wanted, &why);
+    }
+    if (fault != CLUSTER_OK)
+        return result_of(fault, &why, err);
+    if (!*ret_made && there.replicas != c->replicas)
+        return err_set(err, EEXIST,
+                       "the bucket " CLUSTER_BUCKET
+                       " is there with %u replica%s, and cluster.replicas says %u: change the "
+                       "setting, or the stream KV_" CLUSTER_BUCKET " with `nats stream edit`",
+                       there.replicas, there.replicas == 1 ? "" : "s", c->replicas);
+    return 0;
+}
+
+int cluster_init(struct cluster *c, bool *ret_made, struct err *err)
+{
+    struct cluster_link *link;
+    int r = connect_any(c, &link, err);
+
+    if (r < 0)
+        return r;
+    r = make_bucket(c, link, ret_made, err);
+    c->driver->close(link);
+    if (r == 0)
+        hurry(c);
+    return r;
+}
+
+/*
+ * Whether it was renewed within the lease, by this machine's clock. Where that is wrong nothing
+ * is lost: a node that lives writes its entry anew.
+ */
+static bool is_alive(const struct cluster_entry *entry)
+{
+    uint64_t now = clock_realtime_ns();
+
+    return now < entry->stored_ns || now - entry->stored_ns < CLUSTER_LEASE_MS * NS_PER_MS;
+}
+
+static int refuse_alive(const char *node, struct err *err)
+{
+    return err_set(
+        err, EEXIST,
+        "the node %s is alive: end its skillvmd, or take cluster: out of its settings", node);
+}
+
+static int remove_entry(struct cluster *c, struct cluster_link *link, const char *node,
+                        struct err *err)
+{
+    struct cluster_entry entry = {0};
+    struct err why = {0};
+    enum cluster_fault fault = c->driver->get(link, CLUSTER_BUCKET, node, &entry, &why);
+
+    if (fault == CLUSTER_NO_ENTRY || (fault == CLUSTER_OK && entry.is_removed)) {
+        c->driver->release(&entry);
+        return err_set(err, ENOENT, "there is no node %s", node);
+    }
+    if (fault != CLUSTER_OK)
+        return result_of(fault, &why, err);
+    fault = is_alive(&entry) ? CLUSTER_CONFLICT
+                             : c->driver->put(link, CLUSTER_BUCKET, node, NULL, 0,
+                                              entry.revision, NULL, &why);
+    c->driver->release(&entry);
+    return fault == CLUSTER_CONFLICT ? refuse_alive(node, err) : result_of(fault, &why, err);
+}
+
+int cluster_remove(struct cluster *c, const char *node, struct err *err)
+{
+    struct cluster_link *link;
+    int r;
+
+    if (!fleet_node_valid(node))
+        return err_set(err, ENOENT, "there is no node %.64s", node);
+    r = connect_any(c, &link, err);
+    if (r < 0)
+        return r;
+    r = remove_entry(c, link, node, err);
+    c->driver->close(link);
+    return r;
+}

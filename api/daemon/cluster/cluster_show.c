@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cluster as this node sees it, as JSON. */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+
+static const char *const state_names[] = {
+    [CLUSTER_CONNECTING] = "connecting",
+    [CLUSTER_JOINED] = "joined",
+    [CLUSTER_CUT_OFF] = "cut_off",
+};
+
+static void write_node(struct json_writer *w, const struct node *node, uint64_t now_ns)
+{
+    uint64_t age_ns = now_ns > node->renewed_ns ? now_ns - node->renewed_ns : 0;
+
+    json_write_open(w, NULL, '{');
+    node_entry_write_members(w, &node->entry);
+    json_write_time(w, "started_at", node->entry.started_ns);
+    json_write_number(w, "age_ms", age_ns / NS_PER_MS);
+    json_write_bool(w, "alive", age_ns < CLUSTER_LEASE_MS * NS_PER_MS);
+    json_write_close(w, '}');
+}
+
+static void write_refused(struct json_writer *w, const struct nodes *nodes)
+{
+    json_write_open(w, "refused", '{');
+    for (int i = 0; i < NODE_REFUSALS; i++)
+        json_write_number(w, node_refusal_names[i], nodes->refused[i]);
+    json_write_string(w, "last", nodes->last_refused[0] ? nodes->last_refused : NULL);
+    json_write_close(w, '}');
+}
+
+void cluster_write(struct cluster *c, struct json_writer *w)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    bool is_cut_off = c->state == CLUSTER_CUT_OFF;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    json_write_open(w, NULL, '{');
+    json_write_string(w, "node", c->self.node);
+    json_write_string(w, "state", state_names[c->state]);
+    json_write_string(w, "reason", is_cut_off ? cluster_fault_names[c->fault] : NULL);
+    json_write_string(w, "message", is_cut_off ? c->message : NULL);
+    json_write_time(w, "since", c->since_ns);
+    json_write_string(w, "server", c->server[0] ? c->server : NULL);
+    json_write_number(w, "replicas", c->replicas);
+    json_write_open(w, "nodes", '[');
+    for (size_t i = 0; i < c->nodes.n; i++)
+        write_node(w, c->nodes.list[i], now_ns);
+    json_write_close(w, ']');
+    write_refused(w, &c->nodes);
+    json_write_close(w, '}');
+}

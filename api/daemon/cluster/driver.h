@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What skillvmd asks of the servers of a cluster, as a struct of functions that the module
+ * skillvm-cluster.so fills in: skillvmd links no client library, and maps one only where it is
+ * told to join a cluster. The module knows buckets, keys and bytes, and nothing of skillvm.
+ *
+ * Every call may be made by any thread, but those of one link one after the other. None waits
+ * for longer than CLUSTER_CALL_MS, but for looking up a name, which takes as long as the
+ * system's resolver does. The module calls nobody back.
+ */
+#ifndef SKILLVM_API_DAEMON_CLUSTER_DRIVER_H
+#define SKILLVM_API_DAEMON_CLUSTER_DRIVER_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Both sides have the same, or the module is of another version. */
+#define CLUSTER_DRIVER_VERSION 1u
+/* The function of the module that gives its struct. */
+#define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
+
+#define CLUSTER_CALL_MS  2500u
+#define CLUSTER_KEY_SIZE 129u
+
+/* Why something of the cluster's was not done. */
+enum cluster_fault {
+    CLUSTER_OK,
+    CLUSTER_UNREACHABLE, /* no server there, or the connection ended */
+    CLUSTER_CREDENTIALS, /* the server does not take them */
+    CLUSTER_DENIED,      /* it takes them, and they do not permit this */
+    CLUSTER_TLS,         /* no encrypted connection comes about */
+    CLUSTER_OLD_SERVER,
+    CLUSTER_NO_JETSTREAM,
+    CLUSTER_NO_QUORUM, /* nothing is agreed on, or no answer came in time */
+    CLUSTER_NO_ROOM,   /* too few servers, or a limit of theirs */
+    CLUSTER_NO_BUCKET,
+    CLUSTER_NO_ENTRY, /* no such key */
+    CLUSTER_CONFLICT, /* it is there in another revision, or with other settings */
+    CLUSTER_OTHER,
+    /* What follows is found out by the daemon itself. */
+    CLUSTER_BUCKET_GONE, /* it was there */
+    CLUSTER_NAME_TAKEN,
+    CLUSTER_CLOCK,
+};
+#define CLUSTER_FAULTS (CLUSTER_CLOCK + 1)
+
+/* How to be let in. Texts are borrowed for a call; "" where there is none. */
+struct cluster_access {
+    const char *name; /* what the servers call this connection */
+    const char *credentials;
+    const char *tls_ca;
+    const char *tls_cert;
+    const char *tls_key;
+};
+
+/* The settings of a bucket. */
+struct cluster_bucket {
+    const char *name;
+    unsigned replicas;
+    uint64_t ttl_ms; /* after which an entry that nobody renews goes */
+    uint64_t max_bytes;
+    uint32_t max_value_bytes;
+};
+
+/* An entry of a bucket, or the mark that one was removed. Given back by release. */
+struct cluster_entry {
+    char key[CLUSTER_KEY_SIZE]; /* "" for one that does not fit */
+    const char *data;           /* the module's; not NUL-terminated */
+    size_t len;
+    uint64_t revision;
+    uint64_t stored_ns; /* realtime, by the server's clock */
+    bool is_removed;
+    void *held; /* the module's */
+};
+
+/* A connection to one server, and what is watched over it. It ends, and is not repaired. */
+struct cluster_link;
+
+/*
+ * All return CLUSTER_OK, or why not with a message in err; what they give is untouched then.
+ */
+struct cluster_driver {
+    unsigned version; /* CLUSTER_DRIVER_VERSION */
+
+    /* Connects to one server, which must have JetStream. */
+    enum cluster_fault (*open)(const struct cluster_access *access, const char *server,
+                               struct cluster_link **ret, struct err *err);
+    /* NULL is fine. */
+    void (*close)(struct cluster_link *link);
+
+    /* The settings of a bucket that is there; name stays as it is. */
+    enum cluster_fault (*bucket_look)(struct cluster_link *link, const char *name,
+                                      struct cluster_bucket *ret, struct err *err);
+    /* Makes one. CLUSTER_CONFLICT where it is there with other settings. */
+    enum cluster_fault (*bucket_make)(struct cluster_link *link,
+                                      const struct cluster_bucket *bucket, struct err *err);
+
+    /* The last entry of a key, or the mark. CLUSTER_NO_ENTRY where there was never one. */
+    enum cluster_fault (*get)(struct cluster_link *link, const char *bucket, const char *key,
+                              struct cluster_entry *ret, struct err *err);
+    /*
+     * Writes an entry, or with data NULL the mark that it is removed, where the key's last
+     * revision is this one (0: it has none). CLUSTER_CONFLICT where it is another.
+     * CLUSTER_NO_BUCKET also where a bucket that is there has no leader now.
+     */
+    enum cluster_fault (*put)(struct cluster_link *link, const char *bucket, const char *key,
+                              const char *data, size_t len, uint64_t last_revision,
+                              uint64_t *ret_revision, struct err *err);
+
+    /* From here on next gives every entry of a bucket, and then every change. Once a link. */
+    enum cluster_fault (*watch)(struct cluster_link *link, const char *bucket, struct err *err);
+    /* Waits for one. *ret_some is false where none came. */
+    enum cluster_fault (*next)(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                               struct cluster_entry *ret, struct err *err);
+    /* Safe on a zeroed one. */
+    void (*release)(struct cluster_entry *entry);
+};
+
+typedef const struct cluster_driver *cluster_driver_fn(void);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/cluster/nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void nodes_finish(struct nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        free(nodes->list[i]);
+    free(nodes->list);
+    *nodes = (struct nodes){0};
+}
+
+/* Its place in the list, or where it would have one. */
+static size_t find(const struct nodes *nodes, const char *name, bool *ret_there)
+{
+    size_t low = 0, high = nodes->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(nodes->list[middle]->entry.node, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_there = low < nodes->n && strcmp(nodes->list[low]->entry.node, name) == 0;
+    return low;
+}
+
+static void refuse(struct nodes *nodes, const char *key, enum node_refusal why)
+{
+    nodes->refused[why]++;
+    (void)snprintf(nodes->last_refused, sizeof(nodes->last_refused), "%s at \"%s\"",
+                   node_refusal_names[why], key);
+}
+
+static void remove_at(struct nodes *nodes, size_t at)
+{
+    free(nodes->list[at]);
+    nodes->n--;
+    memmove(&nodes->list[at], &nodes->list[at + 1], (nodes->n - at) * sizeof(struct node *));
+}
+
+/* Makes room for one at a place. NULL where there is none. */
+static struct node *insert_at(struct nodes *nodes, size_t at)
+{
+    struct node *node;
+
+    if (!nodes->list)
+        nodes->list = calloc(NODES_MAX, sizeof(struct node *));
+    if (!nodes->list || nodes->n == NODES_MAX)
+        return NULL;
+    node = calloc(1, sizeof(*node));
+    if (!node)
+        return NULL;
+    memmove(&nodes->list[at + 1], &nodes->list[at], (nodes->n - at) * sizeof(struct node *));
+    nodes->list[at] = node;
+    nodes->n++;
+    return node;
+}
+
+void nodes_begin(struct nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        nodes->list[i]->revision = 0;
+}
+
+void nodes_take(struct nodes *nodes, const struct cluster_entry *entry, uint64_t renewed_ns)
+{
+    struct node_entry read;
+    enum node_refusal why;
+    struct node *node;
+    bool there;
+    size_t at = find(nodes, entry->key, &there);
+
+    if (there && entry->revision < nodes->list[at]->revision)
+        return;
+    if (entry->is_removed) {
+        if (there)
+            remove_at(nodes, at);
+        return;
+    }
+    if (node_entry_parse(entry->key, entry->data, entry->len, &read, &why) < 0) {
+        refuse(nodes, entry->key, why);
+        return;
+    }
+    node = there ? nodes->list[at] : insert_at(nodes, at);
+    if (!node) {
+        refuse(nodes, entry->key, NODE_TOO_MANY);
+        return;
+    }
+    *node = (struct node){.entry = read, .revision = entry->revision, .renewed_ns = renewed_ns};
+}
+
+void nodes_forget_before(struct nodes *nodes, uint64_t renewed_ns)
+{
+    for (size_t i = nodes->n; i-- > 0;) {
+        if (nodes->list[i]->renewed_ns < renewed_ns)
+            remove_at(nodes, i);
+    }
+}

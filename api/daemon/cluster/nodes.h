@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The nodes that one knows of, from what the bucket gave, and what of it was refused. No lock
+ * and no clock: whoever has it brings both.
+ */
+#ifndef SKILLVM_API_DAEMON_CLUSTER_NODES_H
+#define SKILLVM_API_DAEMON_CLUSTER_NODES_H
+
+#include "api/daemon/cluster/driver.h"
+#include "api/daemon/cluster/node_entry.h"
+
+#define NODES_MAX 1024u
+
+struct node {
+    struct node_entry entry;
+    uint64_t revision;
+    uint64_t renewed_ns; /* monotonic, as far as can be told */
+};
+
+struct nodes {
+    struct node **list; /* sorted by name; each is owned */
+    size_t n;
+    uint64_t refused[NODE_REFUSALS];
+    /* The last one that was refused: "newer_schema at KEY", or "". */
+    char last_refused[CLUSTER_KEY_SIZE + 32];
+};
+
+void nodes_finish(struct nodes *nodes);
+/* The bucket is watched anew, and may be another one: its revisions begin anew too. */
+void nodes_begin(struct nodes *nodes);
+/*
+ * Takes what was watched: an entry, or the mark that one was removed. renewed_ns is when it was
+ * written. One that is refused takes the place of none: what was known of its node stays.
+ */
+void nodes_take(struct nodes *nodes, const struct cluster_entry *entry, uint64_t renewed_ns);
+/* Forgets those that were not renewed since a time. */
+void nodes_forget_before(struct nodes *nodes, uint64_t renewed_ns);
+
+#endif

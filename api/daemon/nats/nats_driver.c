@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skillvm-cluster.so: struct cluster_driver by libnats, whose types and threads stay in this
+ * file. A bucket is what NATS's own tools call one: a stream KV_NAME of the subjects
+ * $KV.NAME.KEY that keeps one message of each, and a mark in a header where a key was removed.
+ *
+ * A link is one connection to one server, and libnats shall not repair it: what a server that
+ * comes back still knows of us is never certain, and whoever uses links has to be able to begin
+ * anew in any case.
+ */
+#include "api/daemon/cluster/driver.h"
+
+#include <errno.h>
+#include <nats/nats.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUEST_MS 2000
+#define MAKE_MS    2500
+#define SECOND_NS  1000000000ll
+/* Entries that came and were not taken yet; what comes past these is asked for again. */
+#define PENDING_MAX       4096
+#define PENDING_BYTES_MAX (16 * 1024 * 1024)
+#define SUBJECT_SIZE      256u
+#define MARK_HEADER       "KV-Operation"
+#define MARK_REMOVED      "DEL"
+#define SPARE_MESSAGE     "the server gave no reason"
+
+struct cluster_link {
+    natsConnection *connection;
+    jsCtx *stream;
+    natsSubscription *watched;
+    size_t prefix_len; /* of the subjects that are watched */
+};
+
+/*
+ * A server said that something was not permitted, since this was last looked at. Atomic, and of
+ * all links together: libnats says it in a thread of its own, perhaps of a link that is gone.
+ */
+static bool is_denied;
+
+/* What libnats's codes are to us. */
+static enum cluster_fault fault_of_status(natsStatus s)
+{
+    switch (s) {
+    case NATS_CONNECTION_AUTH_FAILED:
+        return CLUSTER_CREDENTIALS;
+    case NATS_NOT_PERMITTED:
+        return CLUSTER_DENIED;
+    case NATS_SSL_ERROR:
+    case NATS_SECURE_CONNECTION_REQUIRED:
+    case NATS_SECURE_CONNECTION_WANTED:
+        return CLUSTER_TLS;
+    case NATS_NO_SERVER_SUPPORT:
+        return CLUSTER_OLD_SERVER;
+    case NATS_TIMEOUT:
+        return CLUSTER_NO_QUORUM;
+    case NATS_IO_ERROR:
+    case NATS_CONNECTION_CLOSED:
+    case NATS_CONNECTION_DISCONNECTED:
+    case NATS_NO_SERVER:
+    case NATS_STALE_CONNECTION:
+    case NATS_PROTOCOL_ERROR:
+    case NATS_INVALID_SUBSCRIPTION:
+        return CLUSTER_UNREACHABLE;
+    default:
+        return CLUSTER_OTHER;
+    }
+}
+
+static enum cluster_fault fault_of_code(jsErrCode code)
+{
+    switch (code) {
+    case JSNotEnabledErr:
+    case JSNotEnabledForAccountErr:
+        return CLUSTER_NO_JETSTREAM;
+    case JSStreamNotFoundErr:
+        return CLUSTER_NO_BUCKET;
+    case JSNoMessageFoundErr:
+        return CLUSTER_NO_ENTRY;
+    case JSStreamWrongLastSequenceErr:
+    case JSStreamNameExistErr:
+        return CLUSTER_CONFLICT;
+    case JSClusterNotAvailErr:
+    case JSClusterNotLeaderErr:
+    case JSClusterNotActiveErr:
+    case JSClusterIncompleteErr:
+    case JSStreamOfflineErr:
+        return CLUSTER_NO_QUORUM;
+    case JSClusterNoPeersErr:
+    case JSStreamReplicasNotSupportedErr:
+    case JSInsufficientResourcesErr:
+    case JSStorageResourcesExceededErr:
+    case JSMemoryResourcesExceededErr:
+    case JSAccountResourcesExceededErr:
+    case JSMaximumStreamsLimitErr:
+    case JSStreamMaxStreamBytesExceededErr:
+    case JSStreamStoreFailedErr:
+    case JSNoLimitsErr:
+        return CLUSTER_NO_ROOM;
+    default:
+        return CLUSTER_OTHER;
+    }
+}
+
+static int errno_of(enum cluster_fault fault)
+{
+    return fault == CLUSTER_NO_BUCKET || fault == CLUSTER_NO_ENTRY ? ENOENT : EIO;
+}
+
+/* Says what failed, and why. code is 0 where the server gave none. */
+static enum cluster_fault failed(natsStatus s, jsErrCode code, const char *what,
+                                 struct err *err)
+{
+    enum cluster_fault fault = code != 0 ? fault_of_code(code) : fault_of_status(s);
+    const char *why = nats_GetLastError(NULL);
+
+    /* A server tells apart from the request that it was not permitted; that one gets none. */
+    if (fault == CLUSTER_NO_QUORUM && __atomic_exchange_n(&is_denied, false, __ATOMIC_RELAXED))
+        fault = CLUSTER_DENIED;
+    if (!why || !*why)
+        why = natsStatus_GetText(s);
+    (void)err_set(err, errno_of(fault), "%s: %.200s", what, why ? why : SPARE_MESSAGE);
+    return fault;
+}
+
+static void note_error(natsConnection *connection, natsSubscription *sub, natsStatus s,
+                       void *closure)
+{
+    (void)connection;
+    (void)sub;
+    (void)closure;
+    if (s == NATS_NOT_PERMITTED)
+        __atomic_store_n(&is_denied, true, __ATOMIC_RELAXED);
+}
+
+static natsStatus set_tls(natsOptions *options, const struct cluster_access *access)
+{
+    natsStatus s = NATS_OK;
+
+    if (*access->tls_ca)
+        s = natsOptions_LoadCATrustedCertificates(options, access->tls_ca);
+    if (s == NATS_OK && *access->tls_cert)
+        s = natsOptions_LoadCertificatesChain(options, access->tls_cert, access->tls_key);
+    return s == NATS_OK ? natsOptions_SetSecure(options, true) : s;
+}
+
+static natsStatus set_options(natsOptions *options, const struct cluster_access *access,
+                              const char *server)
+{
+    bool is_tls = strncmp(server, "tls://", 6) == 0 || *access->tls_ca || *access->tls_cert;
+    natsStatus s = natsOptions_SetURL(options, server);
+
+    if (s == NATS_OK)
+        s = natsOptions_SetTimeout(options, REQUEST_MS);
+    if (s == NATS_OK)
+        s = natsOptions_SetName(options, access->name);
+    if (s == NATS_OK)
+        s = natsOptions_SetAllowReconnect(options, false);
+    if (s == NATS_OK)
+        s = natsOptions_SetIgnoreDiscoveredServers(options, true);
+    if (s == NATS_OK)
+        s = natsOptions_SetPingInterval(options, 2000);
+    if (s == NATS_OK)
+        s = natsOptions_SetMaxPingsOut(options, 2);
+    if (s == NATS_OK)
+        s = natsOptions_SetMaxPendingMsgs(options, PENDING_MAX);
+    if (s == NATS_OK)
+        s = natsOptions_SetWriteDeadline(options, REQUEST_MS);
+    if (s == NATS_OK)
+        s = natsOptions_SetErrorHandler(options, note_error, NULL);
+    if (s == NATS_OK && *access->credentials)
+        s = natsOptions_SetUserCredentialsFromFiles(options, access->credentials, NULL);
+    return s == NATS_OK && is_tls ? set_tls(options, access) : s;
+}
+
+static enum cluster_fault connect_link(struct cluster_link *link,
+                                       const struct cluster_access *access, const char *server,
+                                       struct err *err)
+{
+    natsOptions *options = NULL;
+    natsStatus s = natsOptions_Create(&options);
+
+    if (s == NATS_OK)
+        s = set_options(options, access, server);
+    if (s == NATS_OK)
+        s = natsConnection_Connect(&link->connection, options);
+    natsOptions_Destroy(options);
+    return s == NATS_OK ? CLUSTER_OK : failed(s, 0, "cannot connect", err);
+}
+
+/* That the server has what is needed: headers, key-value buckets, JetStream for this account.
+ */
+static enum cluster_fault check_server(struct cluster_link *link, struct err *err)
+{
+    jsOptions options;
+    jsAccountInfo *info = NULL;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    (void)jsOptions_Init(&options);
+    options.Wait = REQUEST_MS;
+    s = natsConnection_HasHeaderSupport(link->connection);
+    if (s == NATS_OK)
+        s = natsConnection_JetStream(&link->stream, link->connection, &options);
+    if (s == NATS_OK)
+        s = js_GetAccountInfo(&info, link->stream, NULL, &code);
+    jsAccountInfo_Destroy(info);
+    if (s == NATS_OK)
+        return CLUSTER_OK;
+    if (s == NATS_NO_RESPONDERS) {
+        (void)err_set(err, ENOSYS, "the server has no JetStream");
+        return CLUSTER_NO_JETSTREAM;
+    }
+    return failed(s, code, "cannot ask for JetStream", err);
+}
+
+static void link_close(struct cluster_link *link)
+{
+    if (!link)
+        return;
+    natsSubscription_Destroy(link->watched);
+    jsCtx_Destroy(link->stream);
+    natsConnection_Destroy(link->connection);
+    free(link);
+}
+
+static enum cluster_fault link_open(const struct cluster_access *access, const char *server,
+                                    struct cluster_link **ret, struct err *err)
+{
+    struct cluster_link *link = calloc(1, sizeof(*link));
+    enum cluster_fault fault;
+
+    if (!link) {
+        (void)err_no_memory(err);
+        return CLUSTER_OTHER;
+    }
+    fault = connect_link(link, access, server, err);
+    if (fault == CLUSTER_OK)
+        fault = check_server(link, err);
+    if (fault == CLUSTER_OK)
+        *ret = link;
+    else
+        link_close(link);
+    return fault;
+}
+
+static void name_stream(const char *bucket, char name[SUBJECT_SIZE])
+{
+    (void)snprintf(name, SUBJECT_SIZE, "KV_%s", bucket);
+}
+
+static enum cluster_fault bucket_look(struct cluster_link *link, const char *name,
+                                      struct cluster_bucket *ret, struct err *err)
+{
+    char stream[SUBJECT_SIZE];
+    jsStreamInfo *info = NULL;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    name_stream(name, stream);
+    s = js_GetStreamInfo(&info, link->stream, stream, NULL, &code);
+    /* libnats says only this much where a stream is not there. */
+    if (s == NATS_NOT_FOUND) {
+        (void)err_set(err, ENOENT, "there is no bucket %.64s", name);
+        return CLUSTER_NO_BUCKET;
+    }
+    if (s != NATS_OK)
+        return failed(s, code, "cannot look at the bucket", err);
+    ret->replicas = (unsigned)info->Config->Replicas;
+    ret->ttl_ms = (uint64_t)(info->Config->MaxAge / (SECOND_NS / 1000));
+    ret->max_bytes = info->Config->MaxBytes < 0 ? 0 : (uint64_t)info->Config->MaxBytes;
+    ret->max_value_bytes =
+        info->Config->MaxMsgSize < 0 ? 0 : (uint32_t)info->Config->MaxMsgSize;
+    jsStreamInfo_Destroy(info);
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault bucket_make(struct cluster_link *link,
+                                      const struct cluster_bucket *bucket, struct err *err)
+{
+    char stream[SUBJECT_SIZE], subject[SUBJECT_SIZE];
+    const char *subjects[] = {subject};
+    jsStreamConfig config;
+    jsOptions options;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    name_stream(bucket->name, stream);
+    (void)snprintf(subject, sizeof(subject), "$KV.%s.>", bucket->name);
+    (void)jsStreamConfig_Init(&config);
+    (void)jsOptions_Init(&options);
+    options.Wait = MAKE_MS;
+    config.Name = stream;
+    config.Subjects = subjects;
+    config.SubjectsLen = 1;
+    config.MaxMsgsPerSubject = 1;
+    config.MaxAge = (int64_t)bucket->ttl_ms * (SECOND_NS / 1000);
+    /* May not be longer than entries live. */
+    config.Duplicates = config.MaxAge;
+    config.MaxBytes = (int64_t)bucket->max_bytes;
+    config.MaxMsgSize = (int32_t)bucket->max_value_bytes;
+    config.Replicas = bucket->replicas;
+    config.Discard = js_DiscardNew;
+    config.AllowRollup = true;
+    config.DenyDelete = true;
+    s = js_AddStream(NULL, link->stream, &config, &options, &code);
+    return s == NATS_OK ? CLUSTER_OK : failed(s, code, "the bucket cannot be made", err);
+}
+
+static bool is_mark(natsMsg *message)
+{
+    const char *operation = NULL;
+
+    /* PURGE is the other one, and means the same to who has one message of a key. */
+    return natsMsgHeader_Get(message, MARK_HEADER, &operation) == NATS_OK && operation &&
+           (strcmp(operation, MARK_REMOVED) == 0 || strcmp(operation, "PURGE") == 0);
+}
+
+/* Takes the message over. */
+static void fill_entry(natsMsg *message, size_t prefix_len, struct cluster_entry *ret)
+{
+    const char *subject = natsMsg_GetSubject(message);
+    size_t len = subject ? strlen(subject) : 0;
+
+    *ret = (struct cluster_entry){.data = natsMsg_GetData(message),
+                                  .len = (size_t)natsMsg_GetDataLength(message),
+                                  .is_removed = is_mark(message),
+                                  .held = message};
+    if (len > prefix_len && len - prefix_len < sizeof(ret->key))
+        memcpy(ret->key, subject + prefix_len, len - prefix_len + 1);
+}
+
+static void release(struct cluster_entry *entry)
+{
+    natsMsg_Destroy(entry->held);
+    *entry = (struct cluster_entry){0};
+}
+
+static enum cluster_fault get(struct cluster_link *link, const char *bucket, const char *key,
+                              struct cluster_entry *ret, struct err *err)
+{
+    char stream[SUBJECT_SIZE], subject[SUBJECT_SIZE];
+    natsMsg *message = NULL;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    name_stream(bucket, stream);
+    (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
+    s = js_GetLastMsg(&message, link->stream, stream, subject, NULL, &code);
+    if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
+        (void)err_set(err, ENOENT, "there is no entry %.64s", key);
+        return CLUSTER_NO_ENTRY;
+    }
+    if (s != NATS_OK)
+        return failed(s, code, "cannot read the entry", err);
+    fill_entry(message, strlen(subject) - strlen(key), ret);
+    ret->revision = natsMsg_GetSequence(message);
+    ret->stored_ns = (uint64_t)natsMsg_GetTime(message);
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault put(struct cluster_link *link, const char *bucket, const char *key,
+                              const char *data, size_t len, uint64_t last_revision,
+                              uint64_t *ret_revision, struct err *err)
+{
+    char subject[SUBJECT_SIZE];
+    natsMsg *message = NULL;
+    jsPubOptions options;
+    jsPubAck *ack = NULL;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
+    (void)jsPubOptions_Init(&options);
+    options.MaxWait = REQUEST_MS;
+    options.ExpectLastSubjectSeq = last_revision;
+    options.ExpectNoMessage = last_revision == 0;
+    s = natsMsg_Create(&message, subject, NULL, data, (int)len);
+    if (s == NATS_OK && !data)
+        s = natsMsgHeader_Set(message, MARK_HEADER, MARK_REMOVED);
+    if (s == NATS_OK)
+        s = js_PublishMsg(&ack, link->stream, message, &options, &code);
+    natsMsg_Destroy(message);
+    if (s == NATS_NO_RESPONDERS) {
+        (void)err_set(err, ENOENT, "nobody takes entries of the bucket %.64s", bucket);
+        return CLUSTER_NO_BUCKET;
+    }
+    if (s != NATS_OK)
+        return failed(s, code, "cannot write the entry", err);
+    if (ret_revision)
+        *ret_revision = ack->Sequence;
+    jsPubAck_Destroy(ack);
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault watch(struct cluster_link *link, const char *bucket, struct err *err)
+{
+    char stream[SUBJECT_SIZE], subject[SUBJECT_SIZE];
+    jsSubOptions options;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    name_stream(bucket, stream);
+    (void)snprintf(subject, sizeof(subject), "$KV.%s.>", bucket);
+    (void)jsSubOptions_Init(&options);
+    options.Stream = stream;
+    options.Ordered = true;
+    options.Config.DeliverPolicy = js_DeliverLastPerSubject;
+    s = js_SubscribeSync(&link->watched, link->stream, subject, NULL, &options, &code);
+    if (s == NATS_OK)
+        s = natsSubscription_SetPendingLimits(link->watched, PENDING_MAX, PENDING_BYTES_MAX);
+    link->prefix_len = strlen(subject) - 1;
+    return s == NATS_OK ? CLUSTER_OK : failed(s, code, "cannot watch the bucket", err);
+}
+
+static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                               struct cluster_entry *ret, struct err *err)
+{
+    natsMsg *message = NULL;
+    jsMsgMetaData *place = NULL;
+    natsStatus s = natsSubscription_NextMsg(&message, link->watched, wait_ms);
+
+    if (s == NATS_TIMEOUT || s == NATS_SLOW_CONSUMER || s == NATS_MISSED_HEARTBEAT) {
+        *ret_some = false;
+        return CLUSTER_OK;
+    }
+    if (s == NATS_OK)
+        s = natsMsg_GetMetaData(&place, message);
+    if (s != NATS_OK) {
+        natsMsg_Destroy(message);
+        return failed(s, 0, "cannot watch the bucket", err);
+    }
+    fill_entry(message, link->prefix_len, ret);
+    ret->revision = place->Sequence.Stream;
+    ret->stored_ns = (uint64_t)place->Timestamp;
+    jsMsgMetaData_Destroy(place);
+    *ret_some = true;
+    return CLUSTER_OK;
+}
+
+static const struct cluster_driver driver = {
+    .version = CLUSTER_DRIVER_VERSION,
+    .open = link_open,
+    .close = link_close,
+    .bucket_look = bucket_look,
+    .bucket_make = bucket_make,
+    .get = get,
+    .put = put,
+    .watch = watch,
+    .next = next,
+    .release = release,
+};
+
+const struct cluster_driver *skillvm_cluster_driver(void);
+
+__attribute__((visibility("default"))) const struct cluster_driver *skillvm_cluster_driver(void)
+{
+    return &driver;
+}

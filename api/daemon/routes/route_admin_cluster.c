@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cluster that this daemon is a node of, for the operator. */
+#include "api/daemon/callers/audit.h"
+#include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/failure.h"
+
+#include <errno.h>
+
+/* 1,024 nodes, each with less than 16 KiB to show. */
+#define CLUSTER_JSON_MAX (17u * 1024u * 1024u)
+#define RETRY_S          5u
+
+/* False with a reply where there is none. */
+static bool has_cluster(const struct daemon *d, struct http_reply *reply)
+{
+    return d->cluster || http_reply_error(reply, 404, "not_found",
+                                          "this daemon is on its own: no cluster.servers are "
+                                          "in its settings");
+}
+
+/* A server that cannot be asked now is nobody's fault here. False: there is a reply. */
+static bool succeeded(struct http_reply *reply, int result, const struct err *err)
+{
+    if (result == 0)
+        return true;
+    if (result != -EAGAIN)
+        return failure_reply(reply, result, err);
+    (void)http_reply_error(reply, 503, "cluster_unavailable", "%s", err->message);
+    reply->retry_after_s = RETRY_S;
+    return false;
+}
+
+void route_admin_cluster_get(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(CLUSTER_JSON_MAX);
+    const struct err none = {0};
+
+    (void)request;
+    if (!has_cluster(d, reply))
+        return;
+    cluster_write(d->cluster, &w);
+    (void)failure_or_json(reply, 200, &w, 0, &none);
+}
+
+void route_admin_cluster_init(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    struct json_writer w = json_writer_init(4096);
+    struct err err = {0};
+    bool made = false;
+
+    if (!has_cluster(d, reply) ||
+        !succeeded(reply, cluster_init(d->cluster, &made, &err), &err))
+        return;
+    if (made)
+        audit_note(d->audit, &request->caller, "cluster.init", CLUSTER_BUCKET, "%s", "");
+    json_write_open(&w, NULL, '{');
+    json_write_string(&w, "bucket", CLUSTER_BUCKET);
+    json_write_bool(&w, "made", made);
+    json_write_close(&w, '}');
+    (void)failure_or_json(reply, 200, &w, 0, &err);
+}
+
+void route_admin_cluster_remove(void *ctx, struct http_request *request,
+                                struct http_reply *reply)
+{
+    struct daemon *d = ctx;
+    const char *node = request->params[0];
+    struct err err = {0};
+
+    if (!has_cluster(d, reply) ||
+        !succeeded(reply, cluster_remove(d->cluster, node, &err), &err))
+        return;
+    audit_note(d->audit, &request->caller, "cluster.remove", node, "%s", "");
+    http_reply_empty(reply, 204);
+}

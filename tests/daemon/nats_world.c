@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nats_world.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <nats/nats.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STREAM   "KV_skillvm_nodes"
+#define PAUSE_US 20000u
+
+static uint64_t deadline(void)
+{
+    return clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+}
+
+static void server_url(const struct nats_world *w, size_t i, char *out, size_t size)
+{
+    snprintf(out, size, "nats://%s127.0.0.1:%u", w->user ? w->user : "", w->servers[i].port);
+}
+
+const char *nats_urls(const struct nats_world *w, char *out, size_t size)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < w->n; i++) {
+        char url[128];
+
+        server_url(w, i, url, sizeof(url));
+        len += (size_t)snprintf(out + len, size - len, "%s%s", i > 0 ? " " : "", url);
+    }
+    return out;
+}
+
+/* A connection to one server, and JetStream over it. NULL where it does not answer now. */
+static natsConnection *try_connect(const struct nats_world *w, size_t i, jsCtx **ret_js)
+{
+    natsConnection *connection = NULL;
+    natsOptions *options = NULL;
+    char url[128];
+    jsOptions js;
+
+    server_url(w, i, url, sizeof(url));
+    assert_int_equal(natsOptions_Create(&options), NATS_OK);
+    natsOptions_SetURL(options, url);
+    natsOptions_SetTimeout(options, 1000);
+    natsOptions_SetAllowReconnect(options, false);
+    natsOptions_SetIgnoreDiscoveredServers(options, true);
+    if (natsConnection_Connect(&connection, options) == NATS_OK) {
+        jsOptions_Init(&js);
+        js.Wait = 1000;
+        assert_int_equal(natsConnection_JetStream(ret_js, connection, &js), NATS_OK);
+    }
+    natsOptions_Destroy(options);
+    return connection;
+}
+
+static bool answers(const struct nats_world *w, size_t i)
+{
+    jsCtx *js = NULL;
+    jsAccountInfo *info = NULL;
+    jsErrCode code = 0;
+    natsConnection *connection = try_connect(w, i, &js);
+    bool good = connection && ((w->jetstream && !*w->jetstream) ||
+                               js_GetAccountInfo(&info, js, NULL, &code) == NATS_OK);
+
+    jsAccountInfo_Destroy(info);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+    return good;
+}
+
+static void write_settings(const struct nats_world *w, size_t i)
+{
+    char path[128];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%zu.conf", w->dir, i);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    fprintf(f, "server_name: s%zu\nlisten: \"127.0.0.1:%u\"\n%s\n", i, w->servers[i].port,
+            w->more ? w->more : "");
+    if (w->jetstream)
+        fprintf(f, "%s\n", w->jetstream);
+    else
+        fprintf(f,
+                "jetstream { store_dir: \"%s/%zu\", max_memory_store: 64MB, "
+                "max_file_store: 512MB }\n",
+                w->dir, i);
+    if (w->n > 1) {
+        fprintf(f, "cluster { name: test, listen: \"127.0.0.1:%u\", routes: [",
+                w->servers[i].route_port);
+        for (size_t k = 0; k < w->n; k++)
+            fprintf(f, "%s\"nats-route://127.0.0.1:%u\"", k > 0 ? ", " : "",
+                    w->servers[k].route_port);
+        fprintf(f, " ] }\n");
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static void start(struct nats_world *w, size_t i)
+{
+    char settings[128], log[128];
+
+    snprintf(settings, sizeof(settings), "%s/%zu.conf", w->dir, i);
+    snprintf(log, sizeof(log), "%s/%zu.log", w->dir, i);
+    w->servers[i].pid = fork();
+    assert_true(w->servers[i].pid >= 0);
+    if (w->servers[i].pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* No service manager is told of it. */
+        unsetenv("NOTIFY_SOCKET");
+        execlp("nats-server", "nats-server", "-c", settings, "-l", log, NULL);
+        _exit(127);
+    }
+}
+
+static bool has_ended(struct nats_server *s)
+{
+    int status;
+
+    if (s->pid < 0 || waitpid(s->pid, &status, WNOHANG) != s->pid)
+        return false;
+    s->pid = -1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        fail_msg("there is no nats-server: install the package of that name");
+    return true;
+}
+
+static void end_server(struct nats_server *s)
+{
+    if (s->pid > 0) {
+        kill(s->pid, SIGKILL);
+        (void)waitpid(s->pid, NULL, 0);
+    }
+    s->pid = -1;
+}
+
+/* False where one of them ended: somebody else has its port by now. */
+static bool all_answer(struct nats_world *w)
+{
+    uint64_t until = deadline();
+
+    for (size_t i = 0; i < w->n; i++) {
+        while (!answers(w, i)) {
+            for (size_t k = 0; k < w->n; k++) {
+                if (has_ended(&w->servers[k]))
+                    return false;
+            }
+            if (clock_monotonic_ns() > until)
+                fail_msg("nats-server %zu does not answer; its log is in %s", i, w->dir);
+            usleep(PAUSE_US);
+        }
+    }
+    return true;
+}
+
+void nats_begin(struct nats_world *w, size_t n)
+{
+    w->n = n;
+    for (unsigned tries = 0;; tries++) {
+        snprintf(w->dir, sizeof(w->dir), "/tmp/skillvm-nats-XXXXXX");
+        assert_non_null(mkdtemp(w->dir));
+        for (size_t i = 0; i < n; i++) {
+            w->servers[i].port = harness_find_port();
+            w->servers[i].route_port = harness_find_port();
+        }
+        for (size_t i = 0; i < n; i++) {
+            write_settings(w, i);
+            start(w, i);
+        }
+        if (all_answer(w))
+            return;
+        nats_end(w);
+        if (tries == 5)
+            fail_msg("no nats-server finds a port");
+    }
+}
+
+void nats_end(struct nats_world *w)
+{
+    char command[128];
+
+    for (size_t i = 0; i < w->n; i++)
+        end_server(&w->servers[i]);
+    snprintf(command, sizeof(command), "rm -rf --one-file-system '%s'", w->dir);
+    assert_int_equal(system(command), 0);
+}
+
+void nats_kill(struct nats_world *w, size_t server)
+{
+    end_server(&w->servers[server]);
+}
+
+void nats_restart(struct nats_world *w, size_t server)
+{
+    start(w, server);
+}
+
+/* A connection to whichever server answers first. */
+static natsConnection *connect_some(const struct nats_world *w, jsCtx **ret_js)
+{
+    uint64_t until = deadline();
+
+    for (size_t i = 0; clock_monotonic_ns() < until; i = (i + 1) % w->n) {
+        natsConnection *connection = w->servers[i].pid > 0 ? try_connect(w, i, ret_js) : NULL;
+
+        if (connection)
+            return connection;
+        usleep(PAUSE_US);
+    }
+    fail_msg("no nats-server answers");
+    return NULL;
+}
+
+size_t nats_leader(const struct nats_world *w)
+{
+    uint64_t until = deadline();
+    size_t found = w->n;
+
+    while (found == w->n) {
+        jsCtx *js = NULL;
+        jsStreamInfo *info = NULL;
+        jsErrCode code;
+        natsConnection *connection = connect_some(w, &js);
+
+        if (js_GetStreamInfo(&info, js, STREAM, NULL, &code) == NATS_OK && info->Cluster &&
+            info->Cluster->Leader && info->Cluster->Leader[0] == 's')
+            found = strtoul(info->Cluster->Leader + 1, NULL, 10);
+        jsStreamInfo_Destroy(info);
+        jsCtx_Destroy(js);
+        natsConnection_Destroy(connection);
+        if (clock_monotonic_ns() > until)
+            fail_msg("the stream of nodes has no leader");
+    }
+    return found;
+}
+
+void nats_publish(const struct nats_world *w, const char *subject, const void *data, size_t len)
+{
+    jsCtx *js = NULL;
+    jsErrCode code = 0;
+    natsConnection *connection = connect_some(w, &js);
+    natsStatus s = js_Publish(NULL, js, subject, data, (int)len, NULL, &code);
+
+    if (s != NATS_OK)
+        fail_msg("cannot publish to %s: %s, %d", subject, natsStatus_GetText(s), (int)code);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+}
+
+void nats_delete_bucket(const struct nats_world *w)
+{
+    jsCtx *js = NULL;
+    jsErrCode code;
+    natsConnection *connection = connect_some(w, &js);
+
+    assert_int_equal(js_DeleteStream(js, STREAM, NULL, &code), NATS_OK);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+}
+
+void nats_start_node(struct harness *h, const struct nats_world *w, const char *name,
+                     const char *more)
+{
+    char config[128], urls[512], text[2048];
+    const char *args[] = {"--config", config, NULL};
+
+    harness_init(h, "boot", "restore");
+    snprintf(config, sizeof(config), "%.60s/skillvmd.yaml", h->dir);
+    snprintf(text, sizeof(text), "cluster:\n  servers: %s\n  node: %s\n%s",
+             nats_urls(w, urls, sizeof(urls)), name, more);
+    harness_write(h, "skillvmd.yaml", text);
+    harness_start(h, args);
+}
+
+static void wait_cluster(const struct harness *h, const char *part, bool there)
+{
+    uint64_t until = deadline();
+
+    for (;;) {
+        struct answer a = harness_get(h, "/v1/admin/cluster");
+        bool good = a.status == 200 && answer_has(&a, part) == there;
+
+        if (!good && clock_monotonic_ns() > until)
+            fail_msg("never %s%s, but %s", there ? "" : "without ", part, a.body);
+        answer_finish(&a);
+        if (good)
+            return;
+        usleep(PAUSE_US);
+    }
+}
+
+void nats_wait_node(const struct harness *h, const char *part)
+{
+    wait_cluster(h, part, true);
+}
+
+void nats_wait_gone(const struct harness *h, const char *name)
+{
+    char part[128];
+
+    snprintf(part, sizeof(part), "\"node\":\"%s\",\"alive\":true", name);
+    wait_cluster(h, part, false);
+}
+
+struct answer nats_init(const struct harness *h)
+{
+    return harness_request(h, "POST", "/v1/admin/cluster", "", "", 0);
+}

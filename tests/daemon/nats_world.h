@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Real nats-servers on the loopback interface, with JetStream, in a folder of their own: one,
+ * or three in a cluster. They end with the test, whatever ends it.
+ */
+#ifndef SKILLVM_TESTS_DAEMON_NATS_WORLD_H
+#define SKILLVM_TESTS_DAEMON_NATS_WORLD_H
+
+#include "tests/daemon/daemon_harness.h"
+
+#define NATS_SERVERS_MAX 3u
+#define NATS_WAIT_S      90 /* for what takes a moment on an idle machine */
+
+struct nats_server {
+    pid_t pid; /* -1: it does not run */
+    uint16_t port;
+    uint16_t route_port;
+};
+
+struct nats_world {
+    char dir[64];
+    struct nats_server servers[NATS_SERVERS_MAX];
+    size_t n;
+    const char *jetstream; /* "jetstream {…}" in place of the usual one; NULL: that */
+    const char *more;      /* of the servers' settings; "" or NULL: nothing */
+    const char *user;      /* "name:password@" of URLs, or NULL */
+};
+
+/* Starts so many servers and waits until each answers and, with JetStream, they have a leader.
+ */
+void nats_begin(struct nats_world *w, size_t n);
+void nats_end(struct nats_world *w);
+/* Ends one at once, or starts it again with what it had. */
+void nats_kill(struct nats_world *w, size_t server);
+void nats_restart(struct nats_world *w, size_t server);
+/* The server that leads the stream of nodes. Waits until one does. */
+size_t nats_leader(const struct nats_world *w);
+
+/* The URLs of all servers for cluster.servers, in out. Returns out. */
+const char *nats_urls(const struct nats_world *w, char *out, size_t size);
+/* Publishes to a subject of the first server's, as anybody might. */
+void nats_publish(const struct nats_world *w, const char *subject, const void *data,
+                  size_t len);
+/* Deletes the stream of nodes. */
+void nats_delete_bucket(const struct nats_world *w);
+
+/* A daemon that is to be a node of this name; more: further lines of `cluster:`, or "". */
+void nats_start_node(struct harness *h, const struct nats_world *w, const char *name,
+                     const char *more);
+/* Waits until its GET /v1/admin/cluster has this, or fails with what it has. */
+void nats_wait_node(const struct harness *h, const char *part);
+/* Waits until it knows no node of this name. */
+void nats_wait_gone(const struct harness *h, const char *name);
+/* POST /v1/admin/cluster. */
+struct answer nats_init(const struct harness *h);
+
+#endif

@@ -129,6 +129,15 @@ const struct verb commands[] = {
         .verbs = key_verbs,
     },
     {
+        .name = "cluster",
+        .args = "VERB …",
+        .summary = "initialise a cluster, look at it, remove nodes",
+        .text = "These are the operator's: the daemon's own user on its socket, or an "
+                "operator's key. They ask a daemon whose settings have `cluster:`.",
+        .examples = "cluster init\ncluster status\n",
+        .verbs = cluster_verbs,
+    },
+    {
         .name = "mcp",
         .args = "[--no-network] [--host auto|native|soft]",
         .summary = "serve the skills to an agent as tools",

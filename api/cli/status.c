@@ -24,6 +24,7 @@ struct status {
     bool has_machines;
     double machines, parked_fresh, parked_used;
     char isolation[ERR_MESSAGE_MAX]; /* "ok", or what its jail lacks; "": not known */
+    char cluster[ERR_MESSAGE_MAX];   /* "ok", or why it is not joined; "": it has none */
 };
 
 /* Seconds since a process started. */
@@ -60,20 +61,26 @@ static void read_machines(struct skillvm *client, struct status *s)
     skillvm_free(text);
 }
 
-/* What /ready says of the jail, where it is ready. */
-static void read_isolation(struct skillvm *client, struct status *s)
+static void take_check(const cJSON *checks, const char *name, char out[ERR_MESSAGE_MAX])
+{
+    const cJSON *said = cJSON_GetObjectItem(checks, name);
+
+    if (cJSON_IsString(said))
+        snprintf(out, ERR_MESSAGE_MAX, "%s", said->valuestring);
+}
+
+/* What /ready says of the jail and of the cluster, where it is ready. */
+static void read_checks(struct skillvm *client, struct status *s)
 {
     struct skillvm_error why = {0};
     char *text = NULL;
     cJSON *json;
-    const cJSON *said;
 
     if (skillvm_request(client, "GET", "/ready", NULL, &text, &why) < 0)
         return;
     json = cJSON_Parse(text);
-    said = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "checks"), "isolation");
-    if (cJSON_IsString(said))
-        snprintf(s->isolation, sizeof(s->isolation), "%s", said->valuestring);
+    take_check(cJSON_GetObjectItem(json, "checks"), "isolation", s->isolation);
+    take_check(cJSON_GetObjectItem(json, "checks"), "cluster", s->cluster);
     cJSON_Delete(json);
     skillvm_free(text);
 }
@@ -93,7 +100,7 @@ static int read_status(const struct cli *cli, struct status *s, struct err *err)
     s->uptime_s = process_age_s(s->daemon.pid);
     s->ready = skillvm_ready(cli->client, &why) == 0;
     read_machines(cli->client, s);
-    read_isolation(cli->client, s);
+    read_checks(cli->client, s);
     if (!s->ready)
         snprintf(s->detail, sizeof(s->detail), "%s", why.message);
     return 0;
@@ -126,6 +133,8 @@ static int print_json(const struct cli *cli, const struct status *s)
     }
     if (s->isolation[0])
         cJSON_AddStringToObject(json, "isolation", s->isolation);
+    if (s->cluster[0])
+        cJSON_AddStringToObject(json, "cluster", s->cluster);
     cJSON_AddStringToObject(json, "socket", cli->socket_path);
     cJSON_AddStringToObject(json, "data", cli->data_dir);
     cJSON_AddStringToObject(json, "version", SKILLVM_VERSION);
@@ -166,6 +175,8 @@ static int print_text(const struct cli *cli, const struct status *s)
                s->parked_fresh, s->parked_used);
     if (s->isolation[0])
         printf("jail     %s\n", strcmp(s->isolation, "ok") == 0 ? "whole" : s->isolation);
+    if (s->cluster[0])
+        printf("cluster  %s\n", strcmp(s->cluster, "ok") == 0 ? "joined" : s->cluster);
     if (s->host.state != HOST_STOPPED) {
         printf("restarts %u%s%s\n", s->host.restarts, s->host.last_reason[0] ? ", last: " : "",
                s->host.last_reason);

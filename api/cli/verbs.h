@@ -42,8 +42,8 @@ struct verb {
 
 /* All commands, in commands.c; ends with one without a name. */
 extern const struct verb commands[];
-extern const struct verb exec_verbs[], image_verbs[], key_verbs[], session_verbs[],
-    skill_verbs[], tenant_verbs[], tools_verbs[];
+extern const struct verb cluster_verbs[], exec_verbs[], image_verbs[], key_verbs[],
+    session_verbs[], skill_verbs[], tenant_verbs[], tools_verbs[];
 
 /* The one of this name, or NULL. */
 const struct verb *verbs_find(const struct verb *verbs, const char *name);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `skillvm cluster`: the nodes that know each other, as one of them sees it. */
+#include "api/cli/admin.h"
+#include "api/cli/show.h"
+#include "api/cli/table.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CLUSTER_PATH "/v1/admin/cluster"
+
+static void print_made(const cJSON *json)
+{
+    puts(cJSON_IsTrue(verbs_member(json, "made")) ? "initialised"
+                                                  : "it is initialised already");
+}
+
+/* What a node says of itself; one that stopped saying anything is gone. */
+static const char *node_state(const cJSON *node)
+{
+    return cJSON_IsTrue(verbs_member(node, "alive")) ? verbs_text(node, "state") : "gone";
+}
+
+static void print_nodes(const cJSON *nodes)
+{
+    static const char *const header[] = {"NODE",  "STATE",  "RENEWED", "VERSION",
+                                         "SLOTS", "MEMORY", "KVM",     "CPU"};
+    struct table table = table_begin(header, sizeof(header) / sizeof(header[0]));
+    const cJSON *node;
+
+    cJSON_ArrayForEach(node, nodes) {
+        char age[SHOW_SIZE], memory[SHOW_SIZE], slots[SHOW_SIZE], renewed[SHOW_SIZE + 8];
+
+        show_ms(verbs_number(node, "age_ms"), age);
+        (void)snprintf(renewed, sizeof(renewed), "%s ago", age);
+        (void)snprintf(slots, sizeof(slots), "%.0f", verbs_number(node, "slots"));
+        table_add(&table,
+                  (const char *const[]){verbs_text(node, "node"), node_state(node), renewed,
+                                        verbs_text(node, "version"), slots,
+                                        show_bytes(verbs_number(node, "memory_bytes"), memory),
+                                        cJSON_IsTrue(verbs_member(node, "kvm")) ? "yes" : "no",
+                                        verbs_text(node, "cpu")});
+    }
+    (void)table_end(&table, 0);
+}
+
+/* How many entries were not taken; nothing where all were. */
+static void print_refused(const cJSON *refused)
+{
+    const cJSON *each;
+    double n = 0;
+
+    cJSON_ArrayForEach(each, refused) {
+        if (cJSON_IsNumber(each))
+            n += each->valuedouble;
+    }
+    if (n > 0) {
+        char text[256];
+
+        (void)snprintf(text, sizeof(text), "%.0f entries, the last one %.160s", n,
+                       verbs_text(refused, "last") ? verbs_text(refused, "last") : "-");
+        show_field("refused", 8, text);
+    }
+}
+
+static void print_status(const cJSON *json)
+{
+    const char *state = verbs_text(json, "state"), *message = verbs_text(json, "message");
+    const char *server = verbs_text(json, "server");
+
+    show_field("node", 8, verbs_text(json, "node"));
+    show_field("state", 8, state && strcmp(state, "cut_off") == 0 ? "cut off" : state);
+    if (message)
+        show_field("why", 8, message);
+    show_field("since", 8, verbs_text(json, "since"));
+    show_field("server", 8, server ? server : "-");
+    print_refused(verbs_member(json, "refused"));
+    (void)putchar('\n');
+    print_nodes(verbs_member(json, "nodes"));
+}
+
+static int cluster_init(const struct cli *cli, const struct options *options)
+{
+    return admin_send(cli, options, "POST", CLUSTER_PATH, NULL, print_made);
+}
+
+static int cluster_status(const struct cli *cli, const struct options *options)
+{
+    return admin_send(cli, options, "GET", CLUSTER_PATH, NULL, print_status);
+}
+
+static int cluster_rm(const struct cli *cli, const struct options *options)
+{
+    return admin_remove(cli, "cluster/nodes", options->args[0]);
+}
+
+const struct verb cluster_verbs[] = {
+    {
+        .name = "init",
+        .args = "[-o json|table]",
+        .summary = "make what its nodes share, once",
+        .text = "Makes the buckets that the nodes share on the NATS servers, with the replicas "
+                "of the daemon's settings. Any node of the cluster can be asked, and doing it "
+                "again changes nothing. Buckets with other replicas are left as they are, and "
+                "that is an error.",
+        .examples = "cluster init\n",
+        .options = OPTION_FORMAT,
+        .run = cluster_init,
+    },
+    {
+        .name = "status",
+        .args = "[-o json|table]",
+        .summary = "show its state and its nodes",
+        .text = "Shows whether the daemon is joined to its cluster, why not where it is not, "
+                "and the nodes that it knows of.",
+        .examples = "cluster status\n",
+        .options = OPTION_FORMAT,
+        .run = cluster_status,
+    },
+    {
+        .name = "rm",
+        .args = "NODE",
+        .summary = "remove the entry of a node that is gone",
+        .text = "Removes the entry of a node that is gone before its time does. A node that is "
+                "alive is not removed: end its daemon.",
+        .examples = "cluster rm rack1-3\n",
+        .n_args = 1,
+        .run = cluster_rm,
+    },
+    {.name = NULL},
+};

@@ -313,7 +313,7 @@ static void bad_settings_are_refused(void **state)
         {"{servers: nats://x, labels: rack}", "cluster.labels does not take"},
         {"{servers: nats://x, node: a, tls_key: /dev/null}", "go together"},
     };
-    char text[4096], command[512], config[256];
+    char text[4096], command[1024], config[256];
     struct harness h;
 
     (void)state;

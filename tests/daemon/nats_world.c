@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <nats/nats.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,8 +67,24 @@ static natsConnection *try_connect(const struct nats_world *w, size_t i, jsCtx *
     return connection;
 }
 
+/* Whether somebody accepts at its port. */
+static bool listens(const struct nats_server *s)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(s->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool does = connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+
+    close(fd);
+    return does;
+}
+
 static bool answers(const struct nats_world *w, size_t i)
 {
+    if (w->takes_nobody)
+        return listens(&w->servers[i]);
+
     jsCtx *js = NULL;
     jsAccountInfo *info = NULL;
     jsErrCode code = 0;

@@ -24,6 +24,7 @@ struct nats_world {
     const char *jetstream; /* "jetstream {…}" in place of the usual one; NULL: that */
     const char *more;      /* of the servers' settings; "" or NULL: nothing */
     const char *user;      /* "name:password@" of URLs, or NULL */
+    bool takes_nobody;     /* without more than that: it is enough that somebody listens */
 };
 
 /* Starts so many servers and waits until each answers and, with JetStream, they have a leader.

@@ -14,7 +14,7 @@ static void check(const char *key, const char *text, size_t len)
 {
     struct node_entry entry, again;
     enum node_refusal why;
-    struct buf written;
+    struct buf written, twice;
 
     if (node_entry_parse(key, text, len, &entry, &why) < 0) {
         if (why >= NODE_REFUSALS)
@@ -26,8 +26,10 @@ static void check(const char *key, const char *text, size_t len)
         abort();
     if (node_entry_write(&entry, &written) < 0 ||
         node_entry_parse(key, buf_cstr(&written), written.len, &again, &why) < 0 ||
-        memcmp(&entry, &again, sizeof(entry)) != 0)
+        node_entry_write(&again, &twice) < 0 || written.len != twice.len ||
+        memcmp(written.data, twice.data, twice.len) != 0)
         abort();
+    buf_finish(&twice);
     buf_finish(&written);
 }
 

@@ -67,7 +67,7 @@ static int take_name(struct cluster *c, const char *name, struct err *err)
                        "\"%.80s\", which this host is called, cannot be a node's name: set "
                        "cluster.node to letters, digits, - and _",
                        name);
-    (void)snprintf(c->self.node, sizeof(c->self.node), "%s", name);
+    memcpy(c->self.node, name, strlen(name) + 1);
     c->access.name = c->self.node;
     return 0;
 }
@@ -117,8 +117,9 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     c->since_ns = clock_realtime_ns();
     take_servers(c, config->servers);
     r = take_self(c, config, err);
-    if (r == 0)
-        r = take_files(c, config, err);
+    if (r < 0)
+        return r;
+    r = take_files(c, config, err);
     if (r < 0)
         return r;
     c->driver = config->driver;

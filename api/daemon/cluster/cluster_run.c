@@ -336,7 +336,7 @@ static void go_round(struct cluster *c, size_t *first)
             told = err;
         }
     }
-    *first = (*first + 1) % c->n_servers;
+    *first = *first + 1;
     if (worst != CLUSTER_OK)
         report(c, worst, &told);
 }

@@ -181,13 +181,18 @@ static enum cluster_fault connect_link(struct cluster_link *link,
 {
     natsOptions *options = NULL;
     natsStatus s = natsOptions_Create(&options);
+    enum cluster_fault fault;
 
     if (s == NATS_OK)
         s = set_options(options, access, server);
     if (s == NATS_OK)
         s = natsConnection_Connect(&link->connection, options);
     natsOptions_Destroy(options);
-    return s == NATS_OK ? CLUSTER_OK : failed(s, 0, "cannot connect", err);
+    if (s == NATS_OK)
+        return CLUSTER_OK;
+    fault = failed(s, 0, "cannot connect", err);
+    /* What is not understood here is the file, which is read when the server asks. */
+    return fault == CLUSTER_OTHER && *access->credentials ? CLUSTER_CREDENTIALS : fault;
 }
 
 /* That the server has what is needed: headers, key-value buckets, JetStream for this account.

@@ -36,8 +36,10 @@ bool fleet_take_word(const char **text, char *ret_word, size_t size)
     ret_word[0] = '\0';
     if (len == 0)
         return false;
-    if (len < size)
-        (void)snprintf(ret_word, size, "%.*s", (int)len, at);
+    if (len < size) {
+        memcpy(ret_word, at, len);
+        ret_word[len] = '\0';
+    }
     return true;
 }
 
@@ -79,7 +81,7 @@ static bool server_valid(const char *server)
 
 int fleet_servers_check(const char *text)
 {
-    char server[FLEET_SERVER_SIZE];
+    char server[FLEET_SERVER_SIZE] = "";
 
     for (size_t n = 0; fleet_take_word(&text, server, sizeof(server)); n++) {
         if (n == FLEET_SERVERS_MAX || !server_valid(server))

@@ -306,8 +306,8 @@ void config_value_allowed(enum config_type type, uint64_t min, uint64_t max, cha
             "an URL such as https://skills.example.org, no slash at its end, or \"\"",
         [CONFIG_HOSTS] = "off, declared, or hosts such as api.example.com, *.example.org:8443",
         [CONFIG_NAMES] = "names with addresses such as wiki.example.org=10.0.0.5, or \"\"",
-        [CONFIG_SERVERS] = "up to 8 addresses such as nats://10.0.0.1:4222 tls://example.org, "
-                           "or \"\"",
+        [CONFIG_SERVERS] = ("up to 8 addresses such as nats://10.0.0.1:4222 tls://example.org, "
+                            "or \"\""),
         [CONFIG_LABELS] = "up to 16 labels such as rack=a7 disk=nvme, or \"\"",
         [CONFIG_NODE] = "at most 64 letters, digits, - and _, or \"\"",
         [CONFIG_COUNT] = "a whole number ",

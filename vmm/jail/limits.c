@@ -23,6 +23,7 @@
 #define JAIL     "jail"
 /* How long a killed machine may take to go. */
 #define LEFTOVERS_MS 5000
+#define EVENTS_SIZE  512
 
 static const char *const controllers[] = {"cpu", "memory", "pids"};
 #define CONTROLLERS    "+cpu +memory +pids"
@@ -324,13 +325,34 @@ const char *limits_begin(struct limits *limits)
     return "a cgroup for each machine";
 }
 
-/* What a machine leaves in its cgroup: pages of files that others use, too. */
+/* The number behind a name, of lines "NAME NUMBER"; 0 without one. */
+static uint64_t number_of(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+
+    while (text && !(strncmp(text, name, n) == 0 && text[n] == ' ')) {
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return text ? strtoull(text + n, NULL, 10) : 0;
+}
+
+/* Whom the kernel ended for memory in a cgroup; ret_events is what it counts there. */
+static bool was_short(int cell_fd, char *ret_events, size_t size)
+{
+    return read_file(cell_fd, "memory.events", ret_events, size) == 0 &&
+           number_of(ret_events, "oom_kill") > 0;
+}
+
+/* What a machine leaves in its cgroup: pages of files that others use, too; and that memory
+   ended it, which nobody asked about where the daemon did so at the same time. */
 static bool is_worn(int cell_fd, uint64_t memory_max)
 {
-    char text[32];
+    char text[32], events[EVENTS_SIZE];
 
-    return read_file(cell_fd, "memory.current", text, sizeof(text)) == 0 &&
-           strtoull(text, NULL, 10) > memory_max / 16;
+    return was_short(cell_fd, events, sizeof(events)) ||
+           (read_file(cell_fd, "memory.current", text, sizeof(text)) == 0 &&
+            strtoull(text, NULL, 10) > memory_max / 16);
 }
 
 static int limit(int cell_fd, uint64_t memory_max)
@@ -369,27 +391,14 @@ int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, 
     return 0;
 }
 
-/* The number behind a name, of lines "NAME NUMBER"; 0 without one. */
-static uint64_t number_of(const char *text, const char *name)
-{
-    const size_t n = strlen(name);
-
-    while (text && !(strncmp(text, name, n) == 0 && text[n] == ' ')) {
-        text = strchr(text, '\n');
-        text = text ? text + 1 : NULL;
-    }
-    return text ? strtoull(text + n, NULL, 10) : 0;
-}
-
 enum jail_memory limits_look(struct limits *limits, uint32_t cell)
 {
     _cleanup_fd_ int fd = -1;
-    char name[16], events[512];
+    char name[16], events[EVENTS_SIZE];
 
     (void)snprintf(name, sizeof(name), "%u", cell);
     fd = open_folder(limits->machines_fd, name);
-    if (fd < 0 || read_file(fd, "memory.events", events, sizeof(events)) < 0 ||
-        number_of(events, "oom_kill") == 0)
+    if (fd < 0 || !was_short(fd, events, sizeof(events)))
         return JAIL_MEMORY_ENOUGH;
     if (unlinkat(limits->machines_fd, name, AT_REMOVEDIR) == 0)
         limits->memory[cell] = 0;

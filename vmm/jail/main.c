@@ -180,11 +180,18 @@ static int probe(struct err *err)
     return fflush(stdout) == 0 ? 0 : err_set_errno(err, errno, "standard output");
 }
 
-/* Takes back what an earlier process has made for the same daemon. */
+/*
+ * Takes back what an earlier process has made for the same daemon, which waits for it. It ends
+ * with the daemon: whoever is the parent then is not to be moved anywhere.
+ */
 static int leave(struct err *err)
 {
-    const char *failed = limits_leave();
+    const pid_t daemon = getppid();
+    const char *failed;
 
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != daemon)
+        return err_set(err, ESRCH, "the daemon has gone");
+    failed = limits_leave();
     if (!failed)
         return 0;
     return errno ? err_set_errno(err, errno, "%s", failed) : err_set(err, EBUSY, "%s", failed);

@@ -207,6 +207,9 @@ static int ask_again(struct jail *jail, const struct jail_request *request, cons
         return r;
     }
     r = ask(jail, request, fds, n_fds, ret, ret_weight);
+    /* What it might still say would be taken for the answer to another. */
+    if (r == -EPIPE)
+        stop(jail);
     return r < 0 ? err_set_errno(err, -r, "%s does not answer again", jail->program) : 0;
 }
 

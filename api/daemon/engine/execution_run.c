@@ -254,6 +254,7 @@ static int take_and_run_again(struct execution_run *run, const struct machine_wi
                               const struct guest_sink *sink, struct err *err)
 {
     struct execution *e = run->e;
+    const uint64_t cpu_us = run->report.cpu_us;
     int r;
 
     note_fault(run, -EPIPE, err);
@@ -261,8 +262,11 @@ static int take_and_run_again(struct execution_run *run, const struct machine_wi
     machine_release(run->machine);
     run->machine = NULL;
     r = machine_take(run->env->pool, wish, e->cancel_fd, &run->machine, err);
-    return r < 0 ? r
-                 : machine_run(run->machine, &e->job, sink, e->cancel_fd, &run->report, err);
+    if (r < 0)
+        return r;
+    r = machine_run(run->machine, &e->job, sink, e->cancel_fd, &run->report, err);
+    run->report.cpu_us += cpu_us;
+    return r;
 }
 
 static int take_and_run(struct execution_run *run, const struct machine_wish *wish,

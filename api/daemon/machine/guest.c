@@ -18,6 +18,7 @@
 #define CONNECT_GRACES 6u /* restore and connect may take this many graces */
 #define INJECT_GRACES  12u
 #define COLLECT_GRACES 12u
+#define REASON_MS      500u
 /* Nobody waits for the rest of what was cancelled; whole files of it are kept. */
 #define CANCELLED_GRACES 2u
 /* On top of them what a guest of the slowest kind takes in, or hands over, per millisecond. */
@@ -475,10 +476,11 @@ static int turn(struct guest *g, struct err *err)
     if (p[0].revents & ~POLLOUT) {
         r = receive(g, err);
         if (r == -EPIPE && !g->control_ended && g->decoder.stage < GUEST_DONE) {
-            /* The process tells its reason on the control socket, perhaps a moment later. */
+            /* The process tells its reason on the control socket, perhaps a moment later: one
+               that the kernel ends has a share of a processor for it. */
             struct pollfd control = {.fd = g->vm->control_fd, .events = POLLIN};
 
-            (void)poll(&control, 1, 100);
+            (void)poll(&control, 1, REASON_MS);
             read_control(g);
         }
         if (r == -EPIPE && g->decoder.stage < GUEST_DONE)

@@ -74,20 +74,26 @@ class NatsServer:
 
     def __init__(self):
         self.dir = Path(tempfile.mkdtemp(prefix="skillvm-nats."))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.address = free.getsockname()
-        self.url = "nats://{}:{}".format(*self.address)
-        self.process = subprocess.Popen(
-            ["nats-server", "-a", self.address[0], "-p", str(self.address[1]), "-js",
-             "-sd", str(self.dir / "data"), "-l", str(self.dir / "log")])
+        self.start()
         atexit.register(self.close)
         for _ in range(3000):
+            if self.process.poll() is not None:
+                # Somebody else has its port by now.
+                self.start()
             try:
                 self.publish("x", b"")
                 return
             except OSError:
                 time.sleep(0.02)
         raise RuntimeError("nats-server does not answer")
+
+    def start(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = free.getsockname()
+        self.url = "nats://{}:{}".format(*self.address)
+        self.process = subprocess.Popen(
+            ["nats-server", "-a", self.address[0], "-p", str(self.address[1]), "-js",
+             "-sd", str(self.dir / "data"), "-l", str(self.dir / "log")])
 
     def publish(self, subject, data):
         """As a stranger would, in the protocol's own words."""

@@ -17,10 +17,9 @@
 
 #define expect harness_expect
 
-#define JOINED          "\"state\":\"joined\",\"reason\":null"
-#define CUT_OFF(why)    "\"state\":\"cut_off\",\"reason\":\"" why "\""
-#define KEY(name)       "$KV.skillvm_nodes." name
-#define REFUSED(why, n) "\"" why "\":" n
+#define JOINED       "\"state\":\"joined\",\"reason\":null"
+#define CUT_OFF(why) "\"state\":\"cut_off\",\"reason\":\"" why "\""
+#define KEY(name)    "$KV.skillvm_nodes." name
 
 /* What an entry has, but the schema and the name. */
 #define MEMBERS                                                                                \
@@ -38,7 +37,7 @@ static void begin(struct nats_world *w, struct harness *h)
 {
     nats_begin(w, 1);
     nats_start_node(h, w, "a", "");
-    expect(nats_init(h), 200, "\"made\":true");
+    nats_make(h);
     nats_wait_node(h, JOINED);
 }
 
@@ -81,7 +80,6 @@ static void credentials_are_taken_or_not(void **state)
     nats_start_node(&h, &w, "a", "");
     nats_wait_node(&h, JOINED);
     /* Nobody is shown a password. */
-    nats_wait_gone(&h, "b");
     struct answer a = harness_get(&h, "/v1/admin/cluster");
     assert_null(strstr(a.body, "secret"));
     expect(a, 200, "\"server\":\"nats://127.0.0.1:");
@@ -98,25 +96,28 @@ static void a_server_without_jetstream_is_told(void **state)
     nats_begin(&w, 1);
     nats_start_node(&h, &w, "a", "");
     nats_wait_node(&h, CUT_OFF("no_jetstream"));
-    expect(nats_init(&h), 503, "has no JetStream");
+    expect(harness_request(&h, "POST", "/v1/admin/cluster", "", "", 0), 503,
+           "has no JetStream");
     end_node(&h);
     nats_end(&w);
 }
 
 /* Says what servers before JetStream said, to one connection after the other. */
-static pid_t start_old_server(uint16_t port)
+static pid_t start_old_server(uint16_t *ret_port)
 {
     static const char hello[] = "INFO {\"server_id\":\"OLD\",\"version\":\"2.1.9\",\"proto\":1,"
                                 "\"max_payload\":1048576,\"headers\":false}\r\n";
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     pid_t pid;
 
     assert_true(listener >= 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(listen(listener, 16), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &len), 0);
+    *ret_port = ntohs(address.sin_port);
     pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -141,8 +142,8 @@ static pid_t start_old_server(uint16_t port)
 
 static void an_old_server_is_told(void **state)
 {
-    struct nats_world w = {.n = 1, .servers = {{.pid = -1, .port = harness_find_port()}}};
-    pid_t server = start_old_server(w.servers[0].port);
+    struct nats_world w = {.n = 1, .servers = {{.pid = -1}}};
+    pid_t server = start_old_server(&w.servers[0].port);
     struct harness h;
 
     (void)state;
@@ -157,43 +158,42 @@ static void an_old_server_is_told(void **state)
 static void nonsense_is_refused(void **state)
 {
     static const struct {
-        const char *subject;
+        const char *key;
         const char *text;
-        const char *counted;
+        const char *why;
     } cases[] = {
-        {KEY("m1"), "", REFUSED("malformed", "1")},
-        {KEY("m2"), "[", REFUSED("malformed", "2")},
-        {KEY("m3"), "{\"schema\":1}", REFUSED("malformed", "3")},
-        {KEY("m4"), "{\"schema\":\"1\",\"node\":\"m4\"," MEMBERS "}",
-         REFUSED("malformed", "4")},
-        {KEY("m5"), "{\"schema\":1,\"node\":\"m5\"," MEMBERS, REFUSED("malformed", "5")},
-        {KEY("m6"), "{\"schema\":1,\"node\":\"\x1b[2J\"," MEMBERS "}",
-         REFUSED("malformed", "6")},
-        {KEY("n1"), "{\"schema\":2,\"node\":\"n1\"}", REFUSED("newer_schema", "1")},
-        {KEY("w1"), ENTRY("a"), REFUSED("wrong_name", "1")},
-        {KEY("w.2"), ENTRY("w.2"), REFUSED("wrong_name", "2")},
+        {"m1", "", "malformed"},
+        {"m2", "[", "malformed"},
+        {"m3", "{\"schema\":1}", "malformed"},
+        {"m4", "{\"schema\":\"1\",\"node\":\"m4\"," MEMBERS "}", "malformed"},
+        {"m5", "{\"schema\":1,\"node\":\"m5\"," MEMBERS, "malformed"},
+        {"m6", "{\"schema\":1,\"node\":\"\x1b[2J\"," MEMBERS "}", "malformed"},
+        {"n1", "{\"schema\":2,\"node\":\"n1\"}", "newer_schema"},
+        {"w1", ENTRY("a"), "wrong_name"},
+        {"w.2", ENTRY("w.2"), "wrong_name"},
     };
     struct nats_world w = {0};
     struct harness h;
-    char key[300];
+    char subject[300];
 
     (void)state;
     begin(&w, &h);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        nats_publish(&w, cases[i].subject, cases[i].text, strlen(cases[i].text));
-        nats_wait_node(&h, cases[i].counted);
+        snprintf(subject, sizeof(subject), KEY("%s"), cases[i].key);
+        nats_publish(&w, subject, cases[i].text, strlen(cases[i].text));
+        nats_wait_refused(&h, cases[i].why, cases[i].key);
     }
     /* A name that no node can have, and is longer than any place for one. */
-    snprintf(key, sizeof(key), KEY("%0200d"), 0);
-    nats_publish(&w, key, "{}", 2);
-    nats_wait_node(&h, REFUSED("wrong_name", "3"));
+    snprintf(subject, sizeof(subject), KEY("%0200d"), 0);
+    nats_publish(&w, subject, "{}", 2);
+    nats_wait_refused(&h, "wrong_name", "");
     harness_wait_metrics(
-        &h, "\nskillvm_cluster_messages_refused_total{reason=\"malformed\"} 6\n", true);
+        &h, "\nskillvm_cluster_messages_refused_total{reason=\"malformed\"} 0\n", false);
     nats_publish(&w, KEY("good"), ENTRY("good"), strlen(ENTRY("good")));
     nats_wait_node(&h, "\"node\":\"good\",\"alive\":true");
     /* The node's own key is written over: it writes what is true again. */
     nats_publish(&w, KEY("a"), "nonsense", 8);
-    nats_wait_node(&h, REFUSED("malformed", "7"));
+    nats_wait_refused(&h, "malformed", "a");
     nats_wait_node(&h, JOINED);
     nats_wait_gone(&h, "good");
     nats_wait_node(&h, "\"node\":\"a\",\"alive\":true");
@@ -230,7 +230,7 @@ static void a_deleted_bucket_is_told(void **state)
     nats_wait_node(&h, CUT_OFF("bucket_gone"));
     harness_wait_ready(&h);
     expect(harness_get(&h, "/ready"), 200, "was deleted: make it anew");
-    expect(nats_init(&h), 200, "\"made\":true");
+    nats_make(&h);
     nats_wait_node(&h, JOINED);
     end_node(&h);
     nats_end(&w);
@@ -290,7 +290,7 @@ static void on_its_own_a_daemon_maps_none_of_it(void **state)
     assert_false(maps_have(&h, "libnats"));
     assert_false(maps_have(&h, "skillvm-cluster"));
     expect(harness_get(&h, "/v1/admin/cluster"), 404, "on its own");
-    expect(nats_init(&h), 404, "on its own");
+    expect(nats_ask(&h, "POST", ""), 404, "on its own");
     end_node(&h);
     nats_start_node(&h, &w, "a", "");
     nats_wait_node(&h, CUT_OFF("unreachable"));

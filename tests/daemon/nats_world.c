@@ -180,6 +180,11 @@ static bool all_answer(struct nats_world *w)
             usleep(PAUSE_US);
         }
     }
+    /* Who answered may have been somebody else, at the port of one that ended. */
+    for (size_t k = 0; k < w->n; k++) {
+        if (has_ended(&w->servers[k]))
+            return false;
+    }
     return true;
 }
 
@@ -222,7 +227,17 @@ void nats_kill(struct nats_world *w, size_t server)
 
 void nats_restart(struct nats_world *w, size_t server)
 {
+    uint64_t until = deadline();
+
     start(w, server);
+    while (!listens(&w->servers[server])) {
+        /* Its port may be a connection's of somebody else, for a while. */
+        if (has_ended(&w->servers[server]))
+            start(w, server);
+        if (clock_monotonic_ns() > until)
+            fail_msg("nats-server %zu does not start again; its log is in %s", server, w->dir);
+        usleep(PAUSE_US);
+    }
 }
 
 /* A connection to whichever server answers first. */
@@ -268,11 +283,15 @@ void nats_publish(const struct nats_world *w, const char *subject, const void *d
 {
     jsCtx *js = NULL;
     jsErrCode code = 0;
+    uint64_t until = deadline();
     natsConnection *connection = connect_some(w, &js);
-    natsStatus s = js_Publish(NULL, js, subject, data, (int)len, NULL, &code);
+    natsStatus s;
 
-    if (s != NATS_OK)
-        fail_msg("cannot publish to %s: %s, %d", subject, natsStatus_GetText(s), (int)code);
+    while ((s = js_Publish(NULL, js, subject, data, (int)len, NULL, &code)) != NATS_OK) {
+        if (clock_monotonic_ns() > until)
+            fail_msg("cannot publish to %s: %s, %d", subject, natsStatus_GetText(s), (int)code);
+        usleep(PAUSE_US);
+    }
     jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
 }
@@ -324,15 +343,50 @@ void nats_wait_node(const struct harness *h, const char *part)
     wait_cluster(h, part, true);
 }
 
+void nats_wait_refused(const struct harness *h, const char *why, const char *key)
+{
+    char part[320];
+
+    snprintf(part, sizeof(part), "\"last\":\"%s at \\\"%s\\\"\"", why, key);
+    wait_cluster(h, part, true);
+}
+
 void nats_wait_gone(const struct harness *h, const char *name)
 {
     char part[128];
 
-    snprintf(part, sizeof(part), "\"node\":\"%s\",\"alive\":true", name);
-    wait_cluster(h, part, false);
+    /* Of the daemon itself it says no age. */
+    for (const char *alive = "true"; alive; alive = *alive == 't' ? "false" : NULL) {
+        snprintf(part, sizeof(part), "\"node\":\"%s\",\"alive\":%s", name, alive);
+        wait_cluster(h, part, false);
+    }
 }
 
-struct answer nats_init(const struct harness *h)
+struct answer nats_ask(const struct harness *h, const char *method, const char *rest)
 {
-    return harness_request(h, "POST", "/v1/admin/cluster", "", "", 0);
+    uint64_t until = deadline();
+    char path[128];
+
+    snprintf(path, sizeof(path), "/v1/admin/cluster%s", rest);
+    for (;;) {
+        struct answer a = harness_request(h, method, path, "", "", 0);
+
+        if (a.status != 503 || clock_monotonic_ns() > until)
+            return a;
+        answer_finish(&a);
+        usleep(PAUSE_US);
+    }
+}
+
+void nats_make(const struct harness *h)
+{
+    struct answer first = harness_request(h, "POST", "/v1/admin/cluster", "", "", 0);
+
+    if (first.status != 503) {
+        harness_expect(first, 200, "\"bucket\":\"skillvm_nodes\",\"made\":true");
+        return;
+    }
+    /* The servers may have made it without saying so in time. */
+    answer_finish(&first);
+    harness_expect(nats_ask(h, "POST", ""), 200, "\"bucket\":\"skillvm_nodes\"");
 }

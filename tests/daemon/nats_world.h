@@ -31,7 +31,7 @@ struct nats_world {
  */
 void nats_begin(struct nats_world *w, size_t n);
 void nats_end(struct nats_world *w);
-/* Ends one at once, or starts it again with what it had. */
+/* Ends one at once, or starts it again with what it had and waits until it accepts. */
 void nats_kill(struct nats_world *w, size_t server);
 void nats_restart(struct nats_world *w, size_t server);
 /* The server that leads the stream of nodes. Waits until one does. */
@@ -39,7 +39,7 @@ size_t nats_leader(const struct nats_world *w);
 
 /* The URLs of all servers for cluster.servers, in out. Returns out. */
 const char *nats_urls(const struct nats_world *w, char *out, size_t size);
-/* Publishes to a subject of the first server's, as anybody might. */
+/* Publishes to a subject of some server's, as anybody might, until that is kept. */
 void nats_publish(const struct nats_world *w, const char *subject, const void *data,
                   size_t len);
 /* Deletes the stream of nodes. */
@@ -50,9 +50,14 @@ void nats_start_node(struct harness *h, const struct nats_world *w, const char *
                      const char *more);
 /* Waits until its GET /v1/admin/cluster has this, or fails with what it has. */
 void nats_wait_node(const struct harness *h, const char *part);
-/* Waits until it knows no node of this name. */
+/* Waits until it refused an entry for a reason ("malformed") at this key. */
+void nats_wait_refused(const struct harness *h, const char *why, const char *key);
+/* Waits until it has no entry of a node of this name. */
 void nats_wait_gone(const struct harness *h, const char *name);
-/* POST /v1/admin/cluster. */
-struct answer nats_init(const struct harness *h);
+/* What the daemon says to method and /v1/admin/cluster with rest behind it, once the servers
+   are not too busy to answer it. */
+struct answer nats_ask(const struct harness *h, const char *method, const char *rest);
+/* Has the bucket made, which is not there. */
+void nats_make(const struct harness *h);
 
 #endif

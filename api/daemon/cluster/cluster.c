@@ -145,23 +145,38 @@ void cluster_destroy(struct cluster *c)
     destroy(c);
 }
 
+void cluster_state_now(const struct cluster *c, struct cluster_status *ret)
+{
+    static const struct err late = {.message = "this node's entry did not come back in time"};
+
+    *ret = (struct cluster_status){.state = c->state};
+    (void)snprintf(ret->message, sizeof(ret->message), "%s", c->message);
+    if (c->state == CLUSTER_JOINED && clock_monotonic_ns() > c->lease_ns) {
+        ret->state = CLUSTER_CUT_OFF;
+        ret->reason = cluster_fault_names[CLUSTER_NO_QUORUM];
+        cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);
+    } else if (c->state == CLUSTER_CUT_OFF) {
+        ret->reason = cluster_fault_names[c->fault];
+    }
+}
+
 void cluster_look(struct cluster *c, struct cluster_status *ret)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
-    *ret = (struct cluster_status){
-        .state = c->state,
-        .reason = c->state == CLUSTER_CUT_OFF ? cluster_fault_names[c->fault] : NULL};
-    (void)snprintf(ret->message, sizeof(ret->message), "%s", c->message);
+    cluster_state_now(c, ret);
 }
 
 void cluster_measure(struct cluster *c, struct cluster_measure *ret)
 {
+    struct cluster_status now;
+
     *ret = (struct cluster_measure){0};
     if (!c)
         return;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    ret->is_joined = c->state == CLUSTER_JOINED;
+    cluster_state_now(c, &now);
+    ret->is_joined = now.state == CLUSTER_JOINED;
     ret->nodes = (unsigned)c->nodes.n;
     memcpy(ret->refused, c->nodes.refused, sizeof(ret->refused));
 }

@@ -19,7 +19,7 @@
 #define CLUSTER_RENEW_MS       3000u  /* between two renewals of an entry */
 #define CLUSTER_LEASE_MS       9000u  /* without a renewal a node is cut off, for itself too */
 #define CLUSTER_TTL_MS         15000u /* and then its entry goes */
-#define CLUSTER_CLOCK_MS       10000u /* that a clock may differ from the servers' */
+#define CLUSTER_CLOCK_MS       3000u  /* that a clock may differ from the servers' */
 #define CLUSTER_BACKOFF_MS     250u /* after a first failure, and twice as long after the next */
 #define CLUSTER_BACKOFF_MAX_MS 5000u
 

@@ -13,24 +13,7 @@
 
 #define BUCKET_BYTES (64ull * 1024 * 1024)
 
-/* Connects to the first server that can be reached. 0, or -EAGAIN. */
-static int connect_any(struct cluster *c, struct cluster_link **ret, struct err *err)
-{
-    enum cluster_fault fault = CLUSTER_UNREACHABLE;
-    char message[ERR_MESSAGE_MAX];
-    struct err why = {0};
-
-    for (size_t i = 0; i < c->n_servers && fault == CLUSTER_UNREACHABLE; i++) {
-        why = (struct err){0};
-        fault = c->driver->open(&c->access, c->servers[i], ret, &why);
-    }
-    if (fault == CLUSTER_OK)
-        return 0;
-    cluster_explain(fault, &why, message);
-    return err_set(err, EAGAIN, "%s", message);
-}
-
-/* 0, or the fault as an errno, explained. why is taken as it is where it stands for itself. */
+/* 0, or -EAGAIN with the fault explained. */
 static int result_of(enum cluster_fault fault, const struct err *why, struct err *err)
 {
     char message[ERR_MESSAGE_MAX];
@@ -39,6 +22,19 @@ static int result_of(enum cluster_fault fault, const struct err *why, struct err
         return 0;
     cluster_explain(fault, why, message);
     return err_set(err, EAGAIN, "%s", message);
+}
+
+/* Connects to the first server that can be reached. 0, or -EAGAIN. */
+static int connect_any(struct cluster *c, struct cluster_link **ret, struct err *err)
+{
+    enum cluster_fault fault = CLUSTER_UNREACHABLE;
+    struct err why = {0};
+
+    for (size_t i = 0; i < c->n_servers && fault == CLUSTER_UNREACHABLE; i++) {
+        why = (struct err){0};
+        fault = c->driver->open(&c->access, c->servers[i], ret, &why);
+    }
+    return result_of(fault, &why, err);
 }
 
 static void hurry(struct cluster *c)
@@ -92,14 +88,15 @@ int cluster_init(struct cluster *c, bool *ret_made, struct err *err)
 }
 
 /*
- * Whether it was renewed within the lease, by this machine's clock. Where that is wrong nothing
- * is lost: a node that lives writes its entry anew.
+ * Whether it was renewed within the lease, by this machine's clock and what that may be wrong.
+ * Where it is more nothing is lost: a node that lives writes its entry anew.
  */
 static bool is_alive(const struct cluster_entry *entry)
 {
+    const uint64_t lease_ns = (CLUSTER_LEASE_MS + CLUSTER_CLOCK_MS) * NS_PER_MS;
     uint64_t now = clock_realtime_ns();
 
-    return now < entry->stored_ns || now - entry->stored_ns < CLUSTER_LEASE_MS * NS_PER_MS;
+    return now < entry->stored_ns || now - entry->stored_ns < lease_ns;
 }
 
 static int refuse_alive(const char *node, struct err *err)

@@ -88,6 +88,7 @@ static enum cluster_fault write_self(struct cluster *c, struct err *err)
         (void)err_set(err, E2BIG, "what this node says of itself does not fit");
         return CLUSTER_OTHER;
     }
+    c->asked_ns = clock_realtime_ns();
     fault = c->driver->put(c->link, CLUSTER_BUCKET, c->self.node, buf_cstr(&text), text.len,
                            c->revision, &c->revision, err);
     c->written_ns = clock_realtime_ns();
@@ -169,15 +170,32 @@ static enum cluster_fault tell_apart(struct cluster *c, enum cluster_fault fault
     return fault;
 }
 
+/* How far this machine's clock is ahead of the servers', at least: what was written was stored
+   between two looks at it. */
+static int64_t clock_off_ms(const struct cluster *c, uint64_t stored_ns)
+{
+    if (stored_ns < c->asked_ns)
+        return (int64_t)((c->asked_ns - stored_ns) / NS_PER_MS);
+    return stored_ns > c->written_ns ? -(int64_t)((stored_ns - c->written_ns) / NS_PER_MS) : 0;
+}
+
+static void begin_lease(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    c->confirmed_ns = clock_monotonic_ns();
+    c->lease_ns = c->confirmed_ns + CLUSTER_LEASE_MS * NS_PER_MS;
+}
+
 /* Our own entry came back: now the node is joined, if its clock is right. */
 static void confirm(struct cluster *c, const struct cluster_entry *entry)
 {
-    int64_t off_ms = (int64_t)(c->written_ns - entry->stored_ns) / (int64_t)NS_PER_MS;
+    int64_t off_ms = clock_off_ms(c, entry->stored_ns);
     bool is_off = llabs(off_ms) > CLUSTER_CLOCK_MS;
     const char *said = is_off ? "clock" : "joined";
     char message[128];
 
-    c->confirmed_ns = clock_monotonic_ns();
+    begin_lease(c);
     if (strcmp(c->self.state, said) != 0) {
         (void)snprintf(c->self.state, sizeof(c->self.state), "%s", said);
         c->renew_ns = c->confirmed_ns; /* the others see it too */
@@ -216,7 +234,7 @@ static void forget_gone(struct cluster *c)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     uint64_t now = clock_monotonic_ns(), kept = 2ull * CLUSTER_TTL_MS * NS_PER_MS;
 
-    if (c->state == CLUSTER_JOINED && now > kept)
+    if ((c->state == CLUSTER_JOINED || c->fault == CLUSTER_CLOCK) && now > kept)
         nodes_forget_before(&c->nodes, now - kept);
 }
 
@@ -268,7 +286,7 @@ static enum cluster_fault session(struct cluster *c, const char *server, struct 
     struct cluster_bucket bucket = {.name = CLUSTER_BUCKET};
     enum cluster_fault fault = c->driver->open(&c->access, server, &c->link, err);
 
-    if (fault != CLUSTER_OK)
+    if (fault != CLUSTER_OK || is_stopping(c))
         return fault;
     set_server(c, server);
     fault = c->driver->bucket_look(c->link, CLUSTER_BUCKET, &bucket, err);
@@ -279,9 +297,9 @@ static enum cluster_fault session(struct cluster *c, const char *server, struct 
         if (fault != CLUSTER_OK)
             *err = why;
     }
-    if (fault == CLUSTER_OK)
+    if (fault == CLUSTER_OK && !is_stopping(c))
         fault = c->driver->watch(c->link, CLUSTER_BUCKET, err);
-    if (fault != CLUSTER_OK)
+    if (fault != CLUSTER_OK || is_stopping(c))
         return fault;
     (void)pthread_mutex_lock(&c->lock);
     nodes_begin(&c->nodes);
@@ -344,8 +362,10 @@ static void go_round(struct cluster *c, size_t *first)
 /* Nodes that lost their servers together do not come back together. */
 static uint64_t spread(const struct cluster *c, uint64_t wait_ms)
 {
-    return wait_ms - wait_ms / 4 +
-           (uint64_t)(unsigned char)c->self.instance[0] * 7 % (wait_ms / 2);
+    char digits[9];
+
+    (void)snprintf(digits, sizeof(digits), "%.8s", c->self.instance);
+    return wait_ms - wait_ms / 4 + strtoul(digits, NULL, 16) % (wait_ms / 2);
 }
 
 static void wait_for_next(struct cluster *c, uint64_t wait_ms)

@@ -35,14 +35,15 @@ static void write_refused(struct json_writer *w, const struct nodes *nodes)
 void cluster_write(struct cluster *c, struct json_writer *w)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    bool is_cut_off = c->state == CLUSTER_CUT_OFF;
     uint64_t now_ns = clock_monotonic_ns();
+    struct cluster_status now;
 
+    cluster_state_now(c, &now);
     json_write_open(w, NULL, '{');
     json_write_string(w, "node", c->self.node);
-    json_write_string(w, "state", state_names[c->state]);
-    json_write_string(w, "reason", is_cut_off ? cluster_fault_names[c->fault] : NULL);
-    json_write_string(w, "message", is_cut_off ? c->message : NULL);
+    json_write_string(w, "state", state_names[now.state]);
+    json_write_string(w, "reason", now.reason);
+    json_write_string(w, "message", now.reason ? now.message : NULL);
     json_write_time(w, "since", c->since_ns);
     json_write_string(w, "server", c->server[0] ? c->server : NULL);
     json_write_number(w, "replicas", c->replicas);

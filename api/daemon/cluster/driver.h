@@ -5,7 +5,7 @@
  * told to join a cluster. The module knows buckets, keys and bytes, and nothing of skillvm.
  *
  * Every call may be made by any thread, but those of one link one after the other. None waits
- * for longer than CLUSTER_CALL_MS, but for looking up a name, which takes as long as the
+ * for longer than 2.5 s, open 4 s, but for looking up a name, which takes as long as the
  * system's resolver does. The module calls nobody back.
  */
 #ifndef SKILLVM_API_DAEMON_CLUSTER_DRIVER_H
@@ -22,7 +22,6 @@
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
-#define CLUSTER_CALL_MS  2500u
 #define CLUSTER_KEY_SIZE 129u
 
 /* Why something of the cluster's was not done. */

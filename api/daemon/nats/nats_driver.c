@@ -35,10 +35,16 @@ struct cluster_link {
 };
 
 /*
- * A server said that something was not permitted, since this was last looked at. Atomic, and of
- * all links together: libnats says it in a thread of its own, perhaps of a link that is gone.
+ * A server said that something was not permitted, since a request began. Atomic, and of all
+ * links together: libnats says it in a thread of its own, perhaps of a link that is gone.
  */
 static bool is_denied;
+
+/* What was said before is of another request. */
+static void begin_request(void)
+{
+    __atomic_store_n(&is_denied, false, __ATOMIC_RELAXED);
+}
 
 /* What libnats's codes are to us. */
 static enum cluster_fault fault_of_status(natsStatus s)
@@ -54,6 +60,8 @@ static enum cluster_fault fault_of_status(natsStatus s)
         return CLUSTER_TLS;
     case NATS_NO_SERVER_SUPPORT:
         return CLUSTER_OLD_SERVER;
+    case NATS_NO_RESPONDERS:
+        return CLUSTER_NO_JETSTREAM;
     case NATS_TIMEOUT:
         return CLUSTER_NO_QUORUM;
     case NATS_IO_ERROR:
@@ -206,6 +214,7 @@ static enum cluster_fault check_server(struct cluster_link *link, struct err *er
 
     (void)jsOptions_Init(&options);
     options.Wait = REQUEST_MS;
+    begin_request();
     s = natsConnection_HasHeaderSupport(link->connection);
     if (s == NATS_OK)
         s = natsConnection_JetStream(&link->stream, link->connection, &options);
@@ -265,6 +274,7 @@ static enum cluster_fault bucket_look(struct cluster_link *link, const char *nam
     natsStatus s;
 
     name_stream(name, stream);
+    begin_request();
     s = js_GetStreamInfo(&info, link->stream, stream, NULL, &code);
     /* libnats says only this much where a stream is not there. */
     if (s == NATS_NOT_FOUND) {
@@ -297,6 +307,7 @@ static enum cluster_fault bucket_make(struct cluster_link *link,
     (void)jsStreamConfig_Init(&config);
     (void)jsOptions_Init(&options);
     options.Wait = MAKE_MS;
+    begin_request();
     config.Name = stream;
     config.Subjects = subjects;
     config.SubjectsLen = 1;
@@ -353,6 +364,7 @@ static enum cluster_fault get(struct cluster_link *link, const char *bucket, con
 
     name_stream(bucket, stream);
     (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
+    begin_request();
     s = js_GetLastMsg(&message, link->stream, stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
         (void)err_set(err, ENOENT, "there is no entry %.64s", key);
@@ -379,6 +391,7 @@ static enum cluster_fault put(struct cluster_link *link, const char *bucket, con
 
     (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
     (void)jsPubOptions_Init(&options);
+    begin_request();
     options.MaxWait = REQUEST_MS;
     options.ExpectLastSubjectSeq = last_revision;
     options.ExpectNoMessage = last_revision == 0;
@@ -411,6 +424,7 @@ static enum cluster_fault watch(struct cluster_link *link, const char *bucket, s
     (void)snprintf(subject, sizeof(subject), "$KV.%s.>", bucket);
     (void)jsSubOptions_Init(&options);
     options.Stream = stream;
+    begin_request();
     options.Ordered = true;
     options.Config.DeliverPolicy = js_DeliverLastPerSubject;
     s = js_SubscribeSync(&link->watched, link->stream, subject, NULL, &options, &code);

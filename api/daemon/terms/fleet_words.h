@@ -9,12 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FLEET_NODE_SIZE    65u /* of a node's name, with its NUL */
-#define FLEET_SERVERS_MAX  8u
-#define FLEET_SERVER_SIZE  256u /* of one server's URL, with its NUL */
-#define FLEET_LABELS_MAX   16u
-#define FLEET_LABEL_SIZE   65u /* of a key and of a value, with the NUL */
-#define FLEET_REPLICAS_MAX 3u
+#define FLEET_NODE_SIZE   65u /* of a node's name, with its NUL */
+#define FLEET_SERVERS_MAX 8u
+#define FLEET_SERVER_SIZE 256u /* of one server's URL, with its NUL */
+#define FLEET_LABELS_MAX  16u
+#define FLEET_LABEL_SIZE  65u /* of a key and of a value, with the NUL */
 
 /* Letters, digits, '-' and '_' of ASCII, 1 to 64 of them: a key of a bucket may have these. */
 bool fleet_node_valid(const char *name);

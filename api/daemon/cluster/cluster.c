@@ -145,13 +145,19 @@ void cluster_destroy(struct cluster *c)
     destroy(c);
 }
 
+bool cluster_is_confirmed(const struct cluster *c)
+{
+    return c->confirmed_ns > 0 &&
+           clock_monotonic_ns() - c->confirmed_ns < CLUSTER_LEASE_MS * NS_PER_MS;
+}
+
 void cluster_state_now(const struct cluster *c, struct cluster_status *ret)
 {
     static const struct err late = {.message = "this node's entry did not come back in time"};
 
     *ret = (struct cluster_status){.state = c->state};
     (void)snprintf(ret->message, sizeof(ret->message), "%s", c->message);
-    if (c->state == CLUSTER_JOINED && clock_monotonic_ns() > c->lease_ns) {
+    if (c->state == CLUSTER_JOINED && !cluster_is_confirmed(c)) {
         ret->state = CLUSTER_CUT_OFF;
         ret->reason = cluster_fault_names[CLUSTER_NO_QUORUM];
         cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);

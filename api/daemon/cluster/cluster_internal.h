@@ -19,12 +19,11 @@ struct cluster {
     pthread_t thread;
     /* Of the thread alone. */
     struct cluster_link *link;
-    uint64_t revision;     /* of our entry as it was written last; 0: none of ours is there */
-    uint64_t asked_ns;     /* realtime before that was sent, */
-    uint64_t written_ns;   /* and when it was acknowledged */
-    uint64_t confirmed_ns; /* monotonic, when it was last seen to come back; 0: never */
-    uint64_t renew_ns;     /* monotonic, when it is to be written again */
-    bool was_joined;       /* ever */
+    uint64_t revision;   /* of our entry as it was written last; 0: none of ours is there */
+    uint64_t asked_ns;   /* realtime before that was sent, */
+    uint64_t written_ns; /* and when it was acknowledged */
+    uint64_t renew_ns;   /* monotonic, when it is to be written again */
+    bool was_joined;     /* ever */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake;
@@ -33,8 +32,9 @@ struct cluster {
     enum cluster_state state;
     enum cluster_fault fault; /* why it is cut off */
     char message[ERR_MESSAGE_MAX];
-    uint64_t lease_ns;              /* monotonic: joined until then */
-    uint64_t since_ns;              /* realtime of the last change of state or fault */
+    uint64_t confirmed_ns; /* monotonic, when our entry was last seen to come back, or 0;
+                            * the thread, which alone writes it, reads it without */
+    uint64_t since_ns;     /* realtime of the last change of state or fault */
     char server[FLEET_SERVER_SIZE]; /* that there is a connection to, as it may be shown; or ""
                                      */
     struct nodes nodes;
@@ -45,6 +45,9 @@ struct cluster {
  * runs out: what was joined is cut off then.
  */
 void cluster_state_now(const struct cluster *c, struct cluster_status *ret);
+
+/* Whether our entry came back within the lease. */
+bool cluster_is_confirmed(const struct cluster *c);
 
 /* "no_quorum", and so on. */
 extern const char *const cluster_fault_names[CLUSTER_FAULTS];

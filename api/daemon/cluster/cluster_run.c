@@ -51,11 +51,11 @@ static void set_server(struct cluster *c, const char *server)
     fleet_server_show(server, c->server);
 }
 
-/* Whether our entry came back within the lease. */
-static bool is_confirmed(const struct cluster *c)
+static void set_confirmed(struct cluster *c, uint64_t at_ns)
 {
-    return c->confirmed_ns > 0 &&
-           clock_monotonic_ns() - c->confirmed_ns < CLUSTER_LEASE_MS * NS_PER_MS;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    c->confirmed_ns = at_ns;
 }
 
 /* What may pass by itself, as while the servers elect another leader. */
@@ -69,14 +69,14 @@ static void report(struct cluster *c, enum cluster_fault fault, const struct err
 {
     char message[ERR_MESSAGE_MAX];
 
-    if (is_passing(fault) && is_confirmed(c))
+    if (is_passing(fault) && cluster_is_confirmed(c))
         return;
-    if (!is_passing(fault))
-        c->confirmed_ns = 0;
     if (fault == CLUSTER_NO_BUCKET && c->was_joined)
         fault = CLUSTER_BUCKET_GONE;
     cluster_explain(fault, err, message);
     set_state(c, CLUSTER_CUT_OFF, fault, message);
+    if (!is_passing(fault))
+        set_confirmed(c, 0);
 }
 
 static enum cluster_fault write_self(struct cluster *c, struct err *err)
@@ -179,14 +179,6 @@ static int64_t clock_off_ms(const struct cluster *c, uint64_t stored_ns)
     return stored_ns > c->written_ns ? -(int64_t)((stored_ns - c->written_ns) / NS_PER_MS) : 0;
 }
 
-static void begin_lease(struct cluster *c)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-
-    c->confirmed_ns = clock_monotonic_ns();
-    c->lease_ns = c->confirmed_ns + CLUSTER_LEASE_MS * NS_PER_MS;
-}
-
 /* Our own entry came back: now the node is joined, if its clock is right. */
 static void confirm(struct cluster *c, const struct cluster_entry *entry)
 {
@@ -195,7 +187,7 @@ static void confirm(struct cluster *c, const struct cluster_entry *entry)
     const char *said = is_off ? "clock" : "joined";
     char message[128];
 
-    begin_lease(c);
+    set_confirmed(c, clock_monotonic_ns());
     if (strcmp(c->self.state, said) != 0) {
         (void)snprintf(c->self.state, sizeof(c->self.state), "%s", said);
         c->renew_ns = c->confirmed_ns; /* the others see it too */
@@ -244,7 +236,7 @@ static enum cluster_fault renew(struct cluster *c, struct err *err)
     struct err why = {0};
     enum cluster_fault fault = tell_apart(c, claim(c, &why), &why);
 
-    if (fault == CLUSTER_OK || (fault == CLUSTER_NO_QUORUM && is_confirmed(c)))
+    if (fault == CLUSTER_OK || (fault == CLUSTER_NO_QUORUM && cluster_is_confirmed(c)))
         return CLUSTER_OK;
     *err = why;
     return fault;
@@ -272,7 +264,7 @@ static enum cluster_fault stay(struct cluster *c, struct err *err)
         c->renew_ns = clock_monotonic_ns() + CLUSTER_RENEW_MS * NS_PER_MS;
         fault = renew(c, err);
         /* Also a watch can die without a word. */
-        if (fault == CLUSTER_OK && !is_confirmed(c) &&
+        if (fault == CLUSTER_OK && !cluster_is_confirmed(c) &&
             clock_monotonic_ns() - began_ns > CLUSTER_LEASE_MS * NS_PER_MS) {
             (void)err_set(err, EIO, "what this node writes does not come back to it");
             fault = CLUSTER_NO_QUORUM;
@@ -312,7 +304,7 @@ static void leave(struct cluster *c)
 {
     struct err ignored = {0};
 
-    if (c->link && c->revision > 0 && is_confirmed(c))
+    if (c->link && c->revision > 0 && cluster_is_confirmed(c))
         (void)c->driver->put(c->link, CLUSTER_BUCKET, c->self.node, NULL, 0, c->revision, NULL,
                              &ignored);
 }

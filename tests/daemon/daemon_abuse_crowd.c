@@ -39,36 +39,18 @@
 #define CROWD_KIB (32 * 1024)
 #endif
 
-/* A figure of /proc/PID/status. */
-static long status_figure(const struct harness *h, const char *name)
-{
-    char path[64], line[256];
-    long figure = -1;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", h->pid);
-    f = fopen(path, "re");
-    assert_non_null(f);
-    while (fgets(line, sizeof(line), f)) {
-        if (strncmp(line, name, strlen(name)) == 0)
-            figure = strtol(line + strlen(name), NULL, 10);
-    }
-    fclose(f);
-    return figure;
-}
-
 static long memory_kib(const struct harness *h)
 {
-    return status_figure(h, "VmRSS:");
+    return harness_status(h, "VmRSS:");
 }
 
 /* Idle connections have no threads, as soon as those that answered them have ended. */
 static void expect_threads(const struct harness *h, long n)
 {
-    for (int i = 0; i < 1000 && status_figure(h, "Threads:") > n; i++)
+    for (int i = 0; i < 1000 && harness_status(h, "Threads:") > n; i++)
         usleep(10000);
-    print_message("threads: %ld\n", status_figure(h, "Threads:"));
-    assert_true(status_figure(h, "Threads:") <= n);
+    print_message("threads: %ld\n", harness_status(h, "Threads:"));
+    assert_true(harness_status(h, "Threads:") <= n);
 }
 
 static int compare(const void *a, const void *b)
@@ -185,7 +167,7 @@ static void a_thousand_idle_connections_harm_nobody(void **state)
 
     allow_files();
     probe_health(h, "alone");
-    threads = status_figure(h, "Threads:");
+    threads = harness_status(h, "Threads:");
     before_kib = memory_kib(h);
     for (size_t i = 0; i < CROWD; i++) {
         const size_t len = i % 4 == 0 ? sizeof(whole) - 1 : i % 4 == 1 ? sizeof(whole) / 2 : 0;

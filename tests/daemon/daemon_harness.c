@@ -533,21 +533,26 @@ unsigned harness_count_fds(const struct harness *h)
     return count_entries(path);
 }
 
-long harness_memory_kib(const struct harness *h)
+long harness_status(const struct harness *h, const char *name)
 {
     char path[64], line[256];
-    long kib = -1;
+    long figure = -1;
     FILE *f;
 
     snprintf(path, sizeof(path), "/proc/%d/status", h->pid);
     f = fopen(path, "re");
     assert_non_null(f);
     while (fgets(line, sizeof(line), f)) {
-        if (strncmp(line, "RssAnon:", 8) == 0)
-            kib = strtol(line + 8, NULL, 10);
+        if (strncmp(line, name, strlen(name)) == 0)
+            figure = strtol(line + strlen(name), NULL, 10);
     }
     fclose(f);
-    return kib;
+    return figure;
+}
+
+long harness_memory_kib(const struct harness *h)
+{
+    return harness_status(h, "RssAnon:");
 }
 
 unsigned harness_count_files(const struct harness *h, const char *name)

@@ -97,6 +97,8 @@ unsigned harness_count_children(const struct harness *h);
 /* One of them; -1 when there is none. */
 pid_t harness_first_child(const struct harness *h);
 unsigned harness_count_fds(const struct harness *h);
+/* A figure of its /proc/PID/status, by a name such as "Threads:"; -1 where there is none. */
+long harness_status(const struct harness *h, const char *name);
 /* KiB of the daemon's own memory, without files that it looks at. */
 long harness_memory_kib(const struct harness *h);
 /* How many entries a subfolder of the data folder has. */

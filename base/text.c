@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool text_ends_with(const char *text, const char *end)
@@ -20,6 +21,19 @@ bool text_has_word(const char *words, const char *separators, const char *word)
         words += len + strspn(words + len, separators);
     }
     return false;
+}
+
+bool text_find_number(const char *text, const char *name, uint64_t *ret)
+{
+    const size_t n = strlen(name);
+
+    while (text && !(strncmp(text, name, n) == 0 && text[n] == ' ')) {
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    if (text)
+        *ret = strtoull(text + n + 1, NULL, 10);
+    return text;
 }
 
 void text_cut_word(char *text)

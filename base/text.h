@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A part of a text, which no NUL ends. */
 struct text_span {
@@ -15,6 +16,11 @@ struct text_span {
 bool text_ends_with(const char *text, const char *end);
 /* Whether word is one of the words, which any of the separators part. */
 bool text_has_word(const char *words, const char *separators, const char *word);
+/*
+ * The number behind name and a space at the start of a line, as the kernel writes them. False
+ * where no line begins so.
+ */
+bool text_find_number(const char *text, const char *name, uint64_t *ret);
 /* Cuts off the word that a text ends in, which may not be all of it. */
 void text_cut_word(char *text);
 

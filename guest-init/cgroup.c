@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 
 static const struct {
     const char *name;
@@ -60,20 +61,9 @@ static int get(const struct cgroup *cg, enum cgroup_file file, char *text, size_
     return 0;
 }
 
-/* The number after "key " at the start of a line. */
-static int find_number(const char *text, const char *key, uint64_t *ret_value)
+static int find_number(const char *text, const char *name, uint64_t *ret)
 {
-    size_t len = strlen(key);
-
-    while (text && *text) {
-        if (strncmp(text, key, len) == 0 && text[len] == ' ') {
-            *ret_value = strtoull(text + len + 1, NULL, 10);
-            return 0;
-        }
-        text = strchr(text, '\n');
-        text = text ? text + 1 : NULL;
-    }
-    return -ENOENT;
+    return text_find_number(text, name, ret) ? 0 : -ENOENT;
 }
 
 int cgroup_open(const char *mount, const char *name, struct cgroup *ret_cgroup, struct err *err)

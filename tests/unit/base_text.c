@@ -64,12 +64,31 @@ static void ends_are_trimmed(void **state)
     assert_int_equal(text_trim((struct text_span){"  ", 2}, " ").len, 0);
 }
 
+static void numbers(void **state)
+{
+    static const char text[] = "oom_kills 7\nlow 0\noom_kill 12\nmax\nend 3";
+    uint64_t n = 99;
+
+    (void)state;
+    assert_true(text_find_number(text, "oom_kill", &n));
+    assert_int_equal(n, 12);
+    assert_true(text_find_number(text, "low", &n));
+    assert_int_equal(n, 0);
+    assert_true(text_find_number(text, "end", &n));
+    assert_int_equal(n, 3);
+    assert_false(text_find_number(text, "max", &n));
+    assert_false(text_find_number(text, "kill", &n));
+    assert_false(text_find_number("", "low", &n));
+    assert_int_equal(n, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends),
         cmocka_unit_test(words),
         cmocka_unit_test(lines),
+        cmocka_unit_test(numbers),
         cmocka_unit_test(ends_are_trimmed),
     };
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 
 #define ROOT     "/sys/fs/cgroup"
 #define DAEMON   "skillvm-daemon"
@@ -77,13 +78,6 @@ static int make_folder(int dir_fd, const char *name)
     return mkdirat(dir_fd, name, 0755) < 0 ? -1 : open_folder(dir_fd, name);
 }
 
-static bool has_suffix(const char *text, const char *suffix)
-{
-    size_t len = strlen(text), n = strlen(suffix);
-
-    return len >= n && strcmp(text + len - n, suffix) == 0;
-}
-
 /* The path of the cgroup v2 that the daemon is in, without what it was moved to. */
 static bool find_base(char *ret, size_t size)
 {
@@ -101,7 +95,7 @@ static bool find_base(char *ret, size_t size)
         (void)fclose(file);
     if (!found)
         return false;
-    if (has_suffix(line, "/" DAEMON))
+    if (text_ends_with(line, "/" DAEMON))
         line[strlen(line) - strlen("/" DAEMON)] = '\0';
     return snprintf(ret, size, ROOT "%s", line + 3) < (int)size;
 }
@@ -154,20 +148,6 @@ static bool is_taken(int base_fd)
     return daemon_fd >= 0 && !has_only(daemon_fd, is_of_daemon);
 }
 
-static bool has_word(const char *text, const char *word)
-{
-    const size_t n = strlen(word);
-
-    while (*text) {
-        const size_t len = strcspn(text, " \n");
-
-        if (len == n && strncmp(text, word, n) == 0)
-            return true;
-        text += len + (text[len] != '\0');
-    }
-    return false;
-}
-
 static bool has_controllers(int base_fd)
 {
     char all[256];
@@ -175,7 +155,7 @@ static bool has_controllers(int base_fd)
     if (read_file(base_fd, "cgroup.controllers", all, sizeof(all)) < 0)
         return false;
     for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
-        if (!has_word(all, controllers[i]))
+        if (!text_has_word(all, " \n", controllers[i]))
             return false;
     return true;
 }
@@ -256,17 +236,6 @@ static bool end_leftovers(int machines_fd)
     return false;
 }
 
-/* What is in one: opened anew, which the descriptor of a folder here cannot be read. */
-static DIR *list(int dir_fd)
-{
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (!dir)
-        fd_close(&fd);
-    return dir;
-}
-
 /* The next folder in it, or NULL. */
 static const char *next_folder(DIR *dir)
 {
@@ -281,7 +250,7 @@ static const char *next_folder(DIR *dir)
 /* Removes the folders in one of cgroups, in which nobody is. 0; -1 with errno. */
 static int remove_folders(int dir_fd)
 {
-    DIR *dir = list(dir_fd);
+    DIR *dir = fd_opendir(dir_fd);
     const char *name;
     int r = dir ? 0 : -1;
 
@@ -325,19 +294,16 @@ const char *limits_begin(struct limits *limits)
     return "a cgroup for each machine";
 }
 
-/* The number behind a name, of lines "NAME NUMBER"; 0 without one. */
+/* The number behind a name in lines of the kernel's; 0 without one. */
 static uint64_t number_of(const char *text, const char *name)
 {
-    const size_t n = strlen(name);
+    uint64_t number;
 
-    while (text && !(strncmp(text, name, n) == 0 && text[n] == ' ')) {
-        text = strchr(text, '\n');
-        text = text ? text + 1 : NULL;
-    }
-    return text ? strtoull(text + n, NULL, 10) : 0;
+    return text_find_number(text, name, &number) ? number : 0;
 }
 
-/* Whom the kernel ended for memory in a cgroup; ret_events is what it counts there. */
+/* Whether the kernel ended somebody in a cgroup for memory; ret_events is what it counts there.
+ */
 static bool was_short(int cell_fd, char *ret_events, size_t size)
 {
     return read_file(cell_fd, "memory.events", ret_events, size) == 0 &&
@@ -422,7 +388,7 @@ int limits_join(int cell_fd)
 /* Whether there is a cgroup beside the daemon's. */
 static bool has_others(int base_fd)
 {
-    DIR *dir = list(base_fd);
+    DIR *dir = fd_opendir(base_fd);
     const char *name = NULL;
 
     if (!dir)

@@ -284,10 +284,8 @@ const struct verb image_verbs[] = {
      .text =
          "Makes an image of what `docker save`, `podman save` or `skopeo copy` wrote: a docker "
          "archive, or an OCI layout in a tar or a folder, for linux/amd64. Nothing of it is "
-         "run "
-         "on this machine. Without --name it is named for the file. Skills choose it by "
-         "`image: "
-         "NAME` in their front matter.",
+         "run on this machine. Without --name it is named for the file. Skills choose it by "
+         "`image: NAME` in their front matter.",
      .examples = "image import my-tools.tar\nimage import layout/\n"
                  "image import python-3.12.tar.gz --name py312\n",
      .options = OPTION_NAME,

@@ -105,8 +105,7 @@ const struct config_key config_keys[] = {
      "what all of them together may carry, in both directions"},
     {"cluster.servers", CONFIG_SERVERS, AT(cluster.servers), 0, 0, "", false, NULL, NULL,
      "the NATS servers, `nats://HOST:PORT` or `tls://HOST:PORT` with spaces between; `\"\"` "
-     "for "
-     "a daemon on its own"},
+     "for a daemon on its own"},
     {"cluster.node", CONFIG_NODE, AT(cluster.node), 0, 0, "", false, NULL, NULL,
      "what this node is called, which no other is; `\"\"` for the first part of the host's "
      "name"},

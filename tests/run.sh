@@ -23,7 +23,7 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package skills imported owners clones siege floods categories resets programs trail crowd soak pythons cases-6.12
+long_runs=(package skills node imported owners clones siege floods categories resets programs trail crowd soak pythons cases-6.12
     cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -35,6 +35,11 @@ long_run() { # name
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up \
             --only skills_of_image_python --only skills_of_image_data \
             --only skills_of_image_office --only warm_numpy_draws_anew
+        ;;
+    node)
+        check "image of Node" cmake/build.sh release image-node
+        check "software host with it" cmake/build.sh release softhost
+        check_cases "$1" tests/e2e/run.sh --build "$build" --only node_ends_like_a_plain_one
         ;;
     imported)
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up --only an_imported_pypy_runs
@@ -103,8 +108,8 @@ run_suite() {
         check "build: $preset" cmake/build.sh "$preset"
     done
     check "clang-tidy" tests/check-tidy.sh "$build"
-    check_ctest "units and fuzz replay" "$build"
-    check_ctest "units and fuzz replay, sanitizers" "$build-sanitize"
+    check_ctest "units without sanitizers" "$build" 'release|fuzz'
+    check_ctest "units and fuzz replay, sanitizers" "$build-sanitize" 'unit|daemon|fuzz'
     check "MCP with the official client" tests/mcp/run.sh --build "$build"
     check_cases "end to end" tests/e2e/run.sh --build "$build"
 }

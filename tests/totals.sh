@@ -19,18 +19,18 @@ check() { # title command…
     fi
 }
 
-run_ctest() { # folder
+run_ctest() { # folder labels
     # Most of them wait for deadlines rather than for the processor. The limits end what hangs, on
     # a machine however busy: a test; and ctest, which waits for whatever a test left behind.
-    timeout --kill-after=10 3000 ctest --test-dir "$1" -j $((2 * jobs)) -L 'unit|daemon|fuzz' \
+    timeout --kill-after=10 3000 ctest --test-dir "$1" -j $((2 * jobs)) -L "$2" \
         --output-on-failure --timeout 1200 --no-tests=error --output-junit "$1/junit.xml"
 }
 
 # Adds what a JUnit file of ctest says to the totals; the suite itself is not one more.
-check_ctest() { # title folder
+check_ctest() { # title folder labels
     local file=$2/junit.xml tests failures_here skips name
     rm -f "$file"
-    try "$1" run_ctest "$2" || true
+    try "$1" run_ctest "$2" "$3" || true
     if [ ! -s "$file" ]; then
         failed=$((failed + 1))
         failures+=("$1")

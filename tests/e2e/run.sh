@@ -14,7 +14,7 @@
 # cases of the machine run, unless others are asked for by name. One line per case: `ok NAME
 # (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals at the end.
 #
-# A case with a line `# asked NAME` in its file runs only when --only names it as it is.
+# A case with a line `# asked NAME` in its file, or @asked_case, runs only when --only names it as it is.
 #
 # Exit status: 0 all passed, 1 some failed, 77 nothing could run, 2 wrong usage or no such case.
 
@@ -48,7 +48,7 @@ shell_cases() {
     sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$@"
 }
 python_cases() {
-    sed -n '/^@\(case\|then_a_clean_run\)/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
+    sed -n '/^@\(case\|asked_case\|then_a_clean_run\)/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
 }
 suite_cases() {
     [[ $suite == hostile ]] || python_cases "$here"/inside/*.py

@@ -113,18 +113,14 @@ publish() { # folder: the image last, which is what is looked for
 if [ -n "$archive" ]; then
     mkdir "$work/spool" "$work/tree"
     echo "image: unpacking ${archive##*/}" >&2
-    title=$("$tool" import "$archive" "$work/spool" "$work/tree") ||
+    printf 'archive %s\n' "$(printf %s "${archive##*/}" | tr '\n' '?')" >"$work/origin"
+    "$tool" import "$archive" "$work/spool" "$work/tree" >>"$work/origin" ||
         die "${archive##*/} cannot be imported"
     rm -rf "$work/spool"
     "$tool" contents "$work/tree" debian | sort -u >"$work/packages"
     recipe=$here/imported.yaml
     [ "$("$tool" contents "$work/tree" fit "$work/packages")" != yes ] ||
         recipe=$here/imported-warm.yaml
-    # In a folder that names the digests of all else.
-    document=$archive
-    [ ! -d "$archive" ] || document=$archive/index.json
-    printf 'archive %s\ntitle %s\ndigest %s\n' "$(printf %s "${archive##*/}" | tr '\n' '?')" \
-        "$title" "$(sha256sum <"$document" | cut -d ' ' -f 1)" >"$work/origin"
     echo "image: putting $name together" >&2
     finish "$recipe"
     publish "$output"

@@ -150,11 +150,11 @@ static int open_folder(const char *path, struct err *err)
     return fd < 0 ? err_set_errno(err, errno, "%s", path) : fd;
 }
 
-/* Prints the name that the image was saved by. */
+/* Prints what it was, as lines of an origin. */
 static int import(const char *archive, const char *spool, const char *root, struct err *err)
 {
     _cleanup_fd_ int fd = open(archive, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    char title[OCI_TITLE_MAX];
+    struct oci_origin origin;
     int r;
 
     if (fd < 0)
@@ -168,10 +168,11 @@ static int import(const char *archive, const char *spool, const char *root, stru
     /* What names of a tar are in, whatever the language of who imports. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         return err_set(err, ENOENT, "the locale C.UTF-8 is missing");
-    r = oci_import(fd, spool_fd, root_fd, title, err);
-    if (r == 0)
-        puts(title);
-    return r;
+    r = oci_import(fd, spool_fd, root_fd, &origin, err);
+    if (r < 0)
+        return r;
+    printf("title %s\ndigest %s\n", origin.title, origin.digest);
+    return 0;
 }
 
 static int contents_by(int root_fd, const char *what, FILE *packages, struct err *err)

@@ -30,29 +30,30 @@ static struct oci_blob named(const char *name)
 
 static int read_config(const struct oci_spool *spool, struct oci_image *image, struct err *err)
 {
-    _cleanup_free_ char *text = NULL;
-    size_t len;
-    int r = oci_spool_text(spool, &image->config, &text, &len, err);
+    _cleanup_oci_document_ struct oci_document config;
+    int r = oci_spool_text(spool, &image->config, &config, err);
 
-    return r < 0 ? r : oci_read_config(text, len, image, err);
+    return r < 0 ? r : oci_read_config(config.text, config.len, image, err);
 }
 
-/* From the index on to the manifest. */
-static int follow(const struct oci_spool *spool, struct oci_choice *choice, struct err *err)
+/* From the index, whose digest is told, on to the manifest. */
+static int follow(const struct oci_spool *spool, struct oci_choice *choice,
+                  char ret_digest[OCI_HEX_SIZE], struct err *err)
 {
     struct oci_blob blob = named("index.json");
     char title[OCI_TITLE_MAX] = "";
 
     for (unsigned i = 0; i < INDEXES_MAX; i++) {
-        _cleanup_free_ char *text = NULL;
-        size_t len;
-        int r = oci_spool_text(spool, &blob, &text, &len, err);
+        _cleanup_oci_document_ struct oci_document index;
+        int r = oci_spool_text(spool, &blob, &index, err);
 
         if (r < 0)
             return r;
-        r = oci_read_index(text, len, choice, err);
+        r = oci_read_index(index.text, index.len, choice, err);
         if (r < 0)
             return r;
+        if (i == 0)
+            strcpy(ret_digest, index.digest);
         if (!title[0])
             strcpy(title, choice->title);
         if (!choice->is_index) {
@@ -64,23 +65,22 @@ static int follow(const struct oci_spool *spool, struct oci_choice *choice, stru
     return err_set(err, E2BIG, "more than %u indexes lead to one another", INDEXES_MAX);
 }
 
-static int read_layout(const struct oci_spool *spool, const char *layout, size_t layout_len,
-                       struct oci_image *image, struct err *err)
+static int read_layout(const struct oci_spool *spool, const struct oci_document *layout,
+                       struct oci_image *image, char ret_digest[OCI_HEX_SIZE], struct err *err)
 {
-    _cleanup_free_ char *text = NULL;
+    _cleanup_oci_document_ struct oci_document manifest = {0};
     struct oci_choice choice;
-    size_t len;
-    int r = oci_read_layout(layout, layout_len, err);
+    int r = oci_read_layout(layout->text, layout->len, err);
 
     if (r < 0)
         return r;
-    r = follow(spool, &choice, err);
+    r = follow(spool, &choice, ret_digest, err);
     if (r < 0)
         return r;
-    r = oci_spool_text(spool, &choice.blob, &text, &len, err);
+    r = oci_spool_text(spool, &choice.blob, &manifest, err);
     if (r < 0)
         return r;
-    r = oci_read_manifest(text, len, image, err);
+    r = oci_read_manifest(manifest.text, manifest.len, image, err);
     if (r == 0)
         strcpy(image->title, choice.title);
     return r;
@@ -89,33 +89,33 @@ static int read_layout(const struct oci_spool *spool, const char *layout, size_t
 static int read_saved(const struct oci_spool *spool, struct oci_image *image, struct err *err)
 {
     const struct oci_blob saved = named("manifest.json");
-    _cleanup_free_ char *text = NULL;
+    _cleanup_oci_document_ struct oci_document manifest;
     struct err why = {0};
-    size_t len;
-    int r = oci_spool_text(spool, &saved, &text, &len, &why);
+    int r = oci_spool_text(spool, &saved, &manifest, &why);
 
     if (r == -ENOENT)
         return err_set(
             err, EINVAL,
             "this is no container image: it has neither oci-layout nor manifest.json "
             "(make one with `docker save` or `skopeo copy … oci-archive:FILE`)");
-    return r < 0 ? err_set(err, -r, "%s", why.message) : oci_read_saved(text, len, image, err);
+    return r < 0 ? err_set(err, -r, "%s", why.message)
+                 : oci_read_saved(manifest.text, manifest.len, image, err);
 }
 
 /*
  * Of both kinds, which one archive may be at the same time, that with digests comes first; a
  * folder is that alone.
  */
-static int read_image(const struct oci_spool *spool, struct oci_image *image, struct err *err)
+static int read_image(const struct oci_spool *spool, struct oci_image *image,
+                      char ret_digest[OCI_HEX_SIZE], struct err *err)
 {
-    const struct oci_blob layout = named("oci-layout");
-    _cleanup_free_ char *text = NULL;
+    const struct oci_blob name = named("oci-layout");
+    _cleanup_oci_document_ struct oci_document layout;
     struct err why = {0};
-    size_t len;
-    int r = oci_spool_text(spool, &layout, &text, &len, &why);
+    int r = oci_spool_text(spool, &name, &layout, &why);
 
     if (r == 0)
-        return read_layout(spool, text, len, image, err);
+        return read_layout(spool, &layout, image, ret_digest, err);
     if (r != -ENOENT)
         return err_set(err, -r, "%s", why.message);
     if (spool->room)
@@ -155,12 +155,12 @@ static int begin(int fd, int spool_fd, struct oci_room *room, struct oci_spool *
     return 0;
 }
 
-int oci_import(int fd, int spool_fd, int root_fd, char ret_title[OCI_TITLE_MAX],
-               struct err *err)
+int oci_import(int fd, int spool_fd, int root_fd, struct oci_origin *ret, struct err *err)
 {
     struct oci_room room = {2 * OCI_BYTES_MAX, OCI_BYTES_MAX, OCI_FILES_MAX};
     __attribute__((cleanup(cleanup_spool))) struct oci_spool spool = {.dir_fd = -1};
     _cleanup_free_ struct oci_image *image = calloc(1, sizeof(*image));
+    struct oci_origin origin = {0};
     int r;
 
     if (!image)
@@ -168,14 +168,18 @@ int oci_import(int fd, int spool_fd, int root_fd, char ret_title[OCI_TITLE_MAX],
     r = begin(fd, spool_fd, &room, &spool, err);
     if (r < 0)
         return r;
-    r = read_image(&spool, image, err);
+    r = read_image(&spool, image, origin.digest, err);
     if (r < 0)
         return r;
     r = read_config(&spool, image, err);
     if (r < 0)
         return r;
     r = apply_all(&spool, image, root_fd, err);
-    if (r == 0)
-        strcpy(ret_title, image->title);
-    return r;
+    if (r < 0)
+        return r;
+    if (!spool.room)
+        strcpy(origin.digest, spool.digest);
+    strcpy(origin.title, image->title);
+    *ret = origin;
+    return 0;
 }

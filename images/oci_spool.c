@@ -180,6 +180,9 @@ int oci_spool_read(int fd, int dir_fd, struct oci_room *room, struct oci_spool *
         if (r < 0)
             return r;
     }
+    if (r < 0)
+        return r;
+    r = oci_stream_digest_packed(stream, ret->digest, err);
     return r < 0 ? r : check_names(ret, err);
 }
 
@@ -200,11 +203,9 @@ static const struct oci_spooled *find(const struct oci_spool *spool, const char 
     return NULL;
 }
 
-static int check(int fd, const struct oci_blob *blob, struct err *err)
+static int check_size(const struct oci_blob *blob, int fd, uint64_t *ret, struct err *err)
 {
-    char digest[OCI_HEX_SIZE];
     struct stat st;
-    int r;
 
     if (fstat(fd, &st) < 0)
         return err_set_errno(err, errno, "%.200s", blob->name);
@@ -212,14 +213,29 @@ static int check(int fd, const struct oci_blob *blob, struct err *err)
         return err_set(err, EBADMSG,
                        "%.200s has %lld bytes, not the %llu that it is told to have",
                        blob->name, (long long)st.st_size, (unsigned long long)blob->size);
-    if (!blob->digest[0])
-        return 0;
-    r = oci_digest_file(fd, digest);
-    if (r < 0)
-        return err_set_errno(err, -r, "%.200s", blob->name);
-    if (strcmp(digest, blob->digest) != 0)
+    *ret = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int check_digest(const struct oci_blob *blob, const char *digest, struct err *err)
+{
+    if (blob->digest[0] && strcmp(digest, blob->digest) != 0)
         return err_set(err, EBADMSG, "%.200s is not what its digest says", blob->name);
     return 0;
+}
+
+static int check_file(const struct oci_blob *blob, int fd, struct err *err)
+{
+    char digest[OCI_HEX_SIZE] = "";
+    uint64_t size;
+    int r = check_size(blob, fd, &size, err);
+
+    if (r < 0)
+        return r;
+    if (blob->digest[0])
+        r = oci_digest_file(fd, digest);
+    return r < 0 ? err_set_errno(err, -r, "%.200s", blob->name)
+                 : check_digest(blob, digest, err);
 }
 
 static int not_there(const struct oci_spool *spool, const char *name, struct err *err)
@@ -261,33 +277,49 @@ static int open_in_folder(const struct oci_spool *spool, const char *name, struc
     return fd_steal(&fd);
 }
 
+static int open_named(const struct oci_spool *spool, const char *name, struct err *err)
+{
+    return spool->room ? open_in_folder(spool, name, err) : open_spooled(spool, name, err);
+}
+
 int oci_spool_open(const struct oci_spool *spool, const struct oci_blob *blob, struct err *err)
 {
-    _cleanup_fd_ int fd = spool->room ? open_in_folder(spool, blob->name, err)
-                                      : open_spooled(spool, blob->name, err);
-    int r = fd < 0 ? fd : check(fd, blob, err);
+    _cleanup_fd_ int fd = open_named(spool, blob->name, err);
+    int r = fd < 0 ? fd : check_file(blob, fd, err);
 
     return r < 0 ? r : fd_steal(&fd);
 }
 
-int oci_spool_text(const struct oci_spool *spool, const struct oci_blob *blob, char **ret,
-                   size_t *ret_len, struct err *err)
+void oci_document_finish(struct oci_document *document)
 {
-    _cleanup_fd_ int fd = oci_spool_open(spool, blob, err);
-    _cleanup_free_ char *text = NULL;
-    struct stat st;
-    ssize_t n;
+    free(document->text);
+    *document = (struct oci_document){0};
+}
 
+int oci_spool_text(const struct oci_spool *spool, const struct oci_blob *blob,
+                   struct oci_document *ret, struct err *err)
+{
+    _cleanup_fd_ int fd = open_named(spool, blob->name, err);
+    uint64_t size;
+    ssize_t n;
+    int r;
+
+    *ret = (struct oci_document){0};
     if (fd < 0)
         return fd;
-    if (fstat(fd, &st) < 0 || st.st_size > (off_t)OCI_JSON_MAX)
+    r = check_size(blob, fd, &size, err);
+    if (r < 0)
+        return r;
+    if (size > OCI_JSON_MAX)
         return err_set(err, EFBIG, "%.200s is over %u bytes", blob->name, OCI_JSON_MAX);
-    text = malloc((size_t)st.st_size + 1);
-    n = text ? fd_pread_full(fd, text, (size_t)st.st_size, 0) : -ENOMEM;
+    ret->text = malloc(size + 1);
+    n = ret->text ? fd_pread_full(fd, ret->text, size, 0) : -ENOMEM;
     if (n < 0)
         return err_set_errno(err, (int)-n, "%.200s", blob->name);
-    text[n] = '\0';
-    *ret = steal_ptr(&text);
-    *ret_len = (size_t)n;
-    return 0;
+    ret->text[n] = '\0';
+    ret->len = (size_t)n;
+    /* Of these bytes: whoever may write to a folder may do so now. */
+    r = oci_digest(ret->text, ret->len, ret->digest);
+    return r < 0 ? err_set_errno(err, -r, "%.200s", blob->name)
+                 : check_digest(blob, ret->digest, err);
 }

@@ -22,12 +22,14 @@
 
 struct oci_stream {
     struct archive *outer, *inner;
-    EVP_MD_CTX *digest;
+    EVP_MD_CTX *digest, *packed_digest;
+    int fd; /* borrowed */
+    uint64_t at;
     const char *what;
     struct oci_room *room;
     uint64_t unpacked;
     struct err why; /* what the reading of the outer one failed of */
-    char data[PIECE];
+    char data[PIECE], packed[PIECE];
 };
 
 CLEANUP_WITH(struct oci_stream *, oci_stream_close)
@@ -40,6 +42,7 @@ void oci_stream_close(struct oci_stream *stream)
     archive_free(stream->inner);
     archive_free(stream->outer);
     EVP_MD_CTX_free(stream->digest);
+    EVP_MD_CTX_free(stream->packed_digest);
     free(stream);
 }
 
@@ -72,6 +75,15 @@ int oci_digest_file(int fd, char ret_hex[OCI_HEX_SIZE])
     return n < 0 ? (int)n : finish_digest(digest, ret_hex);
 }
 
+int oci_digest(const void *data, size_t len, char ret_hex[OCI_HEX_SIZE])
+{
+    _cleanup_(EVP_MD_CTX_free) EVP_MD_CTX *digest = EVP_MD_CTX_new();
+
+    if (!digest || EVP_DigestInit_ex(digest, EVP_sha256(), NULL) != 1)
+        return -ENOMEM;
+    return EVP_DigestUpdate(digest, data, len) == 1 ? finish_digest(digest, ret_hex) : -EIO;
+}
+
 /* Whether there is room for n more bytes. */
 static int charge(struct oci_stream *s, uint64_t n)
 {
@@ -86,6 +98,20 @@ static int charge(struct oci_stream *s, uint64_t n)
                        OCI_RATIO_MAX);
     s->room->bytes -= n;
     return 0;
+}
+
+static la_ssize_t pull_packed(struct archive *outer, void *context, const void **ret_data)
+{
+    struct oci_stream *s = context;
+    ssize_t n = fd_pread_full(s->fd, s->packed, PIECE, s->at);
+
+    if (n < 0 || EVP_DigestUpdate(s->packed_digest, s->packed, (size_t)n) != 1) {
+        archive_set_error(outer, n < 0 ? (int)-n : EIO, "it cannot be read");
+        return -1;
+    }
+    s->at += (uint64_t)n;
+    *ret_data = s->packed;
+    return n;
 }
 
 static la_ssize_t pull(struct archive *inner, void *context, const void **ret_data)
@@ -115,19 +141,17 @@ static int failed(struct oci_stream *s, struct archive *a, struct err *err)
     return err_set(err, EINVAL, "%s: %s", s->what, text ? text : "it is no tar");
 }
 
-static int begin(struct oci_stream *s, int fd, struct err *err)
+static int begin(struct oci_stream *s, struct err *err)
 {
     struct archive_entry *whole;
 
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return err_set_errno(err, errno, "%s", s->what);
     /* None of those that run a program, and no other format than these. */
     archive_read_support_filter_gzip(s->outer);
     archive_read_support_filter_zstd(s->outer);
     archive_read_support_format_raw(s->outer);
     archive_read_support_format_empty(s->outer);
     archive_read_support_format_tar(s->inner);
-    if (archive_read_open_fd(s->outer, fd, PIECE) != ARCHIVE_OK)
+    if (archive_read_open(s->outer, s, NULL, pull_packed, NULL) != ARCHIVE_OK)
         return failed(s, s->outer, err);
     if (archive_read_next_header(s->outer, &whole) != ARCHIVE_OK)
         return err_set(err, EINVAL, "%s is empty or cannot be unpacked", s->what);
@@ -146,13 +170,16 @@ int oci_stream_open(int fd, const char *what, struct oci_room *room, struct oci_
         return err_no_memory(err);
     s->what = what;
     s->room = room;
+    s->fd = fd;
     s->outer = archive_read_new();
     s->inner = archive_read_new();
     s->digest = EVP_MD_CTX_new();
-    if (!s->outer || !s->inner || !s->digest ||
-        EVP_DigestInit_ex(s->digest, EVP_sha256(), NULL) != 1)
+    s->packed_digest = EVP_MD_CTX_new();
+    if (!s->outer || !s->inner || !s->digest || !s->packed_digest ||
+        EVP_DigestInit_ex(s->digest, EVP_sha256(), NULL) != 1 ||
+        EVP_DigestInit_ex(s->packed_digest, EVP_sha256(), NULL) != 1)
         return err_no_memory(err);
-    r = begin(s, fd, err);
+    r = begin(s, err);
     if (r == 0)
         *ret = steal_ptr(&s);
     return r;
@@ -213,4 +240,18 @@ int oci_stream_digest(struct oci_stream *s, char ret_hex[OCI_HEX_SIZE], struct e
             return failed(s, s->inner, err);
     } while (n > 0);
     return finish_digest(s->digest, ret_hex) < 0 ? err_no_memory(err) : 0;
+}
+
+int oci_stream_digest_packed(struct oci_stream *s, char ret_hex[OCI_HEX_SIZE], struct err *err)
+{
+    const void *data;
+    la_ssize_t n;
+
+    /* What compressors are not asked for: it comes behind the end of what they packed. */
+    do {
+        n = pull_packed(s->outer, s, &data);
+        if (n < 0)
+            return failed(s, s->outer, err);
+    } while (n > 0);
+    return finish_digest(s->packed_digest, ret_hex) < 0 ? err_no_memory(err) : 0;
 }

@@ -7,6 +7,7 @@
 #ifndef SKILLVM_IMAGES_OCI_STREAM_H
 #define SKILLVM_IMAGES_OCI_STREAM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -41,9 +42,13 @@ int oci_stream_charge(struct oci_stream *stream, uint64_t size, struct err *err)
 int oci_stream_copy(struct oci_stream *stream, uint64_t size, int fd, struct err *err);
 /* Reads what is left; the digest of all that was unpacked. 0 or as oci_stream_next. */
 int oci_stream_digest(struct oci_stream *stream, char ret_hex[OCI_HEX_SIZE], struct err *err);
+/* The same of the file as it is, of the very bytes that were unpacked. 0 or -errno. */
+int oci_stream_digest_packed(struct oci_stream *stream, char ret_hex[OCI_HEX_SIZE],
+                             struct err *err);
 void oci_stream_close(struct oci_stream *stream);
 
-/* The digest of a file from its start. 0 or -errno. */
+/* The digest of a file from its start, and of bytes that were read. 0 or -errno. */
 int oci_digest_file(int fd, char ret_hex[OCI_HEX_SIZE]);
+int oci_digest(const void *data, size_t len, char ret_hex[OCI_HEX_SIZE]);
 
 #endif

@@ -22,7 +22,7 @@
 struct fixture {
     char dir[64];
     int spool, root;
-    char title[OCI_TITLE_MAX];
+    struct oci_origin origin;
     struct err err;
 };
 
@@ -165,7 +165,16 @@ static int import(struct fixture *f, const struct saved *saved)
 {
     _cleanup_fd_ int fd = make_saved(saved);
 
-    return oci_import(fd, f->spool, f->root, f->title, &f->err);
+    return oci_import(fd, f->spool, f->root, &f->origin, &f->err);
+}
+
+/* By all of its bytes. */
+static void is_told_as_it_was_read(const struct fixture *f, int fd)
+{
+    char digest[OCI_HEX_SIZE];
+
+    assert_int_equal(oci_digest_file(fd, digest), 0);
+    assert_string_equal(f->origin.digest, digest);
 }
 
 static void holds(const char *path, const char *content, unsigned mode)
@@ -213,7 +222,7 @@ static void layers_lie_over_one_another(void **state)
         const struct saved saved = {.layers = {first, second}, .kind = kinds[i]};
 
         assert_int_equal(import(f, &saved), 0);
-        assert_string_equal(f->title, "own:1");
+        assert_string_equal(f->origin.title, "own:1");
         holds("root/usr/a", "a", 0644);
         holds("root/usr/secret", "s", 0601);
         holds("root/full/three", "3", 0644);
@@ -388,7 +397,7 @@ static void a_layer_may_be_a_link(void **state)
              digest, digest);
     assert_int_equal(import(f, &saved), 0);
     holds("root/a", "a", 0644);
-    assert_string_equal(f->title, "");
+    assert_string_equal(f->origin.title, "");
 }
 
 static void an_index_leads_to_blobs_that_are_checked(void **state)
@@ -440,16 +449,34 @@ static void an_index_leads_to_blobs_that_are_checked(void **state)
         put(a, name[3], data, len);
         assert_int_equal(archive_write_free(a), ARCHIVE_OK);
         f->err = (struct err){0};
-        assert_int_equal(oci_import(fd, f->spool, f->root, f->title, &f->err),
+        assert_int_equal(oci_import(fd, f->spool, f->root, &f->origin, &f->err),
                          wrong ? -EBADMSG : 0);
-        if (wrong)
+        if (wrong) {
             assert_non_null(strstr(f->err.message, expected[wrong]));
-        else
-            assert_string_equal(f->title, "tools");
+        } else {
+            assert_string_equal(f->origin.title, "tools");
+            is_told_as_it_was_read(f, fd);
+        }
         assert_int_equal(access("root/a", F_OK), wrong ? -1 : 0);
         assert_int_equal(system("rm -rf root/* spool/*"), 0);
     }
     free(data);
+}
+
+/* Behind the end of what unpacks there may be more, which is read for this alone. */
+static void an_archive_is_told_with_what_lies_behind_it(void **state)
+{
+    struct fixture *f = *state;
+    static const struct member layer[] = {{.path = "a", .content = "a"}, {0}};
+    const struct saved saved = {.layers = {layer}};
+    static const char more[200000];
+    _cleanup_fd_ int fd = make_saved(&saved);
+
+    assert_true(lseek(fd, 0, SEEK_END) > 0);
+    assert_int_equal(fd_write_full(fd, more, sizeof(more)), 0);
+    assert_int_equal(fd_write_full(fd, "end", 3), 0);
+    assert_int_equal(oci_import(fd, f->spool, f->root, &f->origin, &f->err), 0);
+    is_told_as_it_was_read(f, fd);
 }
 
 static void what_is_no_archive_is_refused(void **state)
@@ -466,7 +493,7 @@ static void what_is_no_archive_is_refused(void **state)
 
         assert_int_equal(fd_write_full(fd, cases[i].bytes, strlen(cases[i].bytes)), 0);
         f->err = (struct err){0};
-        assert_int_equal(oci_import(fd, f->spool, f->root, f->title, &f->err), -EINVAL);
+        assert_int_equal(oci_import(fd, f->spool, f->root, &f->origin, &f->err), -EINVAL);
         assert_non_null(strstr(f->err.message, cases[i].message));
     }
 }
@@ -482,6 +509,7 @@ int main(void)
         OCI_TEST(what_attacks_is_refused),
         OCI_TEST(a_layer_may_be_a_link),
         OCI_TEST(an_index_leads_to_blobs_that_are_checked),
+        OCI_TEST(an_archive_is_told_with_what_lies_behind_it),
         OCI_TEST(what_is_no_archive_is_refused),
     };
 

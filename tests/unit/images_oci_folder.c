@@ -27,7 +27,7 @@ struct fixture {
     int spool, root;
     char hex[N_BLOBS][OCI_HEX_SIZE];
     char path[N_BLOBS][128];
-    char title[OCI_TITLE_MAX];
+    struct oci_origin origin;
     struct err err;
 };
 
@@ -122,7 +122,7 @@ static int import(struct fixture *f, const char *path)
 
     assert_true(fd >= 0);
     f->err = (struct err){0};
-    return oci_import(fd, f->spool, f->root, f->title, &f->err);
+    return oci_import(fd, f->spool, f->root, &f->origin, &f->err);
 }
 
 static void refused(struct fixture *f, const char *path, int result, const char *message)
@@ -133,14 +133,23 @@ static void refused(struct fixture *f, const char *path, int result, const char 
     assert_int_equal(access("root/a", F_OK), -1);
 }
 
+static void digest_of(const char *path, char ret[OCI_HEX_SIZE])
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    assert_int_equal(oci_digest_file(fd, ret), 0);
+}
+
 static void a_layout_is_read_where_it_is(void **state)
 {
     struct fixture *f = *state;
-    char text[8];
+    char text[8], digest[OCI_HEX_SIZE];
 
     make_layout(f);
+    digest_of("image/index.json", digest);
     assert_int_equal(import(f, "image"), 0);
-    assert_string_equal(f->title, "tools");
+    assert_string_equal(f->origin.title, "tools");
+    assert_string_equal(f->origin.digest, digest);
     assert_true(fd_read_text("root/a", text, sizeof(text)) >= 0);
     assert_string_equal(text, "a");
     assert_int_equal(rmdir("spool"), 0); /* nothing was put there */
@@ -264,6 +273,48 @@ static void what_is_no_layout_is_refused(void **state)
     refused(f, "pipe", -EINVAL, "it is neither a file nor a folder");
 }
 
+/* Called at each reading of bytes: behind the first of a document somebody writes to its file.
+ */
+static const char *changing_document;
+static struct stat document;
+
+ssize_t __real_fd_pread_full(int fd, void *data, size_t len, uint64_t offset);
+ssize_t __wrap_fd_pread_full(int fd, void *data, size_t len, uint64_t offset);
+ssize_t __wrap_fd_pread_full(int fd, void *data, size_t len, uint64_t offset)
+{
+    ssize_t n = __real_fd_pread_full(fd, data, len, offset);
+    struct stat st;
+
+    if (changing_document && fstat(fd, &st) == 0 && st.st_ino == document.st_ino) {
+        as_other_bytes(changing_document);
+        changing_document = NULL;
+    }
+    return n;
+}
+
+/* What is read is what was digested, whatever is in the file by then. */
+static void documents_are_read_once(void **state)
+{
+    struct fixture *f = *state;
+    const char *const documents[] = {"image/oci-layout", "image/index.json", f->path[MANIFEST],
+                                     f->path[CONFIG]};
+
+    for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
+        char digest[OCI_HEX_SIZE];
+
+        make_layout(f);
+        digest_of("image/index.json", digest);
+        assert_int_equal(stat(documents[i], &document), 0);
+        changing_document = documents[i];
+        if (import(f, "image") < 0)
+            fail_msg("%s: %s", documents[i], f->err.message);
+        assert_null(changing_document);
+        assert_string_equal(f->origin.digest, digest);
+        assert_int_equal(access("root/a", F_OK), 0);
+        assert_int_equal(system("rm -rf image/* root/*"), 0);
+    }
+}
+
 /* Called at each opening of a layer: between two readings of it, somebody writes to its file.
  */
 static const char *changing;
@@ -316,6 +367,7 @@ int main(void)
         OCI_TEST(folders_that_are_links_are_refused),
         OCI_TEST(what_is_no_layout_is_refused),
         OCI_TEST(what_changes_while_it_is_read_is_refused),
+        OCI_TEST(documents_are_read_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

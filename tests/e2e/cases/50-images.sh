@@ -19,6 +19,13 @@ own() { # a command with a daemon of its own, and images of its own
     env -u SKILLVM_SOCKET SKILLVM_DATA="$PWD/own" "$@"
 }
 
+# A share folder of links, each of whose files can be another.
+own_share() { # folder
+    mkdir -p "$1/images"
+    find "$SKILLVM_SHARE" -mindepth 1 -maxdepth 1 ! -name images -exec ln -s -t "$1" {} +
+    ln -s "$SKILLVM_SHARE"/images/* "$1/images/"
+}
+
 end_own() {
     own timeout 60 skillvm down || true
 }
@@ -184,6 +191,19 @@ case_images_that_cannot_be_made() {
     equal "$(jq -r '.from.archive, .from.sha256' <<<"$OUT" | xargs)" \
         "layout $(sha256sum <layout/index.json | cut -d ' ' -f 1)" "a folder"
     expect 0 own skillvm image rm layout
+    # It is not read again: what takes its place is waited for by nobody.
+    local digest
+    digest=$(sha256sum <layout/index.json | cut -d ' ' -f 1)
+    own_share share
+    rm share/images/image-tree
+    # shellcheck disable=SC2016 # the script's own
+    printf '#!/bin/sh\n"%s" "$@" || exit\n[ "$1" != import ] || { rm "$2/index.json" && mkfifo "$2/index.json"; }\n' \
+        "$SKILLVM_SHARE/images/image-tree" >share/images/image-tree
+    chmod +x share/images/image-tree
+    expect 0 own env SKILLVM_SHARE="$PWD/share" timeout -k 5 120 skillvm image import layout
+    expect 0 own skillvm image show layout --json
+    equal "$(jq -r .from.sha256 <<<"$OUT")" "$digest" "a folder whose index was replaced"
+    expect 0 own skillvm image rm layout
     rm layout/oci-layout
     expect 125 own skillvm image import layout
     contains "$ERR" "it has no oci-layout" "a folder that is no image"
@@ -255,11 +275,8 @@ case_an_operators_recipe_is_built() {
 # limit an_image_is_built_at_first_need 900
 case_an_image_is_built_at_first_need() {
     local share=$PWD/share
-    mkdir -p own/images/recipes needs "$share"
-    ln -s "$SKILLVM_SHARE"/* "$share/"
-    rm "$share/images"
-    mkdir "$share/images"
-    ln -s "$SKILLVM_SHARE"/images/* "$share/images/"
+    mkdir -p own/images/recipes needs
+    own_share "$share"
     # Of a content of its own: what was built before comes from a cache, without a word.
     printf 'name: first\nextends: python.yaml\nfiles:\n  usr/lib/python3/dist-packages/own_module.py: |\n    said = "built %s"\nbrings: [module own_module]\n' \
         "$EPOCHREALTIME" >"$share/images/first.yaml"

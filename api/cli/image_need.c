@@ -4,6 +4,7 @@
 #include "api/cli/daemon.h"
 #include "api/cli/image_store.h"
 #include "api/cli/skill_verbs.h"
+#include "api/skill/code.h"
 #include "api/skill/entry.h"
 #include "base/fd.h"
 
@@ -32,12 +33,26 @@ static const char *find_missing(const struct image_store *store, const char *ima
     return lang && strcmp(lang, NODE) == 0 && !some_runs_node(store) ? NODE : NULL;
 }
 
+static int load(const struct image_need *need, int tar_fd, struct skill_archive *ret_archive,
+                struct skill *ret_skill)
+{
+    const size_t len = need->code ? strlen(need->code) : 0;
+    const char *lang;
+    int r;
+
+    if (!need->code)
+        return skill_load(need->path, tar_fd, ret_archive, ret_skill, NULL);
+    r = code_language(need->lang, need->code, len, &lang, NULL);
+    return r < 0 ? r
+                 : code_make_skill(lang, need->code, len, tar_fd, ret_archive, ret_skill, NULL);
+}
+
 /*
- * What its SKILL.md and its entry say, else what it imports and starts. A skill that cannot be
- * read is the daemon's to refuse.
+ * What its SKILL.md and its entry say, else what it imports and starts. A skill or code that
+ * cannot be read is the daemon's to refuse.
  */
-static void read_skill(const struct cli *cli, const char *path, const struct image_store *store,
-                       char ret[IMAGE_NAME_SIZE])
+static void read_skill(const struct cli *cli, const struct image_need *need,
+                       const struct image_store *store, char ret[IMAGE_NAME_SIZE])
 {
     _cleanup_fd_ int tar = memfd_create("skill", MFD_CLOEXEC);
     _cleanup_skill_archive_ struct skill_archive archive = {0};
@@ -47,7 +62,7 @@ static void read_skill(const struct cli *cli, const char *path, const struct ima
     _cleanup_needs_ struct needs needs = {0};
     const char *missing;
 
-    if (tar < 0 || skill_load(path, tar, &archive, &skill, NULL) < 0)
+    if (tar < 0 || load(need, tar, &archive, &skill) < 0)
         return;
     (void)skill_entry_resolve(&skill, &archive, NULL, NULL, &entry, NULL);
     missing = find_missing(store, skill.image, entry.lang);
@@ -95,8 +110,8 @@ int image_need_meet(const struct cli *cli, const struct image_need *need, struct
     missing = find_missing(&store, need->image, need->lang);
     (void)snprintf(name, sizeof(name), "%s", missing ? missing : "");
     /* Only for a build is a skill read here, as the daemon does again. */
-    if (may_build && !need->image && need->path)
-        read_skill(cli, need->path, &store, name);
+    if (may_build && !need->image && (need->path || need->code))
+        read_skill(cli, need, &store, name);
     return name[0] && image_can_build(cli, name)
                ? build_or_tell(cli, name, may_build, need->build, err)
                : 0;

@@ -15,13 +15,14 @@
 struct image_need {
     const char *image; /* that the caller names */
     const char *path;  /* of the skill on this machine */
-    const char *lang;  /* of code without a skill */
+    const char *code;  /* without a skill */
+    const char *lang;  /* that the caller says it is in */
     bool build;        /* the caller asks for it */
 };
 
 /*
  * Where the image that a run names, by its caller or in SKILL.md, is not here, or none here has
- * the Node that it takes or what its skill imports, and there is a recipe: builds it, if the
+ * the Node that it takes or what its skill or code imports, and there is a recipe: builds it, if the
  * caller asks for that or looks at a terminal, and no daemon runs, which would not find it;
  * else says by what command it is made. 0 also where nothing is to be done, which the daemon
  * then tells of; -EBUSY where the caller asks and a daemon runs; -errno.

@@ -259,6 +259,7 @@ static int meet_image(const struct cli *cli, const struct options *given, const 
 {
     const struct image_need need = {.image = given->image,
                                     .path = archive_fd >= 0 ? given->args[0] : NULL,
+                                    .code = verbs_text(request, "code"),
                                     .lang = verbs_text(request, "lang"),
                                     .build = given->build_image};
 

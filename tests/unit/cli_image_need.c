@@ -243,6 +243,28 @@ static void a_skill_imports_what_it_needs(void **state)
     meet(0, &(struct image_need){.path = path, .build = true}, "data\n");
 }
 
+/* As of a skill, whether it says what it is in or only begins so. */
+static void code_imports_what_it_needs(void **state)
+{
+    (void)state;
+    put("share/python.manifest", 0600, "language python 3.11\nstandard json\nprogram bash\n");
+    put("share/data.manifest", 0600, "module numpy\nprogram dot\n");
+    put("share/node.manifest", 0600, "program node\n");
+    meet(0, &(struct image_need){.code = "import json", .build = true}, "");
+    meet(0, &(struct image_need){.code = "import numpy"}, "");
+    meet(0, &(struct image_need){.code = "import numpy", .image = "python", .build = true}, "");
+    /* What is no code is the daemon's to refuse. */
+    meet(0, &(struct image_need){.code = "import numpy", .lang = "ruby", .build = true}, "");
+    meet(0, &(struct image_need){.code = "#!/usr/bin/env node\n1\n", .build = true}, "node\n");
+    assert_int_equal(image_store_remove(&cli, "node", NULL), 0);
+    meet(0, &(struct image_need){.code = "dot -V", .lang = "bash", .build = true},
+         "node\ndata\n");
+    assert_int_equal(image_store_remove(&cli, "data", NULL), 0);
+    meet(0, &(struct image_need){.code = "import numpy", .lang = "python", .build = true},
+         "node\ndata\ndata\n");
+    meet(0, &(struct image_need){.code = "import numpy", .build = true}, "node\ndata\ndata\n");
+}
+
 static void on_a_terminal_nobody_has_to_ask(void **state)
 {
     int ends[2];
@@ -286,6 +308,7 @@ int main(void)
         TEST(node_is_built_for_what_is_in_it),
         TEST(a_skill_says_what_it_needs),
         TEST(a_skill_imports_what_it_needs),
+        TEST(code_imports_what_it_needs),
         TEST(on_a_terminal_nobody_has_to_ask),
         TEST(while_a_daemon_runs_nothing_is_built),
     };

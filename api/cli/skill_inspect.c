@@ -6,6 +6,7 @@
 #include "api/cli/table.h"
 #include "api/client/skillvm.h"
 #include "api/skill/entry.h"
+#include "api/skill/image_recipes.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
 #include "api/wheels/packages.h"
@@ -88,6 +89,11 @@ static int choose_packages(int tar_fd, const struct skill_archive *archive, stru
     return 0;
 }
 
+static void say_left_out(const char *file, const struct err *why)
+{
+    cli_say("warning: %s is left out: %s", file, why->message);
+}
+
 /* What a daemon that starts here would find. One that it could not take is left out there, too.
  */
 static int read_images(const struct cli *cli, struct image_list *ret, struct err *err)
@@ -108,10 +114,11 @@ static int read_images(const struct cli *cli, struct image_list *ret, struct err
         struct err why = {0};
 
         if (image_list_insert(ret, here.images_dir, made[i]->d_name, &why) < 0)
-            cli_say("warning: %s is left out: %s", made[i]->d_name, why.message);
+            say_left_out(made[i]->d_name, &why);
         free(made[i]);
     }
     free(made);
+    image_recipes_read(here.images_dir, ret, say_left_out);
     return 0;
 }
 

@@ -119,6 +119,25 @@ static int find_any(const struct image_list *images, const char *name)
     return -ENOENT;
 }
 
+const struct image_listed *image_list_any(const struct image_list *images, const char *name)
+{
+    int place = find_any(images, name);
+
+    return place < 0 ? NULL : &images->list[place];
+}
+
+void image_list_tell(struct image_list *images, struct image_manifest *manifest)
+{
+    struct image_listed *image = &images->list[images->n];
+
+    if (images->n == IMAGE_LIST_MAX)
+        return;
+    images->n++;
+    *image = (struct image_listed){.manifest = *manifest};
+    strcpy(image->name, manifest->name);
+    *manifest = (struct image_manifest){0};
+}
+
 int image_list_insert(struct image_list *images, const char *folder, const char *file,
                       struct err *err)
 {

@@ -55,6 +55,13 @@ void image_list_finish(struct image_list *images);
 struct dirent;
 /* For scandir(): whether a file is called as an image's is. */
 int image_list_is_image(const struct dirent *entry);
+/* The one of this name, here or only told of, or NULL. */
+const struct image_listed *image_list_any(const struct image_list *images, const char *name);
+/*
+ * Tells of an image that is not here, by its manifest, which is taken from *manifest. No effect
+ * where there is no room.
+ */
+void image_list_tell(struct image_list *images, struct image_manifest *manifest);
 /* The place of an image that is here; -ENOENT. */
 int image_list_find(const struct image_list *images, const char *name);
 

@@ -53,6 +53,19 @@ static int take_line(struct image_manifest *manifest, const char *line)
     return 0;
 }
 
+int image_manifest_bring(struct image_manifest *manifest, const char *line)
+{
+    static const char *const kinds[] = {"module ", "program ", "node "};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        const size_t n = strlen(kinds[i]);
+
+        if (strncmp(line, kinds[i], n) == 0 && !line[n + strcspn(line + n, " \t\r\n")])
+            return take_line(manifest, line);
+    }
+    return -EINVAL;
+}
+
 static int take_lines(struct image_manifest *manifest, char *text, size_t len, struct err *err)
 {
     for (size_t line = 1; len > 0; line++) {

@@ -44,6 +44,11 @@ struct image_manifest {
  */
 int image_manifest_read(const char *share, const char *image, struct image_manifest *ret,
                         struct err *err);
+/*
+ * Adds what a recipe says that its image has: "module NAME", "program NAME" or "node NAME". 0;
+ * -EINVAL for anything else; -ENOMEM.
+ */
+int image_manifest_bring(struct image_manifest *manifest, const char *line);
 void image_manifest_finish(struct image_manifest *manifest);
 #define _cleanup_image_manifest_ __attribute__((cleanup(image_manifest_finish)))
 

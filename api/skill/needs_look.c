@@ -227,7 +227,11 @@ static void look_at_image(struct needs_item *item, const struct image_list *imag
 
     item->from =
         place >= 0 && image_set_has(allowed, (unsigned)place) ? NEEDS_IMAGE : NEEDS_MISSING;
-    item->help = place >= 0 ? NEEDS_HELP_FORBIDDEN : NEEDS_NO_HELP;
+    item->help = place >= 0                             ? NEEDS_HELP_FORBIDDEN
+                 : image_list_any(images, item->detail) ? NEEDS_HELP_AWAY
+                                                        : NEEDS_NO_HELP;
+    if (item->help == NEEDS_HELP_AWAY)
+        (void)snprintf(item->helper, sizeof(item->helper), "%s", item->detail);
 }
 
 /* How much of what is missing an image has that is not here. */

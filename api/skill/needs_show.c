@@ -214,6 +214,11 @@ static int warn_of_field(const struct needs *needs, const struct needs_item *ite
                           "SKILL.md line %u: the image \"%s\" may not be used here: "
                           "no run that asks for it is accepted",
                           item->line, detail.text);
+    if (strcmp(item->name, "image") == 0 && item->help == NEEDS_HELP_AWAY)
+        return skill_warn(warnings,
+                          "SKILL.md line %u: there is no image \"%s\" here, and `skillvm image "
+                          "build %s` makes it: it runs in the image %s, which has %s",
+                          item->line, detail.text, item->helper, needs->image, needs->runs);
     return skill_warn(warnings,
                       "SKILL.md line %u: there is no %s \"%s\"%s: it runs in the image "
                       "%s, which has %s%s%s",

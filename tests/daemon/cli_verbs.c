@@ -509,9 +509,20 @@ static void images_are_chosen_without_a_daemon(void **state)
     expect(s, lint, 0,
            "warning: main.mjs line 1: the image node has no module \"gone\": install it into a "
            "node_modules");
-    /* One of the operator's own, which has it. */
+    /* One of the operator's own, which would have it, and which has it. */
     expect(s,
-           "version && mkdir own-images && printf xxxx >own-images/own.erofs && "
+           "version && mkdir -p own-images/recipes && "
+           "printf 'name: made\\nextends: node.yaml\\nbrings: [node gone]\\n' "
+           ">own-images/recipes/made.yaml && echo '[]' >own-images/recipes/none.yaml",
+           0, "");
+    expect(s, inspect, 0, "`skillvm image build made` makes it");
+    expect(s, lint, 0, "none.yaml is left out: it is no recipe");
+    expect(
+        s, lint, 0,
+        "the image made has it, which is not installed here: `skillvm image build made` makes "
+        "it");
+    expect(s,
+           "version && printf xxxx >own-images/own.erofs && "
            "printf 'program node\\nnode ajv\\nnode gone\\n' >own-images/own.manifest",
            0, "");
     expect(s, inspect, 0, "\"image\":\"own\",\"image_reason\":\"smallest of 4 that has ");

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
+#include "base/fd.h"
 #include "tests/daemon/daemon_harness.h"
 #include "tests/unit/fake_built.h"
 
@@ -24,6 +25,7 @@
 static int start(void **state)
 {
     struct harness *h = calloc(1, sizeof(*h));
+    char recipes[256];
 
     *state = h;
     harness_init(h, "boot", "restore");
@@ -33,6 +35,11 @@ static int start(void **state)
     harness_write(h, "data.manifest", PYTHON "module numpy\nmodule pandas\n");
     harness_write(h, "node.manifest", "program node\n" SHELL);
     harness_write(h, "away.manifest", PYTHON "module torch\n");
+    snprintf(recipes, sizeof(recipes), "%s/images/recipes", h->data);
+    assert_int_equal(fd_make_folders(recipes, 0700, 0700), 0);
+    harness_write(h, "data/images/recipes/geo.yaml",
+                  "name: geo\nextends: python.yaml\npackages: [python3-shapely]\n"
+                  "brings: [module shapely]\n");
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;
@@ -170,6 +177,19 @@ static void warnings_are_of_the_chosen_one(void **state)
                 "not installed here: `skillvm image build away` makes it");
 }
 
+static void an_operators_recipe_is_told_of(void **state)
+{
+    static const char makes[] = "the image geo has it, which is not installed here: "
+                                "`skillvm image build geo` makes it";
+
+    push_python(*state, "places", "import shapely\n", makes);
+    expect(harness_get(*state, "/v1/skills/places/1/inspect"), 200, makes);
+    expect(push(*state, "placed", "image: geo\n", "main.py", "import json\n"), 201,
+           "there is no image \\\"geo\\\" here, and `skillvm image build geo` makes it: it "
+           "runs in "
+           "the image python");
+}
+
 static void a_tenant_has_its_images(void **state)
 {
     push_python(*state, "plain", "import json\n", SMALLEST);
@@ -230,6 +250,7 @@ int main(void)
         cmocka_unit_test(what_is_named_wins),
         cmocka_unit_test(a_name_that_is_not_here),
         cmocka_unit_test(warnings_are_of_the_chosen_one),
+        cmocka_unit_test(an_operators_recipe_is_told_of),
         cmocka_unit_test(a_tenant_has_its_images),
         cmocka_unit_test(lists_that_are_none),
     };

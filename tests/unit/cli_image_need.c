@@ -265,6 +265,21 @@ static void code_imports_what_it_needs(void **state)
     meet(0, &(struct image_need){.code = "import numpy", .build = true}, "node\ndata\ndata\n");
 }
 
+/* An operator's recipe brings what it says, as those of the installation do. */
+static void an_operators_recipe_is_built(void **state)
+{
+    (void)state;
+    put("share/python.manifest", 0600, "language python 3.11\nprogram bash\n");
+    folder("made");
+    folder("made/recipes");
+    put("made/recipes/geo.yaml", 0600,
+        "name: geo\nextends: python.yaml\nbrings: [module numpy]\n");
+    put("made/recipes/file.yaml", 0600, "name: other\nbrings: [module torch]\n");
+    meet(0, &(struct image_need){.code = "import torch", .build = true}, "");
+    meet(0, &(struct image_need){.code = "import numpy", .build = true}, "geo\n");
+    meet(0, &(struct image_need){.code = "import numpy", .build = true}, "geo\n");
+}
+
 static void on_a_terminal_nobody_has_to_ask(void **state)
 {
     int ends[2];
@@ -309,6 +324,7 @@ int main(void)
         TEST(a_skill_says_what_it_needs),
         TEST(a_skill_imports_what_it_needs),
         TEST(code_imports_what_it_needs),
+        TEST(an_operators_recipe_is_built),
         TEST(on_a_terminal_nobody_has_to_ask),
         TEST(while_a_daemon_runs_nothing_is_built),
     };

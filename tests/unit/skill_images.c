@@ -281,7 +281,10 @@ static const struct sample samples[] = {
          {"there is no image \"python:3.12-slim\" here: it runs in the image data, which has "
           "Python and bash"}},
     {"an image that is not installed", FIELDS("image: ruby\n", "main.sh", "ls\n"), "python",
-     NULL, .want = {"there is no image \"ruby\" here: it runs in the image python"}},
+     NULL,
+     .want =
+         {"there is no image \"ruby\" here, and `skillvm image build ruby` makes it: it runs "
+          "in the image python"}},
     {"network", FIELDS("network: [api.example.com]\n", "main.py", "import numpy\n"), "data"},
     /* What no image has. */
     {"what nobody has", PY("import leftpad\n"), "python",

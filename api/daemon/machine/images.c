@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/images.h"
 
+#include "api/skill/image_recipes.h"
 #include "api/skill/profile.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -61,6 +62,11 @@ static int add_one(struct images *images, const char *folder, const char *file, 
     return r;
 }
 
+static void log_left_out(const char *file, const struct err *why)
+{
+    log_warn("images", "file=\"%s\" reason=\"%s\"", file, why->message);
+}
+
 void images_read_added(const char *folder, struct images *images)
 {
     struct dirent **found = NULL;
@@ -70,10 +76,11 @@ void images_read_added(const char *folder, struct images *images)
         struct err err = {0};
 
         if (add_one(images, folder, found[i]->d_name, &err) < 0)
-            log_warn("images", "file=\"%s\" reason=\"%s\"", found[i]->d_name, err.message);
+            log_left_out(found[i]->d_name, &err);
         free(found[i]);
     }
     free(found);
+    image_recipes_read(folder, &images->known, log_left_out);
 }
 
 void images_finish(struct images *images)

@@ -38,7 +38,8 @@ struct images {
 int images_read(const char *folder, struct images *ret, struct err *err);
 /*
  * Adds those of another folder, which need not be there. One that cannot be read, whose name is
- * taken or for which there is no room is left out, and the log says so.
+ * taken or for which there is no room is left out, and the log says so. Behind them it is told
+ * of those that recipes in that folder would make.
  */
 void images_read_added(const char *folder, struct images *images);
 void images_finish(struct images *images);

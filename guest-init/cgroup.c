@@ -177,6 +177,23 @@ int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage)
     return 0;
 }
 
+int cgroup_read_again(const struct cgroup *cg, uint64_t *ret_bytes)
+{
+    _cleanup_fd_ int fd =
+        cg->dir < 0 ? -1 : openat(cg->dir, "memory.stat", O_RDONLY | O_CLOEXEC);
+    char text[8192];
+    uint64_t pages;
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (n < 0)
+        return cg->dir < 0 ? -ENOENT : -errno;
+    text[n] = 0;
+    if (!text_find_number(text, "workingset_refault_file", &pages))
+        return -ENOENT;
+    *ret_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return 0;
+}
+
 static int freeze_last(const struct cgroup *cg)
 {
     char text[24];

@@ -61,6 +61,11 @@ void cgroup_begin(struct cgroup *cg);
 /* Usage since cgroup_begin. 0, or -errno when it cannot be read. */
 int cgroup_read_usage(const struct cgroup *cg, struct cgroup_usage *ret_usage);
 /*
+ * How many bytes of files were read again after they gave way to something, since it was made.
+ * Costs much more than the usage. 0 or -errno.
+ */
+int cgroup_read_again(const struct cgroup *cg, uint64_t *ret_bytes);
+/*
  * Stops every process in it for good if it holds one only: no instruction of it is run any
  * more. 0; -EBUSY when there are more, which go on; or -errno.
  */

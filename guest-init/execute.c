@@ -307,6 +307,19 @@ static uint64_t timeval_us(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_usec;
 }
 
+/*
+ * Nobody is ended for memory while files can give way, among them those of what runs: who is
+ * nearly over the limit does little else than to read them again. All of its memory so often is
+ * no chance.
+ */
+static bool memory_was_full(const struct loop *l)
+{
+    uint64_t bytes;
+
+    return cgroup_read_again(&l->x->sandbox->cgroup, &bytes) == 0 &&
+           bytes >= l->x->run->memory_bytes;
+}
+
 static void fill_result(struct loop *l)
 {
     struct execute_result *result = &l->result;
@@ -314,6 +327,8 @@ static void fill_result(struct loop *l)
 
     if (l->x->is_warm)
         result->flags |= PROTO_EXIT_WARM;
+    if ((result->flags & PROTO_EXIT_TIMED_OUT) && memory_was_full(l))
+        result->flags |= PROTO_EXIT_MEMORY_FULL;
     result->wall_us = (clock_monotonic_ns() - l->start_ns) / 1000u;
     if (WIFSIGNALED(l->status))
         result->signal = (uint32_t)WTERMSIG(l->status);

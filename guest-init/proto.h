@@ -186,6 +186,7 @@ enum proto_exit_flag {
     PROTO_EXIT_OUTPUT_TOO_LARGE = 1 << 5,  /* output.json was over OUTPUT_BYTES: not sent */
     PROTO_EXIT_SESSION_TOO_LARGE = 1 << 6, /* SESSION_FILES or SESSION_BYTES: not sent */
     PROTO_EXIT_WARM = 1 << 7,              /* an interpreter that had waited ran it */
+    PROTO_EXIT_MEMORY_FULL = 1 << 8,       /* with TIMED_OUT: it read again what gave way */
 };
 
 #endif

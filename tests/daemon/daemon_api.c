@@ -215,6 +215,12 @@ static void reports_how_it_ended(void **state)
     expect(harness_run(*state, "{\"skill\":\"demo\",\"timeout\":2.5,"
                                "\"env\":{\"FAKE\":\"timeout\"}}"),
            200, "\"error\":\"timed out after 2.5 s\"");
+    expect(
+        harness_run(*state, "{\"skill\":\"demo\",\"timeout\":2.5,"
+                            "\"env\":{\"FAKE\":\"full\"}}"),
+        200,
+        "\"error\":\"timed out after 2.5 s, its memory full: the limit is 256 MiB, and what it "
+        "runs gave way and was read again and again\"");
     expect(harness_run(*state, FAKE("timeout")), 200, "\"status\":\"timeout\"");
     expect(harness_run(*state, FAKE("oom")), 200, "out of memory: the limit is 256 MiB");
     expect(harness_run(*state, FAKE("oom")), 200, "\"warnings\":[]");

@@ -518,6 +518,8 @@ void fake_behave(struct fake *f)
     } else if (strcmp(how, "timeout") == 0) {
         fake_send_text(f, PROTO_STDOUT, "partial\n");
         fake_finish(f, 0, 9, PROTO_EXIT_TIMED_OUT);
+    } else if (strcmp(how, "full") == 0) {
+        fake_finish(f, 0, 9, PROTO_EXIT_TIMED_OUT | PROTO_EXIT_MEMORY_FULL);
     } else if (strcmp(how, "oom") == 0) {
         fake_finish(f, 0, 9, PROTO_EXIT_OUT_OF_MEMORY);
     } else if (strcmp(how, "limits") == 0) {

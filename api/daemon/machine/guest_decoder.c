@@ -10,7 +10,7 @@
 #define FAIL_TEXT_MAX    1024u
 #define EXIT_CODE_MAX    255u
 #define EXIT_SIGNAL_MAX  64u
-#define EXIT_FLAGS_KNOWN (2u * PROTO_EXIT_WARM - 1)
+#define EXIT_FLAGS_KNOWN (2u * PROTO_EXIT_MEMORY_FULL - 1)
 
 void guest_decoder_init(struct guest_decoder *d, const struct guest_decoder_limits *limits)
 {

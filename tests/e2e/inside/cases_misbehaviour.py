@@ -216,6 +216,30 @@ while True:
 
 
 @then_a_clean_run
+def a_memory_that_is_nearly_over_is_named(world):
+    # Large files of the image, more than fit beside what it holds: read from one end to the other, as
+    # the code of a large program is.
+    source = """
+import os
+found = [os.path.join(top, name) for top, _, names in os.walk("/usr") for name in names]
+found = sorted((path for path in found if not os.path.islink(path)), key=os.path.getsize)
+held = bytearray(b"x" * (8 << 20))
+print("before", flush=True)
+while True:
+    for path in found[-8:]:
+        with open(path, "rb") as file:
+            while file.read(1 << 18):
+                pass
+"""
+    plain, why = "timed out after 1 s", ", its memory full: the limit is 32 MiB, and what "
+    result = world.client.run(python_skill(source), limits={"memory": "32Mi"}, timeout=60)
+    check_equal((result["status"], result["stdout"]), ("timeout", "before\n"), "how it ended")
+    check_in("timed out after 60 s" + why, result["error"], "error")
+    result = world.client.run(python_skill("import time; time.sleep(99)"), timeout=1)
+    check_equal((result["status"], result["error"]), ("timeout", plain), "one that sleeps")
+
+
+@then_a_clean_run
 def limits_are_named(world):
     # It keeps what may be its last lines, of which there is not even one.
     hog = "tail /dev/zero"

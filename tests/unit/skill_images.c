@@ -248,6 +248,9 @@ static const struct sample samples[] = {
     {"lang", FIELDS("lang: python\n", "main.py", "import json\n"), .image = "python"},
     {"lang of a shell", FIELDS("lang: bash\n", "main.sh", "ls\n"), .image = "python"},
     {"lang of Node", FIELDS("lang: node\n", "main.js", "1\n"), .image = "node"},
+    {"two langs", FIELDS("lang: python, node\n", "main.py", "import json\n"), "python", NULL,
+     .want = {"SKILL.md line 4: there is no lang \"python, node\" there: it runs in the image "
+              "python, which has Python"}},
     {"lang that nothing runs", FIELDS("lang: cobol\n", "main.py", "import json\n"), "python",
      NULL,
      .want = {"there is no lang \"cobol\" there: it runs in the image python, which has Python "

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from harness import Skipped, case, check, check_equal, check_in, joins, python_skill, wait_until
+from harness import Failed, Skipped, case, check, check_equal, check_in, joins, python_skill, wait_until
 from jail_client import LIMITS
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -24,6 +24,8 @@ MIB = 1 << 20
 OVERHEAD = 64 * MIB
 PIDS_MAX = 16
 CPU_MAX = 1.5
+# What a host that is short of memory has left.
+LEFT = 80 * MIB
 
 CLIENT = pathlib.Path(__file__).with_name("jail_client.py")
 
@@ -104,34 +106,71 @@ def a_taken_over_machine_has_its_memory_and_no_more(world):
         check(not cell.exists(), "its cgroup is there")
 
 
-@case
-def an_execution_is_told_that_its_machine_took_too_much(world):
-    """Less than it has is made its limit, which is where one comes to that grows."""
-    with own_cgroup("told") as folder:
-        daemon = world.copy_of_snapshots("told")
+def held_by(folder):
+    """What those in a cgroup hold: all that the kernel cannot just drop."""
+    found = words(folder / "memory.stat")
+    dropped = sum(int(found[name]) for name in ("active_file", "inactive_file", "slab_reclaimable"))
+    return int((folder / "memory.current").read_text()) - dropped
+
+
+def run_to_its_end(daemon, source, printed=lambda: None):
+    """The result, after printed() at its first line."""
+    with daemon.client.events(python_skill(source), timeout=600) as events:
+        for event, data, _ in events:
+            if event == "stdout":
+                printed()
+            if event == "result":
+                return data
+    raise Failed("it ended without a result")
+
+
+@contextlib.contextmanager
+def daemon_with_limits(world, name):
+    """With its cgroup, and none of its machines. In the end its cells are as they should."""
+    with own_cgroup(name) as folder:
+        daemon = world.copy_of_snapshots(name)
         daemon.environment["SKILLVM_MACHINES_PARKED"] = "0"
         daemon.start(cgroup=folder)
-        waits = python_skill("import time\nprint(1, flush=True)\ntime.sleep(600)")
-        with daemon.client.events(waits, timeout=600) as events:
-            for event, data, _ in events:
-                if event == "stdout":
-                    (cell,) = (path for path in (folder / "skillvm-machines").glob("[0-9]*")
-                               if (path / "cgroup.procs").read_text())
-                    limit = int((cell / "memory.max").read_text())
-                    (cell / "memory.max").write_text(str(MIB))
-                if event == "result":
-                    result = data
-        check_equal(result["status"], "failed", "status")
-        check_equal(
-            result["error"], f"the machine took more of the host's memory than the {limit // MIB} MiB that "
-            "it may have: the microVM's process ended (while the skill ran)", "error")
-        deaths = daemon.metrics("skillvm_vmm_deaths_total")
-        check_equal(deaths['cause="memory_over"'], 1.0, "deaths")
-        check_in("ended=memory_over", daemon.log_tail(), "its log")
+        yield daemon, folder
         # The next one in the cell has what it may have.
         check_equal(daemon.client.run_ok(python_skill("print(1)"))["stdout"], "1\n", "stdout")
         check_equal(daemon.stop(), 0, "its exit status")
         check_equal(folders_in(folder), [], "cgroups that it left")
+
+
+def check_told(daemon, result, why, cause):
+    check_equal(result["status"], "failed", "status")
+    check_equal(result["error"], f"{why}: the microVM's process ended (while the skill ran)", "error")
+    check_equal(daemon.metrics("skillvm_vmm_deaths_total")[f'cause="{cause}"'], 1.0, "deaths")
+    check_in(f"ended={cause}", daemon.log_tail(), "its log")
+
+
+@case
+def an_execution_is_told_that_its_machine_took_too_much(world):
+    """Less than it has is made its limit, which is where one comes to that grows."""
+    with daemon_with_limits(world, "told") as (daemon, folder):
+        had = []
+
+        def shrink():
+            (cell,) = (path for path in (folder / "skillvm-machines").glob("[0-9]*")
+                       if (path / "cgroup.procs").read_text())
+            had.append(int((cell / "memory.max").read_text()) // MIB)
+            (cell / "memory.max").write_text(str(MIB))
+
+        result = run_to_its_end(daemon, "import time\nprint(1, flush=True)\ntime.sleep(600)", shrink)
+        check_told(daemon, result, f"the machine took more of the host's memory than the {had[0]} MiB that it "
+                   "may have", "memory_over")
+
+
+@case
+def an_execution_is_told_that_the_host_was_short_of_memory(world):
+    """As others leave it too little, the cgroup above does: enough for its machine, but not for what its skill
+    takes within its own limit. The machine goes, and not the daemon."""
+    with daemon_with_limits(world, "short") as (daemon, folder):
+        (folder / "memory.max").write_text(str(held_by(folder) + LEFT))
+        result = run_to_its_end(daemon, f"import time\nheld = b'x' * {2 * LEFT}\ntime.sleep(600)")
+        check_told(daemon, result, "the host was short of memory and ended the machine", "memory_short")
+        check(int(words(folder / "memory.events.local")["oom"]) > 0, "that was the limit")
 
 
 @case

@@ -23,12 +23,13 @@ check_bench() { # title option…: passes when no execution failed, and shows it
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package skills node imported owners clones siege floods categories resets programs trail crowd soak pythons cases-6.12
-    cases-vmx bench-6.12 bench-vmx)
+long_runs=(package coverage skills node imported owners clones siege floods categories resets programs trail crowd soak
+    pythons cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
     package) check_cases "$1" tests/package.sh --build "$build" ;;
+    coverage) check_cases "$1" tests/coverage.sh ;;
     skills)
         check "images data and office" cmake/build.sh release image-data image-office
         check "software host with them" cmake/build.sh release softhost

@@ -4,11 +4,11 @@
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
 # and one check after the other of its devices, and shows that a test fails for it; the same of what
 # a skill's process gives up in its guest. Works on a copy of the tree.
-#   mutate.sh [WHERE…]    unit, filter, jail, devices: these four without a word; guest, skill, host, limits
-#                         and taken: what only a real machine shows, in the software host
+#   mutate.sh [WHERE…]    unit, platform, filter, jail, devices: these five without a word; guest, skill, host,
+#                         limits and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || set -- unit filter jail devices
+[ $# -gt 0 ] || set -- unit platform filter jail devices
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 survived=0
@@ -37,6 +37,11 @@ mutations=(
     'unit|advice on memory|vmm/seccomp_rules.c|s/allow_only(f, SCMP_SYS(madvise), 1, drop)/allow_only(f, SCMP_SYS(madvise), 0, drop)/'
     'unit|the number of the stream only|vmm/seccomp_rules.c|s/SCMP_SYS(dup2) : SCMP_SYS(dup3), 1, renew)/SCMP_SYS(dup2) : SCMP_SYS(dup3), 0, renew)/'
     'unit|threads apart|vmm/seccomp_rules.c|s/ \&\& (ioctls\[i\].thread & f->thread))/)/'
+    'platform|what a guest may not keep from the host|vmm/arch/x86_64/platform.c|s/r = limit_guest(kvm, err);/r = 0 \&\& limit_guest(kvm, err);/'
+    'platform|the memory bus|vmm/arch/x86_64/platform.c|s/{KVM_BUS_LOCK_DETECTION_EXIT}}/{KVM_BUS_LOCK_DETECTION_OFF}}/'
+    'platform|the processor|vmm/arch/x86_64/platform.c|s/{KVM_X86_NOTIFY_VMEXIT_ENABLED}}/{0}}/'
+    'platform|only what is there|vmm/arch/x86_64/platform.c|s/if (has > 0 \&\& (has \& limits.i..needs))/if (has > -2)/'
+    'platform|few registers|vmm/arch/x86_64/platform.c|s/return r < 0 ? r : x86_msr_filter(kvm, err);/return r;/'
     'jail|an IPC namespace|vmm/jail/room.c|s/ | CLONE_NEWIPC | / | /'
     'jail|a network namespace|vmm/jail/room.c|s/ | CLONE_NEWNET | / | /'
     'jail|a PID namespace|vmm/jail/room.c|s/ | CLONE_NEWPID | / | /'
@@ -133,7 +138,7 @@ while read -r first; do
     mutations+=("filter|$first|guest-init/filter.c|/^    {$first, /d")
 done < <(sed -n 's/^    {\(SYS_[a-z0-9_]*\|LAST_CALL + 1\), .*/\1/p' "$root/guest-init/filter.c")
 
-declare -A programs=([unit]=unit_vmm_harden [filter]=unit_guest_filter)
+declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter)
 declare -A cases=(
     [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine
         an_execution_is_told_that_its_machine_took_too_much an_execution_is_told_that_the_host_was_short_of_memory'
@@ -144,7 +149,7 @@ declare -A cases=(
 )
 
 # Whether a test fails in the copy; a change that does not build proves nothing.
-is_found() { # unit|filter|jail|devices|guest|skill|host|limits|taken
+is_found() { # unit|platform|filter|jail|devices|guest|skill|host|limits|taken
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
         cmake/build.sh release "${programs[$1]}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }

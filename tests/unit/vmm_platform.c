@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a guest may not keep from the host, as it is asked of a KVM that has it and of one that
+ * does not: emulated hosts have neither processor nor kernel for it.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#if defined(__x86_64__)
+
+#include <linux/kvm.h>
+
+#include "vmm/arch/arch.h"
+
+/* Descriptors that nobody has. */
+#define DEV_FD 1000
+#define VM_FD  1001
+
+/* The KVM of a test: what it says of each of the two, and what it was asked for. */
+static struct {
+    int bus_lock, notify;
+    bool refuses;
+    uint64_t bus_lock_args, notify_args;
+    bool has_msr_filter;
+} fake;
+
+static int enable(const struct kvm_enable_cap *cap)
+{
+    assert_int_equal(cap->flags, 0);
+    if (fake.refuses) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (cap->cap == KVM_CAP_X86_BUS_LOCK_EXIT)
+        fake.bus_lock_args = cap->args[0];
+    else if (cap->cap == KVM_CAP_X86_NOTIFY_VMEXIT)
+        fake.notify_args = cap->args[0];
+    else
+        fail_msg("capability %u", cap->cap);
+    return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, uintptr_t arg);
+int __wrap_ioctl(int fd, unsigned long request, uintptr_t arg)
+{
+    assert_in_range(fd, DEV_FD, VM_FD);
+    if (request == KVM_CHECK_EXTENSION)
+        return arg == KVM_CAP_X86_BUS_LOCK_EXIT   ? fake.bus_lock
+               : arg == KVM_CAP_X86_NOTIFY_VMEXIT ? fake.notify
+                                                  : 0;
+    if (request == KVM_ENABLE_CAP)
+        return enable((const struct kvm_enable_cap *)arg);
+    fake.has_msr_filter |= request == KVM_X86_SET_MSR_FILTER;
+    return 0;
+}
+
+static int setup(struct err *err)
+{
+    struct kvm kvm = kvm_init();
+
+    kvm.dev_fd = DEV_FD;
+    kvm.vm_fd = VM_FD;
+    return arch_vm_setup(&kvm, err);
+}
+
+static void a_guest_keeps_neither_bus_nor_processor(void **unused)
+{
+    struct err err = {0};
+
+    (void)unused;
+    memset(&fake, 0, sizeof(fake));
+    fake.bus_lock = KVM_BUS_LOCK_DETECTION_OFF | KVM_BUS_LOCK_DETECTION_EXIT;
+    fake.notify = 1;
+    assert_int_equal(setup(&err), 0);
+    assert_int_equal(fake.bus_lock_args, KVM_BUS_LOCK_DETECTION_EXIT);
+    /* No time of its own: KVM's. And no exit to the VMM, which would know nothing to do. */
+    assert_int_equal(fake.notify_args, KVM_X86_NOTIFY_VMEXIT_ENABLED);
+    assert_true(fake.has_msr_filter);
+}
+
+/* As AMD's: nothing is asked for that is not there. */
+static void a_host_without_them_goes_on(void **unused)
+{
+    struct err err = {0};
+
+    (void)unused;
+    memset(&fake, 0, sizeof(fake));
+    fake.bus_lock = KVM_BUS_LOCK_DETECTION_OFF;
+    fake.refuses = true;
+    assert_int_equal(setup(&err), 0);
+    assert_true(fake.has_msr_filter);
+}
+
+/* What is there and cannot be had is no reason to do without. */
+static void what_is_refused_ends_the_machine(void **unused)
+{
+    struct err err = {0};
+
+    (void)unused;
+    memset(&fake, 0, sizeof(fake));
+    fake.notify = 1;
+    fake.refuses = true;
+    assert_int_equal(setup(&err), -EINVAL);
+    assert_non_null(strstr(err.message, "KVM_CAP_X86_NOTIFY_VMEXIT"));
+    assert_false(fake.has_msr_filter);
+}
+
+static void who_locks_the_bus_goes_on(void **unused)
+{
+    struct kvm_run run = {.exit_reason = KVM_EXIT_X86_BUS_LOCK};
+
+    (void)unused;
+    assert_int_equal(arch_handle_exit(&run, sizeof(run)), ARCH_EXIT_CONTINUE);
+    run.exit_reason = KVM_EXIT_NOTIFY;
+    assert_int_equal(arch_handle_exit(&run, sizeof(run)), ARCH_EXIT_UNKNOWN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_guest_keeps_neither_bus_nor_processor),
+        cmocka_unit_test(a_host_without_them_goes_on),
+        cmocka_unit_test(what_is_refused_ends_the_machine),
+        cmocka_unit_test(who_locks_the_bus_goes_on),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif

@@ -54,6 +54,15 @@ JAIL = {name: 1 << i for i, name in enumerate(jail_client.LAYERS)}
 LAYERS = (*VMM, GIVEN, taken_table.LAUNCHER, *JAIL)
 NEEDS = taken_table.NEEDS
 
+# What a machine keeps that another attempt would stumble over, or be taken for.
+SPOILS = {"its server was reached", "a process is traced",
+          *(f"its {fact} changed" for fact in ("namespaces", "root", "program", "user", "processes",
+                                               "number of descriptors", "memory"))}
+# What another machine reads meanwhile that has just been started.
+CHANGES_FILES = {"write", "map"}
+# Cells: of somebody else's machine, of the one that tries, and of the next.
+OTHER, FIRST, SECOND = range(3)
+
 # What of the effects counts, where it has others that are its own affair.
 COUNTS = {"listen": {"its server was reached"}, "descriptors": {"its number of descriptors changed"}}
 PR_CAPBSET_DROP, CAPABILITIES = 24, 41
@@ -218,9 +227,10 @@ class Host:
 
 
 class Machine:
-    """One process of a machine, which tries what it is told."""
+    """One process of a machine, which tries what it is told, once it is ready."""
 
     def __init__(self, jail, cell, snapshot, off):
+        self.cell, self.is_ready, self.known = cell, False, None
         self.control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.stream, stream = socket.socketpair()
         self.control.settimeout(TIMEOUT_S)
@@ -240,9 +250,15 @@ class Machine:
         stream.close()
         if error:
             raise OSError(error, "a machine could not be started")
-        kind, self.number, self.address, said = self.receive() or (0, 0, 0, "")
-        if kind != READY:
-            raise RuntimeError(f"the machine did not start: {said} {self.read_log()}")
+
+    def ready(self):
+        """Itself, when it is restored and hardened."""
+        if not self.is_ready:
+            kind, self.number, self.address, said = self.receive() or (0, 0, 0, "")
+            if kind != READY:
+                raise RuntimeError(f"the machine did not start: {said} {self.read_log()}")
+            self.is_ready = True
+        return self
 
     @staticmethod
     def make_log(snapshot, given):
@@ -307,12 +323,12 @@ class Machine:
         proc = pathlib.Path(f"/proc/{self.pid}")
         status = (proc / "status").read_text()
         fields = dict(re.findall(r"^(\w+):\s+(.*)$", status, re.M))
-        descriptors = self.descriptors()
+        descriptors, children = self.descriptors(), self.children()
         memory = sum(int(fields[name].split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
         memory += sum(path.stat().st_blocks * 512 for path in descriptors
                       if descriptors[path].startswith("/memfd:"))
         spaces = {(pid, name): os.readlink(f"/proc/{pid}/ns/{name}")
-                  for pid in (self.pid, *self.children()) for name in ("user", "net", "mnt")}
+                  for pid in (self.pid, *children) for name in ("user", "net", "mnt")}
         (nice,) = (proc / "stat").read_text().rpartition(")")[2].split()[16:17]
         return {
             "namespaces": len(set(spaces.values())),
@@ -324,7 +340,7 @@ class Machine:
             "number of descriptors": len(descriptors) > DESCRIPTORS_MAX,
             "descriptors": sorted(re.sub(r"\d+", "N", link) for link in descriptors.values()),
             "code": len(re.findall(r"^\S+ ..x", (proc / "maps").read_text(), re.M)),
-            "processes": len(self.children()) > PROCESSES_MAX,
+            "processes": len(children) > PROCESSES_MAX,
             "memory": memory > MEMORY_MAX,
             "log": self.log_bytes() > LOG_MAX,
         }
@@ -347,7 +363,7 @@ class Trial:
 
     def __init__(self, host, programs, off, thread="main"):
         self.host, self.off, self.thread = host, off, thread
-        self.machine = self.other = None
+        self.machine = self.other = self.next = None
         layers = sum(bit for layer, bit in JAIL.items() if layer not in off)
         if taken_table.LAUNCHER in off:
             self.jail = NoJail(programs[1])
@@ -361,9 +377,22 @@ class Trial:
 
     def start_other(self):
         """Somebody else's machine: a secret in its memory, and one on its way to its guest."""
-        self.other = self.start(1)
+        self.other = self.start(OTHER).ready()
         self.other.ask(secret=self.host.secret())
         self.other.stream.send(self.host.secret().encode())
+
+    def is_spoilt(self, found):
+        """By what came of an attempt. What rlimits leave of descriptors is for one attempt."""
+        spoils = SPOILS if "rlimits" in self.off else SPOILS | {"its descriptors changed"}
+        return not spoils.isdisjoint(found)
+
+    def change_machine(self):
+        """What it cannot go on with ends. The next one has begun, and while that is at work the one after it
+        does."""
+        old, self.machine = self.machine, self.next
+        old.end()
+        self.next = self.start(old.cell)
+        self.machine = self.machine or self.start(FIRST + SECOND - old.cell)
 
     def cgroup_file(self):
         path = pathlib.Path(f"/proc/{self.machine.pid}/cgroup").read_text().strip().partition("::")[2]
@@ -394,7 +423,7 @@ class Trial:
             found.append("its limits were changed")
             path.write_text(content)
         if self.machine.pid:
-            now = self.machine.facts()
+            now = self.machine.known = self.machine.facts()
             found += [f"its {name} changed" for name in now if now[name] != before[name]]
         return found
 
@@ -403,8 +432,10 @@ class Trial:
             if self.other:
                 self.other.end()
             self.start_other()
-        self.machine = self.machine or self.start(0)
-        before, cgroup = self.machine.facts(), self.cgroup_file()
+        self.machine = (self.machine or self.start(FIRST)).ready()
+        if self.next and name in CHANGES_FILES:
+            self.next.ready()
+        before, cgroup = self.machine.known or self.machine.facts(), self.cgroup_file()
         content = cgroup.read_text()
         how, told = self.ask(name, cgroup)
         found = self.look(before, (cgroup, content), told)
@@ -413,14 +444,13 @@ class Trial:
         while how == 0 and not found and time.monotonic() < end:
             time.sleep(0.02)
             found = self.look(before, (cgroup, content), told)
-        if found or not self.machine.pid:
-            self.machine.end()
-            self.machine = None
+        if not self.machine.pid or self.is_spoilt(found):
+            self.change_machine()
         return [how, [effect for effect in found if effect in COUNTS.get(name, found)]]
 
     def run(self, attempts):
         found = {name: self.attempt(name) for name in attempts}
-        for machine in (self.machine, self.other):
+        for machine in (self.machine, self.next, self.other):
             if machine:
                 machine.end()
         self.jail.close()

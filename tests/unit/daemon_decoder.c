@@ -317,7 +317,7 @@ static void totals_are_enforced(void **state)
 
 static void exits_are_checked(void **state)
 {
-    static const uint32_t bad[][3] = {{256, 0, 0}, {0, 65, 0}, {1, 9, 0}, {0, 0, 256}};
+    static const uint32_t bad[][3] = {{256, 0, 0}, {0, 65, 0}, {1, 9, 0}, {0, 0, 512}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

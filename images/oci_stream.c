@@ -46,16 +46,21 @@ void oci_stream_close(struct oci_stream *stream)
     free(stream);
 }
 
+static int write_hex(const unsigned char *bytes, unsigned n, char ret_hex[OCI_HEX_SIZE])
+{
+    if (2 * n + 1 != OCI_HEX_SIZE)
+        return -EIO;
+    for (unsigned i = 0; i < n; i++)
+        (void)snprintf(ret_hex + (size_t)2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
 static int finish_digest(EVP_MD_CTX *digest, char ret_hex[OCI_HEX_SIZE])
 {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned n;
 
-    if (EVP_DigestFinal_ex(digest, bytes, &n) != 1 || 2 * n + 1 != OCI_HEX_SIZE)
-        return -EIO;
-    for (unsigned i = 0; i < n; i++)
-        (void)snprintf(ret_hex + (size_t)2 * i, 3, "%02x", bytes[i]);
-    return 0;
+    return EVP_DigestFinal_ex(digest, bytes, &n) == 1 ? write_hex(bytes, n, ret_hex) : -EIO;
 }
 
 int oci_digest_file(int fd, char ret_hex[OCI_HEX_SIZE])
@@ -77,11 +82,12 @@ int oci_digest_file(int fd, char ret_hex[OCI_HEX_SIZE])
 
 int oci_digest(const void *data, size_t len, char ret_hex[OCI_HEX_SIZE])
 {
-    _cleanup_(EVP_MD_CTX_free) EVP_MD_CTX *digest = EVP_MD_CTX_new();
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned n;
 
-    if (!digest || EVP_DigestInit_ex(digest, EVP_sha256(), NULL) != 1)
-        return -ENOMEM;
-    return EVP_DigestUpdate(digest, data, len) == 1 ? finish_digest(digest, ret_hex) : -EIO;
+    return EVP_Digest(data, len, bytes, &n, EVP_sha256(), NULL) == 1
+               ? write_hex(bytes, n, ret_hex)
+               : -EIO;
 }
 
 /* Whether there is room for n more bytes. */
@@ -229,29 +235,28 @@ int oci_stream_copy(struct oci_stream *s, uint64_t size, int fd, struct err *err
     }
 }
 
-int oci_stream_digest(struct oci_stream *s, char ret_hex[OCI_HEX_SIZE], struct err *err)
+/* Reads what is left of an archive, and ends the digest that its callback makes. */
+static int drain(struct oci_stream *s, struct archive *a, archive_read_callback *more,
+                 EVP_MD_CTX *digest, char ret_hex[OCI_HEX_SIZE], struct err *err)
 {
     const void *data;
     la_ssize_t n;
 
     do {
-        n = pull(s->inner, s, &data);
+        n = more(a, s, &data);
         if (n < 0)
-            return failed(s, s->inner, err);
+            return failed(s, a, err);
     } while (n > 0);
-    return finish_digest(s->digest, ret_hex) < 0 ? err_no_memory(err) : 0;
+    return finish_digest(digest, ret_hex) < 0 ? err_no_memory(err) : 0;
 }
 
+int oci_stream_digest(struct oci_stream *s, char ret_hex[OCI_HEX_SIZE], struct err *err)
+{
+    return drain(s, s->inner, pull, s->digest, ret_hex, err);
+}
+
+/* What compressors are not asked for: it comes behind the end of what they packed. */
 int oci_stream_digest_packed(struct oci_stream *s, char ret_hex[OCI_HEX_SIZE], struct err *err)
 {
-    const void *data;
-    la_ssize_t n;
-
-    /* What compressors are not asked for: it comes behind the end of what they packed. */
-    do {
-        n = pull_packed(s->outer, s, &data);
-        if (n < 0)
-            return failed(s, s->outer, err);
-    } while (n > 0);
-    return finish_digest(s->packed_digest, ret_hex) < 0 ? err_no_memory(err) : 0;
+    return drain(s, s->outer, pull_packed, s->packed_digest, ret_hex, err);
 }

@@ -22,6 +22,11 @@ check_bench() { # title option…: passes when no execution failed, and shows it
     cat "$step_log"
 }
 
+check_images() { # of what, target…: builds them, and the software host with them
+    check "images: $1" cmake/build.sh release "${@:2}"
+    check "software host with $1" cmake/build.sh release softhost
+}
+
 # The long runs by name, in the order they run in; each has a case in long_run.
 long_runs=(package coverage skills node imported owners clones siege floods categories resets programs trail crowd soak
     pythons cases-6.12 cases-vmx bench-6.12 bench-vmx)
@@ -31,15 +36,13 @@ long_run() { # name
     package) check_cases "$1" tests/package.sh --build "$build" ;;
     coverage) check_cases "$1" tests/coverage.sh ;;
     skills)
-        check "images data and office" cmake/build.sh release image-data image-office
-        check "software host with them" cmake/build.sh release softhost
+        check_images "data and office" image-data image-office
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up \
             --only skills_of_image_python --only skills_of_image_data \
             --only skills_of_image_office --only warm_numpy_draws_anew
         ;;
     node)
-        check "image of Node" cmake/build.sh release image-node
-        check "software host with it" cmake/build.sh release softhost
+        check_images Node image-node
         check_cases "$1" tests/e2e/run.sh --build "$build" --only node_ends_like_a_plain_one
         ;;
     imported)

@@ -6,7 +6,6 @@
 #include "api/cli/table.h"
 #include "api/client/skillvm.h"
 #include "api/skill/entry.h"
-#include "api/skill/image_recipes.h"
 #include "api/skill/needs.h"
 #include "api/wheels/layer.h"
 #include "api/wheels/packages.h"
@@ -15,7 +14,6 @@
 #include "base/percent.h"
 
 #include <cjson/cJSON.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,9 +96,8 @@ static void say_left_out(const char *file, const struct err *why)
  */
 static int read_images(const struct cli *cli, struct image_list *ret, struct err *err)
 {
-    struct dirent **made = NULL;
     struct cli here = *cli;
-    int n, r;
+    int r;
 
     /* With a server elsewhere there are no places of this machine. */
     r = here.share_dir[0] ? 0 : cli_find_images(&here, NULL, err);
@@ -109,16 +106,7 @@ static int read_images(const struct cli *cli, struct image_list *ret, struct err
     r = image_list_read(here.share_dir, ret, err);
     if (r < 0)
         return r;
-    n = scandir(here.images_dir, &made, image_list_is_image, alphasort);
-    for (int i = 0; i < n; i++) {
-        struct err why = {0};
-
-        if (image_list_insert(ret, here.images_dir, made[i]->d_name, &why) < 0)
-            say_left_out(made[i]->d_name, &why);
-        free(made[i]);
-    }
-    free(made);
-    image_recipes_read(here.images_dir, ret, say_left_out);
+    image_list_read_made(here.images_dir, ret, say_left_out);
     return 0;
 }
 

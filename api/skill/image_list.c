@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/image_list.h"
 
+#include "api/skill/image_recipes.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -20,14 +22,14 @@ static size_t name_length(const char *file, const char *end)
     return n < IMAGE_NAME_SIZE && strcmp(file + n, end) == 0 ? n : 0;
 }
 
-int image_list_is_image(const struct dirent *entry)
+static int is_image(const struct dirent *entry)
 {
     return name_length(entry->d_name, IMAGE) > 0;
 }
 
 static int is_other(const struct dirent *entry)
 {
-    return image_list_is_image(entry) && strcmp(entry->d_name, IMAGE_USUAL IMAGE) != 0;
+    return is_image(entry) && strcmp(entry->d_name, IMAGE_USUAL IMAGE) != 0;
 }
 
 static int is_manifest(const struct dirent *entry)
@@ -111,19 +113,12 @@ static void forget(struct image_list *images, unsigned place)
             (images->n - place) * sizeof(images->list[0]));
 }
 
-static int find_any(const struct image_list *images, const char *name)
+const struct image_listed *image_list_any(const struct image_list *images, const char *name)
 {
     for (unsigned i = 0; i < images->n; i++)
         if (strcmp(images->list[i].name, name) == 0)
-            return (int)i;
-    return -ENOENT;
-}
-
-const struct image_listed *image_list_any(const struct image_list *images, const char *name)
-{
-    int place = find_any(images, name);
-
-    return place < 0 ? NULL : &images->list[place];
+            return &images->list[i];
+    return NULL;
 }
 
 void image_list_tell(struct image_list *images, struct image_manifest *manifest)
@@ -138,24 +133,25 @@ void image_list_tell(struct image_list *images, struct image_manifest *manifest)
     *manifest = (struct image_manifest){0};
 }
 
-int image_list_insert(struct image_list *images, const char *folder, const char *file,
-                      struct err *err)
+static int insert(struct image_list *images, const char *folder, const char *file,
+                  struct err *err)
 {
     struct image_list one = {0};
-    int place, r;
+    const struct image_listed *there;
+    int r;
 
     r = add(&one, folder, file, name_length(file, IMAGE), err);
     if (r < 0)
         return r;
-    place = find_any(images, one.list[0].name);
-    if ((place >= 0 && images->list[place].here) || images->n_here == IMAGE_LIST_HERE_MAX) {
-        r = place >= 0 ? err_set(err, EEXIST, "the installation has one of this name")
-                       : err_set(err, E2BIG, "there are %u images already", images->n_here);
+    there = image_list_any(images, one.list[0].name);
+    if ((there && there->here) || images->n_here == IMAGE_LIST_HERE_MAX) {
+        r = there ? err_set(err, EEXIST, "the installation has one of this name")
+                  : err_set(err, E2BIG, "there are %u images already", images->n_here);
         image_list_finish(&one);
         return r;
     }
-    if (place >= 0)
-        forget(images, (unsigned)place);
+    if (there)
+        forget(images, (unsigned)(there - images->list));
     else if (images->n == IMAGE_LIST_MAX)
         forget(images, images->n - 1);
     memmove(&images->list[images->n_here + 1], &images->list[images->n_here],
@@ -164,6 +160,23 @@ int image_list_insert(struct image_list *images, const char *folder, const char 
     images->list[images->n_here++] = one.list[0];
     images->n++;
     return 0;
+}
+
+void image_list_read_made(const char *folder, struct image_list *images,
+                          image_list_left_fn *left)
+{
+    struct dirent **found = NULL;
+    int n = scandir(folder, &found, is_image, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        struct err why = {0};
+
+        if (insert(images, folder, found[i]->d_name, &why) < 0)
+            left(found[i]->d_name, &why);
+        free(found[i]);
+    }
+    free(found);
+    image_recipes_read(folder, images, left);
 }
 
 void image_list_finish(struct image_list *images)

@@ -43,18 +43,19 @@ struct image_list {
  * IMAGE_LIST_HERE_MAX images; -errno. The caller finishes *ret in any case.
  */
 int image_list_read(const char *folder, struct image_list *ret, struct err *err);
+/* Told of an image or a recipe that is left out. */
+typedef void image_list_left_fn(const char *file, const struct err *why);
 /*
- * Adds the image of a file "NAME.erofs" of another folder, behind those that are here. -EEXIST:
- * one of its name is; -E2BIG: there is no room; -EINVAL for a manifest that is none; -errno.
+ * Adds what was made here: the images "NAME.erofs" of another folder, which need not be there,
+ * by name and behind those that are here; then, as images that are not here, what its recipes
+ * would make (image_recipes.h). Left out is one whose name is taken, for which there is no
+ * room, or whose manifest or recipe cannot be read.
  */
-int image_list_insert(struct image_list *images, const char *folder, const char *file,
-                      struct err *err);
+void image_list_read_made(const char *folder, struct image_list *images,
+                          image_list_left_fn *left);
 void image_list_finish(struct image_list *images);
 #define _cleanup_image_list_ __attribute__((cleanup(image_list_finish)))
 
-struct dirent;
-/* For scandir(): whether a file is called as an image's is. */
-int image_list_is_image(const struct dirent *entry);
 /* The one of this name, here or only told of, or NULL. */
 const struct image_listed *image_list_any(const struct image_list *images, const char *name);
 /*

@@ -169,8 +169,7 @@ static int add(const struct reader *reader, const char *name, struct image_list 
     return r;
 }
 
-void image_recipes_read(const char *folder, struct image_list *images,
-                        image_recipes_left_fn *left)
+void image_recipes_read(const char *folder, struct image_list *images, image_list_left_fn *left)
 {
     const struct reader reader = {folder, images};
     struct dirent **found = NULL;

@@ -12,9 +12,6 @@
 
 #define IMAGE_RECIPES_FOLDER "recipes" /* in that of images which were made here */
 
-/* Told of a recipe that cannot be read, which is left out. */
-typedef void image_recipes_left_fn(const char *file, const struct err *why);
-
 /*
  * Adds to a list, as images that are not here, what the recipes of a folder bring, with what
  * those bring that they extend: of the folder's, or of the list. folder is the one of images,
@@ -22,6 +19,6 @@ typedef void image_recipes_left_fn(const char *file, const struct err *why);
  * that name yet, and room.
  */
 void image_recipes_read(const char *folder, struct image_list *images,
-                        image_recipes_left_fn *left);
+                        image_list_left_fn *left);
 
 #endif

@@ -32,30 +32,41 @@ static void describe_bytes(uint64_t bytes, char *text, size_t size)
         (void)snprintf(text, size, "%llu bytes", (unsigned long long)bytes);
 }
 
+static void describe_timeout(const struct guest_exit *how, uint64_t timeout_ms,
+                             uint64_t memory_bytes, char *text, size_t size)
+{
+    const double seconds = (double)timeout_ms / 1000;
+    char limit[32];
+
+    if (!(how->flags & PROTO_EXIT_MEMORY_FULL)) {
+        (void)snprintf(text, size, "timed out after %g s", seconds);
+        return;
+    }
+    describe_bytes(memory_bytes, limit, sizeof(limit));
+    (void)snprintf(text, size,
+                   "timed out after %g s, its memory full: the limit is %s, and what it runs "
+                   "gave way and was read again and again",
+                   seconds, limit);
+}
+
 enum result_status result_of_exit(const struct guest_exit *how, uint64_t timeout_ms,
                                   uint64_t memory_bytes, char *text, size_t size)
 {
-    char limit[32];
-
     text[0] = '\0';
-    describe_bytes(memory_bytes, limit, sizeof(limit));
     if (how->flags & PROTO_EXIT_CANCELLED) {
         (void)snprintf(text, size, "cancelled");
         return RESULT_CANCELLED;
     }
     if (how->flags & PROTO_EXIT_TIMED_OUT) {
-        int n = snprintf(text, size, "timed out after %g s", (double)timeout_ms / 1000);
-
-        if ((how->flags & PROTO_EXIT_MEMORY_FULL) && n > 0 && (size_t)n < size)
-            (void)snprintf(text + n, size - (size_t)n,
-                           ", its memory full: the limit is %s, and what it runs gave way and "
-                           "was read again and again",
-                           limit);
+        describe_timeout(how, timeout_ms, memory_bytes, text, size);
         return RESULT_TIMEOUT;
     }
     if (how->code == 0 && how->signal == 0)
         return RESULT_SUCCESS;
     if (how->flags & PROTO_EXIT_OUT_OF_MEMORY) {
+        char limit[32];
+
+        describe_bytes(memory_bytes, limit, sizeof(limit));
         (void)snprintf(text, size, "out of memory: the limit is %s", limit);
     } else if (how->signal != 0) {
         const char *name = sigabbrev_np((int)how->signal);

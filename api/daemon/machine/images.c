@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/images.h"
 
-#include "api/skill/image_recipes.h"
 #include "api/skill/profile.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,18 +48,6 @@ int images_read(const char *folder, struct images *ret, struct err *err)
     return r;
 }
 
-/* A list of modules that is none costs no more than that list. */
-static int add_one(struct images *images, const char *folder, const char *file, struct err *err)
-{
-    int r = image_list_insert(&images->known, folder, file, err);
-
-    if (r < 0)
-        return r;
-    r = add(images, folder, err);
-    images->list[images->n - 1].is_added = true;
-    return r;
-}
-
 static void log_left_out(const char *file, const struct err *why)
 {
     log_warn("images", "file=\"%s\" reason=\"%s\"", file, why->message);
@@ -69,18 +55,16 @@ static void log_left_out(const char *file, const struct err *why)
 
 void images_read_added(const char *folder, struct images *images)
 {
-    struct dirent **found = NULL;
-    int n = scandir(folder, &found, image_list_is_image, alphasort);
-
-    for (int i = 0; i < n; i++) {
+    image_list_read_made(folder, &images->known, log_left_out);
+    while (images->n < images->known.n_here) {
+        struct image *image = &images->list[images->n];
         struct err err = {0};
 
-        if (add_one(images, folder, found[i]->d_name, &err) < 0)
-            log_left_out(found[i]->d_name, &err);
-        free(found[i]);
+        /* A list of modules that is none costs no more than that list. */
+        if (add(images, folder, &err) < 0)
+            log_left_out(strrchr(image->path, '/') + 1, &err);
+        image->is_added = true;
     }
-    free(found);
-    image_recipes_read(folder, &images->known, log_left_out);
 }
 
 void images_finish(struct images *images)

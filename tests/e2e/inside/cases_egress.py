@@ -16,12 +16,12 @@ import threading
 import time
 
 from harness import (
-    Skipped,
     case,
     check,
     check_equal,
     check_in,
     check_reused,
+    need_node,
     python_skill,
     skill_zip,
     wait_until,
@@ -275,8 +275,7 @@ def skills_reach_hosts_by_name(world):
 
 @case
 def node_reaches_hosts_by_name(world):
-    if not pathlib.Path(world.share, "node.erofs").exists():
-        raise Skipped("image-node is not built")
+    need_node(world)
     daemon = reaching_daemon(world, "egress_node", kept=2)
     client = daemon.client
     with served(client) as (web, secure, cert):

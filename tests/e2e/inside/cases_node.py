@@ -4,10 +4,9 @@ random numbers. The image of Node is built for `./dev test`; without it the case
 takes the better part of a minute to start in a software host: most of them are for `--long node`."""
 
 import json
-import pathlib
 
 from given_up import STATUS, check_given_up
-from harness import Skipped, asked_case, case, check, check_equal, check_in, skill_zip
+from harness import asked_case, case, check, check_equal, check_in, need_node, skill_zip
 
 # It is read when Node starts, so with it an execution has a plain one; and it changes nothing.
 PLAIN = {"NODE_NO_WARNINGS": "0"}
@@ -157,8 +156,7 @@ setTimeout(() => process.exit(0), 100);
 
 
 def node_daemon(world, name):
-    if not pathlib.Path(world.share, "node.erofs").exists():
-        raise Skipped("image-node is not built")
+    need_node(world)
     daemon = world.copy_of_snapshots(name, kept=2)
     daemon.start()
     # It waits for the image's snapshot.

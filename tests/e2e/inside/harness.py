@@ -445,6 +445,11 @@ class Daemon:
         return sorted(path.name for path in (self.data / "tmp").glob("*"))
 
 
+def need_node(world):
+    if not pathlib.Path(world.share, "node.erofs").exists():
+        raise Skipped("image-node is not built")
+
+
 class World:
     """One directory and one long-lived daemon for all the cases."""
 

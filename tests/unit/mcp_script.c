@@ -273,7 +273,8 @@ static bool wait_for_line(unsigned ms)
 const char *script_next(void)
 {
     pthread_mutex_lock(&script.lock);
-    bool there = wait_for_line(5000);
+    /* Ends what hangs: 8 MiB as text take seconds with sanitizers on a busy machine. */
+    bool there = wait_for_line(60000);
     const char *line = there ? script.lines[script.taken++] : NULL;
     pthread_mutex_unlock(&script.lock);
     size_t len = line ? strlen(line) : 0;

@@ -26,11 +26,27 @@ run_ctest() { # folder labels
         --output-on-failure --timeout 1200 --no-tests=error --output-junit "$1/junit.xml"
 }
 
+# Of what each failed test of a log of ctest printed: the end, and what says why anywhere.
+show_failures() { # log
+    awk '
+        function show(i) {
+            for (i = 0; i < n; i++)
+                if (i == 0 || i >= n - 30 || lines[i] ~ /^\[ +(ERROR|LINE|FAILED) +\]|Sanitizer/)
+                    print "    " lines[i]
+            n = 0
+        }
+        /^ *[0-9]+\/[0-9]+ Test +#/ { show(); failed = /\*\*\*/ }
+        / tests passed, / { failed = 0 }
+        failed && NF && !/^ +Start +[0-9]+: / { lines[n++] = $0 }
+        END { show() }' "$1" >&2
+}
+
 # Adds what a JUnit file of ctest says to the totals; the suite itself is not one more.
 check_ctest() { # title folder labels
     local file=$2/junit.xml tests failures_here skips name
     rm -f "$file"
-    try "$1" run_ctest "$2" "$3" || true
+    # shellcheck disable=SC2154 # try sets it
+    try "$1" run_ctest "$2" "$3" || show_failures "$step_log"
     if [ ! -s "$file" ]; then
         failed=$((failed + 1))
         failures+=("$1")

@@ -234,6 +234,9 @@ static void link_close(struct cluster_link *link)
 {
     if (!link)
         return;
+    /* libnats before 3.5.1 uses a subscription that was freed where a message comes for it just
+       then (nats.c#637): nothing comes any more once the thread that reads has ended. */
+    natsConnection_Close(link->connection);
     natsSubscription_Destroy(link->watched);
     jsCtx_Destroy(link->stream);
     natsConnection_Destroy(link->connection);

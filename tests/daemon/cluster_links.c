@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links of the cluster's driver to one real nats-server, without a daemon. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/cluster/driver_load.h"
+#include "tests/daemon/nats_world.h"
+
+#include <nats/nats.h>
+#include <pthread.h>
+
+#define BUCKET "links"
+#define LINKS  200u
+
+struct flood {
+    natsConnection *connection;
+    bool is_over;
+};
+
+/* Entries of the bucket, one after the other, to whoever watches. */
+static void *flood_run(void *context)
+{
+    struct flood *f = context;
+
+    while (!__atomic_load_n(&f->is_over, __ATOMIC_RELAXED)) {
+        for (unsigned i = 0; i < 100; i++)
+            (void)natsConnection_PublishString(f->connection, "$KV." BUCKET ".key", "value");
+        (void)natsConnection_FlushTimeout(f->connection, 1000);
+    }
+    return NULL;
+}
+
+static struct cluster_link *open_link(const struct cluster_driver *driver, const char *url)
+{
+    static const struct cluster_access access = {
+        .name = "test", .credentials = "", .tls_ca = "", .tls_cert = "", .tls_key = ""};
+    struct cluster_link *link = NULL;
+    struct err err = {0};
+
+    if (driver->open(&access, url, &link, &err) != CLUSTER_OK)
+        fail_msg("%s", err.message);
+    return link;
+}
+
+/* A link may end at any moment, also while libnats is handing an entry over. */
+static void a_link_is_closed_while_entries_come(void **state)
+{
+    struct cluster_bucket bucket = {.name = BUCKET,
+                                    .replicas = 1,
+                                    .ttl_ms = 60000,
+                                    .max_bytes = 1 << 20,
+                                    .max_value_bytes = 100};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct flood flood = {0};
+    struct err err = {0};
+    struct cluster_link *link;
+    pthread_t thread;
+    char url[512];
+
+    (void)state;
+    nats_begin(&w, 1);
+    (void)nats_urls(&w, url, sizeof(url));
+    assert_int_equal(driver_load(&driver, &err), 0);
+    link = open_link(driver, url);
+    assert_int_equal(driver->bucket_make(link, &bucket, &err), CLUSTER_OK);
+    driver->close(link);
+    assert_int_equal(natsConnection_ConnectTo(&flood.connection, url), NATS_OK);
+    assert_int_equal(pthread_create(&thread, NULL, flood_run, &flood), 0);
+    for (unsigned i = 0; i < LINKS; i++) {
+        struct cluster_entry entry = {0};
+        bool some = false;
+
+        link = open_link(driver, url);
+        if (driver->watch(link, BUCKET, &err) != CLUSTER_OK ||
+            driver->next(link, 2000, &some, &entry, &err) != CLUSTER_OK)
+            fail_msg("%s", err.message);
+        assert_true(some);
+        assert_string_equal(entry.key, "key");
+        driver->release(&entry);
+        driver->close(link);
+    }
+    __atomic_store_n(&flood.is_over, true, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    natsConnection_Destroy(flood.connection);
+    nats_end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_link_is_closed_while_entries_come),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

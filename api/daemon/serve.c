@@ -181,6 +181,15 @@ static int start_cluster(struct daemon *d, const struct config *config, struct e
     return cluster_create(&cluster, &d->cluster, err);
 }
 
+static int start_changes(struct daemon *d, struct err *err)
+{
+    const struct changes_env env = {
+        .registry = d->registry, .store = d->store, .engine = d->engine};
+
+    d->changes = changes_create(&env);
+    return d->changes ? 0 : err_no_memory(err);
+}
+
 static void count_unauthorized(void *ctx, enum http_unauthorized why)
 {
     static const enum metrics_auth_failure reasons[] = {
@@ -308,6 +317,13 @@ static int open_jail(struct daemon *d, const struct config *config, const struct
     return jail_open(&jail, &d->jail, err);
 }
 
+static int serve_all(struct daemon *d, const struct serve *serve, struct err *err)
+{
+    int r = start_changes(d, err);
+
+    return r < 0 ? r : serve_requests(d, serve, err);
+}
+
 /* Makes everything in the order in which one needs the other, and serves. */
 static int serve_from(struct daemon *d, const struct serve *serve, const struct places *places,
                       const struct data_folder *folder, struct err *err)
@@ -381,7 +397,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = start_engine(d, config, err);
     if (r < 0)
         return r;
-    r = serve_requests(d, serve, err);
+    r = serve_all(d, serve, err);
     /* Where serving never began the workers still wait. */
     if (r < 0)
         engine_stop(d->engine, 0);
@@ -415,6 +431,7 @@ int serve_run(const struct serve *serve, struct err *err)
     d.wheelhouse = config->wheelhouse;
     r = serve_from(&d, serve, &places, &folder, err);
     cluster_destroy(d.cluster);
+    changes_destroy(d.changes);
     engine_destroy(d.engine);
     retention_destroy(d.retention);
     prober_destroy(d.prober);

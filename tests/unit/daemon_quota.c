@@ -6,6 +6,7 @@
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "tests/unit/registry_dir.h"
+#include "tests/unit/registry_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,8 +34,8 @@ static int begin(void **state)
     *state = f;
     assert_int_equal(make_dir(&f->dir), 0);
     f->registry = open_registry(f->dir);
-    assert_int_equal(registry_tenant_create(f->registry, ONE, "one", &limits, 1, NULL), 0);
-    assert_int_equal(registry_tenant_create(f->registry, TWO, "two", &limits, 2, NULL), 0);
+    assert_int_equal(put_tenant(f->registry, ONE, "one", 1, false, &limits), 0);
+    assert_int_equal(put_tenant(f->registry, TWO, "two", 2, false, &limits), 0);
     f->rate = rate_create();
     assert_non_null(f->rate);
     return 0;
@@ -84,7 +85,7 @@ static void limits_are_those_of_now(void **state)
     assert_int_equal(limits.max_running, 0);
     changed.max_running = 3;
     changed.cpu_ms_per_day = 1ull << 40;
-    assert_int_equal(registry_tenant_update(f->registry, ONE, "one", false, &changed, NULL), 0);
+    assert_int_equal(put_tenant(f->registry, ONE, "one", 1, false, &changed), 0);
     assert_int_equal(quota_limits(f->registry, ONE, &limits, NULL), 0);
     assert_int_equal(limits.max_running, 3);
     assert_int_equal(limits.cpu_ms_per_day, 1ull << 40);

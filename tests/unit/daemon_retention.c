@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "tests/unit/registry_dir.h"
+#include "tests/unit/registry_rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -312,15 +313,13 @@ static void storage_has_a_limit(void **state)
     assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 1ull << 50, NULL),
                      0);
     limits.storage_bytes = 200;
-    assert_int_equal(
-        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(put_tenant(f.registry, TENANT_DEFAULT, "default", 1, false, &limits), 0);
     assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 100, NULL), 0);
     assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 101, &err),
                      -EDQUOT);
     assert_non_null(strstr(err.message, "storage_bytes: 100 of 200 bytes"));
     limits.storage_bytes = 50;
-    assert_int_equal(
-        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(put_tenant(f.registry, TENANT_DEFAULT, "default", 1, false, &limits), 0);
     assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 0, NULL), 0);
     assert_int_equal(registry_tenant_check_room(f.registry, TENANT_DEFAULT, 1, NULL), -EDQUOT);
     close_all(&f);
@@ -339,16 +338,14 @@ static void tenants_keep_to_their_storage(void **state)
     add_execution(&f, 101, hour_ns, NULL, 98);
     assert_int_equal(pass(&f, hour_ns).executions, 0);
     limits.storage_bytes = 1000;
-    assert_int_equal(
-        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(put_tenant(f.registry, TENANT_DEFAULT, "default", 1, false, &limits), 0);
     assert_int_equal(pass(&f, hour_ns).executions, 91);
     assert_false(has_execution(&f, 91));
     assert_true(has_execution(&f, 92));
     assert_int_equal(stored(&f), 1000);
     /* What ended a moment ago stays a while, whatever it takes. */
     limits.storage_bytes = 10;
-    assert_int_equal(
-        registry_tenant_update(f.registry, TENANT_DEFAULT, "default", false, &limits, NULL), 0);
+    assert_int_equal(put_tenant(f.registry, TENANT_DEFAULT, "default", 1, false, &limits), 0);
     assert_int_equal(pass(&f, hour_ns).executions, 9);
     assert_true(has_execution(&f, 101));
     assert_int_equal(pass(&f, 2 * hour_ns).executions, 1);

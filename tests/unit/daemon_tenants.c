@@ -11,6 +11,7 @@
 #include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/registry/registry_usage.h"
 #include "tests/unit/registry_dir.h"
+#include "tests/unit/registry_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,9 +33,9 @@ static struct registry *open_with_tenants(const char *dir)
     struct registry *registry = open_registry(dir);
     struct tenant_limits limits = tenant_limits_default();
 
-    assert_int_equal(registry_tenant_create(registry, ONE, "one", &limits, 10, NULL), 0);
+    assert_int_equal(put_tenant(registry, ONE, "one", 10, false, &limits), 0);
     limits.storage_bytes = 1ull << 40;
-    assert_int_equal(registry_tenant_create(registry, TWO, "two", &limits, 11, NULL), 0);
+    assert_int_equal(put_tenant(registry, TWO, "two", 11, false, &limits), 0);
     return registry;
 }
 
@@ -114,13 +115,9 @@ static void tenants_are_kept(void **state)
     struct registry_tenant rows[4];
     size_t n = 0;
 
-    assert_int_equal(registry_tenant_create(registry, FILE_1, "one", &limits, 10, NULL),
-                     -EEXIST);
-    assert_int_equal(registry_tenant_update(registry, ONE, "eins", true, &limits, NULL), 0);
-    assert_int_equal(registry_tenant_update(registry, ONE, "two", true, &limits, NULL),
-                     -EEXIST);
-    assert_int_equal(registry_tenant_update(registry, "ten_0", "x", true, &limits, NULL),
-                     -ENOENT);
+    assert_int_equal(put_tenant(registry, KEY_1, "one", 10, false, &limits), -EEXIST);
+    assert_int_equal(put_tenant(registry, ONE, "eins", 10, true, &limits), 0);
+    assert_int_equal(put_tenant(registry, ONE, "two", 10, true, &limits), -EEXIST);
     registry_close(registry);
     registry = open_registry(*state);
     assert_int_equal(registry_tenant_list(registry, 0, NULL, 4, rows, &n, NULL), 0);
@@ -270,17 +267,6 @@ static void stored_bytes_are_counted(void **state)
     registry_close(registry);
 }
 
-static int put_key(struct registry *registry, const char *tenant, const char *id,
-                   const char *digest, bool is_operator)
-{
-    char name[] = "n";
-    struct registry_key key = {.name = name, .is_operator = is_operator, .created_ns = 6};
-
-    (void)snprintf(key.id, sizeof(key.id), "%s", id);
-    (void)snprintf(key.tenant, sizeof(key.tenant), "%s", tenant);
-    return registry_key_create(registry, &key, digest, NULL);
-}
-
 static void keys_name_their_tenant(void **state)
 {
     struct registry *registry = open_with_tenants(*state);
@@ -288,9 +274,9 @@ static void keys_name_their_tenant(void **state)
     struct registry_key key, rows[3];
     size_t n = 0;
 
-    assert_int_equal(put_key(registry, ONE, KEY_1, DIGEST_A, false), 0);
-    assert_int_equal(put_key(registry, TENANT_DEFAULT, KEY_2, DIGEST_B, true), 0);
-    assert_int_equal(put_key(registry, "ten_none", "key_none", DIGEST_C, true), -ENOENT);
+    assert_int_equal(put_key(registry, KEY_1, ONE, DIGEST_A, false, 0), 0);
+    assert_int_equal(put_key(registry, KEY_2, TENANT_DEFAULT, DIGEST_B, true, 0), 0);
+    assert_int_equal(put_key(registry, "key_none", "ten_none", DIGEST_C, true, 0), -ENOENT);
     assert_int_equal(registry_key_by_digest(registry, DIGEST_C, &key, NULL), -ENOENT);
     assert_int_equal(registry_key_by_digest(registry, DIGEST_A, &key, NULL), 0);
     assert_string_equal(key.tenant, ONE);
@@ -298,10 +284,9 @@ static void keys_name_their_tenant(void **state)
     assert_false(key.is_operator || key.tenant_disabled || key.revoked_ns || key.last_used_ns);
     registry_key_finish(&key);
     assert_int_equal(registry_key_touch(registry, KEY_1, 8, NULL), 0);
-    assert_int_equal(registry_key_revoke(registry, KEY_1, 9, NULL), 0);
-    assert_int_equal(registry_key_revoke(registry, KEY_1, 10, NULL), 0);
-    assert_int_equal(registry_key_revoke(registry, FILE_1, 10, NULL), -ENOENT);
-    assert_int_equal(registry_tenant_update(registry, ONE, "one", true, &limits, NULL), 0);
+    assert_int_equal(put_key(registry, KEY_1, ONE, DIGEST_A, false, 9), 0);
+    assert_int_equal(put_key(registry, "key_3", ONE, DIGEST_A, false, 9), -EEXIST);
+    assert_int_equal(put_tenant(registry, ONE, "one", 10, true, &limits), 0);
     assert_int_equal(registry_key_by_digest(registry, DIGEST_A, &key, NULL), 0);
     assert_int_equal(key.last_used_ns, 8);
     assert_int_equal(key.revoked_ns, 9);
@@ -444,7 +429,7 @@ static void a_tenant_goes_whole(void **state)
         assert_int_equal(accept(registry, tenant, i == 0 ? ID_1 : ID_2, "k"), 0);
         assert_int_equal(registry_usage_add(registry, tenant, 3, 5, NULL), 0);
     }
-    assert_int_equal(put_key(registry, ONE, KEY_1, DIGEST_A, false), 0);
+    assert_int_equal(put_key(registry, KEY_1, ONE, DIGEST_A, false, 0), 0);
     assert_int_equal(registry_tenant_delete(registry, "ten_none", NULL), -ENOENT);
     assert_int_equal(registry_tenant_delete(registry, ONE, NULL), -EBUSY);
     end(registry, ID_1, 20);

@@ -37,6 +37,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_TOOLS] = &registry_tool_statements,
     [REGISTRY_RETENTION] = &registry_retention_statements,
     [REGISTRY_SESSIONS] = &registry_session_statements,
+    [REGISTRY_CHANGES] = &registry_change_statements,
 };
 
 int registry_error(struct registry *registry, struct err *err, const char *what)

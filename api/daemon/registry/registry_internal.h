@@ -22,6 +22,7 @@ enum registry_part {
     REGISTRY_TOOLS,
     REGISTRY_RETENTION,
     REGISTRY_SESSIONS,
+    REGISTRY_CHANGES,
     REGISTRY_PARTS,
 };
 
@@ -41,6 +42,7 @@ extern const struct registry_statements registry_audit_statements;
 extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
 extern const struct registry_statements registry_session_statements;
+extern const struct registry_statements registry_change_statements;
 
 /* What is bound to a statement's places, in turn; a list ends with REGISTRY_NONE. */
 enum registry_type {
@@ -144,6 +146,16 @@ int registry_session_put(struct registry *registry, const struct registry_sessio
                          struct err *err);
 /* Of the last statement there: how many rows it changed. */
 int registry_changes(struct registry *registry);
+
+/* The limits of a tenant as columns, in the order of struct tenant_limits, and places for them.
+ */
+#define REGISTRY_LIMIT_COLUMN(name, unset, max) #name ", "
+#define REGISTRY_LIMIT_PLACE(name, unset, max)  "?, "
+#define REGISTRY_LIMIT_COLUMNS                                                                 \
+    TENANT_LIMITS_EACH(REGISTRY_LIMIT_COLUMN) "reuse, images, network"
+#define REGISTRY_LIMIT_PLACES TENANT_LIMITS_EACH(REGISTRY_LIMIT_PLACE) "?, ?, ?"
+/* After they were read: a reuse that nobody knows is none at all. */
+void registry_mend_limits(struct tenant_limits *limits);
 
 /* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
 int registry_execute(struct registry *registry, const char *sql, const char *what,

@@ -10,15 +10,12 @@
     " k.last_used_ns, k.revoked_ns FROM keys k JOIN tenants t ON t.id = k.tenant_id WHERE "
 #define PAGE "(k.created_ns, k.id) < (?1, ?2) ORDER BY k.created_ns DESC, k.id DESC LIMIT ?3"
 
-enum statement { INSERT, BY_DIGEST, LIST, LIST_TENANT, REVOKE, TOUCH, N_STATEMENTS };
+enum statement { BY_DIGEST, LIST, LIST_TENANT, TOUCH, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
-    [INSERT] = "INSERT INTO keys(id, digest, name, is_operator, created_ns, tenant_id)"
-               " SELECT ?1, ?2, ?3, ?4, ?5, id FROM tenants WHERE id = ?6",
     [BY_DIGEST] = SELECT "k.digest = ?1",
     [LIST] = SELECT PAGE,
     [LIST_TENANT] = SELECT "k.tenant_id = ?4 AND " PAGE,
-    [REVOKE] = "UPDATE keys SET revoked_ns = COALESCE(revoked_ns, ?2) WHERE id = ?1",
     [TOUCH] = "UPDATE keys SET last_used_ns = ?2 WHERE id = ?1",
 };
 
@@ -38,17 +35,6 @@ static const struct registry_rows kind = REGISTRY_ROWS(registry_key, columns);
 
 REGISTRY_FINISH(registry_key, kind)
 
-int registry_key_create(struct registry *registry, const struct registry_key *key,
-                        const char *digest, struct err *err)
-{
-    return registry_put(
-        registry, REGISTRY_KEYS, INSERT,
-        REGISTRY_VALUES(registry_text(key->id), registry_text(digest), registry_text(key->name),
-                        registry_number(key->is_operator), registry_number(key->created_ns),
-                        registry_text(key->tenant)),
-        "store a key", err);
-}
-
 int registry_key_by_digest(struct registry *registry, const char *digest,
                            struct registry_key *ret, struct err *err)
 {
@@ -66,14 +52,6 @@ int registry_key_list(struct registry *registry, const char *tenant, uint64_t af
                                               registry_after_id(after_id), registry_number(max),
                                               registry_text(tenant)),
                               &kind, max, rows, ret_n, "list the keys", err);
-}
-
-int registry_key_revoke(struct registry *registry, const char *id, uint64_t now_ns,
-                        struct err *err)
-{
-    return registry_put(registry, REGISTRY_KEYS, REVOKE,
-                        REGISTRY_VALUES(registry_text(id), registry_number(now_ns)),
-                        "revoke a key", err);
 }
 
 int registry_key_touch(struct registry *registry, const char *id, uint64_t now_ns,

@@ -23,12 +23,6 @@ struct registry_key {
 void registry_key_finish(struct registry_key *key);
 #define _cleanup_registry_key_ __attribute__((cleanup(registry_key_finish)))
 
-/*
- * Stores a key; digest is its SHA-256 in hexadecimal. Durable on return. 0; -ENOENT when there
- * is no such tenant; -EIO.
- */
-int registry_key_create(struct registry *registry, const struct registry_key *key,
-                        const char *digest, struct err *err);
 /* Finds a key, also one that was revoked. 0, -ENOENT, -ENOMEM or -EIO. */
 int registry_key_by_digest(struct registry *registry, const char *digest,
                            struct registry_key *ret, struct err *err);
@@ -39,9 +33,6 @@ int registry_key_by_digest(struct registry *registry, const char *digest,
 int registry_key_list(struct registry *registry, const char *tenant, uint64_t after_ns,
                       const char *after_id, size_t max, struct registry_key *rows,
                       size_t *ret_n, struct err *err);
-/* Ends what a key may; durable on return. 0 also when it is revoked already; -ENOENT; -EIO. */
-int registry_key_revoke(struct registry *registry, const char *id, uint64_t now_ns,
-                        struct err *err);
 /* Notes that a key was used. 0 or -EIO. */
 int registry_key_touch(struct registry *registry, const char *id, uint64_t now_ns,
                        struct err *err);

@@ -6,34 +6,15 @@
 #include <errno.h>
 #include <sqlite3.h>
 
-#define LIMIT_COLUMN(name, unset, max) #name ", "
-#define LIMIT_PLACE(name, unset, max)  "?, "
-#define LIMIT_COLUMNS                  TENANT_LIMITS_EACH(LIMIT_COLUMN) "reuse, images, network"
-/* After those that have a number. */
-#define LIMIT_PLACES TENANT_LIMITS_EACH(LIMIT_PLACE) "?, ?, ?"
-#define COLUMNS      "id, name, is_disabled, created_ns, stored_bytes, " LIMIT_COLUMNS
+#define COLUMNS "id, name, is_disabled, created_ns, stored_bytes, " REGISTRY_LIMIT_COLUMNS
 
-enum statement {
-    INSERT,
-    BY_ID,
-    BY_NAME,
-    LIST,
-    UPDATE,
-    DIGESTS,
-    DELETE_EXECUTIONS,
-    DELETE,
-    N_STATEMENTS
-};
+enum statement { BY_ID, BY_NAME, LIST, DIGESTS, DELETE_EXECUTIONS, DELETE, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
-    [INSERT] = "INSERT INTO tenants(id, name, created_ns, " LIMIT_COLUMNS ")"
-               " VALUES(?1, ?2, ?3, " LIMIT_PLACES ")",
     [BY_ID] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1",
     [BY_NAME] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1 OR name = ?1",
     [LIST] = "SELECT " COLUMNS " FROM tenants WHERE (created_ns, id) < (?1, ?2)"
              " ORDER BY created_ns DESC, id DESC LIMIT ?3",
-    [UPDATE] = "UPDATE tenants SET name = ?2, is_disabled = ?3, (" LIMIT_COLUMNS ") ="
-               " (" LIMIT_PLACES ") WHERE id = ?1",
     [DIGESTS] = "SELECT digest FROM skills WHERE tenant_id = ?1"
                 " UNION SELECT packages_digest FROM skills WHERE tenant_id = ?1"
                 " AND packages_digest IS NOT NULL"
@@ -62,42 +43,21 @@ static const struct registry_column columns[] = {
 };
 #undef LIMIT
 
+void registry_mend_limits(struct tenant_limits *limits)
+{
+    if (limits->reuse >= TENANT_REUSES)
+        limits->reuse = TENANT_REUSE_NEVER;
+}
+
 static void mend(void *row)
 {
-    struct registry_tenant *tenant = row;
-
-    /* One that nobody knows is none at all. */
-    if (tenant->limits.reuse >= TENANT_REUSES)
-        tenant->limits.reuse = TENANT_REUSE_NEVER;
+    registry_mend_limits(&((struct registry_tenant *)row)->limits);
 }
 
 static const struct registry_rows kind = {sizeof(struct registry_tenant), columns,
                                           sizeof(columns) / sizeof(columns[0]), mend};
 
 REGISTRY_FINISH(registry_tenant, kind)
-
-/* Stores a tenant whole; its third value is a time or whether it is disabled. */
-static int store(struct registry *registry, enum statement which, const char *id,
-                 const char *name, uint64_t third, const struct tenant_limits *limits,
-                 const char *what, struct err *err)
-{
-#define LIMIT(name, unset, max) registry_number(limits->name),
-    const struct registry_value *values =
-        REGISTRY_VALUES(registry_text(id), registry_text(name), registry_number(third),
-                        TENANT_LIMITS_EACH(LIMIT) registry_number(limits->reuse),
-                        registry_text(limits->images), registry_text(limits->network));
-#undef LIMIT
-    int r = registry_put(registry, REGISTRY_TENANTS, which, values, what, err);
-
-    return r == -EEXIST ? err_set(err, EEXIST, "there is a tenant named %s already", name) : r;
-}
-
-int registry_tenant_create(struct registry *registry, const char *id, const char *name,
-                           const struct tenant_limits *limits, uint64_t created_ns,
-                           struct err *err)
-{
-    return store(registry, INSERT, id, name, created_ns, limits, "create a tenant", err);
-}
 
 static int find(struct registry *registry, enum statement which, const char *id,
                 struct registry_tenant *ret, struct err *err)
@@ -148,13 +108,6 @@ int registry_tenant_check_room(struct registry *registry, const char *id, uint64
                        (unsigned long long)row.stored_bytes, (unsigned long long)limit,
                        (unsigned long long)bytes);
     return 0;
-}
-
-int registry_tenant_update(struct registry *registry, const char *id, const char *name,
-                           bool is_disabled, const struct tenant_limits *limits,
-                           struct err *err)
-{
-    return store(registry, UPDATE, id, name, is_disabled, limits, "change a tenant", err);
 }
 
 int registry_tenant_digests(struct registry *registry, const char *id,

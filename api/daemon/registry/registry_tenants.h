@@ -19,10 +19,6 @@ struct registry_tenant {
 void registry_tenant_finish(struct registry_tenant *tenant);
 #define _cleanup_registry_tenant_ __attribute__((cleanup(registry_tenant_finish)))
 
-/* Creates a tenant; durable on return. 0; -EEXIST when the name is taken; -EIO. */
-int registry_tenant_create(struct registry *registry, const char *id, const char *name,
-                           const struct tenant_limits *limits, uint64_t created_ns,
-                           struct err *err);
 /* 0, -ENOENT, -ENOMEM or -EIO. */
 int registry_tenant_get(struct registry *registry, const char *id, struct registry_tenant *ret,
                         struct err *err);
@@ -42,11 +38,6 @@ int registry_tenant_list(struct registry *registry, uint64_t after_ns, const cha
  */
 int registry_tenant_check_room(struct registry *registry, const char *id, uint64_t bytes,
                                struct err *err);
-/* Sets name, limits and whether it is disabled. 0; -ENOENT; -EEXIST: the name is taken; -EIO.
- */
-int registry_tenant_update(struct registry *registry, const char *id, const char *name,
-                           bool is_disabled, const struct tenant_limits *limits,
-                           struct err *err);
 /*
  * Calls visit for the digest of every object that a tenant's skills, executions and files name.
  * visit must not use the registry, and a negative result of its ends the walk. 0, that result,

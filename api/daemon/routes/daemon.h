@@ -7,6 +7,7 @@
 #define SKILLVM_API_DAEMON_ROUTES_DAEMON_H
 
 #include "api/daemon/cluster/cluster.h"
+#include "api/daemon/engine/changes.h"
 #include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/prober.h"
@@ -32,6 +33,7 @@ struct daemon {
     struct snapshots *snapshots;
     struct pool *pool;
     struct engine *engine;
+    struct changes *changes;
     struct metrics *metrics;
     struct audit *audit;
     struct held *held;

@@ -56,17 +56,38 @@ static void write_key(struct json_writer *w, const struct registry_key *key, con
     json_write_close(w, '}');
 }
 
+/* A key to be stored. */
+struct new_key {
+    const struct registry_key *key;
+    char digest[SHA256_HEX_SIZE];
+};
+
+static int plan_create(void *ctx, struct change *ret, struct err *err)
+{
+    const struct new_key *made = ctx;
+
+    (void)err;
+    *ret = (struct change){
+        .kind = CHANGE_KEY,
+        .key = {.is_operator = made->key->is_operator, .created_ns = made->key->created_ns}};
+    memcpy(ret->id, made->key->id, sizeof(made->key->id));
+    memcpy(ret->key.tenant, made->key->tenant, sizeof(made->key->tenant));
+    memcpy(ret->key.digest, made->digest, sizeof(made->digest));
+    (void)snprintf(ret->key.name, sizeof(ret->key.name), "%s", made->key->name);
+    return 0;
+}
+
 /* Makes a key's text and its id and stores it. */
 static int store_key(struct daemon *d, struct registry_key *key, char text[AUTH_KEY_SIZE],
                      struct err *err)
 {
-    char digest[SHA256_HEX_SIZE];
-    int r = auth_make_key(text, digest);
+    struct new_key made = {.key = key};
+    int r = auth_make_key(text, made.digest);
 
     if (r < 0)
         return r;
     r = ids_make(ID_KEY, key->id, sizeof(key->id));
-    return r < 0 ? r : registry_key_create(d->registry, key, digest, err);
+    return r < 0 ? r : changes_make(d->changes, plan_create, &made, err);
 }
 
 /* Stores a key and answers with it: this once. */
@@ -175,12 +196,29 @@ void route_admin_key_list(void *ctx, struct http_request *request, struct http_r
     page_reply(reply, &w, &page, r, &err);
 }
 
+/* A key and the daemon that has it. */
+struct old_key {
+    struct daemon *daemon;
+    const char *id;
+};
+
+static int plan_revoke(void *ctx, struct change *ret, struct err *err)
+{
+    const struct old_key *old = ctx;
+    int r = registry_change_of(old->daemon->registry, CHANGE_KEY, old->id, ret, err);
+
+    if (r == 0 && !ret->key.revoked_ns)
+        ret->key.revoked_ns = clock_realtime_ns();
+    return r;
+}
+
 void route_admin_key_revoke(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
     struct err err = {0};
-    int r = registry_key_revoke(d->registry, id, clock_realtime_ns(), &err);
+    struct old_key old = {.daemon = d, .id = id};
+    int r = changes_make(d->changes, plan_revoke, &old, &err);
 
     if (r < 0) {
         failure_of(reply, r, "key", id, &err);

@@ -11,7 +11,6 @@
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
-#include "api/skill/skill.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -108,46 +107,77 @@ static void reply_tenant(struct daemon *d, struct http_reply *reply, unsigned st
         (void)snprintf(reply->location, sizeof(reply->location), "/v1/admin/tenants/%s", id);
 }
 
-static int create(struct daemon *d, struct http_request *request, struct admin_tenant *wanted,
-                  char id[TENANT_ID_SIZE], struct err *err)
+/* What a request wants of a tenant. */
+struct wanted {
+    struct daemon *daemon;
+    const char *body;
+    size_t len;
+    char id[TENANT_ID_SIZE];
+    char name[CHANGE_NAME_SIZE]; /* as it is then */
+};
+
+static int take_body(struct daemon *d, struct http_request *request, struct wanted *ret)
 {
-    struct tenant_limits limits = tenant_limits_default();
-    const char *text;
-    int r = spool_view(&request->body, &text);
+    ret->daemon = d;
+    ret->len = (size_t)request->body.size;
+    return spool_view(&request->body, &ret->body);
+}
+
+static void fill(struct change *change, const struct wanted *wanted)
+{
+    change->kind = CHANGE_TENANT;
+    memcpy(change->id, wanted->id, sizeof(wanted->id));
+}
+
+static int plan_create(void *ctx, struct change *ret, struct err *err)
+{
+    _cleanup_admin_tenant_ struct admin_tenant said = {0};
+    struct wanted *wanted = ctx;
+    int r;
+
+    ret->tenant.limits = tenant_limits_default();
+    r = admin_tenant_parse(wanted->body, wanted->len, &said, &ret->tenant.limits, err);
+    if (r < 0)
+        return r;
+    if (!said.name)
+        return err_set(err, EINVAL, "\"name\" is missing");
+    if (said.is_disabled)
+        return err_set(err, EINVAL, "a new tenant is not disabled");
+    fill(ret, wanted);
+    (void)snprintf(wanted->name, sizeof(wanted->name), "%s", said.name);
+    memcpy(ret->tenant.name, wanted->name, sizeof(wanted->name));
+    ret->tenant.created_ns = clock_realtime_ns();
+    return 0;
+}
+
+static int create(struct daemon *d, struct http_request *request, struct wanted *wanted,
+                  struct err *err)
+{
+    int r = take_body(d, request, wanted);
 
     if (r < 0)
         return r;
-    r = admin_tenant_parse(text, (size_t)request->body.size, wanted, &limits, err);
-    if (r < 0)
-        return r;
-    if (!wanted->name)
-        return err_set(err, EINVAL, "\"name\" is missing");
-    if (wanted->is_disabled)
-        return err_set(err, EINVAL, "a new tenant is not disabled");
-    r = ids_make(ID_TENANT, id, TENANT_ID_SIZE);
-    if (r < 0)
-        return r;
-    return registry_tenant_create(d->registry, id, wanted->name, &limits, clock_realtime_ns(),
-                                  err);
+    r = ids_make(ID_TENANT, wanted->id, sizeof(wanted->id));
+    return r < 0 ? r : changes_make(d->changes, plan_create, wanted, err);
 }
 
 void route_admin_tenant_create(void *ctx, struct http_request *request,
                                struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    _cleanup_admin_tenant_ struct admin_tenant wanted = {0};
-    char id[TENANT_ID_SIZE];
+    struct wanted wanted;
     struct err err = {0};
     int r;
 
     if (!http_request_receive(request))
         return;
-    r = create(d, request, &wanted, id, &err);
+    r = create(d, request, &wanted, &err);
     if (r < 0) {
         failure_reply(reply, r, &err);
     } else {
-        audit_note(d->audit, &request->caller, "tenant.create", id, "name %s", wanted.name);
-        reply_tenant(d, reply, 201, id);
+        audit_note(d->audit, &request->caller, "tenant.create", wanted.id, "name %s",
+                   wanted.name);
+        reply_tenant(d, reply, 201, wanted.id);
     }
 }
 
@@ -184,83 +214,78 @@ void route_admin_tenant_get(void *ctx, struct http_request *request, struct http
 }
 
 /* What cannot be done to the tenant that everything without a key belongs to. */
-static int check_default(const struct registry_tenant *tenant,
-                         const struct admin_tenant *wanted, struct err *err)
+static int check_default(const struct change *there, const struct admin_tenant *said,
+                         struct err *err)
 {
-    if (strcmp(tenant->id, TENANT_DEFAULT) != 0)
+    if (strcmp(there->id, TENANT_DEFAULT) != 0)
         return 0;
-    if (wanted->is_disabled)
+    if (said->is_disabled)
         return err_set(err, EBUSY, "the default tenant is the operator's and stays enabled");
-    if (wanted->name && strcmp(wanted->name, tenant->name) != 0)
+    if (said->name && strcmp(said->name, there->tenant.name) != 0)
         return err_set(err, EBUSY, "the default tenant keeps its name");
     return 0;
 }
 
-/* Changes tenant as the body says, which *ret_text gets. */
-static int update(struct daemon *d, struct http_request *request,
-                  const struct registry_tenant *tenant, struct admin_tenant *wanted,
-                  const char **ret_text, struct err *err)
+/* What the body says of it in place of what there is. */
+static int plan_update(void *ctx, struct change *ret, struct err *err)
 {
-    struct tenant_limits limits = tenant->limits;
-    int r = spool_view(&request->body, ret_text);
+    _cleanup_admin_tenant_ struct admin_tenant said = {0};
+    const struct wanted *wanted = ctx;
+    int r = registry_change_of(wanted->daemon->registry, CHANGE_TENANT, wanted->id, ret, err);
 
     if (r < 0)
         return r;
-    r = admin_tenant_parse(*ret_text, (size_t)request->body.size, wanted, &limits, err);
+    r = admin_tenant_parse(wanted->body, wanted->len, &said, &ret->tenant.limits, err);
     if (r < 0)
         return r;
-    r = check_default(tenant, wanted, err);
+    r = check_default(ret, &said, err);
     if (r < 0)
         return r;
-    return registry_tenant_update(
-        d->registry, tenant->id, wanted->name ? wanted->name : tenant->name,
-        wanted->has_disabled ? wanted->is_disabled : tenant->is_disabled, &limits, err);
+    if (said.name)
+        (void)snprintf(ret->tenant.name, sizeof(ret->tenant.name), "%s", said.name);
+    if (said.has_disabled)
+        ret->tenant.is_disabled = said.is_disabled;
+    return 0;
+}
+
+static int update(struct daemon *d, struct http_request *request, struct wanted *wanted,
+                  struct err *err)
+{
+    int r = take_body(d, request, wanted);
+
+    return r < 0 ? r : changes_make(d->changes, plan_update, wanted, err);
 }
 
 void route_admin_tenant_update(void *ctx, struct http_request *request,
                                struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    _cleanup_admin_tenant_ struct admin_tenant wanted = {0};
     _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
+    struct wanted wanted;
     struct err err = {0};
-    const char *text;
     int r;
 
     if (!http_request_receive(request) || !find_tenant(d, request, &tenant, reply))
         return;
-    r = update(d, request, &tenant, &wanted, &text, &err);
+    memcpy(wanted.id, tenant.id, sizeof(wanted.id));
+    r = update(d, request, &wanted, &err);
     if (r < 0) {
         reply_failed(reply, r, request->params[0], &err);
     } else {
-        engine_limits_changed(d->engine, tenant.id);
         audit_note(d->audit, &request->caller, "tenant.update", tenant.id, "%.*s",
-                   (int)(request->body.size < 300 ? request->body.size : 300), text);
+                   (int)(wanted.len < 300 ? wanted.len : 300), wanted.body);
         reply_tenant(d, reply, 200, tenant.id);
     }
 }
 
-static int note_digest(void *ctx, const char *digest)
+/* Whether it is there is seen where it is removed. */
+static int plan_remove(void *ctx, struct change *ret, struct err *err)
 {
-    return skill_strings_add(ctx, "%s", digest);
-}
-
-/*
- * Removes the rows of a tenant, and the objects that nobody else names. What a daemon that dies
- * in between leaves of these is swept later.
- */
-static int delete_tenant(struct daemon *d, const char *id, struct err *err)
-{
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    _cleanup_skill_strings_ struct skill_strings digests = {0};
-    int r = registry_tenant_digests(d->registry, id, note_digest, &digests, err);
-
-    if (r < 0)
-        return r;
-    r = registry_tenant_delete(d->registry, id, err);
-    for (size_t i = 0; r == 0 && i < digests.len; i++)
-        (void)store_release(store, digests.items[i], NULL);
-    return r;
+    if (strcmp(((const struct wanted *)ctx)->id, TENANT_DEFAULT) == 0)
+        return err_set(err, EBUSY, "the default tenant is the operator's and stays");
+    fill(ret, ctx);
+    ret->is_removed = true;
+    return 0;
 }
 
 void route_admin_tenant_delete(void *ctx, struct http_request *request,
@@ -268,14 +293,14 @@ void route_admin_tenant_delete(void *ctx, struct http_request *request,
 {
     struct daemon *d = ctx;
     _cleanup_registry_tenant_ struct registry_tenant tenant = {0};
+    struct wanted wanted;
     struct err err = {0};
     int r;
 
     if (!find_tenant(d, request, &tenant, reply))
         return;
-    r = strcmp(tenant.id, TENANT_DEFAULT) == 0
-            ? err_set(&err, EBUSY, "the default tenant is the operator's and stays")
-            : delete_tenant(d, tenant.id, &err);
+    memcpy(wanted.id, tenant.id, sizeof(wanted.id));
+    r = changes_make(d->changes, plan_remove, &wanted, &err);
     if (r < 0) {
         reply_failed(reply, r, request->params[0], &err);
     } else {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where tenants and keys are changed: the one way for all who change them. What follows from a
+ * change (objects that nobody names any more, limits of what waits) is done here.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_CHANGES_H
+#define SKILLVM_API_DAEMON_ENGINE_CHANGES_H
+
+#include "api/daemon/engine/engine.h"
+#include "api/daemon/registry/registry_changes.h"
+#include "api/daemon/store/store.h"
+
+struct changes;
+
+/* Borrowed. */
+struct changes_env {
+    struct registry *registry;
+    struct store *store;
+    struct engine *engine;
+};
+
+/* NULL without memory. */
+struct changes *changes_create(const struct changes_env *env);
+/* NULL is fine. */
+void changes_destroy(struct changes *changes);
+
+/*
+ * Makes the change that a plan works out, one after the other; durable on return. 0; what the
+ * plan gives; as of registry_change_make; of a tenant's removal -ENOENT, and -EBUSY while one
+ * of its executions has not ended.
+ */
+int changes_make(struct changes *changes, change_plan *plan, void *ctx, struct err *err);
+
+#endif
